@@ -1,0 +1,1 @@
+"""Readers of published layouts; each gives `Example` or `Dialogue` objects."""

@@ -1,0 +1,1 @@
+"""How far scores agree with people. Takes arrays; knows no method and no host."""

@@ -1,0 +1,1 @@
+"""The methods, one folder each. A method never imports a host or another method."""

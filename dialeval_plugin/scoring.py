@@ -1,0 +1,310 @@
+"""What a method gives back (`Scores`, `Unscored`) and what a method is (`Scorer`), with the registry of scorers."""
+
+from __future__ import annotations
+
+import enum
+import json
+import logging
+import math
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import metadata
+from typing import Any, ClassVar, Literal, TypeAlias
+
+from .dialogue import Item
+from .errors import InputError, MissingPrerequisite
+from .signature import Signature
+
+logger = logging.getLogger(__name__)
+
+Level: TypeAlias = Literal["turn", "dialogue"]
+Orientation: TypeAlias = Literal["higher", "lower"]
+
+SCHEMA_VERSION = 1
+ENTRY_POINT_GROUP = "dialeval_plugin.scorers"
+
+
+class Reason(str, enum.Enum):
+    """Why a row has no score."""
+
+    PARSE_FAILURE = "parse_failure"
+    REFUSAL = "refusal"
+    OUT_OF_RANGE = "out_of_range"
+    TRUNCATED = "truncated"
+    API_ERROR = "api_error"
+    EMPTY_INPUT = "empty_input"
+    CONTEXT_TOO_LONG = "context_too_long"
+    NON_FINITE = "non_finite"
+
+
+@dataclass(frozen=True, slots=True)
+class Unscored:
+    """A row without a score. It is never 0 and never NaN."""
+
+    reason: Reason
+    detail: str = ""
+
+
+Row: TypeAlias = Mapping[str, float | None] | Unscored
+"""One example's columns by name, or the reason why there are none. A column of a scored row may be None."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """A table with one row an example, in the order of the examples.
+
+    Attributes:
+        main: name of the column that is *the* score.
+        columns: column name to one value a row, None in rows that are unscored.
+        ids: the examples' ids.
+        unscored: row index to the reason why it has no score.
+        signature: everything that can move a number.
+    """
+
+    main: str
+    columns: Mapping[str, tuple[float | None, ...]]
+    ids: tuple[str, ...]
+    unscored: Mapping[int, Unscored]
+    signature: Signature
+    level: Level = "turn"
+    orientation: Orientation = "higher"
+
+    @classmethod
+    def from_rows(
+        cls,
+        rows: Sequence[Row],
+        ids: Sequence[str],
+        columns: Sequence[str],
+        signature: Signature,
+        level: Level = "turn",
+        orientation: Orientation = "higher",
+    ) -> Scores:
+        """Build the table; the first of `columns` is the main one. A row with a NaN or infinite value becomes unscored."""
+        table: dict[str, list[float | None]] = {name: [] for name in columns}
+        unscored: dict[int, Unscored] = {}
+        for index, row in enumerate(rows):
+            checked = finite_or_unscored(row)
+            if isinstance(checked, Unscored):
+                unscored[index] = checked
+                for values in table.values():
+                    values.append(None)
+            elif checked.get(columns[0]) is None:
+                raise ValueError(f"a scored row needs a value in its main column {columns[0]!r}, got {dict(checked)!r}")
+            else:
+                for name, values in table.items():
+                    values.append(checked.get(name))
+        frozen = {name: tuple(values) for name, values in table.items()}
+        return cls(columns[0], frozen, tuple(ids), unscored, signature, level, orientation)
+
+    @property
+    def values(self) -> tuple[float | None, ...]:
+        """The main column."""
+        return self.columns[self.main]
+
+    @property
+    def n_total(self) -> int:
+        return len(self.ids)
+
+    @property
+    def n_scored(self) -> int:
+        return self.n_total - self.n_unscored
+
+    @property
+    def n_unscored(self) -> int:
+        return len(self.unscored)
+
+    @property
+    def unscored_by_reason(self) -> dict[str, int]:
+        """Reason to number of rows, reasons in alphabetical order."""
+        return dict(sorted(Counter(item.reason.value for item in self.unscored.values()).items()))
+
+    def mean(self, column: str | None = None) -> float | None:
+        """Mean of a column over the rows that have a value in it; None where none has."""
+        scored = [value for value in self.columns[column or self.main] if value is not None]
+        return math.fsum(scored) / len(scored) if scored else None
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Yield one JSON-able object a row: `id`, the columns, and `unscored` with its detail where there is no score."""
+        for index, id in enumerate(self.ids):
+            row: dict[str, Any] = {"id": id, **{name: values[index] for name, values in self.columns.items()}}
+            if (missing := self.unscored.get(index)) is not None:
+                row["unscored"] = missing.reason.value
+                row["detail"] = missing.detail
+            yield row
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-able object that `from_dict` reads back."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "main": self.main,
+            "level": self.level,
+            "orientation": self.orientation,
+            "signature": dict(self.signature.fields),
+            "columns": {name: list(values) for name, values in self.columns.items()},
+            "ids": list(self.ids),
+            "unscored": {
+                str(index): {"reason": item.reason.value, "detail": item.detail} for index, item in self.unscored.items()
+            },
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Scores:
+        """Read what `to_dict` wrote.
+
+        Raises:
+            InputError: the object is of another schema version.
+        """
+        if data.get("schema_version") != SCHEMA_VERSION:
+            raise InputError(
+                f"Scores: schema_version is {data.get('schema_version')!r}, this release reads {SCHEMA_VERSION}. "
+                "Update dialeval-plugin or score again."
+            )
+        return cls(
+            main=data["main"],
+            columns={name: tuple(values) for name, values in data["columns"].items()},
+            ids=tuple(data["ids"]),
+            unscored={int(i): Unscored(Reason(item["reason"]), item["detail"]) for i, item in data["unscored"].items()},
+            signature=Signature(data["signature"]),
+            level=data["level"],
+            orientation=data["orientation"],
+        )
+
+
+def finite_or_unscored(row: Row) -> Row:
+    """Return `row`, or `Unscored(non_finite)` where one of its values is NaN or infinite."""
+    if isinstance(row, Unscored):
+        return row
+    for name, value in row.items():
+        if value is not None and not math.isfinite(value):
+            return Unscored(Reason.NON_FINITE, f"{name} is {value}")
+    return row
+
+
+class Scorer(ABC):
+    """A method that scores examples.
+
+    A subclass fills `score_batch` and `signature_fields`; `score` is the shared pipeline (runner.py). The score of an
+    example depends on that example alone: not on its neighbours, their number or their order.
+    """
+
+    name: ClassVar[str]
+    level: ClassVar[Level] = "turn"
+    orientation: ClassVar[Orientation] = "higher"
+    window: ClassVar[int] = 2048
+    """How many examples `score_batch` gets at once: enough to fill batches of texts of one length, few enough for memory."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns, the main one first."""
+
+    @abstractmethod
+    def score_batch(self, items: Sequence[Item]) -> list[Row]:
+        """Score at most `window` items; one row an item, in their order."""
+
+    @abstractmethod
+    def signature_fields(self) -> dict[str, str | int | float | bool | None]:
+        """Everything configured that can move a number; it names the method first."""
+
+    def finish(self, rows: list[Row]) -> list[Row]:
+        """Turn the rows of the whole run into the final ones; only a paper's whole-set normalisation needs it."""
+        return rows
+
+    def score(self, items: Sequence[Item], *, progress: bool = False) -> Scores:
+        """Score `items`, in order.
+
+        Raises:
+            InputError: an item is not of this scorer's level.
+        """
+        from .runner import run
+
+        return run(self, items, progress=progress)
+
+
+@dataclass
+class _Registry:
+    factories: dict[str, Callable[..., Scorer]] = field(default_factory=dict)
+    origins: dict[str, str] = field(default_factory=dict)
+
+    def add(self, name: str, factory: Callable[..., Scorer], origin: str) -> None:
+        known = self.origins.get(name)
+        if known is not None and known != origin:
+            raise InputError(f"scorer {name!r} is registered by {known} and by {origin}. Rename one of them.")
+        self.factories[name] = factory
+        self.origins[name] = origin
+
+
+_registry = _Registry()
+
+
+def register_scorer(name: str) -> Callable[[Callable[..., Scorer]], Callable[..., Scorer]]:
+    """Register a scorer class or factory under `name` for this process.
+
+    A package that is installed declares an entry point in the group `dialeval_plugin.scorers` instead, so that its
+    module is imported only when somebody asks for the name.
+
+    Raises:
+        InputError: another factory has the name already; the message names both.
+    """
+
+    def decorate(factory: Callable[..., Scorer]) -> Callable[..., Scorer]:
+        _registry.add(name, factory, f"{factory.__module__}:{factory.__qualname__}")
+        return factory
+
+    return decorate
+
+
+def _entry_points() -> dict[str, metadata.EntryPoint]:
+    found: dict[str, metadata.EntryPoint] = {}
+    for point in metadata.entry_points(group=ENTRY_POINT_GROUP):
+        if point.name in found and found[point.name].value != point.value:
+            raise InputError(
+                f"scorer {point.name!r} is declared by {found[point.name].value} and by {point.value}. "
+                "Uninstall one of the packages."
+            )
+        found[point.name] = point
+    return found
+
+
+def scorer_names() -> list[str]:
+    """Names of all scorers that can be loaded, sorted."""
+    return sorted({*_registry.factories, *_entry_points()})
+
+
+def scorer_factory(name: str) -> Callable[..., Scorer]:
+    """Return the class or function that makes the scorer `name`.
+
+    Raises:
+        InputError: nobody registered the name.
+        MissingPrerequisite: the package that declares it cannot be imported.
+    """
+    if name in _registry.factories:
+        return _registry.factories[name]
+    point = _entry_points().get(name)
+    if point is None:
+        raise InputError(f"there is no scorer {name!r}. Known are: {', '.join(scorer_names())}.")
+    try:
+        factory: Callable[..., Scorer] = point.load()
+    except Exception as error:
+        raise MissingPrerequisite(
+            f"scorer {name!r} ({point.value}) cannot be imported: {error}. Repair or uninstall the package that declares it."
+        ) from error
+    return factory
+
+
+def load_scorer(name: str, **options: Any) -> Scorer:
+    """Make the scorer `name` with its options.
+
+    Raises:
+        InputError: the name or an option is unknown.
+        MissingPrerequisite: something that the scorer needs is not there; the message says how to get it.
+    """
+    factory = scorer_factory(name)
+    try:
+        return factory(**options)
+    except TypeError as error:
+        if "argument" not in str(error):
+            raise
+        raise InputError(f"scorer {name!r}: {error}. Options given: {json.dumps(sorted(options))}.") from error
