@@ -1,0 +1,476 @@
+"""The `evaluate` door: ways in, wrong inputs with their whole messages, and the same numbers as the scorer itself."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import types
+from collections.abc import Sequence
+from pathlib import Path
+
+import datasets
+import evaluate
+import numpy as np
+import pytest
+
+from dialeval_plugin import __version__, load_metric, scoring
+from dialeval_plugin.dialogue import Example, Item, is_blank
+from dialeval_plugin.errors import InputError
+from dialeval_plugin.hosts.evaluate_metric import DialogueMetric, metric_names, read_examples
+from dialeval_plugin.hosts.judges import judge_from_options
+from dialeval_plugin.resources import metrics_path
+from dialeval_plugin.scoring import Reason, Row, Scorer, Unscored
+
+CONTEXTS = [["Hi there.", "Hello! How was the trip?"], ["Do you like jazz?"], ["Where is the station?"]]
+RESPONSES = ["Long, but worth it.", "", "Two streets from here."]
+
+
+class StubScorer(Scorer):
+    """Scores a response by its length."""
+
+    name = "slide"
+    citation = "@misc{stub}"
+    loads = 0
+
+    def __init__(self, bias: float = 0.0, llm: Scorer | None = None, variant: str = "stub") -> None:
+        type(self).loads += 1
+        self.bias = bias
+        self.llm = llm
+        self.variant = variant
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.variant, "turns", "references")
+
+    def signature_fields(self) -> dict[str, str | int | float | bool | None]:
+        return {"method": "stub", "bias": self.bias, "llm": None if self.llm is None else str(self.llm.signature_fields())}
+
+    def score_batch(self, items: Sequence[Item]) -> list[Row]:
+        return [self._score(item) for item in items if isinstance(item, Example)]
+
+    def _score(self, item: Example) -> Row:
+        if is_blank(item.response.text) or all(is_blank(turn.text) for turn in item.context):
+            return Unscored(Reason.EMPTY_INPUT)
+        return {
+            self.variant: len(item.response.text) / 10 + self.bias,
+            "turns": len(item.context),
+            "references": len(item.references) or None,
+        }
+
+
+@pytest.fixture(autouse=True)
+def _stub(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every metric folder gets the stub as its scorer, so that no test here needs a model."""
+    monkeypatch.setattr(scoring, "_registry", scoring._Registry())
+    monkeypatch.setattr(StubScorer, "loads", 0)
+    for name in metric_names():
+        scoring.register_scorer(name)(StubScorer)
+
+
+@pytest.fixture
+def no_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: object, **kwargs: object) -> None:
+        raise AssertionError(f"the hub was asked: {args}")
+
+    for name in ("cached_path", "head_hf_s3", "hf_hub_url"):
+        monkeypatch.setattr(evaluate.loading, name, refuse)
+
+
+@pytest.fixture
+def metric() -> DialogueMetric:
+    return load_metric("slide")
+
+
+def message(error: pytest.ExceptionInfo[BaseException]) -> str:
+    return str(error.value)
+
+
+# Ways in
+
+
+@pytest.mark.usefixtures("no_hub")
+@pytest.mark.parametrize("name", metric_names())
+def test_r70_r71_every_shim_loads_as_our_class_and_never_asks_the_hub(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decoy = tmp_path / name / f"{name}.py"
+    decoy.parent.mkdir()
+    decoy.write_text("raise RuntimeError('a folder in the working directory won')\n")
+    monkeypatch.chdir(tmp_path)
+
+    loaded = load_metric(name)
+
+    assert type(loaded).__mro__[1] is DialogueMetric
+    assert loaded.scorer_name == loaded.name == name
+    assert loaded.keep_in_memory
+    assert loaded.info.citation == "@misc{stub}"
+    assert loaded.info.description == "Scores a response by its length."
+    assert type(evaluate.load(str(metrics_path().resolve() / name))) is type(loaded)
+
+
+@pytest.mark.parametrize("name", metric_names())
+def test_a_shim_is_short_and_has_the_files_of_a_space(name: str) -> None:
+    folder = metrics_path() / name
+    assert len((folder / f"{name}.py").read_text(encoding="utf-8").splitlines()) <= 40
+    assert {path.name for path in folder.iterdir() if path.is_file()} == {
+        f"{name}.py",
+        "README.md",
+        "app.py",
+        "requirements.txt",
+    }
+    assert (folder / "README.md").read_text(encoding="utf-8").startswith("---\ntitle: ")
+
+
+@pytest.mark.usefixtures("no_hub")
+@pytest.mark.parametrize("name", ["slde", "metrics/slide", "../metrics/slide", ""])
+def test_an_unknown_name_never_reaches_the_hub(name: str) -> None:
+    with pytest.raises(InputError) as error:
+        load_metric(name)
+    assert message(error) == f"metric: there is no {name!r} in this package. Known are: {', '.join(metric_names())}."
+
+
+LOAD_BY_PATH = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+from test_evaluate_metric import CONTEXTS, RESPONSES, StubScorer
+from dialeval_plugin.scoring import register_scorer
+register_scorer("slide")(StubScorer)
+import evaluate
+metric = evaluate.load(sys.argv[2])
+print(json.dumps([type(metric).__name__, metric.compute(predictions=RESPONSES, contexts=CONTEXTS)]))
+"""
+
+
+@pytest.mark.parametrize("ending", ["", "slide.py"])
+def test_the_host_loads_an_absolute_path_offline_from_elsewhere(ending: str, tmp_path: Path, metric: DialogueMetric) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LOAD_BY_PATH, str(Path(__file__).parent), str(metrics_path().resolve() / "slide" / ending)],
+        cwd=tmp_path,
+        env={**os.environ, "HF_HUB_OFFLINE": "1", "HF_MODULES_CACHE": str(tmp_path / "modules")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    class_name, result = json.loads(done.stdout.splitlines()[-1])
+    assert class_name == "Slide"
+    assert result == metric.compute(predictions=RESPONSES, contexts=CONTEXTS)
+
+
+def test_r75_without_the_host_the_core_works_and_the_message_says_what_to_install() -> None:
+    script = (
+        "import sys; sys.modules['evaluate'] = None\n"
+        "import dialeval_plugin\n"
+        "dialeval_plugin.Example.from_texts(['Hi.'], 'Hello.')\n"
+        "from dialeval_plugin.errors import MissingPrerequisite\n"
+        "try:\n    dialeval_plugin.load_metric\nexcept MissingPrerequisite as error:\n    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == (
+        "evaluate: the host of the metrics cannot be imported (import of evaluate halted; None in sys.modules). "
+        "Install it: pip install 'evaluate>=0.4.6'.\n"
+    )
+
+
+# Results
+
+
+def test_the_result_has_the_mean_every_column_and_the_counts(metric: DialogueMetric) -> None:
+    result = metric.compute(predictions=RESPONSES, contexts=CONTEXTS, references=["One.", [], ["One.", "Two."]])
+    assert result == {
+        "slide": pytest.approx((1.9 + 2.2) / 2),
+        "scores": [1.9, None, 2.2],
+        "stub": [1.9, None, 2.2],
+        "turns": [2, None, 1],
+        "references": [1, None, 2],
+        "n_total": 3,
+        "n_scored": 2,
+        "n_unscored": 1,
+        "unscored": {"empty_input": 1},
+        "signature": f"method:stub|bias:0.0|level:turn|version:{__version__}",
+    }
+    json.dumps(result, allow_nan=False)
+
+
+def test_the_same_numbers_as_the_scorer_itself(metric: DialogueMetric) -> None:
+    examples = [Example.from_texts(context, response) for context, response in zip(CONTEXTS, RESPONSES, strict=True)]
+    direct = StubScorer(bias=0.25).score(examples)
+    result = metric.compute(predictions=RESPONSES, contexts=CONTEXTS, bias=0.25)
+    assert result["scores"] == list(direct.values)
+    assert result["turns"] == list(direct.columns["turns"])
+    assert result["slide"] == direct.mean()
+    assert result["signature"] == str(direct.signature)
+
+
+def test_a_main_column_of_the_metric_name_gives_way_to_the_mean(metric: DialogueMetric) -> None:
+    result = metric.compute(predictions=RESPONSES, contexts=CONTEXTS, variant="slide")
+    assert result["slide"] == pytest.approx((1.9 + 2.2) / 2)
+    assert result["scores"] == [1.9, None, 2.2]
+
+
+def test_a_column_must_not_hide_an_entry(metric: DialogueMetric) -> None:
+    with pytest.raises(RuntimeError) as error:
+        metric.compute(predictions=RESPONSES, contexts=CONTEXTS, variant="unscored")
+    assert message(error) == "scorer 'slide' has a column 'unscored', which is the name of another entry of the result"
+
+
+def test_nothing_scored_gives_none_and_no_rows_give_empty_lists(metric: DialogueMetric) -> None:
+    result = metric.compute(predictions=["", " \n"], contexts=[["Hi."], ["Hi."]])
+    assert (result["slide"], result["scores"], result["unscored"]) == (None, [None, None], {"empty_input": 2})
+    result = metric.compute(predictions=[], contexts=[])
+    assert (result["slide"], result["scores"], result["n_total"], result["unscored"]) == (None, [], 0, {})
+
+
+@pytest.mark.parametrize(
+    ("context", "response", "expected"),
+    [
+        (["Hi."], "", None),
+        (["Hi."], " \t\n\u200b", None),
+        (["Hi."], "\x00\x07\x1b", None),
+        (["Hi."], "🙂", 0.1),
+        (["Hi."], "a\x00b", 0.3),
+        (["Hi."], "\ufeff\u202eabc\u2028", 0.6),
+        ([], "Hello.", None),
+        ([""], "Hello.", None),
+        (["", "Hi."], "Hello.", 0.6),
+    ],
+)
+def test_r03_r04_odd_texts_have_a_defined_outcome(
+    context: list[str], response: str, expected: float | None, metric: DialogueMetric
+) -> None:
+    assert metric.compute(predictions=[response], contexts=[context])["scores"] == [expected]
+
+
+def test_rows_can_be_added_first(metric: DialogueMetric) -> None:
+    whole = metric.compute(predictions=RESPONSES, contexts=CONTEXTS, references=[["One."], [], []])
+    metric.add(prediction=RESPONSES[0], context=CONTEXTS[0], reference="One.")
+    metric.add_batch(predictions=RESPONSES[1:], contexts=CONTEXTS[1:])
+    assert len(metric) == 3
+    assert metric.compute() == whole
+    assert len(metric) == 0
+
+
+def test_columns_of_datasets_and_arrays_are_lists_too(metric: DialogueMetric) -> None:
+    table = datasets.Dataset.from_dict({"response": RESPONSES, "context": CONTEXTS})
+    assert metric.compute(predictions=table["response"], contexts=table["context"]) == metric.compute(
+        predictions=np.array(RESPONSES), contexts=CONTEXTS
+    )
+
+
+def test_the_host_combines_it_with_another_metric(metric: DialogueMetric) -> None:
+    both = evaluate.combine({"first": metric, "second": load_metric("slide", bias=1.0)})
+    result = both.compute(predictions=RESPONSES, contexts=CONTEXTS)
+    assert result["second_slide"] == pytest.approx(result["first_slide"] + 1)
+
+
+# Options
+
+
+def test_the_scorer_is_kept_while_the_options_stay(metric: DialogueMetric) -> None:
+    for bias in (0.0, 0.0, 1.0, 1.0):
+        metric.compute(predictions=RESPONSES, contexts=CONTEXTS, bias=bias)
+    assert StubScorer.loads == 2
+
+
+def test_options_at_loading_are_the_defaults(metric: DialogueMetric) -> None:
+    loaded = load_metric("slide", bias=1.0)
+    rows = {"predictions": RESPONSES, "contexts": CONTEXTS}
+    assert loaded.compute(**rows) == metric.compute(**rows, bias=1.0)
+    assert loaded.compute(**rows, bias=0.0) == metric.compute(**rows)
+
+
+UNKNOWN = (
+    "slide: there is no input or option 'context'. Accepted are the columns predictions, contexts, references, facts "
+    "and the options bias, llm, variant, llm_args."
+)
+
+
+def test_an_unknown_keyword_lists_the_accepted_ones(metric: DialogueMetric) -> None:
+    with pytest.raises(InputError) as error:
+        metric.compute(predictions=RESPONSES, context=CONTEXTS)
+    assert message(error) == UNKNOWN
+    with pytest.raises(InputError) as error:
+        load_metric("slide", context="x")
+    assert message(error) == UNKNOWN
+    with pytest.raises(InputError) as error:
+        metric.add_batch(predictions=RESPONSES, contexts=CONTEXTS, bias=1.0)
+    assert message(error) == (
+        "slide: there is no column 'bias'. Accepted are predictions, contexts, references, facts; options belong to compute()."
+    )
+
+
+def test_settings_of_the_host_that_cannot_work_are_refused() -> None:
+    path = str(metrics_path().resolve() / "slide")
+    with pytest.raises(InputError) as error:
+        evaluate.load(path, "dre")
+    assert message(error) == "slide: there is no configuration 'dre'. Pass what you want to compute() as an option."
+    with pytest.raises(InputError) as error:
+        evaluate.load(path, num_process=2, process_id=0)
+    assert message(error) == (
+        "slide: num_process is 2, but this metric runs in one process. Gather the responses in one process and compute there."
+    )
+
+
+@pytest.fixture
+def scripted_llm(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, str]]:
+    """Stands in for the two modules that load a model; notes what was asked for."""
+    asked: list[tuple[str, str, str]] = []
+    backend = types.ModuleType("backend")
+    backend.load_language_model = lambda model, model_args: (model, model_args)  # type: ignore[attr-defined]
+    judge = types.ModuleType("judge")
+
+    class PromptedJudge(StubScorer):
+        def __init__(self, model: tuple[str, str], prompt: str) -> None:
+            super().__init__()
+            asked.append((*model, prompt))
+
+    judge.PromptedJudge = PromptedJudge  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "dialeval_plugin.hosts.lm_eval_backend", backend)
+    monkeypatch.setitem(sys.modules, "dialeval_plugin.methods.judging.judge", judge)
+    return asked
+
+
+def test_the_names_of_a_language_model_become_a_judge(metric: DialogueMetric, scripted_llm: list[tuple[str, str, str]]) -> None:
+    rows = {"predictions": RESPONSES, "contexts": CONTEXTS}
+    for _ in range(2):
+        named = metric.compute(**rows, llm="hf", llm_args="pretrained=gpt2")
+    assert scripted_llm == [("hf", "pretrained=gpt2", "slide")]
+    assert metric.compute(**rows, llm=StubScorer()) == named
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (
+            {"llm_args": "pretrained=gpt2"},
+            "slide: llm_args is 'pretrained=gpt2', but no llm was named. Pass for example llm='hf' as well.",
+        ),
+        (
+            {"llm": 3},
+            "llm: expected the name of an lm-eval model or a judge, got 3 (int). "
+            "Pass for example llm='hf', llm_args='pretrained=...'.",
+        ),
+    ],
+)
+def test_half_named_language_models_are_refused(options: dict[str, object], expected: str, metric: DialogueMetric) -> None:
+    with pytest.raises(InputError) as error:
+        metric.compute(predictions=RESPONSES, contexts=CONTEXTS, **options)
+    assert message(error) == expected
+
+
+def test_a_judge_takes_no_arguments() -> None:
+    with pytest.raises(InputError) as error:
+        judge_from_options(StubScorer(), "pretrained=gpt2", prompt="slide")
+    assert message(error) == (
+        "llm_args: 'pretrained=gpt2' was given beside a judge that is loaded already. Leave llm_args out."
+    )
+
+
+# Wrong inputs
+
+
+WRONG: list[tuple[dict[str, object], str]] = [
+    (
+        {"predictions": ["a", "b", "c"], "contexts": [["x"], ["y"]]},
+        "the columns 'predictions' and 'contexts' have 3 and 2 rows. Pass one row of each for every response.",
+    ),
+    (
+        {"predictions": ["a"], "contexts": [["x"]], "references": []},
+        "the columns 'predictions' and 'references' have 1 and 0 rows. Pass one row of each for every response.",
+    ),
+    (
+        {"predictions": ["a"], "contexts": [["x"]], "facts": ["p", "q"]},
+        "the columns 'predictions' and 'facts' have 1 and 2 rows. Pass one row of each for every response.",
+    ),
+    ({"predictions": ["a"]}, "the column 'contexts' is missing. Pass predictions and contexts, one row for every response."),
+    ({"contexts": [["x"]]}, "the column 'predictions' is missing. Pass predictions and contexts, one row for every response."),
+    ({}, "the column 'predictions' is missing. Pass predictions and contexts, one row for every response."),
+    (
+        {"predictions": ["a", "b", None], "contexts": [["x"], ["y"], ["z"]]},
+        "predictions[2]: expected a string, got None (NoneType). Pass text.",
+    ),
+    (
+        {"predictions": ["a", "b", 3], "contexts": [["x"], ["y"], ["z"]]},
+        "predictions[2]: expected a string, got 3 (int). Pass text.",
+    ),
+    (
+        {"predictions": ["a", float("nan")], "contexts": [["x"], ["y"]]},
+        "predictions[1]: expected a string, got nan (float). Pass text.",
+    ),
+    (
+        {"predictions": ["a", ["b"]], "contexts": [["x"], ["y"]]},
+        "predictions[1]: expected a string, got ['b'] (list). Pass text.",
+    ),
+    (
+        {"predictions": ["a", "b", "c"], "contexts": [["x"], ["y"], None]},
+        "contexts[2]: expected a list, got None (NoneType). Wrap a single string in a list.",
+    ),
+    (
+        {"predictions": ["a", "b"], "contexts": [["x"], "y"]},
+        "contexts[1]: expected a list, got 'y' (str). Wrap a single string in a list.",
+    ),
+    (
+        {"predictions": ["a", "b", "c"], "contexts": [["x"], ["y"], ["z", 3]]},
+        "contexts[2][1]: expected a string, got 3 (int). Pass text.",
+    ),
+    (
+        {"predictions": ["a"], "contexts": [[["n"]]]},
+        "contexts[0][0]: expected a string, got ['n'] (list). Pass text.",
+    ),
+    (
+        {"predictions": ["a", "b"], "contexts": [["x"], ["y"]], "references": ["r", None]},
+        "references[1]: expected a list, got None (NoneType). Wrap a single string in a list.",
+    ),
+    (
+        {"predictions": ["a", "b"], "contexts": [["x"], ["y"]], "facts": [["f"], ["g", 2.5]]},
+        "facts[1][1]: expected a string, got 2.5 (float). Pass text.",
+    ),
+    (
+        {"predictions": "a", "contexts": [["x"]]},
+        "predictions: expected a list, got 'a' (str). Wrap a single string in a list.",
+    ),
+    (
+        {"predictions": ["a", "b\ud83d"], "contexts": [["x"], ["y"]]},
+        "predictions[1]: the lone surrogate '\\ud83d' at character 1 is not valid Unicode. "
+        "Decode the source again, for example with errors='replace'.",
+    ),
+    (
+        {"predictions": ["a"], "contexts": [["x", "\udc00"]]},
+        "contexts[0][1]: the lone surrogate '\\udc00' at character 0 is not valid Unicode. "
+        "Decode the source again, for example with errors='replace'.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("columns", "expected"), WRONG)
+def test_r01_r02_wrong_inputs_name_column_and_row(columns: dict[str, object], expected: str, metric: DialogueMetric) -> None:
+    with pytest.raises(InputError) as error:
+        read_examples(columns)
+    assert message(error) == expected
+    for call in (metric.compute, metric.add_batch):
+        with pytest.raises(InputError) as error:
+            call(**columns)
+        assert message(error) == f"slide: {expected}"
+    assert len(metric) == 0
+
+
+def test_a_call_that_fails_leaves_nothing_behind(metric: DialogueMetric) -> None:
+    metric.add(prediction="a", context=["x"])
+    with pytest.raises(InputError):
+        metric.compute(predictions=["b", None], contexts=[["y"], ["z"]])
+    assert metric.compute(predictions=["b"], contexts=[["y"]])["n_total"] == 2
+
+
+# The page of the Space
+
+
+def test_the_page_reads_one_turn_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # the folder is shipped as it is
+    spec = importlib.util.spec_from_file_location("slide_app", metrics_path() / "slide" / "app.py")
+    assert spec is not None
+    assert spec.loader is not None
+    app = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(app)
+    assert app.score("Hi.\n\n  How are you? \n", "Fine.")["turns"] == 2
+    assert app.score("", "Fine.") == {"score": None, "unscored": "empty_input"}

@@ -1,0 +1,115 @@
+"""The metric `slide` with its real scorer, on a small model with random weights."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer, models
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Split
+from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+
+from dialeval_plugin import load_metric
+from dialeval_plugin.dialogue import Example
+from dialeval_plugin.errors import MissingPrerequisite
+from dialeval_plugin.methods.slide.fusion import DistanceRange
+from dialeval_plugin.methods.slide.model import SmallModel, SmallModelConfig, TrainedSmallModel
+from dialeval_plugin.methods.slide.scoring import SlideScorer
+from dialeval_plugin.resources import metrics_path
+
+CONTEXTS = [["Hi there.", "Hello! How was the trip?"], ["Do you like jazz?"], [], ["Any plans?"]]
+RESPONSES = ["Long, but worth it.", "", "Two streets from here.", "🙂"]
+
+
+@pytest.fixture(scope="module")
+def tiny_slm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    torch.manual_seed(0)
+    folder = tmp_path_factory.mktemp("slm")
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(chr(code) for code in range(32, 127))]
+    letters = Tokenizer(WordLevel({word: index for index, word in enumerate(words)}, unk_token="[UNK]"))  # noqa: S106 - a token, no password
+    letters.pre_tokenizer = Split("", "isolated")
+    special = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": "[MASK]"}
+    PreTrainedTokenizerFast(tokenizer_object=letters, **special).save_pretrained(folder / "base")
+    config = BertConfig(
+        vocab_size=len(words),
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=128,
+    )
+    BertModel(config).save_pretrained(folder / "base")
+    transformer = models.Transformer(str(folder / "base"))
+    encoder = SentenceTransformer(modules=[transformer, models.Pooling(16)], device="cpu")
+    settings = SmallModelConfig("code", "separate", "pad", "two_class", max_context_tokens=80, max_response_tokens=40)
+    model = SmallModel(encoder, settings)
+    TrainedSmallModel(model, DistanceRange(0.5, 1.5), frozenset()).save(folder / "slm")
+    return folder / "slm"
+
+
+def test_the_same_numbers_as_the_scorer_itself(tiny_slm: Path) -> None:
+    result = load_metric("slide").compute(predictions=RESPONSES, contexts=CONTEXTS, slm=str(tiny_slm), variant="slm")
+    direct = SlideScorer(str(tiny_slm), variant="slm").score(
+        [Example.from_texts(context, response) for context, response in zip(CONTEXTS, RESPONSES, strict=True)]
+    )
+    assert result.pop("slide") == direct.mean()
+    assert result.pop("scores") == list(direct.values)
+    assert result.pop("signature") == str(direct.signature)
+    assert {name: result.pop(name) for name in direct.columns} == {
+        name: list(column) for name, column in direct.columns.items()
+    }
+    assert result == {"n_total": 4, "n_scored": 3, "n_unscored": 1, "unscored": {"empty_input": 1}}
+
+
+def test_an_absolute_path_gives_the_same_offline_from_elsewhere(tiny_slm: Path, tmp_path: Path) -> None:
+    script = (
+        "import evaluate, json, sys\n"
+        "metric = evaluate.load(sys.argv[1], slm=sys.argv[2], variant='slm')\n"
+        "print(json.dumps(metric.compute(**json.loads(sys.argv[3]))))\n"
+    )
+    rows = {"predictions": RESPONSES, "contexts": CONTEXTS}
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(metrics_path().resolve() / "slide"), str(tiny_slm), json.dumps(rows)],
+        cwd=tmp_path,
+        env={**os.environ, "HF_HUB_OFFLINE": "1", "HF_MODULES_CACHE": str(tmp_path / "modules")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    elsewhere = json.loads(done.stdout.splitlines()[-1])
+    here = load_metric("slide", slm=str(tiny_slm), variant="slm").compute(**rows)
+    assert elsewhere["scores"] == pytest.approx(here["scores"], abs=1e-6)
+    assert elsewhere["signature"] == here["signature"]
+
+
+def test_what_is_missing_is_said(tiny_slm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DIALEVAL_SLM", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    metric = load_metric("slide")
+    with pytest.raises(MissingPrerequisite) as error:
+        metric.compute(predictions=RESPONSES, contexts=CONTEXTS, variant="slm")
+    assert str(error.value) == (
+        "slide: no SLM is named. Train one with `dialeval train slm --data FILE --output FOLDER`, "
+        "or pass slm='FOLDER or hub id', or set DIALEVAL_SLM."
+    )
+    with pytest.raises(MissingPrerequisite) as error:
+        metric.compute(predictions=RESPONSES, contexts=CONTEXTS, variant="slide", slm=str(tiny_slm))
+    assert str(error.value) == (
+        "slide: the variant 'slide' fuses the small model with a large one, and no llm is given. "
+        "Pass llm='hf', llm_args='pretrained=MODEL' (any lm-eval model), or variant='slm' for the small model alone."
+    )
+
+
+def test_the_card_names_every_option_and_column(tiny_slm: Path) -> None:
+    card = (metrics_path() / "slide" / "README.md").read_text(encoding="utf-8")
+    metric = load_metric("slide")
+    result = metric.compute(predictions=RESPONSES, contexts=CONTEXTS, slm=str(tiny_slm))
+    options = metric.inputs_description.split("of the scorer: ")[1].split(".")[0].split(", ")
+    assert "llm_args" in options
+    assert [name for name in [*result, *options] if f"`{name}`" not in card] == []
