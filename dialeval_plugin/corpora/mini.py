@@ -1,0 +1,77 @@
+"""The embedded corpus: dialogues written for this project, so that everything runs without a network.
+
+Its labels are by construction: a response is written to fit its context, or to mislead by sharing words with it. Nobody
+rated them, so nothing here is a human rating.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from dialeval_plugin.dialogue import Example
+from dialeval_plugin.errors import InputError
+from dialeval_plugin.files import read_json_lines
+
+from . import dailydialog_pp
+from .dailydialog_pp import ResponseSet
+
+Split: TypeAlias = Literal["train", "validation", "test"]
+
+SPLITS: tuple[Split, ...] = ("train", "validation", "test")
+QUALITY = "fits"
+"""Name of the label of `read_examples`: 1 where the response is written to fit, 0 where it is not."""
+RANDOM_NEGATIVES = 5
+_SEED = 0
+
+
+def folder() -> Path:
+    """Return the corpus' folder inside the package."""
+    return Path(__file__).resolve().parent / "mini"
+
+
+def read_response_sets(split: Split | None = None) -> list[ResponseSet]:
+    """Return the contexts of a split (None: of all) in the DailyDialog++ layout.
+
+    The file holds no random negatives. Each context gets five positives of five other contexts of its split, drawn with a
+    seed of its own, so that the draw is the same with and without `split` and in every release.
+
+    Raises:
+        InputError: there is no such split.
+    """
+    if split is not None and split not in SPLITS:
+        raise InputError(f"mini: there is no split {split!r}. Known are: {', '.join(SPLITS)}.")
+    path = folder() / "dailydialog_pp.jsonl"
+    split_of = [row.value["split"] for row in read_json_lines(path)]
+    sets = dailydialog_pp.read(path)
+    drawn: list[ResponseSet] = []
+    for name in SPLITS if split is None else (split,):
+        members = [response_set for response_set, its in zip(sets, split_of, strict=True) if its == name]
+        drawn += [_with_random_negatives(response_set, members) for response_set in members]
+    return drawn
+
+
+def read_examples(split: Split | None = None) -> list[Example]:
+    """Return the same corpus as DSTC10-like examples: one a response, rated by construction 1.0 or 0.0 in "fits".
+
+    `system` names the kind of response ("positive", "random", "adversarial"), as DSTC10's names the chatbot.
+
+    Raises:
+        InputError: there is no such split.
+    """
+    kinds = {"p": "positive", "r": "random", "a": "adversarial"}
+    return [
+        replace(example, system=kinds[example.id.removeprefix(response_set.id)[0]])
+        for response_set in read_response_sets(split)
+        for example in response_set.examples(QUALITY)
+    ]
+
+
+def _with_random_negatives(response_set: ResponseSet, members: Sequence[ResponseSet]) -> ResponseSet:
+    generator = random.Random(f"{_SEED}:{response_set.id}")
+    others = [other for other in members if other.context != response_set.context]
+    chosen = generator.sample(others, RANDOM_NEGATIVES)
+    return replace(response_set, random=tuple(generator.choice(other.positive) for other in chosen))

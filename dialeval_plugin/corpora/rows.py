@@ -1,0 +1,151 @@
+"""Checked access to the rows of published files: each error names the file, the line and the field."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from dialeval_plugin.dialogue import check_text
+from dialeval_plugin.errors import InputError
+from dialeval_plugin.files import Line, read_text
+
+_WHITE_SPACE = re.compile(r"[ \t\n\r]*")
+
+
+def read_array(path: Path) -> list[Line]:
+    """Return the objects of a JSON array, each with the line on which it starts.
+
+    Raises:
+        InputError: as `files.read_text`, or the file is not an array of objects, or the array is empty.
+    """
+    text = read_text(path)
+    decoder = json.JSONDecoder()
+    rows: list[Line] = []
+    line, counted = 1, 0
+
+    def skip(position: int) -> int:
+        match = _WHITE_SPACE.match(text, position)
+        return match.end() if match else position
+
+    def fail(position: int, problem: str) -> InputError:
+        return InputError(f"{path}:{text.count(chr(10), 0, position) + 1}: {problem}")
+
+    position = skip(0)
+    if text[position : position + 1] != "[":
+        raise fail(position, "expected a JSON array of objects. Is this another file's layout?")
+    position = skip(position + 1)
+    while text[position : position + 1] != "]":
+        line, counted = line + text.count("\n", counted, position), position
+        try:
+            value, position = decoder.raw_decode(text, position)
+        except json.JSONDecodeError as error:
+            raise fail(error.pos, f"not valid JSON ({error.msg}). Was the file cut off?") from None
+        if not isinstance(value, dict):
+            raise InputError(f"{path}:{line}: row {len(rows)}: expected a JSON object, got {type(value).__name__}.")
+        rows.append(Line(f"{path}:{line}", value))
+        position = skip(position)
+        if text[position : position + 1] == ",":
+            position = skip(position + 1)
+            if text[position : position + 1] == "]":
+                raise fail(position, "not valid JSON (a comma before the closing bracket). Was the file edited by hand?")
+        elif text[position : position + 1] != "]":
+            raise fail(position, "not valid JSON (expected ',' or ']' after a row). Was the file cut off?")
+    end = skip(position + 1)
+    if end != len(text):
+        raise fail(end, "not valid JSON (text after the closing bracket). Were two files joined?")
+    if not rows:
+        raise InputError(f"{path}: is an empty array, expected one object a row.")
+    return rows
+
+
+def text_field(row: Line, name: str) -> str:
+    """Return the string in field `name`.
+
+    Raises:
+        InputError: the field is missing or no string.
+    """
+    if name not in row.value:
+        raise InputError(f"{row.where}: has no {name!r}, only {_names(row.value)}. Is this another file's layout?")
+    return check_text(row.value[name], f"{row.where}: {name}")
+
+
+def texts_field(row: Line, name: str) -> tuple[str, ...]:
+    """Return the strings of the list in field `name`; () where the row has no such field.
+
+    Raises:
+        InputError: the field is no list of strings.
+    """
+    values = row.value.get(name, [])
+    if not isinstance(values, list):
+        raise InputError(f"{row.where}: {name}: expected a list of strings, got {values!r} ({type(values).__name__}).")
+    return tuple(check_text(value, f"{row.where}: {name}[{index}]") for index, value in enumerate(values))
+
+
+def id_field(row: Line, *names: str) -> str | None:
+    """Return the row's identifier as a string, from the first of `names` that it has; None where it has none.
+
+    Raises:
+        InputError: the value is neither a string nor an integer.
+    """
+    for name in names:
+        if name in row.value:
+            value = row.value[name]
+            if isinstance(value, bool) or not isinstance(value, (str, int)):
+                raise InputError(f"{row.where}: {name}: expected a string or an integer, got {value!r}.")
+            return check_text(str(value), f"{row.where}: {name}")
+    return None
+
+
+def ratings_field(row: Line, name: str) -> dict[str, tuple[float, ...]]:
+    """Return quality name to rater values from the object of lists in field `name`; an empty list stays empty.
+
+    Raises:
+        InputError: the field is missing, or is no object of lists of finite numbers.
+    """
+    if name not in row.value:
+        raise InputError(f"{row.where}: has no {name!r}, only {_names(row.value)}. Is this another file's layout?")
+    annotations = row.value[name]
+    if not isinstance(annotations, dict):
+        raise InputError(f"{row.where}: {name}: expected an object of quality names and lists, got {annotations!r}.")
+    ratings = {}
+    for quality, values in annotations.items():
+        where = f"{row.where}: {name}[{quality!r}]"
+        if not isinstance(values, list):
+            raise InputError(f"{where}: expected the list of the raters' numbers, got {values!r}.")
+        ratings[quality] = tuple(_rating(value, f"{where}[{rater}]") for rater, value in enumerate(values))
+    return ratings
+
+
+def _rating(value: Any, where: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise InputError(f"{where}: expected a finite number, got {value!r}. Leave out what a rater did not answer.")
+    return float(value)
+
+
+def unique_ids(ids: Sequence[str]) -> list[str]:
+    """Return `ids` with the second and later occurrences of one marked `#2`, `#3`, ... in the order given.
+
+    Example:
+        >>> unique_ids(["a", "b", "a", "a"])
+        ['a', 'b', 'a#2', 'a#3']
+    """
+    taken = set(ids)
+    seen: Counter[str] = Counter()
+    unique = []
+    for id in ids:
+        seen[id] += 1
+        name = id
+        while seen[id] > 1 and (name := f"{id}#{seen[id]}") in taken:
+            seen[id] += 1
+        taken.add(name)
+        unique.append(name)
+    return unique
+
+
+def _names(value: dict[str, Any]) -> str:
+    return ", ".join(map(repr, value)) or "nothing"
