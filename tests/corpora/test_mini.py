@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import pytest
+
+from dialeval_plugin.corpora import dailydialog_pp, mini
+from dialeval_plugin.corpora.items import mean_rating
+from dialeval_plugin.errors import InputError
+
+SIZES: dict[mini.Split, int] = {"train": 48, "validation": 12, "test": 12}
+
+
+@pytest.mark.parametrize(("split", "size"), SIZES.items())
+def test_splits_have_five_responses_of_each_kind(split: mini.Split, size: int) -> None:
+    sets = mini.read_response_sets(split)
+    assert len(sets) == size
+    for found in sets:
+        assert len(found.context) >= 1
+        assert [len(set(responses)) for responses in (found.positive, found.adversarial, found.random)] == [5, 5, 5]
+
+
+def test_splits_are_disjoint_and_make_up_the_whole() -> None:
+    parts = [found for split in mini.SPLITS for found in mini.read_response_sets(split)]
+    assert mini.read_response_sets() == parts
+    assert len({found.id for found in parts}) == len({found.context for found in parts}) == sum(SIZES.values())
+
+
+def test_everything_but_the_random_negatives_is_read_by_the_dailydialog_pp_reader() -> None:
+    published = {found.id: found for found in dailydialog_pp.read(mini.folder() / "dailydialog_pp.jsonl")}
+    for found in mini.read_response_sets():
+        same = published[found.id]
+        assert (found.context, found.positive, found.adversarial) == (same.context, same.positive, same.adversarial)
+        assert same.random == ()
+
+
+@pytest.mark.parametrize("split", mini.SPLITS)
+def test_random_negatives_fit_five_other_contexts_of_the_split(split: mini.Split) -> None:
+    sets = mini.read_response_sets(split)
+    for found in sets:
+        owners = [{other.id for other in sets if response in other.positive} for response in found.random]
+        assert all(owner and found.id not in owner for owner in owners)
+        assert len({tuple(sorted(owner)) for owner in owners}) == mini.RANDOM_NEGATIVES
+
+
+def test_random_negatives_are_the_same_every_time() -> None:
+    assert mini.read_response_sets() == mini.read_response_sets()
+
+
+@pytest.mark.parametrize(("split", "size"), SIZES.items())
+def test_examples_are_labelled_by_construction(split: mini.Split, size: int) -> None:
+    examples = mini.read_examples(split)
+    assert len({example.id for example in examples}) == len(examples) == size * 15
+    assert {tuple(example.ratings) for example in examples} == {("fits",)}
+    assert Counter((example.system, mean_rating(example, "fits")) for example in examples) == {
+        ("positive", 1.0): size * 5,
+        ("random", 0.0): size * 5,
+        ("adversarial", 0.0): size * 5,
+    }
+
+
+def test_examples_hold_the_response_sets_texts() -> None:
+    by_id = {example.id: example for example in mini.read_examples("test")}
+    for found in mini.read_response_sets("test"):
+        assert by_id[f"{found.id}a4"].response.text == found.adversarial[4]
+        assert tuple(turn.text for turn in by_id[f"{found.id}p0"].context) == found.context
+
+
+def test_unknown_split_lists_the_known_ones() -> None:
+    message = "mini: there is no split 'dev'. Known are: train, validation, test."
+    with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
+        mini.read_examples("dev")  # type: ignore[arg-type]
