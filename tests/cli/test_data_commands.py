@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from dialeval_plugin.cli.data import app
+from dialeval_plugin.corpora import catalogue, mini
+from dialeval_plugin.corpora.catalogue import ByHand, Corpus, Fetched
+from dialeval_plugin.errors import InputError
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.delenv("DIALEVAL_DATA_DIR", raising=False)
+    monkeypatch.setattr(catalogue, "cache_folder", lambda: tmp_path)
+    return tmp_path
+
+
+def test_list_says_where_each_corpus_is_and_how_to_get_it(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = Corpus("here", "Toys", None, ("https://example.org/toys",), "not stated", (), (ByHand("a.json", "Ask."),))
+    gone = Corpus("gone", "More toys", None, (), "MIT", (), ())
+    monkeypatch.setattr(catalogue, "load_catalogue", lambda: {"here": here, "gone": gone})
+    (cache / "here").mkdir()
+    result = CliRunner().invoke(app, ["list"])
+    assert result.exit_code == 0
+    assert result.output == (
+        f"here: Toys\n  present: {cache / 'here'}\n  missing: a.json\n  licence: not stated\n  source:  https://example.org/toys\n"
+        "gone: More toys\n  present: no (dialeval data fetch gone)\n  licence: MIT\n  source:  part of this package\n"
+    )
+
+
+def test_list_knows_the_embedded_corpus(cache: Path) -> None:
+    assert f"  present: {mini.folder()}\n" in CliRunner().invoke(app, ["list"]).output
+
+
+def test_fetch_says_what_is_left_to_get_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalogue, "fetch", lambda name: Fetched(tmp_path, ("b.json",), (ByHand("a.json", "Ask."),)))
+    result = CliRunner().invoke(app, ["fetch", "toys"])
+    assert result.exit_code == 0
+    assert (
+        result.output == f"toys: 1 files fetched and checked; they are in {tmp_path}\nby hand: {tmp_path / 'a.json'}\n  Ask.\n"
+    )
+
+
+def test_fetch_of_an_unknown_corpus_is_an_input_error(cache: Path) -> None:
+    result = CliRunner().invoke(app, ["fetch", "dstc11"])
+    assert isinstance(result.exception, InputError)
