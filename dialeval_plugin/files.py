@@ -7,6 +7,7 @@ import gzip
 import json
 import os
 import tempfile
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -38,7 +39,7 @@ def read_text(path: Path) -> str:
     if path.suffix == ".gz":
         try:
             raw = gzip.decompress(raw)
-        except (OSError, EOFError) as error:
+        except (OSError, EOFError, zlib.error) as error:
             raise InputError(f"{path}: is not a complete gzip file ({error}). Copy it again.") from error
     try:
         return raw.decode("utf-8-sig")
@@ -111,7 +112,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
         mask = os.umask(0)
         os.umask(mask)
         temporary.chmod(0o666 & ~mask)
-        os.replace(temporary, path)
+        temporary.replace(path)
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror}). The previous file, if any, is unchanged.") from error
     finally:
