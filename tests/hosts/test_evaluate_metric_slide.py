@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 from dialeval_plugin import load_metric
 from dialeval_plugin.dialogue import Example
 from dialeval_plugin.errors import MissingPrerequisite
+from dialeval_plugin.methods.judging.judge import PromptedJudge
 from dialeval_plugin.methods.slide.fusion import DistanceRange
 from dialeval_plugin.methods.slide.model import SmallModel, SmallModelConfig, TrainedSmallModel
 from dialeval_plugin.methods.slide.scoring import SlideScorer
@@ -109,7 +111,38 @@ def test_what_is_missing_is_said(tiny_slm: Path, tmp_path: Path, monkeypatch: py
 def test_the_card_names_every_option_and_column(tiny_slm: Path) -> None:
     card = (metrics_path() / "slide" / "README.md").read_text(encoding="utf-8")
     metric = load_metric("slide")
-    result = metric.compute(predictions=RESPONSES, contexts=CONTEXTS, slm=str(tiny_slm))
+    result = metric.compute(predictions=RESPONSES, contexts=CONTEXTS, slm=str(tiny_slm), llm="dummy")
     options = metric.inputs_description.split("of the scorer: ")[1].split(".")[0].split(", ")
     assert "llm_args" in options
     assert [name for name in [*result, *options] if f"`{name}`" not in card] == []
+
+
+def test_a_named_language_model_is_asked_and_what_it_does_not_answer_is_counted(tiny_slm: Path) -> None:
+    rows = {"predictions": RESPONSES, "contexts": CONTEXTS}
+    result = load_metric("slide").compute(**rows, slm=str(tiny_slm), llm="dummy")  # the host's own: it answers "lol"
+    assert result["slide"] is None
+    assert result["scores"] == result["llm"] == [None] * 4
+    assert result["unscored"] == {"empty_input": 1, "parse_failure": 3}
+    assert "variant:slide|" in result["signature"]
+    assert "|llm_llm:dummy:" in result["signature"]
+
+
+class ScriptedModel:
+    """Rates by the length of the prompt, so that no answer depends on its neighbours."""
+
+    identity = "scripted"
+
+    def generate(self, prompts: Sequence[str], *, max_tokens: int, stop: Sequence[str]) -> list[str]:
+        return [f"Engagingness: {len(prompt) % 10 / 10}" for prompt in prompts]
+
+
+def test_a_loaded_judge_gives_the_same_fusion_as_the_scorer_itself(tiny_slm: Path) -> None:
+    judge = PromptedJudge(ScriptedModel(), prompt="slide")  # type: ignore[arg-type] # what `generate` needs is there
+    result = load_metric("slide").compute(predictions=RESPONSES, contexts=CONTEXTS, slm=str(tiny_slm), llm=judge)
+    direct = SlideScorer(str(tiny_slm), llm=judge).score(
+        [Example.from_texts(context, response) for context, response in zip(CONTEXTS, RESPONSES, strict=True)]
+    )
+    assert result["n_scored"] == 3
+    assert result["scores"] == list(direct.values)
+    assert result["llm"] == list(direct.columns["llm"])
+    assert (result["slide"], result["signature"]) == (direct.mean(), str(direct.signature))
