@@ -1,0 +1,84 @@
+"""g, the probability that a response is good, from a language model's yes and no (Huynh et al. 2023, section 3.2).
+
+The paper prints g = p(yes) / (p(yes) + p(no)) and calls p "the log probabilities". Read so, g falls as "yes" gets likelier.
+The default reads probabilities, as the code of a co-author's InstructDial and UniEval do; `literal_log` is what is printed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Literal, TypeAlias
+
+Reading: TypeAlias = Literal["probabilities", "literal_log"]
+
+READINGS: tuple[Reading, ...] = ("probabilities", "literal_log")
+YES = "yes"
+NO = "no"
+
+
+def log_sum(values: Iterable[float]) -> float:
+    """Log of the sum of probabilities that are given as logs; minus infinity where there are none.
+
+    Example:
+        >>> round(log_sum([math.log(0.2), math.log(0.3)]) - math.log(0.5), 12)
+        0.0
+    """
+    known = [value for value in values if value != -math.inf]
+    if not known:
+        return -math.inf
+    largest = max(known)
+    return largest + math.log(math.fsum(math.exp(value - largest) for value in known))
+
+
+def goodness(log_yes: float, log_no: float, *, reading: Reading = "probabilities") -> float | None:
+    """Return g in [0, 1], from the log probabilities of yes and no.
+
+    A probability of 0 (minus infinity) is a value like any other; only where both are 0 there is no g. Under `literal_log`
+    g needs two finite log probabilities of which one is not 0.
+
+    Returns:
+        g, or None where it is undefined: an unscored row, never 0 and never NaN.
+
+    Example:
+        >>> round(goodness(-0.25, -2.0), 3), round(goodness(-0.25, -2.0, reading="literal_log"), 3)
+        (0.852, 0.111)
+    """
+    if math.isnan(log_yes) or math.isnan(log_no) or math.inf in (log_yes, log_no):
+        return None
+    if reading == "literal_log":
+        total = log_yes + log_no
+        return log_yes / total if math.isfinite(total) and total != 0 else None
+    if log_yes == log_no == -math.inf:
+        return None
+    difference = log_yes - log_no
+    # Each branch takes the exponential of a negative number, so that neither can overflow.
+    if difference >= 0:
+        return 1 / (1 + math.exp(-difference))
+    return math.exp(difference) / (1 + math.exp(difference))
+
+
+def merge_forms(log_probabilities: Iterable[tuple[str, float]]) -> dict[str, float]:
+    """Sum the probabilities of the surface forms of one answer: " Yes", "Yes" and " yes" are all "yes".
+
+    Args:
+        log_probabilities: surface form and log probability; a form may occur once only.
+
+    Returns:
+        The answer without white space and in lower case, to the log of the summed probability.
+    """
+    forms: dict[str, list[float]] = {}
+    for form, value in log_probabilities:
+        forms.setdefault(form.strip().casefold(), []).append(value)
+    return {answer: math.nan if any(map(math.isnan, values)) else log_sum(values) for answer, values in forms.items()}
+
+
+def goodness_of_forms(log_probabilities: Mapping[str, float], *, reading: Reading = "probabilities") -> float | None:
+    """Return g from the log probabilities of surface forms of yes and no; a form that is missing counts as 0.
+
+    Example:
+        >>> round(goodness_of_forms({" Yes": math.log(0.3), " yes": math.log(0.3), " No": math.log(0.2)}), 6)
+        0.75
+    """
+    merged = merge_forms(log_probabilities.items())
+    return goodness(merged.get(YES, -math.inf), merged.get(NO, -math.inf), reading=reading)

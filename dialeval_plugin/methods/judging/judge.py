@@ -1,0 +1,69 @@
+"""`llm_judge`: the score that a prompted language model gives a response (Score_LLM of SLIDE and DRE)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from dialeval_plugin.dialogue import Example, Item, is_blank
+from dialeval_plugin.errors import InputError
+from dialeval_plugin.scoring import Reason, Row, Scorer, Unscored, register_scorer
+from dialeval_plugin.signature import Value
+
+from .language_model import LanguageModel
+from .parsing import parse_rating
+from .prompts import scoring_prompt
+
+COLUMN = "llm"
+
+
+@register_scorer("llm_judge")
+class PromptedJudge(Scorer):
+    """Asks a language model for a number with a paper's prompt, and maps the answer to [0, 1].
+
+    An answer that cannot be read is unscored, with the reason. The papers' SLIDE asks on a scale of 0 to 1, DRE of 0 to 5.
+
+    Args:
+        model: the model to ask.
+        prompt: "slide" or "dre".
+    """
+
+    name: ClassVar[str] = "llm_judge"
+    range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+
+    def __init__(self, model: LanguageModel, prompt: str = "slide") -> None:
+        if not callable(getattr(model, "generate", None)):
+            raise InputError(
+                f"llm_judge: model: expected a language model, got {model!r} ({type(model).__name__}). "
+                "Make one with dialeval_plugin.hosts.lm_eval_backend.load_language_model."
+            )
+        self.model = model
+        self.prompt = scoring_prompt(prompt)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The one column, in [0, 1]."""
+        return (COLUMN,)
+
+    def score_batch(self, items: Sequence[Item]) -> list[Row]:
+        """Ask for all items of the window in one call."""
+        examples = [item for item in items if isinstance(item, Example)]
+        rows: list[Row] = [Unscored(Reason.EMPTY_INPUT, "the response is blank")] * len(examples)
+        asked = [index for index, example in enumerate(examples) if not is_blank(example.response.text)]
+        prompts = [self.prompt.render(examples[index]) for index in asked]
+        answers = self.model.generate(prompts, max_tokens=self.prompt.max_tokens, stop=self.prompt.stop) if prompts else []
+        for index, prompt, answer in zip(asked, prompts, answers, strict=True):
+            rows[index] = answer if isinstance(answer, Unscored) else self._row(answer, prompt)
+        return rows
+
+    def signature_fields(self) -> dict[str, Value]:
+        """Prompt with its hash, model with its revision, and the scale of the answers."""
+        low, high = self.prompt.scale
+        return {"method": self.name, "prompt": self.prompt.id, "llm": self.model.identity, "scale": f"{low:g}-{high:g}"}
+
+    def _row(self, answer: str, prompt: str) -> Row:
+        rating = parse_rating(answer, self.prompt.scale, label=self.prompt.label, prompt=prompt)
+        if isinstance(rating, Unscored):
+            return rating
+        low, high = self.prompt.scale
+        return {COLUMN: (rating - low) / (high - low)}

@@ -1,0 +1,87 @@
+"""The scorer `llm_judge` with a scripted model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from dialeval_plugin.dialogue import Example
+from dialeval_plugin.errors import InputError
+from dialeval_plugin.methods.judging.judge import PromptedJudge
+from dialeval_plugin.scoring import Reason, Unscored
+
+
+class Scripted:
+    """Answers by the response in the prompt; counts its calls."""
+
+    identity = "scripted@1"
+
+    def __init__(self, answers: dict[str, str | Unscored], *, echo: bool = False) -> None:
+        self.answers = answers
+        self.echo = echo
+        self.calls: list[int] = []
+
+    def generate(self, prompts: Sequence[str], *, max_tokens: int, stop: Sequence[str]) -> list[str | Unscored]:
+        self.calls.append(len(prompts))
+        found = []
+        for prompt in prompts:
+            answer = next(answer for key, answer in self.answers.items() if key in prompt)
+            found.append(f"{prompt} {answer}" if self.echo and isinstance(answer, str) else answer)
+        return found
+
+    def loglikelihood(self, pairs: Sequence[tuple[str, str]]) -> list[float | Unscored]:
+        raise NotImplementedError
+
+
+ANSWERS: dict[str, str | Unscored] = {
+    "alpha": "Engagingness: 0.8",
+    "beta": "3 or 4",
+    "gamma": "I'm sorry, I cannot rate this.",
+    "delta": "7",
+    "epsilon": Unscored(Reason.API_ERROR, "TimeoutError: slow"),
+}
+
+
+def examples(*responses: str) -> list[Example]:
+    return [Example.from_texts(["hi"], response, id=str(index)) for index, response in enumerate(responses)]
+
+
+@pytest.mark.parametrize("echo", [False, True])
+def test_what_cannot_be_read_is_unscored_with_its_reason(echo: bool) -> None:
+    scores = PromptedJudge(Scripted(ANSWERS, echo=echo)).score(examples(*ANSWERS, " "))
+    assert scores.values == (0.8, None, None, None, None, None)
+    assert {index: item.reason.value for index, item in scores.unscored.items()} == {
+        1: "parse_failure",
+        2: "refusal",
+        3: "out_of_range",
+        4: "api_error",
+        5: "empty_input",
+    }
+
+
+def test_dre_answers_are_divided_by_five() -> None:
+    scores = PromptedJudge(Scripted({"alpha": "LLM Overall Score: 4.0"}), prompt="dre").score(examples("alpha"))
+    assert scores.columns == {"llm": (0.8,)}
+
+
+def test_a_window_is_one_call() -> None:
+    model = Scripted({"alpha": "1", "beta": "0"})
+    PromptedJudge(model).score(examples("alpha", "beta", "alpha"))
+    assert model.calls == [2]
+
+
+def test_the_signature_names_prompt_model_and_scale() -> None:
+    judge = PromptedJudge(Scripted({"alpha": "1"}))
+    assert str(judge.score(examples("alpha")).signature) == (
+        f"method:llm_judge|prompt:slide-v1-{judge.prompt.hash}|llm:scripted@1|scale:0-1|level:turn|version:0.1.0"
+    )
+
+
+def test_something_else_than_a_model_is_refused() -> None:
+    with pytest.raises(
+        InputError,
+        match=r"^llm_judge: model: expected a language model, got 'gpt' \(str\)\. "
+        r"Make one with dialeval_plugin\.hosts\.lm_eval_backend\.load_language_model\.$",
+    ):
+        PromptedJudge("gpt")  # type: ignore[arg-type]
