@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from dialeval_plugin.dialogue import Example, Item, is_blank
 from dialeval_plugin.errors import InputError
-from dialeval_plugin.scoring import Reason, Row, Scorer, Unscored, register_scorer
+from dialeval_plugin.scoring import Reason, Row, Scorer, Unscored
 from dialeval_plugin.signature import Value
 
 from .language_model import LanguageModel
@@ -17,7 +17,6 @@ from .prompts import scoring_prompt
 COLUMN = "llm"
 
 
-@register_scorer("llm_judge")
 class PromptedJudge(Scorer):
     """Asks a language model for a number with a paper's prompt, and maps the answer to [0, 1].
 

@@ -1,0 +1,176 @@
+"""The lm-eval model `dialogue-metric`: any scorer runs on the tasks that LLM judges run on, and lands in the same files.
+
+It reads the document behind a request and answers yes with log g and no with log(1 - g), where g is the scorer's main
+score on [0, 1]; the task's own formula then gives g back.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from lm_eval.api.instance import Instance
+from lm_eval.api.model import LM
+
+from dialeval_plugin.errors import InputError
+from dialeval_plugin.methods.judging.goodness import NO, YES
+from dialeval_plugin.methods.judging.prompts import level_of
+from dialeval_plugin.scoring import Scorer
+
+from .documents import item_of
+from .judges import load_scorer_with_judge, scorer_options
+
+logger = logging.getLogger(__name__)
+
+
+def to_unit(value: float, low: float, high: float) -> float:
+    """Map a score to [0, 1] by the range of its scorer: linearly, which leaves every coefficient as it is.
+
+    A range without an end is squeezed by an exponential or logistic curve, which keeps the order (Spearman, Kendall) but
+    not the distances (Pearson). A value beyond a range that has ends counts as that end.
+    """
+    if math.isfinite(low) and math.isfinite(high):
+        return min(1.0, max(0.0, (value - low) / (high - low)))
+    if math.isfinite(high):
+        return math.exp(min(0.0, value - high))
+    if math.isfinite(low):
+        return -math.expm1(min(0.0, low - value))
+    return 1 / (1 + math.exp(-value)) if value >= 0 else math.exp(value) / (1 + math.exp(value))
+
+
+class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
+    """A scorer as an lm-eval model.
+
+    Args:
+        scorer: the scorer's name.
+        batch_size: handed on to a scorer that takes it, if it is more than 1, the host's default.
+        max_batch_size: the host's; not used.
+        device: handed on to a scorer that takes it, unless it names a GPU that is not there, as the host's default may.
+        **options: options of the scorer; `llm` and `llm_args` name the language model that it asks.
+    """
+
+    def __init__(
+        self,
+        scorer: str | Scorer | None = None,
+        batch_size: int | str | None = None,
+        max_batch_size: int | None = None,
+        device: str | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__()
+        if not scorer:
+            raise InputError("dialogue-metric: no scorer was named. Type --model_args scorer=NAME, for example scorer=slide.")
+        if isinstance(scorer, str):
+            accepted = scorer_options(scorer)
+            takes = {name: accepted is None or name in accepted for name in ("batch_size", "device")}
+            if takes["batch_size"] and str(batch_size).isdecimal() and int(str(batch_size)) > 1:
+                options.setdefault("batch_size", int(str(batch_size)))
+            if takes["device"] and device and _is_there(device):
+                options.setdefault("device", device)
+            scorer = load_scorer_with_judge(scorer, options)
+        self.scorer = scorer
+        self._signature: str | None = None
+        self._scores: dict[Hashable, float | None] = {}
+
+    def loglikelihood(self, requests: list[Instance], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
+        """Answer each yes or no of a document.
+
+        g is shared out equally over the forms of yes that the task asks for, and 1 - g over those of no. Where the document
+        has no score both answers have probability 0, from which a task of this package sees that it is unscored.
+
+        Raises:
+            InputError: a request asks for something else than yes or no, or its document is not one of our tasks'.
+        """
+        answers = [_answer(request) for request in requests]
+        distinct = {(_key(request), request.idx): answer for request, answer in zip(requests, answers, strict=True)}
+        n_forms = Counter((key, answer) for (key, _), answer in distinct.items())
+        scores = self._score(requests, progress=not disable_tqdm)
+        results = []
+        for request, answer in zip(requests, answers, strict=True):
+            score = scores[_key(request)]
+            if score is None:
+                results.append((-math.inf, False))
+                continue
+            share = (score if answer == YES else 1 - score) / n_forms[_key(request), answer]
+            results.append((math.log(share) if share > 0 else -math.inf, (score >= 0.5) == (answer == YES)))
+        return results
+
+    def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
+        """Answer each document with its g as text, and with `unscored` where there is none."""
+        scores = self._score(requests, progress=not disable_tqdm)
+        return ["unscored" if (score := scores[_key(request)]) is None else repr(score) for request in requests]
+
+    def loglikelihood_rolling(self, requests: list[Instance], disable_tqdm: bool = False) -> list[float]:
+        """Refuse: a scorer judges responses, it has no likelihood of a text."""
+        raise InputError(
+            f"dialogue-metric: {self.scorer.name} has no likelihood of a text, which the task asks for. "
+            "Run it on the tasks of this package, for example dstc10_dialog."
+        )
+
+    def get_model_info(self) -> dict[str, Any]:
+        """What the host writes into the result file's `config`: the scorer and, after the run, its signature."""
+        return {"scorer": self.scorer.name, "scorer_signature": self._signature}
+
+    @property
+    def tokenizer_name(self) -> str:
+        """Name of the scorer, in the place of a tokenizer's."""
+        return self.scorer.name
+
+    def _score(self, requests: Sequence[Instance], *, progress: bool) -> dict[Hashable, float | None]:
+        documents = {_key(request): request.doc for request in requests if _key(request) not in self._scores}
+        fresh = {}
+        for key, document in documents.items():
+            self._scores[key] = None
+            if not document.get("is_absent", False):
+                fresh[key] = item_of(document)
+        fitting = {key: item for key, item in fresh.items() if level_of(item) == self.scorer.level}
+        if len(fitting) < len(fresh):
+            logger.warning(
+                "%s works at %s level: %d documents of another level stay unscored",
+                self.scorer.name,
+                self.scorer.level,
+                len(fresh) - len(fitting),
+            )
+        if fitting:
+            scores = self.scorer.score(list(fitting.values()), progress=progress)
+            self._signature = str(scores.signature)
+            self._scores.update(zip(fitting, self._to_unit(scores.values), strict=True))
+        return self._scores
+
+    def _to_unit(self, values: Sequence[float | None]) -> list[float | None]:
+        low, high = self.scorer.range
+        beyond = sum(value is not None and not low <= value <= high for value in values)
+        if beyond:
+            logger.warning(
+                "%s: %d scores lie beyond its range %g to %g and count as its ends", self.scorer.name, beyond, low, high
+            )
+        units = [None if value is None else to_unit(value, low, high) for value in values]
+        if self.scorer.orientation == "lower":
+            return [None if unit is None else 1 - unit for unit in units]
+        return units
+
+
+def _is_there(device: str) -> bool:
+    if not device.startswith("cuda"):
+        return True
+    import torch
+
+    return torch.cuda.is_available()
+
+
+def _key(request: Instance) -> Hashable:
+    """What tells a document from all others of the run."""
+    return (request.task_name, request.doc_id) if request.doc_id is not None else id(request.doc)
+
+
+def _answer(request: Instance) -> str:
+    answer = str(request.args[1]).strip().casefold()
+    if answer not in {YES, NO}:
+        raise InputError(
+            f"dialogue-metric: task {request.task_name!r} asks for the continuation {request.args[1]!r}, and a scorer answers "
+            "yes or no only. Run it on the tasks of this package, for example dstc10_dialog."
+        )
+    return answer

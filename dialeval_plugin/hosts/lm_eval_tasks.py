@@ -1,0 +1,131 @@
+"""What the task files under `tasks/` name: the data sets, and the score of one document.
+
+The host calls `custom_dataset` with the task's metadata, its `dataset_kwargs`, the user's `--metadata` and the model's
+arguments, all as keywords; every function here takes those that it knows and ignores the rest.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dialeval_plugin.corpora import dstc10, mini
+from dialeval_plugin.corpora.items import context_key, mean_rating
+from dialeval_plugin.dialogue import Item
+from dialeval_plugin.errors import InputError, MissingPrerequisite
+from dialeval_plugin.methods.judging.goodness import Reading, goodness_of_forms
+
+from .documents import absent_document, document, features
+from .lm_eval_aggregation import METRICS, Judged
+
+logger = logging.getLogger(__name__)
+
+
+def dstc10_dataset(
+    *,
+    dialogue_set: str,
+    rated_quality: str | None = None,
+    when_absent: str = "fail",
+    group_sets: Sequence[str] = (),
+    literal_log: bool | str = False,
+    **_: Any,
+) -> dict[str, Any]:
+    """Build the data set of a task over one DSTC10 set.
+
+    Args:
+        dialogue_set: the set's code, as "tu".
+        rated_quality: the quality to compare with; without it the one that stands for overall quality in the set.
+        when_absent: "fail", or "skip" for a task inside a group: one placeholder then stands for the set, which has no
+            score and no part in the group's mean.
+        group_sets: codes of the group's sets; one at least has to be there.
+        literal_log: read g off the log probabilities, as the paper prints it.
+        **_: the host's other keywords.
+
+    Raises:
+        MissingPrerequisite: the set is not there, and may not be left out.
+    """
+    reading = _reading(literal_log)
+    try:
+        items = dstc10.read(dialogue_set)
+    except MissingPrerequisite as error:
+        if when_absent != "skip":
+            raise
+        _check_any_present(group_sets, error)
+        logger.warning("dstc10_dialog_%s: left out of the group and of its mean: %s", dialogue_set, error)
+        # The host deals the documents out to its processes and fails where one gets none.
+        n_processes = max(1, int(os.environ.get("WORLD_SIZE", "1")))
+        return _dataset([absent_document(dialogue_set, reading)] * n_processes)
+    entry = dstc10.find_set(dialogue_set)
+    return _dataset(_documents(items, rated_quality or dstc10.overall_quality(items, entry), entry.scale, reading))
+
+
+def mini_dataset(*, literal_log: bool | str = False, **_: Any) -> dict[str, Any]:
+    """Build the data set over the test split of the embedded corpus, whose ratings are by construction."""
+    return _dataset(_documents(mini.read_examples(split="test"), mini.QUALITY, (0.0, 1.0), _reading(literal_log)))
+
+
+def process_results(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]]) -> dict[str, Judged]:
+    """Return g, the rating and the cluster of one document under the name of every metric; nothing for a placeholder.
+
+    The host hands the list of these to each metric's aggregation. g is None where the model gave neither answer any
+    probability: such a document is unscored.
+    """
+    if doc["is_absent"]:
+        return {}
+    log_probabilities = {form: value for form, (value, _) in zip(doc["choices"], results, strict=True)}
+    judged = Judged(goodness_of_forms(log_probabilities, reading=doc["reading"]), doc["rating"], doc["cluster"])
+    return dict.fromkeys(METRICS, judged)
+
+
+def _documents(
+    items: Sequence[Item], quality: str, scale: tuple[float, float] | None, reading: Reading
+) -> list[dict[str, Any]]:
+    rated = [(item, rating) for item in items if (rating := _rating(item, quality)) is not None]
+    if not rated:
+        raise InputError(f"{quality}: none of the {len(items)} items is rated. Use a file with ratings.")
+    if len(rated) < len(items):
+        logger.warning("%s: %d of %d items have no rating and are left out", quality, len(items) - len(rated), len(items))
+    low, high = scale or _observed_scale(items, quality)
+    return [
+        document(item, rating=rating, cluster=context_key(item), midpoint=(low + high) / 2, reading=reading)
+        for item, rating in rated
+    ]
+
+
+def _rating(item: Item, quality: str) -> float | None:
+    return mean_rating(item, quality) if quality in item.ratings else None
+
+
+def _observed_scale(items: Sequence[Item], quality: str) -> tuple[float, float]:
+    values = [value for item in items for value in item.ratings.get(quality, ())]
+    return min(values), max(values)
+
+
+def _dataset(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    from datasets import Dataset
+
+    return {"test": Dataset.from_list(rows, features=features())}
+
+
+def _reading(literal_log: bool | str) -> Reading:
+    if str(literal_log).lower() not in {"true", "false"}:
+        raise InputError(
+            f"literal_log: expected true or false, got {literal_log!r}. Type --metadata '{{\"literal_log\": true}}'."
+        )
+    return "literal_log" if str(literal_log).lower() == "true" else "probabilities"
+
+
+def _check_any_present(group_sets: Sequence[str], error: MissingPrerequisite) -> None:
+    for code in group_sets:
+        try:
+            dstc10.read(code)
+        except MissingPrerequisite:
+            continue
+        return
+    raise MissingPrerequisite(
+        f"dstc10_dialog: none of the group's sets ({', '.join(group_sets)}) is on this machine. "
+        "Type `dialeval data fetch dstc10`, or name a folder that has them in DIALEVAL_DATA_DIR. "
+        f"The first that was looked for: {error}"
+    ) from error

@@ -1,0 +1,71 @@
+"""Makes lm-eval know our model and our task folder, in this process. lm-eval 0.4.13 has no plugins of its own.
+
+Everything here is idempotent, and leaves alone what the host or the user has set.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from pathlib import Path
+from typing import Any
+
+from dialeval_plugin.resources import tasks_path
+
+MODELS = {"dialogue-metric": "dialeval_plugin.hosts.lm_eval_model:DialogueMetricLM"}
+"""Model names, and where their classes are; the host imports a class when somebody asks for its name."""
+
+_MARK = "_includes_dialeval_tasks"
+
+
+def register() -> None:
+    """Register our models and our task folder with lm-eval."""
+    # First of all: the host fills its metric registry when it is asked for a metric while the registry is empty. Anything
+    # that registers before leaves it without `mean`, `acc` and the rest.
+    importlib.import_module("lm_eval.api.metrics")
+    register_models()
+    include_tasks()
+
+
+def register_models() -> None:
+    """Add our models to the host's registry; a name that is there already stays what it is."""
+    # Importing this fills the host's registry, which it would no longer do by itself once ours is in there.
+    importlib.import_module("lm_eval.models")
+    from lm_eval.api.registry import model_registry
+
+    for name, target in MODELS.items():
+        if name not in model_registry:
+            model_registry.register(name, target=target)
+
+
+def include_tasks() -> None:
+    """Let every `TaskManager` that indexes the host's own tasks index ours as well; a user's folder still comes last and wins.
+
+    The host's command line takes one folder for `--include_path`, and the user may want it for another.
+    """
+    from lm_eval.tasks.manager import TaskManager
+
+    if getattr(TaskManager, _MARK, False):
+        return
+    original = TaskManager.__init__
+
+    @functools.wraps(original)
+    def with_our_tasks(
+        self: Any,
+        verbosity: str | None = None,
+        include_path: Any = None,
+        include_defaults: bool = True,
+        metadata: Any = None,
+    ) -> None:
+        if include_defaults:
+            given = include_path if isinstance(include_path, (list, tuple)) else [include_path] if include_path else []
+            ours = tasks_path().resolve()
+            include_path = [str(ours), *(path for path in given if _resolved(path) != ours)]
+        original(self, verbosity, include_path, include_defaults, metadata)
+
+    TaskManager.__init__ = with_our_tasks
+    setattr(TaskManager, _MARK, True)
+
+
+def _resolved(path: Any) -> Path:
+    return Path(path).expanduser().resolve()
