@@ -1,0 +1,201 @@
+"""`dialogue-metric`: a scorer on the tasks of the LLM judges gives its own numbers, and a judge needs one pass a document."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from dialeval_plugin.corpora import dstc10
+from dialeval_plugin.corpora.items import context_key, mean_rating
+from dialeval_plugin.dialogue import Example, Item
+from dialeval_plugin.errors import InputError
+from dialeval_plugin.hosts.lm_eval_model import DialogueMetricLM, to_unit
+from dialeval_plugin.hosts.registration import register
+from dialeval_plugin.meta_evaluation.correlation import correlations
+from dialeval_plugin.resources import tasks_path
+from dialeval_plugin.scoring import Reason, Row, Scorer, Unscored, register_scorer
+
+
+@register_scorer("length_for_tests")
+class Length(Scorer):
+    """Length of the response on [0, 40], and no score for a response that mentions trains."""
+
+    name: ClassVar[str] = "length_for_tests"
+    range: ClassVar[tuple[float, float]] = (0.0, 40.0)
+
+    def __init__(self, device: str | None = None, batch_size: int = 1, skip: str = "trains") -> None:
+        self.given = (device, batch_size)
+        self.skip = skip
+        self.calls: list[int] = []
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return ("length",)
+
+    def score_batch(self, items: Sequence[Item]) -> list[Row]:
+        self.calls.append(len(items))
+        rows: list[Row] = []
+        for item in items:
+            assert isinstance(item, Example)
+            text = item.response.text
+            rows.append(Unscored(Reason.EMPTY_INPUT) if self.skip in text else {"length": float(len(text))})
+        return rows
+
+    def signature_fields(self) -> dict[str, str | int | float | bool | None]:
+        return {"method": self.name}
+
+
+class Distance(Length):
+    orientation: ClassVar[Any] = "lower"
+
+
+def evaluate(model: Any, *tasks: str, **options: Any) -> Any:
+    from lm_eval import simple_evaluate
+    from lm_eval.tasks import TaskManager
+
+    manager = TaskManager(include_path=str(tasks_path()), include_defaults=False)
+    return simple_evaluate(model=model, tasks=list(tasks), task_manager=manager, bootstrap_iters=0, **options)
+
+
+@pytest.mark.parametrize("kind", [Length, Distance])
+def test_the_coefficients_are_those_of_the_scorer(kind: type[Length], use_tiny_data: Path) -> None:
+    scorer = kind()
+    result = evaluate(DialogueMetricLM(scorer), "dstc10_dialog_ft")
+    items = dstc10.read("ft")
+    sign = -1 if scorer.orientation == "lower" else 1
+    scores = [None if value is None else sign * value for value in kind().score(items).values]
+    direct = correlations(
+        scores, [mean_rating(item, "Overall") for item in items], clusters=[context_key(item) for item in items]
+    )
+    found = result["results"]["dstc10_dialog_ft"]
+    for name, coefficient in (("spearman", "spearman"), ("pearson", "pearson"), ("kendall", "kendall_b")):
+        assert found[f"{name},none"] == pytest.approx(direct[coefficient].value, abs=1e-9)
+    assert (found["n_scored,none"], found["n_unscored,none"]) == (11, 1)
+    assert direct["spearman"].n_unscored == 1
+
+
+def test_the_tasks_g_is_the_scorers_score(use_tiny_data: Path) -> None:
+    result = evaluate(DialogueMetricLM(Length()), "dstc10_dialog_tu")
+    values = Length().score(dstc10.read("tu")).values
+    g = [sample["spearman"].score for sample in result["samples"]["dstc10_dialog_tu"]]
+    assert [None if value is None else value / 40 for value in values] == pytest.approx(g, abs=1e-9)
+
+
+def test_all_documents_of_all_tasks_are_scored_in_one_call(use_tiny_data: Path) -> None:
+    scorer = Length()
+    result = evaluate(DialogueMetricLM(scorer), "dstc10_dialog")
+    assert len(scorer.calls) == 1
+    tasks = result["results"]
+    assert tasks["dstc10_dialog_fd"]["n_scored,none"] == 0  # dialogues, and the scorer works on responses
+    assert tasks["dstc10_dialog_fd"]["n_unscored,none"] == 6
+    assert tasks["dstc10_dialog_fd"]["spearman,none"].startswith("undefined (")
+    assert "spearman,none" not in tasks["dstc10_dialog_dgr"]
+    present = [tasks[f"dstc10_dialog_{code}"]["spearman,none"] for code in ("tu", "dz", "pu", "dgu", "ft", "eg")]
+    assert tasks["dstc10_dialog"]["spearman,none"] == pytest.approx(sum(present) / 6)
+
+
+def test_examples_change_nothing_for_a_scorer(use_tiny_data: Path) -> None:
+    one = evaluate(DialogueMetricLM(Length()), "dstc10_dialog_tu")
+    two = evaluate(DialogueMetricLM(Length()), "dstc10_dialog_bm25_c_tu")
+    assert one["results"]["dstc10_dialog_tu"]["pearson,none"] == two["results"]["dstc10_dialog_bm25_c_tu"]["pearson,none"]
+
+
+def test_the_command_lines_arguments_reach_the_scorer(use_tiny_data: Path) -> None:
+    register()
+    from lm_eval.api.registry import get_model
+
+    kind = get_model("dialogue-metric")
+    lm = kind.create_from_arg_string("scorer=length_for_tests,skip=music", {"batch_size": 1, "device": "cuda:7"})
+    assert (lm.scorer.skip, lm.scorer.given) == ("music", (None, 1))
+    lm = kind.create_from_arg_obj({"scorer": "length_for_tests"}, {"batch_size": "8", "device": "cpu"})
+    assert lm.scorer.given == ("cpu", 8)
+    assert lm.get_model_info() == {"scorer": "length_for_tests", "scorer_signature": None}
+
+
+def test_the_signature_is_in_the_result(use_tiny_data: Path) -> None:
+    result = evaluate(DialogueMetricLM(Length()), "dstc10_dialog_tu")
+    assert result["config"]["scorer_signature"] == "method:length_for_tests|level:turn|version:0.1.0"
+
+
+def test_a_task_that_asks_for_something_else_is_refused(use_tiny_data: Path) -> None:
+    from lm_eval.api.instance import Instance
+
+    request = Instance("loglikelihood", {}, ("context", " maybe"), 0, metadata=("boolq", 0, 1))
+    with pytest.raises(InputError) as caught:
+        DialogueMetricLM(Length()).loglikelihood([request])
+    assert str(caught.value) == (
+        "dialogue-metric: task 'boolq' asks for the continuation ' maybe', and a scorer answers yes or no only. "
+        "Run it on the tasks of this package, for example dstc10_dialog."
+    )
+    request = Instance("loglikelihood", {"query": "x"}, ("context", " yes"), 0, metadata=("boolq", 0, 1))
+    with pytest.raises(InputError) as caught:
+        DialogueMetricLM(Length()).loglikelihood([request])
+    assert str(caught.value) == ("document: has no 'id', so it is not from a dialogue task of this package. It has: query.")
+
+
+def test_a_scorer_has_to_be_named() -> None:
+    with pytest.raises(InputError) as caught:
+        DialogueMetricLM()
+    assert str(caught.value) == (
+        "dialogue-metric: no scorer was named. Type --model_args scorer=NAME, for example scorer=slide."
+    )
+
+
+def test_a_generation_is_answered_with_the_number(use_tiny_data: Path) -> None:
+    from lm_eval.api.instance import Instance
+
+    from dialeval_plugin.hosts.lm_eval_tasks import dstc10_dataset
+
+    documents = list(dstc10_dataset(dialogue_set="tu")["test"])
+    requests = [
+        Instance("generate_until", document, ("", {}), 0, metadata=("t", index, 1)) for index, document in enumerate(documents)
+    ]
+    answers = DialogueMetricLM(Length()).generate_until(requests)
+    assert answers[0] == repr(len("Then let us talk about tea.") / 40)
+    assert answers.count("unscored") == 1
+
+
+@pytest.mark.parametrize(
+    ("bounds", "values"),
+    [((0, 2), (0, 0.5, 2)), ((-math.inf, 0), (-5, -1, 0)), ((1, math.inf), (1, 2, 9)), ((-math.inf, math.inf), (-9, 0, 9))],
+)
+def test_every_range_maps_to_probabilities_in_order(bounds: tuple[float, float], values: tuple[float, ...]) -> None:
+    units = [to_unit(value, *bounds) for value in values]
+    assert units == sorted(units)
+    assert len(set(units)) == len(units)
+    assert all(0 <= unit <= 1 for unit in units)
+    assert to_unit(99.0, 0, 2) == 1.0
+
+
+def test_a_judge_reads_each_document_once(use_tiny_data: Path, tiny_lm: Path) -> None:
+    from lm_eval.models.huggingface import HFLM
+
+    lm = HFLM(pretrained=str(tiny_lm), device="cpu", batch_size=1)
+    rows = []
+    forward = lm._model_call
+
+    def counted(inputs: Any, **kwargs: Any) -> Any:
+        rows.append(len(inputs))
+        return forward(inputs, **kwargs)
+
+    lm._model_call = counted
+    result = evaluate(lm, "dstc10_dialog_ft")
+    assert sum(rows) == 12  # documents, each with four answers
+    assert len(result["samples"]["dstc10_dialog_ft"]) == 12
+    assert all(len(sample["resps"]) == 4 for sample in result["samples"]["dstc10_dialog_ft"])
+    assert result["results"]["dstc10_dialog_ft"]["n_scored,none"] == 12
+
+
+def test_registering_again_changes_nothing() -> None:
+    from lm_eval.api.registry import get_metric_aggregation, model_registry
+    from lm_eval.tasks.manager import TaskManager
+
+    register()
+    before = (TaskManager.__init__, dict(model_registry.items()))
+    register()
+    assert (TaskManager.__init__, dict(model_registry.items())) == before
+    assert get_metric_aggregation("acc") is not None
