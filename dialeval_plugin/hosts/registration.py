@@ -1,4 +1,4 @@
-"""Makes lm-eval know our model and our task folder, in this process. lm-eval 0.4.13 has no plugins of its own.
+"""Makes the hosts know our names, in this process: lm-eval 0.4.13 has no plugins of its own, and `evaluate` asks its hub.
 
 Everything here is idempotent, and leaves alone what the host or the user has set.
 """
@@ -10,12 +10,12 @@ import importlib
 from pathlib import Path
 from typing import Any
 
-from dialeval_plugin.resources import tasks_path
+from dialeval_plugin.resources import metrics_path, tasks_path
 
 MODELS = {"dialogue-metric": "dialeval_plugin.hosts.lm_eval_model:DialogueMetricLM"}
 """Model names, and where their classes are; the host imports a class when somebody asks for its name."""
 
-_MARK = "_includes_dialeval_tasks"
+_MARK = "_knows_dialeval_plugin"
 
 
 def register() -> None:
@@ -69,3 +69,31 @@ def include_tasks() -> None:
 
 def _resolved(path: Any) -> Path:
     return Path(path).expanduser().resolve()
+
+
+def find_metrics() -> None:
+    """Let plain `evaluate.load("slide")` find our metrics in this package, with no look at the hub.
+
+    What the host puts first stays first: a script or folder of that name in the working directory, and a revision or module
+    type that asks for something else.
+    """
+    loading: Any = importlib.import_module("evaluate.loading")
+    if getattr(loading, _MARK, False):
+        return
+    original = loading.evaluation_module_factory
+
+    @functools.wraps(original)
+    def factory(path: str, module_type: str | None = None, revision: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if module_type in {None, "metric"} and revision is None and not Path(path, f"{path}.py").is_file():
+            path = _metric_script(path) or path
+        return original(path, module_type, revision, *args, **kwargs)
+
+    loading.evaluation_module_factory = factory
+    setattr(loading, _MARK, True)
+
+
+def _metric_script(name: str) -> str | None:
+    if not name.isidentifier():
+        return None
+    script = metrics_path().resolve() / name / f"{name}.py"
+    return str(script) if script.is_file() else None

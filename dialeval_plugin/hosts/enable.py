@@ -1,0 +1,129 @@
+"""`dialeval enable`: plain `lm_eval` and plain `evaluate.load` know our names in every process of the environment.
+
+Two files in the environment's site-packages do it: a copy of `startup_hook.py`, and a `.pth` line that has Python run it.
+Nothing of the hosts is changed on disk. Each file says who wrote it; a file that does not is left alone.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeAlias
+
+from dialeval_plugin.errors import InputError, MissingPrerequisite
+from dialeval_plugin.files import read_text, write_text
+
+HOOK = "_dialeval_plugin_hook"
+MARK = "# Written by `dialeval enable`; `dialeval disable` removes it.\n"
+INSTEAD = (
+    "Type instead, in place of what is plain after enabling: `dialeval lm-eval --tasks dstc10_dialog ...` for `lm_eval ...` "
+    '(or `lm_eval --include_path "$(dialeval tasks-path)"` for the tasks alone), and '
+    '`dialeval_plugin.load_metric("slide")` for `evaluate.load("slide")`.'
+)
+
+Action: TypeAlias = Literal["written", "unchanged", "removed", "absent"]
+
+
+class Change(NamedTuple):
+    """A file, and what was done to it."""
+
+    path: Path
+    action: Action
+
+
+class Status(NamedTuple):
+    """What `dialeval status` shows."""
+
+    folder: Path
+    state: Literal["enabled", "disabled", "outdated"]
+    problems: tuple[str, ...]
+    """What went wrong when the hosts were imported in this process."""
+
+
+def site_folder() -> Path:
+    """The site-packages folder of the environment that runs this."""
+    return Path(sysconfig.get_path("purelib"))
+
+
+def enable(folder: Path | None = None) -> list[Change]:
+    """Write the files; those that are there as they should be stay as they are.
+
+    Args:
+        folder: a site folder; without it the environment's own.
+
+    Raises:
+        InputError: a file of that name is there that we did not write.
+        MissingPrerequisite: the folder cannot be written; the message says what to type instead.
+    """
+    changes = []
+    for path, text in _files(folder or site_folder()).items():
+        if _owned_text(path) == text:
+            changes.append(Change(path, "unchanged"))
+            continue
+        try:
+            write_text(path, text)
+        except InputError as error:
+            raise MissingPrerequisite(f"{error} {INSTEAD}") from error
+        changes.append(Change(path, "written"))
+    return changes
+
+
+def disable(folder: Path | None = None) -> list[Change]:
+    """Remove the files again, the line that runs the other one first.
+
+    Raises:
+        InputError: a file of that name is there that we did not write, or cannot be removed.
+    """
+    changes = []
+    for path in reversed(_files(folder or site_folder())):
+        if _owned_text(path) is None:
+            changes.append(Change(path, "absent"))
+            continue
+        try:
+            path.unlink()
+            if path.suffix == ".py":
+                Path(importlib.util.cache_from_source(str(path))).unlink(missing_ok=True)
+        except OSError as error:
+            raise InputError(f"{path}: cannot be removed ({error.strerror}). Remove it by hand.") from error
+        changes.append(Change(path, "removed"))
+    return changes
+
+
+def status(folder: Path | None = None) -> Status:
+    """Compare the files with what `enable` would write and, where they are in use, import the hosts to see them work."""
+    folder = folder or site_folder()
+    files = _files(folder)
+    found = {path: _owned_text(path) for path in files}
+    if all(text is None for text in found.values()):
+        return Status(folder, "disabled", ())
+    if found != files:
+        return Status(folder, "outdated", ())
+    hook = sys.modules.get(HOOK)
+    if hook is None:
+        return Status(folder, "enabled", ())  # enabled after this process began
+    problems = []
+    for module in hook.STEPS:
+        try:
+            importlib.import_module(module)
+        except Exception as error:  # a host that is damaged may fail with anything, and this is where one looks
+            problems.append(f"{module}: {type(error).__name__}: {error}")
+    return Status(folder, "enabled", (*problems, *hook.failures))
+
+
+def _files(folder: Path) -> dict[Path, str]:
+    # Read, not imported: importing it would put its finder in place in this process.
+    hook = MARK + Path(__file__).with_name("startup_hook.py").read_text(encoding="utf-8")
+    line = rf"import sys; exec('try:\n    import {HOOK}\nexcept Exception:\n    pass')" + "\n"
+    return {folder / f"{HOOK}.py": hook, folder / f"{HOOK}.pth": MARK + line}
+
+
+def _owned_text(path: Path) -> str | None:
+    if not path.exists():
+        return None
+    text = read_text(path)
+    if not text.startswith(MARK):
+        raise InputError(f"{path}: was not written by `dialeval enable`. Move it away first.")
+    return text
