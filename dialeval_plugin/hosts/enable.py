@@ -1,7 +1,8 @@
 """`dialeval enable`: plain `lm_eval` and plain `evaluate.load` know our names in every process of the environment.
 
-Two files in the environment's site-packages do it: a copy of `startup_hook.py`, and a `.pth` line that has Python run it.
-Nothing of the hosts is changed on disk. Each file says who wrote it; a file that does not is left alone.
+Two files in the environment's site-packages do it: a `.pth` line that puts a finder in place when Python starts, and a copy
+of `startup_hook.py` that the finder imports when a process imports a host, and not before. Nothing of the hosts is changed
+on disk. Each file says who wrote it; a file that does not is left alone.
 """
 
 from __future__ import annotations
@@ -16,8 +17,24 @@ from typing import Literal, NamedTuple, TypeAlias
 from dialeval_plugin.errors import InputError, MissingPrerequisite
 from dialeval_plugin.files import read_text, write_text
 
+from . import startup_hook
+
 HOOK = "_dialeval_plugin_hook"
 MARK = "# Written by `dialeval enable`; `dialeval disable` removes it.\n"
+FINDER = "_DialevalFinder"
+_LINE = f"""\
+class {FINDER}:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name not in {tuple(startup_hook.STEPS)!r}:
+            return None
+        try:
+            import {HOOK} as hook
+        except Exception:
+            return None
+        return hook.find_spec(name)
+sys.meta_path.insert(0, {FINDER})
+"""
 INSTEAD = (
     "Type instead, in place of what is plain after enabling: `dialeval lm-eval --tasks dstc10_dialog ...` for `lm_eval ...` "
     '(or `lm_eval --include_path "$(dialeval tasks-path)"` for the tasks alone), and '
@@ -101,23 +118,22 @@ def status(folder: Path | None = None) -> Status:
         return Status(folder, "disabled", ())
     if found != files:
         return Status(folder, "outdated", ())
-    hook = sys.modules.get(HOOK)
-    if hook is None:
+    if not any(getattr(finder, "__name__", None) == FINDER for finder in sys.meta_path):
         return Status(folder, "enabled", ())  # enabled after this process began
     problems = []
-    for module in hook.STEPS:
+    for module in (*startup_hook.STEPS, HOOK):
         try:
             importlib.import_module(module)
         except Exception as error:  # a host that is damaged may fail with anything, and this is where one looks
             problems.append(f"{module}: {type(error).__name__}: {error}")
-    return Status(folder, "enabled", (*problems, *hook.failures))
+    failures = getattr(sys.modules.get(HOOK), "failures", [])
+    return Status(folder, "enabled", (*problems, *failures))
 
 
 def _files(folder: Path) -> dict[Path, str]:
-    # Read, not imported: importing it would put its finder in place in this process.
-    hook = MARK + Path(__file__).with_name("startup_hook.py").read_text(encoding="utf-8")
-    line = rf"import sys; exec('try:\n    import {HOOK}\nexcept Exception:\n    pass')" + "\n"
-    return {folder / f"{HOOK}.py": hook, folder / f"{HOOK}.pth": MARK + line}
+    hook = MARK + Path(startup_hook.__file__).read_text(encoding="utf-8")
+    # A line of a .pth file is run if it begins with "import".
+    return {folder / f"{HOOK}.py": hook, folder / f"{HOOK}.pth": f"{MARK}import sys; exec({_LINE!r})\n"}
 
 
 def _owned_text(path: Path) -> str | None:

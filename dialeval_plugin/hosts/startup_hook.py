@@ -1,16 +1,16 @@
-"""Lets every Python process of an environment know dialeval-plugin's tasks, models and metrics.
+"""Has dialeval-plugin add its names to a host's module, right after Python has imported that module.
 
-`dialeval enable` copies this file into the environment's site-packages, and `dialeval disable` takes it away. At the start
-of a process it only puts a finder in place, which costs nothing to speak of and imports nothing. When a host's module is
-imported for the first time, the finder lets Python import it and then has dialeval-plugin add its names to it. Whatever
-goes wrong is kept in `failures` for `dialeval status`, and never stops an import.
+`dialeval enable` copies this file into the environment's site-packages, beside a line that imports it when a process
+imports one of the host's modules below, and no earlier: a process that does not use a host pays nothing. Whatever goes
+wrong is kept in `failures` for `dialeval status`, and never stops an import.
 """
 
 from __future__ import annotations
 
-import sys
+import importlib
+import importlib.util
 
-TYPE_CHECKING = False  # `typing` would cost every process some milliseconds
+TYPE_CHECKING = False  # the copy has to work without the package, and needs no more than this
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
     from typing import Any
@@ -25,52 +25,41 @@ STEPS = {
 failures: list[str] = []
 """What went wrong in this process."""
 
+_asking: set[str] = set()
+
+
+def find_spec(name: str) -> ModuleSpec | None:
+    """Return what the other finders find under `name`, with a loader that adds our names once the module has been executed."""
+    if name in _asking:
+        return None
+    _asking.add(name)
+    try:
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.loader is not None:
+            _wrap(name, spec.loader)
+    except Exception as error:
+        failures.append(f"{name}: {type(error).__name__}: {error}")
+        return None
+    finally:
+        _asking.discard(name)
+    return spec
+
+
+def _wrap(name: str, loader: Any) -> None:
+    execute = loader.exec_module
+
+    def execute_and_add(module: object) -> None:
+        # The loader stays the host's own, and is as it was before anything of ours runs.
+        del loader.exec_module
+        execute(module)
+        _add_names(name)
+
+    loader.exec_module = execute_and_add
+
 
 def _add_names(host_module: str) -> None:
     module, function = STEPS[host_module]
     try:
-        import importlib
-
         getattr(importlib.import_module(module), function)()
     except Exception as error:
         failures.append(f"{host_module}: {type(error).__name__}: {error}")
-
-
-class _Finder:
-    """Finds nothing itself; it has the others find a host's module, and waits until that has been executed."""
-
-    def __init__(self) -> None:
-        self.asking: set[str] = set()
-
-    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        if name not in STEPS or name in self.asking:
-            return None
-        self.asking.add(name)
-        try:
-            import importlib.util
-
-            spec = importlib.util.find_spec(name)
-            if spec is not None and spec.loader is not None:
-                self.wrap(name, spec.loader)
-        except Exception as error:
-            failures.append(f"{name}: {type(error).__name__}: {error}")
-            return None
-        finally:
-            self.asking.discard(name)
-        return spec
-
-    @staticmethod
-    def wrap(name: str, loader: Any) -> None:
-        execute = loader.exec_module
-
-        def execute_and_add(module: object) -> None:
-            # The loader stays the host's own, and is as it was before anything of ours runs.
-            del loader.exec_module
-            execute(module)
-            _add_names(name)
-
-        loader.exec_module = execute_and_add
-
-
-if not any(type(finder).__name__ == "_Finder" and type(finder).__module__ == __name__ for finder in sys.meta_path):
-    sys.meta_path.insert(0, _Finder())

@@ -128,7 +128,7 @@ def test_starting_python_imports_nothing_of_ours_and_survives_a_lost_package(pyt
         "print(json.dumps(sorted(name for name in sys.modules if 'dialeval' in name or name in ('typing', 'lm_eval'))))"
     )
     started = python("-c", code)
-    assert json.loads(started.stdout) == [HOOK]
+    assert json.loads(started.stdout) == []
     lost = (
         "import sys; sys.modules['dialeval_plugin'] = None; import lm_eval.models, " + HOOK + "; print(" + HOOK + ".failures)"
     )
@@ -144,6 +144,8 @@ def test_a_hook_that_cannot_run_is_silent(python: Run, environment: Path) -> Non
     (site,) = environment.parent.parent.glob("lib/python*/site-packages")
     (site / f"{HOOK}.py").write_text(f"{MARK}raise RuntimeError('damaged')\n", encoding="utf-8")
     started = python("-c", "print('fine')")
+    assert (started.returncode, started.stdout, started.stderr) == (0, "fine\n", "")
+    started = python("-c", "import evaluate.loading; print('fine')")
     assert (started.returncode, started.stdout, started.stderr) == (0, "fine\n", "")
     assert python(*command("status")).stdout.startswith("outdated in ")
     python(*command("disable"))

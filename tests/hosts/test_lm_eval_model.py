@@ -190,6 +190,24 @@ def test_a_judge_reads_each_document_once(use_tiny_data: Path, tiny_lm: Path) ->
     assert result["results"]["dstc10_dialog_ft"]["n_scored,none"] == 12
 
 
+def test_under_a_chat_template_the_answers_lose_their_space_and_the_history_is_one_message(
+    use_tiny_data: Path, tiny_lm: Path
+) -> None:
+    # R77: the host knows no turns; the whole history stands in one user message, and the result file says so with the
+    # template's text and hash.
+    from lm_eval.models.huggingface import HFLM
+
+    lm = HFLM(pretrained=str(tiny_lm), device="cpu", batch_size=1)
+    lm.tokenizer.chat_template = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</{{ m.role }}>{% endfor %}<assistant>"
+    result = evaluate(lm, "dstc10_dialog_ft", apply_chat_template=True, fewshot_as_multiturn=True, limit=1)
+    (sample,) = result["samples"]["dstc10_dialog_ft"]
+    assert [arguments[1] for arguments in sample["arguments"]] == ["Yes", "No", "yes", "no"]
+    prompt = sample["arguments"][0][0]
+    assert prompt.startswith("<system>Instruction: Given a conversation")
+    assert prompt.count("<user>") == 1
+    assert prompt.endswith("Answer:</user><assistant>")
+
+
 def test_registering_again_changes_nothing() -> None:
     from lm_eval.api.registry import get_metric_aggregation, model_registry
     from lm_eval.tasks.manager import TaskManager
