@@ -190,9 +190,11 @@ class Scorer(ABC):
     """
 
     name: ClassVar[str]
-    level: ClassVar[Level] = "turn"
-    orientation: ClassVar[Orientation] = "higher"
-    range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    citation: ClassVar[str] = ""
+    """BibTeX of the paper."""
+    level: Level = "turn"
+    orientation: Orientation = "higher"
+    range: tuple[float, float] = (0.0, 1.0)
     """Lowest and highest value of the main column, for a host that wants a probability (SLIDE's small model: 0 to 2).
     An end that does not exist is infinite."""
     window: ClassVar[int] = 2048

@@ -28,7 +28,7 @@ class PromptedJudge(Scorer):
     """
 
     name: ClassVar[str] = "llm_judge"
-    range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    range = (0.0, 1.0)
 
     def __init__(self, model: LanguageModel, prompt: str = "slide") -> None:
         if not callable(getattr(model, "generate", None)):

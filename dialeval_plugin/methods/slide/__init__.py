@@ -1,1 +1,1 @@
-"""SLIDE and its small language model (SLM): Zhao et al. 2024, "SLIDE: A Framework Integrating Small and Large Language Models"."""
+"""SLIDE and its small language model, the SLM (Zhao et al. 2024)."""

@@ -1,0 +1,202 @@
+"""Training data of the small model: contexts with labelled responses, mined negatives, splits and leak checks."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import scipy.sparse
+
+from dialeval_plugin.errors import InputError
+from dialeval_plugin.signature import text_hash
+
+
+class ResponseSetLike(Protocol):
+    """A context with the responses written for it, as `corpora.dailydialog_pp` reads it."""
+
+    @property
+    def context(self) -> tuple[str, ...]:
+        """Turns, oldest first."""
+
+    @property
+    def positive(self) -> tuple[str, ...]:
+        """Responses that fit."""
+
+    @property
+    def adversarial(self) -> tuple[str, ...]:
+        """Responses that share words with the context and do not fit; may be empty."""
+
+    @property
+    def random(self) -> tuple[str, ...]:
+        """Responses that fit another context; may be empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledResponses:
+    """A context with its responses, their labels (1 fits, 0 does not) and how much each counts in the cross-entropy.
+
+    A `ranked` row has one positive response and one negative that nobody wrote to mislead: it takes part in ranking only.
+    """
+
+    context: tuple[str, ...]
+    responses: tuple[str, ...]
+    labels: tuple[int, ...]
+    weights: tuple[float, ...]
+    ranked: bool = False
+
+
+class Splits(NamedTuple):
+    """Training and validation sets; no context is in both."""
+
+    training: list[ResponseSetLike]
+    validation: list[ResponseSetLike]
+
+
+def context_hash(context: Iterable[str]) -> str:
+    """Identity of a context for leak checks; white space and case do not count, as published copies differ in both."""
+    return text_hash(*("".join(turn.split()).lower() for turn in context))
+
+
+def split_by_context(sets: Sequence[ResponseSetLike], *, fraction: float, seed: int) -> Splits:
+    """Set aside a fraction of the contexts that have adversarial responses; a context that occurs twice stays together.
+
+    Raises:
+        InputError: fewer than two contexts have positive and adversarial responses.
+    """
+    full = [item for item in sets if item.positive and item.adversarial]
+    hashes = sorted({context_hash(item.context) for item in full})
+    if len(hashes) < 2:
+        raise InputError(
+            f"training data: {len(hashes)} contexts have both positive and adversarial responses, at least 2 are needed. "
+            "Add a file in DailyDialog++'s layout that has both."
+        )
+    random.Random(seed).shuffle(hashes)
+    held_out = frozenset(hashes[: max(1, round(fraction * len(hashes)))])
+    return Splits(
+        [item for item in sets if context_hash(item.context) not in held_out],
+        [item for item in full if context_hash(item.context) in held_out],
+    )
+
+
+def leaks(training: Iterable[str], evaluation: Sequence[ResponseSetLike]) -> list[ResponseSetLike]:
+    """Return the sets of `evaluation` whose context is among the hashes of the training contexts."""
+    known = frozenset(training)
+    return [item for item in evaluation if context_hash(item.context) in known]
+
+
+class LexicalNegatives:
+    """Finds responses to other contexts that share words with a context: negatives that need no writer.
+
+    They stand in for adversarial responses where a corpus has positives only. Their author did not mean to mislead, so some
+    of them fit; training gives them less weight.
+
+    Args:
+        sets: where the responses come from.
+        n_candidates: how many of the nearest responses are kept for each context.
+    """
+
+    def __init__(self, sets: Sequence[ResponseSetLike], n_candidates: int = 25) -> None:
+        self._responses = [response for item in sets for response in item.positive]
+        self._owners = np.repeat(np.arange(len(sets)), [len(item.positive) for item in sets])
+        self._candidates = self._mine(sets, n_candidates)
+
+    def _mine(self, sets: Sequence[ResponseSetLike], n_candidates: int) -> list[list[int]]:
+        vocabulary: dict[str, int] = {}
+        responses = _term_matrix(self._responses, vocabulary, grow=True)
+        contexts = _term_matrix([" ".join(item.context) for item in sets], vocabulary, grow=False)
+        # Smoothed inverse document frequency over the responses: shared rare words are what makes a negative misleading.
+        frequency = np.asarray((responses > 0).sum(axis=0)).ravel()
+        weight = scipy.sparse.diags(np.log((1 + len(self._responses)) / (1 + frequency)) + 1)
+        responses, contexts = _unit_rows(responses @ weight), _unit_rows(contexts @ weight)
+        mined = []
+        for start in range(0, len(sets), 256):
+            similarity = (contexts[start : start + 256] @ responses.T).toarray()
+            for offset, row in enumerate(similarity):
+                row[self._owners == start + offset] = 0
+                count = min(n_candidates, len(row) - 1)
+                nearest = np.argpartition(-row, count)[:count] if count > 0 else np.array([], dtype=int)
+                mined.append(sorted((int(index) for index in nearest if row[index] > 0.05), key=lambda index: -row[index]))
+        return mined
+
+    def draw(self, index: int, generator: random.Random) -> str:
+        """Return a response that shares words with the context `index`, or any other context's where none does."""
+        candidates = self._candidates[index]
+        if candidates:
+            return self._responses[generator.choice(candidates)]
+        while self._owners[drawn := generator.randrange(len(self._responses))] == index:
+            pass
+        return self._responses[drawn]
+
+
+def _term_matrix(texts: Sequence[str], vocabulary: dict[str, int], *, grow: bool) -> scipy.sparse.csr_matrix:
+    rows, columns = [], []
+    for number, text in enumerate(texts):
+        for word in {word.strip(".,!?;:'\"()’") for word in text.lower().split()}:
+            if grow:
+                vocabulary.setdefault(word, len(vocabulary))
+            if word in vocabulary:
+                rows.append(number)
+                columns.append(vocabulary[word])
+    return scipy.sparse.csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(len(texts), len(vocabulary)))
+
+
+def _unit_rows(matrix: scipy.sparse.csr_matrix) -> scipy.sparse.csr_matrix:
+    norms = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel())
+    return scipy.sparse.csr_matrix(scipy.sparse.diags(1 / np.maximum(norms, 1e-12)) @ matrix)
+
+
+class MixedSets:
+    """The rows of each epoch: every set with adversarial responses once, and some of those with positives only.
+
+    Which negatives an epoch draws depends on the seed, the epoch and the position alone, so that a resumed run draws the
+    same ones.
+
+    Args:
+        sets: training sets of both kinds.
+        ranked_per_set: how many positives-only sets go with each set that has adversarial responses.
+        seed: of every draw.
+    """
+
+    N_UNRELATED = 2
+    UNRELATED_WEIGHT = 0.5
+
+    def __init__(self, sets: Sequence[ResponseSetLike], *, ranked_per_set: int, seed: int) -> None:
+        self._full = [item for item in sets if item.adversarial]
+        self._weak = [item for item in sets if item.positive and not item.adversarial]
+        self._negatives = LexicalNegatives(self._weak) if self._weak else None
+        self._order = list(range(len(self._weak)))
+        random.Random(seed).shuffle(self._order)
+        self._n_ranked = ranked_per_set * len(self._full) if self._weak else 0
+        self._seed = seed
+        self.epoch = 0
+
+    def __len__(self) -> int:
+        """Rows an epoch."""
+        return len(self._full) + self._n_ranked
+
+    def __getitem__(self, position: int) -> LabelledResponses:
+        generator = random.Random(f"{self._seed} {self.epoch} {position}")
+        if position < len(self._full):
+            return self._labelled(self._full[position], generator)
+        place = self.epoch * self._n_ranked + position - len(self._full)
+        return self._ranked(self._order[place % len(self._order)], generator)
+
+    def _labelled(self, item: ResponseSetLike, generator: random.Random) -> LabelledResponses:
+        unrelated = generator.sample(list(item.random), min(self.N_UNRELATED, len(item.random)))
+        n_written = len(item.positive) + len(item.adversarial)
+        return LabelledResponses(
+            item.context,
+            (*item.positive, *item.adversarial, *unrelated),
+            (1,) * len(item.positive) + (0,) * (len(item.adversarial) + len(unrelated)),
+            (1.0,) * n_written + (self.UNRELATED_WEIGHT,) * len(unrelated),
+        )
+
+    def _ranked(self, index: int, generator: random.Random) -> LabelledResponses:
+        if self._negatives is None:
+            raise IndexError(index)
+        item = self._weak[index]
+        responses = (generator.choice(item.positive), self._negatives.draw(index, generator))
+        return LabelledResponses(item.context, responses, (1, 0), (0.0, 0.0), ranked=True)

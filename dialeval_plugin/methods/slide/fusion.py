@@ -1,0 +1,96 @@
+"""SLIDE's scores from distance, probability and an LLM's score (Zhao et al. 2024, equations 7-9)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from dialeval_plugin.errors import InputError
+
+Reading: TypeAlias = Literal["first_match", "llm_first", "agree"]
+
+POSITIVE_FROM = 0.5
+"""Both papers call a response positive from this score on, although Score_SLM lies in [0, 2]."""
+
+
+@dataclass(frozen=True, slots=True)
+class DistanceRange:
+    """d_min and d_max of equation 7: the extremes over the training pairs, stored with the model."""
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if not self.low < self.high:
+            raise InputError(
+                f"DistanceRange: d_min is {self.low} and d_max is {self.high}, so that no distance can be normalised. "
+                "Calibrate on responses of both kinds."
+            )
+
+    def normalise(self, distance: float, *, clip: bool = False) -> float:
+        """Return s_d = (d - d_min) / (d_max - d_min); outside [0, 1] for a distance beyond the range unless `clip`."""
+        share = (distance - self.low) / (self.high - self.low)
+        return min(1.0, max(0.0, share)) if clip else share
+
+
+def slm_score(normalised_distance: float, probability: float) -> float:
+    """Return Score_SLM = 1 - s_d + s_p (equation 8): 0 is worst, 2 is best; the paper calls it probabilistic."""
+    return 1 - normalised_distance + probability
+
+
+def _first_match(slm: float, llm: float) -> float:
+    if slm >= POSITIVE_FROM:
+        return slm
+    return llm if llm < POSITIVE_FROM else (slm + llm) / 2
+
+
+def _llm_first(slm: float, llm: float) -> float:
+    if llm < POSITIVE_FROM:
+        return llm
+    return slm if slm >= POSITIVE_FROM else (slm + llm) / 2
+
+
+def _agree(slm: float, llm: float) -> float:
+    if (slm >= POSITIVE_FROM) == (llm >= POSITIVE_FROM):
+        return slm if slm >= POSITIVE_FROM else llm
+    return (slm + llm) / 2
+
+
+_READINGS: dict[str, Callable[[float, float], float]] = {
+    "first_match": _first_match,
+    "llm_first": _llm_first,
+    "agree": _agree,
+}
+
+
+def check_reading(reading: str) -> Any:
+    """Return the function of a reading of equation 9.
+
+    Raises:
+        InputError: the name is unknown.
+    """
+    if reading not in _READINGS:
+        raise InputError(f"fusion: there is no reading {reading!r} of equation 9. Choose one of {', '.join(_READINGS)}.")
+    return _READINGS[reading]
+
+
+def fuse(slm: float, llm: float, *, reading: Reading = "first_match", slm_scale: float = 1.0) -> float:
+    """Return SLIDE's final score (equation 9).
+
+    The first two cases of the equation overlap where the small model says good and the large one says bad. `first_match`
+    takes them from top to bottom, `llm_first` the other way round, `agree` averages the conflict as it does the opposite
+    one.
+
+    Args:
+        slm: Score_SLM in [0, 2].
+        llm: Score_LLM in [0, 1].
+        reading: which case wins where two hold.
+        slm_scale: multiplies Score_SLM first; 0.5 puts both scores on [0, 1].
+
+    Example:
+        >>> fuse(1.4, 0.2), fuse(1.4, 0.2, reading="llm_first"), round(fuse(0.3, 0.9), 3)
+        (1.4, 0.2, 0.6)
+    """
+    score: float = check_reading(reading)(slm * slm_scale, llm)
+    return score

@@ -1,0 +1,139 @@
+"""Training losses of SLIDE's small model, as functions on embeddings (Zhao et al. 2024, equations 1-5).
+
+Two readings exist. The paper prints norms and calls them cosine distance or similarity; the published notebooks use
+the cosine distance throughout, a ranking loss in place of the triplet hinge, and five terms more than equation 5. Every
+function here takes the cosine distance 1 - cos, in [0, 2]: with a similarity the hinge of equation 2 would pull together
+what it has to push apart.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+MARGIN = 0.5
+"""Margin of the hinges; SLIDE does not name it, DRE (the same authors' next paper) says 0.5."""
+RANKING_SCALE = 20.0
+"""Inverse temperature of the ranking loss, sentence-transformers' default and the notebooks'."""
+ADVERSARIAL, POSITIVE, NON_ROBUST = 0, 1, 2
+"""Classes of equation 4: robust part of an adversarial response, of a positive one, any non-robust part."""
+
+
+class Parts(NamedTuple):
+    """Robust and non-robust parts of positive and adversarial responses, each of shape (batch, width)."""
+
+    positive_robust: Tensor
+    positive_non_robust: Tensor
+    adversarial_robust: Tensor
+    adversarial_non_robust: Tensor
+
+
+def cosine_distance(a: Tensor, b: Tensor) -> Tensor:
+    """Return 1 - cos(a, b) over the last dimension, in [0, 2]."""
+    return 1 - functional.cosine_similarity(a, b, dim=-1)
+
+
+def triplet_loss(context: Tensor, positive: Tensor, adversarial: Tensor, margin: float = MARGIN) -> Tensor:
+    """Mean of max(d(c, p) - d(c, a) + margin, 0): equation 1 with d the cosine distance.
+
+    Args:
+        context: (batch, width).
+        positive: (batch, width).
+        adversarial: (batch, width).
+        margin: how much nearer than the adversarial response the positive one has to be.
+    """
+    return functional.relu(cosine_distance(context, positive) - cosine_distance(context, adversarial) + margin).mean()
+
+
+def ranking_loss(context: Tensor, positive: Tensor, adversarial: Tensor, scale: float = RANKING_SCALE) -> Tensor:
+    """Cross-entropy of finding each context's positive among all positives and adversarials of the batch.
+
+    This is sentence-transformers' MultipleNegativesRankingLoss with one hard negative, on embeddings that are computed.
+    """
+    candidates = functional.normalize(torch.cat([positive, adversarial]), dim=-1)
+    similarities = functional.normalize(context, dim=-1) @ candidates.T
+    return functional.cross_entropy(scale * similarities, torch.arange(len(context), device=context.device))
+
+
+def contrastive_loss(a: Tensor, b: Tensor, *, matching: bool, margin: float = MARGIN, half: bool = True) -> Tensor:
+    """Mean of d² for a matching pair, of max(margin - d, 0)² for one that must lie apart (equation 2).
+
+    Args:
+        a: (batch, width).
+        b: (batch, width).
+        matching: z of equation 2.
+        margin: distance beyond which a pair that must lie apart costs nothing.
+        half: multiply by 1/2 as the notebooks do; False is the equation as printed.
+    """
+    distance = cosine_distance(a, b)
+    loss = (distance**2 if matching else functional.relu(margin - distance) ** 2).mean()
+    return 0.5 * loss if half else loss
+
+
+def classification_terms(context: Tensor, parts: Parts, classifier: nn.Module) -> dict[str, Tensor]:
+    """Cross-entropy of the four parts against their class (equation 4, read as cross-entropy).
+
+    As printed, sum_i y_i p_i with class numbers for y has its minimum at "always class 0", whatever the input.
+    """
+
+    def cross_entropy(part: Tensor, label: int) -> Tensor:
+        target = torch.full((len(part),), label, device=part.device)
+        return functional.cross_entropy(classifier(torch.cat([context, part], dim=-1)), target)
+
+    return {
+        "classify_positive_robust": cross_entropy(parts.positive_robust, POSITIVE),
+        "classify_positive_non_robust": cross_entropy(parts.positive_non_robust, NON_ROBUST),
+        "classify_adversarial_robust": cross_entropy(parts.adversarial_robust, ADVERSARIAL),
+        "classify_adversarial_non_robust": cross_entropy(parts.adversarial_non_robust, NON_ROBUST),
+    }
+
+
+class Triple(NamedTuple):
+    """Vectors of a context, a positive and an adversarial response, each of shape (batch, width)."""
+
+    context: Tensor
+    positive: Tensor
+    adversarial: Tensor
+
+
+def paper_terms(
+    whole: Triple, context: Tensor, parts: Parts, classifier: nn.Module, *, half: bool = False
+) -> dict[str, Tensor]:
+    """Return the terms of equation 5 by name; their sum is the loss.
+
+    Args:
+        whole: the vectors that equation 1 compares.
+        context: contexts as the classifier sees them, (batch, width).
+        parts: the disentangled responses.
+        classifier: maps (batch, 2 * width) to three logits.
+        half: see `contrastive_loss`.
+    """
+    return {
+        "triplet": triplet_loss(*whole),
+        "separate_positive": contrastive_loss(parts.positive_robust, parts.positive_non_robust, matching=False, half=half),
+        "separate_adversarial": contrastive_loss(
+            parts.adversarial_robust, parts.adversarial_non_robust, matching=False, half=half
+        ),
+        "separate_robust": contrastive_loss(parts.positive_robust, parts.adversarial_robust, matching=False, half=half),
+        **classification_terms(context, parts, classifier),
+    }
+
+
+def code_terms(
+    whole: Triple, context: Tensor, parts: Parts, classifier: nn.Module, *, rank_robust: bool = True
+) -> dict[str, Tensor]:
+    """Return the terms of the published notebooks by name; their sum is the loss.
+
+    Beyond equation 5 they rank instead of the triplet hinge, pull the two non-robust parts together and, where the halves
+    are padded to the context's width (`rank_robust`), rank the robust parts too. Arguments as in `paper_terms`.
+    """
+    terms = paper_terms(whole, context, parts, classifier, half=True)
+    del terms["triplet"]
+    terms["rank"] = ranking_loss(*whole)
+    terms["join_non_robust"] = contrastive_loss(parts.positive_non_robust, parts.adversarial_non_robust, matching=True)
+    if rank_robust:
+        terms["rank_robust"] = ranking_loss(context, parts.positive_robust, parts.adversarial_robust)
+    return terms

@@ -1,0 +1,313 @@
+"""SLIDE's small model: an encoder, a head that splits a response into robust and non-robust parts, and its calibration.
+
+On disk it is a sentence-transformers folder (`SentenceTransformer(folder)` opens it) with three files of ours beside:
+`slm.json` (configuration and calibration), `slm_head.safetensors` and `slm_training_contexts.json` (hashes of the contexts
+that it was trained on, for leak checks).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+from sentence_transformers import SentenceTransformer
+from torch import Tensor, nn
+
+from dialeval_plugin.errors import InputError, ModelLoadError
+from dialeval_plugin.files import read_json, to_json, write_text
+
+from . import folders
+from .fusion import DistanceRange
+from .losses import cosine_distance
+from .texts import TextEncoder, TextFormat
+
+Split: TypeAlias = Literal["pad", "project"]
+ProbabilityFrom: TypeAlias = Literal["two_class", "three_class", "interaction"]
+
+CONFIG_FILE, HEAD_FILE, CONTEXTS_FILE = "slm.json", "slm_head.safetensors", "slm_training_contexts.json"
+FORMAT_VERSION = 1
+TOKENS_PER_BATCH = 4096
+"""Tokens of one forward pass, padding included: it fills the processor and bounds the memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class SmallModelConfig:
+    """What moves a score of the small model, apart from its weights.
+
+    Attributes:
+        recipe: name of the training recipe.
+        split: "pad" compares the robust half, padded with zeros, with the whole context vector (the notebooks); "project"
+            compares it with a projection of the context to the half's width.
+        probability_from: which head gives s_p: "two_class" (the notebooks' separate head), "three_class" (equation 4's), or
+            "interaction" (two classes from both vectors, their product and their difference).
+        text_format: see `TextEncoder`.
+        max_context_tokens: see `TextEncoder`.
+        max_response_tokens: see `TextEncoder`.
+    """
+
+    recipe: str
+    split: Split
+    probability_from: ProbabilityFrom
+    text_format: TextFormat = "plain"
+    max_context_tokens: int = 160
+    max_response_tokens: int = 64
+
+
+class Judgement(NamedTuple):
+    """What the small model says of responses: tensors of one shape."""
+
+    distance: Tensor
+    """Cosine distance of context and robust part, in [0, 2]."""
+    probability: Tensor
+    """p(y = 1), in [0, 1]."""
+
+
+class PairJudgement(NamedTuple):
+    """The same for (context, response) pairs, as arrays of shape (n,)."""
+
+    distance: np.ndarray
+    probability: np.ndarray
+    context_tokens_cut: np.ndarray
+    """How many of the context's oldest tokens did not fit."""
+
+
+class Disentangled(NamedTuple):
+    """Vectors of contexts and responses after the head's linear map, of shape (..., width)."""
+
+    context: Tensor
+    robust: Tensor
+    non_robust: Tensor
+
+
+class DisentanglingHead(nn.Module):
+    """Linear map, split and classifiers on top of the encoder (equations 4, 6 and 7).
+
+    As in the published notebooks one linear map serves contexts and responses, the first half of a response's vector is
+    its non-robust part and the second half its robust part.
+    """
+
+    def __init__(self, hidden_size: int, split: Split, probability_from: ProbabilityFrom) -> None:
+        super().__init__()
+        if hidden_size % 2:
+            raise InputError(f"DisentanglingHead: the encoder's width {hidden_size} is odd and cannot be split into halves.")
+        self.split = split
+        self.probability_from = probability_from
+        width = hidden_size if split == "pad" else hidden_size // 2
+        self.linear = nn.Linear(hidden_size, hidden_size)
+        self.project_context = nn.Linear(hidden_size, width) if split == "project" else nn.Identity()
+        self.three_class = nn.Linear(2 * width, 3)
+        self.two_class: nn.Module = nn.Linear(2 * width, 2)
+        if probability_from == "interaction":
+            self.two_class = nn.Sequential(
+                nn.Dropout(0.1), nn.Linear(4 * width, hidden_size), nn.GELU(), nn.Dropout(0.1), nn.Linear(hidden_size, 2)
+            )
+
+    def disentangle(self, context: Tensor, response: Tensor) -> Disentangled:
+        """Split responses; both arguments have shape (n, hidden), row by row a context and a response to it."""
+        non_robust, robust = self.linear(response).chunk(2, dim=-1)
+        if self.split == "pad":
+            zeros = torch.zeros_like(robust)
+            robust, non_robust = torch.cat([robust, zeros], dim=-1), torch.cat([non_robust, zeros], dim=-1)
+        return Disentangled(self.project_context(self.linear(context)), robust, non_robust)
+
+    def two_class_logits(self, context: Tensor, robust: Tensor) -> Tensor:
+        """Logits of (adversarial, positive) from disentangled vectors, of shape (n, 2)."""
+        pair = [context, robust]
+        if self.probability_from == "interaction":
+            pair += [context * robust, (context - robust).abs()]
+        logits: Tensor = self.two_class(torch.cat(pair, dim=-1))
+        return logits
+
+    def probability(self, context: Tensor, robust: Tensor) -> Tensor:
+        """p(y = 1) of equation 7, of shape (n,)."""
+        if self.probability_from == "three_class":
+            logits = self.three_class(torch.cat([context, robust], dim=-1))
+        else:
+            logits = self.two_class_logits(context, robust)
+        probability: Tensor = logits.softmax(-1)[..., 1]
+        return probability
+
+    def forward(self, context: Tensor, response: Tensor) -> Judgement:
+        """Judge responses; both arguments have shape (n, hidden)."""
+        parts = self.disentangle(context, response)
+        return Judgement(cosine_distance(parts.context, parts.robust), self.probability(parts.context, parts.robust))
+
+
+class SmallModel(nn.Module):
+    """The encoder with its head."""
+
+    def __init__(self, encoder: SentenceTransformer, config: SmallModelConfig) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.config = config
+        self.head = DisentanglingHead(self.transformer.config.hidden_size, config.split, config.probability_from)
+        longest = encoder.get_max_seq_length() or self.transformer.config.max_position_embeddings
+        if max(config.max_context_tokens, config.max_response_tokens) > longest:
+            raise InputError(
+                f"recipe {config.recipe!r}: {config.max_context_tokens} tokens of context do not fit into the backbone's "
+                f"{longest}. Choose another backbone or recipe."
+            )
+        self.texts = TextEncoder(encoder.tokenizer, config.text_format, config.max_context_tokens, config.max_response_tokens)
+
+    @property
+    def transformer(self) -> Any:
+        """The transformers model inside the encoder."""
+        transformer = getattr(self.encoder[0], "auto_model", None)
+        if transformer is None:
+            raise InputError(
+                f"SmallModel: the encoder's first module is {type(self.encoder[0]).__name__}, expected a transformer. "
+                "Choose another backbone."
+            )
+        return transformer
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return next(self.head.parameters()).device
+
+    def embed(self, ids: Sequence[list[int]]) -> Tensor:
+        """Embed texts, given as token ids, in batches of one length; (n, hidden), in the order given."""
+        order = sorted(range(len(ids)), key=lambda index: len(ids[index]))
+        embedded = [self._forward([ids[index] for index in batch]) for batch in _batches(order, ids)]
+        place = torch.empty(len(order), dtype=torch.long)
+        place[torch.tensor(order)] = torch.arange(len(order))
+        return torch.cat(embedded)[place.to(self.device)]
+
+    def _forward(self, ids: Sequence[list[int]]) -> Tensor:
+        length = max(map(len, ids))
+        pad = self.texts.tokenizer.pad_token_id or 0
+        features = {
+            "input_ids": torch.tensor([[*row, *[pad] * (length - len(row))] for row in ids], device=self.device),
+            "attention_mask": torch.tensor([[1] * len(row) + [0] * (length - len(row)) for row in ids], device=self.device),
+        }
+        embedding: Tensor = self.encoder(features)["sentence_embedding"]
+        return embedding
+
+    def judge(self, pairs: Sequence[tuple[tuple[str, ...], str]]) -> PairJudgement:
+        """Judge (context, response) pairs; each distinct text is embedded once."""
+        contexts = {context: row for row, context in enumerate(dict.fromkeys(context for context, _ in pairs))}
+        responses = {response: row for row, response in enumerate(dict.fromkeys(response for _, response in pairs))}
+        encoded = self.texts.contexts(list(contexts))
+        rows = [contexts[context] for context, _ in pairs]
+        with torch.inference_mode():
+            context_vectors = self.embed([context.ids for context in encoded])
+            response_vectors = self.embed(self.texts.responses(list(responses)))
+            judgement = self.head(context_vectors[rows], response_vectors[[responses[response] for _, response in pairs]])
+        return PairJudgement(
+            judgement.distance.double().cpu().numpy(),
+            judgement.probability.double().cpu().numpy(),
+            np.array([encoded[row].n_cut for row in rows]),
+        )
+
+
+def _batches(order: Sequence[int], ids: Sequence[list[int]]) -> Iterator[list[int]]:
+    """Cut indices, sorted by length, into batches of at most TOKENS_PER_BATCH tokens."""
+    batch: list[int] = []
+    for index in order:
+        if batch and (len(batch) + 1) * len(ids[index]) > TOKENS_PER_BATCH:
+            yield batch
+            batch = []
+        batch.append(index)
+    if batch:
+        yield batch
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedSmallModel:
+    """A model with what training learnt beside the weights."""
+
+    model: SmallModel
+    distance_range: DistanceRange
+    training_contexts: frozenset[str]
+    """Hashes of the contexts that it was trained on, see `data.context_hash`."""
+
+    def save(self, folder: Path, record: Mapping[str, Any] | None = None) -> None:
+        """Write the folder; nothing but safetensors, JSON and the tokenizer's text files.
+
+        Args:
+            folder: is made where it is not there.
+            record: how the model came about and what its validation gave; goes into slm.json.
+        """
+        self.model.encoder.save_pretrained(str(folder), create_model_card=False)
+        save_file(
+            {name: tensor.contiguous().cpu() for name, tensor in self.model.head.state_dict().items()}, str(folder / HEAD_FILE)
+        )
+        write_text(folder / CONTEXTS_FILE, to_json(sorted(self.training_contexts), indent=0) + "\n")
+        settings = {
+            "format_version": FORMAT_VERSION,
+            "config": asdict(self.model.config),
+            "d_min": self.distance_range.low,
+            "d_max": self.distance_range.high,
+            **(record or {}),
+        }
+        # slm.json comes last: a folder that has it is complete.
+        write_text(folder / CONFIG_FILE, to_json(settings, indent=2) + "\n")
+
+    @classmethod
+    def load(cls, name: str, *, device: str | None = None, revision: str | None = None) -> TrainedSmallModel:
+        """Open a model folder or a model of the hub.
+
+        Args:
+            name: a folder, or a hub id.
+            device: a torch device; by default a GPU where there is one.
+            revision: of a hub model.
+
+        Raises:
+            ModelLoadError: the folder is damaged, unsafe or not an SLM; the message names the file.
+            MissingPrerequisite: the model is neither a folder nor to be had from the hub.
+        """
+        folder = folders.resolve(name, revision=revision)
+        settings = read_settings(folder)
+        encoder = folders.load_encoder(str(folder), device=device)
+        model = SmallModel(encoder, SmallModelConfig(**settings["config"]))
+        _load_head(model.head, folder / HEAD_FILE)
+        contexts = folder / CONTEXTS_FILE
+        return cls(
+            model.to(encoder.device).eval(),
+            DistanceRange(settings["d_min"], settings["d_max"]),
+            frozenset(read_json(contexts)) if contexts.exists() else frozenset(),
+        )
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    """Return the contents of a model folder's slm.json.
+
+    Raises:
+        ModelLoadError: the folder has none, or one of another format.
+    """
+    path = folder / CONFIG_FILE
+    if not path.exists():
+        raise ModelLoadError(
+            f"{folder}: has no {CONFIG_FILE}, so it is not a trained SLM (or its training did not end). "
+            "Train one with `dialeval train slm`."
+        )
+    settings: dict[str, Any] = read_json(path)
+    if settings.get("format_version") != FORMAT_VERSION:
+        raise ModelLoadError(
+            f"{path}: format_version is {settings.get('format_version')!r}, this release reads {FORMAT_VERSION}. "
+            "Update dialeval-plugin or train again."
+        )
+    return settings
+
+
+def _load_head(head: DisentanglingHead, path: Path) -> None:
+    try:
+        tensors = load_file(str(path))
+    except FileNotFoundError:
+        raise ModelLoadError(f"{path}: there is no such file. Copy the model folder again.") from None
+    except Exception as error:  # safetensors raises its own untyped errors on damaged files
+        raise ModelLoadError(f"{path}: is damaged ({error}). Copy the model folder again.") from error
+    for name, tensor in head.state_dict().items():
+        if name not in tensors:
+            raise ModelLoadError(f"{path}: the tensor {name!r} is missing. Copy the model folder again.")
+        if tensors[name].shape != tensor.shape:
+            raise ModelLoadError(
+                f"{path}: the tensor {name!r} has shape {tuple(tensors[name].shape)}, expected {tuple(tensor.shape)}. "
+                "Copy the model folder again."
+            )
+    head.load_state_dict(tensors)

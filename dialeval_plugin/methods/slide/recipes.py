@@ -1,0 +1,117 @@
+"""The three recipes by which a small model is trained: `paper`, `code` and `default`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from dialeval_plugin.errors import InputError
+
+from .model import SmallModelConfig
+
+StageKind: TypeAlias = Literal["contrast", "disentangle", "classify", "joint"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One training stage.
+
+    Attributes:
+        kind: "contrast" trains the encoder on triples; "disentangle" the head on frozen vectors; "classify" the two-class
+            layer on frozen robust parts; "joint" encoder and head together.
+        n_epochs: passes over the stage's data.
+        learning_rate: of the encoder, or of the head where the encoder is frozen.
+        batch_size: triples, vectors or contexts a step.
+        head_learning_rate: of the head where both are trained.
+        warm_up: share of the steps in which the learning rate rises; it falls linearly afterwards.
+        negatives: of the stage "contrast": "adversarial" takes all pairs of written responses; "lexical" takes contexts with
+            positive responses only, and as negative a response to another context that shares words.
+    """
+
+    kind: StageKind
+    n_epochs: int
+    learning_rate: float
+    batch_size: int
+    head_learning_rate: float = 0.0
+    warm_up: float = 0.06
+    negatives: Literal["adversarial", "lexical"] = "adversarial"
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How a small model is built and trained.
+
+    Attributes:
+        name: by which a user asks for it.
+        config: the model.
+        terms: "paper" for the terms of equations 1-5, "code" for those of the published notebooks.
+        stages: in order; each starts from the best epoch of the one before.
+    """
+
+    name: str
+    config: SmallModelConfig
+    terms: Literal["paper", "code"]
+    stages: tuple[Stage, ...]
+
+    def with_epochs(self, n_epochs: int | None) -> Recipe:
+        """This recipe with every stage shortened or lengthened to `n_epochs`."""
+        if n_epochs is None:
+            return self
+        if n_epochs < 1:
+            raise InputError(f"epochs: expected at least 1, got {n_epochs}.")
+        return replace(self, stages=tuple(replace(stage, n_epochs=n_epochs) for stage in self.stages))
+
+
+RECIPES: dict[str, Recipe] = {
+    # Equations 1-5: triplet hinge on cosine distance, classifier of equation 4 as the source of s_p. The paper names no
+    # optimiser; learning rate and batch are DRE's and the notebooks'.
+    "paper": Recipe(
+        name="paper",
+        config=SmallModelConfig("paper", split="pad", probability_from="three_class"),
+        terms="paper",
+        stages=(
+            Stage("contrast", n_epochs=10, learning_rate=2e-5, batch_size=32),
+            Stage("disentangle", n_epochs=30, learning_rate=1e-3, batch_size=1024),
+        ),
+    ),
+    # The published notebooks: ranking loss, doubled special tokens, a separate two-class layer on frozen robust parts.
+    "code": Recipe(
+        name="code",
+        config=SmallModelConfig(
+            "code",
+            split="pad",
+            probability_from="two_class",
+            text_format="doubled",
+            max_context_tokens=256,
+            max_response_tokens=128,
+        ),
+        terms="code",
+        stages=(
+            Stage("contrast", n_epochs=10, learning_rate=2e-5, batch_size=32),
+            Stage("disentangle", n_epochs=30, learning_rate=2e-5, batch_size=32),
+            Stage("classify", n_epochs=30, learning_rate=1e-5, batch_size=1024),
+        ),
+    ),
+    # Ours, chosen on validation contexts (docs/slm_recipes.md): relevance first, from contexts that have positives only, then
+    # everything at once.
+    "default": Recipe(
+        name="default",
+        config=SmallModelConfig("default", split="project", probability_from="interaction"),
+        terms="paper",
+        stages=(
+            Stage("contrast", n_epochs=2, learning_rate=8e-5, batch_size=64, negatives="lexical"),
+            Stage("joint", n_epochs=3, learning_rate=8e-5, batch_size=20, head_learning_rate=5e-4),
+        ),
+    ),
+}
+
+
+def find_recipe(name: str) -> Recipe:
+    """Return a recipe by name.
+
+    Raises:
+        InputError: there is none of that name.
+    """
+    if name not in RECIPES:
+        raise InputError(f"recipe: there is no {name!r}. Choose one of {', '.join(RECIPES)}.")
+    return RECIPES[name]

@@ -1,0 +1,225 @@
+"""The scorer `slide`: the small model's distance and probability, alone or fused with a large model's score."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, TypeAlias, cast
+
+from dialeval_plugin.dialogue import Example, Item, is_blank
+from dialeval_plugin.errors import InputError, MissingPrerequisite
+from dialeval_plugin.scoring import Reason, Row, Scorer, Unscored
+from dialeval_plugin.signature import content_hash
+
+from . import folders
+from .fusion import DistanceRange, check_reading, fuse, slm_score
+from .fusion import Reading as FusionReading
+from .model import TrainedSmallModel
+
+logger = logging.getLogger(__name__)
+
+Variant: TypeAlias = Literal["slide", "slm", "slm_probability", "slm_distance"]
+Normalise: TypeAlias = Literal["training", "population"]
+
+VARIANTS: tuple[str, ...] = ("slide", "slm", "slm_probability", "slm_distance")
+SLM_VARIABLE = "DIALEVAL_SLM"
+
+
+def last_trained_file() -> Path:
+    """The file that names the user's last trained SLM."""
+    base = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
+    return base / "dialeval" / "last_slm"
+
+
+def find_slm(slm: str | None) -> str:
+    """Return the SLM to use: the argument, else the variable DIALEVAL_SLM, else the user's last trained one.
+
+    Raises:
+        MissingPrerequisite: none of them names a model; the message says what to type.
+    """
+    if slm:
+        return slm
+    if from_environment := os.environ.get(SLM_VARIABLE):
+        return from_environment
+    marker = last_trained_file()
+    if marker.exists():
+        return marker.read_text(encoding="utf-8").strip()
+    raise MissingPrerequisite(
+        "slide: no SLM is named. Train one with `dialeval train slm --data FILE --output FOLDER`, "
+        f"or pass slm='FOLDER or hub id', or set {SLM_VARIABLE}."
+    )
+
+
+class SlideScorer(Scorer):
+    """SLIDE (Zhao et al. 2024) and the variants of its small model.
+
+    Columns: the variant's own, then `slm_probability` (s_p in [0, 1]), `slm_distance` (cosine distance d in [0, 2], lower
+    fits better), `slm` (Score_SLM in about [0, 2]), `llm` (in [0, 1], only when fusing), and `context_tokens_cut` (oldest
+    tokens that did not fit).
+
+    Args:
+        slm: folder or hub id of the small model; see `find_slm`.
+        variant: "slide" fuses and needs `llm`; "slm", "slm_probability" and "slm_distance" need the small model only. By
+            default "slide" with an `llm`, "slm" without.
+        llm: a scorer whose main column is the large model's score in [0, 1].
+        fusion: reading of equation 9, see `fuse`.
+        slm_scale: see `fuse`.
+        clip: keep the normalised distance in [0, 1].
+        normalise: "training" uses the model's d_min and d_max; "population" the extremes of the examples scored, as a
+            paper that normalises over its evaluation set does.
+        round3: round s_p to three decimals, as the published notebook does.
+        device: a torch device.
+
+    Raises:
+        InputError: an option is unknown, or "slide" is asked for without an `llm`.
+        MissingPrerequisite: there is no SLM.
+        ModelLoadError: the SLM is damaged or unsafe.
+    """
+
+    name = "slide"
+    citation = """@inproceedings{zhao-etal-2024-slide,
+  title     = {{SLIDE}: A Framework Integrating Small and Large Language Models for Open-Domain Dialogues Evaluation},
+  author    = {Zhao, Kun and Yang, Bohao and Tang, Chen and Lin, Chenghua and Zhan, Liang},
+  booktitle = {Findings of the Association for Computational Linguistics: ACL 2024},
+  year      = {2024}
+}"""
+
+    def __init__(  # noqa: PLR0913 - the papers' options, each one named in METHODS
+        self,
+        slm: str | None = None,
+        *,
+        variant: Variant | None = None,
+        llm: Scorer | None = None,
+        fusion: FusionReading = "first_match",
+        slm_scale: float = 1.0,
+        clip: bool = False,
+        normalise: Normalise = "training",
+        round3: bool = False,
+        device: str | None = None,
+        revision: str | None = None,
+    ) -> None:
+        self.variant: str = variant or ("slide" if llm is not None else "slm")
+        if self.variant not in VARIANTS:
+            raise InputError(f"slide: there is no variant {self.variant!r}. Choose one of {', '.join(VARIANTS)}.")
+        if self.variant == "slide" and llm is None:
+            raise MissingPrerequisite(
+                "slide: the variant 'slide' fuses the small model with a large one, and no llm is given. "
+                "Pass llm='hf', llm_args='pretrained=MODEL' (any lm-eval model), or variant='slm' for the small model alone."
+            )
+        if variant is None and llm is None:
+            logger.warning("slide: no llm is given, so the scores are the small model's alone (variant 'slm')")
+        if normalise not in ("training", "population"):
+            raise InputError(f"slide: there is no normalise={normalise!r}. Choose 'training' or 'population'.")
+        check_reading(fusion)
+        self.llm = llm if self.variant == "slide" else None
+        self.fusion = fusion
+        self.slm_scale = slm_scale
+        self.clip = clip
+        self.normalise = normalise
+        self.round3 = round3
+        self.orientation = "lower" if self.variant == "slm_distance" else "higher"
+        highest = {"slide": max(1.0, 2.0 * slm_scale), "slm": 2.0, "slm_probability": 1.0, "slm_distance": 2.0}
+        self.range = (0.0, highest[self.variant])
+        self.slm_name = find_slm(slm)
+        self._folder = folders.resolve(self.slm_name, revision=revision)
+        self._trained = TrainedSmallModel.load(str(self._folder), device=device)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns, the variant's first."""
+        parts = ["slm_probability", "slm_distance", "slm", *(["llm"] if self.llm else []), "context_tokens_cut"]
+        return (self.variant, *(name for name in parts if name != self.variant))
+
+    def signature_fields(self) -> dict[str, str | int | float | bool | None]:
+        """Method, variant, model, reading of the texts, normalisation and fusion."""
+        config = self._trained.model.config
+        fused = self.llm is not None
+        return {
+            "method": "slide",
+            "variant": self.variant,
+            "slm": content_hash(self._folder),
+            "recipe": config.recipe,
+            "split": config.split,
+            "probability": config.probability_from,
+            "format": config.text_format,
+            "separator": "sep",
+            "speakers": "none",
+            "window": f"{config.max_context_tokens}+{config.max_response_tokens}",
+            "truncation": "oldest",
+            "normalise": self.normalise,
+            "d_min": self._trained.distance_range.low,
+            "d_max": self._trained.distance_range.high,
+            "clip": self.clip or None,
+            "round3": self.round3 or None,
+            "fusion": self.fusion if fused else None,
+            "slm_scale": self.slm_scale if fused else None,
+            **({f"llm_{name}": value for name, value in self.llm.signature_fields().items()} if self.llm else {}),
+        }
+
+    def score_batch(self, items: Sequence[Item]) -> list[Row]:
+        """Judge the responses, all those to one context together."""
+        examples = cast("Sequence[Example]", items)
+        rows: list[Row] = [Unscored(Reason.EMPTY_INPUT, "the response has no visible character")] * len(examples)
+        judged = [index for index, example in enumerate(examples) if not is_blank(example.response.text)]
+        for index, row in zip(judged, self._judge([examples[index] for index in judged]), strict=True):
+            rows[index] = row
+        if self.llm is not None:
+            rows = [
+                _with_llm(row, answer, self.llm.columns[0])
+                for row, answer in zip(rows, self.llm.score_batch(items), strict=True)
+            ]
+        return [self._complete(row, self._trained.distance_range) for row in rows]
+
+    def finish(self, rows: list[Row]) -> list[Row]:
+        """With normalise="population", score again with the extremes of these rows' distances."""
+        if self.normalise == "training":
+            return rows
+        distances = [cast("float", row["slm_distance"]) for row in rows if not isinstance(row, Unscored)]
+        if not distances:
+            return rows
+        population = DistanceRange(min(distances), max(distances))
+        return [self._complete(row, population) for row in rows]
+
+    def _judge(self, examples: Sequence[Example]) -> list[dict[str, float | None]]:
+        """Distance and probability of every example, in order."""
+        if not examples:
+            return []
+        pairs = [(tuple(turn.text for turn in example.context), example.response.text) for example in examples]
+        judgement = self._trained.model.judge(pairs)
+        if n_cut := int((judgement.context_tokens_cut > 0).sum()):
+            logger.warning(
+                "slide: the contexts of %d of %d examples are longer than %d tokens; their oldest turns were left out",
+                n_cut,
+                len(examples),
+                self._trained.model.config.max_context_tokens,
+            )
+        return [
+            {"slm_distance": float(distance), "slm_probability": float(probability), "context_tokens_cut": float(cut)}
+            for distance, probability, cut in zip(*judgement, strict=True)
+        ]
+
+    def _complete(self, row: Row, distance_range: DistanceRange) -> Row:
+        """Add the columns that follow from distance, probability and the large model's score."""
+        if isinstance(row, Unscored):
+            return row
+        columns = dict(row)
+        distance, probability = cast("float", row["slm_distance"]), cast("float", row["slm_probability"])
+        if self.round3:
+            columns["slm_probability"] = probability = round(probability, 3)
+        columns["slm"] = slm_score(distance_range.normalise(distance, clip=self.clip), probability)
+        if self.llm is not None:
+            columns["slide"] = fuse(
+                cast("float", columns["slm"]), cast("float", row["llm"]), reading=self.fusion, slm_scale=self.slm_scale
+            )
+        return columns
+
+
+def _with_llm(row: Row, answer: Row, main: str) -> Row:
+    """Join the large model's row to the small model's; a row that one of them could not score stays unscored."""
+    if isinstance(row, Unscored):
+        return row
+    if isinstance(answer, Unscored):
+        return answer
+    return {**row, "llm": answer[main]}

@@ -1,0 +1,390 @@
+"""The training stages, each one run of sentence-transformers' or transformers' trainer.
+
+Both bring progress, validation every epoch, the best checkpoint kept, and going on where a checkpoint is found.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import datasets
+import numpy as np
+import torch
+from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss, TripletDistanceMetric, TripletLoss
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.utils.data import Dataset
+from transformers import EvalPrediction, Trainer, TrainerCallback, TrainingArguments
+from transformers.trainer_utils import get_last_checkpoint
+
+from .data import LabelledResponses, LexicalNegatives, MixedSets, ResponseSetLike
+from .losses import MARGIN, RANKING_SCALE, Parts, Triple, code_terms, cosine_distance, paper_terms, ranking_loss
+from .model import SmallModel
+from .recipes import Recipe, Stage
+
+logger = logging.getLogger(__name__)
+
+IGNORED = -100
+"""Label of a response that takes part in ranking only."""
+DISENTANGLING_WEIGHT, RANKING_WEIGHT = 0.2, 0.5
+"""Weights beside the cross-entropy in `JointObjective`."""
+RANKED_PER_SET = 4
+"""Positives-only contexts for each one with adversarial responses in the joint stage."""
+
+
+class Run(NamedTuple):
+    """What every stage of a run shares."""
+
+    recipe: Recipe
+    folder: Path
+    """Where checkpoints go; each stage has its own folder in it."""
+    seed: int
+    bf16: bool
+    progress: bool
+
+
+class SetDataset(Dataset[LabelledResponses]):
+    """Validation sets as labelled responses, positive and adversarial only."""
+
+    def __init__(self, sets: Sequence[ResponseSetLike]) -> None:
+        self._rows = [
+            LabelledResponses(
+                item.context,
+                (*item.positive, *item.adversarial),
+                (1,) * len(item.positive) + (0,) * len(item.adversarial),
+                (1.0,) * (len(item.positive) + len(item.adversarial)),
+            )
+            for item in sets
+        ]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, index: int) -> LabelledResponses:
+        return self._rows[index]
+
+
+class JointObjective(nn.Module):
+    """Loss of encoder and head together.
+
+    It is the sum of
+    - the cross-entropy of the two-class head on the robust part, which gives s_p;
+    - equation 5's terms on pairs of a positive and a negative response to one context, where equation 1 compares the context
+      with the robust parts, so that it trains the distance that scoring uses;
+    - for contexts that have positive responses only, the ranking loss of the encoder's vectors. It keeps what the encoder
+      knows of which response goes with which context: adversarial responses differ from positive ones in style too, and
+      the cross-entropy alone soon looks at nothing else.
+    """
+
+    def __init__(self, model: SmallModel) -> None:
+        super().__init__()
+        self.model = model
+
+    def collate(self, rows: Sequence[LabelledResponses]) -> dict[str, Any]:
+        """Encode the rows' texts; responses of all rows stand in one column, labelled before ranked."""
+        rows = sorted(rows, key=lambda row: row.ranked)
+        responses = [response for row in rows for response in row.responses]
+        pairs, start = [], 0
+        for row in rows:
+            places = range(start, start + len(row.responses))
+            positive = [place for place, label in zip(places, row.labels, strict=True) if label == 1]
+            negative = [place for place, label in zip(places, row.labels, strict=True) if label == 0]
+            pairs += [] if row.ranked else list(zip(positive, negative, strict=False))
+            start = places.stop
+        return {
+            "context_ids": [context.ids for context in self.model.texts.contexts([row.context for row in rows])],
+            "response_ids": self.model.texts.responses(responses),
+            "owners": torch.tensor([number for number, row in enumerate(rows) for _ in row.responses]),
+            "pairs": torch.tensor(pairs, dtype=torch.long).reshape(-1, 2),
+            "weights": torch.tensor([weight for row in rows for weight in row.weights]),
+            "labels": torch.tensor([IGNORED if row.ranked else label for row in rows for label in row.labels]),
+        }
+
+    def forward(
+        self,
+        context_ids: list[list[int]],
+        response_ids: list[list[int]],
+        owners: Tensor,
+        pairs: Tensor,
+        weights: Tensor,
+        labels: Tensor,
+    ) -> dict[str, Tensor]:
+        """Return the loss and, as `logits`, probability and distance of every response, (n, 2)."""
+        head = self.model.head
+        # One pass for both: short contexts and long responses share batches.
+        vectors = self.model.embed([*context_ids, *response_ids])
+        contexts, responses = vectors[: len(context_ids)][owners], vectors[len(context_ids) :]
+        whole = head.disentangle(contexts, responses)
+        logits = head.two_class_logits(whole.context, whole.robust).float()
+        loss = logits.sum() * 0  # keeps every parameter in the graph of a batch that has ranked rows only
+        if len(pairs):
+            cross_entropy = functional.cross_entropy(logits, labels, ignore_index=IGNORED, reduction="none")
+            loss = loss + (cross_entropy * weights).sum() / weights.sum()
+            positive, negative = pairs.unbind(-1)
+            parts = Parts(
+                whole.robust[positive], whole.non_robust[positive], whole.robust[negative], whole.non_robust[negative]
+            )
+            paired = whole.context[positive]
+            terms = paper_terms(
+                Triple(paired, parts.positive_robust, parts.adversarial_robust), paired, parts, head.three_class
+            )
+            loss = loss + DISENTANGLING_WEIGHT * torch.stack(list(terms.values())).sum()
+        ranked = (labels == IGNORED).nonzero().flatten()
+        if len(ranked):
+            loss = loss + RANKING_WEIGHT * ranking_loss(contexts[ranked[::2]], responses[ranked[::2]], responses[ranked[1::2]])
+        distance = cosine_distance(whole.context, whole.robust).float()
+        return {"loss": loss, "logits": torch.stack([logits.softmax(-1)[:, 1], distance], dim=-1)}
+
+
+class Vectors(NamedTuple):
+    """Frozen representations of all triples: three index columns into two tables."""
+
+    contexts: Tensor
+    responses: Tensor
+    triples: list[tuple[int, int, int]]
+
+
+class VectorTriples(Dataset[dict[str, Tensor]]):
+    """Triples of frozen vectors."""
+
+    def __init__(self, vectors: Vectors) -> None:
+        self._vectors = vectors
+
+    def __len__(self) -> int:
+        return len(self._vectors.triples)
+
+    def __getitem__(self, index: int) -> dict[str, Tensor]:
+        context, positive, adversarial = self._vectors.triples[index]
+        return {
+            "context": self._vectors.contexts[context],
+            "positive": self._vectors.responses[positive],
+            "adversarial": self._vectors.responses[adversarial],
+            "labels": torch.tensor([1, 0]),
+        }
+
+
+class HeadObjective(nn.Module):
+    """Loss of the head on frozen vectors: the disentangling terms, or the two-class layer alone."""
+
+    def __init__(self, model: SmallModel, recipe: Recipe, kind: str) -> None:
+        super().__init__()
+        self.head = model.head
+        self.terms = recipe.terms
+        self.kind = kind
+        for name, parameter in self.head.named_parameters():
+            parameter.requires_grad_(name.startswith("two_class") == (kind == "classify"))
+
+    def forward(self, context: Tensor, positive: Tensor, adversarial: Tensor, labels: Tensor) -> dict[str, Tensor]:
+        """Return the loss and, as `logits`, probability and distance of both responses, (batch, 2, 2)."""
+        good, bad = self.head.disentangle(context, positive), self.head.disentangle(context, adversarial)
+        if self.kind == "classify":
+            pair = torch.stack([self.head.two_class_logits(side.context, side.robust) for side in (good, bad)], dim=1)
+            loss = functional.cross_entropy(pair.flatten(0, 1), labels.flatten())
+        else:
+            parts = Parts(good.robust, good.non_robust, bad.robust, bad.non_robust)
+            whole = Triple(*(self.head.linear(side) for side in (context, positive, adversarial)))
+            make_terms: Callable[..., dict[str, Tensor]] = code_terms if self.terms == "code" else paper_terms
+            terms = make_terms(whole, good.context, parts, self.head.three_class)
+            loss = torch.stack(list(terms.values())).sum()
+        judged = [self.head(context, side) for side in (positive, adversarial)]
+        logits = torch.stack([torch.stack([side.probability, side.distance], dim=-1) for side in judged], dim=1)
+        return {"loss": loss, "logits": logits}
+
+
+class _EpochOfData(TrainerCallback):  # type: ignore[misc]
+    """Tells the data which epoch it is, after a resume too."""
+
+    def __init__(self, sets: MixedSets) -> None:
+        self._sets = sets
+
+    def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self._sets.epoch = round(state.epoch or 0)
+
+
+def measure(prediction: EvalPrediction) -> dict[str, float]:
+    """Accuracy at p >= 0.5 of positive and adversarial responses, and the area under the ROC curve, in per cent."""
+    probability, label = prediction.predictions[..., 0], prediction.label_ids
+    positive, adversarial = probability[label == 1], probability[label == 0]
+    accuracies = float(np.mean(positive >= 0.5)), float(np.mean(adversarial < 0.5))
+    ranks = _average_ranks(np.concatenate([positive, adversarial]))[: len(positive)]
+    area = (ranks.sum() - len(positive) * (len(positive) + 1) / 2) / (len(positive) * len(adversarial))
+    return {
+        "accuracy_positive": 100 * accuracies[0],
+        "accuracy_adversarial": 100 * accuracies[1],
+        "accuracy": 50 * sum(accuracies),
+        "auroc": 100 * float(area),
+    }
+
+
+def _average_ranks(values: np.ndarray) -> np.ndarray:
+    from scipy.stats import rankdata
+
+    return np.asarray(rankdata(values))
+
+
+def train_contrast(
+    model: SmallModel,
+    stage: Stage,
+    run: Run,
+    training: Sequence[ResponseSetLike],
+    validation: Sequence[ResponseSetLike],
+) -> None:
+    """Train the encoder on (context, positive, negative) triples with sentence-transformers' trainer."""
+    texts = model.texts
+    triples = _lexical_triples if stage.negatives == "lexical" else _adversarial_triples
+
+    def rows(sets: Sequence[ResponseSetLike]) -> datasets.Dataset:
+        context, positive, negative = zip(*triples(sets, run.seed), strict=True)
+        return datasets.Dataset.from_dict({"context": context, "positive": positive, "negative": negative})
+
+    def collate(batch: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
+        columns = {
+            "context": [context.ids for context in texts.contexts([row["context"] for row in batch])],
+            "positive": texts.responses([row["positive"] for row in batch]),
+            "negative": texts.responses([row["negative"] for row in batch]),
+        }
+        inputs = {}
+        for name, ids in columns.items():
+            padded = nn.utils.rnn.pad_sequence(
+                [torch.tensor(row) for row in ids], batch_first=True, padding_value=texts.tokenizer.pad_token_id
+            )
+            lengths = torch.tensor([len(row) for row in ids])
+            inputs[f"{name}_input_ids"] = padded
+            inputs[f"{name}_attention_mask"] = (torch.arange(padded.shape[1]) < lengths[:, None]).long()
+        return inputs
+
+    if run.recipe.terms == "code":
+        loss: nn.Module = MultipleNegativesRankingLoss(model.encoder, scale=RANKING_SCALE)
+    else:
+        loss = TripletLoss(model.encoder, distance_metric=TripletDistanceMetric.COSINE, triplet_margin=MARGIN)
+    trainer = SentenceTransformerTrainer(
+        model=model.encoder,
+        args=SentenceTransformerTrainingArguments(**_arguments(stage, run, best="loss", greater=False)),
+        train_dataset=rows(training),
+        eval_dataset=rows(validation),
+        loss=loss,
+        data_collator=collate,
+    )
+    _fit(trainer, run.folder / stage.kind)
+
+
+def train_head(
+    model: SmallModel, stage: Stage, run: Run, training: Sequence[ResponseSetLike], validation: Sequence[ResponseSetLike]
+) -> None:
+    """Train the head, or its two-class layer, on what the frozen encoder says."""
+    objective = HeadObjective(model, run.recipe, stage.kind)
+    trainer = Trainer(
+        model=objective,
+        args=TrainingArguments(
+            **_arguments(stage, run, best="auroc" if stage.kind == "classify" else "loss", greater=stage.kind == "classify")
+        ),
+        train_dataset=VectorTriples(_frozen_vectors(model, training)),
+        eval_dataset=VectorTriples(_frozen_vectors(model, validation)),
+        compute_metrics=measure,
+    )
+    _fit(trainer, run.folder / stage.kind)
+    objective.requires_grad_(True)
+
+
+def train_joint(
+    model: SmallModel,
+    stage: Stage,
+    run: Run,
+    training: Sequence[ResponseSetLike],
+    validation: Sequence[ResponseSetLike],
+) -> None:
+    """Train encoder and head together on labelled and ranked responses."""
+    objective = JointObjective(model)
+    sets = MixedSets(training, ranked_per_set=RANKED_PER_SET, seed=run.seed)
+    embeddings = model.transformer.get_input_embeddings()
+    # Half of MiniLM's weights are word embeddings, of which a small corpus touches few: they would only overfit.
+    embeddings.requires_grad_(False)
+    groups = [
+        {"params": [p for p in model.encoder.parameters() if p.requires_grad], "lr": stage.learning_rate},
+        {"params": list(model.head.parameters()), "lr": stage.head_learning_rate},
+    ]
+    trainer = Trainer(
+        model=objective,
+        args=TrainingArguments(**_arguments(stage, run, best="auroc", greater=True)),
+        train_dataset=sets,
+        eval_dataset=SetDataset(validation),
+        data_collator=objective.collate,
+        compute_metrics=measure,
+        callbacks=[_EpochOfData(sets)],
+        optimizers=(torch.optim.AdamW(groups, weight_decay=0.01, fused=True), None),
+    )
+    _fit(trainer, run.folder / stage.kind)
+    embeddings.requires_grad_(True)
+
+
+def _adversarial_triples(sets: Sequence[ResponseSetLike], seed: int) -> list[tuple[list[str], str, str]]:
+    """Every positive with every adversarial response to its context."""
+    return [(list(item.context), p, a) for item in sets for p in item.positive for a in item.adversarial]
+
+
+def _lexical_triples(sets: Sequence[ResponseSetLike], seed: int) -> list[tuple[list[str], str, str]]:
+    """Each positives-only context with one of its responses and one to another context that shares words with it.
+
+    Contexts with adversarial responses (the validation sets) give those.
+    """
+    if any(item.adversarial for item in sets):
+        return _adversarial_triples(sets, seed)
+    generator = random.Random(seed)
+    negatives = LexicalNegatives(sets)
+    return [
+        (list(item.context), generator.choice(item.positive), negatives.draw(index, generator))
+        for index, item in enumerate(sets)
+    ]
+
+
+def _arguments(stage: Stage, run: Run, *, best: str, greater: bool) -> dict[str, Any]:
+    return {
+        "output_dir": str(run.folder / stage.kind),
+        "num_train_epochs": stage.n_epochs,
+        "learning_rate": stage.learning_rate,
+        "per_device_train_batch_size": stage.batch_size,
+        "per_device_eval_batch_size": stage.batch_size,
+        "warmup_steps": stage.warm_up,
+        "lr_scheduler_type": "linear",
+        "max_grad_norm": 1.0,
+        "bf16": run.bf16,
+        "use_cpu": not torch.cuda.is_available(),
+        "seed": run.seed,
+        "data_seed": run.seed,
+        "eval_strategy": "epoch",
+        "save_strategy": "epoch",
+        "logging_strategy": "epoch",
+        "save_total_limit": 1,
+        "load_best_model_at_end": True,
+        "metric_for_best_model": best,
+        "greater_is_better": greater,
+        "disable_tqdm": not run.progress,
+        "remove_unused_columns": False,
+        "report_to": "none",
+    }
+
+
+def _fit(trainer: Trainer, folder: Path) -> None:
+    checkpoint = get_last_checkpoint(str(folder)) if folder.is_dir() else None
+    if checkpoint is not None:
+        logger.info("%s: going on from %s", folder.name, checkpoint)
+    trainer.train(resume_from_checkpoint=checkpoint)
+
+
+def _frozen_vectors(model: SmallModel, sets: Sequence[ResponseSetLike]) -> Vectors:
+    full = [item for item in sets if item.adversarial]
+    model.eval()
+    with torch.no_grad():
+        contexts = model.embed([context.ids for context in model.texts.contexts([item.context for item in full])])
+        responses = model.embed(model.texts.responses([text for item in full for text in (*item.positive, *item.adversarial)]))
+    triples, start = [], 0
+    for number, item in enumerate(full):
+        split, end = start + len(item.positive), start + len(item.positive) + len(item.adversarial)
+        triples += [(number, p, a) for p in range(start, split) for a in range(split, end)]
+        start = end
+    return Vectors(contexts.cpu(), responses.cpu(), triples)

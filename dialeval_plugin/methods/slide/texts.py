@@ -1,0 +1,83 @@
+"""From turns to token ids: separators, truncation and the published notebooks' doubled special tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from dialeval_plugin.errors import ModelLoadError
+
+TextFormat: TypeAlias = Literal["plain", "doubled"]
+
+
+class ContextIds(NamedTuple):
+    """Token ids of a context, and how many of its oldest tokens were cut off."""
+
+    ids: list[int]
+    n_cut: int
+
+
+@dataclass(frozen=True, slots=True)
+class TextEncoder:
+    """Turns texts into token ids with a transformers tokenizer.
+
+    A context becomes `[CLS] turn [SEP] turn [SEP]`, its oldest tokens cut where it is too long, and a response
+    `[CLS] response [SEP]`, its end cut. Special tokens that stand in a text (`[SEP]`, `<s>`) are text: whoever writes a turn
+    cannot forge the border of another.
+
+    Attributes:
+        tokenizer: a fast transformers tokenizer.
+        text_format: "doubled" repeats the outer special tokens, as the published notebooks do by writing them out.
+        max_context_tokens: longest context, special tokens included.
+        max_response_tokens: longest response, special tokens included.
+    """
+
+    tokenizer: Any
+    text_format: TextFormat
+    max_context_tokens: int
+    max_response_tokens: int
+
+    def __post_init__(self) -> None:
+        if not getattr(self.tokenizer, "is_fast", False):
+            raise ModelLoadError(
+                f"tokenizer {type(self.tokenizer).__name__}: only fast tokenizers (tokenizer.json) are supported. "
+                "Convert it with transformers' AutoTokenizer."
+            )
+        # Content must not turn into structure: with this set, "[SEP]" in a turn is read as letters.
+        self.tokenizer.backend_tokenizer.encode_special_tokens = True
+
+    @property
+    def _first(self) -> list[int]:
+        token = self.tokenizer.cls_token_id if self.tokenizer.cls_token_id is not None else self.tokenizer.bos_token_id
+        return [token] if token is not None else []
+
+    @property
+    def _last(self) -> list[int]:
+        token = self.tokenizer.sep_token_id if self.tokenizer.sep_token_id is not None else self.tokenizer.eos_token_id
+        return [token] if token is not None else []
+
+    def _token_ids(self, texts: Sequence[str]) -> list[list[int]]:
+        ids: list[list[int]] = (
+            self.tokenizer(list(texts), add_special_tokens=False, verbose=False)["input_ids"] if texts else []
+        )
+        return ids
+
+    def contexts(self, contexts: Sequence[Sequence[str]]) -> list[ContextIds]:
+        """Encode contexts, each a sequence of turns from the oldest to the newest; a context may be empty."""
+        flat = iter(self._token_ids([turn for context in contexts for turn in context]))
+        encoded = []
+        doubled = self.text_format == "doubled"
+        opening, closing = self._first * (2 if doubled else 1), self._last * doubled
+        room = self.max_context_tokens - len(opening) - len(closing)
+        for context in contexts:
+            body = [token for _ in context for token in (*next(flat), *self._last)]
+            encoded.append(ContextIds([*opening, *body[-room:], *closing], max(0, len(body) - room)))
+        return encoded
+
+    def responses(self, responses: Sequence[str]) -> list[list[int]]:
+        """Encode responses."""
+        times = 2 if self.text_format == "doubled" else 1
+        opening, closing = self._first * times, self._last * times
+        room = self.max_response_tokens - len(opening) - len(closing)
+        return [[*opening, *ids[:room], *closing] for ids in self._token_ids(responses)]
