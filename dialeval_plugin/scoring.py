@@ -105,14 +105,17 @@ class Scores:
 
     @property
     def n_total(self) -> int:
+        """Number of rows."""
         return len(self.ids)
 
     @property
     def n_scored(self) -> int:
+        """Rows that have a score."""
         return self.n_total - self.n_unscored
 
     @property
     def n_unscored(self) -> int:
+        """Rows that have none."""
         return len(self.unscored)
 
     @property

@@ -58,7 +58,9 @@ def dstc10_dataset(
         n_processes = max(1, int(os.environ.get("WORLD_SIZE", "1")))
         return _dataset([absent_document(dialogue_set, reading)] * n_processes)
     entry = dstc10.find_set(dialogue_set)
-    return _dataset(_documents(items, rated_quality or dstc10.overall_quality(items, entry), entry.scale, reading))
+    quality = rated_quality or dstc10.overall_quality(items, entry)
+    # The published scale is the overall quality's; any other quality has the scale that its ratings show.
+    return _dataset(_documents(items, quality, entry.scale if quality == entry.overall else None, reading))
 
 
 def mini_dataset(*, literal_log: bool | str = False, **_: Any) -> dict[str, Any]:

@@ -1,0 +1,112 @@
+"""`dialeval demo`: the main job end to end on the embedded corpus, without a network."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+TASK = "dstc10_dialog_mini"
+
+
+def demo(
+    output: Annotated[Path, typer.Option(help="Folder for the models and results.")] = Path("demo_output"),
+) -> None:
+    """Train the small model on the embedded corpus, score with it, and compare it with a language model through lm-eval.
+
+    Everything is made on the spot: the numbers show that the parts work together, not how well the methods do.
+    """
+    # Every model here is a folder; without this the hub is asked about each of them, and waited for where there is none.
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    start = time.monotonic()
+    slm = output / "slm"
+    _heading("1. Train the small model (SLM) on the embedded corpus")
+    _train_slm(slm)
+    _heading('2. evaluate.load("slide")')
+    _score(slm)
+    _heading(f"3. lm_eval --tasks {TASK}: a tiny language model and the SLM as judges of the same responses")
+    from dialeval_plugin.cli.tiny_language_model import train_tiny_language_model
+    from dialeval_plugin.corpora import mini
+
+    examples = [(item, item.ratings[mini.QUALITY][0] == 1) for item in mini.read_examples("train")]
+    language_model = train_tiny_language_model(examples, output / "language_model")
+    judges = {
+        "tiny language model": ("hf", f"pretrained={language_model},dtype=float32"),
+        "SLM": ("dialogue-metric", f"scorer=slide,variant=slm,slm={slm}"),
+    }
+    results = {name: _lm_eval(model, arguments, output / "lm_eval") for name, (model, arguments) in judges.items()}
+    _heading("Agreement with the labels of the corpus (by construction, not by people), 95 % intervals over contexts")
+    typer.echo(comparison(results))
+    typer.echo(f"\nmodels and lm-eval's result files: {output.resolve()}")
+    typer.echo(f"{time.monotonic() - start:.0f} s")
+
+
+def _heading(text: str) -> None:
+    typer.echo(f"\n== {text}")
+
+
+def _train_slm(folder: Path) -> None:
+    from dialeval_plugin.corpora import mini
+    from dialeval_plugin.methods.slide.model import CONFIG_FILE
+    from dialeval_plugin.methods.slide.training import TrainingOptions, train
+
+    if (folder / CONFIG_FILE).exists():
+        typer.echo(f"{folder} is trained already; delete it to train anew")
+        return
+    sets = [*mini.read_response_sets("train"), *mini.read_response_sets("validation")]
+    trained = train(sets, folder, TrainingOptions(validation_fraction=0.2), progress=True)
+    typer.echo(f"validation accuracy: {trained.validation['slm_overall']:.1f} % on {trained.n_validation} contexts")
+
+
+def _score(slm: Path) -> None:
+    import evaluate  # as in a user's script; `dialeval enable` does for every script what find_metrics does here
+
+    from dialeval_plugin.corpora import mini
+    from dialeval_plugin.hosts.registration import find_metrics
+
+    find_metrics()
+    item = mini.read_response_sets("test")[0]
+    responses = [item.positive[0], item.adversarial[0]]
+    typer.echo("context:    " + "\n            ".join(item.context))
+    result = evaluate.load("slide").compute(predictions=responses, contexts=[list(item.context)] * 2, slm=str(slm), variant="slm")
+    for kind, response, score in zip(("fitting", "misleading"), responses, result["scores"], strict=True):
+        typer.echo(f"{kind:10}  {score:.3f}  {response}")
+    typer.echo(result["signature"])
+
+
+def _lm_eval(model: str, arguments: str, folder: Path) -> Mapping[str, Any]:
+    """Run the host's own command line in this process and return the task's results as the host wrote them."""
+    from dialeval_plugin.hosts.lm_eval_cli import main as lm_eval
+
+    words = ["run", "--model", model, "--model_args", arguments, "--tasks", TASK, "--output_path", str(folder)]
+    known = set(folder.rglob("results_*.json"))
+    lm_eval([*words, "--log_samples", "--device", "cpu"])
+    (written,) = set(folder.rglob("results_*.json")) - known
+    results: Mapping[str, Any] = json.loads(written.read_text(encoding="utf-8"))["results"][TASK]
+    return results
+
+
+def comparison(results: Mapping[str, Mapping[str, Any]]) -> str:
+    """Judges by coefficient, each with its interval."""
+    lines = [f"{'':22}{'Spearman':>26}{'Pearson':>26}{'Kendall':>26}{'scored':>10}"]
+    for name, figures in results.items():
+        cells = [_cell(figures, coefficient) for coefficient in ("spearman", "pearson", "kendall")]
+        n_total = figures["n_scored,none"] + figures["n_unscored,none"]
+        scored = f"{figures['n_scored,none']:.0f}/{n_total:.0f}"
+        lines.append(f"{name:22}{cells[0]:>26}{cells[1]:>26}{cells[2]:>26}{scored:>10}")
+    return "\n".join(lines)
+
+
+def _cell(figures: Mapping[str, Any], coefficient: str) -> str:
+    value, low, high = (figures[f"{coefficient}{end},none"] for end in ("", "_ci_low", "_ci_high"))
+    # The host's file holds text where a coefficient or its interval is undefined.
+    if isinstance(value, str):
+        return "undefined"
+    return f"{value:.3f}" if isinstance(low, str) else f"{value:.3f} [{low:.3f}, {high:.3f}]"

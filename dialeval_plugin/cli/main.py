@@ -1,0 +1,75 @@
+"""The `dialeval` command. Exit codes: 0 ok, 1 a gate failed, 2 bad input, 3 something is missing, 130 interrupted."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Annotated
+
+import typer
+
+from dialeval_plugin.errors import DialevalError
+
+from . import data, demo, enable, score, train, validate
+
+app = typer.Typer(
+    help="Evaluate open-domain dialogue: scorers, training, lm-eval tasks and evaluate metrics.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(data.app, name="data")
+app.add_typer(train.app, name="train")
+app.command()(demo.demo)
+app.command()(score.score)
+app.command()(score.accuracy)
+app.command()(enable.enable)
+app.command()(enable.disable)
+app.command()(enable.status)
+app.command()(validate.validate)
+
+
+@app.callback()
+def settings(
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say on stderr what is being done.")] = False,
+) -> None:
+    """Evaluate open-domain dialogue: scorers, training, lm-eval tasks and evaluate metrics."""
+    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format="%(levelname)s %(message)s")
+
+
+@app.command("tasks-path")
+def tasks_path() -> None:
+    """Print the folder of the lm-eval tasks: lm_eval --include_path "$(dialeval tasks-path)"."""
+    from dialeval_plugin.resources import tasks_path as path
+
+    typer.echo(path())
+
+
+@app.command("metrics-path")
+def metrics_path() -> None:
+    """Print the folder of the `evaluate` metrics."""
+    from dialeval_plugin.resources import metrics_path as path
+
+    typer.echo(path())
+
+
+@app.command(
+    "lm-eval",
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+)
+def lm_eval(context: typer.Context) -> None:
+    """Run lm-eval's command line with this package's tasks and models known."""
+    from dialeval_plugin.hosts.lm_eval_cli import main as run
+
+    run(context.args)
+
+
+def main() -> None:
+    """Run the command; errors meant for people are printed without a traceback."""
+    try:
+        app()
+    except DialevalError as error:
+        sys.stderr.write(f"dialeval: {error}\n")
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.stderr.write("dialeval: interrupted; finished parts are kept, the same command goes on\n")
+        sys.exit(130)

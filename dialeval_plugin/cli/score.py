@@ -1,0 +1,109 @@
+"""`dialeval score` and `dialeval accuracy`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from dialeval_plugin.scoring import Scores
+
+
+def score(
+    input: Annotated[Path, typer.Argument(help="JSON lines with context and response, or a published layout.")],
+    output: Annotated[Path, typer.Option(help="JSON-lines file of the scores; beside it comes <output>.meta.json.")],
+    scorer: Annotated[str, typer.Option(help="Name of the scorer.")] = "slide",
+    option: Annotated[list[str] | None, typer.Option(help="name=value, passed to the scorer; may be repeated.")] = None,
+    slm: Annotated[str | None, typer.Option(help="Folder or hub id of the small model.")] = None,
+    variant: Annotated[str | None, typer.Option(help="Variant of the scorer.")] = None,
+    llm: Annotated[str | None, typer.Option(help="Any lm-eval model as the judge: hf, local-chat-completions, ...")] = None,
+    llm_args: Annotated[str, typer.Option(help="Its arguments as lm-eval writes them: pretrained=...")] = "",
+    max_unscored: Annotated[float, typer.Option(help="Exit with 1 where a larger share has no score.")] = 0.05,
+) -> None:
+    """Score responses; the same command goes on where it was killed."""
+    from dialeval_plugin.corpora.readers import read_items
+    from dialeval_plugin.hosts.judges import load_scorer_with_judge
+    from dialeval_plugin.runner import run
+
+    options: dict[str, Any] = dict(_pair(text) for text in option or ())
+    options |= {name: value for name, value in {"slm": slm, "variant": variant, "llm": llm}.items() if value is not None}
+    if llm_args:
+        options["llm_args"] = llm_args
+    items = read_items(input)
+    method = load_scorer_with_judge(scorer, options)
+    journal = output.with_name(output.name + ".journal")
+    scores = run(method, items, progress=True, journal=journal)
+    complete = scores.n_unscored <= max_unscored * scores.n_total
+    write_scores(scores, output, complete=complete)
+    journal.unlink()
+    typer.echo(summary(scores))
+    typer.echo(f"scores: {output}")
+    if not complete:
+        typer.echo(
+            f"{scores.n_unscored} of {scores.n_total} examples have no score, more than --max-unscored {max_unscored} allows: "
+            f"{scores.unscored_by_reason}",
+            err=True,
+        )
+        raise typer.Exit(code=1)
+
+
+def write_scores(scores: Scores, output: Path, *, complete: bool) -> None:
+    """Write the rows to `output` and what belongs to all of them to `<output>.meta.json`."""
+    from dialeval_plugin.files import to_json, write_json_lines, write_text
+    from dialeval_plugin.scoring import SCHEMA_VERSION
+
+    write_json_lines(output, scores.rows())
+    meta = {
+        "schema_version": SCHEMA_VERSION,
+        "main": scores.main,
+        "mean": scores.mean(),
+        "level": scores.level,
+        "orientation": scores.orientation,
+        "n_total": scores.n_total,
+        "n_scored": scores.n_scored,
+        "unscored": scores.unscored_by_reason,
+        "complete": complete,
+        "signature": str(scores.signature),
+    }
+    write_text(output.with_name(output.name + ".meta.json"), to_json(meta, indent=2) + "\n")
+
+
+def summary(scores: Scores) -> str:
+    """One line for people, one for whoever repeats the run."""
+    mean = scores.mean()
+    shown = "no score" if mean is None else f"mean {mean:.4f}"
+    return f"{scores.main}: {shown}, {scores.n_scored} of {scores.n_total} scored\n{scores.signature}"
+
+
+def accuracy(
+    data: Annotated[Path, typer.Argument(help="File in DailyDialog++'s layout with positive and adversarial responses.")],
+    slm: Annotated[str | None, typer.Option(help="Folder or hub id of the small model.")] = None,
+) -> None:
+    """Classify positive and adversarial responses with the small model and print SLIDE's Table 1 with 95 % intervals.
+
+    A response counts as positive from the threshold that the model's validation contexts gave; the paper's rule,
+    Score_SLM >= 0.5, stands in the last row. Contexts that the model was trained on are counted.
+    """
+    from dialeval_plugin.corpora import dailydialog_pp
+    from dialeval_plugin.reports.slm_accuracy import classification_table
+
+    typer.echo(classification_table(dailydialog_pp.read(data), slm))
+
+
+def _pair(text: str) -> tuple[str, Any]:
+    from dialeval_plugin.errors import InputError
+
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise InputError(f"--option {text!r}: expected name=value.")
+    literals = {"true": True, "false": False, "none": None}
+    if value.lower() in literals:
+        return name, literals[value.lower()]
+    for kind in (int, float):
+        try:
+            return name, kind(value)
+        except ValueError:
+            continue
+    return name, value

@@ -1,0 +1,51 @@
+"""Reads whatever file a user scores: our JSON lines, or one of the published layouts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dialeval_plugin.dialogue import Example, Item
+from dialeval_plugin.errors import InputError
+from dialeval_plugin.files import Line, read_json_lines, read_text
+
+from . import dailydialog_pp, dstc10
+
+_FIELDS = frozenset({"id", "context", "response", "references", "facts"})
+
+
+def read_items(path: Path) -> list[Item]:
+    """Read the examples of a file; the layout is told from its first character and first line.
+
+    A JSON array is a DSTC10 set; JSON lines with `positive_responses` are DailyDialog++; other JSON lines are ours:
+    `{"context": ["turn", ...], "response": "...", "id"?, "references"?: [...], "facts"?: [...]}`.
+
+    Raises:
+        InputError: the file is malformed; the message names the line.
+    """
+    if read_text(path).lstrip().startswith("["):
+        return list(dstc10.read(path))
+    lines = read_json_lines(path)
+    if "positive_responses" in lines[0].value:
+        return [example for item in dailydialog_pp.read(path) for example in item.examples()]
+    return [_example(line, number) for number, line in enumerate(lines)]
+
+
+def _example(line: Line, number: int) -> Example:
+    value: Mapping[str, Any] = line.value
+    if unknown := sorted(set(value) - _FIELDS):
+        raise InputError(f"{line.where}: there is no field {unknown[0]!r}. Known are {', '.join(sorted(_FIELDS))}.")
+    for name in ("context", "response"):
+        if name not in value:
+            raise InputError(f"{line.where}: has no {name!r}. Give a list of turns as context and a string as response.")
+    try:
+        return Example.from_texts(
+            value["context"],
+            value["response"],
+            id=str(value.get("id", number)),
+            references=value.get("references", ()),
+            facts=value.get("facts", ()),
+        )
+    except InputError as error:
+        raise InputError(f"{line.where}: {error}") from None

@@ -1,0 +1,79 @@
+"""SLIDE's Table 1: how well the small model tells positive from adversarial responses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dialeval_plugin.corpora.dailydialog_pp import ResponseSet
+from dialeval_plugin.meta_evaluation.means import Mean, mean_interval, paired_difference_interval
+from dialeval_plugin.methods.slide import folders
+from dialeval_plugin.methods.slide.data import context_hash, leaks
+from dialeval_plugin.methods.slide.fusion import POSITIVE_FROM
+from dialeval_plugin.methods.slide.model import TrainedSmallModel, read_settings
+from dialeval_plugin.methods.slide.scoring import SlideScorer, find_slm
+
+
+class Row(NamedTuple):
+    """One rule's accuracies in the table."""
+
+    rule: str
+    positive: Mean
+    adversarial: Mean
+    overall: Mean
+    hits: list[float]
+    """1 for each response that is classified correctly, else 0."""
+
+
+def classification_rows(sets: Sequence[ResponseSet], slm: str | None = None) -> list[Row]:
+    """Classify the positive and adversarial responses of `sets` by distance, by probability and by both.
+
+    Overall accuracy is the mean over all responses. Intervals resample contexts.
+    """
+    folder = folders.resolve(find_slm(slm))
+    thresholds = read_settings(folder)["thresholds"]
+    sets = [ResponseSet(item.id, item.context, item.positive, item.adversarial) for item in sets]
+    examples = [example for item in sets for example in item.examples()]
+    clusters = [context_hash(turn.text for turn in example.context) for example in examples]
+    labels = [example.ratings["appropriate"][0] == 1 for example in examples]
+    scores = SlideScorer(str(folder), variant="slm").score(examples)
+    rules = [
+        ("SLM (distance)", "slm_distance", -thresholds["slm_distance"]),
+        ("SLM (probability)", "slm_probability", thresholds["slm_probability"]),
+        ("SLM (both)", "slm", thresholds["slm"]),
+        (f"SLM (both, >= {POSITIVE_FROM})", "slm", POSITIVE_FROM),
+    ]
+    rows = []
+    for rule, column, threshold in rules:
+        values = scores.columns[column]
+        # An unscored response is no hit: leaving it out would flatter the classifier.
+        calls = [None if v is None else (v <= threshold if column == "slm_distance" else v >= threshold) for v in values]
+        hits = [float(call == label) for call, label in zip(calls, labels, strict=True)]
+        means = []
+        for wanted in (True, False, None):
+            chosen = [index for index, label in enumerate(labels) if wanted is None or label == wanted]
+            means.append(mean_interval([hits[i] for i in chosen], clusters=[clusters[i] for i in chosen]))
+        rows.append(Row(rule, means[0], means[1], means[2], hits))
+    return rows
+
+
+def classification_table(sets: Sequence[ResponseSet], slm: str | None = None) -> str:
+    """Return the table as text, with the differences that the ablation asks for and the leak check."""
+    rows = classification_rows(sets, slm)
+    lines = [f"{'':24}{'positive':>22}{'adversarial':>22}{'overall':>22}"]
+    lines += [f"{row.rule:24}{_cell(row.positive):>22}{_cell(row.adversarial):>22}{_cell(row.overall):>22}" for row in rows]
+    clusters = [context_hash(item.context) for item in sets for _ in (*item.positive, *item.adversarial)]
+    for other in rows[:2]:
+        gain = paired_difference_interval(rows[2].hits, other.hits, clusters=clusters)
+        lines.append(f"both - {other.rule[5:-1]}: {_cell(gain)}")
+    known = TrainedSmallModel.load(find_slm(slm)).training_contexts
+    lines.append(f"{len(sets)} contexts, {len(leaks(known, sets))} of them were in training or validation")
+    return "\n".join(lines)
+
+
+def _cell(mean: Mean) -> str:
+    if mean.value is None:
+        return "undefined"
+    if mean.ci_low is None or mean.ci_high is None:
+        return f"{100 * mean.value:.2f}"
+    return f"{100 * mean.value:.2f} [{100 * mean.ci_low:.1f}, {100 * mean.ci_high:.1f}]"

@@ -1,0 +1,194 @@
+"""SLIDE's formulas against the authors' own functions and against the transcribed equations (oracles/slide_*.json)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from dialeval_plugin.errors import InputError
+from dialeval_plugin.methods.slide.fusion import DistanceRange, fuse, slm_score
+from dialeval_plugin.methods.slide.losses import (
+    Parts,
+    Triple,
+    code_terms,
+    contrastive_loss,
+    cosine_distance,
+    paper_terms,
+    ranking_loss,
+    triplet_loss,
+)
+from dialeval_plugin.methods.slide.model import DisentanglingHead
+
+CODE_ORDER = [
+    "rank",
+    "separate_positive",
+    "separate_adversarial",
+    "separate_robust",
+    "join_non_robust",
+    "rank_robust",
+    "classify_positive_robust",
+    "classify_positive_non_robust",
+    "classify_adversarial_robust",
+    "classify_adversarial_non_robust",
+]
+
+
+def oracle(folder: Path, name: str) -> dict[str, Any]:
+    return json.loads((folder / f"{name}.json").read_text())
+
+
+def layer(weights: dict[str, Any], name: str) -> nn.Linear:
+    weight, bias = (torch.tensor(weights[f"{name}.{part}"], dtype=torch.float64) for part in ("weight", "bias"))
+    linear = nn.Linear(*reversed(weight.shape), dtype=torch.float64)
+    linear.load_state_dict({"weight": weight, "bias": bias})
+    return linear
+
+
+@pytest.fixture
+def losses(oracles_dir: Path) -> dict[str, Any]:
+    return oracle(oracles_dir, "slide_losses")
+
+
+@pytest.fixture
+def vectors(losses: dict[str, Any]) -> Triple:
+    """Contexts, positive and adversarial responses after the linear map."""
+    linear = layer(losses["weights"], "linear")
+    with torch.no_grad():
+        return Triple(*(linear(torch.tensor(losses["encoder_embeddings"][key], dtype=torch.float64)) for key in "cpa"))
+
+
+def halves(vectors: Triple, *, padded: bool) -> Parts:
+    def pad(half: torch.Tensor) -> torch.Tensor:
+        return torch.cat([half, torch.zeros_like(half)], dim=-1) if padded else half
+
+    positive_non_robust, positive_robust = map(pad, vectors.positive.chunk(2, dim=-1))
+    adversarial_non_robust, adversarial_robust = map(pad, vectors.adversarial.chunk(2, dim=-1))
+    return Parts(positive_robust, positive_non_robust, adversarial_robust, adversarial_non_robust)
+
+
+def test_the_notebooks_padded_loss(losses: dict[str, Any], vectors: Triple) -> None:
+    parts = halves(vectors, padded=True)
+    with torch.no_grad():
+        terms = code_terms(vectors, vectors.context, parts, layer(losses["weights"], "classifier"))
+
+    expected = [value for _, value in losses["code_padded"]["terms"]]
+    assert [float(terms[name]) for name in CODE_ORDER] == pytest.approx(expected, abs=1e-5)
+    assert float(sum(terms.values())) == pytest.approx(losses["code_padded"]["total"], abs=1e-5)
+
+
+def test_the_notebooks_unpadded_loss(losses: dict[str, Any], vectors: Triple) -> None:
+    parts = halves(vectors, padded=False)
+    classifier = layer(losses["weights"], "classifier_unpadded")
+    with torch.no_grad():
+        terms = code_terms(vectors, vectors.context, parts, classifier, rank_robust=False)
+
+    expected = [value for _, value in losses["code_unpadded"]["terms"]]
+    order = [name for name in CODE_ORDER if name != "rank_robust"]
+    assert [float(terms[name]) for name in order] == pytest.approx(expected, abs=1e-5)
+    assert float(sum(terms.values())) == pytest.approx(losses["code_unpadded"]["total"], abs=1e-5)
+
+
+def test_the_papers_equations(losses: dict[str, Any], vectors: Triple) -> None:
+    expected = losses["paper"]
+    parts = halves(vectors, padded=True)
+    with torch.no_grad():
+        terms = paper_terms(vectors, vectors.context, parts, layer(losses["weights"], "classifier"))
+        distances = [
+            cosine_distance(parts.positive_robust, parts.positive_non_robust),
+            cosine_distance(parts.adversarial_robust, parts.adversarial_non_robust),
+            cosine_distance(parts.positive_robust, parts.adversarial_robust),
+        ]
+
+    assert float(terms["triplet"]) == pytest.approx(expected["eq1_triplet_cosine_margin_0.5_mean"], abs=1e-6)
+    assert float(terms["separate_positive"]) == pytest.approx(expected["eq2_ins_same_pos_mean"], abs=1e-6)
+    assert float(terms["separate_adversarial"]) == pytest.approx(expected["eq2_ins_same_neg_mean"], abs=1e-6)
+    assert float(terms["separate_robust"]) == pytest.approx(expected["eq2_out_robust_mean"], abs=1e-6)
+    for number, distance in enumerate(distances, start=1):
+        assert distance.tolist() == pytest.approx(expected[f"d{number}"], abs=1e-6)
+    cross_entropies = [float(terms[name]) for name in CODE_ORDER[-4:]]
+    assert cross_entropies == pytest.approx(expected["eq4_cross_entropy_terms[pr,pn,ar,an]"], abs=1e-6)
+    assert float(sum(terms.values())) == pytest.approx(expected["eq5_total_with_cross_entropy"], abs=1e-6)
+
+
+def test_the_triplet_hinge_per_example(losses: dict[str, Any], vectors: Triple) -> None:
+    per_example = [float(triplet_loss(*(side[row : row + 1] for side in vectors))) for row in range(5)]
+
+    assert per_example == pytest.approx(losses["paper"]["eq1_per_example"], abs=1e-6)
+
+
+def test_contrastive_and_ranking_loss_alone(losses: dict[str, Any]) -> None:
+    alone = losses["standalone"]
+    x, y = (torch.tensor(alone[key], dtype=torch.float64) for key in "xy")
+    anchor, positive, negative = (torch.tensor(rows, dtype=torch.float64) for rows in alone["mnrl_in_[anchor,pos,neg]"])
+
+    assert cosine_distance(x, y).tolist() == pytest.approx(alone["cosine_distance"], abs=1e-6)
+    assert float(contrastive_loss(x, y, matching=False)) == pytest.approx(alone["label0_mean"], abs=1e-6)
+    assert float(contrastive_loss(x, y, matching=True)) == pytest.approx(alone["label1_mean"], abs=1e-6)
+    assert float(ranking_loss(anchor, positive, negative)) == pytest.approx(alone["mnrl_scale20_cos"], abs=1e-5)
+
+
+def test_the_notebooks_scoring_loop(oracles_dir: Path) -> None:
+    pipeline = oracle(oracles_dir, "slide_pipeline")
+    head = DisentanglingHead(pipeline["H"], "pad", "two_class").double().eval()
+    head.linear.load_state_dict(layer(pipeline["weights"], "linear").state_dict())
+    head.two_class.load_state_dict(layer(pipeline["weights"], "head").state_dict())
+
+    for case in pipeline["cases"]:
+        context, response = (
+            torch.tensor([case["in"][name]], dtype=torch.float64) for name in ("context_embedding", "response_embedding")
+        )
+        with torch.no_grad():
+            judgement = head(context, response)
+        assert float(judgement.distance) == pytest.approx(case["out"]["distance"], abs=1e-6)
+        # The notebook rounds the probability to three decimals (option round3 of the scorer).
+        assert round(float(judgement.probability), 3) == pytest.approx(case["out"]["predicted_score"], abs=1e-9)
+        assert int(judgement.probability >= 0.5) == case["out"]["predicted"]
+
+
+def test_scores_and_fusion(oracles_dir: Path) -> None:
+    cases = oracle(oracles_dir, "slide_scores")["cases"]
+    assert len(cases) == 110
+    for case in cases:
+        given, expected = case["in"], case["out"]
+        distance_range = DistanceRange(given["d_min"], given["d_max"])
+        llm = given["score_llm_0_1"]
+        share = distance_range.normalise(given["d"])
+        slm = slm_score(share, given["s_p"])
+        clipped_share = distance_range.normalise(given["d"], clip=True)
+        clipped = slm_score(clipped_share, given["s_p"])
+        found = {
+            "s_d": share,
+            "score_slm": slm,
+            "code_label_gt_half": int(slm > 0.5),
+            "label_ge_half": int(slm >= 0.5),
+            "s_d_clipped": clipped_share,
+            "score_slm_clipped": clipped,
+            "fused_first_match": fuse(slm, llm),
+            "fused_llm_first": fuse(slm, llm, reading="llm_first"),
+            "fused_agree": fuse(slm, llm, reading="agree"),
+            "fused_first_match_slm_halved": fuse(slm, llm, slm_scale=0.5),
+            "fused_first_match_clipped": fuse(clipped, llm),
+        }
+        assert found == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_range_without_width_is_refused(oracles_dir: Path) -> None:
+    given = oracle(oracles_dir, "slide_scores")["degenerate_d_min_eq_d_max"]["in"]
+    with pytest.raises(InputError) as refused:
+        DistanceRange(given["d_min"], given["d_max"])
+    assert str(refused.value) == (
+        "DistanceRange: d_min is 1.0 and d_max is 1.0, so that no distance can be normalised. Calibrate on responses of both kinds."
+    )
+
+
+def test_an_unknown_reading_is_refused() -> None:
+    with pytest.raises(InputError) as refused:
+        fuse(1.0, 0.5, reading="mean")  # type: ignore[arg-type]
+    assert str(refused.value) == (
+        "fusion: there is no reading 'mean' of equation 9. Choose one of first_match, llm_first, agree."
+    )
