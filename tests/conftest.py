@@ -29,3 +29,19 @@ def oracles_dir() -> Path:
     if not folder.is_dir():
         pytest.skip(f"{folder} is not there: the test compares with the oracles. Name their folder in DIALEVAL_ORACLES_DIR")
     return folder
+
+
+@pytest.fixture(scope="session")
+def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of a one-layer encoder with random weights."""
+    from tests.tiny_models import write_tiny_encoder
+
+    return write_tiny_encoder(tmp_path_factory.mktemp("encoder"))
+
+
+@pytest.fixture(scope="session")
+def tiny_slm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of an SLM with random weights."""
+    from tests.tiny_models import write_tiny_slm
+
+    return write_tiny_slm(tmp_path_factory.mktemp("slm"))

@@ -75,7 +75,9 @@ def _score(slm: Path) -> None:
     item = mini.read_response_sets("test")[0]
     responses = [item.positive[0], item.adversarial[0]]
     typer.echo("context:    " + "\n            ".join(item.context))
-    result = evaluate.load("slide").compute(predictions=responses, contexts=[list(item.context)] * 2, slm=str(slm), variant="slm")
+    result = evaluate.load("slide").compute(
+        predictions=responses, contexts=[list(item.context)] * 2, slm=str(slm), variant="slm"
+    )
     for kind, response, score in zip(("fitting", "misleading"), responses, result["scores"], strict=True):
         typer.echo(f"{kind:10}  {score:.3f}  {response}")
     typer.echo(result["signature"])

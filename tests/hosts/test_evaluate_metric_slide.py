@@ -8,50 +8,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-import torch
-from sentence_transformers import SentenceTransformer, models
-from tokenizers import Tokenizer
-from tokenizers.models import WordLevel
-from tokenizers.pre_tokenizers import Split
-from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
 from dialeval_plugin import load_metric
 from dialeval_plugin.dialogue import Example
 from dialeval_plugin.errors import MissingPrerequisite
 from dialeval_plugin.methods.judging.judge import PromptedJudge
-from dialeval_plugin.methods.slide.fusion import DistanceRange
-from dialeval_plugin.methods.slide.model import SmallModel, SmallModelConfig, TrainedSmallModel
 from dialeval_plugin.methods.slide.scoring import SlideScorer
 from dialeval_plugin.resources import metrics_path
 
 CONTEXTS = [["Hi there.", "Hello! How was the trip?"], ["Do you like jazz?"], [], ["Any plans?"]]
 RESPONSES = ["Long, but worth it.", "", "Two streets from here.", "🙂"]
-
-
-@pytest.fixture(scope="module")
-def tiny_slm(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    torch.manual_seed(0)
-    folder = tmp_path_factory.mktemp("slm")
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(chr(code) for code in range(32, 127))]
-    letters = Tokenizer(WordLevel({word: index for index, word in enumerate(words)}, unk_token="[UNK]"))  # noqa: S106 - a token, no password
-    letters.pre_tokenizer = Split("", "isolated")
-    special = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": "[MASK]"}
-    PreTrainedTokenizerFast(tokenizer_object=letters, **special).save_pretrained(folder / "base")
-    config = BertConfig(
-        vocab_size=len(words),
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=128,
-    )
-    BertModel(config).save_pretrained(folder / "base")
-    transformer = models.Transformer(str(folder / "base"))
-    encoder = SentenceTransformer(modules=[transformer, models.Pooling(16)], device="cpu")
-    settings = SmallModelConfig("code", "separate", "pad", "two_class", max_context_tokens=80, max_response_tokens=40)
-    model = SmallModel(encoder, settings)
-    TrainedSmallModel(model, DistanceRange(0.5, 1.5), frozenset()).save(folder / "slm")
-    return folder / "slm"
 
 
 def test_the_same_numbers_as_the_scorer_itself(tiny_slm: Path) -> None:

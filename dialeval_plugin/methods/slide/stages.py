@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,12 +27,13 @@ from .data import LabelledResponses, LexicalNegatives, MixedSets, ResponseSetLik
 from .losses import MARGIN, RANKING_SCALE, Parts, Triple, code_terms, cosine_distance, paper_terms, ranking_loss
 from .model import SmallModel
 from .recipes import Recipe, Stage
+from .texts import TextEncoder
 
 logger = logging.getLogger(__name__)
 
 IGNORED = -100
 """Label of a response that takes part in ranking only."""
-DISENTANGLING_WEIGHT, RANKING_WEIGHT = 0.2, 0.5
+DISENTANGLING_WEIGHT, RANKING_WEIGHT = 0.5, 0.5
 """Weights beside the cross-entropy in `JointObjective`."""
 RANKED_PER_SET = 4
 """Positives-only contexts for each one with adversarial responses in the joint stage."""
@@ -141,6 +143,31 @@ class JointObjective(nn.Module):
         return {"loss": loss, "logits": torch.stack([logits.softmax(-1)[:, 1], distance], dim=-1)}
 
 
+@dataclass(frozen=True, slots=True)
+class TripleCollator:
+    """Batches of (context, positive, negative) as sentence-transformers' losses take them, encoded as scoring encodes them."""
+
+    texts: TextEncoder
+    valid_label_columns: tuple[str, ...] = ()
+    """Read by the host's trainer: triples have no labels."""
+
+    def __call__(self, rows: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
+        """Return token ids and attention masks of the three columns."""
+        columns = {
+            "context": [context.ids for context in self.texts.contexts([row["context"] for row in rows])],
+            "positive": self.texts.responses([row["positive"] for row in rows]),
+            "negative": self.texts.responses([row["negative"] for row in rows]),
+        }
+        inputs = {}
+        for name, ids in columns.items():
+            lengths = torch.tensor([len(row) for row in ids])
+            inputs[f"{name}_input_ids"] = nn.utils.rnn.pad_sequence(
+                [torch.tensor(row) for row in ids], batch_first=True, padding_value=self.texts.tokenizer.pad_token_id or 0
+            )
+            inputs[f"{name}_attention_mask"] = (torch.arange(int(lengths.max())) < lengths[:, None]).long()
+        return inputs
+
+
 class Vectors(NamedTuple):
     """Frozen representations of all triples: three index columns into two tables."""
 
@@ -235,29 +262,15 @@ def train_contrast(
     validation: Sequence[ResponseSetLike],
 ) -> None:
     """Train the encoder on (context, positive, negative) triples with sentence-transformers' trainer."""
-    texts = model.texts
-    triples = _lexical_triples if stage.negatives == "lexical" else _adversarial_triples
+    triples = _lexical_triples(training, run.seed) if stage.negatives == "lexical" else _adversarial_triples(training)
+    # One triple a context: the ranking loss takes a batch's other positives for negatives, which those of one context are not.
+    held_out = [(list(item.context), item.positive[0], item.adversarial[0]) for item in validation]
 
-    def rows(sets: Sequence[ResponseSetLike]) -> datasets.Dataset:
-        context, positive, negative = zip(*triples(sets, run.seed), strict=True)
+    def rows(triples: Sequence[tuple[list[str], str, str]]) -> datasets.Dataset:
+        context, positive, negative = zip(*triples, strict=True)
         return datasets.Dataset.from_dict({"context": context, "positive": positive, "negative": negative})
 
-    def collate(batch: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
-        columns = {
-            "context": [context.ids for context in texts.contexts([row["context"] for row in batch])],
-            "positive": texts.responses([row["positive"] for row in batch]),
-            "negative": texts.responses([row["negative"] for row in batch]),
-        }
-        inputs = {}
-        for name, ids in columns.items():
-            padded = nn.utils.rnn.pad_sequence(
-                [torch.tensor(row) for row in ids], batch_first=True, padding_value=texts.tokenizer.pad_token_id
-            )
-            lengths = torch.tensor([len(row) for row in ids])
-            inputs[f"{name}_input_ids"] = padded
-            inputs[f"{name}_attention_mask"] = (torch.arange(padded.shape[1]) < lengths[:, None]).long()
-        return inputs
-
+    model.encoder.model_card_data.generate_widget_examples = False
     if run.recipe.terms == "code":
         loss: nn.Module = MultipleNegativesRankingLoss(model.encoder, scale=RANKING_SCALE)
     else:
@@ -265,10 +278,10 @@ def train_contrast(
     trainer = SentenceTransformerTrainer(
         model=model.encoder,
         args=SentenceTransformerTrainingArguments(**_arguments(stage, run, best="loss", greater=False)),
-        train_dataset=rows(training),
-        eval_dataset=rows(validation),
+        train_dataset=rows(triples),
+        eval_dataset=rows(held_out),
         loss=loss,
-        data_collator=collate,
+        data_collator=TripleCollator(model.texts),
     )
     _fit(trainer, run.folder / stage.kind)
 
@@ -322,18 +335,13 @@ def train_joint(
     embeddings.requires_grad_(True)
 
 
-def _adversarial_triples(sets: Sequence[ResponseSetLike], seed: int) -> list[tuple[list[str], str, str]]:
+def _adversarial_triples(sets: Sequence[ResponseSetLike]) -> list[tuple[list[str], str, str]]:
     """Every positive with every adversarial response to its context."""
     return [(list(item.context), p, a) for item in sets for p in item.positive for a in item.adversarial]
 
 
 def _lexical_triples(sets: Sequence[ResponseSetLike], seed: int) -> list[tuple[list[str], str, str]]:
-    """Each positives-only context with one of its responses and one to another context that shares words with it.
-
-    Contexts with adversarial responses (the validation sets) give those.
-    """
-    if any(item.adversarial for item in sets):
-        return _adversarial_triples(sets, seed)
+    """Each context with one of its responses and one to another context that shares words with it."""
     generator = random.Random(seed)
     negatives = LexicalNegatives(sets)
     return [

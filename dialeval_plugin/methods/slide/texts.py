@@ -44,8 +44,6 @@ class TextEncoder:
                 f"tokenizer {type(self.tokenizer).__name__}: only fast tokenizers (tokenizer.json) are supported. "
                 "Convert it with transformers' AutoTokenizer."
             )
-        # Content must not turn into structure: with this set, "[SEP]" in a turn is read as letters.
-        self.tokenizer.backend_tokenizer.encode_special_tokens = True
 
     @property
     def _first(self) -> list[int]:
@@ -58,9 +56,12 @@ class TextEncoder:
         return [token] if token is not None else []
 
     def _token_ids(self, texts: Sequence[str]) -> list[list[int]]:
-        ids: list[list[int]] = (
-            self.tokenizer(list(texts), add_special_tokens=False, verbose=False)["input_ids"] if texts else []
-        )
+        if not texts:
+            return []
+        # Content must not turn into structure: "[SEP]" in a turn is read as letters.
+        ids: list[list[int]] = self.tokenizer(list(texts), add_special_tokens=False, split_special_tokens=True, verbose=False)[
+            "input_ids"
+        ]
         return ids
 
     def contexts(self, contexts: Sequence[Sequence[str]]) -> list[ContextIds]:

@@ -182,7 +182,8 @@ def test_a_range_without_width_is_refused(oracles_dir: Path) -> None:
     with pytest.raises(InputError) as refused:
         DistanceRange(given["d_min"], given["d_max"])
     assert str(refused.value) == (
-        "DistanceRange: d_min is 1.0 and d_max is 1.0, so that no distance can be normalised. Calibrate on responses of both kinds."
+        "DistanceRange: d_min is 1.0 and d_max is 1.0, so that no distance can be normalised. "
+        "Calibrate on responses of both kinds."
     )
 
 

@@ -1,0 +1,50 @@
+"""Models with random weights, small enough for every test; real architectures, real files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Split
+from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+
+from dialeval_plugin.methods.slide.fusion import DistanceRange
+from dialeval_plugin.methods.slide.model import SmallModel, SmallModelConfig, TrainedSmallModel
+
+SPECIAL = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": "[MASK]"}
+
+
+def write_tiny_encoder(folder: Path, *, max_position_embeddings: int = 256) -> Path:
+    """Write a one-layer BERT over single characters as a sentence-transformers folder."""
+    torch.manual_seed(0)
+    words = [*SPECIAL.values(), *(chr(code) for code in range(32, 127))]
+    vocabulary = {word: index for index, word in enumerate(words)}
+    letters = Tokenizer(WordLevel(vocabulary, unk_token=SPECIAL["unk_token"]))
+    letters.pre_tokenizer = Split("", "isolated")
+    base = folder / "base"
+    PreTrainedTokenizerFast(tokenizer_object=letters, **SPECIAL).save_pretrained(base)
+    config = BertConfig(
+        vocab_size=len(words),
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=max_position_embeddings,
+    )
+    BertModel(config).save_pretrained(base)
+    encoder = SentenceTransformer(modules=[Transformer(str(base)), Pooling(16)], device="cpu")
+    encoder.save_pretrained(str(folder / "encoder"), create_model_card=False)
+    return folder / "encoder"
+
+
+def write_tiny_slm(folder: Path, config: SmallModelConfig | None = None) -> Path:
+    """Write an untrained SLM over that encoder."""
+    encoder = SentenceTransformer(str(write_tiny_encoder(folder)), device="cpu")
+    torch.manual_seed(1)
+    model = SmallModel(encoder, config or SmallModelConfig("code", "pad", "two_class", "plain", 80, 40))
+    TrainedSmallModel(model, DistanceRange(0.5, 1.5), frozenset()).save(folder / "slm")
+    return folder / "slm"
