@@ -156,7 +156,7 @@ class MixedSets:
 
     Args:
         sets: training sets of both kinds.
-        ranked_per_set: how many positives-only sets go with each set that has adversarial responses.
+        ranked_per_set: how many positives-only sets go with each set that has adversarial responses; all where none has.
         seed: of every draw.
     """
 
@@ -169,7 +169,7 @@ class MixedSets:
         self._negatives = LexicalNegatives(self._weak) if self._weak else None
         self._order = list(range(len(self._weak)))
         random.Random(seed).shuffle(self._order)
-        self._n_ranked = ranked_per_set * len(self._full) if self._weak else 0
+        self._n_ranked = min(ranked_per_set * len(self._full), len(self._weak)) if self._full else len(self._weak)
         self._seed = seed
         self.epoch = 0
 

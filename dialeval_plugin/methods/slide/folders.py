@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
-import torch
 from huggingface_hub import snapshot_download
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 from safetensors import SafetensorError, safe_open
@@ -93,8 +93,7 @@ def load_encoder(name: str, *, device: str | None = None, revision: str | None =
         MissingPrerequisite: see `resolve`.
     """
     folder = resolve(name, revision=revision)
-    for path in sorted(folder.rglob("*.safetensors")):
-        _check_readable(path)
+    stored = {name for path in sorted(folder.rglob("*.safetensors")) for name in _tensor_names(path)}
     try:
         encoder = SentenceTransformer(
             str(folder), device=device, trust_remote_code=False, model_kwargs={"use_safetensors": True}, local_files_only=True
@@ -103,6 +102,7 @@ def load_encoder(name: str, *, device: str | None = None, revision: str | None =
         raise ModelLoadError(f"{folder}: cannot be opened as an encoder ({error}). Copy the folder again.") from error
     transformer = getattr(encoder[0], "auto_model", None)
     if transformer is not None:
+        _check_complete(folder, transformer.state_dict(), stored)
         rows = transformer.get_input_embeddings().num_embeddings
         if len(encoder.tokenizer) > rows:
             raise ModelLoadError(
@@ -118,16 +118,22 @@ def without_normalisation(encoder: SentenceTransformer) -> SentenceTransformer:
     return SentenceTransformer(modules=modules, device=str(encoder.device))
 
 
-def _check_readable(path: Path) -> None:
-    """Walk over a weight file's tensors, because a damaged file must not become a model with some weights at random."""
+def _tensor_names(path: Path) -> list[str]:
+    """Names of the tensors of a weight file, which is walked over to its end: a damaged one must not become a model."""
     try:
         with safe_open(str(path), framework="pt") as file:
-            for name in file.keys():  # noqa: SIM118 - not a dict
+            names = list(file.keys())
+            for name in names:
                 file.get_slice(name).get_shape()
     except (SafetensorError, OSError) as error:
         raise ModelLoadError(f"{path}: is damaged ({error}). Copy the model folder again.") from error
+    return names
 
 
-def default_device() -> str:
-    """A GPU where there is one, else the CPU."""
-    return "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+def _check_complete(folder: Path, expected: Iterable[str], stored: set[str]) -> None:
+    """Refuse an encoder some of whose weights are in no file: the host would fill them with random numbers and go on."""
+    # Checkpoints of a model with another head prefix the names ("bert."), and many have no pooler, which nothing here uses.
+    known = stored | {name.partition(".")[2] for name in stored}
+    for name in expected:
+        if name not in known and not name.startswith("pooler."):
+            raise ModelLoadError(f"{folder}: the encoder's weights lack {name!r}. Copy the model folder again.")

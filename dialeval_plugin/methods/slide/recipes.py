@@ -9,7 +9,7 @@ from dialeval_plugin.errors import InputError
 
 from .model import SmallModelConfig
 
-StageKind: TypeAlias = Literal["contrast", "disentangle", "classify", "joint"]
+StageKind: TypeAlias = Literal["contrast", "disentangle", "classify", "rank", "joint"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,14 +18,13 @@ class Stage:
 
     Attributes:
         kind: "contrast" trains the encoder on triples; "disentangle" the head on frozen vectors; "classify" the two-class
-            layer on frozen robust parts; "joint" encoder and head together.
+            layer on frozen robust parts; "rank" the encoder on contexts that have positive responses only; "joint" encoder
+            and head together, on both kinds of contexts.
         n_epochs: passes over the stage's data.
         learning_rate: of the encoder, or of the head where the encoder is frozen.
         batch_size: triples, vectors or contexts a step.
         head_learning_rate: of the head where both are trained.
         warm_up: share of the steps in which the learning rate rises; it falls linearly afterwards.
-        negatives: of the stage "contrast": "adversarial" takes all pairs of written responses; "lexical" takes contexts with
-            positive responses only, and as negative a response to another context that shares words.
     """
 
     kind: StageKind
@@ -34,7 +33,6 @@ class Stage:
     batch_size: int
     head_learning_rate: float = 0.0
     warm_up: float = 0.06
-    negatives: Literal["adversarial", "lexical"] = "adversarial"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +97,7 @@ RECIPES: dict[str, Recipe] = {
         config=SmallModelConfig("default", split="project", probability_from="interaction"),
         terms="paper",
         stages=(
-            Stage("contrast", n_epochs=2, learning_rate=8e-5, batch_size=64, negatives="lexical"),
+            Stage("rank", n_epochs=2, learning_rate=8e-5, batch_size=64, head_learning_rate=5e-4),
             Stage("joint", n_epochs=3, learning_rate=8e-5, batch_size=20, head_learning_rate=5e-4),
         ),
     ),

@@ -6,7 +6,6 @@ Both bring progress, validation every epoch, the best checkpoint kept, and going
 from __future__ import annotations
 
 import logging
-import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +22,7 @@ from torch.utils.data import Dataset
 from transformers import EvalPrediction, Trainer, TrainerCallback, TrainingArguments
 from transformers.trainer_utils import get_last_checkpoint
 
-from .data import LabelledResponses, LexicalNegatives, MixedSets, ResponseSetLike
+from .data import LabelledResponses, MixedSets, ResponseSetLike
 from .losses import MARGIN, RANKING_SCALE, Parts, Triple, code_terms, cosine_distance, paper_terms, ranking_loss
 from .model import SmallModel
 from .recipes import Recipe, Stage
@@ -31,8 +30,8 @@ from .texts import TextEncoder
 
 logger = logging.getLogger(__name__)
 
-IGNORED = -100
-"""Label of a response that takes part in ranking only."""
+IGNORED, NO_RESPONSE = -1, -100
+"""Labels of a response that takes part in ranking only, and of a place in a row that has fewer responses than others."""
 DISENTANGLING_WEIGHT, RANKING_WEIGHT = 0.5, 0.5
 """Weights beside the cross-entropy in `JointObjective`."""
 RANKED_PER_SET = 4
@@ -51,24 +50,25 @@ class Run(NamedTuple):
 
 
 class SetDataset(Dataset[LabelledResponses]):
-    """Validation sets as labelled responses, positive and adversarial only."""
+    """Validation sets: all positive and adversarial responses labelled, or one pair of them a set to rank."""
 
-    def __init__(self, sets: Sequence[ResponseSetLike]) -> None:
-        self._rows = [
-            LabelledResponses(
-                item.context,
-                (*item.positive, *item.adversarial),
-                (1,) * len(item.positive) + (0,) * len(item.adversarial),
-                (1.0,) * (len(item.positive) + len(item.adversarial)),
-            )
-            for item in sets
-        ]
+    def __init__(self, sets: Sequence[ResponseSetLike], *, ranked: bool) -> None:
+        self._rows = [_pair_to_rank(item) if ranked else _all_labelled(item) for item in sets]
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def __getitem__(self, index: int) -> LabelledResponses:
         return self._rows[index]
+
+
+def _pair_to_rank(item: ResponseSetLike) -> LabelledResponses:
+    return LabelledResponses(item.context, (item.positive[0], item.adversarial[0]), (1, 0), (0.0, 0.0), ranked=True)
+
+
+def _all_labelled(item: ResponseSetLike) -> LabelledResponses:
+    labels = (1,) * len(item.positive) + (0,) * len(item.adversarial)
+    return LabelledResponses(item.context, (*item.positive, *item.adversarial), labels, (1.0,) * len(labels))
 
 
 class JointObjective(nn.Module):
@@ -104,7 +104,12 @@ class JointObjective(nn.Module):
             "owners": torch.tensor([number for number, row in enumerate(rows) for _ in row.responses]),
             "pairs": torch.tensor(pairs, dtype=torch.long).reshape(-1, 2),
             "weights": torch.tensor([weight for row in rows for weight in row.weights]),
-            "labels": torch.tensor([IGNORED if row.ranked else label for row in rows for label in row.labels]),
+            # One line a row: the trainer counts lines.
+            "labels": nn.utils.rnn.pad_sequence(
+                [torch.tensor([IGNORED if row.ranked else label for label in row.labels]) for row in rows],
+                batch_first=True,
+                padding_value=NO_RESPONSE,
+            ),
         }
 
     def forward(
@@ -116,8 +121,10 @@ class JointObjective(nn.Module):
         weights: Tensor,
         labels: Tensor,
     ) -> dict[str, Tensor]:
-        """Return the loss and, as `logits`, probability and distance of every response, (n, 2)."""
+        """Return the loss and, as `logits`, probability and distance of every response, (rows, responses a row, 2)."""
         head = self.model.head
+        sizes = (labels != NO_RESPONSE).sum(-1).tolist()
+        labels = labels[labels != NO_RESPONSE]
         # One pass for both: short contexts and long responses share batches.
         vectors = self.model.embed([*context_ids, *response_ids])
         contexts, responses = vectors[: len(context_ids)][owners], vectors[len(context_ids) :]
@@ -139,8 +146,8 @@ class JointObjective(nn.Module):
         ranked = (labels == IGNORED).nonzero().flatten()
         if len(ranked):
             loss = loss + RANKING_WEIGHT * ranking_loss(contexts[ranked[::2]], responses[ranked[::2]], responses[ranked[1::2]])
-        distance = cosine_distance(whole.context, whole.robust).float()
-        return {"loss": loss, "logits": torch.stack([logits.softmax(-1)[:, 1], distance], dim=-1)}
+        judged = torch.stack([logits.softmax(-1)[:, 1], cosine_distance(whole.context, whole.robust).float()], dim=-1)
+        return {"loss": loss, "logits": nn.utils.rnn.pad_sequence(list(torch.split(judged, sizes)), batch_first=True)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +269,7 @@ def train_contrast(
     validation: Sequence[ResponseSetLike],
 ) -> None:
     """Train the encoder on (context, positive, negative) triples with sentence-transformers' trainer."""
-    triples = _lexical_triples(training, run.seed) if stage.negatives == "lexical" else _adversarial_triples(training)
+    triples = [(list(item.context), p, a) for item in training for p in item.positive for a in item.adversarial]
     # One triple a context: the ranking loss takes a batch's other positives for negatives, which those of one context are not.
     held_out = [(list(item.context), item.positive[0], item.adversarial[0]) for item in validation]
 
@@ -311,7 +318,8 @@ def train_joint(
     training: Sequence[ResponseSetLike],
     validation: Sequence[ResponseSetLike],
 ) -> None:
-    """Train encoder and head together on labelled and ranked responses."""
+    """Train encoder and head together on labelled and ranked responses, or the encoder alone on ranked ones."""
+    ranks_only = stage.kind == "rank"
     objective = JointObjective(model)
     sets = MixedSets(training, ranked_per_set=RANKED_PER_SET, seed=run.seed)
     embeddings = model.transformer.get_input_embeddings()
@@ -323,31 +331,17 @@ def train_joint(
     ]
     trainer = Trainer(
         model=objective,
-        args=TrainingArguments(**_arguments(stage, run, best="auroc", greater=True)),
+        args=TrainingArguments(**_arguments(stage, run, best="loss" if ranks_only else "auroc", greater=not ranks_only)),
         train_dataset=sets,
-        eval_dataset=SetDataset(validation),
+        eval_dataset=SetDataset(validation, ranked=ranks_only),
         data_collator=objective.collate,
-        compute_metrics=measure,
+        # The head has learnt nothing yet where responses are only ranked.
+        compute_metrics=None if ranks_only else measure,
         callbacks=[_EpochOfData(sets)],
         optimizers=(torch.optim.AdamW(groups, weight_decay=0.01, fused=True), None),
     )
     _fit(trainer, run.folder / stage.kind)
     embeddings.requires_grad_(True)
-
-
-def _adversarial_triples(sets: Sequence[ResponseSetLike]) -> list[tuple[list[str], str, str]]:
-    """Every positive with every adversarial response to its context."""
-    return [(list(item.context), p, a) for item in sets for p in item.positive for a in item.adversarial]
-
-
-def _lexical_triples(sets: Sequence[ResponseSetLike], seed: int) -> list[tuple[list[str], str, str]]:
-    """Each context with one of its responses and one to another context that shares words with it."""
-    generator = random.Random(seed)
-    negatives = LexicalNegatives(sets)
-    return [
-        (list(item.context), generator.choice(item.positive), negatives.draw(index, generator))
-        for index, item in enumerate(sets)
-    ]
 
 
 def _arguments(stage: Stage, run: Run, *, best: str, greater: bool) -> dict[str, Any]:

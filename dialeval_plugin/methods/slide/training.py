@@ -37,6 +37,7 @@ _TRAINERS: Mapping[str, Callable[[SmallModel, Stage, Run, Sequence[ResponseSetLi
     "contrast": train_contrast,
     "disentangle": train_head,
     "classify": train_head,
+    "rank": train_joint,
     "joint": train_joint,
 }
 
@@ -124,7 +125,7 @@ def train(
     run = Run(recipe, workplace, options.seed, options.uses_bfloat16, progress)
     weak = [item for item in splits.training if not item.adversarial]
     for stage in recipe.stages:
-        data = weak if stage.negatives == "lexical" else splits.training
+        data = weak if stage.kind == "rank" else splits.training
         if not data:
             logger.info("stage %s is left out: no context has positive responses only", stage.kind)
             continue
@@ -283,6 +284,7 @@ def best_threshold(positive: np.ndarray, negative: np.ndarray) -> float:
     middles = (values[1:] + values[:-1]) / 2
     if not len(middles):
         return float(values[0])
-    hits = 1 - np.searchsorted(np.sort(positive), middles) / len(positive)
-    rejections = np.searchsorted(np.sort(negative), middles) / len(negative)
-    return float(middles[int(np.argmax(hits + rejections))])
+    # Whole numbers: of thresholds that are equally good the lowest is taken, whatever the rounding.
+    hits = len(positive) - np.searchsorted(np.sort(positive), middles)
+    rejections = np.searchsorted(np.sort(negative), middles)
+    return float(middles[int(np.argmax(hits * len(negative) + rejections * len(positive)))])

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tests.tiny_models import write_tiny_slm
 
 from dialeval_plugin.dialogue import Dialogue, Example, Item, Turn
 from dialeval_plugin.errors import InputError, MissingPrerequisite
@@ -17,6 +16,7 @@ from dialeval_plugin.methods.slide.model import SmallModelConfig, TrainedSmallMo
 from dialeval_plugin.methods.slide.scoring import SlideScorer
 from dialeval_plugin.runner import run
 from dialeval_plugin.scoring import Reason, Row, Scorer, Unscored
+from tests.tiny_models import write_tiny_slm
 
 
 class ConstantJudge(Scorer):
@@ -38,7 +38,9 @@ class ConstantJudge(Scorer):
 def examples(number: int = 12) -> list[Example]:
     turns = ["Where were you?", "At the market, they had plums.", "Did you buy any?", "A whole bag of them!"]
     return [
-        Example.from_texts(turns[: 1 + index % 4], f"Plums make good jam, {'really ' * (index % 5)}number {index}.", id=str(index))
+        Example.from_texts(
+            turns[: 1 + index % 4], f"Plums make good jam, {'really ' * (index % 5)}number {index}.", id=str(index)
+        )
         for index in range(number)
     ]
 
@@ -169,7 +171,9 @@ def test_round3_rounds_as_the_notebook_does(tiny_slm: Path) -> None:
 
 def test_the_signature_pins_model_and_options(tiny_slm: Path, tmp_path: Path) -> None:
     signature = SlideScorer(str(tiny_slm), variant="slm").score(examples()).signature
-    other = SlideScorer(str(write_tiny_slm(tmp_path, SmallModelConfig("x", "pad", "two_class", "plain", 40, 20))), variant="slm")
+    other = SlideScorer(
+        str(write_tiny_slm(tmp_path, SmallModelConfig("x", "pad", "two_class", "plain", 40, 20))), variant="slm"
+    )
 
     text = re.sub(r"slm:\w{16}", "slm:HASH", str(signature))
     assert text == (

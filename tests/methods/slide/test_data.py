@@ -1,0 +1,76 @@
+"""Splits, leaks and mined negatives."""
+
+from __future__ import annotations
+
+import random
+
+from dialeval_plugin.corpora import mini
+from dialeval_plugin.corpora.dailydialog_pp import ResponseSet
+from dialeval_plugin.methods.slide.data import LexicalNegatives, MixedSets, context_hash, leaks, split_by_context
+
+FULL = mini.read_response_sets("train")
+WEAK = [ResponseSet(f"w{item.id}", item.context, item.positive) for item in mini.read_response_sets("validation")]
+
+
+def test_no_context_is_on_both_sides_of_the_split() -> None:
+    twice = [*FULL, ResponseSet("copy", FULL[3].context, ("Another answer.",), ("Another trap.",)), *WEAK]
+    training, validation = split_by_context(twice, fraction=0.2, seed=1)
+
+    assert len(training) + len(validation) == len(twice)
+    assert {context_hash(item.context) for item in training}.isdisjoint(context_hash(item.context) for item in validation)
+    assert all(item.adversarial for item in validation)
+    assert len({context_hash(item.context) for item in validation}) == round(0.2 * len(FULL))
+
+
+def test_the_split_depends_on_the_seed_alone() -> None:
+    forwards = split_by_context(FULL, fraction=0.2, seed=1).validation
+    backwards = split_by_context(FULL[::-1], fraction=0.2, seed=1).validation
+
+    assert {item.id for item in forwards} == {item.id for item in backwards}
+    assert {item.id for item in forwards} != {item.id for item in split_by_context(FULL, fraction=0.2, seed=2).validation}
+
+
+def test_a_leak_is_found_whatever_its_spacing_and_case() -> None:
+    known = {context_hash(item.context) for item in FULL}
+    copy = ResponseSet("x", tuple(f"  {turn.upper()} " for turn in FULL[0].context), ("Yes.",))
+
+    assert leaks(known, [copy, *WEAK]) == [copy]
+
+
+def test_mined_negatives_share_words_and_belong_to_another_context() -> None:
+    sets = [
+        ResponseSet("a", ("Did you water the roses?",), ("Yes, this morning.",)),
+        ResponseSet("b", ("What did she bring?",), ("A vase of roses.", "Nothing.")),
+        ResponseSet("c", ("Is it far?",), ("Two stops.",)),
+    ]
+    negatives = LexicalNegatives(sets)
+
+    assert {negatives.draw(0, random.Random(seed)) for seed in range(20)} == {"A vase of roses."}
+    # "Is it far?" shares no word with any response: any but its own will do.
+    assert "Two stops." not in {negatives.draw(2, random.Random(seed)) for seed in range(50)}
+
+
+def test_an_epoch_has_every_written_set_and_fresh_ranked_ones() -> None:
+    sets = MixedSets([*FULL[:3], *WEAK], ranked_per_set=2, seed=5)
+    seen = []
+    for sets.epoch in range(2):
+        rows = [sets[position] for position in range(len(sets))]
+        assert [row.context for row in rows[:3]] == [item.context for item in FULL[:3]]
+        assert [row.ranked for row in rows] == [False] * 3 + [True] * 6
+        seen += [row.context for row in rows[3:]]
+    assert len(set(seen)) == 12 == len(WEAK)
+
+
+def test_a_row_depends_on_seed_epoch_and_position_alone() -> None:
+    one, other = (MixedSets([*FULL, *WEAK], ranked_per_set=1, seed=5) for _ in range(2))
+    one.epoch = other.epoch = 3
+
+    assert [one[position] for position in (50, 2)] == [other[position] for position in (50, 2)]
+
+
+def test_labels_and_weights_of_a_written_set() -> None:
+    row = MixedSets(FULL, ranked_per_set=4, seed=5)[0]
+
+    assert row.responses[:10] == (*FULL[0].positive, *FULL[0].adversarial)
+    assert row.labels == (1,) * 5 + (0,) * 7
+    assert row.weights == (1.0,) * 10 + (0.5,) * 2
