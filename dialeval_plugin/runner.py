@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -106,33 +107,48 @@ class _Journal:
 
     def read(self) -> list[Row]:
         """Return the rows of all whole windows and cut off a window that a kill left half written."""
-        header = to_json({"run": self.run_id}) + "\n"
-        if not self.path.exists() or not self.path.stat().st_size:
+        header = (to_json({"run": self.run_id}) + "\n").encode()
+        with _clear_errors(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self.path.write_text(header, encoding="utf-8")
-            return []
-        raw = self.path.read_bytes()
-        if not raw.startswith(header.encode()):
+            raw = self.path.read_bytes() if self.path.exists() else b""
+            # Nothing, or as much of the header as a kill or a full disk let through.
+            if header.startswith(raw):
+                self.path.write_bytes(header)
+                return []
+        if not raw.startswith(header):
             raise InputError(
                 f"{self.path}: this unfinished run has other inputs or settings than the present one. "
                 "Delete the file to start again, or repeat the first command to finish it."
             )
+        *windows, half_written = raw[len(header) :].split(b"\n")
         rows: list[Row] = []
-        whole = len(header.encode())
-        for line in raw[whole:].split(b"\n")[:-1]:
-            rows.extend(_row_from_json(row) for row in json.loads(line))
-            whole += len(line) + 1
-        with self.path.open("rb+") as file:
-            file.truncate(whole)
+        for number, line in enumerate(windows, start=2):
+            try:
+                rows.extend(_row_from_json(row) for row in json.loads(line))
+            except (ValueError, KeyError, TypeError) as error:
+                raise InputError(f"{self.path}:{number}: is damaged ({error}). Delete the file to start again.") from error
+        with _clear_errors(self.path), self.path.open("rb+") as file:
+            file.truncate(len(raw) - len(half_written))
         if rows:
             logger.info("%s: %d examples were scored before; going on with the next", self.path, len(rows))
         return rows
 
     def append(self, rows: Sequence[Row]) -> None:
-        with self.path.open("a", encoding="utf-8", newline="\n") as file:
+        with _clear_errors(self.path), self.path.open("a", encoding="utf-8", newline="\n") as file:
             file.write(to_json([_row_to_json(row) for row in rows]) + "\n")
             file.flush()
             os.fsync(file.fileno())
+
+
+@contextlib.contextmanager
+def _clear_errors(path: Path) -> Iterator[None]:
+    """Say which file it is that cannot be read or written (a full disk, a folder without permission)."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"{path}: cannot be written ({error.strerror}). Finished parts are kept; repeat the command when there is room."
+        ) from error
 
 
 def _row_to_json(row: Row) -> dict[str, Any]:

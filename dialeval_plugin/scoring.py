@@ -82,6 +82,8 @@ class Scores:
         orientation: Orientation = "higher",
     ) -> Scores:
         """Build the table; the first of `columns` is the main one. A row with a NaN or infinite value becomes unscored."""
+        if len(rows) != len(ids):
+            raise ValueError(f"expected one row for each of {len(ids)} ids, got {len(rows)}")
         table: dict[str, list[float | None]] = {name: [] for name in columns}
         unscored: dict[int, Unscored] = {}
         for index, row in enumerate(rows):
@@ -285,12 +287,15 @@ def scorer_factory(name: str) -> Callable[..., Scorer]:
     """Return the class or function that makes the scorer `name`.
 
     Raises:
-        InputError: nobody registered the name.
+        InputError: nobody registered the name, or two did.
         MissingPrerequisite: the package that declares it cannot be imported.
     """
-    if name in _registry.factories:
-        return _registry.factories[name]
     point = _entry_points().get(name)
+    if name in _registry.factories:
+        origin = _registry.origins[name]
+        if point is not None and point.value != origin:
+            raise InputError(f"scorer {name!r} is registered by {origin} and declared by {point.value}. Rename one of them.")
+        return _registry.factories[name]
     if point is None:
         raise InputError(f"there is no scorer {name!r}. Known are: {', '.join(scorer_names())}.")
     try:

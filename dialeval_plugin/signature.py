@@ -43,7 +43,7 @@ class Signature:
         return Signature({**self.fields, **fields})
 
 
-def content_hash(folder: Path, patterns: tuple[str, ...] = ("*.json", "*.safetensors", "*.txt")) -> str:
+def content_hash(folder: Path, patterns: tuple[str, ...] = ("*.json", "*.safetensors", "*.txt", "*.model")) -> str:
     """Return a hash of the files of a model folder: the identity of a model that has no hub revision.
 
     Names count as well as bytes, so that a renamed file is another model. The hash does not depend on the folder's path.

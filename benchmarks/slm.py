@@ -1,0 +1,160 @@
+"""Throughput and memory of the SLM: `Scorer.score` against one pair at a time and against the bare forward pass.
+
+All figures of one run use the same weights and the same texts: the embedded corpus with its positive and misleading
+responses, repeated under numbered variations where more are asked for. The last line is one JSON object:
+
+    vs_naive    responses per second of `score` over those of the loop that scores one pair at a time
+    vs_forward  the same over the bare forward pass of the encoder over the distinct texts in length-sorted batches
+    peak_mb     highest resident memory of a process that scores, above what it has after loading the model
+    memory_growth  peak_mb with the largest number of responses over peak_mb with the smallest
+
+The encoder is the packaged MiniLM with an untrained head, unless --slm names a folder: speed does not depend on the weights.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+
+from dialeval_plugin.corpora import mini
+from dialeval_plugin.dialogue import Example
+from dialeval_plugin.methods.slide import folders
+from dialeval_plugin.methods.slide.fusion import DistanceRange
+from dialeval_plugin.methods.slide.model import SmallModel, TrainedSmallModel
+from dialeval_plugin.methods.slide.recipes import find_recipe
+from dialeval_plugin.methods.slide.scoring import SlideScorer
+
+
+def responses(number: int) -> list[Example]:
+    """The first `number` of the corpus' examples, 5 + 5 a context, varied by a number where they repeat."""
+    sets = mini.read_response_sets()
+    examples = []
+    for position in range(number):
+        round_, place = divmod(position, 10 * len(sets))
+        item = sets[place // 10]
+        text = (*item.positive, *item.adversarial)[place % 10]
+        context = item.context if not round_ else (*item.context[:-1], f"{item.context[-1]} {round_}")
+        examples.append(Example.from_texts(context, text if not round_ else f"{text} {round_}", id=str(position)))
+    return examples
+
+
+def write_untrained_slm(folder: Path) -> Path:
+    encoder = folders.without_normalisation(folders.load_encoder(folders.PACKAGED_ENCODER, device="cpu"))
+    torch.manual_seed(0)
+    model = SmallModel(encoder, find_recipe("default").config)
+    TrainedSmallModel(model, DistanceRange(0.0, 2.0), frozenset()).save(folder)
+    return folder
+
+
+def one_by_one(model: SmallModel, examples: Sequence[Example]) -> Callable[[], None]:
+    """Return what the published notebook does: encode the context, encode the response, classify, pair after pair."""
+
+    def run() -> None:
+        with torch.inference_mode():
+            for example in examples:
+                (context,) = model.texts.contexts([[turn.text for turn in example.context]])
+                context_vector = model.embed([context.ids])
+                response_vector = model.embed(model.texts.responses([example.response.text]))
+                model.head(context_vector, response_vector)
+
+    return run
+
+
+def forward_only(model: SmallModel, examples: Sequence[Example]) -> Callable[[], None]:
+    """Return the bare forward pass over the distinct texts, tokenised beforehand, 64 texts of one length at a time."""
+    contexts = dict.fromkeys(tuple(turn.text for turn in example.context) for example in examples)
+    ids = [context.ids for context in model.texts.contexts(list(contexts))]
+    ids += model.texts.responses(list(dict.fromkeys(example.response.text for example in examples)))
+    ids.sort(key=len)
+    batches = []
+    for start in range(0, len(ids), 64):
+        rows = ids[start : start + 64]
+        length = len(rows[-1])
+        input_ids = torch.tensor([row + [0] * (length - len(row)) for row in rows])
+        mask = torch.tensor([[1] * len(row) + [0] * (length - len(row)) for row in rows])
+        batches.append({"input_ids": input_ids, "attention_mask": mask})
+
+    def run() -> None:
+        with torch.inference_mode():
+            for batch in batches:
+                model.transformer(**batch)
+
+    return run
+
+
+def seconds(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def peak_mb(slm: str, number: int) -> float:
+    """Score `number` responses in a process of its own and return how far its memory rose above the loaded model."""
+    command = [sys.executable, __file__, "--slm", slm, "--measure-memory", str(number)]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1])
+
+
+def measure_memory(slm: str, number: int) -> None:
+    scorer = SlideScorer(slm, variant="slm", device="cpu")
+    examples = responses(number)
+    scorer.score(examples[:10])
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    scorer.score(examples)
+    print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="under a minute, with fewer responses")
+    parser.add_argument("--slm", help="folder of a trained SLM")
+    parser.add_argument("--measure-memory", type=int, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.measure_memory:
+        measure_memory(arguments.slm, arguments.measure_memory)
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        slm = arguments.slm or str(write_untrained_slm(Path(scratch) / "slm"))
+        scorer = SlideScorer(slm, variant="slm", device="cpu")
+        examples, n_naive, rounds = (responses(720), 150, 3) if arguments.quick else (responses(2880), 720, 5)
+        model = TrainedSmallModel.load(slm, device="cpu").model
+        work = {
+            "score": lambda: scorer.score(examples),
+            "forward": forward_only(model, examples),
+            "naive": one_by_one(model, examples[:n_naive]),
+        }
+        for run in work.values():
+            run()
+        # Interleaved, so that whatever else the machine does meets all three alike.
+        times: dict[str, list[float]] = {name: [] for name in work}
+        for _ in range(rounds):
+            for name, run in work.items():
+                times[name].append(seconds(run))
+        rate = {
+            name: (n_naive if name == "naive" else len(examples)) / statistics.median(values) for name, values in times.items()
+        }
+        sizes = (1000, 4000) if arguments.quick else (1000, 50_000)
+        peaks = [peak_mb(slm, size) for size in sizes]
+    for name, value in rate.items():
+        print(f"{name:8} {value:8.0f} responses/s")
+    print(f"memory above the loaded model: {peaks[0]:.0f} MB for {sizes[0]}, {peaks[1]:.0f} MB for {sizes[1]} responses")
+    result = {
+        "vs_naive": round(rate["score"] / rate["naive"], 2),
+        "vs_forward": round(rate["score"] / rate["forward"], 3),
+        "peak_mb": round(peaks[1], 1),
+        "memory_growth": round(peaks[1] / peaks[0], 2),
+    }
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()
