@@ -253,7 +253,7 @@ def register_scorer(name: str) -> Callable[[Callable[..., Scorer]], Callable[...
     """Register a scorer class or factory under `name` for this process.
 
     A package that is installed declares an entry point in the group `dialeval_plugin.scorers` instead, so that its
-    module is imported only when somebody asks for the name.
+    module is imported only when somebody asks for the name. A name registered here comes before a declared one.
 
     Raises:
         InputError: another factory has the name already; the message names both.
@@ -287,15 +287,12 @@ def scorer_factory(name: str) -> Callable[..., Scorer]:
     """Return the class or function that makes the scorer `name`.
 
     Raises:
-        InputError: nobody registered the name, or two did.
+        InputError: nobody registered the name, or two packages declare it.
         MissingPrerequisite: the package that declares it cannot be imported.
     """
-    point = _entry_points().get(name)
     if name in _registry.factories:
-        origin = _registry.origins[name]
-        if point is not None and point.value != origin:
-            raise InputError(f"scorer {name!r} is registered by {origin} and declared by {point.value}. Rename one of them.")
         return _registry.factories[name]
+    point = _entry_points().get(name)
     if point is None:
         raise InputError(f"there is no scorer {name!r}. Known are: {', '.join(scorer_names())}.")
     try:
