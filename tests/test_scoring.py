@@ -208,18 +208,8 @@ def test_a_package_that_is_found_twice_is_no_duplicate(registry: list[metadata.E
     assert scorer_factory("length") is Length
 
 
-def test_registering_a_name_that_a_package_declares_is_refused(registry: list[metadata.EntryPoint]) -> None:
+def test_a_name_registered_in_this_process_comes_before_a_declared_one(registry: list[metadata.EntryPoint]) -> None:
     registry.append(declare("length", "elsewhere:Length"))
-    register_scorer("length")(Length)
-    with pytest.raises(InputError) as refused:
-        load_scorer("length")
-    assert str(refused.value) == (
-        f"scorer 'length' is registered by {__name__}:Length and declared by elsewhere:Length. Rename one of them."
-    )
-
-
-def test_a_declared_class_that_registers_itself_is_no_duplicate(registry: list[metadata.EntryPoint]) -> None:
-    registry.append(declare("length", f"{__name__}:Length"))
     register_scorer("length")(Length)
 
     assert scorer_factory("length") is Length
