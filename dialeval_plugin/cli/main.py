@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from dialeval_plugin.errors import DialevalError
 
 from . import data, demo, enable, score, train, validate
 
+
+class _Interruptible(TyperGroup):
+    """A group of commands that says what Ctrl-C leaves behind; typer by itself ends without a word."""
+
+    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            sys.stderr.write("dialeval: interrupted; finished parts are kept, the same command goes on\n")
+            raise typer.Exit(code=130) from None
+
+
 app = typer.Typer(
+    cls=_Interruptible,
     help="Evaluate open-domain dialogue: scorers, training, lm-eval tasks and evaluate metrics.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -70,6 +84,3 @@ def main() -> None:
     except DialevalError as error:
         sys.stderr.write(f"dialeval: {error}\n")
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        sys.stderr.write("dialeval: interrupted; finished parts are kept, the same command goes on\n")
-        sys.exit(130)

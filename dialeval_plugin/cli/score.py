@@ -24,6 +24,7 @@ def score(
 ) -> None:
     """Score responses; the same command goes on where it was killed."""
     from dialeval_plugin.corpora.readers import read_items
+    from dialeval_plugin.errors import InputError
     from dialeval_plugin.hosts.judges import load_scorer_with_judge
     from dialeval_plugin.runner import run
 
@@ -32,6 +33,8 @@ def score(
     if llm_args:
         options["llm_args"] = llm_args
     items = read_items(input)
+    if output.exists() and output.samefile(input):
+        raise InputError(f"{output}: is the input. Choose another name for the scores.")
     method = load_scorer_with_judge(scorer, options)
     journal = output.with_name(output.name + ".journal")
     scores = run(method, items, progress=True, journal=journal)

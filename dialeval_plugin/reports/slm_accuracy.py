@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dialeval_plugin.corpora.dailydialog_pp import ResponseSet
+from dialeval_plugin.errors import ModelLoadError
 from dialeval_plugin.meta_evaluation.means import Mean, mean_interval, paired_difference_interval
 from dialeval_plugin.methods.slide import folders
 from dialeval_plugin.methods.slide.data import context_hash, leaks
@@ -31,7 +32,11 @@ def classification_rows(sets: Sequence[ResponseSet], slm: str | None = None) -> 
     Overall accuracy is the mean over all responses. Intervals resample contexts.
     """
     folder = folders.resolve(find_slm(slm))
-    thresholds = read_settings(folder)["thresholds"]
+    thresholds = read_settings(folder).get("thresholds")
+    if thresholds is None:
+        raise ModelLoadError(
+            f"{folder}: has no thresholds, which training finds on its validation contexts. Use `dialeval train slm`."
+        )
     sets = [ResponseSet(item.id, item.context, item.positive, item.adversarial) for item in sets]
     examples = [example for item in sets for example in item.examples()]
     clusters = [context_hash(turn.text for turn in example.context) for example in examples]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias, cast
 
@@ -113,6 +114,7 @@ class SlideScorer(Scorer):
         if normalise not in ("training", "population"):
             raise InputError(f"slide: there is no normalise={normalise!r}. Choose 'training' or 'population'.")
         check_reading(fusion)
+        _check_options(slm_scale, {"clip": clip, "round3": round3})
         self.llm = llm if self.variant == "slide" else None
         self.fusion = fusion
         self.slm_scale = slm_scale
@@ -214,6 +216,15 @@ class SlideScorer(Scorer):
                 cast("float", columns["slm"]), cast("float", row["llm"]), reading=self.fusion, slm_scale=self.slm_scale
             )
         return columns
+
+
+def _check_options(slm_scale: object, switches: Mapping[str, object]) -> None:
+    """Refuse what a command line could have turned into a value of another type: the word "no" would count as true."""
+    if isinstance(slm_scale, bool) or not isinstance(slm_scale, (int, float)) or not math.isfinite(slm_scale):
+        raise InputError(f"slide: slm_scale is {slm_scale!r}. Give a finite number.")
+    for name, value in switches.items():
+        if not isinstance(value, bool):
+            raise InputError(f"slide: {name} is {value!r}. Give true or false.")
 
 
 def _with_llm(row: Row, answer: Row, main: str) -> Row:

@@ -230,9 +230,13 @@ def test_without_llm_and_variant_the_small_model_is_used_and_said(tiny_slm: Path
             "fusion: there is no reading 'mean' of equation 9. Choose one of first_match, llm_first, agree.",
         ),
         ({"normalise": "batch"}, "slide: there is no normalise='batch'. Choose 'training' or 'population'."),
+        ({"slm_scale": "half"}, "slide: slm_scale is 'half'. Give a finite number."),
+        ({"slm_scale": float("nan")}, "slide: slm_scale is nan. Give a finite number."),
+        ({"clip": "no"}, "slide: clip is 'no'. Give true or false."),
+        ({"round3": 1}, "slide: round3 is 1. Give true or false."),
     ],
 )
-def test_unknown_options_are_refused(tiny_slm: Path, options: dict[str, str], message: str) -> None:
+def test_unknown_options_are_refused(tiny_slm: Path, options: dict[str, object], message: str) -> None:
     with pytest.raises(InputError) as refused:
         SlideScorer(str(tiny_slm), **options)  # type: ignore[arg-type]
     assert str(refused.value) == message
