@@ -1,0 +1,512 @@
+"""The `dialeval` command from outside: what it prints, writes and exits with. FAULTS R02, R09, R40, R58, R63, R68."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dialeval_plugin.corpora import mini
+from dialeval_plugin.methods.slide.scoring import SlideScorer
+from dialeval_plugin.resources import metrics_path, tasks_path
+
+DIALEVAL = Path(sys.executable).parent / "dialeval"
+
+# A package of somebody else: installed as far as Python can tell, and light, so that most tests here need no torch.
+SCORERS = '''
+import os
+from dialeval_plugin.scoring import Reason, Scorer, Unscored
+
+class Scripted(Scorer):
+    """Scores a response by its length; knows some words."""
+
+    name = "scripted"
+    columns = ("length", "scaled")
+    window = 2
+
+    def __init__(self, scale=1.0, note=None):
+        self.scale, self.note = scale, note
+
+    def score_batch(self, items):
+        return [self._row(item.response.text) for item in items]
+
+    def _row(self, text):
+        if text == "interrupt" and not os.environ.get("DO_NOT_INTERRUPT"):
+            raise KeyboardInterrupt
+        if text == "refuse":
+            return Unscored(Reason.REFUSAL, "no")
+        return {"length": float("nan") if text == "nan" else float(len(text)), "scaled": float(self.scale) * len(text)}
+
+    def signature_fields(self):
+        return {"method": "scripted", "scale": self.scale, "note": repr(self.note)}
+'''
+ENTRY_POINTS = "[dialeval_plugin.scorers]\nscripted = scripted_scorers:Scripted\nbroken = scripted_scorers:Absent\n"
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(scope="module")
+def plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("plugins")
+    (folder / "scripted_scorers.py").write_text(SCORERS)
+    installed = folder / "scripted_scorers-1.0.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: scripted-scorers\nVersion: 1.0\n")
+    (installed / "entry_points.txt").write_text(ENTRY_POINTS)
+    return folder
+
+
+@pytest.fixture
+def environment(plugins: Path, tmp_path: Path) -> dict[str, str]:
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("DIALEVAL_")}
+    return {
+        **inherited,
+        "HOME": str(tmp_path),
+        "XDG_DATA_HOME": str(tmp_path / "data"),
+        "HF_HUB_OFFLINE": "1",
+        "PYTHONPATH": str(plugins),
+        "COLUMNS": "200",
+    }
+
+
+@pytest.fixture
+def dialeval(environment: dict[str, str], tmp_path: Path) -> Run:
+    def run(*words: object, **variables: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [DIALEVAL, *(str(word) for word in words)],
+            cwd=tmp_path,
+            env={**environment, **variables},
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+
+    return run
+
+
+def write_rows(path: Path, rows: Sequence[object]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def examples(*responses: str) -> list[dict[str, Any]]:
+    return [{"context": ["Hi."], "response": response} for response in responses]
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+# Scoring
+
+
+def test_score_writes_rows_and_what_belongs_to_all_of_them(dialeval: Run, tmp_path: Path) -> None:
+    rows = [*examples("a", "bb", "a"), {"id": "mine", "context": [], "response": "cccc", "facts": ["x"]}]
+    write_rows(tmp_path / "in.jsonl", rows)
+    done = dialeval("score", "in.jsonl", "--output", "out/scores.jsonl", "--scorer", "scripted", "--option", "scale=3")
+
+    signature = "method:scripted|scale:3|note:None|level:turn|version:0.1.0"
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"length: mean 2.0000, 4 of 4 scored\n{signature}\nscores: out/scores.jsonl\n"
+    assert read_rows(tmp_path / "out" / "scores.jsonl") == [
+        {"id": "0", "length": 1.0, "scaled": 3.0},
+        {"id": "1", "length": 2.0, "scaled": 6.0},
+        {"id": "2", "length": 1.0, "scaled": 3.0},
+        {"id": "mine", "length": 4.0, "scaled": 12.0},
+    ]
+    assert json.loads((tmp_path / "out" / "scores.jsonl.meta.json").read_text()) == {
+        "schema_version": 1,
+        "main": "length",
+        "mean": 2.0,
+        "level": "turn",
+        "orientation": "higher",
+        "n_total": 4,
+        "n_scored": 4,
+        "unscored": {},
+        "complete": True,
+        "signature": signature,
+    }
+    assert names(tmp_path / "out") == ["scores.jsonl", "scores.jsonl.meta.json"]
+
+
+def test_more_unscored_than_allowed_exits_with_1_and_says_so_in_the_files(dialeval: Run, tmp_path: Path) -> None:
+    write_rows(tmp_path / "in.jsonl", examples("a", "refuse", "nan", "bb"))
+    done = dialeval("score", "in.jsonl", "--output", "out.jsonl", "--scorer", "scripted", "--max-unscored", "0.25")
+
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[0] == "length: mean 1.5000, 2 of 4 scored"
+    assert done.stderr.splitlines() == [
+        "WARNING scripted: 2 of 4 examples have no score: {'non_finite': 1, 'refusal': 1}",
+        "2 of 4 examples have no score, more than --max-unscored 0.25 allows: {'non_finite': 1, 'refusal': 1}",
+    ]
+    assert read_rows(tmp_path / "out.jsonl")[1:3] == [
+        {"id": "1", "length": None, "scaled": None, "unscored": "refusal", "detail": "no"},
+        {"id": "2", "length": None, "scaled": None, "unscored": "non_finite", "detail": "length is nan"},
+    ]
+    meta = json.loads((tmp_path / "out.jsonl.meta.json").read_text())
+    assert (meta["complete"], meta["n_scored"], meta["unscored"]) == (False, 2, {"non_finite": 1, "refusal": 1})
+
+
+def test_as_many_unscored_as_allowed_exit_with_0(dialeval: Run, tmp_path: Path) -> None:
+    write_rows(tmp_path / "in.jsonl", examples("a", "refuse"))
+    done = dialeval("score", "in.jsonl", "--output", "out.jsonl", "--scorer", "scripted", "--max-unscored", "0.5")
+
+    assert done.returncode == 0
+    assert json.loads((tmp_path / "out.jsonl.meta.json").read_text())["complete"] is True
+
+
+def test_nothing_scored_has_no_mean(dialeval: Run, tmp_path: Path) -> None:
+    write_rows(tmp_path / "in.jsonl", examples("refuse"))
+    done = dialeval("score", "in.jsonl", "--output", "out.jsonl", "--scorer", "scripted")
+
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[0] == "length: no score, 0 of 1 scored"
+    assert json.loads((tmp_path / "out.jsonl.meta.json").read_text())["mean"] is None
+
+
+@pytest.mark.parametrize(
+    ("word", "shown"),
+    [
+        ("7", "7"),
+        ("-0.5", "-0.5"),
+        ("1e-3", "0.001"),
+        ("true", "True"),
+        ("False", "False"),
+        ("none", "None"),
+        ("a=b", "'a=b'"),
+        ("", "''"),
+        ("3 apples", "'3 apples'"),
+    ],
+)
+def test_an_option_becomes_what_it_looks_like(word: str, shown: str, dialeval: Run, tmp_path: Path) -> None:
+    write_rows(tmp_path / "in.jsonl", examples("a"))
+    done = dialeval("score", "in.jsonl", "--output", "out.jsonl", "--scorer", "scripted", "--option", f"note={word}")
+
+    assert done.returncode == 0, done.stderr
+    assert f"|note:{shown}|" in done.stdout
+
+
+def test_ctrl_c_exits_with_130_and_the_same_command_goes_on(dialeval: Run, tmp_path: Path) -> None:
+    write_rows(tmp_path / "in.jsonl", examples("a", "bb", "ccc", "interrupt", "dd"))
+    command = ("score", "in.jsonl", "--output", "out.jsonl", "--scorer", "scripted")
+    stopped = dialeval(*command)
+
+    assert (stopped.returncode, stopped.stdout) == (130, "")
+    assert stopped.stderr == "dialeval: interrupted; finished parts are kept, the same command goes on\n"
+    assert names(tmp_path) == ["in.jsonl", "out.jsonl.journal"]
+    resumed = dialeval("--verbose", *command, DO_NOT_INTERRUPT="1")
+    assert resumed.returncode == 0
+    assert "INFO out.jsonl.journal: 2 examples were scored before; going on with the next\n" in resumed.stderr
+    assert [row["length"] for row in read_rows(tmp_path / "out.jsonl")] == [1.0, 2.0, 3.0, 9.0, 2.0]
+
+
+def test_an_unfinished_run_with_another_option_is_refused(dialeval: Run, tmp_path: Path) -> None:
+    write_rows(tmp_path / "in.jsonl", examples("a", "bb", "interrupt"))
+    command = ("score", "in.jsonl", "--output", "out.jsonl", "--scorer", "scripted")
+    dialeval(*command)
+    other = dialeval(*command, "--option", "scale=2", DO_NOT_INTERRUPT="1")
+
+    assert other.returncode == 2
+    assert other.stderr == (
+        "dialeval: out.jsonl.journal: this unfinished run has other inputs or settings than the present one. "
+        "Delete the file to start again, or repeat the first command to finish it.\n"
+    )
+
+
+# Wrong input
+
+GOOD = examples("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "in.jsonl: there is no such file."),
+        ("", "in.jsonl: is empty, expected one JSON object a line."),
+        (
+            '{"context": [], "response": "a"}\n{"context": [',
+            "in.jsonl:2: not valid JSON (Expecting value). Was the file cut off?",
+        ),
+        ('{"context": [], "response": "a"}\n\n"a"\n', "in.jsonl:3: expected a JSON object, got str."),
+        ([*GOOD, {"context": []}], "in.jsonl:3: has no 'response'. Give a list of turns as context and a string as response."),
+        ([{"response": "a"}], "in.jsonl:1: has no 'context'. Give a list of turns as context and a string as response."),
+        (
+            [*GOOD, {"context": [], "response": "a", "contxt": 1}],
+            "in.jsonl:3: there is no field 'contxt'. Known are context, facts, id, references, response.",
+        ),
+        (
+            [*GOOD[:1], {"context": [], "response": None}],
+            "in.jsonl:2: Example '1': response: expected a string, got None (NoneType). Pass text.",
+        ),
+        (
+            [*GOOD[:1], {"context": ["Hi.", None], "response": "a"}],
+            "in.jsonl:2: Example '1': context[1]: expected a string, got None (NoneType). Pass text.",
+        ),
+        (
+            [{"context": "Hi.", "response": "a", "id": "x"}],
+            "in.jsonl:1: Example 'x': context: expected a list of strings, got 'Hi.' (str). Wrap a single string in a list.",
+        ),
+        (
+            '[{"dialogue_id": "d", "dialog": [], "annotations": {}}]',
+            "scripted: item 0 is of type Dialogue, but this scorer works at turn level. Pass Example objects.",
+        ),
+    ],
+)
+def test_a_wrong_file_exits_with_2_and_one_line(content: Any, message: str, dialeval: Run, tmp_path: Path) -> None:
+    if isinstance(content, str):
+        (tmp_path / "in.jsonl").write_text(content)
+    elif content is not None:
+        write_rows(tmp_path / "in.jsonl", content)
+    before = names(tmp_path)
+    done = dialeval("score", "in.jsonl", "--output", "out.jsonl", "--scorer", "scripted")
+
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"dialeval: {message}\n")
+    assert names(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("--scorer", "slied"), 2, "there is no scorer 'slied'. Known are: broken, llm_judge, scripted, slide."),
+        (
+            ("--scorer", "broken"),
+            3,
+            "scorer 'broken' (scripted_scorers:Absent) cannot be imported: "
+            "module 'scripted_scorers' has no attribute 'Absent'. Repair or uninstall the package that declares it.",
+        ),
+        (("--scorer", "scripted", "--option", "scale"), 2, "--option 'scale': expected name=value."),
+        (
+            ("--scorer", "scripted", "--option", "size=1"),
+            2,
+            "scorer 'scripted': Scripted.__init__() got an unexpected keyword argument 'size'. Options given: [\"size\"].",
+        ),
+        (
+            ("--scorer", "scripted", "--llm-args", "pretrained=x"),
+            2,
+            "scripted: llm_args is 'pretrained=x', but no llm was named. Pass for example llm='hf' as well.",
+        ),
+        (("--scorer", "scripted", "--output", "in.jsonl"), 2, "in.jsonl: is the input. Choose another name for the scores."),
+        (
+            ("--scorer", "scripted", "--output", "in.jsonl/out.jsonl"),
+            2,
+            "in.jsonl/out.jsonl.journal: cannot be written (File exists). "
+            "Finished parts are kept; repeat the command when there is room.",
+        ),
+        (("--variant", "big"), 2, "slide: there is no variant 'big'. Choose one of slide, slm, slm_probability, slm_distance."),
+        (
+            ("--variant", "slm"),
+            3,
+            "slide: no SLM is named. Train one with `dialeval train slm --data FILE --output FOLDER`, "
+            "or pass slm='FOLDER or hub id', or set DIALEVAL_SLM.",
+        ),
+    ],
+)
+def test_a_wrong_choice_exits_with_one_line(
+    words: Sequence[str], code: int, message: str, dialeval: Run, tmp_path: Path
+) -> None:
+    write_rows(tmp_path / "in.jsonl", GOOD)
+    before = (tmp_path / "in.jsonl").read_bytes()
+    done = dialeval("score", "in.jsonl", "--output", "out.jsonl", *words)
+
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", f"dialeval: {message}\n")
+    assert names(tmp_path) == ["in.jsonl"]
+    assert (tmp_path / "in.jsonl").read_bytes() == before
+
+
+class Canary:
+    """Writes a file when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, tuple[str, int]]:
+        return os.mkdir, (str(self.path), 0o777)
+
+
+def test_pickled_weights_are_refused_and_never_opened(dialeval: Run, tmp_path: Path) -> None:
+    import pickle  # noqa: TID251 - writes the trap, reads nothing
+
+    folder = tmp_path / "slm"
+    folder.mkdir()
+    (folder / "slm.json").write_text("{}")
+    (folder / "pytorch_model.bin").write_bytes(pickle.dumps(Canary(tmp_path / "opened")))
+    write_rows(tmp_path / "in.jsonl", GOOD)
+    done = dialeval("score", "in.jsonl", "--output", "out.jsonl", "--variant", "slm", "--slm", folder)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        f"dialeval: {folder}/pytorch_model.bin: pickled weights run code when they are read, so they are never opened. "
+        "Convert them to safetensors where you trust them: `safetensors.torch.save_file(state_dict, 'model.safetensors')`.\n"
+    )
+    assert not (tmp_path / "opened").exists()
+
+
+# The real scorer
+
+
+def test_a_killed_score_ends_with_the_same_bytes(
+    dialeval: Run, environment: dict[str, str], tiny_slm: Path, tmp_path: Path
+) -> None:
+    window = SlideScorer.window
+    n_rows = 4 * window + 300
+    write_rows(tmp_path / "in.jsonl", examples(*(f"Plum {index}." for index in range(n_rows))))
+
+    def command(output: str) -> list[str]:
+        return ["score", "in.jsonl", "--output", output, "--slm", str(tiny_slm), "--variant", "slm"]
+
+    whole = dialeval(*command("whole.jsonl"))
+    assert whole.returncode == 0, whole.stderr
+    main, signature, where = whole.stdout.splitlines()
+    meta = json.loads((tmp_path / "whole.jsonl.meta.json").read_text())
+    assert main == f"slm: mean {meta['mean']:.4f}, {n_rows} of {n_rows} scored"
+    assert signature == meta["signature"]
+    assert where == "scores: whole.jsonl"
+    first = read_rows(tmp_path / "whole.jsonl")[0]
+    assert list(first) == ["id", "slm", "slm_probability", "slm_distance", "context_tokens_cut"]
+
+    killed = subprocess.Popen(
+        [DIALEVAL, *command("killed.jsonl")],
+        cwd=tmp_path,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    journal = tmp_path / "killed.jsonl.journal"
+    deadline = time.monotonic() + 300
+    while not journal.exists() or journal.read_bytes().count(b"\n") < 2:
+        assert killed.poll() is None, "scoring ended before it could be killed"
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    assert not (tmp_path / "killed.jsonl").exists()
+    n_finished = window * (journal.read_bytes().count(b"\n") - 1)
+    assert 0 < n_finished < n_rows
+
+    resumed = dialeval("--verbose", *command("killed.jsonl"))
+    assert resumed.returncode == 0, resumed.stderr
+    assert f"INFO {journal.name}: {n_finished} examples were scored before; going on with the next\n" in resumed.stderr
+    for name in ("killed.jsonl", "killed.jsonl.meta.json"):
+        assert (tmp_path / name).read_bytes() == (tmp_path / name.replace("killed", "whole")).read_bytes()
+    assert not journal.exists()
+
+
+def corpus(path: Path, *splits: mini.Split, n_sets: int) -> Path:
+    """A file in DailyDialog++'s layout."""
+    return write_rows(
+        path,
+        [
+            {
+                "id": item.id,
+                "context": item.context,
+                "positive_responses": item.positive,
+                "adversarial_negative_responses": item.adversarial,
+            }
+            for split in splits
+            for item in mini.read_response_sets(split)[:n_sets]
+        ],
+    )
+
+
+def test_train_then_score_and_accuracy_find_the_model_by_themselves(dialeval: Run, tiny_encoder: Path, tmp_path: Path) -> None:
+    corpus(tmp_path / "train.jsonl", "train", "test", n_sets=12)
+    corpus(tmp_path / "test.jsonl", "test", n_sets=6)
+    words = ["--backbone", tiny_encoder, "--epochs", "1", "--validation-fraction", "0.25", "--precision", "float32"]
+    train = ["train", "slm", "--data", "train.jsonl", "--evaluation", "test.jsonl", "--output", "slm", *words]
+    trained = dialeval(*train)
+
+    assert trained.returncode == 0, trained.stderr
+    head, columns, *figures = trained.stdout.splitlines()
+    n_test = len(mini.read_response_sets("test")[:12])
+    n_used = 12 + n_test - 6
+    n_validation = json.loads((tmp_path / "slm" / "slm.json").read_text())["training"]["n_validation_contexts"]
+    assert head == f"slm: trained on {n_used - n_validation} contexts, validated on {n_validation}"
+    assert columns == f"{'':16}{'positive':>10}{'adversarial':>13}{'overall':>9}"
+    assert [line.split()[0] for line in figures] == ["slm_distance", "slm_probability", "slm"]
+    assert "contexts are in the evaluation data too and are left out" in trained.stderr
+
+    again = dialeval(*train)
+    assert again.returncode == 2
+    assert again.stderr.splitlines()[-1] == (
+        "dialeval: slm: holds a trained model already. Choose another folder, or delete this one."
+    )
+
+    scored = dialeval("score", "test.jsonl", "--output", "scores.jsonl", "--variant", "slm")
+    assert scored.returncode == 0, scored.stderr
+    first = mini.read_response_sets("test")[0]
+    ids = [row["id"] for row in read_rows(tmp_path / "scores.jsonl")]
+    assert ids[: len(first.positive)] == [f"{first.id}p{index}" for index in range(len(first.positive))]
+
+    table = dialeval("accuracy", "test.jsonl")
+    assert table.returncode == 0, table.stderr
+    lines = table.stdout.splitlines()
+    assert lines[0] == f"{'':24}{'positive':>22}{'adversarial':>22}{'overall':>22}"
+    assert [line[:24].strip() for line in lines[1:5]] == [
+        "SLM (distance)",
+        "SLM (probability)",
+        "SLM (both)",
+        "SLM (both, >= 0.5)",
+    ]
+    assert [line.partition(":")[0] for line in lines[5:7]] == ["both - distance", "both - probability"]
+    assert lines[7] == "6 contexts, 0 of them were in training or validation"
+    assert len(lines) == 8
+
+
+def test_accuracy_of_a_model_without_thresholds_is_refused(dialeval: Run, tiny_slm: Path, tmp_path: Path) -> None:
+    corpus(tmp_path / "test.jsonl", "test", n_sets=2)
+    done = dialeval("accuracy", "test.jsonl", "--slm", tiny_slm)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        f"dialeval: {tiny_slm}: has no thresholds, which training finds on its validation contexts. Use `dialeval train slm`.\n"
+    )
+
+
+# The rest
+
+
+def test_the_folders_of_tasks_and_metrics_are_printed(dialeval: Run) -> None:
+    for command, expected in (("tasks-path", tasks_path()), ("metrics-path", metrics_path())):
+        done = dialeval(command)
+        assert (done.returncode, done.stdout, done.stderr) == (0, f"{expected}\n", "")
+        assert expected.is_dir()
+
+
+def test_the_hosts_command_line_gets_every_word(dialeval: Run) -> None:
+    shown = dialeval("lm-eval", "run", "--help")
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.startswith("usage: lm-eval run")
+
+    wrong = dialeval("lm-eval", "run", "--no-such-flag")
+    assert wrong.returncode == 2
+    assert "--no-such-flag" in wrong.stderr
+
+
+def test_help_names_every_command(dialeval: Run) -> None:
+    done = dialeval("--help")
+
+    assert done.returncode == 0
+    for command in ("score", "accuracy", "train", "demo", "data", "enable", "disable", "status", "validate", "lm-eval"):
+        assert f" {command} " in done.stdout
+
+
+@pytest.mark.parametrize("words", [("scroe",), ("score",), ("score", "in.jsonl"), ("train", "slm", "--epochs", "many")])
+def test_a_wrong_command_line_exits_with_2_and_no_traceback(words: Sequence[str], dialeval: Run) -> None:
+    done = dialeval(*words)
+
+    assert done.returncode == 2
+    assert done.stderr.startswith("Usage: dialeval ")
+    assert "Traceback" not in done.stderr
