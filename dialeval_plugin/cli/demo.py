@@ -61,7 +61,9 @@ def _train_slm(folder: Path) -> None:
         typer.echo(f"{folder} is trained already; delete it to train anew")
         return
     sets = [*mini.read_response_sets("train"), *mini.read_response_sets("validation")]
-    trained = train(sets, folder, TrainingOptions(validation_fraction=0.2), progress=True)
+    # So few contexts need more passes than a corpus does; and this model is not to become the user's default.
+    options = TrainingOptions(n_epochs=10, validation_fraction=0.2)
+    trained = train(sets, folder, options, progress=True, remember=False)
     typer.echo(f"validation accuracy: {trained.validation['slm_overall']:.1f} % on {trained.n_validation} contexts")
 
 

@@ -31,8 +31,8 @@ ProbabilityFrom: TypeAlias = Literal["two_class", "three_class", "interaction"]
 
 CONFIG_FILE, HEAD_FILE, CONTEXTS_FILE = "slm.json", "slm_head.safetensors", "slm_training_contexts.json"
 FORMAT_VERSION = 1
-TOKENS_PER_BATCH = 4096
-"""Tokens of one forward pass, padding included: it fills the processor and bounds the memory."""
+TOKENS_PER_BATCH = 1024
+"""Tokens of one forward pass, padding included: enough to fill a processor, few enough for its cache and for memory."""
 
 
 @dataclass(frozen=True, slots=True)

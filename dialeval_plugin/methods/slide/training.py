@@ -90,6 +90,7 @@ def train(
     *,
     evaluation: Sequence[ResponseSetLike] = (),
     progress: bool = False,
+    remember: bool = True,
 ) -> Trained:
     """Train a small model on `sets` and write it to the folder `output`.
 
@@ -104,6 +105,7 @@ def train(
         evaluation: sets that will be reported on: contexts that are in both are counted in a warning and left out of
             training.
         progress: show the trainers' progress bars.
+        remember: make this the SLM that is used where none is named.
 
     Raises:
         InputError: `output` holds a finished model or another run's checkpoints, or the data do not suffice.
@@ -153,7 +155,8 @@ def train(
             },
         )
         shutil.rmtree(workplace)
-        write_text(last_trained_file(), f"{output.resolve()}\n")
+        if remember:
+            write_text(last_trained_file(), f"{output.resolve()}\n")
     state.wait_for_everyone()
     return Trained(output, figures, len(splits.training), len(splits.validation))
 
