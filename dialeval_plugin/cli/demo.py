@@ -74,14 +74,15 @@ def _score(slm: Path) -> None:
     from dialeval_plugin.hosts.registration import find_metrics
 
     find_metrics()
-    item = mini.read_response_sets("test")[0]
-    responses = [item.positive[0], item.adversarial[0]]
-    typer.echo("context:    " + "\n            ".join(item.context))
-    result = evaluate.load("slide").compute(
-        predictions=responses, contexts=[list(item.context)] * 2, slm=str(slm), variant="slm"
-    )
-    for kind, response, score in zip(("fitting", "misleading"), responses, result["scores"], strict=True):
-        typer.echo(f"{kind:10}  {score:.3f}  {response}")
+    sets = mini.read_response_sets("test")
+    kinds = {"fitting": [item.positive for item in sets], "misleading": [item.adversarial for item in sets]}
+    slide = evaluate.load("slide", slm=str(slm), variant="slm")
+    for kind, responses in kinds.items():
+        result = slide.compute(
+            predictions=[response for of_context in responses for response in of_context],
+            contexts=[list(item.context) for item, of_context in zip(sets, responses, strict=True) for _ in of_context],
+        )
+        typer.echo(f"mean of {result['n_scored']} {kind} responses: {result['slide']:.3f}")
     typer.echo(result["signature"])
 
 

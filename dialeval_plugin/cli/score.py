@@ -33,6 +33,8 @@ def score(
     if llm_args:
         options["llm_args"] = llm_args
     items = read_items(input)
+    if output.is_dir():
+        raise InputError(f"{output}: is a folder, expected the name of a file to write.")
     if output.exists() and output.samefile(input):
         raise InputError(f"{output}: is the input. Choose another name for the scores.")
     method = load_scorer_with_judge(scorer, options)

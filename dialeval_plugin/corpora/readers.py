@@ -29,7 +29,13 @@ def read_items(path: Path) -> list[Item]:
     lines = read_json_lines(path)
     if "positive_responses" in lines[0].value:
         return [example for item in dailydialog_pp.read(path) for example in item.examples()]
-    return [_example(line, number) for number, line in enumerate(lines)]
+    examples = [_example(line, number) for number, line in enumerate(lines)]
+    first: dict[str, str] = {}
+    for line, example in zip(lines, examples, strict=True):
+        other = first.setdefault(example.id, line.where)
+        if other != line.where:
+            raise InputError(f"{line.where}: the id {example.id!r} is also that of {other}. Give every example its own.")
+    return list(examples)
 
 
 def _example(line: Line, number: int) -> Example:
@@ -43,7 +49,7 @@ def _example(line: Line, number: int) -> Example:
         return Example.from_texts(
             value["context"],
             value["response"],
-            id=str(value.get("id", number)),
+            id=str(number) if value.get("id") is None else str(value["id"]),
             references=value.get("references", ()),
             facts=value.get("facts", ()),
         )
