@@ -97,36 +97,40 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def peak_mb(slm: str, number: int) -> float:
-    """Score `number` responses in a process of its own and return the highest resident memory while it does."""
-    command = [sys.executable, __file__, "--slm", slm, "--measure-memory", str(number)]
-    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1])
+def peaks_mb(slm: str, sizes: Sequence[int]) -> list[float]:
+    """Score as many responses as `sizes` say in a process of its own; return the highest resident memory of each."""
+    command = [sys.executable, __file__, "--slm", slm, "--measure-memory", *map(str, sizes)]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1]
+    return [float(number) for number in printed.split()]
 
 
-def measure_memory(slm: str, number: int) -> None:
+def measure_memory(slm: str, sizes: Sequence[int]) -> list[float]:
     scorer = SlideScorer(slm, variant="slm", device="cpu")
-    examples = responses(number)
-    scorer.score(examples[:1000])
-    # Linux: forget the peak that loading the model left behind.
-    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-    scorer.score(examples)
-    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines())
-    print(int(status["VmHWM"].split()[0]) / 1024)
+    scorer.score(responses(200))
+    peaks = []
+    for size in sizes:
+        examples = responses(size)
+        # Linux: forget the peak of what was before.
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+        scorer.score(examples)
+        status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines())
+        peaks.append(int(status["VmHWM"].split()[0]) / 1024)
+    return peaks
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="under a minute, with fewer responses")
     parser.add_argument("--slm", help="folder of a trained SLM")
-    parser.add_argument("--measure-memory", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--measure-memory", type=int, nargs="+", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure_memory:
-        measure_memory(arguments.slm, arguments.measure_memory)
+        print(*measure_memory(arguments.slm, arguments.measure_memory))
         return
     with tempfile.TemporaryDirectory() as scratch:
         slm = arguments.slm or str(write_untrained_slm(Path(scratch) / "slm"))
         scorer = SlideScorer(slm, variant="slm", device="cpu")
-        examples, n_naive, rounds = (responses(720), 150, 3) if arguments.quick else (responses(2880), 720, 5)
+        examples, n_naive, rounds = (responses(480), 80, 3) if arguments.quick else (responses(2880), 720, 5)
         model = TrainedSmallModel.load(slm, device="cpu").model
         work = {
             "score": lambda: scorer.score(examples),
@@ -143,8 +147,8 @@ def main() -> None:
         rate = {
             name: (n_naive if name == "naive" else len(examples)) / statistics.median(values) for name, values in times.items()
         }
-        sizes = (1000, 4000) if arguments.quick else (1000, 50_000)
-        peaks = [peak_mb(slm, size) for size in sizes]
+        sizes = (1000, 2000) if arguments.quick else (1000, 50_000)
+        peaks = peaks_mb(slm, sizes)
     for name, value in rate.items():
         print(f"{name:8} {value:8.0f} responses/s")
     print(f"highest memory: {peaks[0]:.0f} MB for {sizes[0]}, {peaks[1]:.0f} MB for {sizes[1]} responses")
