@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ Document = Mapping[str, Any]
 K1, B = 1.5, 0.75
 
 
-class OtherDialogueSampler(ContextSampler):  # type: ignore[misc]  # the host is not typed
+class OtherDialogueSampler(ContextSampler, ABC):  # type: ignore[misc]  # the host is not typed
     """Base of the samplers: hands on the documents of other dialogues, in an order that a subclass chooses."""
 
     def __init__(self, df: Sequence[Document] | None = None, *, rnd: int | None = None, **kwargs: Any) -> None:
@@ -54,9 +55,9 @@ class OtherDialogueSampler(ContextSampler):  # type: ignore[misc]  # the host is
             )
         return [pool[index] for index in self.shown_order(chosen)]
 
+    @abstractmethod
     def ranking(self, pool: Sequence[Document], eval_doc: Document | None) -> Sequence[int]:
         """Places in `pool`, the best example first."""
-        raise NotImplementedError
 
     def shown_order(self, chosen: list[int]) -> list[int]:
         """The chosen places in the order of the prompt."""
@@ -105,9 +106,9 @@ class _BM25Sampler(OtherDialogueSampler):
         """Ascending similarity."""
         return chosen[::-1]
 
+    @abstractmethod
     def text(self, doc: Document) -> str:
         """What is compared."""
-        raise NotImplementedError
 
 
 def _words(text: str) -> list[str]:
