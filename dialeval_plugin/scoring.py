@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 import json
-import logging
 import math
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -16,8 +15,6 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from .dialogue import Item
 from .errors import InputError, MissingPrerequisite
 from .signature import Signature
-
-logger = logging.getLogger(__name__)
 
 Level: TypeAlias = Literal["turn", "dialogue"]
 Orientation: TypeAlias = Literal["higher", "lower"]

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import datasets
 import numpy as np
 import torch
+from scipy.stats import rankdata
 from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss, TripletDistanceMetric, TripletLoss
 from torch import Tensor, nn
@@ -245,7 +246,7 @@ def measure(prediction: EvalPrediction) -> dict[str, float]:
     probability, label = prediction.predictions[..., 0], prediction.label_ids
     positive, adversarial = probability[label == 1], probability[label == 0]
     accuracies = float(np.mean(positive >= 0.5)), float(np.mean(adversarial < 0.5))
-    ranks = _average_ranks(np.concatenate([positive, adversarial]))[: len(positive)]
+    ranks = rankdata(np.concatenate([positive, adversarial]))[: len(positive)]
     area = (ranks.sum() - len(positive) * (len(positive) + 1) / 2) / (len(positive) * len(adversarial))
     return {
         "accuracy_positive": 100 * accuracies[0],
@@ -253,12 +254,6 @@ def measure(prediction: EvalPrediction) -> dict[str, float]:
         "accuracy": 50 * sum(accuracies),
         "auroc": 100 * float(area),
     }
-
-
-def _average_ranks(values: np.ndarray) -> np.ndarray:
-    from scipy.stats import rankdata
-
-    return np.asarray(rankdata(values))
 
 
 def train_contrast(
@@ -270,7 +265,8 @@ def train_contrast(
 ) -> None:
     """Train the encoder on (context, positive, negative) triples with sentence-transformers' trainer."""
     triples = [(list(item.context), p, a) for item in training for p in item.positive for a in item.adversarial]
-    # One triple a context: the ranking loss takes a batch's other positives for negatives, which those of one context are not.
+    # One triple a context. Both the paper and the notebooks train on all pairs, though the ranking loss then takes positives
+    # of one context for each other's negatives; the choice of the best epoch need not suffer from that too.
     held_out = [(list(item.context), item.positive[0], item.adversarial[0]) for item in validation]
 
     def rows(triples: Sequence[tuple[list[str], str, str]]) -> datasets.Dataset:
