@@ -19,11 +19,10 @@ alike. Times are processor times of this process, so that what else the machine 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -32,6 +31,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from measuring import peak_mb, peaks_of_a_process, resident_mb
 
 from dialeval_plugin.corpora import cgdialog, esconv, mini
 from dialeval_plugin.dialogue import Example, Turn
@@ -163,30 +163,12 @@ def seconds(work: Callable[[], object]) -> float:
     return time.process_time() - start
 
 
-def peaks_mb(model: str, sizes: Sequence[int]) -> list[float]:
-    """Score as many responses as `sizes` say in a process of its own; return the highest memory above the model's."""
-    command = [sys.executable, __file__, "--model", model, "--threads", str(torch.get_num_threads()), "--measure-memory"]
-    printed = subprocess.run([*command, *map(str, sizes)], check=True, capture_output=True, text=True).stdout.splitlines()[-1]
-    return [float(number) for number in printed.split()]
-
-
 def measure_memory(model: str, sizes: Sequence[int]) -> list[float]:
+    """Highest memory above the model's while so many responses are scored, for each size."""
     scorer = CausalScorer(model, device="cpu")
     scorer.score(made_histories(2, 4))
     before = resident_mb("VmRSS")
-    peaks = []
-    for size in sizes:
-        examples = made_histories(2, size)
-        # Linux: forget the peak of what was before.
-        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-        scorer.score(examples)
-        peaks.append(resident_mb("VmHWM") - before)
-    return peaks
-
-
-def resident_mb(field: str) -> float:
-    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines())
-    return int(status[field].split()[0]) / 1024
+    return [peak_mb(functools.partial(scorer.score, made_histories(2, size))) - before for size in sizes]
 
 
 def main() -> None:
@@ -222,7 +204,7 @@ def main() -> None:
             times["loop_long"].append(Loop(exact.model, 13 if arguments.quick else 1).seconds(long))
         middle = {name: statistics.median(values) for name, values in times.items()}
         sizes = (64, 128) if arguments.quick else (64, 2048)
-        peaks = peaks_mb(model, sizes)
+        peaks = peaks_of_a_process(__file__, "--model", model, "--threads", str(arguments.threads), sizes=sizes)
     for name, number in (("score", len(examples)), ("forward", len(examples)), ("loop", len(examples))):
         print(f"{name:10} {number / middle[name]:8.3f} responses/s")
     turns = len(long[0].context)

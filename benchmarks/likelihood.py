@@ -18,16 +18,16 @@ times of this process, so that what else the machine does counts for nobody.
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
+from measuring import peak_mb, peaks_of_a_process, resident_mb
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
@@ -121,30 +121,12 @@ def seconds(work: Callable[[], object]) -> float:
     return time.process_time() - start
 
 
-def peaks_mb(model: str, threads: int, sizes: Sequence[int]) -> list[float]:
-    """Score as many dialogues as `sizes` say in a process of its own; return the highest memory above the model's."""
-    command = [sys.executable, __file__, "--model", model, "--threads", str(threads), "--measure-memory", *map(str, sizes)]
-    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1]
-    return [float(number) for number in printed.split()]
-
-
 def measure_memory(model: str, sizes: Sequence[int]) -> list[float]:
+    """Highest memory above the model's while so many dialogues are scored, for each size."""
     scorer = DialogueLikelihoodScorer(model, device="cpu")
     before = resident_mb("VmRSS")
     scorer.score(made_dialogues(16))
-    peaks = []
-    for size in sizes:
-        found = made_dialogues(size)
-        # Linux: forget the peak of what was before.
-        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-        scorer.score(found)
-        peaks.append(resident_mb("VmHWM") - before)
-    return peaks
-
-
-def resident_mb(field: str) -> float:
-    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines())
-    return int(status[field].split()[0]) / 1024
+    return [peak_mb(functools.partial(scorer.score, made_dialogues(size))) - before for size in sizes]
 
 
 def main() -> None:
@@ -189,7 +171,7 @@ def main() -> None:
                 times[name].append(seconds(run))
         rate = {name: n_tokens / statistics.median(times[name]) for name, (_, n_tokens) in work.items()}
         sizes = (16, 48) if arguments.quick else (256, 4096)
-        peaks = peaks_mb(model, arguments.threads, sizes)
+        peaks = peaks_of_a_process(__file__, "--model", model, "--threads", str(arguments.threads), sizes=sizes)
     for name, value in rate.items():
         print(f"{name:8} {value:8.0f} tokens/s")
     print(f"highest memory: {peaks[0]:.0f} MB for {sizes[0]}, {peaks[1]:.0f} MB for {sizes[1]} dialogues")

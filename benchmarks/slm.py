@@ -14,16 +14,16 @@ The encoder is the packaged MiniLM with an untrained head, unless --slm names a 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
+from measuring import peak_mb, peaks_of_a_process, ratio
 
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.dialogue import Example
@@ -98,30 +98,11 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def peaks_mb(slm: str, sizes: Sequence[int]) -> list[float]:
-    """Score as many responses as `sizes` say in a process of its own; return the highest resident memory of each."""
-    command = [sys.executable, __file__, "--slm", slm, "--measure-memory", *map(str, sizes)]
-    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1]
-    return [float(number) for number in printed.split()]
-
-
 def measure_memory(slm: str, sizes: Sequence[int]) -> list[float]:
+    """Highest resident memory while so many responses are scored, for each size."""
     scorer = SlideScorer(slm, variant="slm", device="cpu")
     scorer.score(responses(200))
-    peaks = []
-    for size in sizes:
-        examples = responses(size)
-        # Linux: forget the peak of what was before.
-        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-        scorer.score(examples)
-        status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines())
-        peaks.append(int(status["VmHWM"].split()[0]) / 1024)
-    return peaks
-
-
-def ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
-    """Median of the ratios within each round: what slows a round slows both."""
-    return statistics.median(one / other for one, other in zip(ours, theirs, strict=True))
+    return [peak_mb(functools.partial(scorer.score, responses(size))) for size in sizes]
 
 
 def main() -> None:
@@ -153,7 +134,7 @@ def main() -> None:
         size = {"score": len(examples), "forward": len(examples), "naive": n_naive}
         rates = {name: [size[name] / value for value in values] for name, values in times.items()}
         sizes = (1000, 2000) if arguments.quick else (1000, 50_000)
-        peaks = peaks_mb(slm, sizes)
+        peaks = peaks_of_a_process(__file__, "--slm", slm, sizes=sizes)
     for name, values in rates.items():
         print(f"{name:8} {statistics.median(values):8.0f} responses/s")
     print(f"highest memory: {peaks[0]:.0f} MB for {sizes[0]}, {peaks[1]:.0f} MB for {sizes[1]} responses")
