@@ -15,6 +15,7 @@ from dialeval_plugin.errors import ModelLoadError
 from dialeval_plugin.model_folders import check_complete, refuse_pickles, tensor_names
 
 from .aggregation import FloatArray, IntArray
+from .first_token import first_token_only
 from .texts import RowEncoder, Rows
 
 N_LABELS = 2
@@ -56,7 +57,7 @@ class IndependenceClassifier:
         rows = self.texts.rows(texts, distinct)
         found = np.empty(len(distinct))
         self.encoder.eval()
-        with torch.inference_mode():
+        with torch.inference_mode(), first_token_only(self.encoder.model):
             for batch in self._batches(rows):
                 logits = self.logits([self.texts.encode(rows, number) for number in batch])
                 found[batch] = logits.double().softmax(-1)[:, 1].cpu().numpy()
