@@ -19,10 +19,10 @@ from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 
 from dialeval_plugin import model_folders
+from dialeval_plugin.encoders import load_encoder
 from dialeval_plugin.errors import InputError, ModelLoadError
 from dialeval_plugin.files import read_json, to_json, write_text
 
-from .encoders import load_encoder
 from .fusion import DistanceRange
 from .lexical import LexicalClassifier
 from .losses import cosine_distance

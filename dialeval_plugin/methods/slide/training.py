@@ -18,6 +18,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 from transformers import set_seed
 
+from dialeval_plugin.encoders import load_encoder
 from dialeval_plugin.errors import InputError, ModelLoadError
 from dialeval_plugin.files import to_json
 from dialeval_plugin.model_folders import PACKAGED_ENCODER, resolve
@@ -26,7 +27,7 @@ from dialeval_plugin.version import __version__
 from dialeval_plugin.workplace import claim
 
 from .data import ResponseSetLike, context_hash, leaks, split_by_context
-from .encoders import load_encoder, without_normalisation
+from .encoders import without_normalisation
 from .fusion import DistanceRange, slm_score
 from .model import BLEND_BEFORE_FIT, CONFIG_FILE, PairJudgement, SmallModel, TrainedSmallModel
 from .recipes import Recipe, Stage, find_recipe
