@@ -22,7 +22,9 @@ YES_LABEL, NO_LABEL = 0, 1
 _TURN = ("speaker", "text")
 
 
-def document(item: Item, *, rating: float, cluster: str, midpoint: float, reading: Reading) -> dict[str, Any]:
+def document(
+    item: Item, *, rating: float, cluster: str, midpoint: float, reading: Reading, quality: str = ""
+) -> dict[str, Any]:
     """Return the row of one rated item.
 
     Args:
@@ -31,10 +33,12 @@ def document(item: Item, *, rating: float, cluster: str, midpoint: float, readin
         cluster: key of its dialogue.
         midpoint: of the rating scale; from there on the item is a "Yes" example.
         reading: how g is to be read off the model's answers.
+        quality: what its raters rated; their single answers are for whoever reads the logged samples.
     """
     question = goodness_question(item)
     return {
         **item_columns(item),
+        **rater_columns(item, quality),
         "rating": float(rating),
         "cluster": cluster,
         "label": YES_LABEL if rating >= midpoint else NO_LABEL,
@@ -59,6 +63,11 @@ def item_columns(item: Item) -> dict[str, Any]:
         "turns": [_turn(turn) for turn in item.turns] if isinstance(item, Dialogue) else [],
         "system": item.system,
     }
+
+
+def rater_columns(item: Item, quality: str) -> dict[str, Any]:
+    """The columns of the raters: the quality that they rated and the answer of each; () where they are not known."""
+    return {"quality": quality, "raters": [float(value) for value in item.ratings.get(quality, ())]}
 
 
 def absent_document(name: str, reading: Reading) -> dict[str, Any]:
@@ -104,6 +113,7 @@ def features() -> Any:
     return Features(
         {
             **item_features(),
+            **rater_features(),
             "rating": Value("float64"),
             "cluster": text,
             "label": Value("int64"),
@@ -129,6 +139,13 @@ def item_features() -> dict[str, Any]:
         "turns": List(turn),
         "system": text,
     }
+
+
+def rater_features() -> dict[str, Any]:
+    """Types of the columns of `rater_columns`."""
+    from datasets import List, Value
+
+    return {"quality": Value("string"), "raters": List(Value("float64"))}
 
 
 def _turn(turn: Turn) -> dict[str, str | None]:

@@ -26,7 +26,7 @@ from dialeval_plugin.meta_evaluation.correlation import Correlation, correlation
 from dialeval_plugin.methods.likelihood.aggregation import dialogue_log_score, reported
 
 from .absent_sets import check_any_present
-from .documents import absent_item, item_columns, item_features
+from .documents import absent_item, item_columns, item_features, rater_columns, rater_features
 from .lm_eval_aggregation import ROUNDS, SEED, Undefined
 from .lm_eval_tasks import n_processes
 
@@ -41,12 +41,12 @@ QUALITIES: Mapping[str, str] = {"convai1": "quality", "convai2": "eval_score"}
 FEWEST_UTTERANCES = 3
 """The thesis leaves shorter dialogues out, blank utterances counted."""
 
-_AGGREGATIONS = {"": "sum_of_means", "mean_of_means_": "mean_of_means", "product_": "product_of_products", "length_": "length"}
+AGGREGATIONS = {"": "sum_of_means", "mean_of_means_": "mean_of_means", "product_": "product_of_products", "length_": "length"}
 _COEFFICIENTS = {"spearman": "spearman", "pearson": "pearson", "kendall": "kendall_b"}
 _FIELDS = {"": "value", "_ci_low": "ci_low", "_ci_high": "ci_high"}
 _PARTS: dict[str, tuple[str, str, str]] = {
     f"{prefix}{name}{suffix}": (aggregation, coefficient, field)
-    for prefix, aggregation in _AGGREGATIONS.items()
+    for prefix, aggregation in AGGREGATIONS.items()
     for name, coefficient in _COEFFICIENTS.items()
     for suffix, field in _FIELDS.items()
 }
@@ -104,8 +104,10 @@ def opinion_dataset(
         logger.warning("%s_opinion: left out of the group and of its mean: %s", challenge, error)
         return _dataset([_absent(challenge)] * n_processes())
     rows = []
-    for dialogue, rating in _rated(dialogues, rated_quality or QUALITIES[challenge]):
-        rows += _documents(dialogue, rating, context)
+    quality = rated_quality or QUALITIES[challenge]
+    for dialogue, rating in _rated(dialogues, quality):
+        raters = rater_columns(dialogue, quality)
+        rows += [{**row, **raters} for row in _documents(dialogue, rating, context)]
     return _dataset(rows)
 
 
@@ -165,7 +167,7 @@ def _scores(turns: Sequence[Opinion]) -> dict[str, float] | None:
     wholes = [np.array([log]) for log in known]
     scores = {
         name: reported(dialogue_log_score(wholes if name.startswith("product") else means, name), name)
-        for name in _AGGREGATIONS.values()
+        for name in AGGREGATIONS.values()
         if name != "length"
     }
     return {**scores, "length": float(len(turns))}
@@ -175,7 +177,7 @@ def _scores(turns: Sequence[Opinion]) -> dict[str, float] | None:
 def _correlations(items: tuple[Opinion, ...]) -> dict[tuple[str, str], Correlation]:
     dialogues = dialogue_opinions(items)
     found = {}
-    for aggregation in _AGGREGATIONS.values():
+    for aggregation in AGGREGATIONS.values():
         scores = [None if dialogue.scores is None else dialogue.scores[aggregation] for dialogue in dialogues]
         ratings = [dialogue.rating for dialogue in dialogues]
         ids = [dialogue.dialogue for dialogue in dialogues]
@@ -254,7 +256,8 @@ def _documents(dialogue: Dialogue, rating: float, context: str) -> list[dict[str
 
 def _absent(challenge: str) -> dict[str, Any]:
     numbers = {"turn": 1, "n_turns": 1, "n_words": 1, "rating": 0.0}
-    return {**item_columns(absent_item(challenge)), "dialogue": challenge, **numbers, "is_absent": True}
+    raters = rater_columns(absent_item(challenge), "")
+    return {**item_columns(absent_item(challenge)), **raters, "dialogue": challenge, **numbers, "is_absent": True}
 
 
 def _dataset(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -263,6 +266,7 @@ def _dataset(rows: list[dict[str, Any]]) -> dict[str, Any]:
     numbers = dict.fromkeys(("turn", "n_turns", "n_words"), Value("int64"))
     columns = {
         **item_features(),
+        **rater_features(),
         "dialogue": Value("string"),
         **numbers,
         "rating": Value("float64"),

@@ -30,7 +30,7 @@ from dialeval_plugin.scoring import Reason, Row, Unscored
 from dialeval_plugin.signature import Signature
 from dialeval_plugin.version import __version__
 
-from .documents import absent_item, item_columns, item_features
+from .documents import absent_item, item_columns, item_features, rater_columns, rater_features
 from .lm_eval_aggregation import METRICS, Judged
 from .lm_eval_tasks import n_processes, rated_items, read_unless_absent
 
@@ -340,7 +340,14 @@ def _split(
     rated = rated_items(examples, quality)
     own = columns([cast("Example", item) for item, _ in rated])
     rows = [
-        {**item_columns(item), "rating": rating, "cluster": context_key(item), "is_absent": False, **extra}
+        {
+            **item_columns(item),
+            **rater_columns(item, quality),
+            "rating": rating,
+            "cluster": context_key(item),
+            "is_absent": False,
+            **extra,
+        }
         for (item, rating), extra in zip(rated, own, strict=True)
     ]
     return _dataset(rows)
@@ -354,6 +361,7 @@ def _placeholder(dialogue_set: str) -> dict[str, Any]:
     row = {
         **dict.fromkeys(_FEATURES),
         **item_columns(empty),
+        **rater_columns(empty, ""),
         "rating": 0.0,
         "is_absent": True,
         "prompt": text,
@@ -366,4 +374,4 @@ def _placeholder(dialogue_set: str) -> dict[str, Any]:
 def _dataset(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     # Columns of the other of the two tasks are there and empty.
     complete = [{**dict.fromkeys(_FEATURES), **row} for row in rows]
-    return {"test": Dataset.from_list(complete, features=Features({**item_features(), **_FEATURES}))}
+    return {"test": Dataset.from_list(complete, features=Features({**item_features(), **rater_features(), **_FEATURES}))}

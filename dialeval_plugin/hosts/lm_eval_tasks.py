@@ -112,7 +112,7 @@ def _documents(
     rated = rated_items(items, quality)
     low, high = scale or _observed_scale(items, quality)
     return [
-        document(item, rating=rating, cluster=context_key(item), midpoint=(low + high) / 2, reading=reading)
+        document(item, rating=rating, cluster=context_key(item), midpoint=(low + high) / 2, reading=reading, quality=quality)
         for item, rating in rated
     ]
 

@@ -14,7 +14,7 @@ from dialeval_plugin.dialogue import Item
 from dialeval_plugin.methods.judging.goodness import Reading
 from dialeval_plugin.methods.judging.rating_prompts import RatingPrompt, chain, heading
 
-from .documents import item_columns, item_features
+from .documents import item_columns, item_features, rater_columns, rater_features
 
 Document: TypeAlias = dict[str, Any]
 
@@ -42,6 +42,7 @@ def rating_documents(
         for item, block in zip(rated, prompt.blocks(rated), strict=True):
             row = {
                 **item_columns(item),
+                **rater_columns(item, prompt.published),
                 "rating": ratings[item.id],
                 "cluster": context_key(item),
                 "thread": thread,
@@ -91,6 +92,7 @@ def rating_features() -> Any:
     return Features(
         {
             **item_features(),
+            **rater_features(),
             "rating": Value("float64"),
             **dict.fromkeys(("cluster", "thread", "quality", "instruction", "question", "example", "answer"), text),
             "choices": List(text),
