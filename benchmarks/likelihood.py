@@ -34,8 +34,9 @@ from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 from dialeval_plugin.corpora import convai, mini
 from dialeval_plugin.dialogue import Dialogue, Turn, is_blank
 from dialeval_plugin.errors import MissingPrerequisite
-from dialeval_plugin.methods.likelihood.causal_lm import CausalEvaluator, turn_pieces
-from dialeval_plugin.methods.likelihood.passes import batches
+from dialeval_plugin.language_models.causal import turn_pieces
+from dialeval_plugin.language_models.passes import batches
+from dialeval_plugin.methods.likelihood.causal_lm import CausalEvaluator
 from dialeval_plugin.methods.likelihood.scoring import DialogueLikelihoodScorer
 
 N_TURNS = 17

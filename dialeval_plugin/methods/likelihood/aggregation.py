@@ -38,8 +38,15 @@ def log_product(logs: FloatArray) -> float:
     return float(logs.sum())
 
 
-TURN_REDUCTIONS: Mapping[str, Reduction] = MappingProxyType({"mean": log_mean, "sum": log_sum, "product": log_product})
-"""What may be done to the tokens of one turn."""
+def log_geometric_mean(logs: FloatArray) -> float:
+    """Return the log of a geometric mean from the logs of its terms, of shape (terms,); at least one."""
+    return float(logs.mean())
+
+
+TURN_REDUCTIONS: Mapping[str, Reduction] = MappingProxyType(
+    {"mean": log_mean, "sum": log_sum, "product": log_product, "geometric_mean": log_geometric_mean}
+)
+"""What may be done to the tokens of one turn; the geometric mean is one over the turn's perplexity."""
 
 DIALOGUE_REDUCTIONS: Mapping[str, tuple[Reduction, Reduction]] = MappingProxyType(
     {

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
-import numpy as np
-
-from dialeval_plugin.scoring import Reason, Unscored
+from dialeval_plugin.language_models.passes import Span
+from dialeval_plugin.scoring import Unscored
 
 from .aggregation import FloatArray
-from .passes import Overlong, Pass, Span
+
+Alignment: TypeAlias = Literal["correct", "published"]
 
 
 class TurnProbabilities(NamedTuple):
@@ -45,13 +45,6 @@ class Evaluator(Protocol):
         ...
 
 
-def too_long(overlong: Overlong, max_tokens: int) -> Unscored:
-    """The reason why a dialogue with an overlong turn has no score."""
-    return Unscored(
-        Reason.CONTEXT_TOO_LONG, f"turn {overlong.turn} has {overlong.n_tokens} tokens, the model's window {max_tokens}"
-    )
-
-
 def by_dialogue(
     n_dialogues: int, refused: dict[int, Unscored], found: Sequence[tuple[Span, FloatArray, FloatArray]]
 ) -> list[Judged]:
@@ -63,14 +56,3 @@ def by_dialogue(
         refused[number] if number in refused else [answer for _, answer in sorted(answers, key=lambda pair: pair[0])]
         for number, answers in enumerate(turns)
     ]
-
-
-def collect(passes: Sequence[list[Pass] | Overlong], max_tokens: int) -> tuple[list[Pass], dict[int, Unscored]]:
-    """Split what dialogues need into passes and refusals by dialogue."""
-    refused = {number: too_long(found, max_tokens) for number, found in enumerate(passes) if isinstance(found, Overlong)}
-    return [one for found in passes if not isinstance(found, Overlong) for one in found], refused
-
-
-def as_array(values: object) -> FloatArray:
-    """A float64 array from a tensor's or a list's values."""
-    return np.asarray(values, dtype=np.float64)

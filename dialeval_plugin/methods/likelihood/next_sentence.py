@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import torch
 
 from dialeval_plugin.errors import InputError, ModelLoadError
+from dialeval_plugin.language_models.causal import as_array, window
+from dialeval_plugin.language_models.models import OpenedModel
+from dialeval_plugin.language_models.passes import Overlong, batches, too_long
 
-from .causal_lm import window
-from .evaluators import Judged, TurnProbabilities, as_array, too_long
-from .models import OpenedModel
-from .passes import Overlong, batches
+from .evaluators import Judged, TurnProbabilities
 
 IS_NEXT = 0
 """Label of "is next" in a next-sentence head."""
@@ -43,7 +43,7 @@ class NextSentenceEvaluator:
 
     def __init__(self, opened: OpenedModel, next_label: int | str | None, max_tokens: int | None) -> None:
         self.opened = opened
-        self.max_tokens = window(opened, max_tokens)
+        self.max_tokens = window(opened, max_tokens, "dialogue_likelihood")
         self.next_label = _label(opened, next_label)
         self._pairs = opened.tokenizer.backend_tokenizer
         # A special token that stands in a turn is text.

@@ -14,12 +14,12 @@ import torch
 from torch import Tensor
 
 from dialeval_plugin.errors import ModelLoadError
+from dialeval_plugin.language_models.causal import log_probabilities, turn_pieces, window
+from dialeval_plugin.language_models.models import OpenedModel
+from dialeval_plugin.language_models.passes import Context, Span, batches, collect, dialogue_passes
 
 from .aggregation import FloatArray
-from .causal_lm import log_probabilities, turn_pieces, window
-from .evaluators import Judged, by_dialogue, collect
-from .models import OpenedModel
-from .passes import Context, Span, batches, dialogue_passes
+from .evaluators import Judged, by_dialogue
 
 END = "<eod>"
 """XLNet's end of a document, which the thesis puts between context and response."""
@@ -49,7 +49,7 @@ class PermutationEvaluator:
     def __init__(self, opened: OpenedModel, context: Context, max_tokens: int | None) -> None:
         self.opened = opened
         self.context = context
-        self.max_tokens = window(opened, max_tokens)
+        self.max_tokens = window(opened, max_tokens, "dialogue_likelihood")
         end = opened.tokenizer.get_vocab().get(END, opened.tokenizer.sep_token_id)
         if end is None:
             raise ModelLoadError(f"{opened.folder}: the tokenizer has neither {END!r} nor a separator. Choose an XLNet.")

@@ -12,6 +12,8 @@ import numpy as np
 from dialeval_plugin.default_models import DefaultModel
 from dialeval_plugin.dialogue import Dialogue, Item, is_blank
 from dialeval_plugin.errors import InputError
+from dialeval_plugin.language_models.models import Family, OpenedModel, open_model
+from dialeval_plugin.language_models.passes import Context, Layout
 from dialeval_plugin.scoring import Level, Reason, Row, Scorer, Unscored
 from dialeval_plugin.signature import Value, content_hash
 
@@ -24,9 +26,7 @@ from .aggregation import (
     reported,
     turn_log_score,
 )
-from .evaluators import Evaluator, Judged
-from .models import Family, OpenedModel, open_model
-from .passes import Alignment, Context, Layout
+from .evaluators import Alignment, Evaluator, Judged
 
 logger = logging.getLogger(__name__)
 
@@ -230,7 +230,7 @@ def _column(aggregation: str, probability: Probability) -> str:
 
 
 def _range(aggregation: str) -> tuple[float, float]:
-    if aggregation in ("mean", "mean_of_means"):
+    if aggregation in ("mean", "mean_of_means", "geometric_mean"):
         return 0.0, 1.0
     if aggregation == "product_of_sums":
         return -math.inf, math.inf

@@ -99,4 +99,9 @@ def test_turns_without_a_token_count_for_nothing() -> None:
 
 def test_one_turn_aggregates_by_hand() -> None:
     values = {name: math.exp(turn_log_score(logs([[0.5, 0.25]])[0], name)) for name in TURN_REDUCTIONS}
-    assert values == {"mean": pytest.approx(0.375), "sum": pytest.approx(0.75), "product": pytest.approx(0.125)}
+    assert values == {
+        "mean": pytest.approx(0.375),
+        "sum": pytest.approx(0.75),
+        "product": pytest.approx(0.125),
+        "geometric_mean": pytest.approx(0.125**0.5),
+    }

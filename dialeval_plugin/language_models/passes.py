@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
+from dialeval_plugin.scoring import Reason, Unscored
+
 Context: TypeAlias = Literal["full", "pair"]
 Layout: TypeAlias = Literal["separated", "plain"]
-Alignment: TypeAlias = Literal["correct", "published"]
 
 T = TypeVar("T")
 
@@ -140,6 +141,19 @@ def dialogue_passes(
 def _first(begins: Sequence[int], turn: int, context: Context) -> int:
     """First token of the context that a turn is meant to have."""
     return 0 if context == "full" else begins[turn - 1]
+
+
+def too_long(overlong: Overlong, max_tokens: int) -> Unscored:
+    """The reason why a dialogue with an overlong turn has no score."""
+    return Unscored(
+        Reason.CONTEXT_TOO_LONG, f"turn {overlong.turn} has {overlong.n_tokens} tokens, the model's window {max_tokens}"
+    )
+
+
+def collect(passes: Sequence[list[Pass] | Overlong], max_tokens: int) -> tuple[list[Pass], dict[int, Unscored]]:
+    """Split what dialogues need into passes and refusals by dialogue."""
+    refused = {number: too_long(found, max_tokens) for number, found in enumerate(passes) if isinstance(found, Overlong)}
+    return [one for found in passes if not isinstance(found, Overlong) for one in found], refused
 
 
 def share_beginnings(passes: Sequence[Pass]) -> list[Pass]:

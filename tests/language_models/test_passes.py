@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialeval_plugin.methods.likelihood.passes import (
+from dialeval_plugin.language_models.passes import (
     Overlong,
     Pass,
     Span,
