@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dialeval_plugin.dialogue import Turn
     from dialeval_plugin.methods.causalscore.data import CausePairLike
     from dialeval_plugin.methods.causalscore.model import Labels
-    from dialeval_plugin.methods.slide.training import Precision
+    from dialeval_plugin.precision import Precision
 
 app = typer.Typer(help="Train a small model.", no_args_is_help=True)
 app.command()(proxy)
@@ -89,6 +89,7 @@ def independence(
     max_unlabelled: Annotated[int | None, typer.Option(help="Unlabelled responses at most; of more a sample.")] = None,
     validation_fraction: Annotated[float, typer.Option(help="Share of the dialogues for validation.")] = 0.1,
     seed: Annotated[int, typer.Option(help="Seed of the split, the weights, the order and every draw.")] = 13,
+    precision: Annotated[str, typer.Option(help="auto, float32 or bfloat16.")] = "auto",
 ) -> None:
     """Train CausalScore's independence classifiers. The same command goes on where it was killed."""
     from dialeval_plugin.corpora.cgdialog import read_causes
@@ -118,6 +119,7 @@ def independence(
             max_unlabelled,
             validation_fraction,
             seed,
+            cast("Precision", precision),
         ),
         progress=True,
     )

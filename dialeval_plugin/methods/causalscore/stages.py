@@ -36,6 +36,7 @@ class Run(NamedTuple):
     folder: Path
     """Where checkpoints go; each stage has its own folder in it."""
     seed: int
+    bfloat16: bool
     progress: bool
 
 
@@ -123,6 +124,8 @@ def fit(
     if checkpoint is not None:
         logger.info("%s: going on from %s", name, checkpoint)
     trainer.train(resume_from_checkpoint=checkpoint)
+    # In bfloat16 the trainer leaves its autocast around the model's forward pass, which would go on in scoring.
+    trainer.accelerator.unwrap_model(encoder, keep_fp32_wrapper=False)
 
 
 def _dataset(rows: Sequence[Row]) -> datasets.Dataset:
@@ -143,6 +146,7 @@ def _arguments(run: Run, folder: Path, n_epochs: int) -> dict[str, Any]:
         "lr_scheduler_type": recipe.schedule,
         "weight_decay": 0.0,
         "use_cpu": not torch.cuda.is_available(),
+        "bf16": run.bfloat16,
         "seed": run.seed,
         "data_seed": run.seed,
         "eval_strategy": "epoch",

@@ -6,7 +6,7 @@ import hashlib
 import logging
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
@@ -18,6 +18,7 @@ from transformers import set_seed
 from dialeval_plugin.errors import InputError
 from dialeval_plugin.files import read_json, to_json, write_text
 from dialeval_plugin.model_folders import PACKAGED_ENCODER, resolve
+from dialeval_plugin.precision import Precision, uses_bfloat16
 from dialeval_plugin.signature import content_hash
 from dialeval_plugin.version import __version__
 from dialeval_plugin.workplace import claim
@@ -51,6 +52,7 @@ class TrainingOptions:
         max_unlabelled: unlabelled responses that self-training looks at, of more a seeded sample; None for all.
         validation_fraction: share of the dialogues that is set aside where no validation pairs are given.
         seed: of the split, the initial weights, the order and every draw.
+        precision: of training, see `uses_bfloat16`. Figures are measured in float32.
     """
 
     recipe: str = "paper"
@@ -64,6 +66,7 @@ class TrainingOptions:
     max_unlabelled: int | None = None
     validation_fraction: float = 0.1
     seed: int = 13
+    precision: Precision = "auto"
 
     def find_recipe(self) -> Recipe:
         """The recipe with the numbers that are given here.
@@ -114,6 +117,7 @@ def train(
     Raises:
         InputError: `output` holds a finished model or another run's checkpoints, or the data do not suffice.
     """
+    options = replace(options, precision="bfloat16" if uses_bfloat16(options.precision) else "float32")
     recipe = options.find_recipe()
     if (output / CONFIG_FILE).exists():
         raise InputError(f"{output}: holds a trained model already. Choose another folder, or delete this one.")
@@ -131,7 +135,9 @@ def train(
     set_seed(options.seed)
     backbone = resolve(options.backbone)
     config = CausalModelConfig(recipe.name, options.labels, recipe.layout, recipe.truncate, recipe.max_tokens)
-    trainee = _Trainee(Run(recipe, workplace, options.seed, progress), data, options, config, state)
+    trainee = _Trainee(
+        Run(recipe, workplace, options.seed, options.precision == "bfloat16", progress), data, options, config, state
+    )
     encoders = [new_classifier(backbone, device=str(state.device)) for _ in range(2)]
     figures = trainee.train_unconditional(encoders[0])
     rounds = trainee.train_conditional(encoders[1], classifier_of(encoders[0], config))

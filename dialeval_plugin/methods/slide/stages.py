@@ -442,6 +442,8 @@ def _fit(trainer: Trainer, stage: Stage, run: Run) -> None:
         logger.info("%s: going on from %s", folder.name, checkpoint)
     report_epochs(trainer, stage.kind, shown=run.progress)
     trainer.train(resume_from_checkpoint=checkpoint)
+    # In bfloat16 the trainer leaves its autocast around the model's forward pass, which would go on in scoring.
+    trainer.accelerator.unwrap_model(trainer.model, keep_fp32_wrapper=False)
 
 
 def _frozen_vectors(model: SmallModel, sets: Sequence[ResponseSetLike]) -> Vectors:

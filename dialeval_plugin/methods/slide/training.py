@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ from dialeval_plugin.encoders import load_encoder
 from dialeval_plugin.errors import InputError, ModelLoadError
 from dialeval_plugin.files import to_json
 from dialeval_plugin.model_folders import PACKAGED_ENCODER, resolve
+from dialeval_plugin.precision import Precision, uses_bfloat16
 from dialeval_plugin.signature import content_hash
 from dialeval_plugin.version import __version__
 from dialeval_plugin.workplace import claim
@@ -35,8 +36,6 @@ from .scoring import SLM
 from .stages import Run, train_contrast, train_head, train_joint, train_lexical
 
 logger = logging.getLogger(__name__)
-
-Precision: TypeAlias = Literal["auto", "float32", "bfloat16"]
 
 _TRAINERS: Mapping[str, Callable[[SmallModel, Stage, Run, Sequence[ResponseSetLike], Sequence[ResponseSetLike]], None]] = {
     "contrast": train_contrast,
@@ -68,15 +67,6 @@ class TrainingOptions:
     validation_fraction: float = 0.1
     seed: int = 13
     precision: Precision = "auto"
-
-    @property
-    def uses_bfloat16(self) -> bool:
-        """Whether the forward passes of training run in bfloat16."""
-        if self.precision == "auto":
-            if torch.cuda.is_available():
-                return bool(torch.cuda.is_bf16_supported())
-            return torch.backends.cpu.get_cpu_capability() in ("AVX512", "AVX512_BF16", "AMX") and _has_bfloat16()
-        return self.precision == "bfloat16"
 
 
 class Trained(NamedTuple):
@@ -130,7 +120,7 @@ def train(
     backbone = resolve(options.backbone)
     encoder = without_normalisation(load_encoder(options.backbone, device=str(state.device)))
     model = SmallModel(encoder, recipe.config).to(state.device)
-    run = Run(recipe, workplace, options.seed, options.uses_bfloat16, progress)
+    run = Run(recipe, workplace, options.seed, uses_bfloat16(options.precision), progress)
     weak = [item for item in splits.training if not item.adversarial]
     for stage in recipe.stages:
         data = weak if stage.kind == "rank" else splits.training
@@ -169,11 +159,6 @@ def train(
     return Trained(output, figures, len(splits.training), len(splits.validation))
 
 
-def _has_bfloat16() -> bool:
-    probe = getattr(torch.cpu, "_is_avx512_bf16_supported", None)
-    return bool(probe and probe())
-
-
 def _without_leaks(sets: Sequence[ResponseSetLike], evaluation: Sequence[ResponseSetLike]) -> list[ResponseSetLike]:
     """Leave out sets whose context is in the evaluation data too, and say how many."""
     leaking = leaks({context_hash(item.context) for item in evaluation}, sets)
@@ -194,7 +179,7 @@ def _identity(options: TrainingOptions, recipe: Recipe, sets: Sequence[ResponseS
     for item in sets:
         digest.update(repr((item.context, item.positive, item.adversarial, item.random)).encode())
     return {
-        "options": {**asdict(options), "precision": "bfloat16" if options.uses_bfloat16 else "float32"},
+        "options": {**asdict(options), "precision": "bfloat16" if uses_bfloat16(options.precision) else "float32"},
         "recipe": to_json(asdict(recipe)),
         "data": digest.hexdigest(),
         "version": __version__,

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from sentence_transformers import CrossEncoder
 
 from dialeval_plugin.corpora import mini
@@ -20,11 +21,15 @@ from dialeval_plugin.corpora.cgdialog import CausePair
 from dialeval_plugin.dialogue import Turn
 from dialeval_plugin.errors import InputError
 from dialeval_plugin.methods.causalscore import training
+from dialeval_plugin.methods.causalscore.classifiers import IndependenceClassifier, load_classifier, new_classifier
 from dialeval_plugin.methods.causalscore.data import Row
 from dialeval_plugin.methods.causalscore.model import CausalModel
 from dialeval_plugin.methods.causalscore.preparation import Sources
+from dialeval_plugin.methods.causalscore.recipes import find_recipe
 from dialeval_plugin.methods.causalscore.scoring import CausalScorer
 from dialeval_plugin.methods.causalscore.self_training import Pool
+from dialeval_plugin.methods.causalscore.stages import Run, fit
+from dialeval_plugin.methods.causalscore.texts import RowEncoder
 from dialeval_plugin.methods.causalscore.training import TrainingOptions, train
 
 
@@ -51,7 +56,14 @@ def own_last_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def options(encoder: Path, recipe: str = "paper", **changes: Any) -> TrainingOptions:
-    settings = {"n_epochs": 2, "n_round_epochs": 1, "n_rounds": 2, "learning_rate": 1e-2, "max_tokens": 128}
+    settings = {
+        "n_epochs": 2,
+        "n_round_epochs": 1,
+        "n_rounds": 2,
+        "learning_rate": 1e-2,
+        "max_tokens": 128,
+        "precision": "float32",
+    }
     return TrainingOptions(recipe, str(encoder), **{**settings, **changes})
 
 
@@ -190,6 +202,7 @@ def test_a_finished_model_is_not_overwritten(tiny_causal_model: Path, tiny_encod
         ({"labels": "all"}, "labels: there are no 'all'. Choose one of annotated, preceding_2."),
         ({"n_epochs": 0}, "epochs: expected at least 1, got 0."),
         ({"n_rounds": -1}, "rounds: expected at least 0, got -1."),
+        ({"precision": "half"}, "precision: there is no 'half'. Choose one of auto, float32, bfloat16."),
         ({"learning_rate": 2.0}, "learning_rate: expected a number between 0 and 1, got 2.0."),
     ],
 )
@@ -209,3 +222,19 @@ def test_the_losing_round_is_not_kept(tiny_encoder: Path, tmp_path: Path, monkey
     assert [(entry["round"], entry["n_pseudo"]) for entry in record["rounds"]] == [(0, 0), (1, 2)]
     assert record["best_round"] == 0
     assert not np.isnan(record["rounds"][1]["validation"]["auroc"])
+
+
+def test_training_in_bfloat16_leaves_a_classifier_that_computes_in_float32(tiny_encoder: Path, tmp_path: Path) -> None:
+    encoder = new_classifier(tiny_encoder)
+    texts = RowEncoder(encoder.tokenizer, "delimited", "utterances", 128)
+    rows = [Row((pair.context[-1].text, pair.response.text), place % 2) for place, pair in enumerate(pairs_of("train", 16))]
+    run = Run(find_recipe("paper"), tmp_path / "run", seed=1, bfloat16=True, progress=False)
+    fit(encoder, texts, rows, rows, run, name="stage", n_epochs=1)
+
+    encoder.save_pretrained(str(tmp_path / "saved"))
+    again = load_classifier(tmp_path / "saved")
+    ids = [texts.encode(texts.rows(rows[0].texts, np.array([[0, 1]])), 0)]
+    with torch.inference_mode():
+        trained, opened = (IndependenceClassifier(model.eval(), texts).logits(ids) for model in (encoder, again))
+    assert trained.dtype == torch.float32
+    assert torch.allclose(trained, opened, rtol=0, atol=1e-8)
