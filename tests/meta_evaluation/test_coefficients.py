@@ -15,8 +15,15 @@ from hypothesis.extra import numpy as st_numpy
 from scipy import stats
 
 from dialeval_plugin.errors import InputError, StatisticUndefined
-from dialeval_plugin.meta_evaluation import coefficients
-from dialeval_plugin.meta_evaluation.coefficients import COEFFICIENTS, coefficient_named, kendall_b, pearson, spearman
+from dialeval_plugin.meta_evaluation import pair_counts
+from dialeval_plugin.meta_evaluation.coefficients import (
+    COEFFICIENTS,
+    coefficient_named,
+    kendall_b,
+    kendall_c,
+    pearson,
+    spearman,
+)
 
 NAMES = sorted(COEFFICIENTS)
 few_levels = st.integers(1, 3).map(float)
@@ -36,6 +43,13 @@ def tau_b_by_counting(x: list[float], y: list[float]) -> float:
     signs = [(np.sign(x[i] - x[j]), np.sign(y[i] - y[j])) for i, j in itertools.combinations(range(len(x)), 2)]
     untied = math.sqrt(sum(a != 0 for a, _ in signs) * sum(b != 0 for _, b in signs))
     return float(sum(a * b for a, b in signs) / untied) if untied else math.nan
+
+
+def tau_c_by_counting(x: list[float], y: list[float]) -> float:
+    pairs = itertools.combinations(range(len(x)), 2)
+    difference = sum(float(np.sign(x[i] - x[j]) * np.sign(y[i] - y[j])) for i, j in pairs)
+    levels = min(len(set(x)), len(set(y)))
+    return 2 * levels * difference / (len(x) ** 2 * (levels - 1)) if levels > 1 else math.nan
 
 
 def midranks_by_counting(x: list[float]) -> list[float]:
@@ -62,8 +76,9 @@ def test_hand_worked() -> None:
 def test_equal_to_the_definitions_on_ties(rows: list[tuple[float, float]]) -> None:
     x, y = [a for a, _ in rows], [b for _, b in rows]
     if len(set(x)) == 1 or len(set(y)) == 1:
-        assert all(math.isnan(of_pairs(name, x, y)) for name in ("spearman", "kendall_b"))
+        assert all(math.isnan(of_pairs(name, x, y)) for name in ("spearman", "kendall_b", "kendall_c"))
         return
+    assert kendall_c(x, y) == pytest.approx(tau_c_by_counting(x, y), abs=1e-9)
     assert kendall_b(x, y) == pytest.approx(tau_b_by_counting(x, y), abs=1e-9)
     expected = pearson_by_definition(midranks_by_counting(x), midranks_by_counting(y))
     assert spearman(x, y) == pytest.approx(expected, abs=1e-9)
@@ -77,7 +92,8 @@ def test_equal_to_scipy() -> None:
     y = (x + generator.normal(size=200)).round()
     assert pearson(x, y) == pytest.approx(stats.pearsonr(x, y).statistic, abs=1e-9)
     assert spearman(x, y) == pytest.approx(stats.spearmanr(x, y).statistic, abs=1e-9)
-    assert kendall_b(x, y) == pytest.approx(stats.kendalltau(x, y).statistic, abs=1e-9)
+    for variant, kendall in (("b", kendall_b), ("c", kendall_c)):
+        assert kendall(x, y) == pytest.approx(stats.kendalltau(x, y, variant=variant).statistic, abs=1e-9)
 
 
 @st.composite
@@ -88,10 +104,14 @@ def weighted_pairs(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     return x, y, weights.astype(float)
 
 
-@pytest.mark.parametrize("limit", [0, 2500])
+LIMITS = {"matrix": (2500, 0), "table": (0, 100), "sorting": (0, 0)}
+
+
+@pytest.mark.parametrize("algorithm", LIMITS)
 @pytest.mark.parametrize("name", NAMES)
-def test_samples_equal_the_value_of_each_sample_written_out(name: str, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coefficients, "KENDALL_MATRIX_LIMIT", limit)
+def test_samples_equal_the_value_of_each_sample_written_out(name: str, algorithm: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for limit, value in zip(("MATRIX_LIMIT", "TABLE_LIMIT"), LIMITS[algorithm], strict=True):
+        monkeypatch.setattr(pair_counts, limit, value)
 
     @settings(deadline=None)
     @given(weighted_pairs())
@@ -118,7 +138,7 @@ def test_a_sample_of_rounding_errors_is_undefined() -> None:
 @pytest.mark.parametrize("scale", [1e308, 1e-300])
 @pytest.mark.parametrize("name", NAMES)
 def test_magnitude_does_not_matter(name: str, scale: float) -> None:
-    x, y = [0.1, 0.4, -0.9, 0.6], [1, 3, 2, 4]
+    x, y = [0.1, 0.4, -0.9, 0.6], [1, 2, 1, 2]
     scaled = [value * scale for value in x]
     assert of_pairs(name, scaled, y) == pytest.approx(of_pairs(name, x, y), abs=1e-12)
     weights = np.array([[1.0, 2.0, 0.0, 1.0]])
@@ -136,7 +156,10 @@ def stretch(x: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize(
     ("name", "rising"),
-    [("pearson", stretch), ("spearman", stretch), ("spearman", cube), ("kendall_b", stretch), ("kendall_b", cube)],
+    [
+        ("pearson", stretch),
+        *((name, rising) for name in ("spearman", "kendall_b", "kendall_c") for rising in (stretch, cube)),
+    ],
 )
 def test_invariances(name: str, rising: Callable[[np.ndarray], np.ndarray]) -> None:
     whole = st.integers(-9, 9).map(float)
@@ -149,7 +172,7 @@ def test_invariances(name: str, rising: Callable[[np.ndarray], np.ndarray]) -> N
         shuffled = np.array(random.sample(rows, len(rows))).T
         for same in (of_pairs(name, rising(x), y), of_pairs(name, *shuffled), of_pairs(name, y, x), -of_pairs(name, -x, y)):
             assert same == pytest.approx(value, abs=1e-12, nan_ok=True)
-        if len(set(x)) > 1:
+        if len(set(x)) > 1 and name != "kendall_c":
             assert of_pairs(name, x, x) == pytest.approx(1, abs=1e-12)
 
     check()
@@ -201,4 +224,4 @@ def test_wrong_input(name: str, scores: Any, ratings: Any, message: str) -> None
 def test_unknown_name() -> None:
     with pytest.raises(InputError) as caught:
         coefficient_named("kendall")
-    assert str(caught.value) == "there is no coefficient 'kendall'. Known are: kendall_b, pearson, spearman."
+    assert str(caught.value) == f"there is no coefficient 'kendall'. Known are: {', '.join(NAMES)}."

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dialeval_plugin.errors import InputError
-from dialeval_plugin.meta_evaluation import bootstrap, coefficients
+from dialeval_plugin.meta_evaluation import bootstrap, pair_counts
 from dialeval_plugin.meta_evaluation.correlation import Correlation, correlate, correlations
 
 SCIPY = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall_b": stats.kendalltau}
@@ -186,7 +186,11 @@ def test_no_interval(ratings: Any, clusters: Any, rounds: int, reason: str) -> N
             "correlate: clusters[2] is nan, which names no cluster. Give a string or an integer.",
         ),
         ({"clusters": [["a"], 1, 2]}, "correlate: clusters[0] is ['a'], which names no cluster. Give a string or an integer."),
-        ({"coefficient": "tau"}, "there is no coefficient 'tau'. Known are: kendall_b, pearson, spearman."),
+        (
+            {"coefficient": "tau"},
+            "there is no coefficient 'tau'. Known are: auroc, kendall_b, kendall_c, pairwise_accuracy, pearson, point_biserial, "
+            "spearman.",
+        ),
         ({"rounds": -1}, "bootstrap: rounds is -1. Give an integer that is 0 or more."),
         ({"seed": 0.5}, "bootstrap: seed is 0.5. Give an integer that is 0 or more."),
         ({"confidence": 95}, "bootstrap: confidence is 95. Give a number between 0 and 1, such as 0.95."),
@@ -233,7 +237,8 @@ def test_same_numbers_whatever_is_handled_at_once(limit: int, monkeypatch: pytes
 def test_matrix_and_sorting_give_the_same_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     scores, ratings, clusters = rated_data()
     matrix = correlate(scores, ratings, coefficient="kendall_b", clusters=clusters, rounds=50)
-    monkeypatch.setattr(coefficients, "KENDALL_MATRIX_LIMIT", 0)
+    monkeypatch.setattr(pair_counts, "MATRIX_LIMIT", 0)
+    monkeypatch.setattr(pair_counts, "TABLE_LIMIT", 0)
     sorting = correlate(scores, ratings, coefficient="kendall_b", clusters=clusters, rounds=50)
     assert (sorting.ci_low, sorting.ci_high) == pytest.approx((matrix.ci_low, matrix.ci_high), abs=1e-12)
 
