@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from .train_proxy import proxy
+from .train_reconstruction import reconstruction
 
 if TYPE_CHECKING:
     from dialeval_plugin.dialogue import Turn
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Train a small model.", no_args_is_help=True)
 app.command()(proxy)
+app.command()(reconstruction)
 
 
 @app.callback()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dialeval_plugin.corpora import dream, esconv
+from dialeval_plugin.corpora import dailydialog, dream, esconv
 from dialeval_plugin.corpora.dialogues import read_dialogues
 from dialeval_plugin.dialogue import Dialogue, Turn
 from dialeval_plugin.errors import InputError
@@ -45,6 +45,14 @@ def test_esconv_has_no_ids_and_survey_scores_that_are_left_out(tmp_path: Path) -
     ]
 
 
+def test_dailydialog_has_an_end_of_utterance_after_each_and_no_speakers(tmp_path: Path) -> None:
+    text = "I ’ m late . __eou__ Why ? __eou__ __eou__\n\nHi . __eou__ Hi . __eou__ \n"
+    assert read_dialogues(write(tmp_path / "dialogues_train.txt", text)) == [
+        Dialogue("dialogues_train_00000", (Turn("I ’ m late ."), Turn("Why ?"))),
+        Dialogue("dialogues_train_00001", (Turn("Hi ."), Turn("Hi ."))),
+    ]
+
+
 def test_contexts_with_their_responses_and_our_own_lines(tmp_path: Path) -> None:
     pairs = [{"history": ["W: Hi.", ""], "response": "M: Hello.", "entities": []}]
     assert read_dialogues(write(tmp_path / "x_response_cause_train.json", pairs)) == [
@@ -67,6 +75,12 @@ def test_contexts_with_their_responses_and_our_own_lines(tmp_path: Path) -> None
             {"dialog": [{"text": "a"}]},
             ":1: dialog[0]: has no 'speaker', only 'text'. Is this another file's layout?",
         ),
+        (
+            read_dialogues,
+            "Hi . __eou__\nHi . __eou__ How are",
+            ":2: expected __eou__ after each utterance, found ' How are'. Was the file cut off?",
+        ),
+        (dailydialog.read, "\n \n", ": is empty, expected one dialogue a line."),
         (read_dialogues, {"a": 1}, ":1: has no 'turns'. Give a list of texts, oldest first."),
     ],
 )
@@ -83,3 +97,8 @@ def test_the_published_files_have_their_published_sizes(data_dir: Path) -> None:
     assert sizes == {"train": 3869, "dev": 1288, "test": 1287}
     sizes = {name: len(esconv.read(data_dir / "esconv" / f"{name}.txt")) for name in ("train", "valid", "test")}
     assert sizes == {"train": 910, "valid": 195, "test": 195}
+    sizes = {}
+    for name in ("train", "validation", "test"):
+        dialogues = read_dialogues(data_dir / "dailydialog" / name / f"dialogues_{name}.txt")
+        sizes[name] = (len(dialogues), len({dialogue.turns for dialogue in dialogues}))
+    assert sizes == {"train": (11118, 10549), "validation": (1000, 995), "test": (1000, 996)}

@@ -1,0 +1,85 @@
+"""The recipes by which the models are trained: `thesis` and `small`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from dialeval_plugin.errors import InputError
+
+from .layers import Architecture
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How a model is trained; the defaults are the thesis'.
+
+    Attributes:
+        name: by which a user asks for it.
+        sizes: of the layers in place of `Architecture`'s defaults.
+        max_words: of the vocabulary.
+        min_count: a rarer word is unknown.
+        max_utterances: of a dialogue its first ones are read.
+        max_tokens: of an utterance its first ones are read, its end included.
+        learning_rate: of Adam.
+        batch_size: dialogues a step.
+        clip: longest gradient.
+        n_epochs: at most.
+        annealing_steps: over which the divergences' weight rises from 0 to 1.
+        patience: training ends after so many epochs without gain on validation, once the weight is 1.
+    """
+
+    name: str
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    max_words: int = 20_000
+    min_count: int = 5
+    max_utterances: int = 10
+    max_tokens: int = 30
+    learning_rate: float = 1e-4
+    batch_size: int = 80
+    clip: float = 1.0
+    n_epochs: int = 30
+    annealing_steps: int = 25_000
+    patience: int = 3
+
+    def architecture(self, n_tokens: int) -> Architecture:
+        """The model's sizes with a vocabulary of `n_tokens`."""
+        return Architecture(n_tokens, **self.sizes)
+
+
+RECIPES: Mapping[str, Recipe] = MappingProxyType(
+    {
+        "thesis": Recipe("thesis"),
+        # An epoch of DailyDialog's 11,118 dialogues takes one core some minutes; docs/reconstruction.md says how many.
+        "small": Recipe(
+            "small",
+            sizes={"embedding": 128, "encoder": 96, "context": 192, "decoder": 192, "latent": 32},
+            max_words=5_000,
+            learning_rate=1e-3,
+            batch_size=16,
+            n_epochs=10,
+            annealing_steps=1_400,
+            patience=2,
+        ),
+    }
+)
+
+
+def find_recipe(name: str, *, n_epochs: int | None = None) -> Recipe:
+    """Return a recipe by name.
+
+    Args:
+        name: "thesis" or "small".
+        n_epochs: in place of the recipe's.
+
+    Raises:
+        InputError: there is none of that name, or a number is out of its range.
+    """
+    if name not in RECIPES:
+        raise InputError(f"recipe: there is no {name!r}. Choose one of {', '.join(RECIPES)}.")
+    if n_epochs is None:
+        return RECIPES[name]
+    if n_epochs < 1:
+        raise InputError(f"epochs: expected at least 1, got {n_epochs}.")
+    return replace(RECIPES[name], n_epochs=n_epochs)

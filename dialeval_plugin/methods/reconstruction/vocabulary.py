@@ -1,0 +1,83 @@
+"""Words and their numbers: a tokenizer that needs no download, and the vocabulary that training learns."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from dialeval_plugin.errors import InputError
+
+TOKENIZER = "words_1"
+"""Name of what `words` does, for signatures."""
+
+PAD, UNKNOWN, START, END = range(4)
+N_SPECIAL = 4
+
+_WORD = re.compile(r"\w+|[^\w\s]")
+_PLAIN_QUOTES = str.maketrans({"‘": "'", "’": "'", "`": "'", "´": "'", "“": '"', "”": '"'})
+
+
+def words(text: str) -> Iterator[str]:
+    """Yield the words of a text in lower case, each mark of punctuation a word of its own.
+
+    Corpora differ in their quotes and in the blanks around punctuation; none of that shall surprise a model.
+
+    Example:
+        >>> list(words("I don't know.")) == list(words("I don ’ t know ."))
+        True
+    """
+    plain = unicodedata.normalize("NFKC", text.translate(_PLAIN_QUOTES)).lower()
+    return (match[0] for match in _WORD.finditer(plain))
+
+
+class Encoded(NamedTuple):
+    """An utterance as numbers."""
+
+    ids: tuple[int, ...]
+    """Its words and END."""
+    is_cut: bool
+    """Whether words at its end did not fit."""
+
+
+class Vocabulary:
+    """The words that a model knows; the numbers 0 to 3 are PAD, UNKNOWN, START and END, which no text can spell.
+
+    Args:
+        known: the words, the most frequent one first.
+
+    Raises:
+        InputError: a word occurs twice.
+    """
+
+    def __init__(self, known: Sequence[str]) -> None:
+        self.words = tuple(known)
+        self._ids = {word: id for id, word in enumerate(self.words, start=N_SPECIAL)}
+        if len(self._ids) != len(self.words):
+            raise InputError("vocabulary: a word occurs twice. Give each word once.")
+
+    def __len__(self) -> int:
+        """Number of rows of the embedding, the four special ones included."""
+        return N_SPECIAL + len(self.words)
+
+    @classmethod
+    def learn(cls, utterances: Iterable[Iterable[str]], *, max_words: int, min_count: int) -> Vocabulary:
+        """Take the most frequent words; of equally frequent ones the first in the order of the alphabet.
+
+        Args:
+            utterances: the words of each.
+            max_words: how many at most.
+            min_count: a rarer word is unknown.
+        """
+        counts = Counter(word for utterance in utterances for word in utterance)
+        frequent = sorted((word for word in counts if counts[word] >= min_count), key=lambda word: (-counts[word], word))
+        return cls(frequent[:max_words])
+
+    def encode(self, text: str, *, max_tokens: int) -> Encoded:
+        """Return an utterance of at most `max_tokens` numbers, END included."""
+        found = list(islice(words(text), max_tokens))
+        kept = found[: max_tokens - 1]
+        return Encoded((*(self._ids.get(word, UNKNOWN) for word in kept), END), len(kept) < len(found))
