@@ -1,0 +1,323 @@
+"""The leaderboard: every evaluator's agreement with people on every rated quality of every data set, as data.
+
+What is ranked is an evaluator (a scorer or a judge), not a chatbot. A cell that nobody ran is missing: it is in no mean and
+is never 0. Coefficients of different kinds are never averaged.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from dialeval_plugin.errors import InputError
+
+SCHEMA_VERSION = 1
+CSV_COLUMNS = (
+    "evaluator",
+    "dataset",
+    "level",
+    "quality",
+    "coefficient",
+    "value",
+    "ci_low",
+    "ci_high",
+    "rank",
+    "higher_is_better",
+    "n_scored",
+    "n_total",
+    "is_partial",
+    "seconds",
+    "n_requests",
+    "n_prompt_characters",
+    "date",
+    "signature",
+    "source",
+    "reason",
+)
+_PREFERRED = ("spearman", "pearson", "kendall")
+
+
+class Column(NamedTuple):
+    """What evaluators are compared on: one quality of the turns or of the dialogues of one data set."""
+
+    dataset: str
+    level: str
+    quality: str
+
+    @property
+    def detail(self) -> str:
+        """Quality and level in few words."""
+        return ", ".join(filter(None, (self.quality, f"{self.level} level" if self.level else "")))
+
+    def __str__(self) -> str:
+        return f"{self.dataset} ({self.detail})" if self.detail else self.dataset
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One coefficient of one cell.
+
+    Attributes:
+        value: None where it is undefined.
+        ci_low: lower end of its 95 % interval; None where there is none.
+        ci_high: upper end.
+        higher_is_better: whether a higher value means more agreement with people.
+        rank: of its rank cluster in the column, from 1; evaluators of one cluster cannot be told apart. None where the
+            result files do not hold what the tests need.
+        reason: why `value` or the interval is None.
+    """
+
+    value: float | None
+    ci_low: float | None = None
+    ci_high: float | None = None
+    higher_is_better: bool = True
+    rank: int | None = None
+    reason: str | None = None
+
+    def __str__(self) -> str:
+        return "undefined" if self.value is None else f"{self.value:.3f}{self.interval}"
+
+    @property
+    def interval(self) -> str:
+        """The interval as text with a space before it; empty where there is none."""
+        return "" if self.ci_low is None or self.ci_high is None else f" [{self.ci_low:.3f}, {self.ci_high:.3f}]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What the run that a cell comes from took, as far as its files tell; None where they do not."""
+
+    seconds: float | None = None
+    n_requests: int | None = None
+    n_prompt_characters: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One evaluator on one column.
+
+    Attributes:
+        evaluator: its name, which stands for one signature.
+        column: what it was compared on.
+        figures: coefficient to its value.
+        n_scored: rows that the figures rest on.
+        n_total: rows that were to be scored.
+        signature: everything that can move a number.
+        is_partial: whether the run was told to take a part of the data set only.
+        cost: of the cell's part of the run.
+        date: of the run, ISO 8601, UTC; empty where the file does not say.
+        source: name of the result file.
+        metadata: further facts about the run, such as the task and the host's version.
+    """
+
+    evaluator: str
+    column: Column
+    figures: Mapping[str, Figure]
+    n_scored: int
+    n_total: int
+    signature: str
+    is_partial: bool = False
+    cost: Cost = field(default_factory=Cost)
+    date: str = ""
+    source: str = ""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def coverage(self) -> float | None:
+        """Share of the rows that have a score."""
+        return self.n_scored / self.n_total if self.n_total else None
+
+
+class MacroMean(NamedTuple):
+    """Unweighted mean of one coefficient over the columns in which an evaluator has a value."""
+
+    value: float | None
+    n_present: int
+    n_missing: int
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """A table of cells, at most one for each evaluator and column.
+
+    Raises:
+        InputError: two cells have the same place.
+    """
+
+    cells: tuple[Cell, ...]
+
+    def __post_init__(self) -> None:
+        seen: dict[tuple[str, Column], Cell] = {}
+        for cell in self.cells:
+            other = seen.setdefault((cell.evaluator, cell.column), cell)
+            if other is not cell:
+                raise InputError(
+                    f"leaderboard: {cell.evaluator!r} has two cells for {cell.column}, from {other.source!r} and "
+                    f"{cell.source!r}. Leave one of the files out."
+                )
+
+    @property
+    def evaluators(self) -> tuple[str, ...]:
+        """Names, the highest mean of the main coefficient first; those without a value last, by name."""
+        means = self.means(self.main)
+        sign = -1 if self.higher_is_better(self.main) else 1
+        return tuple(sorted(means, key=lambda name: (means[name].value is None, sign * (means[name].value or 0), name)))
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Columns in alphabetical order."""
+        return tuple(sorted({cell.column for cell in self.cells}))
+
+    @property
+    def coefficients(self) -> tuple[str, ...]:
+        """Names of the coefficients that at least one cell has: rank and linear correlations first."""
+        names = {name for cell in self.cells for name in cell.figures}
+        return (*(name for name in _PREFERRED if name in names), *sorted(names.difference(_PREFERRED)))
+
+    @property
+    def main(self) -> str:
+        """The coefficient that is shown first; empty on a leaderboard without any."""
+        return next(iter(self.coefficients), "")
+
+    def cell(self, evaluator: str, column: Column) -> Cell | None:
+        """Return a cell, or None where nobody ran it."""
+        return self._places.get((evaluator, column))
+
+    def higher_is_better(self, coefficient: str) -> bool:
+        """Whether a higher value of `coefficient` means more agreement."""
+        figures = (cell.figures.get(coefficient) for cell in self.cells)
+        return all(figure.higher_is_better for figure in figures if figure is not None)
+
+    def columns_with(self, coefficient: str) -> tuple[Column, ...]:
+        """Columns in which at least one evaluator has a figure of this kind."""
+        present = {cell.column for cell in self.cells if coefficient in cell.figures}
+        return tuple(column for column in self.columns if column in present)
+
+    def means(self, coefficient: str) -> dict[str, MacroMean]:
+        """Return each evaluator's mean of one coefficient over the columns that have it; missing cells are counted."""
+        n_columns = len(self.columns_with(coefficient))
+        found: dict[str, list[float]] = {cell.evaluator: [] for cell in self.cells}
+        for cell in self.cells:
+            figure = cell.figures.get(coefficient)
+            if figure is not None and figure.value is not None:
+                found[cell.evaluator].append(figure.value)
+        return {
+            name: MacroMean(math.fsum(values) / len(values) if values else None, len(values), n_columns - len(values))
+            for name, values in found.items()
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-able object that `from_dict` reads back."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "cells": [_cell_to_dict(cell) for cell in self.cells],
+            "means": {
+                coefficient: {name: mean._asdict() for name, mean in self.means(coefficient).items()}
+                for coefficient in self.coefficients
+            },
+        }
+
+    @classmethod
+    def from_dict(cls, data: Any, *, where: str = "leaderboard") -> Leaderboard:
+        """Read what `to_dict` wrote; the means are computed again.
+
+        Args:
+            data: the object.
+            where: it comes from, for messages.
+
+        Raises:
+            InputError: it is not a leaderboard, or one of another schema version.
+        """
+        version = data.get("schema_version") if isinstance(data, dict) else None
+        if version != SCHEMA_VERSION:
+            raise InputError(
+                f"{where}: schema_version is {version!r}, this release reads {SCHEMA_VERSION}. "
+                "Build the leaderboard again from its result files."
+            )
+        cells = []
+        for index, value in enumerate(data.get("cells", ())):
+            try:
+                cells.append(_cell_from_dict(value))
+            except (KeyError, TypeError, AttributeError) as error:
+                raise InputError(
+                    f"{where}: cell {index} cannot be read ({type(error).__name__}: {error}). "
+                    "Build the leaderboard again from its result files."
+                ) from error
+        return cls(tuple(cells))
+
+    def to_csv(self) -> str:
+        """Return one line for each coefficient of each cell; what is not known is empty."""
+        out = io.StringIO()
+        writer = csv.DictWriter(out, CSV_COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        for cell in self.cells:
+            shared = {"n_scored": cell.n_scored, "n_total": cell.n_total, **asdict(cell.cost)}
+            shared |= cell.column._asdict()
+            shared |= {name: getattr(cell, name) for name in ("evaluator", "is_partial", "date", "signature", "source")}
+            for coefficient, figure in cell.figures.items():
+                writer.writerow({**shared, "coefficient": coefficient, **asdict(figure)})
+        return out.getvalue()
+
+    def to_markdown(self, coefficient: str | None = None) -> str:
+        """Return the table of one coefficient, by default the main one, with the mean over columns first."""
+        chosen = coefficient or self.main
+        columns, means = self.columns_with(chosen), self.means(chosen)
+        lines: list[Sequence[str]] = [
+            ["evaluator", f"mean {chosen} (columns)", *map(str, columns)],
+            ["---"] * (len(columns) + 2),
+        ]
+        for name in self.evaluators:
+            mean = means[name]
+            shown = "" if mean.value is None else f"{mean.value:.3f} ({mean.n_present} of {len(columns)})"
+            lines.append([name, shown, *(self._markdown_cell(name, column, chosen) for column in columns)])
+        return "\n".join("| " + " | ".join(map(_in_markdown, line)) + " |" for line in lines) + "\n"
+
+    def with_ranks(self, ranks: Mapping[tuple[str, Column, str], int]) -> Leaderboard:
+        """Return this leaderboard with ranks, by evaluator, column and coefficient, in the figures."""
+        return Leaderboard(tuple(_ranked(cell, ranks) for cell in self.cells))
+
+    def _markdown_cell(self, evaluator: str, column: Column, coefficient: str) -> str:
+        cell = self.cell(evaluator, column)
+        figure = cell.figures.get(coefficient) if cell else None
+        if cell is None or figure is None:
+            return ""
+        notes = [] if cell.n_scored == cell.n_total else [f"{cell.n_scored} of {cell.n_total} scored"]
+        notes += ["part of the set"] if cell.is_partial else []
+        return f"{figure} ({', '.join(notes)})" if notes else str(figure)
+
+    @cached_property
+    def _places(self) -> dict[tuple[str, Column], Cell]:
+        return {(cell.evaluator, cell.column): cell for cell in self.cells}
+
+
+def _ranked(cell: Cell, ranks: Mapping[tuple[str, Column, str], int]) -> Cell:
+    figures = {
+        name: replace(figure, rank=ranks.get((cell.evaluator, cell.column, name))) for name, figure in cell.figures.items()
+    }
+    return replace(cell, figures=figures)
+
+
+def _cell_to_dict(cell: Cell) -> dict[str, Any]:
+    return {
+        "evaluator": cell.evaluator,
+        "column": cell.column._asdict(),
+        **{name: getattr(cell, name) for name in ("n_scored", "n_total", "is_partial")},
+        "figures": {name: asdict(figure) for name, figure in cell.figures.items()},
+        **{name: getattr(cell, name) for name in ("signature", "date", "source")},
+        "cost": asdict(cell.cost),
+        "metadata": dict(cell.metadata),
+    }
+
+
+def _cell_from_dict(data: Mapping[str, Any]) -> Cell:
+    figures = {name: Figure(**figure) for name, figure in data["figures"].items()}
+    return Cell(**{**data, "column": Column(**data["column"]), "figures": figures, "cost": Cost(**data["cost"])})
+
+
+def _in_markdown(text: str) -> str:
+    return " ".join(text.split()).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")

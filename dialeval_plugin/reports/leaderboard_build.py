@@ -1,0 +1,139 @@
+"""Builds the leaderboard's folder from lm-eval's result files."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from dialeval_plugin.corpora import dstc10
+from dialeval_plugin.errors import InputError
+from dialeval_plugin.files import read_json, to_json, write_text
+
+from .evidence import Evidence
+from .leaderboard import Cell, Column, Cost, Figure, Leaderboard
+from .leaderboard_page import TITLE, render
+from .lm_eval_files import TaskRun, read_runs
+
+logger = logging.getLogger(__name__)
+
+JSON_FILE, CSV_FILE, MARKDOWN_FILE, PAGE_FILE = "leaderboard.json", "leaderboard.csv", "leaderboard.md", "index.html"
+FILES = (JSON_FILE, CSV_FILE, MARKDOWN_FILE, PAGE_FILE)
+
+_BOUNDS = ("_ci_low", "_ci_high")
+_COUNTS = ("n_scored", "n_unscored")
+# What they print beside the evaluator's own figures: what others would earn on the same data, and spreads over seeds.
+_REFERENCES = ("always_breakdown_",)
+_LIMITS = ("_floor", "_ceiling", "_deviation")
+_LOWER_IS_BETTER = ("jsd_", "mse_")
+
+
+class Built(NamedTuple):
+    """What was made of the files."""
+
+    board: Leaderboard
+    evidence: tuple[Evidence, ...]
+
+
+def build(paths: Iterable[Path | str]) -> Built:
+    """Read result files and folders of them; of several runs of one cell the newest counts.
+
+    Raises:
+        InputError: as `lm_eval_files.read_runs`.
+    """
+    cells: dict[tuple[str, Column], Cell] = {}
+    evidence: dict[tuple[str, Column], Evidence] = {}
+    n_older = 0
+    for run in read_runs(paths):
+        for cell in cells_of(run):
+            place = (cell.evaluator, cell.column)
+            if place in cells:
+                n_older += 1
+                continue
+            cells[place] = cell
+            if run.rows:
+                evidence[place] = Evidence(cell.evaluator, cell.column, run.rows)
+    if n_older:
+        logger.warning("leaderboard: %d older results of the same evaluator and data are left out", n_older)
+    return Built(Leaderboard(tuple(cells.values())), tuple(evidence.values()))
+
+
+def write(built: Built, folder: Path, *, title: str = TITLE) -> list[Path]:
+    """Write the table as JSON, CSV, Markdown and HTML; return the paths.
+
+    Raises:
+        InputError: the folder cannot be written.
+    """
+    board = built.board
+    texts = {
+        JSON_FILE: to_json(board.to_dict(), indent=1) + "\n",
+        CSV_FILE: board.to_csv(),
+        MARKDOWN_FILE: "\n".join(f"## {name}\n\n{board.to_markdown(name)}" for name in board.coefficients),
+        PAGE_FILE: render(board, built.evidence, title=title),
+    }
+    for name, text in texts.items():
+        write_text(folder / name, text)
+    return [folder / name for name in texts]
+
+
+def read(folder: Path) -> Leaderboard:
+    """Read the leaderboard that `write` wrote.
+
+    Raises:
+        InputError: the folder holds none, or one of another schema version.
+    """
+    path = folder / JSON_FILE
+    if not path.exists():
+        raise InputError(f"{folder}: holds no {JSON_FILE}. Type `dialeval leaderboard build RESULTS --output {folder}`.")
+    return Leaderboard.from_dict(read_json(path), where=str(path))
+
+
+def cells_of(run: TaskRun) -> Iterator[Cell]:
+    """Yield the cells of one run: one, or for human preferences one a criterion."""
+    for quality, names in _qualities(run).items():
+        yield Cell(
+            evaluator=run.evaluator,
+            column=Column(_dataset(run.dataset), run.level, quality),
+            figures={coefficient: _figure(run, name) for coefficient, name in names.items()},
+            n_scored=run.n_scored,
+            n_total=run.n_total,
+            signature=run.signature,
+            is_partial=run.is_partial,
+            cost=Cost(seconds=run.seconds, n_requests=run.n_requests, n_prompt_characters=run.n_prompt_characters),
+            date=run.date.isoformat(timespec="seconds"),
+            # The folder's name and the file's: a page that is shown to others names no path of this machine.
+            source=f"{run.path.parent.name}/{run.path.name}",
+            metadata={"task": run.task, "task version": run.version},
+        )
+
+
+def _qualities(run: TaskRun) -> dict[str, dict[str, str]]:
+    """Quality to the coefficients that its column shows, each with the metric's name in the file."""
+    names = [name for name in run.metrics if _is_coefficient(name)]
+    if run.kind != "preference":
+        return {run.quality: {name: name for name in names}}
+    return {
+        criterion: {name.removeprefix(f"{criterion}_"): name for name in names if name.startswith(f"{criterion}_")}
+        for criterion in dict.fromkeys(name.partition("_")[0] for name in names)
+    }
+
+
+def _is_coefficient(name: str) -> bool:
+    return name not in _COUNTS and not name.endswith((*_BOUNDS, *_LIMITS)) and not name.startswith(_REFERENCES)
+
+
+def _figure(run: TaskRun, name: str) -> Figure:
+    low, high = (run.metrics.get(f"{name}{bound}") for bound in _BOUNDS)
+    return Figure(
+        value=run.metrics[name],
+        ci_low=low,
+        ci_high=high,
+        higher_is_better=not name.startswith(_LOWER_IS_BETTER),
+        reason=run.undefined.get(name) or run.undefined.get(f"{name}_ci_low"),
+    )
+
+
+def _dataset(name: str) -> str:
+    """The published name of a DSTC10 set, whose code says little to most readers; any other name as it is."""
+    return dstc10.SETS[name].name if name in dstc10.SETS else name

@@ -1,0 +1,132 @@
+"""Result files in lm-eval's layout, written without running it: a few evaluators with known scores on a few rated sets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dialeval_plugin.meta_evaluation.correlation import correlations
+
+HOSTILE = "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'> & \"quoted\" \u2028 {{ 7 * 7 }}"
+_METRICS = {"spearman": "spearman", "pearson": "pearson", "kendall": "kendall_b"}
+
+
+def documents(n: int, *, text: str = HOSTILE, seed: int = 0) -> list[dict[str, Any]]:
+    """Rated responses as `hosts.documents` writes them, two to a dialogue; the text of the first context is `text`."""
+    ratings = np.random.default_rng(seed).integers(2, 11, n) / 2
+    return [
+        {
+            "id": f"response-{number}",
+            "level": "turn",
+            "context": [
+                {"speaker": "A" if number else text, "text": text if number == 0 else f"Question {number}?"},
+                {"speaker": None, "text": "An answer."},
+            ],
+            "response": {"speaker": None, "text": f"Response {number}. {text if number == 0 else ''}"},
+            "references": [text] if number == 0 else ["A reference."],
+            "facts": [],
+            "turns": [],
+            "system": "bot",
+            "rating": float(rating),
+            "cluster": f"dialogue-{number // 2}",
+        }
+        for number, rating in enumerate(ratings)
+    ]
+
+
+def noisy_scores(rows: Sequence[Mapping[str, Any]], noise: float, *, seed: int = 1) -> list[float | None]:
+    """Scores that follow the ratings up to noise."""
+    drawn = np.random.default_rng(seed).normal(0, noise, len(rows))
+    return [float(row["rating"] / 5 + value) for row, value in zip(rows, drawn, strict=True)]
+
+
+def write_run(
+    folder: Path,
+    config: Mapping[str, Any],
+    tasks: Mapping[str, tuple[Sequence[Mapping[str, Any]], Sequence[float | None]]],
+    *,
+    second: int = 0,
+    n_original: int | None = None,
+    samples: bool = True,
+) -> Path:
+    """Write one run over tasks, each with its documents and scores; return the result file.
+
+    Args:
+        folder: of all runs.
+        config: the file's `config`.
+        tasks: name to documents and scores.
+        second: of the run's time.
+        n_original: documents of each task that there are; by default those that were run.
+        samples: whether the samples were logged.
+    """
+    started = datetime(2026, 5, 1, 12, 0, second, tzinfo=timezone.utc)
+    date = started.strftime("%Y-%m-%dT%H-%M-%S.000000")
+    file: dict[str, Any] = {"results": {}, "configs": {}, "versions": {}, "n-shot": {}, "n-samples": {}, "task_hashes": {}}
+    file |= {"config": dict(config), "date": started.timestamp(), "total_evaluation_time_seconds": "12.5"}
+    file |= {"lm_eval_version": "0.4.13", "transformers_version": "5.23.0"}
+    place = folder / f"run-{second}"
+    place.mkdir(parents=True)
+    for task, (rows, scores) in tasks.items():
+        n_scored = sum(score is not None for score in scores)
+        file["results"][task] = {"alias": task, **_metrics(rows, scores)}
+        file["results"][task] |= {"n_scored,none": n_scored, "n_unscored,none": len(scores) - n_scored}
+        file["configs"][task] = {"task": task}
+        file["versions"][task], file["n-shot"][task], file["task_hashes"][task] = 1.0, 0, "abc"
+        file["n-samples"][task] = {"original": n_original or len(rows), "effective": len(rows)}
+        if samples:
+            (place / f"samples_{task}_{date}.jsonl").write_text(_samples(rows, scores), encoding="utf-8")
+    path = place / f"results_{date}.json"
+    path.write_text(json.dumps(file), encoding="utf-8")
+    return path
+
+
+def write_runs(folder: Path) -> None:
+    """Three evaluators on two sets; one of them ran on one set only and left three rows unscored."""
+    gupta, zhao = documents(40), documents(30, text="Hello there.", seed=5)
+    sharp = {
+        "model": "dialogue-metric",
+        "model_args": {"scorer": "sharp"},
+        "scorer": "sharp",
+        "scorer_signature": "method:sharp",
+    }
+    both = {"dstc10_dialog_dgu": gupta, "dstc10_dialog_dz": zhao}
+    write_run(folder, sharp, {task: (rows, noisy_scores(rows, 0.05)) for task, rows in both.items()}, second=1)
+    blunt = {**sharp, "model_args": {"scorer": "blunt"}, "scorer": "blunt", "scorer_signature": "method:blunt"}
+    write_run(folder, blunt, {task: (rows, noisy_scores(rows, 0.5)) for task, rows in both.items()}, second=2)
+    judge = {"model": "hf", "model_args": {"pretrained": "<b>judge</b>"}}
+    scores = [None, None, None, *noisy_scores(gupta, 0.2)[3:]]
+    write_run(folder, judge, {"dstc10_dialog_dgu": (gupta, scores)}, second=3, n_original=500)
+
+
+def _metrics(rows: Sequence[Mapping[str, Any]], scores: Sequence[float | None]) -> dict[str, Any]:
+    found = correlations(
+        scores,
+        [row["rating"] for row in rows],
+        coefficients=tuple(_METRICS.values()),
+        clusters=[row["cluster"] for row in rows],
+        rounds=100,
+    )
+    values: dict[str, Any] = {}
+    for name, coefficient in _METRICS.items():
+        one = found[coefficient]
+        undefined = f"undefined ({one.reason})"
+        values[f"{name},none"] = undefined if one.value is None else one.value
+        values[f"{name}_stderr,none"] = "N/A"
+        for bound in ("ci_low", "ci_high"):
+            end = getattr(one, bound)
+            values[f"{name}_{bound},none"] = undefined if end is None else end
+    return values
+
+
+def _samples(rows: Sequence[Mapping[str, Any]], scores: Sequence[float | None]) -> str:
+    lines = []
+    for number, (row, score) in enumerate(zip(rows, scores, strict=True)):
+        judged = [score, row["rating"], row["cluster"]]
+        sample = {"doc_id": number, "doc": row, "arguments": {"gen_args_0": {"arg_0": "prompt", "arg_1": " Yes"}}}
+        lines.append(json.dumps({**sample, **dict.fromkeys((*_METRICS, "n_scored", "n_unscored"), judged)}))
+    return "\n".join(lines) + "\n"

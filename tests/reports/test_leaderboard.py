@@ -1,0 +1,123 @@
+"""The leaderboard as data: places, means with what is missing, and its files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+from dialeval_plugin.errors import InputError
+from dialeval_plugin.files import to_json
+from dialeval_plugin.reports.leaderboard import Cell, Column, Cost, Figure, Leaderboard
+
+GUPTA, ZHAO = Column("gupta", "turn", "overall"), Column("zhao", "turn", "content")
+
+
+def cell(evaluator: str, column: Column, value: float | None, **fields: object) -> Cell:
+    figure = Figure(value=value, ci_low=None if value is None else value - 0.1, ci_high=None if value is None else value + 0.1)
+    defaults: dict[str, object] = {"n_scored": 9, "n_total": 10, "signature": f"method:{evaluator}", "date": "2026-05-01"}
+    return Cell(evaluator=evaluator, column=column, figures={"spearman": figure}, **{**defaults, **fields})  # type: ignore[arg-type]
+
+
+def board() -> Leaderboard:
+    undefined = Figure(value=None, reason="undefined (all 10 scores are 1.0)")
+    return Leaderboard(
+        (
+            cell("weak", GUPTA, 0.1),
+            cell("weak", ZHAO, 0.2, cost=Cost(seconds=3.5, n_requests=40)),
+            cell("strong", GUPTA, 0.6, n_scored=10, is_partial=True),
+            Cell(evaluator="flat", column=ZHAO, figures={"spearman": undefined}, n_scored=10, n_total=10, signature=""),
+        )
+    )
+
+
+def test_a_missing_or_undefined_cell_is_in_no_mean_and_is_counted() -> None:
+    means = board().means("spearman")
+    assert means["weak"] == (pytest.approx(0.15), 2, 0)
+    assert means["strong"] == (0.6, 1, 1)
+    assert means["flat"] == (None, 0, 2)
+    assert board().cell("strong", ZHAO) is None
+
+
+def test_evaluators_stand_in_the_order_of_their_means_and_those_without_one_last() -> None:
+    assert board().evaluators == ("strong", "weak", "flat")
+
+
+def test_evaluators_stand_the_other_way_round_where_lower_is_better() -> None:
+    cells = [
+        Cell(
+            evaluator=name,
+            column=GUPTA,
+            figures={"jsd": Figure(value=value, higher_is_better=False)},
+            n_scored=1,
+            n_total=1,
+            signature="",
+        )
+        for name, value in (("far", 0.9), ("near", 0.1))
+    ]
+    assert Leaderboard(tuple(cells)).evaluators == ("near", "far")
+
+
+def test_json_comes_back_as_it_was() -> None:
+    text = to_json(board().to_dict())
+    assert Leaderboard.from_dict(json.loads(text)) == board()
+
+
+def test_json_of_another_schema_version_is_refused() -> None:
+    with pytest.raises(InputError) as raised:
+        Leaderboard.from_dict({"schema_version": 7}, where="old.json")
+    assert str(raised.value) == (
+        "old.json: schema_version is 7, this release reads 1. Build the leaderboard again from its result files."
+    )
+
+
+def test_json_that_lacks_a_field_names_the_cell() -> None:
+    data = board().to_dict()
+    del data["cells"][1]["figures"]
+    with pytest.raises(InputError) as raised:
+        Leaderboard.from_dict(data, where="cut.json")
+    assert str(raised.value) == (
+        "cut.json: cell 1 cannot be read (KeyError: 'figures'). Build the leaderboard again from its result files."
+    )
+
+
+def test_two_cells_for_one_place_are_refused_by_name() -> None:
+    with pytest.raises(InputError) as raised:
+        Leaderboard((cell("a", GUPTA, 0.1, source="one.json"), cell("a", GUPTA, 0.2, source="two.json")))
+    assert str(raised.value) == (
+        "leaderboard: 'a' has two cells for gupta (overall, turn level), from 'one.json' and 'two.json'. "
+        "Leave one of the files out."
+    )
+
+
+def test_csv_has_one_line_for_each_figure_and_leaves_unknown_empty() -> None:
+    rows = list(csv.DictReader(io.StringIO(board().to_csv())))
+    assert [(row["evaluator"], row["dataset"], row["value"]) for row in rows] == [
+        ("weak", "gupta", "0.1"),
+        ("weak", "zhao", "0.2"),
+        ("strong", "gupta", "0.6"),
+        ("flat", "zhao", ""),
+    ]
+    assert (rows[0]["seconds"], rows[1]["seconds"], rows[1]["n_requests"]) == ("", "3.5", "40")
+    assert rows[3]["reason"] == "undefined (all 10 scores are 1.0)"
+
+
+def test_markdown_states_coverage_and_escapes_what_would_break_the_table() -> None:
+    odd = Leaderboard((cell("a|b\n<i>", GUPTA, 0.25),))
+    assert odd.to_markdown() == (
+        "| evaluator | mean spearman (columns) | gupta (overall, turn level) |\n"
+        "| --- | --- | --- |\n"
+        "| a\\|b &lt;i> | 0.250 (1 of 1) | 0.250 [0.150, 0.350] (9 of 10 scored) |\n"
+    )
+
+
+def test_ranks_are_set_by_place_and_coefficient() -> None:
+    ranked = board().with_ranks({("weak", GUPTA, "spearman"): 2})
+    found = ranked.cell("weak", GUPTA)
+    assert found is not None
+    assert found.figures["spearman"].rank == 2
+    other = ranked.cell("strong", GUPTA)
+    assert other is not None
+    assert other.figures["spearman"].rank is None

@@ -1,0 +1,117 @@
+"""From result files to the folder."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+
+import pytest
+
+from dialeval_plugin.errors import InputError
+from dialeval_plugin.reports.evidence import cases
+from dialeval_plugin.reports.leaderboard import Column, Leaderboard
+from dialeval_plugin.reports.leaderboard_build import FILES, build, read, write
+from tests.leaderboard_files import documents, noisy_scores, write_run, write_runs
+
+GUPTA = Column("dailydialog-gupta", "turn", "overall")
+ZHAO = Column("dailydialog-zhao", "turn", "appropriateness")
+JUDGE = "<b>judge</b>, dstc10_dialog"
+
+
+def test_cells_hold_what_the_files_say(tmp_path: Path) -> None:
+    write_runs(tmp_path)
+    board = build([tmp_path]).board
+    assert board.columns == (GUPTA, ZHAO)
+    assert board.evaluators[0] == "sharp"
+    cell = board.cell("sharp", GUPTA)
+    assert cell is not None
+    file = json.loads(next(tmp_path.glob("run-1/results_*.json")).read_text())["results"]["dstc10_dialog_dgu"]
+    figure = cell.figures["spearman"]
+    assert (figure.value, figure.ci_low, figure.ci_high) == tuple(
+        file[f"spearman{name},none"] for name in ("", "_ci_low", "_ci_high")
+    )
+    assert list(cell.figures) == ["spearman", "pearson", "kendall"]
+    assert (cell.n_scored, cell.n_total, cell.is_partial, cell.date) == (40, 40, False, "2026-05-01T12:00:01+00:00")
+    assert cell.source == "run-1/results_2026-05-01T12-00-01.000000.json"
+    assert cell.cost.n_requests == 40
+    assert "[method:sharp]" in cell.signature
+
+
+def test_what_was_not_run_is_missing_and_what_has_no_score_is_counted(tmp_path: Path) -> None:
+    write_runs(tmp_path)
+    board = build([tmp_path]).board
+    assert board.cell(JUDGE, ZHAO) is None
+    cell = board.cell(JUDGE, GUPTA)
+    assert cell is not None
+    assert (cell.n_scored, cell.n_total, cell.is_partial) == (37, 40, True)
+    assert board.means("spearman")[JUDGE].n_missing == 1
+
+
+def test_the_newest_of_several_runs_counts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    rows = documents(20)
+    config = {"model": "dialogue-metric", "model_args": {"scorer": "one"}, "scorer": "one"}
+    write_run(tmp_path, config, {"dstc10_dialog_dgu": (rows, noisy_scores(rows, 0.9))}, second=1)
+    newer = write_run(tmp_path, config, {"dstc10_dialog_dgu": (rows, noisy_scores(rows, 0.0))}, second=9)
+    with caplog.at_level(logging.WARNING):
+        board = build([tmp_path]).board
+    assert [cell.source for cell in board.cells] == [f"run-9/{newer.name}"]
+    assert caplog.messages == ["leaderboard: 1 older results of the same evaluator and data are left out"]
+
+
+def test_without_samples_there_are_figures_and_no_plots(tmp_path: Path) -> None:
+    rows = documents(20)
+    config = {"model": "dialogue-metric", "model_args": {"scorer": "one"}, "scorer": "one"}
+    write_run(tmp_path, config, {"dstc10_dialog_dgu": (rows, noisy_scores(rows, 0.1))}, samples=False)
+    built = build([tmp_path])
+    assert built.evidence == ()
+    assert len(built.board.cells) == 1
+
+
+def test_the_folder_is_written_whole_and_read_back(tmp_path: Path) -> None:
+    write_runs(tmp_path / "runs")
+    built = build([tmp_path / "runs"])
+    paths = write(built, tmp_path / "out")
+    assert [path.name for path in paths] == list(FILES)
+    assert read(tmp_path / "out") == built.board
+    first = [path.read_bytes() for path in paths]
+    write(build([tmp_path / "runs"]), tmp_path / "out")
+    assert [path.read_bytes() for path in paths] == first
+
+
+def test_a_folder_without_a_leaderboard_says_what_to_type(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as raised:
+        read(tmp_path)
+    assert str(raised.value) == (
+        f"{tmp_path}: holds no leaderboard.json. Type `dialeval leaderboard build RESULTS --output {tmp_path}`."
+    )
+
+
+def test_a_case_lays_scores_on_one_scale_and_leaves_an_unscored_one_out(tmp_path: Path) -> None:
+    write_runs(tmp_path)
+    built = build([tmp_path])
+    group = next(group for group in cases(built.evidence) if group.column == GUPTA)
+    assert group.n_total == 40
+    assert len(group.cases) == 30
+    first = group.cases[0]
+    by_name = {item["evaluator"]: item for item in first["judgements"]}
+    assert by_name[JUDGE] == {"evaluator": JUDGE, "value": None, "rescaled": None, "reason": "unknown"}
+    rows = next(item for item in built.evidence if item.evaluator == "sharp" and item.column == GUPTA).scored
+    low, high = min(row.score for row in rows), max(row.score for row in rows)
+    assert by_name["sharp"]["rescaled"] == pytest.approx(1 + 4 * (by_name["sharp"]["value"] - low) / (high - low))
+    # Ratings that lie between 1 and 5 are people's own.
+    assert first["human"]["value"] == first["human"]["rescaled"]
+
+
+def test_ratings_on_another_scale_are_stretched(tmp_path: Path) -> None:
+    rows = documents(10)
+    for place, row in enumerate(rows):
+        row["rating"] = place / 9
+    config = {"model": "dialogue-metric", "model_args": {"scorer": "one"}, "scorer": "one"}
+    write_run(tmp_path, config, {"dstc10_dialog_dgu": (rows, noisy_scores(rows, 0.1))})
+    (group,) = cases(build([tmp_path]).evidence)
+    assert [case["human"]["rescaled"] for case in group.cases] == pytest.approx([1 + 4 * place / 9 for place in range(10)])
+
+
+def test_an_empty_leaderboard_has_no_columns() -> None:
+    assert Leaderboard(()).columns == ()
