@@ -23,10 +23,10 @@ from torch.utils.data import Dataset
 from transformers import EvalPrediction, Trainer, TrainerCallback, TrainingArguments
 from transformers.trainer_utils import get_last_checkpoint
 
+from dialeval_plugin.epoch_reports import report_epochs
 from dialeval_plugin.errors import InputError
 
 from .data import LabelledResponses, MixedSets, ResponseSetLike
-from .epoch_reports import report_epochs
 from .lexical import LexicalClassifier
 from .losses import MARGIN, RANKING_SCALE, Parts, Triple, code_terms, cosine_distance, paper_terms, ranking_loss
 from .model import SmallModel
