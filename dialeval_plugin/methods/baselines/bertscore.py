@@ -1,0 +1,138 @@
+"""BERTScore (Zhang et al. 2020) through the package bert_score."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+
+from dialeval_plugin.errors import InputError, MissingPrerequisite, ModelLoadError
+from dialeval_plugin.model_folders import check_complete, refuse_pickles, resolve, tensor_names
+from dialeval_plugin.scoring import Row
+from dialeval_plugin.signature import Value, content_hash
+
+from .references import Compared, ReferenceScorer, version_of
+
+DEFAULT_MODEL = "roberta-large"
+"""What bert_score takes for English."""
+
+
+class BertScore(ReferenceScorer):
+    """BERTScore of one response, in [-1, 1]: `bertscore_f1`, `bertscore_precision`, `bertscore_recall`.
+
+    Of several references the best counts, in each column on its own.
+
+    Neither weighted by inverse document frequency nor rescaled with a baseline; the latter moves no coefficient. Texts longer
+    than the model's window are cut at their end, as the package does. Special tokens in a text are read as letters.
+
+    Args:
+        model: folder or hub id of an encoder.
+        num_layers: layer that embeds; by default the one that bert_score tuned for a hub model that it knows.
+        batch_size: texts a forward pass.
+        device: a torch device.
+        revision: of a hub model.
+
+    Raises:
+        MissingPrerequisite: bert_score is not installed, or there is no such model.
+        InputError: num_layers is needed, or not one of the model's.
+        ModelLoadError: the model is damaged or unsafe.
+    """
+
+    name: ClassVar[str] = "bertscore"
+    citation: ClassVar[str] = """\
+@inproceedings{zhang2020bertscore,
+  title     = {{BERTScore}: Evaluating Text Generation with {BERT}},
+  author    = {Zhang, Tianyi and Kishore, Varsha and Wu, Felix and Weinberger, Kilian Q. and Artzi, Yoav},
+  booktitle = {International Conference on Learning Representations},
+  year      = {2020}
+}"""
+    range = (-1.0, 1.0)
+    measures = ("bertscore_f1", "bertscore_precision", "bertscore_recall")
+
+    def __init__(
+        self,
+        model: str = DEFAULT_MODEL,
+        *,
+        num_layers: int | None = None,
+        batch_size: int = 64,
+        device: str | None = None,
+        revision: str | None = None,
+    ) -> None:
+        self._package = _bert_score()
+        self.num_layers = self._package.model2layers.get(model) if num_layers is None else num_layers
+        if self.num_layers is None:
+            raise InputError(
+                f"bertscore: bert_score has tuned no layer for {model!r}. Give num_layers, the number of the layer that embeds."
+            )
+        folder = resolve(model, revision=revision)
+        self._device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        self._model, self._tokenizer = self._open(folder)
+        self._batch_size = batch_size
+        self._hash = content_hash(folder)
+
+    def _open(self, folder: Path) -> tuple[Any, Any]:
+        refuse_pickles(folder)
+        stored = {name for path in sorted(folder.rglob("*.safetensors")) for name in tensor_names(path)}
+        try:
+            model = self._package.get_model(str(folder), self.num_layers)
+            tokenizer = self._package.get_tokenizer(str(folder), use_fast=True)
+        except AssertionError as error:
+            raise InputError(f"bertscore: {error}.") from None
+        except (OSError, RuntimeError, ValueError, KeyError) as error:
+            raise ModelLoadError(f"{folder}: cannot be opened as an encoder ({error}). Copy the folder again.") from error
+        check_complete(folder, model.state_dict(), stored)
+        tokenizer.model_max_length = min(tokenizer.model_max_length, _positions(model))
+        tokenizer.split_special_tokens = True
+        return model.to(self._device), tokenizer
+
+    def compare(self, compared: Sequence[Compared]) -> list[Row]:
+        """Compare each response with each of its references."""
+        if not compared:
+            return []
+        pairs = [(reference, one.response) for one in compared for reference in one.references]
+        # As BERTScorer without document frequencies: every token counts once, those that begin and end a text do not.
+        weights: defaultdict[int, float] = defaultdict(lambda: 1.0)
+        weights |= {self._tokenizer.sep_token_id: 0.0, self._tokenizer.cls_token_id: 0.0}
+        references, responses = (list(texts) for texts in zip(*pairs, strict=True))
+        found = self._package.bert_cos_score_idf(
+            self._model, references, responses, self._tokenizer, weights, device=self._device, batch_size=self._batch_size
+        )
+        groups = found.cpu().split([len(one.references) for one in compared])
+        best = [group.max(dim=0).values.tolist() for group in groups]
+        return [
+            {"bertscore_f1": f1, "bertscore_precision": precision, "bertscore_recall": recall} for precision, recall, f1 in best
+        ]
+
+    def signature_fields(self) -> dict[str, Value]:
+        """Method, model, layer, window and the package."""
+        return {
+            "method": self.name,
+            "model": self._hash,
+            "num_layers": self.num_layers,
+            "idf": False,
+            "rescaled": False,
+            "window": self._tokenizer.model_max_length,
+            "truncation": "right",
+            "bert_score": version_of("bert_score"),
+        }
+
+
+def _bert_score() -> Any:
+    try:
+        from bert_score import utils
+    except ImportError as error:
+        raise MissingPrerequisite(
+            f"bertscore: the package bert_score is not installed ({error}). Run `pip install 'dialeval-plugin[bertscore]'`."
+        ) from error
+    return utils
+
+
+def _positions(model: Any) -> int:
+    """Longest sequence that an encoder takes; RoBERTa counts its positions from padding_idx + 1 on."""
+    embeddings = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
+    if embeddings is None:
+        return int(getattr(model.config, "max_position_embeddings", 512))
+    return int(embeddings.num_embeddings - (0 if embeddings.padding_idx is None else embeddings.padding_idx + 1))

@@ -1,0 +1,73 @@
+"""Scorers that know nothing of dialogue: the length of the response, and chance. What does not beat them measures nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Sequence
+from typing import ClassVar, cast
+
+from dialeval_plugin.dialogue import Example, Item, is_blank
+from dialeval_plugin.errors import InputError
+from dialeval_plugin.scoring import Row, Scorer
+from dialeval_plugin.signature import Value
+
+from .references import BLANK_RESPONSE
+
+
+class ResponseLength(Scorer):
+    """Length of the response: `words`, what white space separates, and `characters`. A blank response has no score."""
+
+    name: ClassVar[str] = "response_length"
+    columns = ("words", "characters")
+    range = (0.0, math.inf)
+
+    def score_batch(self, items: Sequence[Item]) -> list[Row]:
+        """Count."""
+        texts = [cast("Example", item).response.text.strip() for item in items]
+        return [
+            BLANK_RESPONSE if is_blank(text) else {"words": float(len(text.split())), "characters": float(len(text))}
+            for text in texts
+        ]
+
+    def signature_fields(self) -> dict[str, Value]:
+        """The method; nothing is configured."""
+        return {"method": self.name}
+
+
+class RandomScore(Scorer):
+    """A number in [0, 1), drawn by the seed, the texts of the context and the response.
+
+    Equal examples get equal numbers, in every order, batch and process, and through every door: some of these know no ids.
+    A blank response has no score.
+
+    Args:
+        seed: another seed is another draw.
+
+    Raises:
+        InputError: the seed is no whole number.
+    """
+
+    name: ClassVar[str] = "random"
+    columns = ("random",)
+
+    def __init__(self, seed: int = 0) -> None:
+        if isinstance(seed, bool) or not isinstance(seed, int):
+            raise InputError(f"random: seed is {seed!r}. Give a whole number.")
+        self.seed = seed
+
+    def score_batch(self, items: Sequence[Item]) -> list[Row]:
+        """Draw."""
+        return [self._row(cast("Example", item)) for item in items]
+
+    def _row(self, example: Example) -> Row:
+        if is_blank(example.response.text):
+            return BLANK_RESPONSE
+        content = json.dumps([self.seed, [turn.text for turn in example.context], example.response.text])
+        # 53 bits are what a float between 0 and 1 holds.
+        return {"random": (int.from_bytes(hashlib.sha256(content.encode()).digest()[:8]) >> 11) / 2**53}
+
+    def signature_fields(self) -> dict[str, Value]:
+        """Method and seed."""
+        return {"method": self.name, "seed": self.seed}

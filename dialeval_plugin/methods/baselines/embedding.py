@@ -1,0 +1,183 @@
+"""Similarity of a response to its references by embeddings: of their words (Liu et al. 2016), or of the whole sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import ClassVar, Literal, TypeAlias
+
+import numpy as np
+
+from dialeval_plugin.encoders import load_encoder
+from dialeval_plugin.errors import InputError
+from dialeval_plugin.model_folders import PACKAGED_ENCODER, resolve
+from dialeval_plugin.scoring import Reason, Row, Unscored
+from dialeval_plugin.signature import Value, content_hash
+
+from .references import Compared, ReferenceScorer, check_choice
+from .word_vectors import EncoderVectors, FileVectors, Vectors, WordVectors
+
+Method: TypeAlias = Literal["average", "extrema", "greedy"]
+Similarity: TypeAlias = Callable[[Vectors, Vectors], float]
+
+LIU_2016 = """\
+@inproceedings{liu2016how,
+  title     = {How {NOT} To Evaluate Your Dialogue System: An Empirical Study of Unsupervised Evaluation Metrics for
+               Dialogue Response Generation},
+  author    = {Liu, Chia-Wei and Lowe, Ryan and Serban, Iulian and Noseworthy, Mike and Charlin, Laurent and Pineau, Joelle},
+  booktitle = {Proceedings of the 2016 Conference on Empirical Methods in Natural Language Processing},
+  year      = {2016}
+}"""
+
+
+def average_similarity(one: Vectors, other: Vectors) -> float:
+    """Return the cosine of the mean vectors of two texts, each of shape (words, dimensions), in [-1, 1].
+
+    Example:
+        >>> average_similarity(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[2.0, 2.0]])) > 0.999
+        True
+    """
+    return _cosine(one.mean(axis=0), other.mean(axis=0))
+
+
+def extrema_similarity(one: Vectors, other: Vectors) -> float:
+    """Return the cosine of the extreme vectors of two texts, in [-1, 1]: of each dimension the value farthest from 0.
+
+    Of a maximum and a minimum that are equally far the minimum counts, as the paper's "max if it is greater than |min|" has it.
+
+    Example:
+        >>> extrema_similarity(np.array([[1.0, -3.0], [2.0, 1.0]]), np.array([[2.0, -3.0]])) > 0.999
+        True
+    """
+    return _cosine(_extreme(one), _extreme(other))
+
+
+def greedy_similarity(one: Vectors, other: Vectors) -> float:
+    """Return the mean over words of the best cosine with a word of the other text, averaged over both directions, in [-1, 1].
+
+    Example:
+        >>> greedy_similarity(np.array([[1.0, 0.0]]), np.array([[1.0, 0.0], [0.0, 1.0]]))
+        0.75
+    """
+    cosines = _unit(one) @ _unit(other).T
+    return float((cosines.max(axis=1).mean() + cosines.max(axis=0).mean()) / 2)
+
+
+METHODS: Mapping[Method, Similarity] = MappingProxyType(
+    {"average": average_similarity, "extrema": extrema_similarity, "greedy": greedy_similarity}
+)
+
+
+class EmbeddingOverlap(ReferenceScorer):
+    """Embedding average, vector extrema and greedy matching (Liu et al. 2016), in [-1, 1]; the best reference counts.
+
+    Columns: the method asked for, then the others. Words without a vector are left out; a response, or a set of references,
+    of which nothing is left has no score (`empty_input`).
+
+    Args:
+        method: the main column.
+        vectors: text file of word vectors, see `FileVectors`.
+        encoder: in place of a file, the encoder whose input embeddings are used, see `EncoderVectors`; by default the
+            packaged one.
+        revision: of a hub model.
+
+    Raises:
+        InputError: an option is unknown, both sources are given, or the file is malformed.
+        ModelLoadError: the encoder is damaged or unsafe.
+        MissingPrerequisite: there is no such encoder.
+    """
+
+    name: ClassVar[str] = "embedding_overlap"
+    citation: ClassVar[str] = LIU_2016
+    range = (-1.0, 1.0)
+
+    def __init__(
+        self,
+        method: Method = "greedy",
+        *,
+        vectors: str | None = None,
+        encoder: str | None = None,
+        revision: str | None = None,
+    ) -> None:
+        check_choice("embedding_overlap", "method", method, Method)
+        if vectors is not None and encoder is not None:
+            raise InputError("embedding_overlap: both vectors and encoder are given. Leave one of them out.")
+        self.method = method
+        self._vectors: WordVectors = (
+            EncoderVectors(encoder or PACKAGED_ENCODER, revision=revision) if vectors is None else FileVectors(Path(vectors))
+        )
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """The method asked for, then the others."""
+        return (self.method, *(name for name in METHODS if name != self.method))
+
+    def compare(self, compared: Sequence[Compared]) -> list[Row]:
+        """Compare each response with each of its references."""
+        return [self._row(one) for one in compared]
+
+    def _row(self, compared: Compared) -> Row:
+        response = self._vectors.of(compared.response)
+        references = [found for reference in compared.references if len(found := self._vectors.of(reference))]
+        for n_found, what in ((len(response), "the response"), (len(references), "the references")):
+            if not n_found:
+                return Unscored(Reason.EMPTY_INPUT, f"no word of {what} has a vector")
+        return {name: max(METHODS[name](response, reference) for reference in references) for name in METHODS}
+
+    def signature_fields(self) -> dict[str, Value]:
+        """Method and source of the vectors."""
+        return {"method": self.name, "similarity": self.method, "vectors": self._vectors.source}
+
+
+class SentenceSimilarity(ReferenceScorer):
+    """Cosine of the sentence embeddings of response and reference, in [-1, 1]; the best reference counts.
+
+    Args:
+        encoder: a sentence-transformers folder, the packaged encoder (the default), or a hub id.
+        device: a torch device.
+        revision: of a hub model.
+
+    Raises:
+        ModelLoadError: the encoder is damaged or unsafe.
+        MissingPrerequisite: there is no such encoder.
+    """
+
+    name: ClassVar[str] = "sentence_similarity"
+    range = (-1.0, 1.0)
+    measures = ("sentence_similarity",)
+
+    def __init__(self, encoder: str | None = None, *, device: str | None = None, revision: str | None = None) -> None:
+        folder = resolve(encoder or PACKAGED_ENCODER, revision=revision)
+        self._encoder = load_encoder(str(folder), device=device)
+        self._hash = content_hash(folder)
+
+    def compare(self, compared: Sequence[Compared]) -> list[Row]:
+        """Embed each distinct text once and compare."""
+        texts = list(dict.fromkeys(text for one in compared for text in (one.response, *one.references)))
+        vectors = dict(zip(texts, self._encoder.encode(texts, show_progress_bar=False).astype(np.float64), strict=True))
+        return [
+            {"sentence_similarity": max(_cosine(vectors[one.response], vectors[reference]) for reference in one.references)}
+            for one in compared
+        ]
+
+    def signature_fields(self) -> dict[str, Value]:
+        """Method, encoder and its window."""
+        return {"method": self.name, "encoder": self._hash, "window": self._encoder.max_seq_length, "truncation": "right"}
+
+
+def _extreme(vectors: Vectors) -> Vectors:
+    highest, lowest = vectors.max(axis=0), vectors.min(axis=0)
+    extreme: Vectors = np.where(highest > -lowest, highest, lowest)
+    return extreme
+
+
+def _unit(vectors: Vectors) -> Vectors:
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    # A vector of zeros resembles nothing: its cosines are 0.
+    unit: Vectors = vectors / np.where(lengths == 0, 1.0, lengths)
+    return unit
+
+
+def _cosine(one: Vectors, other: Vectors) -> float:
+    return float(_unit(one) @ _unit(other))

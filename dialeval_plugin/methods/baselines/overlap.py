@@ -1,0 +1,243 @@
+"""Word overlap with references: BLEU and chrF (sacrebleu), ROUGE (rouge_score), METEOR (nltk)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal, TypeAlias
+
+from nltk.stem import PorterStemmer
+from nltk.tokenize import wordpunct_tokenize
+from nltk.translate.meteor_score import meteor_score
+from rouge_score.rouge_scorer import RougeScorer
+from rouge_score.tokenizers import DefaultTokenizer
+from sacrebleu.metrics import BLEU, CHRF
+
+from dialeval_plugin.errors import InputError, MissingPrerequisite
+from dialeval_plugin.scoring import Reason, Row, Unscored
+from dialeval_plugin.signature import Value
+
+from .references import Compared, ReferenceScorer, check_choice, version_of
+
+Smoothing: TypeAlias = Literal["exp", "floor", "add-k", "none"]
+RougeKind: TypeAlias = Literal["rouge_1", "rouge_2", "rouge_l"]
+
+LONGEST_NGRAM = 4
+
+_ROUGE = {"rouge_1": "rouge1", "rouge_2": "rouge2", "rouge_l": "rougeL"}
+
+
+class Bleu(ReferenceScorer):
+    """BLEU of one response (Papineni et al. 2002), as sacrebleu computes it for sentences, in [0, 100].
+
+    Several references are one set of n-grams, as the paper has it. Orders of which the response is too short to have an
+    n-gram do not count (sacrebleu's effective order). Columns: `bleu_<n>` first, then the other orders.
+
+    Args:
+        n: longest n-gram, 1 to 4.
+        smooth: what becomes of a precision of 0, see sacrebleu; "exp" halves it for each order.
+
+    Raises:
+        InputError: an option is unknown.
+    """
+
+    name: ClassVar[str] = "bleu"
+    citation: ClassVar[str] = """\
+@inproceedings{papineni2002bleu,
+  title     = {{BLEU}: a Method for Automatic Evaluation of Machine Translation},
+  author    = {Papineni, Kishore and Roukos, Salim and Ward, Todd and Zhu, Wei-Jing},
+  booktitle = {Proceedings of the 40th Annual Meeting of the Association for Computational Linguistics},
+  year      = {2002}
+}"""
+    range = (0.0, 100.0)
+
+    def __init__(self, n: int = LONGEST_NGRAM, *, smooth: Smoothing = "exp") -> None:
+        orders = range(1, LONGEST_NGRAM + 1)
+        if isinstance(n, bool) or n not in orders:
+            raise InputError(f"bleu: n is {n!r}. Give the longest n-gram, a whole number from 1 to {LONGEST_NGRAM}.")
+        check_choice("bleu", "smooth", smooth, Smoothing)
+        self.n = n
+        self._metrics = {
+            f"bleu_{order}": BLEU(max_ngram_order=order, smooth_method=smooth, effective_order=True)
+            for order in (n, *(order for order in orders if order != n))
+        }
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """`bleu_<n>`, then the other orders."""
+        return tuple(self._metrics)
+
+    def compare(self, compared: Sequence[Compared]) -> list[Row]:
+        """Compare each response with all of its references at once."""
+        return [
+            {name: metric.sentence_score(one.response, list(one.references)).score for name, metric in self._metrics.items()}
+            for one in compared
+        ]
+
+    def signature_fields(self) -> dict[str, Value]:
+        """Method, order, and sacrebleu's own signature."""
+        return {"method": self.name, "n": self.n, "sacrebleu": _sacrebleu_signature(self._metrics[f"bleu_{self.n}"])}
+
+
+class Chrf(ReferenceScorer):
+    """ChrF of one response (Popović 2015), as sacrebleu computes it for sentences, in [0, 100]; the best reference counts.
+
+    Args:
+        word_order: longest n-gram of words beside those of characters; 0 is chrF, 2 is chrF++.
+
+    Raises:
+        InputError: an option is unknown.
+    """
+
+    name: ClassVar[str] = "chrf"
+    citation: ClassVar[str] = """\
+@inproceedings{popovic2015chrf,
+  title     = {chr{F}: character n-gram {F}-score for automatic {MT} evaluation},
+  author    = {Popovi{\\'c}, Maja},
+  booktitle = {Proceedings of the Tenth Workshop on Statistical Machine Translation},
+  year      = {2015}
+}"""
+    range = (0.0, 100.0)
+    measures = ("chrf",)
+
+    def __init__(self, *, word_order: int = 0) -> None:
+        if isinstance(word_order, bool) or not isinstance(word_order, int) or word_order < 0:
+            raise InputError(f"chrf: word_order is {word_order!r}. Give 0 for chrF or 2 for chrF++.")
+        self._metric = CHRF(word_order=word_order)
+
+    def compare(self, compared: Sequence[Compared]) -> list[Row]:
+        """Compare each response with each of its references."""
+        return [{"chrf": self._metric.sentence_score(one.response, list(one.references)).score} for one in compared]
+
+    def signature_fields(self) -> dict[str, Value]:
+        """Method and sacrebleu's own signature."""
+        return {"method": self.name, "sacrebleu": _sacrebleu_signature(self._metric)}
+
+
+class Rouge(ReferenceScorer):
+    """ROUGE of one response (Lin 2004), F1 as rouge_score computes it, in [0, 1]; of each kind the best reference counts.
+
+    Columns: the kind asked for, then the other two of `rouge_1`, `rouge_2`, `rouge_l`. The package reads the letters a to z
+    and digits only: a response that has none of them has no score (`empty_input`), and such a reference is left out.
+
+    Args:
+        kind: the main column.
+        stem: compare Porter's stems instead of words.
+
+    Raises:
+        InputError: an option is unknown.
+    """
+
+    name: ClassVar[str] = "rouge"
+    citation: ClassVar[str] = """\
+@inproceedings{lin2004rouge,
+  title     = {{ROUGE}: A Package for Automatic Evaluation of Summaries},
+  author    = {Lin, Chin-Yew},
+  booktitle = {Text Summarization Branches Out},
+  year      = {2004}
+}"""
+
+    def __init__(self, kind: RougeKind = "rouge_l", *, stem: bool = False) -> None:
+        check_choice("rouge", "kind", kind, RougeKind)
+        self.kind = kind
+        self.stem = stem
+        self._tokenizer = DefaultTokenizer(stem)
+        self._scorer = RougeScorer(list(_ROUGE.values()), tokenizer=self._tokenizer)
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """The kind asked for, then the others."""
+        return (self.kind, *(kind for kind in _ROUGE if kind != self.kind))
+
+    def compare(self, compared: Sequence[Compared]) -> list[Row]:
+        """Compare each response with each of its references."""
+        return [self._row(one) for one in compared]
+
+    def _row(self, compared: Compared) -> Row:
+        references = [reference for reference in compared.references if self._tokenizer.tokenize(reference)]
+        for words, what in ((self._tokenizer.tokenize(compared.response), "the response"), (references, "every reference")):
+            if not words:
+                return Unscored(Reason.EMPTY_INPUT, f"{what} is without the letters a to z and digits, all that ROUGE reads")
+        found = self._scorer.score_multi(references, compared.response)
+        return {kind: found[_ROUGE[kind]].fmeasure for kind in self.measures}
+
+    def signature_fields(self) -> dict[str, Value]:
+        """Method, kind, stemming and the package."""
+        return {"method": self.name, "kind": self.kind, "stem": self.stem, "rouge_score": version_of("rouge_score")}
+
+
+class Meteor(ReferenceScorer):
+    """METEOR of one response (Banerjee and Lavie 2005), as nltk computes it, in [0, 1]; the best reference counts.
+
+    Text is split by nltk's `wordpunct_tokenize`: `word_tokenize` needs data of its own, and without them leaves a full stop
+    inside a response attached to its word.
+
+    Args:
+        synonyms: match WordNet's synonyms after equal words and equal stems. Without it no data are needed.
+
+    Raises:
+        MissingPrerequisite: nltk's WordNet is not on this machine.
+    """
+
+    name: ClassVar[str] = "meteor"
+    citation: ClassVar[str] = """\
+@inproceedings{banerjee2005meteor,
+  title     = {{METEOR}: An Automatic Metric for {MT} Evaluation with Improved Correlation with Human Judgments},
+  author    = {Banerjee, Satanjeev and Lavie, Alon},
+  booktitle = {Proceedings of the {ACL} Workshop on Intrinsic and Extrinsic Evaluation Measures},
+  year      = {2005}
+}"""
+    measures = ("meteor",)
+
+    def __init__(self, *, synonyms: bool = True) -> None:
+        self.synonyms = synonyms
+        self._wordnet = _wordnet() if synonyms else _NoSynonyms()
+        self._stemmer = PorterStemmer()
+
+    def compare(self, compared: Sequence[Compared]) -> list[Row]:
+        """Compare each response with each of its references."""
+        return [{"meteor": self._score(one)} for one in compared]
+
+    def _score(self, compared: Compared) -> float:
+        references = [wordpunct_tokenize(reference) for reference in compared.references]
+        words = wordpunct_tokenize(compared.response)
+        return float(meteor_score(references, words, stemmer=self._stemmer, wordnet=self._wordnet))
+
+    def signature_fields(self) -> dict[str, Value]:
+        """Method, stages, words, WordNet's version and the package's."""
+        return {
+            "method": self.name,
+            "stages": "exact,stem,synonyms" if self.synonyms else "exact,stem",
+            "words": "wordpunct",
+            "wordnet": self._wordnet.get_version(),
+            "nltk": version_of("nltk"),
+        }
+
+
+class _NoSynonyms:
+    """Stands for a WordNet that knows no word, which leaves METEOR its first two stages."""
+
+    def synsets(self, word: str) -> list[Any]:
+        return []
+
+    def get_version(self) -> None:
+        return None
+
+
+def _wordnet() -> Any:
+    from nltk.corpus import wordnet
+
+    try:
+        wordnet.ensure_loaded()
+    except LookupError:
+        raise MissingPrerequisite(
+            "meteor: nltk's WordNet is not on this machine. Run `python -m nltk.downloader wordnet`, "
+            "or pass synonyms=False, which compares equal words and stems only and needs no data."
+        ) from None
+    return wordnet
+
+
+def _sacrebleu_signature(metric: BLEU | CHRF) -> str:
+    # Examples differ in their number of references, for which sacrebleu writes "var".
+    metric.num_refs = -1
+    # A bar would end the field of our own signature.
+    return str(metric.get_signature().format()).replace("|", ",")

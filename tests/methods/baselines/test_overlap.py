@@ -1,0 +1,183 @@
+"""BLEU, chrF, ROUGE and METEOR: the packages' own values, by hand where it is short."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import nltk
+import pytest
+import sacrebleu
+from nltk.stem import PorterStemmer
+from nltk.tokenize import wordpunct_tokenize
+from nltk.translate.meteor_score import meteor_score
+from rouge_score.rouge_scorer import RougeScorer
+
+from dialeval_plugin.dialogue import Example
+from dialeval_plugin.errors import InputError, MissingPrerequisite
+from dialeval_plugin.methods.baselines import overlap
+from dialeval_plugin.methods.baselines.overlap import Bleu, Chrf, Meteor, Rouge
+from dialeval_plugin.scoring import Scores
+
+PAIRS = [
+    ("The plan is to meet on Sunday.", ["We plan to meet on Sunday.", "Sunday it is, the plan is fixed."]),
+    ("I don't know. It's late...", ["I do not know, it is late."]),
+    ("Yes.", ["Yes, of course!", "No."]),
+]
+
+
+def example(response: str, references: list[str], id: str = "0") -> Example:
+    return Example.from_texts(["Hello."], response, references=references, id=id)
+
+
+EXAMPLES = [example(*pair, id=str(number)) for number, pair in enumerate(PAIRS)]
+
+
+def one(scores: Scores) -> dict[str, Any]:
+    (row,) = scores.rows()
+    return row
+
+
+def test_bleu_is_sacrebleus_sentence_bleu() -> None:
+    scores = Bleu().score(EXAMPLES)
+    expected = [sacrebleu.sentence_bleu(response, references).score for response, references in PAIRS]
+    assert scores.columns["bleu_4"] == pytest.approx(expected, abs=1e-9)
+    assert scores.main == "bleu_4"
+    assert len({*expected}) == len(expected)
+
+
+def test_bleu_by_hand() -> None:
+    row = one(Bleu(1).score([example("the the cat", ["the cat sat", "a dog"])]))
+    # "the" counts once, as in the reference; the nearest reference is as long as the response.
+    assert row["bleu_1"] == pytest.approx(100 * 2 / 3)
+    # Of two bigrams one, "the cat".
+    assert row["bleu_2"] == pytest.approx(100 * (2 / 3 * 1 / 2) ** 0.5)
+
+
+def test_every_order_of_bleu_is_a_column_and_the_one_asked_for_comes_first() -> None:
+    for n in range(1, 5):
+        scores = Bleu(n).score(EXAMPLES)
+        assert scores.main == f"bleu_{n}"
+        assert sorted(scores.columns) == ["bleu_1", "bleu_2", "bleu_3", "bleu_4", "n_references_equal"]
+        assert scores.columns["bleu_3"] == Bleu().score(EXAMPLES).columns["bleu_3"]
+
+
+def test_chrf_is_sacrebleus() -> None:
+    for word_order in (0, 2):
+        expected = [
+            sacrebleu.sentence_chrf(response, references, word_order=word_order).score for response, references in PAIRS
+        ]
+        assert Chrf(word_order=word_order).score(EXAMPLES).values == pytest.approx(expected, abs=1e-9)
+
+
+def test_rouge_takes_the_best_reference_of_each_kind() -> None:
+    scores = Rouge().score(EXAMPLES)
+    host = RougeScorer(["rouge1", "rouge2", "rougeL"])
+    for kind, name in (("rouge_1", "rouge1"), ("rouge_2", "rouge2"), ("rouge_l", "rougeL")):
+        expected = [
+            max(host.score(reference, response)[name].fmeasure for reference in references) for response, references in PAIRS
+        ]
+        assert scores.columns[kind] == pytest.approx(expected, abs=1e-9)
+    assert scores.main == "rouge_l"
+    # Two of three words of the response in a sequence of the reference's three.
+    assert one(Rouge().score([example("a big cat", ["a cat sat"])]))["rouge_l"] == pytest.approx(2 / 3)
+    assert one(Rouge(stem=True).score([example("plans", ["planned"])]))["rouge_l"] == 1
+    assert one(Rouge().score([example("plans", ["planned"])]))["rouge_l"] == 0
+
+
+def test_rouge_reads_letters_and_digits_only() -> None:
+    row = one(Rouge().score([example("🙂", ["Fine."])]))
+    assert (row["unscored"], row["detail"]) == (
+        "empty_input",
+        "the response is without the letters a to z and digits, all that ROUGE reads",
+    )
+    row = one(Rouge().score([example("Fine.", ["🙂"])]))
+    assert (row["unscored"], row["detail"]) == (
+        "empty_input",
+        "every reference is without the letters a to z and digits, all that ROUGE reads",
+    )
+    assert one(Rouge().score([example("Fine.", ["🙂", "Fine, thanks."])]))["rouge_l"] == pytest.approx(2 / 3)
+
+
+class Synonyms:
+    """A WordNet of one pair."""
+
+    def synsets(self, word: str) -> list[Any]:
+        return [self] if word in {"cat", "feline"} else []
+
+    def lemmas(self) -> list[Any]:
+        return [Lemma("cat"), Lemma("feline")]
+
+    def get_version(self) -> str:
+        return "9.9"
+
+
+class Lemma:
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def name(self) -> str:
+        return self.text
+
+
+def test_meteor_by_hand() -> None:
+    # Two words match (one by its stem) in one chunk: P = 1, R = 2/3, F = P R / (0.9 P + 0.1 R), penalty 0.5 (1/2)^3.
+    expected = (2 / 3) / (0.9 + 0.1 * 2 / 3) * (1 - 0.5 * 0.5**3)
+    row = one(Meteor(synonyms=False).score([example("cats sat", ["the cat sat"])]))
+    assert row["meteor"] == pytest.approx(expected, abs=1e-9)
+
+
+def test_meteor_is_nltks_and_synonyms_are_its_third_stage(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overlap, "_wordnet", Synonyms)
+    item = example("A feline slept.", ["The cat slept.", "Nobody came."])
+    references = [wordpunct_tokenize(reference) for reference in item.references]
+    found = {}
+    for synonyms, wordnet in ((True, Synonyms()), (False, overlap._NoSynonyms())):
+        scores = Meteor(synonyms=synonyms).score([item])
+        host = meteor_score(references, wordpunct_tokenize(item.response.text), stemmer=PorterStemmer(), wordnet=wordnet)
+        assert scores.values == (pytest.approx(host, abs=1e-9),)
+        found[synonyms] = (scores.values[0], str(scores.signature))
+    assert found[True][0] > found[False][0]
+    assert "|stages:exact,stem,synonyms|words:wordpunct|wordnet:9.9|" in found[True][1]
+    assert "|stages:exact,stem|words:wordpunct|nltk:" in found[False][1]
+
+
+def test_without_wordnet_meteor_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nltk.data, "path", [])
+    with pytest.raises(MissingPrerequisite) as caught:
+        Meteor()
+    assert str(caught.value) == (
+        "meteor: nltk's WordNet is not on this machine. Run `python -m nltk.downloader wordnet`, "
+        "or pass synonyms=False, which compares equal words and stems only and needs no data."
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Bleu(5), "bleu: n is 5. Give the longest n-gram, a whole number from 1 to 4."),
+        (lambda: Bleu(True), "bleu: n is True. Give the longest n-gram, a whole number from 1 to 4."),
+        (
+            lambda: Bleu(smooth="laplace"),  # type: ignore[arg-type]
+            "bleu: there is no smooth='laplace'. Choose one of exp, floor, add-k, none.",
+        ),
+        (lambda: Chrf(word_order=-1), "chrf: word_order is -1. Give 0 for chrF or 2 for chrF++."),
+        (
+            lambda: Rouge("rouge_3"),  # type: ignore[arg-type]
+            "rouge: there is no kind='rouge_3'. Choose one of rouge_1, rouge_2, rouge_l.",
+        ),
+    ],
+)
+def test_unknown_options_are_refused(make: Any, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        make()
+    assert str(caught.value) == message
+
+
+def test_the_signature_holds_sacrebleus_own() -> None:
+    version = sacrebleu.__version__
+    assert str(Bleu(2, smooth="floor").score(EXAMPLES).signature).startswith(
+        f"method:bleu|n:2|sacrebleu:nrefs:var,case:mixed,eff:yes,tok:13a,smooth:floor[0.10],version:{version}|level:turn|"
+    )
+    assert str(Chrf().score(EXAMPLES).signature).startswith(
+        f"method:chrf|sacrebleu:nrefs:var,case:mixed,eff:yes,nc:6,nw:0,space:no,version:{version}|level:turn|"
+    )
