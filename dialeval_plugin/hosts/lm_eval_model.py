@@ -97,6 +97,7 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
         self.scorer = scorer
         self._signature: str | None = None
         self._scores: dict[Hashable, float | None] = {}
+        self._unscored: dict[str, Counter[str]] = {}
 
     def loglikelihood(self, requests: list[Instance], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
         """Answer each yes or no, positive or negative, of a document, or its turn.
@@ -148,11 +149,13 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
         )
 
     def get_model_info(self) -> dict[str, Any]:
-        """What the host writes into the result file's `config`: the scorer and, after the run, its signature."""
+        """What the host writes into the result file's `config`: the scorer and, after the run, its signature and failures."""
         return {
             "scorer": self.scorer.name,
             "scorer_signature": self._signature,
             "scorer_positive_from": self.scorer.positive_from,
+            # A request has no room for the reason, so the counts by task and reason stand beside the results.
+            "scorer_unscored": {task: dict(sorted(counts.items())) for task, counts in self._unscored.items()},
         }
 
     @property
@@ -161,9 +164,10 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
         return self.scorer.name
 
     def _score(self, requests: Sequence[Instance], *, progress: bool) -> dict[Hashable, float | None]:
-        documents = {_key(request): request.doc for request in requests if _key(request) not in self._scores}
+        requests_by_key = {_key(request): request for request in requests if _key(request) not in self._scores}
         fresh = {}
-        for key, document in documents.items():
+        for key, request in requests_by_key.items():
+            document = request.doc
             self._scores[key] = None
             if not document.get("is_absent", False):
                 fresh[key] = item_of(document)
@@ -178,6 +182,10 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
         if fitting:
             scores = self.scorer.score(list(fitting.values()), progress=progress)
             self._signature = str(scores.signature)
+            keys = list(fitting)
+            for index, item in scores.unscored.items():
+                task = requests_by_key[keys[index]].task_name
+                self._unscored.setdefault(task or "", Counter())[item.reason.value] += 1
             self._scores.update(zip(fitting, self._to_unit(scores.values), strict=True))
         return self._scores
 

@@ -289,9 +289,7 @@ class _Task:
         rows = self._rows(prefix, variant) if kind == "rating" else None
         level, quality = self._of_documents(name)
         n_scored, n_unscored = (int(metrics.get(count) or 0) for count in _COUNTS)
-        reasons = Counter(row.unscored for row in rows if row.unscored) if rows is not None else Counter()
-        if rows is None and n_unscored:
-            reasons = Counter({UNKNOWN: n_unscored})
+        reasons = self._reasons(rows, n_unscored)
         sizes = self.file.get("n-samples", {}).get(self.task, {})
         evaluator, method = self._evaluator(name, variant)
         settings = self._settings(variant)
@@ -312,7 +310,7 @@ class _Task:
             n_total=n_scored + n_unscored,
             n_scored=n_scored,
             n_unscored=n_unscored,
-            unscored_by_reason=dict(sorted(reasons.items())),
+            unscored_by_reason={reason: number for reason, number in sorted(reasons.items()) if number},
             signature=self._signature(quality, settings),
             is_partial=sizes.get("effective") != sizes.get("original"),
             seconds=self.seconds,
@@ -323,6 +321,20 @@ class _Task:
             outcomes=outcomes,
             path=self.path,
         )
+
+    def _reasons(self, rows: Sequence[RatedRow] | None, n_unscored: int) -> Mapping[str, int]:
+        recorded: Mapping[str, int] = self.file["config"].get("scorer_unscored", {}).get(self.task, {})
+        if sum(recorded.values()) == n_unscored:
+            return recorded
+        return Counter(row.unscored for row in rows if row.unscored) if rows is not None else Counter({UNKNOWN: n_unscored})
+
+    def _default_reason(self) -> str:
+        """Why a row without a logged reason has no score."""
+        if self.file["config"].get("model") != "dialogue-metric":
+            # A prompt that was answered by choice: no choice had a probability.
+            return Reason.NON_FINITE.value
+        recorded = list(self.file["config"].get("scorer_unscored", {}).get(self.task, {}))
+        return recorded[0] if len(recorded) == 1 else UNKNOWN
 
     def _evaluator(self, name: TaskName, variant: str) -> tuple[str, str]:
         """Evaluator and method. A scorer does not see the prompt, so its own name is all that tells it from others."""
@@ -390,10 +402,10 @@ class _Task:
         ]
         if found and "n_words" in found[0][0]["doc"]:
             return _opinion_rows(found, mark, variant)
-        return tuple(_row(sample, place, mark, variant) for sample, place in found)
+        return tuple(_row(sample, place, mark, _why(sample, variant) or self._default_reason()) for sample, place in found)
 
 
-def _row(sample: Mapping[str, Any], place: Place, mark: str, variant: str) -> RatedRow:
+def _row(sample: Mapping[str, Any], place: Place, mark: str, reason: str) -> RatedRow:
     document = sample["doc"]
     try:
         score, rating, last = sample[mark]
@@ -403,7 +415,7 @@ def _row(sample: Mapping[str, Any], place: Place, mark: str, variant: str) -> Ra
             cluster=document["cluster"],
             system=document.get("system"),
             score=score,
-            unscored=_why(sample, variant) if score is None else None,
+            unscored=reason if score is None else None,
             rating=float(rating),
             ratings=tuple(document.get("raters") or ()),
             response_words=_words([document["response"] or {}] if document["level"] == "turn" else document["turns"]),
@@ -445,13 +457,13 @@ def _opinion_rows(found: Sequence[tuple[Mapping[str, Any], Place]], mark: str, v
     return tuple(rows)
 
 
-def _why(sample: Mapping[str, Any], variant: str) -> str:
-    """The logged reason: the variant's own, else the first that the sample has."""
+def _why(sample: Mapping[str, Any], variant: str) -> str | None:
+    """The logged reason: the variant's own, else the first that the sample has, else None."""
     names = [name for name in sample if name.endswith("_unscored") and not name.endswith("n_unscored")]
     for name in sorted(names, key=lambda name: name != f"{variant}_unscored"):
         if sample[name] is not None:
             return str(sample[name][0])
-    return UNKNOWN
+    return None
 
 
 def _words(turns: Iterable[Mapping[str, Any]]) -> int:

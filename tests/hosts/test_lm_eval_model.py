@@ -75,6 +75,7 @@ def test_the_coefficients_are_those_of_the_scorer(kind: type[Length], use_tiny_d
     for name, coefficient in (("spearman", "spearman"), ("pearson", "pearson"), ("kendall", "kendall_b")):
         assert found[f"{name},none"] == pytest.approx(direct[coefficient].value, abs=1e-9)
     assert (found["n_scored,none"], found["n_unscored,none"]) == (11, 1)
+    assert result["config"]["scorer_unscored"] == {"dstc10_dialog_ft": {"empty_input": 1}}
     assert direct["spearman"].n_unscored == 1
 
 
@@ -117,6 +118,7 @@ def test_the_command_lines_arguments_reach_the_scorer(use_tiny_data: Path) -> No
         "scorer": "length_for_tests",
         "scorer_signature": None,
         "scorer_positive_from": None,
+        "scorer_unscored": {},
     }
 
 
