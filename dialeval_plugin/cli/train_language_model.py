@@ -1,0 +1,92 @@
+"""`dialeval train language-model`: the language models of likelihood and of breakdown detection."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+if TYPE_CHECKING:
+    from dialeval_plugin.methods.breakdown.preparation import Spacing
+    from dialeval_plugin.methods.breakdown.training import Objective
+    from dialeval_plugin.precision import Precision
+
+
+def language_model(
+    data: Annotated[
+        list[Path], typer.Option(help="Dialogues: DailyDialog, DREAM, ESConv, CGDIALOG+, or lines of turns; again for more.")
+    ],
+    output: Annotated[Path, typer.Option(help="Folder of the model; checkpoints lie in it until training ends.")],
+    objective: Annotated[
+        str, typer.Option(help="lm, odin (with a second head), or background (reads perturbed input).")
+    ] = "lm",
+    validation: Annotated[
+        list[Path] | None,
+        typer.Option(help="Dialogues that choose the best epoch and calibrate; else a share of the data does."),
+    ] = None,
+    evaluation: Annotated[
+        list[Path] | None, typer.Option(help="Dialogues that will be reported on; they are kept out of training.")
+    ] = None,
+    backbone: Annotated[
+        str | None, typer.Option(help="Causal language model to go on from, a folder or a hub id; without it, from scratch.")
+    ] = None,
+    recipe: Annotated[str | None, typer.Option(help="small (from scratch) or continue (from a backbone).")] = None,
+    epochs: Annotated[int | None, typer.Option(help="In place of the recipe's, as the options below.")] = None,
+    max_minutes: Annotated[float | None, typer.Option(help="End training after so many minutes, and measure.")] = None,
+    layers: Annotated[int | None, typer.Option(help="Of a model from scratch.")] = None,
+    width: Annotated[int | None, typer.Option(help="Of a model from scratch.")] = None,
+    vocabulary: Annotated[int | None, typer.Option(help="Tokens of a model from scratch.")] = None,
+    block: Annotated[int | None, typer.Option(help="Tokens of the longest row; the window of a model from scratch.")] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="Highest learning rate.")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Rows a step.")] = None,
+    mu: Annotated[float, typer.Option(help="Share of the tokens that the background model reads perturbed.")] = 0.15,
+    spacing: Annotated[
+        str, typer.Option(help="natural removes blanks before punctuation in the training texts; published does not.")
+    ] = "natural",
+    validation_fraction: Annotated[float, typer.Option(help="Share of the dialogues for validation.")] = 0.05,
+    seed: Annotated[int, typer.Option(help="Seed of the split, the weights, the order and the noise.")] = 13,
+    precision: Annotated[str, typer.Option(help="auto, float32 or bfloat16.")] = "auto",
+) -> None:
+    """Train a language model on dialogues. The same command goes on where it was killed."""
+    from dialeval_plugin.corpora.dialogues import read_dialogues
+    from dialeval_plugin.methods.breakdown.preparation import Sources
+    from dialeval_plugin.methods.breakdown.training import TrainingOptions, train
+
+    files = (data, validation, evaluation)
+    sizes = {
+        "n_epochs": epochs,
+        "n_layers": layers,
+        "width": width,
+        "vocabulary": vocabulary,
+        "block": block,
+        "learning_rate": learning_rate,
+        "batch_size": batch_size,
+    }
+    trained = train(
+        Sources(*([dialogue for path in paths or () for dialogue in read_dialogues(path)] for paths in files)),
+        output,
+        TrainingOptions(
+            cast("Objective", objective),
+            recipe,
+            backbone,
+            {name: value for name, value in sizes.items() if value is not None},
+            mu,
+            cast("Spacing", spacing),
+            validation_fraction,
+            seed,
+            cast("Precision", precision),
+        ),
+        max_minutes=max_minutes,
+        progress=True,
+    )
+    counts = trained.record["counts"]
+    typer.echo(
+        f"{trained.folder}: trained on {counts['n_training_dialogues']} dialogues ({counts['n_training_tokens']} tokens), "
+        f"validated on {counts['n_validation_dialogues']}"
+    )
+    typer.echo(f"{'epoch':>8}{'training loss':>16}{'validation loss':>18}{'perplexity':>13}")
+    for entry in trained.record["history"]:
+        typer.echo(
+            f"{entry['epoch']:8.2f}{entry['training_loss']:16.4f}{entry['validation_loss']:18.4f}{entry['perplexity']:13.2f}"
+        )

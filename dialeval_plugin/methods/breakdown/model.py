@@ -1,0 +1,71 @@
+"""What a trained language model's folder holds beside transformers' files.
+
+`language_model.json` is the record of its training and comes last: a folder that has it is complete. `odin_head.safetensors` is
+the second head of generalised ODIN. `breakdown.json` is the calibration of its breakdown scores (calibration.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+import torch
+from safetensors.torch import load_file, save_file
+
+from dialeval_plugin.default_models import DefaultModel
+from dialeval_plugin.errors import ModelLoadError
+from dialeval_plugin.language_models.models import OpenedModel
+from dialeval_plugin.model_folders import tensor_names
+
+from .odin import ConfidenceHead, feature_width
+
+RECORD_FILE, HEAD_FILE = "language_model.json", "odin_head.safetensors"
+FORMAT_VERSION = 1
+
+_COMMAND = "`dialeval train language-model --objective {objective} --data FILE --output FOLDER`"
+
+
+def _default(kind: str, objective: str, option: str, variable: str) -> DefaultModel:
+    command = _COMMAND.format(objective=objective)
+    advice = f"dialogue_breakdown: no {option} is named. Train one with {command}, pass {option}='FOLDER', or set {variable}."
+    return DefaultModel(kind, variable, advice)
+
+
+DEFAULT_MODELS: Mapping[str, DefaultModel] = MappingProxyType(
+    {
+        "lm": _default("language_model", "lm", "model", "DIALEVAL_LANGUAGE_MODEL"),
+        "odin": _default("odin_model", "odin", "model", "DIALEVAL_ODIN_MODEL"),
+        "background": _default("background_model", "background", "background", "DIALEVAL_BACKGROUND_MODEL"),
+    }
+)
+"""Which model is meant where none is named, by its objective. The language model is also that of `dialogue_likelihood`."""
+
+
+def save_head(head: ConfidenceHead, folder: Path) -> None:
+    """Write ODIN's second head."""
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in head.linear.state_dict().items()}
+    save_file(tensors, str(folder / HEAD_FILE))
+
+
+def load_head(opened: OpenedModel) -> ConfidenceHead:
+    """Open the second head of a model that was trained with the objective odin.
+
+    Raises:
+        ModelLoadError: there is none, it is damaged, or it belongs to another model.
+    """
+    path = opened.folder / HEAD_FILE
+    if not path.is_file():
+        command = _COMMAND.format(objective="odin")
+        raise ModelLoadError(
+            f"{opened.folder}: has no {HEAD_FILE}, so it has no component g of ODIN. Train one with {command}."
+        )
+    tensor_names(path)
+    tensors = load_file(str(path))
+    head = ConfidenceHead(feature_width(opened.model))
+    expected = {name: tuple(tensor.shape) for name, tensor in head.linear.state_dict().items()}
+    found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    if found != expected:
+        raise ModelLoadError(f"{path}: holds {found}, the model needs {expected}. Copy the model folder again.")
+    head.linear.load_state_dict({name: tensor.to(torch.float32) for name, tensor in tensors.items()})
+    return head.to(opened.device).eval()

@@ -1,0 +1,140 @@
+"""From dialogues to the batches that a language model is trained on.
+
+A row is one dialogue, or a block of a long one, so that no dialogue sees another. Rows of one length share batches, which
+leaves little padding: packing several dialogues into a row would save less than the mask between them costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import Dataset, Sampler
+
+from dialeval_plugin.language_models.causal import layout_tokens, turn_pieces
+from dialeval_plugin.language_models.models import OpenedModel
+
+from .perturbation import IntArray, perturb
+
+IGNORED = -100
+"""Label of a place that is padding."""
+_POOL = 50
+"""Batches that are sorted together: enough for rows of one length, few enough that the order stays random."""
+
+
+class Row(NamedTuple):
+    """Tokens that are read, and those that are to be predicted; both of shape (tokens,)."""
+
+    inputs: Sequence[int] | IntArray
+    labels: Sequence[int]
+
+
+class Key(NamedTuple):
+    """A row of an epoch: its noise depends on both."""
+
+    epoch: int
+    row: int
+
+
+def token_blocks(opened: OpenedModel, dialogues: Sequence[Sequence[str]], block: int) -> list[list[int]]:
+    """Tokenise dialogues, each turn followed by the end-of-text token, and cut long ones into blocks.
+
+    A block of one token has nothing to predict and is left out.
+    """
+    prefix, end = layout_tokens(opened, "separated")
+    blocks = []
+    for pieces in turn_pieces(opened, dialogues, end, last_only=False):
+        ids = [*prefix, *(token for piece in pieces for token in piece)]
+        blocks += [ids[start : start + block] for start in range(0, len(ids), block)]
+    return [found for found in blocks if len(found) > 1]
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """How inputs are perturbed; the same epoch and row always have the same noise.
+
+    Attributes:
+        mu: rate, see `perturb`.
+        replacements: ids of ordinary tokens, of shape (ids,).
+        seed: of the noise.
+    """
+
+    mu: float
+    replacements: IntArray
+    seed: int
+
+    def apply(self, ids: Sequence[int], key: Key) -> IntArray:
+        """Return the perturbed ids of a row."""
+        return perturb(ids, self.replacements, np.random.default_rng((self.seed, *key)), mu=self.mu)
+
+
+class TokenRows(Dataset[Row]):
+    """Blocks of tokens, perturbed where there is noise."""
+
+    def __init__(self, blocks: Sequence[Sequence[int]], noise: Noise | None = None) -> None:
+        self.blocks = blocks
+        self.noise = noise
+
+    def __len__(self) -> int:
+        return len(self.blocks)
+
+    def __getitem__(self, index: int | Key) -> Row:
+        key = index if isinstance(index, Key) else Key(0, index)
+        ids = self.blocks[key.row]
+        return Row(ids if self.noise is None else self.noise.apply(ids, key), ids)
+
+
+class RowsByLength(Sampler[Key]):
+    """The rows of an epoch in a random order in which neighbours have about one length; it depends on seed and epoch alone."""
+
+    def __init__(self, lengths: Sequence[int], batch_size: int, seed: int) -> None:
+        self._lengths = np.asarray(lengths)
+        self._batch_size = batch_size
+        self._seed = seed
+        self._epoch = 0
+
+    def __len__(self) -> int:
+        return len(self._lengths)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Say which epoch comes next; the host does."""
+        self._epoch = epoch
+
+    def __iter__(self) -> Iterator[Key]:
+        generator = np.random.default_rng((self._seed, self._epoch))
+        order = generator.permutation(len(self._lengths))
+        pool = _POOL * self._batch_size
+        batches: list[IntArray] = []
+        for start in range(0, len(order), pool):
+            rows = order[start : start + pool]
+            rows = rows[np.argsort(-self._lengths[rows], kind="stable")]
+            batches += [rows[first : first + self._batch_size] for first in range(0, len(rows), self._batch_size)]
+        # Only the last batch may be short, as the host cuts the keys into batches by counting.
+        full = [batch for batch in batches if len(batch) == self._batch_size]
+        short = [batch for batch in batches if len(batch) < self._batch_size]
+        for place in generator.permutation(len(full)):
+            yield from (Key(self._epoch, int(row)) for row in full[place])
+        for batch in short:
+            yield from (Key(self._epoch, int(row)) for row in batch)
+
+
+@dataclass(frozen=True, slots=True)
+class PadRows:
+    """Pads rows on the right, where a causal model does not look.
+
+    Attributes:
+        pad: id that fills inputs.
+    """
+
+    pad: int
+
+    def __call__(self, rows: Sequence[Row]) -> dict[str, Tensor]:
+        """Return `input_ids` and `labels`, both of shape (rows, longest row)."""
+        length = max(len(row.labels) for row in rows)
+        inputs = [[*row.inputs, *[self.pad] * (length - len(row.labels))] for row in rows]
+        labels = [[*row.labels, *[IGNORED] * (length - len(row.labels))] for row in rows]
+        return {"input_ids": torch.tensor(inputs), "labels": torch.tensor(labels)}
