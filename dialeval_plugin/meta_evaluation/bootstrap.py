@@ -5,16 +5,21 @@ Rows of one cluster resemble each other, so resampling single rows would give in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
-from scipy import sparse
+from scipy import sparse, special
 
 from dialeval_plugin.errors import InputError
 
 from .checks import FloatArray, IntArray
+
+IntervalKind: TypeAlias = Literal["percentile", "bca"]
+ClusterSums: TypeAlias = Any
+"""`sums[cluster, k]`, what each cluster adds to each of the sums that a statistic takes: an array, or a sparse one."""
 
 Statistic: TypeAlias = Callable[[FloatArray], FloatArray]
 """Takes `weights[r, i]`, how often cell i occurs in sample r; returns one value a sample, NaN where it is undefined."""
@@ -25,8 +30,14 @@ MAX_DEGENERATE = 0.1
 MIN_CLUSTERS = 2
 """One cluster, drawn again and again, never differs from itself."""
 
+MAX_JACKKNIFE = 1000
+"""Above so many clusters, the acceleration of the BCa interval comes from leaving out so many groups of clusters."""
+
 _WEIGHTS_AT_ONCE = 2_000_000
 """Resamples are handled in chunks of at most so many weights (16 MB): time does not care, memory stays bounded."""
+
+_DRAWN_AHEAD = 100_000
+"""With more clusters than this, drawing takes as long as the statistics: it is done in a thread, one chunk ahead."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,16 +94,36 @@ class Interval(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Bootstrap:
-    """The percentile bootstrap over clusters (Efron 1979; Davison and Hinkley 1997, section 3.8).
+class Resampled:
+    """A statistic of sums over the clusters that are drawn."""
 
-    A round draws as many clusters as there are, with replacement, and takes all rows of each as often as it was drawn. The
-    interval runs between the (1 - confidence) / 2 quantiles of the statistic over the rounds, with numpy's linear
-    interpolation. With few clusters, say below 20, such intervals are too narrow.
+    statistic: Statistic
+    """Takes `sums[r, k]` of each resample; returns one value a resample, NaN where it is undefined."""
+    sums: ClusterSums
+    shift: float = 0.0
+    """Added to every value, where the statistic stands for another one that differs by so much on the whole data."""
+    bins: tuple[int, int] | None = None
+    """Levels of scores and ratings that it was computed with, where it stands for one that has more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bootstrap:
+    r"""The bootstrap over clusters (Efron 1979; Davison and Hinkley 1997, section 3.8).
+
+    A round draws as many clusters as there are, with replacement, and takes all rows of each as often as it was drawn.
+    Quantiles are numpy's, with linear interpolation. With few clusters, say below 20, the intervals are too narrow.
+
+    - "percentile" runs between the (1 - confidence) / 2 quantiles of the statistic over the rounds.
+    - "bca" (Efron 1987) moves these quantiles to $\Phi(z_0 + (z_0 + z)/(1 - a(z_0 + z)))$, for a statistic that is biased or
+      skewed: $\Phi(z_0)$ is the share of rounds below the value, ties counting one half, and the acceleration
+      $a = \sum d^3 / (6 (\sum d^2)^{3/2})$ comes from the jackknife over clusters, d being the mean less each value with one
+      cluster left out. Clusters without which it is undefined are not left out. With more than `MAX_JACKKNIFE` clusters,
+      as many groups of them take their place, in the order of the rows.
 
     Degenerate resamples, on which the statistic is undefined, are counted and left out. There is no interval with
     `rounds=0`, with fewer than two clusters, where more than 10 % of the resamples are degenerate, and where all resamples
-    give the same value, as with 20 right answers of 20: zero width would claim certainty.
+    give the same value, as with 20 right answers of 20: zero width would claim certainty. BCa has none either where all
+    resamples lie on one side of the value.
 
     Seed: starts one numpy Generator; a seed gives the same resamples in every process, whatever statistics are asked for.
 
@@ -103,6 +134,7 @@ class Bootstrap:
     rounds: int = 1000
     confidence: float = 0.95
     seed: int = 0
+    interval: IntervalKind = "percentile"
 
     def __post_init__(self) -> None:
         for name, value in (("rounds", self.rounds), ("seed", self.seed)):
@@ -110,9 +142,12 @@ class Bootstrap:
                 raise InputError(f"bootstrap: {name} is {value!r}. Give an integer that is 0 or more.")
         if not 0 < self.confidence < 1:
             raise InputError(f"bootstrap: confidence is {self.confidence!r}. Give a number between 0 and 1, such as 0.95.")
+        if self.interval not in get_args(IntervalKind):
+            kinds = ", ".join(get_args(IntervalKind))
+            raise InputError(f"bootstrap: there is no interval {self.interval!r}. Choose one of {kinds}.")
 
     def intervals(self, statistics: Mapping[str, Statistic], cells: IntArray, clusters: IntArray) -> dict[str, Interval]:
-        """Return one interval a statistic, all from the same resamples.
+        """Return one interval a statistic of weights, all from the same resamples.
 
         Args:
             statistics: by name; each takes one weight a cell.
@@ -126,22 +161,63 @@ class Bootstrap:
             >>> Bootstrap(rounds=200).intervals({"accuracy": mean}, answers, np.arange(100))["accuracy"].n_degenerate
             0
         """
-        n_clusters = int(clusters.max(initial=-1)) + 1
+        sums = rows_by_cell(cells, clusters)
+        return self.intervals_of({name: Resampled(statistic, sums) for name, statistic in statistics.items()})
+
+    def intervals_of(self, resampled: Mapping[str, Resampled]) -> dict[str, Interval]:
+        """Return one interval a statistic, all from the same resamples; each statistic has the same clusters.
+
+        Example:
+            >>> of_clusters = np.array([[3.0, 1.0], [5.0, 2.0], [1.0, 1.0]])
+            >>> mean = Resampled(lambda sums: sums[:, 0] / sums[:, 1], of_clusters)
+            >>> Bootstrap(rounds=200).intervals_of({"mean": mean})["mean"]
+            Interval(low=1.0, high=3.0, n_degenerate=0, reason=None)
+        """
+        n_clusters = max((entry.sums.shape[0] for entry in resampled.values()), default=0)
         if not self.rounds:
-            return {name: _no_interval(name, "rounds is 0", "Ask for 1000 rounds.") for name in statistics}
+            return {name: _no_interval(name, "rounds is 0", "Ask for 1000 rounds.") for name in resampled}
         if n_clusters < MIN_CLUSTERS:
             why = f"{n_clusters} cluster, at least {MIN_CLUSTERS} are needed"
-            return {name: _no_interval(name, why, "Score more contexts.") for name in statistics}
-        values = {name: np.empty(self.rounds) for name in statistics}
-        rows_by_cell = sparse.csr_array((np.ones(len(cells)), (clusters, cells)))
+            return {name: _no_interval(name, why, "Score more contexts.") for name in resampled}
+        values = {name: np.empty(self.rounds) for name in resampled}
+        widest = max(n for entry in resampled.values() for n in entry.sums.shape)
+        for rounds, drawn in self._draws(n_clusters, max(1, _WEIGHTS_AT_ONCE // widest)):
+            # Statistics that share their sums share the product.
+            products = {id(entry.sums): entry.sums for entry in resampled.values()}
+            drawn_sums = {key: np.ascontiguousarray(drawn @ sums) for key, sums in products.items()}
+            for name, entry in resampled.items():
+                values[name][rounds] = entry.statistic(drawn_sums[id(entry.sums)]) + entry.shift
+        if self.interval == "bca":
+            return {name: bca_interval(name, values[name], entry, self.confidence) for name, entry in resampled.items()}
+        return {name: percentile_interval(name, values[name], self.confidence) for name in resampled}
+
+    def _draws(self, n_clusters: int, at_once: int) -> Iterator[tuple[slice, FloatArray]]:
+        """The rounds in chunks, each with how often every cluster is drawn."""
         generator = np.random.default_rng(self.seed)
-        chunk = max(1, _WEIGHTS_AT_ONCE // max(rows_by_cell.shape))
-        for start in range(0, self.rounds, chunk):
-            drawn = draw_clusters(n_clusters, min(chunk, self.rounds - start), generator)
-            weights = np.ascontiguousarray(drawn @ rows_by_cell)
-            for name, statistic in statistics.items():
-                values[name][start : start + chunk] = statistic(weights)
-        return {name: percentile_interval(name, values[name], self.confidence) for name in statistics}
+        chunks = [slice(start, min(start + at_once, self.rounds)) for start in range(0, self.rounds, at_once)]
+        if n_clusters <= _DRAWN_AHEAD:
+            yield from ((chunk, draw_clusters(n_clusters, chunk.stop - chunk.start, generator)) for chunk in chunks)
+            return
+        with ThreadPoolExecutor(max_workers=1) as drawing:
+            ahead = drawing.submit(draw_clusters, n_clusters, chunks[0].stop, generator)
+            for i, chunk in enumerate(chunks):
+                drawn = ahead.result()
+                if following := chunks[i + 1 : i + 2]:
+                    ahead = drawing.submit(draw_clusters, n_clusters, following[0].stop - following[0].start, generator)
+                yield chunk, drawn
+
+
+def rows_by_cell(cells: IntArray, clusters: IntArray) -> ClusterSums:
+    """Return how many rows of each cell each cluster has.
+
+    Example:
+        >>> rows_by_cell(np.array([0, 1, 1]), np.array([0, 0, 1])).toarray()
+        array([[1., 1.],
+               [0., 1.]])
+    """
+    counts = sparse.coo_array((np.ones(len(cells)), (clusters, cells))).tocsr()
+    counts.sum_duplicates()
+    return counts
 
 
 def draw_clusters(n_clusters: int, rounds: int, generator: np.random.Generator) -> FloatArray:
@@ -167,14 +243,60 @@ def percentile_interval(name: str, values: FloatArray, confidence: float) -> Int
         Interval(low=25.0, high=75.0, n_degenerate=0, reason=None)
     """
     defined = values[~np.isnan(values)]
+    return _between_quantiles(name, values, defined, ((1 - confidence) / 2, (1 + confidence) / 2))
+
+
+def bca_interval(name: str, values: FloatArray, resampled: Resampled, confidence: float) -> Interval:
+    """Return the bias-corrected and accelerated interval; see `Bootstrap`.
+
+    Example:
+        >>> mean = Resampled(lambda sums: sums[:, 0], np.array([[1.0], [2.0], [6.0]]))
+        >>> bca_interval("mean", np.arange(19.0), mean, confidence=0.5).n_degenerate
+        0
+    """
+    defined = values[~np.isnan(values)]
+    whole = np.asarray(resampled.sums.sum(axis=0)).reshape(1, -1)
+    value = float(resampled.statistic(whole)[0]) + resampled.shift
+    share = float(((defined < value).sum() + (defined <= value).sum()) / max(1, 2 * len(defined)))
+    if not 0 < share < 1 and _is_spread(values, defined):
+        return _no_interval(name, "all resamples lie on one side of the value", "Ask for the percentile interval.")
+    bias = special.ndtri(share)
+    moved = bias + special.ndtri(np.array([(1 - confidence) / 2, (1 + confidence) / 2]))
+    low, high = special.ndtr(bias + moved / (1 - _acceleration(resampled, whole) * moved))
+    return _between_quantiles(name, values, defined, (low, high))
+
+
+def _acceleration(resampled: Resampled, whole: FloatArray) -> float:
+    n_clusters = resampled.sums.shape[0]
+    n_groups = min(n_clusters, MAX_JACKKNIFE)
+    group_of = np.arange(n_clusters) * n_groups // n_clusters
+    groups = sparse.csr_array((np.ones(n_clusters), (group_of, np.arange(n_clusters)))) @ resampled.sums
+    at_once = max(1, _WEIGHTS_AT_ONCE // whole.shape[1])
+    parts = []
+    for start in range(0, n_groups, at_once):
+        some = groups[start : start + at_once]
+        parts.append(resampled.statistic(whole - (some.toarray() if sparse.issparse(some) else some)))
+    values = np.concatenate(parts)
+    values = values[~np.isnan(values)]
+    deviations = values.mean() - values if len(values) else values
+    squares = float((deviations**2).sum())
+    return float((deviations**3).sum() / (6 * squares**1.5)) if squares > 0 else 0.0
+
+
+def _is_spread(values: FloatArray, defined: FloatArray) -> bool:
     n_degenerate = len(values) - len(defined)
+    return n_degenerate <= MAX_DEGENERATE * len(values) and bool(np.ptp(defined) > 1e-12 * np.abs(defined).max())
+
+
+def _between_quantiles(name: str, values: FloatArray, defined: FloatArray, ends: tuple[float, float]) -> Interval:
+    n_degenerate = len(values) - len(defined)
+    if _is_spread(values, defined):
+        low, high = np.quantile(defined, ends)
+        return Interval(float(low), float(high), n_degenerate, None)
     if n_degenerate > MAX_DEGENERATE * len(values):
         why = f"undefined on {n_degenerate} of {len(values)} resamples, more than {100 * MAX_DEGENERATE:g} %"
-    elif np.ptp(defined) <= 1e-12 * np.abs(defined).max():
-        why = "the same on all resamples, which tells nothing of its spread"
     else:
-        low, high = np.quantile(defined, [(1 - confidence) / 2, (1 + confidence) / 2])
-        return Interval(float(low), float(high), n_degenerate, None)
+        why = "the same on all resamples, which tells nothing of its spread"
     return _no_interval(name, why, "Score and rate more examples.", n_degenerate)
 
 

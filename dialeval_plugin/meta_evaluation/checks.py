@@ -96,6 +96,19 @@ def cluster_codes(where: str, clusters: Labels | None, n: int) -> IntArray:
     return np.array([codes[label] for label in clusters], dtype=np.int64)
 
 
+def rows_by_group(groups: IntArray) -> list[IntArray]:
+    """Return the numbers of the rows of each group.
+
+    Example:
+        >>> rows_by_group(np.array([1, 0, 1]))
+        [array([1]), array([0, 2])]
+    """
+    if not len(groups):
+        return []
+    order = np.argsort(groups, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
+
+
 def _number(where: str, name: str, index: int, value: Any, remedy: str) -> float:
     if isinstance(value, (Real, np.bool_)):
         try:

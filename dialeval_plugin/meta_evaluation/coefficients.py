@@ -7,17 +7,20 @@ value a sample, NaN where the first function would raise `StatisticUndefined`. B
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
+
+import numpy as np
 
 from dialeval_plugin.errors import InputError
 
 from .binary import auroc, auroc_of_samples, point_biserial, point_biserial_of_samples
 from .checks import FloatArray, Labels, Numbers
 from .kendall import kendall_b, kendall_b_of_samples, kendall_c, kendall_c_of_samples
-from .pairwise import TieCalibration, calibrated_epsilon, pairwise_accuracy, pairwise_accuracy_of_samples
+from .pairwise import TieCalibration, accuracy_at, calibrated_epsilon, pairwise_accuracy, pairwise_accuracy_of_samples
 from .pearson import pearson, pearson_of_samples, spearman, spearman_of_samples
 
 __all__ = [
@@ -47,6 +50,19 @@ class Coefficient:
     """Value of scores that contradict the ratings wherever they can; the highest is 1."""
     has_epsilon: bool = False
     """Whether scores that differ by at most an epsilon, chosen on the data, count as tied."""
+    of_few: Callable[[FloatArray, FloatArray], float] | None = None
+    """For two or more rows of one group, where constant ratings are no reason to leave the group out."""
+
+    def of_group(self, x: FloatArray, y: FloatArray) -> float:
+        """Return the value of one of many groups, NaN where it is undefined.
+
+        Example:
+            >>> coefficient_named("spearman").of_group(np.array([1.0, 2.0, 3.0]), np.array([1.0, 3.0, 2.0]))
+            0.5
+        """
+        if self.of_few is None:
+            return float(self.of_samples(x, y, np.ones((1, len(x))))[0])
+        return self.of_few(x, y) if len(x) > 1 else math.nan
 
     def calibrated(self, scores: Numbers, ratings: Numbers, groups: Labels | None = None) -> Calibrated:
         """Return the coefficient with its epsilon chosen on this data; where it has none, itself.
@@ -60,7 +76,8 @@ class Coefficient:
         ties = calibrated_epsilon(scores, ratings, groups=groups)
         of_pairs = partial(self.of_pairs, epsilon=ties.epsilon)
         of_samples = partial(self.of_samples, epsilon=ties.epsilon)
-        return Calibrated(replace(self, of_pairs=of_pairs, of_samples=of_samples), ties)
+        of_few = partial(accuracy_at, epsilon=ties.epsilon)
+        return Calibrated(replace(self, of_pairs=of_pairs, of_samples=of_samples, of_few=of_few), ties)
 
 
 class Calibrated(NamedTuple):

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from dialeval_plugin.errors import InputError
 
 from . import pair_counts
-from .checks import FloatArray, IntArray, Labels, Numbers, cluster_codes, numbers, same_length
+from .checks import FloatArray, IntArray, Labels, Numbers, cluster_codes, numbers, rows_by_group, same_length
 from .pairs import checked_pairs, codes_of, group_totals, is_undefined
 
 MAX_CANDIDATES = 4_000_000
@@ -106,7 +106,7 @@ def calibrated_epsilon(scores: Numbers, ratings: Numbers, *, groups: Labels | No
     same_length(where, scores=scores, ratings=ratings)
     x, y = numbers(where, "scores", scores), numbers(where, "ratings", ratings)
     codes = cluster_codes(where, groups, len(x)) if groups is not None else np.zeros(len(x), dtype=np.int64)
-    members = [rows for rows in _rows_of(codes) if len(rows) > 1]
+    members = [rows for rows in rows_by_group(codes) if len(rows) > 1]
     n_levels = [(len(np.unique(x[rows])), len(np.unique(y[rows]))) for rows in members]
     total = sum(_n_pairs(n) for n, _ in n_levels)
     if not total:
@@ -200,12 +200,6 @@ def _levels_below(levels: FloatArray, epsilon: float) -> IntArray:
         if not (too_low | too_high).any():
             return first
         first = first + too_low - too_high
-
-
-def _rows_of(codes: IntArray) -> list[IntArray]:
-    """Numbers of the rows of each group."""
-    order = np.argsort(codes, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)
 
 
 def _n_pairs(n: int) -> int:

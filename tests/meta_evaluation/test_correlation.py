@@ -188,8 +188,8 @@ def test_no_interval(ratings: Any, clusters: Any, rounds: int, reason: str) -> N
         ({"clusters": [["a"], 1, 2]}, "correlate: clusters[0] is ['a'], which names no cluster. Give a string or an integer."),
         (
             {"coefficient": "tau"},
-            "there is no coefficient 'tau'. Known are: auroc, kendall_b, kendall_c, pairwise_accuracy, pearson, point_biserial, "
-            "spearman.",
+            "there is no coefficient 'tau'. "
+            "Known are: auroc, kendall_b, kendall_c, pairwise_accuracy, pearson, point_biserial, spearman.",
         ),
         ({"rounds": -1}, "bootstrap: rounds is -1. Give an integer that is 0 or more."),
         ({"seed": 0.5}, "bootstrap: seed is 0.5. Give an integer that is 0 or more."),
