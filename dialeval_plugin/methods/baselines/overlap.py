@@ -172,7 +172,8 @@ class Meteor(ReferenceScorer):
     inside a response attached to its word.
 
     Args:
-        synonyms: match WordNet's synonyms after equal words and equal stems. Without it no data are needed.
+        synonyms: match WordNet's synonyms after equal words and equal stems; nltk looks up the stems of the words that are
+            left. Without it no data are needed.
 
     Raises:
         MissingPrerequisite: nltk's WordNet is not on this machine.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,13 +29,21 @@ class Seq2Seq:
     tokenizer: Any
     folder: Path
     max_tokens: int
+    special: re.Pattern[str]
+    """Finds the strings that the tokenizer takes for special tokens."""
 
     def pieces(self, texts: Sequence[str]) -> list[Ids]:
         """Tokenise texts without special tokens; one that stands in a text is text."""
-        ids: list[Ids] = self.tokenizer(list(texts), add_special_tokens=False, split_special_tokens=True, verbose=False)[
-            "input_ids"
-        ]
-        return ids
+        # The host's split_special_tokens does not do: T5's own vocabulary has "</s>" as a piece. So none is ever whole.
+        parts = [self._broken(text) for text in texts]
+        flat = [part for found in parts for part in found]
+        ids = iter(self.tokenizer(flat, add_special_tokens=False, verbose=False)["input_ids"] if flat else [])
+        return [[id for _ in found for id in next(ids)] for found in parts]
+
+    def _broken(self, text: str) -> list[str]:
+        """Cut a text after the first character of each special token in it."""
+        cuts = [match.start() + 1 for match in self.special.finditer(text)]
+        return [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
 
     def with_ends(self, piece: Ids) -> Ids:
         """Add what the model's tokenizer puts at the ends of a text."""
@@ -119,7 +128,8 @@ def open_seq2seq(
     if max_tokens is not None and limit is not None and max_tokens > limit:
         raise InputError(f"max_tokens: is {max_tokens}, but the model takes {limit} at most. Give less.")
     model.to(device or ("cuda" if torch.cuda.is_available() else "cpu")).eval()
-    return Seq2Seq(model, tokenizer, folder, max_tokens or min(limit or LONGEST, LONGEST))
+    special = re.compile("|".join(map(re.escape, tokenizer.all_special_tokens)))
+    return Seq2Seq(model, tokenizer, folder, max_tokens or min(limit or LONGEST, LONGEST), special)
 
 
 def batches_by_length(lengths: Sequence[int], size: int) -> Iterator[list[int]]:

@@ -102,10 +102,10 @@ class Synonyms:
     """A WordNet of one pair."""
 
     def synsets(self, word: str) -> list[Any]:
-        return [self] if word in {"cat", "feline"} else []
+        return [self] if word in {"child", "kid"} else []
 
     def lemmas(self) -> list[Any]:
-        return [Lemma("cat"), Lemma("feline")]
+        return [Lemma("child"), Lemma("kid")]
 
     def get_version(self) -> str:
         return "9.9"
@@ -128,7 +128,7 @@ def test_meteor_by_hand() -> None:
 
 def test_meteor_is_nltks_and_synonyms_are_its_third_stage(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(overlap, "_wordnet", Synonyms)
-    item = example("A feline slept.", ["The cat slept.", "Nobody came."])
+    item = example("A kid slept.", ["The child slept.", "Nobody came."])
     references = [wordpunct_tokenize(reference) for reference in item.references]
     found = {}
     for synonyms, wordnet in ((True, Synonyms()), (False, overlap._NoSynonyms())):

@@ -1,0 +1,220 @@
+"""BARTScore and UniEval with random models: the published loops' numbers, each written out here once."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+from dialeval_plugin.dialogue import Example
+from dialeval_plugin.errors import InputError, ModelLoadError
+from dialeval_plugin.methods.baselines.bartscore import BartScore
+from dialeval_plugin.methods.baselines.unieval import QUESTIONS, UniEval, _Asked
+from tests.tiny_seq2seq_models import BART_WINDOW, write_tiny_bart, write_tiny_t5
+
+CONTEXT = ["Do you like rain?", "I prefer snow."]
+RESPONSE = "So do we. It is quiet!"
+REFERENCES = ["Me too.", "Why is that? Tell me."]
+FACTS = ["Snow is frozen.", "It falls."]
+
+
+@pytest.fixture(scope="module")
+def bart(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny_bart(tmp_path_factory.mktemp("bart"))
+
+
+@pytest.fixture(scope="module")
+def t5(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny_t5(tmp_path_factory.mktemp("t5"))
+
+
+def example(response: str = RESPONSE, context: list[str] = CONTEXT, facts: list[str] = FACTS) -> Example:
+    return Example.from_texts(context, response, references=REFERENCES, facts=facts)
+
+
+def published_bartscore(folder: Path, source: str, target: str) -> float:
+    """The mean negative loss of the target's tokens, its ends included, with the target as the labels."""
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
+    read, labels = (tokenizer([text], return_tensors="pt") for text in (source, target))
+    with torch.no_grad():
+        logits = model(input_ids=read["input_ids"], attention_mask=read["attention_mask"], labels=labels["input_ids"]).logits
+    return -float(torch.nn.functional.cross_entropy(logits[0], labels["input_ids"][0]))
+
+
+def test_every_direction_of_bartscore_is_the_published_mean(bart: Path) -> None:
+    precision = [published_bartscore(bart, reference, RESPONSE) for reference in REFERENCES]
+    recall = [published_bartscore(bart, RESPONSE, reference) for reference in REFERENCES]
+    expected = {
+        "context_to_response": published_bartscore(bart, "\n".join(CONTEXT), RESPONSE),
+        "reference_to_response": math.fsum(precision) / 2,
+        "response_to_reference": math.fsum(recall) / 2,
+        "f_score": math.fsum([*precision, *recall]) / 4,
+    }
+    for direction, value in expected.items():
+        scores = BartScore(str(bart), direction=direction, device="cpu").score([example()])  # type: ignore[arg-type]
+        assert scores.values == (pytest.approx(value, abs=1e-5),), direction
+        assert f"method:bartscore|direction:{direction}|" in str(scores.signature)
+    assert len({round(value, 6) for value in expected.values()}) == 4
+
+
+def test_the_padding_of_a_batch_moves_nothing(bart: Path) -> None:
+    items = [example(RESPONSE * number, [f"{number}"] * number) for number in range(1, 6)]
+    together, alone = (BartScore(str(bart), batch_size=size, device="cpu").score(items).values for size in (8, 1))
+    assert together == pytest.approx(alone, abs=1e-5)
+
+
+def test_a_long_context_loses_its_beginning_and_is_counted(bart: Path) -> None:
+    long = example(context=["x" * 2 * BART_WINDOW, "y" * (BART_WINDOW - 2)])
+    scorer = BartScore(str(bart), device="cpu")
+    scores = scorer.score([long, example(context=["y" * (BART_WINDOW - 2)])])
+    assert scores.values[0] == pytest.approx(scores.values[1], abs=1e-6)
+    assert scores.columns["n_cut"] == (1.0, 0.0)
+    assert f"|separator:newline|speakers:none|window:{BART_WINDOW}|truncation:left|" in str(scores.signature)
+
+
+def test_bartscore_without_a_context_has_no_score(bart: Path) -> None:
+    scores = BartScore(str(bart), device="cpu").score([example(context=[" "])])
+    assert scores.unscored[0].detail == "no visible turn stands before the response"
+
+
+def test_a_special_token_in_a_text_is_letters(bart: Path, t5: Path) -> None:
+    for scorer in (BartScore(str(bart), device="cpu"), UniEval(model=str(t5), device="cpu")):
+        tokenizer = scorer.opened.tokenizer
+        texts = ["a</s>b", "<pad></s></s>"]
+        known = {id for id in tokenizer.all_special_ids if id != tokenizer.unk_token_id}
+        assert [known & set(ids) for ids in scorer.opened.pieces(texts)] == [set(), set()]
+        assert all(known & set(tokenizer(text, add_special_tokens=False)["input_ids"]) for text in texts)
+
+
+def published_question(dimension: str, response: str) -> str:
+    """The question as UniEval's code writes it."""
+    question = QUESTIONS[dimension]
+    text = f"question: {question.text} </s> response: {response}"
+    if question.reads_history:
+        text += " </s> dialogue history: " + "\n".join(CONTEXT)
+    if question.reads_facts:
+        text += " </s> fact: " + "\n".join(FACTS)
+    return text
+
+
+@pytest.mark.parametrize("dimension", QUESTIONS)
+def test_the_ids_of_a_question_are_those_of_the_published_string(t5: Path, dimension: Any) -> None:
+    scorer = UniEval(dimension, model=str(t5), device="cpu")
+    asked = _Asked(dimension, RESPONSE, "\n".join(CONTEXT), "\n".join(FACTS))
+    assert scorer.question_ids(asked) == (
+        AutoTokenizer.from_pretrained(t5)(published_question(dimension, RESPONSE))["input_ids"],
+        0,
+    )
+
+
+def published_unieval(folder: Path, text: str) -> float:
+    """The share of P(Yes) in P(Yes) + P(No) at the first token of the answer."""
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
+    yes, no = (tokenizer(word)["input_ids"][0] for word in ("Yes", "No"))
+    with torch.no_grad():
+        logits = model(**tokenizer([text], return_tensors="pt"), labels=torch.tensor([[no]])).logits[0, 0]
+    chances = logits.softmax(-1)
+    return float(chances[yes] / (chances[yes] + chances[no]))
+
+
+@pytest.mark.parametrize("dimension", QUESTIONS)
+def test_unieval_is_the_published_share_and_engagingness_the_sum_over_sentences(t5: Path, dimension: Any) -> None:
+    scores = UniEval(dimension, model=str(t5), device="cpu").score([example()])
+    sentences = ["So do we.", "It is quiet!"] if dimension == "engagingness" else [RESPONSE]
+    shares = [published_unieval(t5, published_question(dimension, sentence)) for sentence in sentences]
+    assert scores.values == (pytest.approx(math.fsum(shares), abs=1e-5),)
+    assert scores.main == dimension
+    assert 0.001 < shares[0] < 0.999
+
+
+@pytest.mark.parametrize(
+    ("dimension", "detail"),
+    [
+        ("coherence", "the question reads the history, and no visible turn stands before the response"),
+        ("groundedness", "the question reads the facts, and there is none with a visible character"),
+        ("naturalness", None),
+    ],
+)
+def test_a_question_without_what_it_reads_has_no_score(t5: Path, dimension: Any, detail: str | None) -> None:
+    scores = UniEval(dimension, model=str(t5), device="cpu").score([example(context=[], facts=[" "])])
+    assert [row.detail for row in scores.unscored.values()] == ([] if detail is None else [detail])
+
+
+def test_a_long_history_loses_its_beginning(t5: Path) -> None:
+    scorer = UniEval(model=str(t5), max_tokens=150, device="cpu")
+    tail = "z" * 40
+    (whole, none), (cut, n_cut) = (
+        scorer.question_ids(_Asked("coherence", "Yes.", history, "")) for history in (tail, "y" * 200 + tail)
+    )
+    assert none == 0
+    assert len(cut) == 150
+    assert n_cut == len(whole) + 200 - 150
+    # What stands before the history, then its end.
+    assert cut[-40:] == whole[-40:]
+    assert cut[: len(whole) - 42] == whole[:-42]
+    scores = scorer.score([example("No. " * 100), example("Yes.", ["y" * 300])])
+    assert scores.unscored[0].reason.value == "context_too_long"
+    assert scores.unscored[0].detail.endswith(" tokens more than the window of 150")
+    assert scores.columns["n_cut"][1] > 0  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda bart, t5: BartScore(str(bart), direction="both"),  # type: ignore[arg-type]
+            "bartscore: there is no direction='both'. Choose one of context_to_response, reference_to_response, "
+            "response_to_reference, f_score.",
+        ),
+        (
+            lambda bart, t5: UniEval("fluency", model=str(t5)),  # type: ignore[arg-type]
+            "unieval: there is no dimension='fluency'. Choose one of naturalness, coherence, engagingness, groundedness, "
+            "understandability.",
+        ),
+        (
+            lambda bart, t5: BartScore(str(bart), max_tokens=1000),
+            f"max_tokens: is 1000, but the model takes {BART_WINDOW} at most. Give less.",
+        ),
+    ],
+)
+def test_unknown_options_are_refused(make: Any, message: str, bart: Path, t5: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        make(bart, t5)
+    assert str(caught.value) == message
+
+
+def test_models_that_are_not_whole_or_of_another_kind_are_refused(bart: Path, tiny_encoder: Path, tmp_path: Path) -> None:
+    with pytest.raises(ModelLoadError, match=r"cannot be opened as a sequence-to-sequence model"):
+        BartScore(str(tiny_encoder), device="cpu")
+    for path in bart.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    weights = load_file(tmp_path / "model.safetensors")
+    missing = "model.decoder.layers.0.fc1.weight"
+    save_file({name: tensor for name, tensor in weights.items() if name != missing}, tmp_path / "model.safetensors")
+    with pytest.raises(ModelLoadError) as caught:
+        BartScore(str(tmp_path), device="cpu")
+    assert str(caught.value) == f"{tmp_path}: its weights lack {missing!r}, which would be random. Copy the folder again."
+    (tmp_path / "model.safetensors").unlink()
+    with pytest.raises(ModelLoadError) as caught:
+        BartScore(str(tmp_path), device="cpu")
+    assert str(caught.value) == f"{tmp_path}: has no safetensors. Choose a revision that has them, or convert the model."
+
+
+def test_weights_that_are_not_numbers_leave_no_score(t5: Path, bart: Path, tmp_path: Path) -> None:
+    for folder, make in (
+        (t5, lambda path: UniEval(model=path, device="cpu")),
+        (bart, lambda path: BartScore(path, device="cpu")),
+    ):
+        copy = tmp_path / folder.name
+        copy.mkdir()
+        for path in folder.iterdir():
+            (copy / path.name).write_bytes(path.read_bytes())
+        weights = load_file(copy / "model.safetensors")
+        save_file({name: torch.full_like(tensor, float("nan")) for name, tensor in weights.items()}, copy / "model.safetensors")
+        scores = make(str(copy)).score([example()])
+        assert scores.unscored_by_reason == {"non_finite": 1}
