@@ -30,3 +30,61 @@ def build(
     typer.echo(f"{len(board.evaluators)} evaluators, {len(board.columns)} columns, {len(board.cells)} cells")
     if not built.evidence:
         typer.echo("no samples were found, so there are no plots and no cases: run lm-eval with --log_samples", err=True)
+
+
+@app.command()
+def export(
+    folder: Annotated[Path, typer.Argument(help="Folder of a leaderboard.")],
+    output: Annotated[Path, typer.Option(help="Folder for the files, one folder an evaluator.")],
+    format: Annotated[str, typer.Option(help="eval-results, model-index or every-eval-ever.")],
+    dataset_id: Annotated[
+        str | None, typer.Option(help="Hub data set of the human ratings, OWNER/NAME; eval-results needs it.")
+    ] = None,
+    source_url: Annotated[str | None, typer.Option(help="Page on which the results can be looked up.")] = None,
+    organization: Annotated[str, typer.Option(help="Who ran the evaluation, for every-eval-ever.")] = "unknown",
+) -> None:
+    """Write the results in a format of the Hub, or in that of Every Eval Ever."""
+    from dialeval_plugin.reports.exports import ExportOptions, now
+    from dialeval_plugin.reports.exports import export as export_board
+    from dialeval_plugin.reports.leaderboard_build import read
+
+    options = ExportOptions(dataset_id=dataset_id, source_url=source_url, organization=organization, created=now())
+    exported = export_board(read(folder), format, output, options)
+    for path in exported.paths:
+        typer.echo(path)
+    if exported.n_left_out:
+        typer.echo(f"{exported.n_left_out} undefined coefficients have no place in this format and are left out", err=True)
+
+
+@app.command()
+def space(
+    folder: Annotated[Path, typer.Argument(help="Folder of a leaderboard.")],
+    output: Annotated[Path, typer.Option(help="Folder of the Space.")],
+    title: Annotated[str, typer.Option(help="Title of the Space.")] = "Dialogue evaluators against people",
+) -> None:
+    """Write a ready Gradio Space that shows the page."""
+    from dialeval_plugin.reports.hub import write_space
+
+    for path in write_space(folder, output, title=title):
+        typer.echo(path)
+
+
+@app.command()
+def push(
+    repo_id: Annotated[str, typer.Argument(help="Data set and Space on the Hub, OWNER/NAME.")],
+    folder: Annotated[Path, typer.Option(help="Folder of a leaderboard.")],
+    no_space: Annotated[bool, typer.Option("--no-space", help="Upload the data set only.")] = False,
+    private: Annotated[bool, typer.Option("--private", help="Make new repositories private.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be uploaded, and upload nothing.")] = False,
+    title: Annotated[str, typer.Option(help="Title of data set and Space.")] = "Dialogue evaluators against people",
+) -> None:
+    """Upload a leaderboard to the Hub: the table as a data set, the page as a Space.
+
+    The token is the one of `hf auth login` or of HF_TOKEN; it is never printed.
+    """
+    from dialeval_plugin.reports.hub import push as push_board
+
+    for upload in push_board(folder, repo_id, space=not no_space, private=private, dry_run=dry_run, title=title):
+        typer.echo(f"{'would upload to' if dry_run else 'uploaded to'} {upload.kind} {upload.repo_id}:")
+        for name, size in upload.files.items():
+            typer.echo(f"  {name} ({size:,} bytes)")

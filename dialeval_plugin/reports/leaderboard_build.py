@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -98,11 +99,10 @@ def cells_of(run: TaskRun) -> Iterator[Cell]:
             figures={coefficient: _figure(run, name) for coefficient, name in names.items()},
             n_scored=run.n_scored,
             n_total=run.n_total,
-            signature=run.signature,
+            signature=_without_folders(run.signature),
             is_partial=run.is_partial,
             cost=Cost(seconds=run.seconds, n_requests=run.n_requests, n_prompt_characters=run.n_prompt_characters),
             date=run.date.isoformat(timespec="seconds"),
-            # The folder's name and the file's: a page that is shown to others names no path of this machine.
             source=f"{run.path.parent.name}/{run.path.name}",
             metadata={"task": run.task, "task version": run.version},
         )
@@ -132,6 +132,14 @@ def _figure(run: TaskRun, name: str) -> Figure:
         higher_is_better=not name.startswith(_LOWER_IS_BETTER),
         reason=run.undefined.get(name) or run.undefined.get(f"{name}_ci_low"),
     )
+
+
+def _without_folders(signature: str) -> str:
+    """Leave of each path its last part: what is shown to others names no folder of this machine.
+
+    A model's weights are told by their hash, which a signature holds besides.
+    """
+    return re.sub(r"(?<=:)(?:/|~/|\.{1,2}/)[^|\]]*?([^/|\]]+)/*(?=[|\]]|$)", r"\1", signature)
 
 
 def _dataset(name: str) -> str:

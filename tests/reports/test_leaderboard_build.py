@@ -95,7 +95,8 @@ def test_a_case_lays_scores_on_one_scale_and_leaves_an_unscored_one_out(tmp_path
     assert len(group.cases) == 30
     first = group.cases[0]
     by_name = {item["evaluator"]: item for item in first["judgements"]}
-    assert by_name[JUDGE] == {"evaluator": JUDGE, "value": None, "rescaled": None, "reason": "unknown"}
+    assert (by_name[JUDGE]["value"], by_name[JUDGE]["rescaled"]) == (None, None)
+    assert by_name[JUDGE]["reason"]
     rows = next(item for item in built.evidence if item.evaluator == "sharp" and item.column == GUPTA).scored
     low, high = min(row.score for row in rows), max(row.score for row in rows)
     assert by_name["sharp"]["rescaled"] == pytest.approx(1 + 4 * (by_name["sharp"]["value"] - low) / (high - low))
@@ -115,3 +116,12 @@ def test_ratings_on_another_scale_are_stretched(tmp_path: Path) -> None:
 
 def test_an_empty_leaderboard_has_no_columns() -> None:
     assert Leaderboard(()).columns == ()
+
+
+def test_a_signature_that_is_shown_to_others_names_no_folder(tmp_path: Path) -> None:
+    rows = documents(20)
+    config = {"model": "dialogue-metric", "model_args": {"scorer": "one", "slm": "/home/me/models/mine/", "seed": 3}}
+    write_run(tmp_path, config, {"dstc10_dialog_dgu": (rows, noisy_scores(rows, 0.1))})
+    (cell,) = build([tmp_path]).board.cells
+    assert "|slm:mine|seed:3|" in cell.signature
+    assert "/home" not in json.dumps(Leaderboard((cell,)).to_dict())

@@ -113,7 +113,8 @@ def test_a_case_shows_hostile_text_as_text(page: Page) -> None:
     assert HOSTILE in page.evaluate("document.querySelector('#shown').textContent")
     assert page.evaluate("document.querySelector('#shown img, #shown script')") is None
     rows = "[...document.querySelectorAll('#shown tbody tr')].map((row) => row.cells[1].textContent)"
-    assert page.evaluate(rows)[-3:].count("unknown") == 1
+    # People, two evaluators with a score, and the judge with the reason why it has none.
+    assert sum(text.replace("_", "").isalpha() for text in page.evaluate(rows)) == 1
     page.evaluate("document.querySelector('#next').click()")
     assert page.evaluate("document.querySelector('#case').selectedIndex") == 1
     assert page.evaluate("document.querySelector('#shown').textContent").count("Response ") == 1

@@ -1,0 +1,85 @@
+"""A stand-in for the Hub on loopback: repositories are made and files committed, and everything is remembered."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+@dataclass
+class StandIn:
+    """A running server.
+
+    Attributes:
+        url: for HF_ENDPOINT.
+        created: bodies of the requests to make a repository.
+        files: "<kinds>/<owner>/<name>" to file name to contents.
+        tokens: authorisation headers that came.
+        refuse: status that every request is answered with; 0 for none.
+    """
+
+    url: str
+    created: list[dict[str, Any]] = field(default_factory=list)
+    files: dict[str, dict[str, bytes]] = field(default_factory=dict)
+    tokens: set[str] = field(default_factory=set)
+    refuse: int = 0
+
+    def answer(self, path: str, body: bytes) -> dict[str, Any]:
+        """Do what the request asks for, as the Hub's API does."""
+        if path == "/api/repos/create":
+            made = json.loads(body)
+            self.created.append(made)
+            return {"url": f"{self.url}/{made['type']}s/{made['organization']}/{made['name']}"}
+        if path.endswith("/preupload/main"):
+            named = json.loads(body)["files"]
+            return {"files": [{"path": file["path"], "uploadMode": "regular", "shouldIgnore": False} for file in named]}
+        if path.endswith("/commit/main"):
+            name = path.removeprefix("/api/").removesuffix("/commit/main")
+            repository = self.files.setdefault(name, {})
+            for line in body.splitlines():
+                operation = json.loads(line)
+                if operation["key"] == "file":
+                    repository[operation["value"]["path"]] = base64.b64decode(operation["value"]["content"])
+            return {"commitUrl": f"{self.url}/{name}/commit/1", "commitOid": "1" * 40, "success": True}
+        return {}
+
+
+@contextmanager
+def hub_stand_in() -> Iterator[StandIn]:
+    """Yield a server that runs until the block ends."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self._reply(b"")
+
+        def do_POST(self) -> None:
+            self._reply(self.rfile.read(int(self.headers.get("Content-Length", 0))))
+
+        def _reply(self, body: bytes) -> None:
+            stand_in.tokens.add(self.headers.get("Authorization", ""))
+            status = stand_in.refuse or 200
+            reply = {"error": "Invalid credentials"} if stand_in.refuse else stand_in.answer(self.path.partition("?")[0], body)
+            content = json.dumps(reply).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    stand_in = StandIn(f"http://127.0.0.1:{server.server_port}")
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield stand_in
+    finally:
+        server.shutdown()
+        server.server_close()
