@@ -202,14 +202,13 @@ class _Trainee:
             return False
         last = self.history[-1]
         used = sum(epoch.seconds for epoch in self.history)
-        without_gain = last.epoch - self.best.epoch
-        # While the weight of the divergences rises, validation may well get worse for a time.
-        is_annealed = last.kl_weight == 1.0 or not self.model.latent_size
-        return (
-            last.epoch >= self.recipe.n_epochs
-            or (is_annealed and without_gain >= self.recipe.patience)
-            or used + last.seconds > max_seconds
-        )
+        return last.epoch >= self.recipe.n_epochs or self._is_stuck() or used + last.seconds > max_seconds
+
+    def _is_stuck(self) -> bool:
+        """Whether validation has not gained for too long; while the divergences' weight rises it may well get worse."""
+        final = 1.0 if self.model.latent_size else 0.0
+        waited_from = [epoch.epoch for epoch in self.history if epoch.kl_weight == final]
+        return bool(waited_from) and self.history[-1].epoch - max(self.best.epoch, waited_from[0]) >= self.recipe.patience
 
     def _pass(self, dialogues: Sequence[EncodedDialogue], number: int) -> tuple[float, float]:
         """One epoch; returns cross-entropy and divergence a token."""

@@ -1,0 +1,275 @@
+"""The four networks against the equations written out one word at a time, and what training does that evaluation must not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.distributions import Independent, Normal
+from torch.distributions import kl_divergence as torch_kl
+
+from dialeval_plugin.errors import InputError
+from dialeval_plugin.methods.reconstruction.batches import batches_by_length, make_batch
+from dialeval_plugin.methods.reconstruction.latent import Gaussian, GaussianLayer, Noise, kl_divergence
+from dialeval_plugin.methods.reconstruction.layers import Architecture
+from dialeval_plugin.methods.reconstruction.model import Kind, new_model
+from dialeval_plugin.methods.reconstruction.vocabulary import END, PAD, START, UNKNOWN
+from tests.tiny_reconstruction_models import KINDS, SIZES, tiny_network
+
+DIALOGUES = [
+    [[4, 5, 6, END], [7, END], [8, 9, 10, 11, 12, END], [END]],
+    [[13, 14, END], [UNKNOWN, UNKNOWN, END]],
+    [[6, 4, 4, 17, END], [5, 5, END], [19, 4, 8, END]],
+]
+
+
+def step(gru: nn.GRU, word: Tensor, state: Tensor, direction: str = "") -> Tensor:
+    """One step of a gated recurrent unit (Cho et al. 2014), as torch's documentation has it."""
+    weights = {name.removesuffix(direction): value for name, value in gru.named_parameters() if name.endswith("l0" + direction)}
+    reset, update, new = (weights["weight_ih_l0"] @ word + weights["bias_ih_l0"]).chunk(3)
+    reset_h, update_h, new_h = (weights["weight_hh_l0"] @ state + weights["bias_hh_l0"]).chunk(3)
+    keep = torch.sigmoid(update + update_h)
+    return (1 - keep) * torch.tanh(new + torch.sigmoid(reset + reset_h) * new_h) + keep * state
+
+
+def run(gru: nn.GRU, vectors: Sequence[Tensor], direction: str = "") -> Tensor:
+    state = torch.zeros(gru.hidden_size)
+    for vector in reversed(vectors) if direction else vectors:
+        state = step(gru, vector, state, direction)
+    return state
+
+
+def encode(network: Any, utterance: Sequence[int]) -> Tensor:
+    vectors = [network.words.embedding.weight[token] for token in utterance]
+    gru = network.encoder.gru
+    states = [run(gru, vectors, direction) for direction in (("", "_reverse") if gru.bidirectional else ("",))]
+    return torch.cat(states)
+
+
+def distribution(layer: GaussianLayer, *vectors: Tensor) -> Normal:
+    hidden = layer.hidden(torch.cat(vectors))
+    return Normal(layer.mean(hidden), (1 + layer.deviation(hidden).exp()).log() + 1e-4)
+
+
+def decode(network: Any, state: Tensor, response: Sequence[int]) -> list[float]:
+    losses = []
+    for read, said in zip([START, *response], response, strict=False):
+        state = step(network.decoder.gru, network.words.embedding.weight[read], state)
+        logits = network.words.embedding.weight @ network.decoder.answer(state) + network.words.bias
+        losses.append(-math.log(logits.exp()[said] / logits.exp().sum()))
+    return losses
+
+
+def by_hand(
+    network: Any, dialogue: Sequence[Sequence[int]], noise: Tensor | None = None
+) -> tuple[list[list[float]], list[float]]:
+    """Losses of each response, and the divergences, that of the dialogue first; `noise` has a row for each of them."""
+    kind = type(network).__name__
+    vectors = [encode(network, utterance) for utterance in dialogue]
+    losses, kl = [], [0.0]
+    whole: tuple[Tensor, ...] = ()
+    state = torch.zeros(SIZES["context"])
+    if kind == "VHCR":
+        whole = (torch.zeros(SIZES["latent"]),)
+        if noise is not None:
+            ends = torch.cat([run(network.dialogue.gru, vectors, direction) for direction in ("", "_reverse")])
+            posterior = distribution(network.dialogue_posterior, ends)
+            whole = (posterior.mean + posterior.stddev * noise[0],)
+            kl = [torch_kl(posterior, Normal(0.0, 1.0)).sum().item()]
+        state = network.start(whole[0])
+    for place, response in enumerate(dialogue[1:], start=1):
+        if kind == "Seq2Seq":
+            losses.append(decode(network, network.bridge(vectors[place - 1]), response))
+            continue
+        state = step(network.context.gru, torch.cat([vectors[place - 1], *whole]), state)
+        latent: tuple[Tensor, ...] = ()
+        if kind != "HRED":
+            prior = distribution(network.prior, state, *whole)
+            latent = (prior.mean,)
+            if noise is not None:
+                posterior = distribution(network.posterior, state, *whole, vectors[place])
+                latent = (posterior.mean + posterior.stddev * noise[place],)
+                kl.append(torch_kl(posterior, prior).sum().item())
+        losses.append(decode(network, network.bridge(torch.cat([state, *latent, *whole])), response))
+    return losses, kl
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("kind", KINDS)
+def test_losses_are_the_equations_worked_out_one_word_at_a_time(kind: Kind) -> None:
+    network = tiny_network(kind)
+    found = network(make_batch(DIALOGUES))
+    expected = [losses for dialogue in DIALOGUES for losses in by_hand(network, dialogue)[0]]
+    assert found.losses.shape == (6, 6)
+    for row, losses in zip(found.losses.tolist(), expected, strict=True):
+        assert row == pytest.approx(losses + [0.0] * (6 - len(losses)), abs=2e-5)
+    assert found.response_kl.tolist() == [0.0] * 6
+    assert found.dialogue_kl.tolist() == [0.0] * 3
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("kind", ["vhred", "vhcr"])
+def test_posterior_draws_and_divergences_are_those_worked_out_by_hand(kind: Kind) -> None:
+    network = tiny_network(kind)
+    batch = make_batch(DIALOGUES)
+    noise = Noise.repeated(batch, SIZES["latent"], seed=3)
+    found = network(batch, noise)
+    rows = torch.cat([noise.dialogues[:1], noise.responses[:3]])
+    start = 0
+    for place, dialogue in enumerate(DIALOGUES):
+        losses, kl = by_hand(network, dialogue, rows)
+        end = start + len(losses)
+        assert found.losses[start:end].sum(-1).tolist() == pytest.approx([sum(row) for row in losses], abs=1e-4)
+        assert found.response_kl[start:end].tolist() == pytest.approx(kl[1:], rel=1e-4)
+        assert found.dialogue_kl[place].item() == pytest.approx(kl[0], rel=1e-4)
+        start = end
+
+
+def test_the_divergence_is_that_of_torch_and_0_for_equals() -> None:
+    torch.manual_seed(0)
+    means, deviations = torch.randn(2, 5, 4), torch.rand(2, 5, 4) + 0.1
+    q, p = (Gaussian(mean, deviation) for mean, deviation in zip(means, deviations, strict=True))
+    expected = torch_kl(Independent(Normal(*q), 1), Independent(Normal(*p), 1))
+    assert torch.allclose(kl_divergence(q, p), expected, atol=1e-5)
+    assert torch.allclose(kl_divergence(q, q), torch.zeros(5), atol=1e-6)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_dialogue_has_the_same_losses_whatever_it_is_batched_with(kind: Kind) -> None:
+    network = tiny_network(kind)
+    generator = torch.Generator().manual_seed(1)
+    dialogues = [
+        [
+            [*torch.randint(4, 20, (int(torch.randint(0, 20, (1,), generator=generator)),), generator=generator).tolist(), END]
+            for _ in range(2 + place)
+        ]
+        for place in range(12)
+    ]
+    together = make_batch(dialogues)
+    for noise_of in (lambda batch: None, lambda batch: Noise.repeated(batch, SIZES["latent"], seed=5)):
+        many = network(together, noise_of(together))
+        start = 0
+        for place, dialogue in enumerate(dialogues):
+            batch = make_batch([dialogue])
+            alone = network(batch, noise_of(batch))
+            end = start + len(dialogue) - 1
+            assert torch.allclose(many.losses[start:end].sum(-1), alone.losses.sum(-1), atol=1e-5, rtol=1e-6)
+            assert torch.allclose(many.response_kl[start:end], alone.response_kl, atol=1e-5, rtol=1e-6)
+            assert torch.allclose(many.dialogue_kl[place], alone.dialogue_kl[0], atol=1e-5, rtol=1e-6)
+            start = end
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_response_does_not_depend_on_what_follows_it(kind: Kind) -> None:
+    network = tiny_network(kind)
+    whole, beginning = (network(make_batch([dialogue])).losses for dialogue in (DIALOGUES[0], DIALOGUES[0][:3]))
+    assert torch.allclose(whole[:2], beginning, atol=1e-6)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("kind", KINDS)
+def test_how_far_back_a_context_reaches(kind: Kind) -> None:
+    network = tiny_network(kind)
+    changed = [[[15, END], *DIALOGUES[0][1:]], DIALOGUES[1]]
+    before, after = (network(make_batch(dialogues)).losses.sum(-1) for dialogues in (DIALOGUES[:2], changed))
+    is_moved = (before - after).abs() > 1e-4
+    assert is_moved.tolist() == [True, kind != "seq2seq", kind != "seq2seq", False]
+
+
+def dropping(kind: Kind, **drops: float) -> nn.Module:
+    rates = {"dropout": 0.0, "word_drop": 0.0, "sentence_drop": 0.0, **drops}
+    torch.manual_seed(0)
+    network = new_model(kind, Architecture(20, **SIZES, **rates))
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.normal_(std=0.5)
+    return network
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(
+    ("kind", "drop"), [*((kind, name) for kind in KINDS for name in ("dropout", "word_drop")), ("vhcr", "sentence_drop")]
+)
+def test_drops_move_losses_in_training_only(kind: Kind, drop: str) -> None:
+    network, batch = dropping(kind, **{drop: 0.5}), make_batch(DIALOGUES)
+    trained = [network.train()(batch).losses for _ in range(3)]
+    assert not torch.equal(trained[0], trained[1]) or not torch.equal(trained[1], trained[2])
+    state = torch.get_rng_state()
+    evaluated = [network.eval()(batch).losses for _ in range(2)]
+    assert torch.equal(torch.get_rng_state(), state)
+    assert torch.equal(evaluated[0], evaluated[1])
+    assert torch.equal(evaluated[0], dropping(kind).eval()(batch).losses)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_drops_training_computes_what_evaluation_does(kind: Kind) -> None:
+    network, batch = dropping(kind), make_batch(DIALOGUES)
+    assert torch.equal(network.train()(batch).losses, network.eval()(batch).losses)
+
+
+def test_word_drop_replaces_words_by_unknown_ones_and_leaves_the_start() -> None:
+    torch.manual_seed(0)
+    inputs = torch.full((2000, 5), 7)
+    inputs[:, 0] = START
+    decoder = dropping("hred", word_drop=0.25).decoder
+    dropped = decoder.train()._drop_words(inputs)
+    assert dropped[:, 0].eq(START).all()
+    assert set(dropped[:, 1:].unique().tolist()) == {UNKNOWN, 7}
+    assert dropped[:, 1:].eq(UNKNOWN).float().mean().item() == pytest.approx(0.25, abs=0.02)
+    assert torch.equal(decoder.eval()._drop_words(inputs), inputs)
+
+
+def test_sentence_drop_hides_whole_utterances() -> None:
+    torch.manual_seed(0)
+    network = dropping("vhcr", sentence_drop=0.25)
+    utterances = torch.randn(2000, network.encoder.size)
+    is_hidden = (network.train()._drop_utterances(utterances) == network.hidden_utterance).all(-1)
+    assert is_hidden.float().mean().item() == pytest.approx(0.25, abs=0.03)
+    assert torch.equal(network.eval()._drop_utterances(utterances), utterances)
+
+
+def test_noise_is_the_same_for_every_dialogue_and_grows_without_changing() -> None:
+    short, long = make_batch(DIALOGUES[1:2]), make_batch(DIALOGUES)
+    for batch, first in ((short, 0), (long, 3)):
+        noise = Noise.repeated(batch, 3, seed=9)
+        assert torch.equal(noise.responses[first], Noise.repeated(short, 3, seed=9).responses[0])
+        assert torch.equal(noise.dialogues[0], Noise.repeated(short, 3, seed=9).dialogues[0])
+    assert not torch.equal(Noise.repeated(short, 3, seed=10).responses, Noise.repeated(short, 3, seed=9).responses)
+
+
+def test_a_batch_is_the_utterances_one_under_the_other() -> None:
+    batch = make_batch(DIALOGUES[:2])
+    assert batch.tokens.tolist()[:2] == [[4, 5, 6, END, PAD, PAD], [7, END, PAD, PAD, PAD, PAD]]
+    assert batch.lengths.tolist() == [4, 2, 6, 1, 3, 3]
+    assert batch.contexts.tolist() == [0, 1, 2, 4]
+    assert batch.responses.tolist() == [1, 2, 3, 5]
+    assert batch.owners.tolist() == [0, 0, 0, 1]
+    assert (batch.n_utterances, batch.n_responses) == ((4, 2), (3, 1))
+
+
+def test_batches_hold_dialogues_of_one_length_and_no_more_tokens_than_asked_for() -> None:
+    sized = [[[END] * (n - 1), [END]] for n in (9, 3, 30, 4, 8)]
+    assert list(batches_by_length(sized, 12)) == [[1, 3], [4], [0], [2]]
+    assert list(batches_by_length([], 12)) == []
+
+
+def test_an_unknown_model_is_refused() -> None:
+    with pytest.raises(InputError) as error:
+        new_model("hread", Architecture(20))  # type: ignore[arg-type]
+    assert str(error.value) == "model: there is no 'hread'. Choose one of seq2seq, hred, vhred, vhcr."
+
+
+def test_the_thesis_sizes_are_the_defaults() -> None:
+    with torch.device("meta"):
+        network = new_model("vhcr", Architecture(20_004))
+    assert network.words.embedding.weight.shape == (20_004, 500)
+    assert network.encoder.gru.bidirectional
+    assert (network.encoder.gru.hidden_size, network.context.gru.hidden_size, network.decoder.gru.hidden_size) == (1000,) * 3
+    assert network.latent_size == 100
