@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from dialeval_plugin.errors import DialevalError
 
-from . import augment, data, demo, enable, leaderboard, score, train, validate
+from . import augment, data, demo, enable, leaderboard, meta_eval, rescore, score, train, validate
 
 
 class _Interruptible(TyperGroup):
@@ -37,6 +37,8 @@ app.add_typer(leaderboard.app, name="leaderboard")
 app.command()(demo.demo)
 app.command()(score.score)
 app.command()(score.accuracy)
+app.command("meta-eval")(meta_eval.meta_eval)
+app.command()(rescore.rescore)
 app.command()(augment.augment)
 app.command()(enable.enable)
 app.command()(enable.disable)

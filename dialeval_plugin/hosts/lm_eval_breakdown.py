@@ -36,6 +36,7 @@ _PARTS: dict[str, tuple[str, str, bool]] = {
     **{f"{name}{bound}": (name, field, False) for name in METRICS for bound, field in _FIELDS.items()},
     **{f"{BASELINE}{name}": (name, "value", True) for name in METRICS},
 }
+_BOOTSTRAP = Bootstrap(ROUNDS, seed=SEED)
 TASK_METRICS = (*_PARTS, "n_scored", "n_unscored")
 """Names of the metrics, as in the task files."""
 
@@ -87,14 +88,14 @@ def process_breakdown(doc: Mapping[str, Any], results: Sequence[tuple[float, boo
     return dict.fromkeys(TASK_METRICS, Detected(distribution, (no, possible, yes), doc["cluster"]))
 
 
-def metrics_of(items: Sequence[Detected]) -> dict[str, BreakdownMetric]:
+def metrics_of(items: Sequence[Detected], bootstrap: Bootstrap = _BOOTSTRAP) -> dict[str, BreakdownMetric]:
     """Return the metrics of the turns with an answer, with intervals that resample dialogues."""
-    return _metrics(_sorted(items), is_baseline=False)
+    return _metrics(_sorted(items), bootstrap, is_baseline=False)
 
 
 def baseline_of(items: Sequence[Detected]) -> dict[str, BreakdownMetric]:
     """Return the metrics of calling every one of the same turns a breakdown, without intervals."""
-    return _metrics(_sorted(items), is_baseline=True)
+    return _metrics(_sorted(items), Bootstrap(0), is_baseline=True)
 
 
 def n_scored(items: Sequence[Detected]) -> int:
@@ -130,7 +131,7 @@ def _sorted(items: Sequence[Detected]) -> tuple[Detected, ...]:
 
 
 @functools.lru_cache(maxsize=16)
-def _metrics(items: tuple[Detected, ...], *, is_baseline: bool) -> dict[str, BreakdownMetric]:
+def _metrics(items: tuple[Detected, ...], bootstrap: Bootstrap, *, is_baseline: bool) -> dict[str, BreakdownMetric]:
     said: list[tuple[float, float, float] | None] = [item.distribution for item in items]
     if is_baseline:
         said = [None if distribution is None else ALWAYS_BREAKDOWN for distribution in said]
@@ -138,7 +139,7 @@ def _metrics(items: tuple[Detected, ...], *, is_baseline: bool) -> dict[str, Bre
         said,
         [item.counts for item in items],
         clusters=[item.cluster for item in items],
-        bootstrap=Bootstrap(0 if is_baseline else ROUNDS, seed=SEED),
+        bootstrap=bootstrap,
     )
     for metric in () if is_baseline else found.values():
         if metric.value is None:

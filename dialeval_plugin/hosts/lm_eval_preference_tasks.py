@@ -10,13 +10,14 @@ import functools
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from dialeval_plugin.corpora import cgdialog
 from dialeval_plugin.corpora.cgdialog import CRITERIA, OPTIONS, PreferenceDialogue
 from dialeval_plugin.errors import MissingPrerequisite
 from dialeval_plugin.files import to_json
-from dialeval_plugin.meta_evaluation.agreement import Agreement, Comparisons, comparisons, cont2cat, ignore_equal, voting
+from dialeval_plugin.meta_evaluation.agreement import Agreement, comparisons, cont2cat, ignore_equal, voting
+from dialeval_plugin.meta_evaluation.bootstrap import Bootstrap
 from dialeval_plugin.methods.judging.goodness import goodness_of_forms
 
 from .absent_sets import check_any_present
@@ -28,7 +29,8 @@ logger = logging.getLogger(__name__)
 
 GROUP = "cgdialog_preference"
 _GET = "Nobody offers them for download: put them into the folder cgdialog_plus of the one that DIALEVAL_DATA_DIR names."
-_STATISTICS: Mapping[str, Callable[[Comparisons], Agreement]] = {
+_BOOTSTRAP = Bootstrap()
+_STATISTICS: Mapping[str, Callable[..., Agreement]] = {
     "voting_pearson": functools.partial(voting, coefficient="pearson"),
     "voting_spearman": functools.partial(voting, coefficient="spearman"),
     "ignore_equal": ignore_equal,
@@ -46,6 +48,9 @@ _PARTS: dict[str, tuple[str, str, str]] = {
 }
 METRICS = (*_PARTS, "n_scored", "n_unscored")
 """Names of the metrics, as in the task files; the last two count comparisons."""
+
+
+ComparedWith: TypeAlias = Sequence[tuple[str, Sequence[Sequence[int]]]]
 
 
 class JudgedResponse(NamedTuple):
@@ -93,7 +98,7 @@ def preference_dataset(
         for example in dialogue.examples():
             share = _share_of_points(dialogue, str(example.system))
             row = document(example, rating=share, cluster=dialogue.id, midpoint=0.5, reading=reading)
-            rows.append({**row, "compared": to_json(_compared(dialogue, str(example.system)))})
+            rows.append({**row, "compared": to_json(compared_with(dialogue, str(example.system)))})
     return _dataset(rows)
 
 
@@ -102,23 +107,28 @@ def process_preferences(doc: Mapping[str, Any], results: Sequence[tuple[float, b
     if doc["is_absent"]:
         return {}
     log_probabilities = {form: value for form, (value, _) in zip(doc["choices"], results, strict=True)}
-    compared = tuple((other, tuple(map(tuple, votes))) for other, votes in json.loads(doc["compared"]))
     score = goodness_of_forms(log_probabilities, reading=doc["reading"])
-    return dict.fromkeys(METRICS, JudgedResponse(doc["cluster"], doc["system"], score, compared))
+    return dict.fromkeys(METRICS, judged_response(doc["cluster"], doc["system"], score, json.loads(doc["compared"])))
 
 
-def agreements(items: Sequence[JudgedResponse]) -> dict[tuple[str, str], Agreement]:
+def judged_response(dialogue: str, system: str, score: float | None, compared: ComparedWith) -> JudgedResponse:
+    """Return what the aggregations take of one response; `compared` is that of `compared_with`."""
+    return JudgedResponse(dialogue, system, score, tuple((other, tuple(map(tuple, votes))) for other, votes in compared))
+
+
+def agreements(items: Sequence[JudgedResponse], bootstrap: Bootstrap = _BOOTSTRAP) -> dict[tuple[str, str], Agreement]:
     """Return every statistic of every criterion, by (criterion, statistic), over the comparisons whose responses are here.
 
     Fewer are, where the host was told to run a part of the documents only.
     """
     # Several processes hand in their documents in turns: without an order of its own, the interval would depend on their
     # number. Items that went through the host's gathering may have become plain tuples.
-    return _agreements(tuple(sorted((JudgedResponse(*item) for item in items), key=lambda item: (item.dialogue, item.system))))
+    ordered = sorted((JudgedResponse(*item) for item in items), key=lambda item: (item.dialogue, item.system))
+    return _agreements(tuple(ordered), bootstrap)
 
 
 @functools.lru_cache(maxsize=8)
-def _agreements(items: tuple[JudgedResponse, ...]) -> dict[tuple[str, str], Agreement]:
+def _agreements(items: tuple[JudgedResponse, ...], bootstrap: Bootstrap) -> dict[tuple[str, str], Agreement]:
     scores = {(item.dialogue, item.system): item.score for item in items}
     rows = [
         (item.dialogue, item.score, scores[item.dialogue, other], votes)
@@ -135,7 +145,7 @@ def _agreements(items: tuple[JudgedResponse, ...]) -> dict[tuple[str, str], Agre
             clusters=[dialogue for dialogue, _, _, _ in rows],
         )
         for name, statistic in _STATISTICS.items():
-            found[criterion, name] = statistic(compared)
+            found[criterion, name] = statistic(compared, bootstrap=bootstrap)
     return found
 
 
@@ -164,7 +174,8 @@ def __getattr__(name: str) -> Callable[[Sequence[JudgedResponse]], float | Undef
     return aggregate
 
 
-def _compared(dialogue: PreferenceDialogue, system: str) -> list[tuple[str, list[list[int]]]]:
+def compared_with(dialogue: PreferenceDialogue, system: str) -> ComparedWith:
+    """Return the comparisons in which a system's response is called A: the system called B, and a criterion's answers each."""
     return [
         (row.second, [[OPTIONS.index(vote) for vote in row.votes[criterion]] for criterion in CRITERIA])
         for row in dialogue.comparisons

@@ -19,23 +19,23 @@ def median(values: Sequence[float]) -> float:
     return float(statistics.median(values))
 
 
-def without_furthest(values: Sequence[float]) -> float | None:
+def without_furthest(values: Sequence[float]) -> float:
     """Mean without the rater who is furthest from the mean of all; the first of them where several are.
 
-    As Mehri and Eskenazi (2020) clean FED. None where there is one rater, of whom nothing would be left.
+    As Mehri and Eskenazi (2020) clean FED. A single rater stays.
 
     Example:
         >>> without_furthest([2, 2, 2, 0]), without_furthest([1, 3]), without_furthest([1])
-        (2.0, 3.0, None)
+        (2.0, 3.0, 1.0)
     """
-    if len(values) < 2:
-        return None
+    if len(values) == 1:
+        return float(values[0])
     centre = mean(values)
     furthest = max(range(len(values)), key=lambda rater: abs(values[rater] - centre))
     return mean([value for rater, value in enumerate(values) if rater != furthest])
 
 
-AGGREGATIONS: Mapping[str, Callable[[Sequence[float]], float | None]] = {
+AGGREGATIONS: Mapping[str, Callable[[Sequence[float]], float]] = {
     "mean": mean,
     "median": median,
     "without_furthest": without_furthest,

@@ -27,7 +27,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from dialeval_plugin.errors import InputError
 from dialeval_plugin.files import read_text
 from dialeval_plugin.scoring import Reason
-from dialeval_plugin.signature import Signature, Value
+from dialeval_plugin.signature import Signature, Value, text_hash
 
 from .lm_eval_names import TaskName, evaluator_name, model_arguments, task_name
 
@@ -63,6 +63,8 @@ class RatedRow:
     id: str
     cluster: str
     """Of its dialogue: rows that share it are resampled together."""
+    item: str
+    """Of its context: the same for all systems' responses to it."""
     system: str | None
     """The chatbot that wrote the response."""
     score: float | None
@@ -413,6 +415,7 @@ def _row(sample: Mapping[str, Any], place: Place, mark: str, reason: str) -> Rat
         return RatedRow(
             id=document["id"],
             cluster=document["cluster"],
+            item=text_hash(*(turn["text"] for turn in document["context"])) if document["context"] else document["id"],
             system=document.get("system"),
             score=score,
             unscored=reason if score is None else None,
@@ -443,6 +446,7 @@ def _opinion_rows(found: Sequence[tuple[Mapping[str, Any], Place]], mark: str, v
             RatedRow(
                 id=opinion.dialogue,
                 cluster=opinion.dialogue,
+                item=opinion.dialogue,
                 system=document.get("system"),
                 score=None if scores is None else scores[AGGREGATIONS[f"{variant}_" if variant else ""]],
                 unscored=Reason.NON_FINITE.value if scores is None else None,

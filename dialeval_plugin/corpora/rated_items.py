@@ -1,0 +1,176 @@
+"""Reads how people rated responses or dialogues, whoever published it: what scores are set beside.
+
+A file of ours has one JSON object or CSV row a response: `id`, and its rating. In JSON that is `rating` or `ratings`: a number,
+the list of the raters' numbers, or an object of either by quality. In CSV every column of numbers is a quality. Labels that may
+be there too: `cluster` (or `dialogue`), `item` (the context that several systems answered), `system`, `level`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dialeval_plugin.dialogue import Dialogue, Item, Ratings
+from dialeval_plugin.errors import InputError
+from dialeval_plugin.files import Line, read_json_lines, read_text
+from dialeval_plugin.scoring import Level
+from dialeval_plugin.signature import text_hash
+
+from . import convai, dstc10, fed, mini
+from .csv_rows import number_or_none, read_csv
+from .items import context_key
+from .readers import read_items
+from .rows import read_array
+
+LABELS = ("id", "cluster", "dialogue", "item", "system", "level")
+"""Names that are no quality."""
+
+_LEVELS: tuple[Level, ...] = ("turn", "dialogue")
+
+
+@dataclass(frozen=True, slots=True)
+class RatedItem:
+    """What people said of one response or dialogue, and what is resampled or averaged with it."""
+
+    id: str
+    ratings: Ratings
+    level: Level = "turn"
+    cluster: str | None = None
+    """Of its dialogue; None where the file does not say."""
+    item: str | None = None
+    """Of its context: the same for all systems' responses to it."""
+    system: str | None = None
+    words: int | None = None
+    """Of the response; of the whole dialogue at level "dialogue"."""
+
+    @classmethod
+    def of(cls, item: Item) -> RatedItem:
+        """Make it of an `Example` or a `Dialogue`."""
+        if isinstance(item, Dialogue):
+            text = " ".join(turn.text for turn in item.turns)
+            level: Level = "dialogue"
+            context = item.id
+        else:
+            text, level = item.response.text, "turn"
+            context = text_hash(*(turn.text for turn in item.context))
+        return cls(item.id, item.ratings, level, context_key(item), context, item.system, len(text.split()))
+
+
+def read_rated_items(source: str) -> list[RatedItem]:
+    """Read the ratings of a file in any layout that this package reads, or of a corpus by its name.
+
+    Names: the codes of the DSTC10 sets ("tu", "fed-turn", ...), "fed", "convai1", "convai2", "mini".
+
+    Raises:
+        InputError: there is no such file or name, or the file is malformed; the message names the line.
+        MissingPrerequisite: a corpus is named that is not on this machine.
+    """
+    path = Path(source)
+    if path.exists():
+        items = _read_file(path)
+    elif source in _CORPORA:
+        items = [RatedItem.of(item) for item in _CORPORA[source]()]
+    elif any(source in {entry.code, entry.name} for entry in dstc10.SETS.values()):
+        items = [RatedItem.of(item) for item in dstc10.read(source)]
+    else:
+        known = ", ".join([*_CORPORA, *dstc10.SETS])
+        raise InputError(f"{source}: there is no such file, and no corpus of this name. Named corpora are: {known}.")
+    check_ids(items, source)
+    return items
+
+
+def check_ids(items: Sequence[RatedItem], source: str) -> None:
+    """Check that no two items have one id.
+
+    Raises:
+        InputError: two have.
+    """
+    seen: set[str] = set()
+    for item in items:
+        if item.id in seen:
+            raise InputError(f"{source}: the id {item.id!r} occurs twice. Give every response its own.")
+        seen.add(item.id)
+
+
+def qualities(items: Sequence[RatedItem]) -> list[str]:
+    """Names of the qualities that some item has, in the order in which they appear."""
+    return list(dict.fromkeys(quality for item in items for quality in item.ratings))
+
+
+def _fed() -> list[Item]:
+    return [*fed.read_examples(), *fed.read_dialogues()]
+
+
+_CORPORA: Mapping[str, Callable[[], Sequence[Item]]] = {
+    "fed": _fed,
+    "convai1": convai.read_convai1,
+    "convai2": convai.read_convai2,
+    "mini": lambda: mini.read_examples(split="test"),
+}
+
+
+def _read_file(path: Path) -> list[RatedItem]:
+    if path.suffix == ".csv":
+        return [_bare(row, _numbers(row)) for row in read_csv(path)]
+    if read_text(path).lstrip().startswith("["):
+        first = read_array(path)[0].value
+        if "annotations" in first and "system" in first and "dialogue_id" not in first:
+            found: list[Item] = [*fed.read_examples(path), *fed.read_dialogues(path)]
+        else:
+            found = read_items(path)
+        return [RatedItem.of(item) for item in found]
+    lines = read_json_lines(path)
+    if "positive_responses" in lines[0].value or "response" in lines[0].value:
+        return [RatedItem.of(item) for item in read_items(path)]
+    return [_bare(row, _ratings(row)) for row in lines]
+
+
+def _bare(row: Line, ratings: Ratings) -> RatedItem:
+    value = row.value
+    if value.get("id") in (None, ""):
+        raise InputError(f"{row.where}: has no 'id'. Name the response that is rated, as its scores do.")
+    level = value.get("level") or "turn"
+    if level not in _LEVELS:
+        raise InputError(f"{row.where}: level is {level!r}. Give turn or dialogue.")
+    cluster = value.get("cluster") or value.get("dialogue")
+    labels = {"cluster": cluster, "item": value.get("item"), "system": value.get("system")}
+    return RatedItem(
+        str(value["id"]),
+        ratings,
+        level,
+        **{name: None if label in (None, "") else str(label) for name, label in labels.items()},
+    )
+
+
+def _ratings(row: Line) -> dict[str, tuple[float, ...]]:
+    """Ratings in JSON: a number, a list of the raters' numbers, or an object of either by quality."""
+    given = [name for name in ("ratings", "rating") if name in row.value]
+    if not given:
+        raise InputError(f"{row.where}: has neither 'rating' nor 'ratings', only {', '.join(row.value)}. Give one of them.")
+    (name, *_) = given
+    value = row.value[name]
+    by_quality = value if isinstance(value, dict) else {"rating": value}
+    return {quality: _raters(of, f"{row.where}: {name}[{quality!r}]") for quality, of in by_quality.items()}
+
+
+def _raters(value: Any, where: str) -> tuple[float, ...]:
+    values = value if isinstance(value, list) else [] if value is None else [value]
+    for rater, given in enumerate(values):
+        if isinstance(given, bool) or not isinstance(given, (int, float)) or not math.isfinite(given):
+            raise InputError(
+                f"{where}[{rater}]: expected a finite number, got {given!r}. Leave out what a rater did not answer."
+            )
+    return tuple(map(float, values))
+
+
+def _numbers(row: Line) -> dict[str, tuple[float, ...]]:
+    """Ratings in CSV: every column that is no label and has a number."""
+    found = {}
+    for name, text in row.value.items():
+        if name not in LABELS:
+            number = number_or_none(text, f"{row.where}: {name}")
+            found[name] = () if number is None else (number,)
+    return found

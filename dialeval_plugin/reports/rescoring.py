@@ -1,0 +1,137 @@
+"""Computes the statistics of lm-eval runs again from their samples, with other settings if asked: no model is needed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from dialeval_plugin.errors import InputError
+from dialeval_plugin.meta_evaluation.bootstrap import Bootstrap, Estimate
+from dialeval_plugin.meta_evaluation.means import balanced_mean_interval, mean_interval
+from dialeval_plugin.meta_evaluation.raters import aggregate
+
+from .agreement import Finding, Judgements, Question, find
+from .lm_eval_files import RatedRow, TaskRun
+
+logger = logging.getLogger(__name__)
+
+
+def newest(runs: Iterable[TaskRun]) -> list[TaskRun]:
+    """Keep the newest run of each cell, in the order of the runs, which is newest first."""
+    kept: dict[tuple[str, ...], TaskRun] = {}
+    for run in runs:
+        kept.setdefault((*run.cell, run.task), run)
+    return list(kept.values())
+
+
+def rescore(
+    runs: Sequence[TaskRun], question: Question, *, human: str = "mean", only_coefficients: bool = False
+) -> list[Finding]:
+    """Return the statistics of all runs that have samples; with the settings of the tasks, they are what the runs printed.
+
+    Args:
+        runs: see `lm_eval_files.read_runs`.
+        question: coefficients, level, range and bootstrap.
+        human: how one rating is made of several; see `raters.AGGREGATIONS`.
+        only_coefficients: leave out the tasks that compare or classify, whose statistics are others.
+
+    Raises:
+        InputError: no run has samples, or a rating is asked for that the samples do not tell.
+    """
+    with_samples = [run for run in runs if run.outcomes]
+    if len(with_samples) < len(runs):
+        left_out = sorted({run.task for run in runs if not run.outcomes})
+        logger.warning("no samples: %s. Run with --log_samples.", ", ".join(left_out))
+    chosen = [run for run in with_samples if run.kind == "rating" or not only_coefficients]
+    if not chosen:
+        raise InputError("rescore: no run with samples is there. Run lm-eval with --log_samples, and give the whole folder.")
+    found: list[Finding] = []
+    for run in chosen:
+        found += find(judgements(run, human), question) if run.kind == "rating" else _others(run, question.bootstrap)
+    return found
+
+
+def judgements(run: TaskRun, human: str = "mean") -> list[Judgements]:
+    """Return the rows of a run beside their ratings; for each seed where the task ran with several.
+
+    Raises:
+        InputError: `human` needs the single raters, which the samples of older releases do not have.
+    """
+    rows = list(run.rows or ())
+    if human != "mean" and not all(row.ratings for row in rows):
+        raise InputError(f"{run.path}: the samples of {run.task} do not have the single raters' answers. Use --human mean.")
+    seeds = sorted({row.seed for row in rows if row.seed is not None})
+    if not seeds:
+        return [_judgements(run, run.evaluator, rows, human)]
+    return [
+        _judgements(run, f"{run.evaluator}, seed {seed}", [row for row in rows if row.seed == seed], human) for seed in seeds
+    ]
+
+
+def _judgements(run: TaskRun, evaluator: str, rows: Sequence[RatedRow], human: str) -> Judgements:
+    # In the order of the task's own aggregation: the interval depends on it.
+    ordered = sorted(rows, key=lambda row: (row.cluster, row.rating, str(row.score)))
+    raters = [row.ratings for row in ordered]
+    systems = [row.system for row in ordered if row.system is not None]
+    return Judgements(
+        evaluator=evaluator,
+        dataset=run.dataset,
+        quality=run.quality,
+        level="dialogue" if run.level == "dialogue" else "turn",
+        ids=[row.id for row in ordered],
+        scores=[row.score for row in ordered],
+        ratings=[row.rating for row in ordered] if human == "mean" else aggregate(raters, human),
+        raters=raters,
+        clusters=[row.cluster for row in ordered],
+        items=[row.item for row in ordered],
+        systems=systems if len(systems) == len(ordered) else None,
+        words=[row.response_words for row in ordered],
+        unscored=run.unscored_by_reason,
+    )
+
+
+def _others(run: TaskRun, bootstrap: Bootstrap) -> list[Finding]:
+    """The statistics of a task that compares, classifies or detects breakdowns."""
+    outcomes = list(run.outcomes or ())
+    compute = {"classification": _accuracies, "preference": _agreements, "breakdown": _breakdowns}[run.kind]
+    return [
+        Finding(
+            evaluator=run.evaluator,
+            dataset=run.dataset,
+            quality=quality,
+            level="dialogue" if run.level == "dialogue" else "turn",
+            statistic=name,
+            estimate=estimate,
+            unscored=run.unscored_by_reason,
+        )
+        for (quality, name), estimate in compute(outcomes, bootstrap).items()
+    ]
+
+
+def _accuracies(outcomes: Sequence[tuple[Any, ...]], bootstrap: Bootstrap) -> Mapping[tuple[str, str], Estimate]:
+    """As `hosts.lm_eval_classification` computes them."""
+    settings = {"rounds": bootstrap.rounds, "confidence": bootstrap.confidence, "seed": bootstrap.seed}
+    rows = sorted(outcomes, key=lambda item: (item[2], item[0], str(item[1])))
+    found: dict[tuple[str, str], Estimate] = {}
+    for kind in ("positive", "adversarial", "random"):
+        hits = [item for item in rows if item[0] == kind]
+        found["appropriate", f"accuracy_{kind}"] = mean_interval(
+            [hit for _, hit, _ in hits], clusters=[cluster for _, _, cluster in hits], **settings
+        )
+    pair = [item for item in rows if item[0] in {"positive", "adversarial"}]
+    kinds, hits, clusters = (list(column) for column in zip(*pair, strict=True)) if pair else ([], [], [])
+    found["appropriate", "accuracy_overall"] = balanced_mean_interval(hits, kinds, clusters=clusters, **settings)
+    return found
+
+
+def _agreements(outcomes: Sequence[tuple[Any, ...]], bootstrap: Bootstrap) -> Mapping[tuple[str, str], Estimate]:
+    from dialeval_plugin.hosts.lm_eval_preference_tasks import JudgedResponse, agreements
+
+    return dict(agreements([JudgedResponse(*item) for item in outcomes], bootstrap))
+
+
+def _breakdowns(outcomes: Sequence[tuple[Any, ...]], bootstrap: Bootstrap) -> Mapping[tuple[str, str], Estimate]:
+    from dialeval_plugin.hosts.lm_eval_breakdown import Detected, metrics_of
+
+    return {("breakdown", name): found for name, found in metrics_of([Detected(*item) for item in outcomes], bootstrap).items()}

@@ -1,0 +1,186 @@
+"""Puts scores beside ratings by id: what does not fit together is refused, not left out in silence."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+from dialeval_plugin.corpora.rated_items import RatedItem, qualities, read_rated_items
+from dialeval_plugin.corpora.score_files import ScoreColumn, read_score_file
+from dialeval_plugin.errors import InputError
+from dialeval_plugin.meta_evaluation.raters import aggregate
+from dialeval_plugin.scoring import Level
+
+from .agreement import Judgements
+
+logger = logging.getLogger(__name__)
+
+Label = TypeVar("Label")
+
+ALL = "all"
+"""Instead of the name of a quality: every one that is rated."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alignment:
+    """How scores and ratings are put together.
+
+    Attributes:
+        ratings: file or name of a corpus; None where the files of scores have the ratings.
+        qualities: names, or `ALL`; without any, the one that stands for overall quality, or all where none does.
+        level: "turn" or "dialogue"; needed where the ratings have both.
+        columns: of the score files; see `score_files.read_score_file`.
+        rating_column: of the score files, where they have the ratings.
+        lower: evaluators whose lower scores are better; `dialeval score` has said so itself.
+        human: how one rating is made of several; see `raters.AGGREGATIONS`.
+        is_partial: compare the rows that both sides have, and say how many are left out, instead of refusing.
+    """
+
+    ratings: str | None = None
+    qualities: Sequence[str] = ()
+    level: Level | None = None
+    columns: Sequence[str] = ()
+    rating_column: str | None = None
+    lower: Sequence[str] = ()
+    human: str = "mean"
+    is_partial: bool = False
+
+
+def align(files: Sequence[Path], how: Alignment) -> list[Judgements]:
+    """Read score files and set them beside the ratings, evaluators in the order given.
+
+    Raises:
+        InputError: a file is malformed, two evaluators have one name, an id is on one side only, or a quality is not rated.
+    """
+    shared = None if how.ratings is None else _of_level(read_rated_items(how.ratings), how.level, how.ratings)
+    found: list[Judgements] = []
+    names: set[tuple[str, str | None, str]] = set()
+    for path in files:
+        columns, own = read_score_file(path, how.columns, how.rating_column)
+        items = shared if shared is not None else own
+        if items is None:
+            raise InputError(f"{path}: has scores but no ratings. Name the file of the ratings with --ratings FILE.")
+        items = _of_level(items, how.level, str(path))
+        dataset = Path(how.ratings).stem if how.ratings else path.stem
+        for column in columns:
+            oriented = replace(column, orientation="lower") if column.evaluator in how.lower else column
+            placed = _placed(oriented, items) if column.is_in_file_order and shared is not None else oriented
+            chosen = _matched(placed, items, how)
+            for quality in _qualities(placed, chosen, how):
+                if (placed.evaluator, quality, dataset) in names:
+                    raise InputError(f"{path}: there is another evaluator {placed.evaluator!r}. Rename one of the files.")
+                names.add((placed.evaluator, quality, dataset))
+                found.append(_judgements(placed, chosen, quality, dataset, how.human))
+    known = {one.evaluator for one in found}
+    if unknown := sorted(set(how.lower) - known):
+        raise InputError(f"--lower {unknown[0]!r}: there is no such evaluator. There are: {', '.join(sorted(known))}.")
+    return found
+
+
+def _of_level(items: Sequence[RatedItem], level: Level | None, source: str) -> list[RatedItem]:
+    there = sorted({item.level for item in items})
+    if level is None and len(there) > 1:
+        raise InputError(
+            f"{source}: has ratings of responses and of whole dialogues. Choose with --rows turn or --rows dialogue."
+        )
+    chosen = [item for item in items if level in {None, item.level}]
+    if not chosen:
+        raise InputError(f"{source}: has no ratings at {level} level, only at {', '.join(there)} level. Change --rows.")
+    return chosen
+
+
+def _placed(column: ScoreColumn, items: Sequence[RatedItem]) -> ScoreColumn:
+    """Give scores in file order the ids of the rated items."""
+    if len(column.scores) != len(items):
+        raise InputError(
+            f"{column.source}: has {len(column.scores)} scores in file order, but there are {len(items)} ratings at "
+            f"{items[0].level} level. Give the file that was scored, or the other level with --rows."
+        )
+    names = [item.id for item in items]
+    return replace(
+        column,
+        scores={names[int(place)]: score for place, score in column.scores.items()},
+        unscored={names[int(place)]: why for place, why in column.unscored.items()},
+    )
+
+
+def _matched(column: ScoreColumn, items: Sequence[RatedItem], how: Alignment) -> list[RatedItem]:
+    """The rated items that have a row in the column."""
+    rated = {item.id for item in items}
+    extra = [id for id in column.scores if id not in rated]
+    missing = [item.id for item in items if item.id not in column.scores]
+    if not how.is_partial:
+        for ids, who, where in ((extra, "scored", "rated"), (missing, "rated", "scored")):
+            if ids:
+                shown = ", ".join(map(repr, ids[:3]))
+                raise InputError(
+                    f"{column.source}: {len(ids)} ids are {who} but not {where}: {shown}{', ...' if len(ids) > 3 else ''}. "
+                    "Score the rated responses, unscored ones as null, or compare what is on both sides with --partial."
+                )
+    if len(missing) == len(items):
+        raise InputError(
+            f"{column.source}: no id is among the ratings, as {next(iter(column.scores))!r} is not. "
+            f"Theirs are called as {items[0].id!r}."
+        )
+    if extra or missing:
+        logger.warning(
+            "%s: %d scored ids are not rated, %d rated ids are not scored; all are left out",
+            column.source,
+            len(extra),
+            len(missing),
+        )
+    return [item for item in items if item.id in column.scores]
+
+
+def _qualities(column: ScoreColumn, items: Sequence[RatedItem], how: Alignment) -> list[str]:
+    rated = qualities(items)
+    own = next((name for name in rated if column.quality and name.casefold() == column.quality.casefold()), None)
+    asked = list(how.qualities)
+    if own is not None:
+        return [own] if not asked or asked == [ALL] or own in asked else []
+    if not asked:
+        if column.quality is not None and column.is_in_file_order:
+            raise InputError(
+                f"{column.source}: {column.quality!r} is no rated quality. Name the one to compare with by --quality. "
+                f"There are: {', '.join(rated)}."
+            )
+        overall = [name for name in rated if name.casefold() == "overall"]
+        return overall or rated
+    if asked == [ALL]:
+        return rated
+    for name in asked:
+        if name not in rated:
+            raise InputError(f"--quality {name!r}: is not rated. There are: {', '.join(rated)}.")
+    return asked
+
+
+def _judgements(column: ScoreColumn, items: Sequence[RatedItem], quality: str, dataset: str, human: str) -> Judgements:
+    sign = -1.0 if column.orientation == "lower" else 1.0
+    scores = [column.scores[item.id] for item in items]
+    raters = [item.ratings.get(quality, ()) for item in items]
+    why = Counter(column.unscored[item.id] for item in items if item.id in column.unscored)
+    has_name = column.quality is None or column.quality.casefold() == quality.casefold()
+    return Judgements(
+        evaluator=column.evaluator if has_name else f"{column.evaluator}:{column.quality}",
+        dataset=dataset,
+        quality=quality,
+        level=items[0].level,
+        ids=[item.id for item in items],
+        scores=[None if score is None else sign * score for score in scores],
+        ratings=aggregate(raters, human),
+        raters=raters,
+        clusters=_labels([item.cluster for item in items]),
+        items=_labels([item.item for item in items]),
+        systems=_labels([item.system for item in items]),
+        words=_labels([item.words for item in items]),
+        unscored=why,
+    )
+
+
+def _labels(values: Sequence[Label | None]) -> list[Label] | None:
+    present = [value for value in values if value is not None]
+    return present if len(present) == len(values) else None
