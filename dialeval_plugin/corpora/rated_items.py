@@ -135,14 +135,15 @@ def _bare(row: Line, ratings: Ratings) -> RatedItem:
     level = value.get("level") or "turn"
     if level not in _LEVELS:
         raise InputError(f"{row.where}: level is {level!r}. Give turn or dialogue.")
-    cluster = value.get("cluster") or value.get("dialogue")
-    labels = {"cluster": cluster, "item": value.get("item"), "system": value.get("system")}
-    return RatedItem(
-        str(value["id"]),
-        ratings,
-        level,
-        **{name: None if label in (None, "") else str(label) for name, label in labels.items()},
-    )
+    return RatedItem(str(value["id"]), ratings, level, *labels_of(row))
+
+
+def labels_of(row: Line) -> tuple[str | None, str | None, str | None]:
+    """Cluster, item and system of a row of ours; None where the row does not say."""
+    value = row.value
+    found = (value.get("cluster") or value.get("dialogue"), value.get("item"), value.get("system"))
+    cluster, item, system = (None if label in (None, "") else str(label) for label in found)
+    return cluster, item, system
 
 
 def _ratings(row: Line) -> dict[str, tuple[float, ...]]:
@@ -168,7 +169,7 @@ def _raters(value: Any, where: str) -> tuple[float, ...]:
 
 def _numbers(row: Line) -> dict[str, tuple[float, ...]]:
     """Ratings in CSV: every column that is no label and has a number."""
-    found = {}
+    found: dict[str, tuple[float, ...]] = {}
     for name, text in row.value.items():
         if name not in LABELS:
             number = number_or_none(text, f"{row.where}: {name}")

@@ -20,7 +20,7 @@ from dialeval_plugin.files import Line, read_json, read_json_lines, read_text
 from dialeval_plugin.scoring import SCHEMA_VERSION, Orientation
 
 from .csv_rows import number_or_none, read_csv
-from .rated_items import LABELS, RatedItem, check_ids
+from .rated_items import LABELS, RatedItem, check_ids, labels_of
 from .rows import read_array
 
 UNKNOWN = "unknown"
@@ -135,10 +135,7 @@ def _rated(path: Path, rows: Sequence[Line], ids: Sequence[str], name: str) -> l
     items = []
     for row, id in zip(rows, ids, strict=True):
         rating = _cell(row, name)
-        labels = {label: row.value.get(label) for label in ("item", "system")}
-        labels["cluster"] = row.value.get("cluster") or row.value.get("dialogue")
-        texts = {label: None if value in (None, "") else str(value) for label, value in labels.items()}
-        items.append(RatedItem(id, {name: () if rating is None else (rating,)}, **texts))
+        items.append(RatedItem(id, {name: () if rating is None else (rating,)}, "turn", *labels_of(row)))
     check_ids(items, str(path))
     return items
 

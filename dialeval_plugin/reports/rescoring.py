@@ -111,17 +111,27 @@ def _others(run: TaskRun, bootstrap: Bootstrap) -> list[Finding]:
 
 def _accuracies(outcomes: Sequence[tuple[Any, ...]], bootstrap: Bootstrap) -> Mapping[tuple[str, str], Estimate]:
     """As `hosts.lm_eval_classification` computes them."""
-    settings = {"rounds": bootstrap.rounds, "confidence": bootstrap.confidence, "seed": bootstrap.seed}
+    rounds, confidence, seed = bootstrap.rounds, bootstrap.confidence, bootstrap.seed
     rows = sorted(outcomes, key=lambda item: (item[2], item[0], str(item[1])))
     found: dict[tuple[str, str], Estimate] = {}
     for kind in ("positive", "adversarial", "random"):
-        hits = [item for item in rows if item[0] == kind]
+        of_kind = [item for item in rows if item[0] == kind]
         found["appropriate", f"accuracy_{kind}"] = mean_interval(
-            [hit for _, hit, _ in hits], clusters=[cluster for _, _, cluster in hits], **settings
+            [hit for _, hit, _ in of_kind],
+            clusters=[cluster for _, _, cluster in of_kind],
+            rounds=rounds,
+            confidence=confidence,
+            seed=seed,
         )
     pair = [item for item in rows if item[0] in {"positive", "adversarial"}]
-    kinds, hits, clusters = (list(column) for column in zip(*pair, strict=True)) if pair else ([], [], [])
-    found["appropriate", "accuracy_overall"] = balanced_mean_interval(hits, kinds, clusters=clusters, **settings)
+    found["appropriate", "accuracy_overall"] = balanced_mean_interval(
+        [hit for _, hit, _ in pair],
+        [kind for kind, _, _ in pair],
+        clusters=[cluster for _, _, cluster in pair],
+        rounds=rounds,
+        confidence=confidence,
+        seed=seed,
+    )
     return found
 
 
