@@ -38,7 +38,7 @@ A_IS_BETTER, B_IS_BETTER, BOTH_ARE_GOOD, BOTH_ARE_BAD = range(4)
 N_FLIPS = 200
 """Coin flips that the floor averages over."""
 
-_POINTS = np.array([[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 1.0, 0.0]])
+POINTS = np.array([[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 1.0, 0.0]])
 """Points of A and of B for each answer."""
 _MISSING = -1
 _BOOTSTRAP = Bootstrap()
@@ -149,7 +149,7 @@ def voting(
         raise InputError("voting: unit='response' needs to know which responses are the same. Give `responses` to comparisons.")
 
     def rows(a: FloatArray, b: FloatArray) -> Observations:
-        scores, points = np.concatenate([a, b]), _POINTS[:, compared.votes].sum(axis=2).ravel()
+        scores, points = np.concatenate([a, b]), POINTS[:, compared.votes].sum(axis=2).ravel()
         clusters = np.concatenate([compared.clusters, compared.clusters])
         if unit == "comparison" or compared.responses is None:
             return scores, points, clusters
@@ -158,7 +158,7 @@ def voting(
         return mean, np.bincount(names, points).astype(np.float64), clusters[first]
 
     majority = _majority(compared.votes)
-    ideal_a, ideal_b = np.where(majority == _MISSING, 0.5, _POINTS[:, majority])
+    ideal_a, ideal_b = np.where(majority == _MISSING, 0.5, POINTS[:, majority])
     return _correlation(f"voting_{coefficient}", compared, rows, coefficient, (ideal_a, ideal_b), bootstrap)
 
 

@@ -1,0 +1,86 @@
+"""Baselines through the command line and lm-eval: the numbers are the scorer's own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import lm_eval
+import pytest
+from typer.testing import CliRunner
+
+from dialeval_plugin.cli.main import app
+from dialeval_plugin.corpora import dstc10
+from dialeval_plugin.corpora.items import context_key, mean_rating
+from dialeval_plugin.corpora.readers import read_items
+from dialeval_plugin.hosts.registration import register
+from dialeval_plugin.meta_evaluation.correlation import correlations
+from dialeval_plugin.methods.baselines.overlap import Bleu, Rouge
+from dialeval_plugin.resources import tasks_path
+
+ROWS = [
+    {"id": "a", "context": ["Hi."], "response": "Good day to you.", "references": ["Good day!", "Hello."]},
+    {"id": "b", "context": ["Hi."], "response": "Who are you?", "references": []},
+    {"id": "c", "context": ["Hi."], "response": "Hello.", "references": ["Hello."]},
+]
+
+
+def run_task(task: str, model_args: str) -> dict[str, Any]:
+    register()
+    manager = lm_eval.tasks.TaskManager(include_path=str(tasks_path()), include_defaults=False)
+    found: dict[str, Any] = lm_eval.simple_evaluate(
+        "dialogue-metric", model_args=model_args, tasks=[task], task_manager=manager, bootstrap_iters=0
+    )
+    return found["results"][task]
+
+
+def test_the_command_line_scores_with_bleu(tmp_path: Path) -> None:
+    data, output = tmp_path / "in.jsonl", tmp_path / "scores.jsonl"
+    data.write_text("".join(json.dumps(row) + "\n" for row in ROWS), encoding="utf-8")
+    arguments = ["score", str(data), "--scorer", "bleu", "--option", "n=2", "--output", str(output), "--max-unscored", "0.5"]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0, done.output
+    rows = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
+    direct = Bleu(2).score(read_items(data))
+    assert [row["bleu_2"] for row in rows] == list(direct.values)
+    assert [row["n_references_equal"] for row in rows] == [0.0, None, 1.0]
+    assert rows[1]["unscored"] == "empty_input"
+    assert "bleu_2: mean" in done.output
+    assert "2 of 3 scored" in done.output
+
+
+@pytest.mark.real_data
+def test_lm_eval_gives_the_coefficients_of_the_scorer_on_published_data(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DIALEVAL_DATA_DIR", str(data_dir))
+    items = dstc10.read("tu")
+    direct = Bleu(1).score(items)
+    expected = correlations(
+        direct.values, [mean_rating(item, "Overall") for item in items], clusters=[context_key(item) for item in items]
+    )
+    found = run_task("dstc10_dialog_tu", "scorer=bleu,n=1")
+    for name, coefficient in (("spearman", "spearman"), ("pearson", "pearson"), ("kendall", "kendall_b")):
+        assert found[f"{name},none"] == pytest.approx(expected[coefficient].value, abs=1e-9)
+    assert (found["n_scored,none"], found["n_unscored,none"]) == (360, 0)
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize(("code", "n_equal"), [("tu", 61), ("pu", 60), ("dz", 100), ("pz", 150), ("dgu", 2)])
+def test_ground_truth_systems_are_counted(code: str, n_equal: int, data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DIALEVAL_DATA_DIR", str(data_dir))
+    scores = Rouge().score(dstc10.read(code))
+    counts = [value for value in scores.columns["n_references_equal"] if value is not None]
+    assert sum(count > 0 for count in counts) == n_equal
+    assert len(counts) == scores.n_scored
+
+
+@pytest.mark.real_data
+def test_a_set_without_references_has_no_bleu(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DIALEVAL_DATA_DIR", str(data_dir))
+    scores = Bleu().score(dstc10.read("ft"))
+    assert scores.unscored_by_reason == {"empty_input": 375}
+    found = run_task("dstc10_dialog_ft", "scorer=bleu")
+    assert (found["n_scored,none"], found["n_unscored,none"]) == (0, 375)
+    assert not isinstance(found["spearman,none"], float)
