@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 from dialeval_plugin.cli.main import app
 from dialeval_plugin.corpora import mini
+from dialeval_plugin.corpora.dialogues import read_dialogues
 from dialeval_plugin.dialogue import Dialogue, Turn
 from dialeval_plugin.errors import InputError
 from dialeval_plugin.methods.reconstruction import recipes, training
@@ -236,6 +237,24 @@ def test_duplicates_and_leaks_are_left_out_and_counted(caplog: pytest.LogCapture
     ]
     # The vocabulary is that of the two training dialogues that are left.
     assert set(corpus.vocabulary.words) == {"hi", ".", "hello", "how", "are", "you", "?", "fine", "yes", "no"}
+
+
+@pytest.mark.real_data
+def test_dailydialogs_duplicates_and_overlaps_are_found(data_dir: Path) -> None:
+    files = [data_dir / "dailydialog" / name / f"dialogues_{name}.txt" for name in ("train", "validation", "test")]
+    sources = Sources(*([dialogue.turns for dialogue in read_dialogues(path)] for path in files))
+    corpus = prepare(sources, find_recipe("small"), validation_fraction=0.1, seed=13)
+    assert corpus.counts == {
+        "n_training_short": 0,
+        "n_training_duplicates": 775,
+        "n_training_in_evaluation": 198,
+        "n_validation_short": 0,
+        "n_validation_duplicates": 6,
+        "n_validation_in_evaluation": 14,
+        "n_training_in_validation": 160,
+        "n_training": 9985,
+        "n_validation": 980,
+    }
 
 
 def test_only_the_first_utterances_and_tokens_are_trained_on() -> None:
