@@ -18,7 +18,7 @@ from safetensors.torch import load_file
 from torch import nn
 from tqdm.auto import tqdm
 
-from dialeval_plugin.errors import InputError
+from dialeval_plugin.errors import InputError, ModelLoadError
 from dialeval_plugin.files import read_json, to_json, write_text
 from dialeval_plugin.version import __version__
 from dialeval_plugin.workplace import claim
@@ -111,6 +111,7 @@ def train(
     Raises:
         InputError: `output` holds a finished model or another run's checkpoints, an option is out of its range, or the
             dialogues do not suffice.
+        ModelLoadError: a loss is no finite number any more.
     """
     recipe = find_recipe(options.recipe, n_epochs=options.n_epochs)
     if (output / SETTINGS_FILE).exists():
@@ -191,6 +192,11 @@ class _Trainee:
             started = time.monotonic()
             loss, kl = self._pass(corpus.training, number)
             validation = self.measure(corpus.validation)
+            if not math.isfinite(loss + kl + validation):
+                raise ModelLoadError(
+                    f"training: a loss of epoch {number} is not a finite number, so the model diverged. "
+                    "Train again with another seed or recipe."
+                )
             seconds = time.monotonic() - started
             self.history.append(Epoch(number, loss, kl, self.kl_weight, validation, seconds))
             self._save()

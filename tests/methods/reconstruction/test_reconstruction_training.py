@@ -20,7 +20,7 @@ from dialeval_plugin.cli.main import app
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.dialogues import read_dialogues
 from dialeval_plugin.dialogue import Dialogue, Turn
-from dialeval_plugin.errors import InputError
+from dialeval_plugin.errors import InputError, ModelLoadError
 from dialeval_plugin.methods.reconstruction import recipes, training
 from dialeval_plugin.methods.reconstruction.data import Sources, prepare
 from dialeval_plugin.methods.reconstruction.model import Kind, TrainedReconstruction
@@ -191,6 +191,16 @@ def test_training_ends_early_without_gain_once_the_weight_is_1(tmp_path: Path, m
     assert [epoch["validation_loss"] for epoch in record["history"]] == [3.0, 4.0, 5.0, 2.0, 2.5, 2.6]
     assert [epoch["kl_weight"] for epoch in record["history"]] == pytest.approx([1 / 3, 2 / 3, 1, 1, 1, 1])
     assert record["best_epoch"] == 4
+
+
+def test_a_model_that_diverges_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training._Trainee, "measure", lambda *args: float("nan"))
+    with pytest.raises(ModelLoadError) as error:
+        train(SOURCES, tmp_path / "model", options(), device="cpu")
+    assert str(error.value) == (
+        "training: a loss of epoch 1 is not a finite number, so the model diverged. Train again with another seed or recipe."
+    )
+    assert not (tmp_path / "model" / "reconstruction.json").exists()
 
 
 def test_the_time_that_is_left_is_not_overdrawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
