@@ -27,8 +27,7 @@ from measuring import peak_mb, peaks_of_a_process, ratio
 
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.dialogue import Example
-from dialeval_plugin.encoders import load_encoder
-from dialeval_plugin.methods.slide.encoders import without_normalisation
+from dialeval_plugin.encoders import load_encoder, without_normalisation
 from dialeval_plugin.methods.slide.fusion import DistanceRange
 from dialeval_plugin.methods.slide.model import SmallModel, TrainedSmallModel
 from dialeval_plugin.methods.slide.recipes import find_recipe

@@ -10,6 +10,8 @@ from typing import Any
 from huggingface_hub import snapshot_download
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file
+from torch import nn
 
 from dialeval_plugin.errors import MissingPrerequisite, ModelLoadError
 from dialeval_plugin.files import read_json
@@ -137,3 +139,26 @@ def read_settings(path: Path, *, version: int, kind: str, command: str) -> dict[
             "Update dialeval-plugin or train again."
         )
     return settings
+
+
+def load_weights(module: nn.Module, path: Path) -> None:
+    """Give a module the weights of a safetensors file.
+
+    Raises:
+        ModelLoadError: the file is missing or damaged, or a tensor is missing or of another shape.
+    """
+    try:
+        tensors = load_file(str(path))
+    except FileNotFoundError:
+        raise ModelLoadError(f"{path}: there is no such file. Copy the model folder again.") from None
+    except Exception as error:  # safetensors raises its own untyped errors on damaged files
+        raise ModelLoadError(f"{path}: is damaged ({error}). Copy the model folder again.") from error
+    for name, tensor in module.state_dict().items():
+        if name not in tensors:
+            raise ModelLoadError(f"{path}: the tensor {name!r} is missing. Copy the model folder again.")
+        if tensors[name].shape != tensor.shape:
+            raise ModelLoadError(
+                f"{path}: the tensor {name!r} has shape {tuple(tensors[name].shape)}, expected {tuple(tensor.shape)}. "
+                "Copy the model folder again."
+            )
+    module.load_state_dict(tensors)

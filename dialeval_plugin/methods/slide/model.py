@@ -7,26 +7,26 @@ that it was trained on, for leak checks).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 
 from dialeval_plugin import model_folders
-from dialeval_plugin.encoders import load_encoder
-from dialeval_plugin.errors import InputError, ModelLoadError
+from dialeval_plugin.context_texts import TextEncoder, TextFormat
+from dialeval_plugin.encoders import embed, load_encoder, transformer_of
+from dialeval_plugin.errors import InputError
 from dialeval_plugin.files import read_json, to_json, write_text
 
 from .fusion import DistanceRange
 from .lexical import LexicalClassifier
 from .losses import cosine_distance
-from .texts import TextEncoder, TextFormat
 
 Split: TypeAlias = Literal["pad", "full_width"]
 ProbabilityFrom: TypeAlias = Literal["two_class", "three_class", "interaction", "interaction+lexical"]
@@ -34,8 +34,6 @@ ProbabilityFrom: TypeAlias = Literal["two_class", "three_class", "interaction", 
 CONFIG_FILE, HEAD_FILE, CONTEXTS_FILE = "slm.json", "slm_head.safetensors", "slm_training_contexts.json"
 FORMAT_VERSION = 2
 BLEND_BEFORE_FIT = (1.0, 0.5, 0.0)
-TOKENS_PER_BATCH = 1024
-"""Tokens of one forward pass, padding included: enough to fill a processor, few enough for its cache and for memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,13 +193,7 @@ class SmallModel(nn.Module):
     @property
     def transformer(self) -> Any:
         """The transformers model inside the encoder."""
-        transformer = getattr(self.encoder[0], "auto_model", None)
-        if transformer is None:
-            raise InputError(
-                f"SmallModel: the encoder's first module is {type(self.encoder[0]).__name__}, expected a transformer. "
-                "Choose another backbone."
-            )
-        return transformer
+        return transformer_of(self.encoder)
 
     @property
     def device(self) -> torch.device:
@@ -210,21 +202,7 @@ class SmallModel(nn.Module):
 
     def embed(self, ids: Sequence[list[int]]) -> Tensor:
         """Embed texts, given as token ids, in batches of one length; (n, hidden), in the order given."""
-        order = sorted(range(len(ids)), key=lambda index: len(ids[index]))
-        embedded = [self._forward([ids[index] for index in batch]) for batch in _batches(order, ids)]
-        place = torch.empty(len(order), dtype=torch.long)
-        place[torch.tensor(order)] = torch.arange(len(order))
-        return torch.cat(embedded)[place.to(self.device)]
-
-    def _forward(self, ids: Sequence[list[int]]) -> Tensor:
-        length = max(map(len, ids))
-        pad = self.texts.tokenizer.pad_token_id or 0
-        features = {
-            "input_ids": torch.tensor([[*row, *[pad] * (length - len(row))] for row in ids], device=self.device),
-            "attention_mask": torch.tensor([[1] * len(row) + [0] * (length - len(row)) for row in ids], device=self.device),
-        }
-        embedding: Tensor = self.encoder(features)["sentence_embedding"]
-        return embedding
+        return embed(self.encoder, ids)
 
     def lexical_features(
         self, contexts: Sequence[list[int]], owners: Sequence[int], responses: Sequence[list[int]]
@@ -280,18 +258,6 @@ class _ReadPairs(NamedTuple):
     context_tokens_cut: np.ndarray
 
 
-def _batches(order: Sequence[int], ids: Sequence[list[int]]) -> Iterator[list[int]]:
-    """Cut indices, sorted by length, into batches of at most TOKENS_PER_BATCH tokens."""
-    batch: list[int] = []
-    for index in order:
-        if batch and (len(batch) + 1) * len(ids[index]) > TOKENS_PER_BATCH:
-            yield batch
-            batch = []
-        batch.append(index)
-    if batch:
-        yield batch
-
-
 @dataclass(frozen=True, slots=True)
 class TrainedSmallModel:
     """A model with what training learnt beside the weights."""
@@ -340,7 +306,7 @@ class TrainedSmallModel:
         settings = read_settings(folder)
         encoder = load_encoder(str(folder), device=device)
         model = SmallModel(encoder, SmallModelConfig(**settings["config"]))
-        _load_head(model.head, folder / HEAD_FILE)
+        model_folders.load_weights(model.head, folder / HEAD_FILE)
         contexts = folder / CONTEXTS_FILE
         return cls(
             model.to(encoder.device).eval(),
@@ -358,21 +324,3 @@ def read_settings(folder: Path) -> dict[str, Any]:
     return model_folders.read_settings(
         folder / CONFIG_FILE, version=FORMAT_VERSION, kind="a trained SLM", command="dialeval train slm"
     )
-
-
-def _load_head(head: DisentanglingHead, path: Path) -> None:
-    try:
-        tensors = load_file(str(path))
-    except FileNotFoundError:
-        raise ModelLoadError(f"{path}: there is no such file. Copy the model folder again.") from None
-    except Exception as error:  # safetensors raises its own untyped errors on damaged files
-        raise ModelLoadError(f"{path}: is damaged ({error}). Copy the model folder again.") from error
-    for name, tensor in head.state_dict().items():
-        if name not in tensors:
-            raise ModelLoadError(f"{path}: the tensor {name!r} is missing. Copy the model folder again.")
-        if tensors[name].shape != tensor.shape:
-            raise ModelLoadError(
-                f"{path}: the tensor {name!r} has shape {tuple(tensors[name].shape)}, expected {tuple(tensor.shape)}. "
-                "Copy the model folder again."
-            )
-    head.load_state_dict(tensors)

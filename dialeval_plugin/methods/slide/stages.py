@@ -23,6 +23,7 @@ from torch.utils.data import Dataset
 from transformers import EvalPrediction, Trainer, TrainerCallback, TrainingArguments
 from transformers.trainer_utils import get_last_checkpoint
 
+from dialeval_plugin.context_texts import TextEncoder
 from dialeval_plugin.epoch_reports import report_epochs
 from dialeval_plugin.errors import InputError
 
@@ -31,7 +32,6 @@ from .lexical import LexicalClassifier
 from .losses import MARGIN, RANKING_SCALE, Parts, Triple, code_terms, cosine_distance, paper_terms, ranking_loss
 from .model import SmallModel
 from .recipes import Recipe, Stage
-from .texts import TextEncoder
 
 logger = logging.getLogger(__name__)
 

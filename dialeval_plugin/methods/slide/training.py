@@ -14,13 +14,12 @@ import numpy as np
 import torch
 from accelerate import PartialState
 from safetensors.torch import load_file, save_file
-from scipy.optimize import minimize
-from scipy.special import expit
 from transformers import set_seed
 
-from dialeval_plugin.encoders import load_encoder
+from dialeval_plugin.encoders import load_encoder, without_normalisation
 from dialeval_plugin.errors import InputError, ModelLoadError
 from dialeval_plugin.files import to_json
+from dialeval_plugin.logistic import logistic_regression
 from dialeval_plugin.model_folders import PACKAGED_ENCODER, resolve
 from dialeval_plugin.precision import Precision, uses_bfloat16
 from dialeval_plugin.signature import content_hash
@@ -28,7 +27,6 @@ from dialeval_plugin.version import __version__
 from dialeval_plugin.workplace import claim
 
 from .data import ResponseSetLike, context_hash, leaks, split_by_context
-from .encoders import without_normalisation
 from .fusion import DistanceRange, slm_score
 from .model import BLEND_BEFORE_FIT, CONFIG_FILE, PairJudgement, SmallModel, TrainedSmallModel
 from .recipes import Recipe, Stage, find_recipe
@@ -225,16 +223,8 @@ def _fit_blend(model: SmallModel, sets: Sequence[ResponseSetLike]) -> None:
     """
     pairs, label = _labelled_pairs(sets)
     columns = np.column_stack([model.log_odds(pairs), np.ones(len(pairs))])
-    start = np.array(BLEND_BEFORE_FIT)
-    sign = 2 * label - 1
-
-    def loss(weights: np.ndarray) -> tuple[float, np.ndarray]:
-        margin = sign * (columns @ weights)
-        value = np.logaddexp(0, -margin).sum() + ((weights - start) ** 2).sum()
-        return float(value), columns.T @ (-sign * expit(-margin)) + 2 * (weights - start)
-
-    found = minimize(loss, start, jac=True, method="L-BFGS-B")
-    model.head.blend.copy_(torch.as_tensor(found.x))
+    weights = logistic_regression(columns, label, start=np.array(BLEND_BEFORE_FIT))
+    model.head.blend.copy_(torch.as_tensor(weights))
 
 
 def _labelled_pairs(sets: Sequence[ResponseSetLike]) -> tuple[list[tuple[tuple[str, ...], str]], np.ndarray]:

@@ -1,0 +1,35 @@
+"""Logistic regression with a few weights that stay near where they start."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import expit
+
+FloatArray = NDArray[np.float64]
+
+
+def logistic_regression(
+    columns: FloatArray, labels: FloatArray, *, start: FloatArray, row_weights: FloatArray | None = None
+) -> FloatArray:
+    """Return the weights that minimise the logistic loss plus the squared distance to `start`, of shape (n_columns,).
+
+    The penalty keeps the weights finite where few rows, or rows that are easy to tell apart, would drive them off.
+
+    Args:
+        columns: (n, n_columns), with a column of ones where an offset is wanted.
+        labels: (n,), 1 or 0.
+        start: (n_columns,).
+        row_weights: (n,), how often each row counts; once each by default.
+    """
+    counted = np.ones(len(labels)) if row_weights is None else row_weights
+    sign = 2 * labels - 1
+
+    def loss(weights: FloatArray) -> tuple[float, FloatArray]:
+        margin = sign * (columns @ weights)
+        value = (counted * np.logaddexp(0, -margin)).sum() + ((weights - start) ** 2).sum()
+        return float(value), columns.T @ (-sign * counted * expit(-margin)) + 2 * (weights - start)
+
+    found: FloatArray = minimize(loss, start, jac=True, method="L-BFGS-B").x
+    return found
