@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from .train_language_model import language_model
+from .train_language_model import breakdown, language_model
 from .train_proxy import proxy
 from .train_reconstruction import reconstruction
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Train a small model.", no_args_is_help=True)
 app.command("language-model")(language_model)
+app.command()(breakdown)
 app.command()(proxy)
 app.command()(reconstruction)
 

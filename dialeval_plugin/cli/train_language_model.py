@@ -1,7 +1,8 @@
-"""`dialeval train language-model`: the language models of likelihood and of breakdown detection."""
+"""`dialeval train language-model` and `breakdown`: language models of likelihood and breakdown detection, and calibration."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -9,6 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from dialeval_plugin.methods.breakdown.preparation import Spacing
+    from dialeval_plugin.methods.breakdown.scoring import Method
     from dialeval_plugin.methods.breakdown.training import Objective
     from dialeval_plugin.precision import Precision
 
@@ -90,3 +92,50 @@ def language_model(
         typer.echo(
             f"{entry['epoch']:8.2f}{entry['training_loss']:16.4f}{entry['validation_loss']:18.4f}{entry['perplexity']:13.2f}"
         )
+
+
+def breakdown(
+    calibration: Annotated[
+        list[Path],
+        typer.Option(help="Dialogues as for language-model, or a zip or folder of DBDC's logs; their labels are not read."),
+    ],
+    output: Annotated[Path, typer.Option(help="File of the calibration, JSON: the scorer's option calibration.")],
+    method: Annotated[str, typer.Option(help="max_probability, odin_h, odin_g or likelihood_ratio.")] = "max_probability",
+    model: Annotated[str | None, typer.Option(help="Causal language model, a folder or a hub id.")] = None,
+    background: Annotated[str | None, typer.Option(help="Background model, of likelihood_ratio only.")] = None,
+    inside: Annotated[str, typer.Option(help="What the names of DBDC's logs begin with, as DBDC3/dbdc3_revised/en/dev/.")] = "",
+    max_tokens: Annotated[int | None, typer.Option(help="Longest sequence that is read at once.")] = None,
+    device: Annotated[str | None, typer.Option(help="A torch device.")] = None,
+) -> None:
+    """Learn the lowest and highest score of a breakdown detector, for models that were trained elsewhere or other data."""
+    from dialeval_plugin.methods.breakdown.calibration import calibrate, weights_hash
+    from dialeval_plugin.methods.breakdown.scoring import make_detector, open_models, shared_window
+
+    responses = [texts for path in calibration for texts in _responses(path, inside)]
+    chosen = cast("Method", method)
+    models = open_models(chosen, model, background, device=device)
+    found = calibrate(
+        {method: make_detector(chosen, models)},
+        responses,
+        max_tokens=shared_window(models, max_tokens),
+        models=[weights_hash(opened.folder) for opened in models],
+    )
+    found.save(output)
+    typer.echo(f"{output}: {method} over {found.n_responses} responses")
+    for context, ranges in found.ranges[method].items():
+        for aggregation, extremes in ranges.items():
+            typer.echo(f"{context:8}{aggregation:12}{extremes.low:14.6g}{extremes.high:14.6g}")
+
+
+def _responses(path: Path, inside: str) -> list[Sequence[str]]:
+    """Visible turns up to each response of a file: system turns of DBDC's logs, of dialogues all turns but the first."""
+    from dialeval_plugin.corpora import dbdc
+    from dialeval_plugin.corpora.dialogues import read_dialogues
+    from dialeval_plugin.language_models.items import response_texts
+    from dialeval_plugin.methods.breakdown.calibration import responses_of
+    from dialeval_plugin.methods.breakdown.preparation import visible_turns
+
+    if path.suffix != ".zip" and not path.is_dir():
+        return responses_of(map(visible_turns, read_dialogues(path)))
+    examples = [response for found in dbdc.read_logs(path, inside=inside) for response in found.responses]
+    return [texts for example in examples if isinstance(texts := response_texts(example), list)]

@@ -8,12 +8,17 @@ As in the published code h has the model's head as it is (tied, without a bias i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
+
+from dialeval_plugin.language_models.causal import FloatArray, as_array, padded_ids
+from dialeval_plugin.language_models.models import OpenedModel
+
+from .detectors import Places
 
 HEAD_NAME = "odin_head"
 
@@ -76,3 +81,44 @@ def decomposed(model: Any, head: ConfidenceHead) -> Iterator[None]:
         finally:
             handle.remove()
             delattr(model, HEAD_NAME)
+
+
+def odin_scores(values: FloatArray, places: Places) -> dict[str, float]:
+    """Return the score of a response in every aggregation, of h or of g.
+
+    Args:
+        values: the largest h, or g, at each place of the sequence, of shape (places,).
+        places: where the response's answers stand.
+
+    Returns:
+        "mean" over the response, "all" over context and response, the authors' places.
+    """
+    return {"mean": float(values[places.response].mean()), "all": float(values[places.all].mean())}
+
+
+class Odin:
+    """One component of a model that was trained with the objective odin; a `Detector`.
+
+    Args:
+        opened: the model.
+        head: its second head.
+        component: "h" for the likeliest token's h (S_DeConf), "g" for g.
+    """
+
+    aggregations: tuple[str, ...] = ("mean", "all")
+
+    def __init__(self, opened: OpenedModel, head: ConfidenceHead, component: Literal["h", "g"]) -> None:
+        self.opened = opened
+        self.head = head
+        self.component = component
+
+    def answers(self, rows: Sequence[Sequence[int]]) -> FloatArray:
+        """Return the largest h, or g, of shape (1, rows, places)."""
+        with features_of(self.opened.model) as features:
+            logits = self.opened.model(input_ids=padded_ids(self.opened, rows), use_cache=False).logits
+        values = logits.amax(-1) if self.component == "h" else self.head(features[0])
+        return as_array(values.cpu())[None]
+
+    def scores(self, answers: FloatArray, places: Places) -> Mapping[str, float]:
+        """See `odin_scores`."""
+        return odin_scores(answers[0], places)

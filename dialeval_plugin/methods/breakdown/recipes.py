@@ -27,7 +27,7 @@ class Recipe:
     name: str
     n_layers: int = 4
     width: int = 256
-    vocabulary: int = 6000
+    vocabulary: int = 4000
     block: int = 256
     n_epochs: int = 3
     learning_rate: float = 1e-3

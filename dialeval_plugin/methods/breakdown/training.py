@@ -21,16 +21,20 @@ from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast, s
 
 from dialeval_plugin.errors import InputError
 from dialeval_plugin.files import to_json, write_text
-from dialeval_plugin.language_models.causal import check_causal
+from dialeval_plugin.language_models.causal import check_causal, window
 from dialeval_plugin.language_models.models import OpenedModel, open_model
 from dialeval_plugin.precision import Precision, uses_bfloat16
 from dialeval_plugin.signature import content_hash
 from dialeval_plugin.version import __version__
 from dialeval_plugin.workplace import claim
 
+from .calibration import CALIBRATION_FILE, calibrate, responses_of, weights_hash
+from .detectors import Detector
+from .likelihood_ratio import LikelihoodRatio
+from .max_probability import MaxProbability
 from .model import DEFAULT_MODELS, FORMAT_VERSION, RECORD_FILE, save_head
 from .objectives import Run, fit
-from .odin import ConfidenceHead, decomposed, feature_width
+from .odin import ConfidenceHead, Odin, decomposed, feature_width
 from .perturbation import MU, IntArray
 from .preparation import Data, Sources, Spacing, prepare
 from .recipes import Recipe, find_recipe
@@ -157,7 +161,9 @@ def train(
         "version": __version__,
     }
     if state.is_main_process:
-        _save(opened, head, output, record)
+        finished = _write(opened, head, workplace / "model")
+        _calibrate(opened, head, data, options, finished)
+        _publish(finished, output, record)
         shutil.rmtree(workplace)
         if remember:
             DEFAULT_MODELS[options.objective].remember(output)
@@ -244,13 +250,37 @@ def _counts(data: Data, rows: tuple[TokenRows, TokenRows]) -> dict[str, int]:
     }
 
 
-def _save(opened: OpenedModel, head: ConfidenceHead | None, output: Path, record: Mapping[str, Any]) -> None:
-    """Write the model beside the checkpoints first, then move its files; the record comes last."""
-    finished = output / ".training" / "model"
-    opened.model.save_pretrained(finished)
-    opened.tokenizer.save_pretrained(finished)
+def _write(opened: OpenedModel, head: ConfidenceHead | None, folder: Path) -> Path:
+    opened.model.save_pretrained(folder)
+    opened.tokenizer.save_pretrained(folder)
     if head is not None:
-        save_head(head, finished)
+        save_head(head, folder)
+    return folder
+
+
+def _calibrate(opened: OpenedModel, head: ConfidenceHead | None, data: Data, options: TrainingOptions, folder: Path) -> None:
+    """Store the extremes of equation 7.11 over the responses of the validation dialogues."""
+    models = [weights_hash(folder)]
+    detectors: dict[str, Detector] = {"max_probability": MaxProbability(opened)}
+    max_tokens = window(opened, None, "training")
+    if head is not None:
+        head.eval()
+        detectors = {"odin_h": Odin(opened, head, "h"), "odin_g": Odin(opened, head, "g")}
+    elif options.objective == "background" and options.backbone is not None:
+        semantic = open_model(options.backbone, family="causal_lm", device=str(opened.device))
+        detectors = {"likelihood_ratio": LikelihoodRatio(semantic, opened)}
+        models.insert(0, weights_hash(semantic.folder))
+    try:
+        found = calibrate(detectors, responses_of(data.validation), max_tokens=max_tokens, models=models)
+    except InputError as error:
+        # Hours of training are not thrown away for it: `dialeval train breakdown` can still follow.
+        logger.warning("the breakdown scores are not calibrated: %s", error)
+    else:
+        found.save(folder / CALIBRATION_FILE)
+
+
+def _publish(finished: Path, output: Path, record: Mapping[str, Any]) -> None:
+    """Move the files of the model into place; the record comes last."""
     for path in sorted(finished.iterdir()):
         path.replace(output / path.name)
     write_text(output / RECORD_FILE, to_json({"format_version": FORMAT_VERSION, **record}, indent=2) + "\n")

@@ -12,6 +12,7 @@ import numpy as np
 from dialeval_plugin.default_models import DefaultModel
 from dialeval_plugin.dialogue import Dialogue, Item, is_blank
 from dialeval_plugin.errors import InputError
+from dialeval_plugin.language_models.items import BLANK_RESPONSE, response_texts
 from dialeval_plugin.language_models.models import Family, OpenedModel, open_model
 from dialeval_plugin.language_models.passes import Context, Layout
 from dialeval_plugin.scoring import Level, Reason, Row, Scorer, Unscored
@@ -39,8 +40,6 @@ LANGUAGE_MODEL = DefaultModel(
     "or set DIALEVAL_LANGUAGE_MODEL.",
 )
 
-NO_TURN = Unscored(Reason.EMPTY_INPUT, "no visible turn stands before the response")
-BLANK_RESPONSE = Unscored(Reason.EMPTY_INPUT, "the response has no visible character")
 TOO_FEW_TURNS = Unscored(Reason.EMPTY_INPUT, "fewer than two turns have a visible character")
 
 
@@ -242,7 +241,4 @@ def _visible_texts(item: Item) -> list[str] | Unscored:
     if isinstance(item, Dialogue):
         texts = [turn.text for turn in item.turns if not is_blank(turn.text)]
         return texts if len(texts) > 1 else TOO_FEW_TURNS
-    if is_blank(item.response.text):
-        return BLANK_RESPONSE
-    texts = [turn.text for turn in item.context if not is_blank(turn.text)]
-    return [*texts, item.response.text] if texts else NO_TURN
+    return response_texts(item)

@@ -1,0 +1,151 @@
+"""From a detector's score to the probability of a breakdown: equations 7.11 and 7.12 with stored extremes.
+
+The thesis takes minimum and maximum over the evaluated responses "including the human annotator evaluation". Here they are
+those of a calibration set, so that a score depends on its own response alone, and the annotators' distributions stay as they
+are: rescaled, they could not be compared with other detectors'.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from dialeval_plugin.errors import InputError
+from dialeval_plugin.files import to_json, write_text
+from dialeval_plugin.language_models.passes import Context
+from dialeval_plugin.model_folders import read_settings
+from dialeval_plugin.scoring import Unscored
+from dialeval_plugin.signature import content_hash
+
+from .detectors import Detector, read_responses
+
+CALIBRATION_FILE = "breakdown.json"
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRange:
+    """Lowest and highest score of a calibration set."""
+
+    low: float
+    high: float
+
+    def normalise(self, score: float) -> float:
+        """Return equation 7.11's score, in [0, 1]; one beyond the extremes counts as the nearer one."""
+        return min(1.0, max(0.0, (score - self.low) / (self.high - self.low)))
+
+    def breakdown(self, score: float) -> float:
+        """Return equation 7.12's probability of a breakdown, in [0, 1]."""
+        return 1 - self.normalise(score)
+
+
+def learn_range(scores: Iterable[float]) -> ScoreRange:
+    """Return the extremes of some scores.
+
+    Raises:
+        InputError: they are fewer than two different finite numbers, with which equation 7.11 is 0 / 0.
+    """
+    found = [score for score in scores if math.isfinite(score)]
+    if not found or min(found) == max(found):
+        raise InputError(
+            f"calibration: {len(found)} responses have {len(set(found))} different scores, two are needed. Give more dialogues."
+        )
+    return ScoreRange(min(found), max(found))
+
+
+def distribution(breakdown: float) -> tuple[float, float, float]:
+    """Return P(NB), P(PB), P(B) of a breakdown probability s: [1 - s, 0, s], the same two classes in both merges of DBDC."""
+    return 1 - breakdown, 0.0, breakdown
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Extremes by method, context and aggregation.
+
+    Attributes:
+        ranges: method to context to aggregation to extremes.
+        max_tokens: window with which they were learnt.
+        n_responses: how many responses had a score.
+        models: hash of the weights of the model and, for the likelihood ratio, of the background model.
+    """
+
+    ranges: Mapping[str, Mapping[str, Mapping[str, ScoreRange]]]
+    max_tokens: int
+    n_responses: int
+    models: tuple[str, ...]
+
+    def save(self, path: Path) -> None:
+        """Write the file."""
+        write_text(path, to_json({"format_version": FORMAT_VERSION, **asdict(self)}, indent=2) + "\n")
+
+    @classmethod
+    def load(cls, path: Path) -> Calibration:
+        """Read what `save` wrote.
+
+        Raises:
+            ModelLoadError: there is no such file, or it is of another format.
+        """
+        settings = read_settings(
+            path, version=FORMAT_VERSION, kind="a calibrated breakdown detector", command="dialeval train breakdown"
+        )
+        return cls(_ranges(settings["ranges"]), settings["max_tokens"], settings["n_responses"], tuple(settings["models"]))
+
+    def find(self, method: str, context: Context, aggregation: str) -> ScoreRange | None:
+        """Return the extremes of one way to score, or None where it was not calibrated."""
+        return self.ranges.get(method, {}).get(context, {}).get(aggregation)
+
+
+def _ranges(value: Any) -> dict[str, dict[str, dict[str, ScoreRange]]]:
+    return {
+        method: {
+            context: {aggregation: ScoreRange(**extremes) for aggregation, extremes in found.items()}
+            for context, found in contexts.items()
+        }
+        for method, contexts in value.items()
+    }
+
+
+def weights_hash(folder: Path) -> str:
+    """Return the identity of a model's weights; its records, the calibration among them, do not count."""
+    return content_hash(folder, ("*.safetensors",))
+
+
+def responses_of(dialogues: Iterable[Sequence[str]]) -> list[Sequence[str]]:
+    """Return each turn but the first of some dialogues with the turns before it."""
+    return [turns[: place + 1] for turns in dialogues for place in range(1, len(turns))]
+
+
+def calibrate(
+    detectors: Mapping[str, Detector],
+    responses: Sequence[Sequence[str]],
+    *,
+    max_tokens: int,
+    models: Sequence[str],
+    contexts: Sequence[Context] = ("full", "pair"),
+) -> Calibration:
+    """Learn the extremes over some responses, in every context and aggregation.
+
+    Args:
+        detectors: method to detector.
+        responses: texts of the turns of each, none blank, the response last.
+        max_tokens: window.
+        models: see `Calibration`.
+        contexts: see `read_responses`.
+
+    Raises:
+        InputError: as `learn_range`.
+    """
+    ranges: dict[str, dict[str, dict[str, ScoreRange]]] = {}
+    n_responses = 0
+    for method, detector in detectors.items():
+        for context in contexts:
+            found = read_responses(detector, responses, context=context, max_tokens=max_tokens)
+            readings = [reading for reading in found if not isinstance(reading, Unscored)]
+            n_responses = len(readings)
+            ranges.setdefault(method, {})[context] = {
+                name: learn_range(reading.scores[name] for reading in readings) for name in detector.aggregations
+            }
+    return Calibration(ranges, max_tokens, n_responses, tuple(models))
