@@ -51,7 +51,7 @@ class Recipe:
 RECIPES: Mapping[str, Recipe] = MappingProxyType(
     {
         "thesis": Recipe("thesis"),
-        # An epoch of DailyDialog's 11,118 dialogues takes one core some minutes; docs/reconstruction.md says how many.
+        # For one core: an epoch of DailyDialog takes it two to three minutes (docs/reconstruction.md).
         "small": Recipe(
             "small",
             sizes={"embedding": 128, "encoder": 96, "context": 192, "decoder": 192, "latent": 32},
@@ -59,7 +59,7 @@ RECIPES: Mapping[str, Recipe] = MappingProxyType(
             learning_rate=1e-3,
             batch_size=16,
             n_epochs=10,
-            annealing_steps=1_400,
+            annealing_steps=2_000,
             patience=2,
         ),
     }
