@@ -1,4 +1,4 @@
-"""DREAM, ESConv and other whole dialogues as unlabelled text."""
+"""Whole dialogues as unlabelled text: which layout a file has, and DREAM, ESConv and DailyDialog."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from dialeval_plugin.corpora import dailydialog, dream, esconv
+from dialeval_plugin.corpora import convai, dailydialog, dream, esconv
 from dialeval_plugin.corpora.dialogues import read_dialogues
 from dialeval_plugin.dialogue import Dialogue, Turn
 from dialeval_plugin.errors import InputError
+from tests.convai_files import convai1_rows, convai2_rows
 
 
 def write(path: Path, value: Any) -> Path:
@@ -62,6 +63,41 @@ def test_contexts_with_their_responses_and_our_own_lines(tmp_path: Path) -> None
     assert read_dialogues(ours) == [Dialogue("mine_00000", (Turn("Hi."), Turn("Hello.")))]
 
 
+def test_contexts_with_their_first_positive_response(tmp_path: Path) -> None:
+    row = {
+        "id": 7,
+        "context": ["Am I late ?", " "],
+        "positive_responses": ["No.", "Yes."],
+        "random_negative_responses": ["Tea?"],
+    }
+    only = {"dialog_id": "b", "context": ["Hi."], "positive_responses": []}
+    path = write(tmp_path / "dev.json", "\n".join(map(json.dumps, (row, only))))
+    assert read_dialogues(path) == [Dialogue("7", (Turn("Am I late ?"), Turn("No."))), Dialogue("b", (Turn("Hi."),))]
+
+
+def test_logs_of_convai_lose_ratings_blank_turns_and_empty_dialogues(tmp_path: Path) -> None:
+    first, empty, last = convai1_rows(3)
+    first["thread"][0]["text"] = " "
+    empty["thread"] = []
+    assert read_dialogues(write(tmp_path / "data_train.json", [first, empty, last])) == [
+        Dialogue("-1000", (Turn("Hello, do you like tea? (0)", "Bob"),), "Bot"),
+        Dialogue(
+            "-1002",
+            (
+                Turn("Hi there. (2)", "Alice"),
+                Turn("Hello, do you like tea? (2)", "Bob"),
+                Turn("I do. (2)", "Alice"),
+                Turn("And cake? (2)", "Bob"),
+            ),
+            "Human",
+        ),
+    ]
+    (dialogue,) = read_dialogues(write(tmp_path / "export.json", convai2_rows(1)))
+    assert dialogue == Dialogue(
+        "0x0", (Turn("Hi there. (0)", "participant1"), Turn("Hello, do you like tea? (0)", "participant2"))
+    )
+
+
 @pytest.mark.parametrize(
     ("read", "value", "problem"),
     [
@@ -82,6 +118,9 @@ def test_contexts_with_their_responses_and_our_own_lines(tmp_path: Path) -> None
         ),
         (dailydialog.read, "\n \n", ": is empty, expected one dialogue a line."),
         (read_dialogues, {"a": 1}, ":1: has no 'turns'. Give a list of texts, oldest first."),
+        (read_dialogues, "", ": is empty, expected one JSON object a line."),
+        (read_dialogues, "[{", ":1: not valid JSON (Expecting property name enclosed in double quotes). Was the file cut off?"),
+        (read_dialogues, '{"turns": [\n', ":1: not valid JSON (Expecting value). Was the file cut off?"),
     ],
 )
 def test_a_malformed_file_is_named(tmp_path: Path, read: Any, value: Any, problem: str) -> None:
@@ -102,3 +141,27 @@ def test_the_published_files_have_their_published_sizes(data_dir: Path) -> None:
         dialogues = read_dialogues(data_dir / "dailydialog" / name / f"dialogues_{name}.txt")
         sizes[name] = (len(dialogues), len({dialogue.turns for dialogue in dialogues}))
     assert sizes == {"train": (11118, 10549), "validation": (1000, 995), "test": (1000, 996)}
+    sizes = {}
+    for name in ("dev.json", "data_with_contexts_and_positive_responses_only.json"):
+        sizes[name] = len(read_dialogues(data_dir / "dailydialog_pp" / name))
+    assert sizes == {"dev.json": 1028, "data_with_contexts_and_positive_responses_only.json": 7641}
+
+
+@pytest.mark.real_data
+def test_the_logs_of_convai_have_their_published_sizes(data_dir: Path) -> None:
+    # 119 of ConvAI1's 2,778 threads are empty, and in the threads 216 texts are blank.
+    files = [data_dir / "convai1" / name for name in convai.CONVAI1_FILES]
+    rated = convai.read_convai1(files)
+    dialogues = [dialogue for path in files for dialogue in read_dialogues(path)]
+    assert (len(rated), len(dialogues)) == (2778, 2778 - 119)
+    n_turns = [sum(len(dialogue.turns) for dialogue in some) for some in (rated, dialogues)]
+    assert n_turns[0] - n_turns[1] == 216
+    sizes = {path.stem: len(read_dialogues(path)) for path in sorted((data_dir / "convai2").glob("*.json"))}
+    assert sizes == {
+        "data_intermediate": 291,
+        "data_volunteers": 1111,
+        "export_2018-07-04_train": 427,
+        "export_2018-07-05_train": 438,
+        "export_2018-07-06_train": 723,
+        "export_2018-07-07_train": 1417,
+    }
