@@ -27,6 +27,8 @@ CRITERIA = ("relevance", "specificity", "consistency", "empathy", "overall")
 """What the annotators were asked, in the order of the files."""
 OPTIONS = ("A is better.", "B is better.", "Both are good.", "Both are bad.")
 """What they could answer. A is the first system of the comparison's name."""
+HUMAN = "human"
+"""The system whose responses are a person's: the paper's reference-based metrics compare all four systems' with them."""
 PREFERENCE_FILES = {
     "dream": "DREAM_responses_pairwise.json",
     "esconv": "ESConv_responses_pairwise.json",
@@ -73,9 +75,11 @@ class PreferenceDialogue:
     comparisons: tuple[Comparison, ...]
 
     def examples(self) -> Iterator[Example]:
-        """Yield an example a response, with the id `<dialogue>/<system>`."""
+        """Yield an example a response, with the id `<dialogue>/<system>` and the human's response as its reference."""
+        human = self.responses.get(HUMAN)
+        references = () if human is None or is_blank(human.text) else (human.text,)
         for system, response in self.responses.items():
-            yield Example(f"{self.id}/{system}", self.context, response, system=system)
+            yield Example(f"{self.id}/{system}", self.context, response, references, system=system)
 
 
 def read_causes(path: Path) -> list[CausePair]:

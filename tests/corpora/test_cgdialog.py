@@ -125,8 +125,8 @@ def test_preferences_have_systems_responses_and_votes(tmp_path: Path) -> None:
     assert compared.votes["relevance"] == ("A is better.",) * 3
     assert compared.votes["overall"] == ("Both are good.",) * 3
     assert list(read.examples()) == [
-        Example("614/human", read.context, Turn("Yes.", "Speaker 1"), system="human"),
-        Example("614/Blenderbot_ft", read.context, Turn("No.", "Speaker 1"), system="Blenderbot_ft"),
+        Example("614/human", read.context, Turn("Yes.", "Speaker 1"), ("Yes.",), system="human"),
+        Example("614/Blenderbot_ft", read.context, Turn("No.", "Speaker 1"), ("Yes.",), system="Blenderbot_ft"),
     ]
 
 
@@ -135,6 +135,7 @@ def test_an_empty_response_and_an_id_that_occurs_twice(tmp_path: Path) -> None:
     first, second = read_preferences(write(tmp_path / "x.json", [blank, dialogue()]))
     assert (first.id, second.id) == ("614", "614#2")
     assert first.responses["human"] == Turn("", "Speaker 1")
+    assert [example.references for example in first.examples()] == [(), ()]
 
 
 @pytest.mark.parametrize(
