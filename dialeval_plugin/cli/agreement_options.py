@@ -28,6 +28,8 @@ Human: TypeAlias = Annotated[
 ]
 Confidence: TypeAlias = Annotated[float, typer.Option(help="Of the intervals.")]
 Rounds: TypeAlias = Annotated[int, typer.Option(help="Resamples of the intervals; 0 for none.")]
+Permutations: TypeAlias = Annotated[int, typer.Option(help="Of each two evaluators, for p-values and ranks; 0 for neither.")]
+Alpha: TypeAlias = Annotated[float, typer.Option(help="Level of significance of the ranks.")]
 Interval: TypeAlias = Annotated[str, typer.Option(help="percentile or bca.")]
 Seed: TypeAlias = Annotated[int, typer.Option(help="Of the resamples.")]
 MinCoverage: TypeAlias = Annotated[
@@ -48,6 +50,8 @@ def question(
     within: tuple[float, float] | None,
     bootstrap: tuple[int, float, int, str],
     min_coverage: float,
+    tests: tuple[int, float] = (1000, 0.05),
+    threshold: float | None = None,
 ) -> Question:
     """Make the question of what was typed.
 
@@ -73,13 +77,16 @@ def question(
         within_range=within,
         bootstrap=Bootstrap(rounds, confidence, seed, cast("IntervalKind", interval)),
         min_coverage=min_coverage,
+        permutations=tests[0],
+        alpha=tests[1],
+        threshold=threshold,
     )
 
 
 def report(findings: Sequence[Finding], asked: Question, format: str, output: Path | None, max_unscored: float) -> None:
     """Print or write the table; exit with 1 where an evaluator left too many rows unscored."""
     from dialeval_plugin.files import write_text
-    from dialeval_plugin.reports.agreement import table
+    from dialeval_plugin.reports.agreement_table import table
 
     text = table(findings, asked).render(format)
     if output is None:

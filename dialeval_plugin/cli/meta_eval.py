@@ -8,6 +8,7 @@ from typing import Annotated, cast
 import typer
 
 from .agreement_options import (
+    Alpha,
     AverageByOption,
     BySystem,
     Coefficients,
@@ -18,6 +19,7 @@ from .agreement_options import (
     MaxUnscored,
     MinCoverage,
     Output,
+    Permutations,
     Rounds,
     Seed,
     WithinRange,
@@ -43,11 +45,14 @@ def meta_eval(
     by_system: BySystem = False,
     average_by: AverageByOption = "none",
     within: WithinRange = None,
+    threshold: Annotated[float | None, typer.Option(help="Where ratings are 0 or 1: accuracy of this threshold too.")] = None,
     human: Human = "mean",
     confidence: Confidence = 0.95,
     rounds: Rounds = 1000,
     interval: Interval = "percentile",
     seed: Seed = 0,
+    permutations: Permutations = 1000,
+    alpha: Alpha = 0.05,
     min_coverage: MinCoverage = 0.8,
     max_unscored: MaxUnscored = 0.05,
     format: Format = "text",
@@ -66,6 +71,8 @@ def meta_eval(
         within=within,
         bootstrap=(rounds, confidence, seed, interval),
         min_coverage=min_coverage,
+        tests=(permutations, alpha),
+        threshold=threshold,
     )
     if rows not in {None, "turn", "dialogue"}:
         raise InputError(f"--rows {rows!r}: choose turn or dialogue.")

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from .agreement_options import (
+    Alpha,
     AverageByOption,
     BySystem,
     Coefficients,
@@ -18,6 +19,7 @@ from .agreement_options import (
     MaxUnscored,
     MinCoverage,
     Output,
+    Permutations,
     Rounds,
     Seed,
     WithinRange,
@@ -40,6 +42,8 @@ def rescore(
     rounds: Rounds = 1000,
     interval: Interval = "percentile",
     seed: Seed = 0,
+    permutations: Permutations = 1000,
+    alpha: Alpha = 0.05,
     min_coverage: MinCoverage = 0.8,
     max_unscored: MaxUnscored = 0.05,
     format: Format = "text",
@@ -57,6 +61,7 @@ def rescore(
         within=within,
         bootstrap=(rounds, confidence, seed, interval),
         min_coverage=min_coverage,
+        tests=(permutations, alpha),
     )
     runs = read_runs(results)
     findings = compute(runs if all_runs else newest(runs), asked, human=human, only_coefficients=coefficient is not None)

@@ -1,19 +1,28 @@
-"""How far evaluators agree with people, as one table: a row for each evaluator and coefficient.
+"""How far evaluators agree with people: every coefficient of every evaluator, with what it is to be compared with.
 
 `dialeval meta-eval` makes `Judgements` of score files, `dialeval rescore` of lm-eval's result files; from there on both are the
-same. The statistics are those of `meta_evaluation`.
+same. The statistics are those of `meta_evaluation`; `agreement_table` shows them.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
+from dialeval_plugin.errors import InputError
+from dialeval_plugin.meta_evaluation.bias import covariate_bias
 from dialeval_plugin.meta_evaluation.bootstrap import Bootstrap, Estimate
-from dialeval_plugin.meta_evaluation.correlation import DEFAULT_COEFFICIENTS, Correlation, level_correlations
+from dialeval_plugin.meta_evaluation.ceiling import leave_one_rater_out, split_half
+from dialeval_plugin.meta_evaluation.correlation import DEFAULT_COEFFICIENTS, level_correlations
 from dialeval_plugin.meta_evaluation.levels import AverageBy, Level, Range, Rated
+from dialeval_plugin.meta_evaluation.means import mean_interval
+from dialeval_plugin.meta_evaluation.ranking import Ranking, rank_metrics
+from dialeval_plugin.meta_evaluation.sensitivity import sensitivity_range
+from dialeval_plugin.meta_evaluation.significance import Measure
 
-from .tables import Cell, Column, Row, Table, figure
+_NO_RESAMPLES = Bootstrap(rounds=0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +47,8 @@ class Judgements:
     """Of the responses, or of the dialogues."""
     unscored: Mapping[str, int] = field(default_factory=dict)
     """How many rows have no score, by reason."""
+    sign: float = 1.0
+    """-1 where the evaluator's own scores are better the lower they are."""
 
     @property
     def rated(self) -> Rated:
@@ -54,9 +65,46 @@ class Question:
     """Compare the systems' means instead of rows."""
     average_by: AverageBy = "none"
     within_range: Range | None = None
+    threshold: float | None = None
+    """Where ratings are 0 or 1: the accuracy of calling a response good from this score on, as one more statistic."""
     bootstrap: Bootstrap = field(default_factory=Bootstrap)
+    permutations: int = 1000
+    """Of each pair of evaluators, for p-values and ranks; 0 for neither."""
+    alpha: float = 0.05
+    """Level of significance of the ranks, after Holm's correction."""
     min_coverage: float = 0.8
     """A coefficient is withheld where a smaller share of the rated rows has a score."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether coefficients are over all rows, which alone can be set beside the raters' own agreement."""
+        return not self.by_system and self.average_by == "none" and self.within_range is None
+
+
+class Beside(NamedTuple):
+    """What a statistic is to be read beside; each is None where it cannot be had."""
+
+    leave_one_out: float | None = None
+    """The same statistic between one rater and the mean of the others."""
+    split_half: float | None = None
+    """The same between the means of two halves of the raters."""
+    if_unscored_low: float | None = None
+    """The statistic if the unscored rows contradicted the ratings; a sensitivity range, no bound."""
+    if_unscored_high: float | None = None
+    """The statistic if they agreed with them."""
+    rank: int | None = None
+    """Of the evaluator's cluster among those of the same data."""
+    p_value: float | None = None
+    """Against the best evaluator, after Holm's correction; None for that one itself."""
+
+
+class Lengths(NamedTuple):
+    """Spearman's correlations with the number of words; None where the texts are not known."""
+
+    of_scores: float | None = None
+    of_ratings: float | None = None
+    bias: float | None = None
+    """Of the scores among responses that people rate the same: the partial correlation given the rating."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +121,8 @@ class Finding:
     is_withheld: bool = False
     is_clustered: bool = True
     """Whether it is known which rows belong to one dialogue."""
+    beside: Beside = field(default_factory=Beside)
+    lengths: Lengths = field(default_factory=Lengths)
 
     @property
     def value(self) -> float | None:
@@ -86,10 +136,110 @@ class Finding:
 
 
 def find(judgements: Sequence[Judgements], question: Question) -> list[Finding]:
-    """Return every coefficient of every evaluator."""
-    found = []
+    """Return every coefficient of every evaluator.
+
+    Raises:
+        InputError: a coefficient or level needs what the judgements do not have, or an accuracy is asked for where ratings are
+            not 0 or 1.
+    """
+    cells: dict[tuple[str, str, str], list[Judgements]] = {}
     for one in judgements:
-        by_name = level_correlations(
+        cells.setdefault((one.dataset, one.quality, one.level), []).append(one)
+    return [finding for cell in cells.values() for finding in _of_cell(_Cell(cell, question), question)]
+
+
+def _of_cell(cell: _Cell, question: Question) -> list[Finding]:
+    """The findings on one quality of one data set."""
+    people = {name: cell.people(name) for name in question.coefficients}
+    rankings = {name: cell.ranking(name) for name in question.coefficients}
+    found = []
+    for one in cell.judgements:
+        lengths = _lengths(one)
+        for name, estimate in _estimates(one, question).items():
+            beside = people.get(name, Beside())
+            if name in rankings:
+                low, high = _if_unscored(one, question, name)
+                beside = beside._replace(if_unscored_low=low, if_unscored_high=high, **_place(rankings[name], one.evaluator))
+            finding = Finding(
+                evaluator=one.evaluator,
+                dataset=one.dataset,
+                quality=one.quality,
+                level=cell.level,
+                statistic=name,
+                estimate=estimate,
+                unscored=one.unscored,
+                is_withheld=estimate.n_scored < question.min_coverage * (estimate.n_scored + estimate.n_unscored),
+                is_clustered=one.clusters is not None,
+                beside=beside,
+                lengths=lengths,
+            )
+            found.append(finding)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """Evaluators of one quality of one data set."""
+
+    judgements: Sequence[Judgements]
+    question: Question
+
+    @property
+    def level(self) -> Level:
+        return "system" if self.question.by_system else self.judgements[0].level
+
+    def people(self, coefficient: str) -> Beside:
+        """How well people reach a coefficient; nothing for means of systems, averages of groups, and a range of ratings."""
+        rows = self._rows()
+        raters = [one.raters[row] for one, row in rows.values()]
+        if not self.question.is_plain or not any(len(values) > 1 for values in raters):
+            return Beside()
+        bootstrap = Bootstrap(rounds=0, seed=self.question.bootstrap.seed)
+        return Beside(
+            leave_one_rater_out(raters, coefficient=coefficient, bootstrap=bootstrap).value,
+            split_half(raters, coefficient=coefficient, bootstrap=bootstrap).value,
+        )
+
+    def ranking(self, coefficient: str) -> Ranking | None:
+        """Tests between all evaluators; None where there is one only, or no test is asked for."""
+        if len(self.judgements) < 2 or not self.question.permutations:
+            return None
+        rows = self._rows()
+        low, high = self.question.within_range or (-math.inf, math.inf)
+        ratings = [one.ratings[row] for one, row in rows.values()]
+        scores = {one.evaluator: dict(zip(one.ids, one.scores, strict=True)) for one in self.judgements}
+        return rank_metrics(
+            {name: [by_id.get(id) for id in rows] for name, by_id in scores.items()},
+            Rated(
+                scores=[],
+                ratings=[rating if rating is not None and low <= rating <= high else None for rating in ratings],
+                clusters=self._labels("clusters"),
+                systems=self._labels("systems"),
+                items=self._labels("items"),
+            ),
+            Measure(coefficient, self.level, self.question.average_by),
+            alpha=self.question.alpha,
+            rounds=self.question.permutations,
+            seed=self.question.bootstrap.seed,
+        )
+
+    def _rows(self) -> dict[str, tuple[Judgements, int]]:
+        """Every id with where it stands: not all evaluators need to have been run on the same rows."""
+        found: dict[str, tuple[Judgements, int]] = {}
+        for one in self.judgements:
+            for row, id in enumerate(one.ids):
+                found.setdefault(id, (one, row))
+        return found
+
+    def _labels(self, name: str) -> list[Any] | None:
+        if any(getattr(one, name) is None for one in self.judgements):
+            return None
+        return [getattr(one, name)[row] for one, row in self._rows().values()]
+
+
+def _estimates(one: Judgements, question: Question) -> dict[str, Estimate]:
+    found: dict[str, Estimate] = {
+        **level_correlations(
             one.rated,
             level="system" if question.by_system else one.level,
             average_by=question.average_by,
@@ -97,118 +247,50 @@ def find(judgements: Sequence[Judgements], question: Question) -> list[Finding]:
             within_range=question.within_range,
             bootstrap=question.bootstrap,
         )
-        for name, correlation in by_name.items():
-            coverage = correlation.coverage
-            finding = Finding(
-                evaluator=one.evaluator,
-                dataset=one.dataset,
-                quality=one.quality,
-                level="system" if question.by_system else one.level,
-                statistic=name,
-                estimate=correlation,
-                unscored=one.unscored,
-                is_withheld=coverage is not None and coverage < question.min_coverage,
-                is_clustered=one.clusters is not None,
-            )
-            found.append(finding)
+    }
+    if question.threshold is not None:
+        found["accuracy"] = _accuracy(one, question.threshold, question.bootstrap)
     return found
 
 
-def table(findings: Sequence[Finding], question: Question) -> Table:
-    """Return the findings as a table: data, qualities and statistics in their order, the best evaluator of each first."""
-    rows = [_row(finding) for finding in _ordered(findings)]
-    columns = [
-        *(_text_column(name) for name in ("dataset", "quality") if len({row[name] for row in rows}) > 1),
-        _text_column("level"),
-        _text_column("statistic"),
-        _text_column("evaluator"),
-        Column("value", _value),
-        Column(f"{100 * question.bootstrap.confidence:g} % interval", _interval),
-        Column("scored", lambda row: f"{row['n_scored']}/{row['n_rated']}"),
-        Column("clusters", lambda row: str(row["n_clusters"])),
-    ]
-    return Table(rows, columns, _notes(findings, question), _settings(question))
+def _place(ranking: Ranking | None, evaluator: str) -> dict[str, Any]:
+    """Rank, and p-value against the best."""
+    if ranking is None:
+        return {}
+    values: dict[str, float] = {}
+    for (a, b), found in ranking.comparisons.items():
+        values |= {name: value for name, value in ((a, found.value_a), (b, found.value_b)) if value is not None}
+    first = [name for name, rank in ranking.ranks.items() if rank == 1]
+    best = max(first, key=lambda name: values.get(name, -math.inf), default=evaluator)
+    p_values = {frozenset(pair): p for pair, p in ranking.adjusted.items()}
+    return {"rank": ranking.ranks[evaluator], "p_value": p_values.get(frozenset((best, evaluator)))}
 
 
-def _ordered(findings: Sequence[Finding]) -> list[Finding]:
-    cells: dict[tuple[str, str, str], int] = {}
-    statistics: dict[str, int] = {}
-    for finding in findings:
-        cells.setdefault((finding.dataset, finding.quality, finding.level), len(cells))
-        statistics.setdefault(finding.statistic, len(statistics))
-
-    def place(finding: Finding) -> tuple[int, int, bool, float]:
-        cell = cells[finding.dataset, finding.quality, finding.level]
-        return cell, statistics[finding.statistic], finding.value is None, -(finding.value or 0.0)
-
-    return sorted(findings, key=place)
+def _if_unscored(one: Judgements, question: Question, coefficient: str) -> tuple[float | None, float | None]:
+    if not question.is_plain or None not in one.scores:
+        return None, None
+    found = sensitivity_range(one.scores, one.ratings, coefficient=coefficient)
+    return found.low, found.high
 
 
-def _row(finding: Finding) -> Row:
-    found, is_withheld = finding.estimate, finding.is_withheld
-    correlation = found if isinstance(found, Correlation) else None
-    why = f"withheld: {found.n_scored} of {finding.n_rated} rated rows have a score" if is_withheld else found.reason
-    return {
-        "dataset": finding.dataset,
-        "quality": finding.quality,
-        "level": finding.level,
-        "average_by": correlation.average_by if correlation else "none",
-        "statistic": finding.statistic,
-        "evaluator": finding.evaluator,
-        "value": finding.value,
-        "ci_low": None if is_withheld else found.ci_low,
-        "ci_high": None if is_withheld else found.ci_high,
-        "n_total": found.n_total,
-        "n_rated": finding.n_rated,
-        "n_scored": found.n_scored,
-        "n_unscored": found.n_unscored,
-        "unscored": ", ".join(f"{reason} {number}" for reason, number in sorted(finding.unscored.items())),
-        "coverage": found.n_scored / finding.n_rated if finding.n_rated else None,
-        "n_clusters": found.n_clusters,
-        "n_groups": correlation.n_groups if correlation else None,
-        "epsilon": correlation.epsilon if correlation else None,
-        "is_withheld": is_withheld,
-        "reason": why,
-    }
+def _lengths(one: Judgements) -> Lengths:
+    if one.words is None:
+        return Lengths()
+    found = covariate_bias(one.scores, one.ratings, one.words, name="length", bootstrap=_NO_RESAMPLES)
+    return Lengths(*(found[name].value for name in ("score_length", "rating_length", "score_length_given_rating")))
 
 
-def _text_column(name: str) -> Column:
-    return Column(name, lambda row: str(row[name]), is_number=False)
-
-
-def _value(row: Row) -> str:
-    if row["is_withheld"]:
-        return "withheld"
-    return "undefined" if row["value"] is None else figure(row["value"])
-
-
-def _interval(row: Row) -> str:
-    low, high = row["ci_low"], row["ci_high"]
-    return "" if low is None or high is None else f"{figure(low)} to {figure(high)}"
-
-
-def _notes(findings: Sequence[Finding], question: Question) -> list[str]:
-    notes = []
-    if question.bootstrap.rounds and not all(finding.is_clustered for finding in findings):
-        notes.append("No file says which rows belong to one dialogue: intervals resample single rows and may be too narrow.")
-    if any(finding.is_withheld for finding in findings):
-        notes.append(f"Withheld: fewer than {100 * question.min_coverage:g} % of the rated rows have a score (--min-coverage).")
-    reasons = [
-        finding.estimate.reason
-        for finding in findings
-        if finding.estimate.reason and not finding.is_withheld and (question.bootstrap.rounds or finding.value is None)
-    ]
-    return [*notes, *dict.fromkeys(reasons)]
-
-
-def _settings(question: Question) -> dict[str, Cell | list[float]]:
-    bootstrap = question.bootstrap
-    return {
-        "average_by": question.average_by,
-        "within_range": list(question.within_range) if question.within_range else None,
-        "rounds": bootstrap.rounds,
-        "confidence": bootstrap.confidence,
-        "interval": bootstrap.interval,
-        "seed": bootstrap.seed,
-        "min_coverage": question.min_coverage,
-    }
+def _accuracy(one: Judgements, threshold: float, bootstrap: Bootstrap) -> Estimate:
+    """Share of the rated rows whose score is on the rating's side of the threshold."""
+    rated = [row for row, rating in enumerate(one.ratings) if rating is not None]
+    if wrong := [one.ratings[row] for row in rated if one.ratings[row] not in {0.0, 1.0}]:
+        raise InputError(
+            f"--threshold: ratings of {one.quality!r} are not all 0 or 1, {wrong[0]:g} is there. Leave the option out."
+        )
+    hits: list[float | None] = []
+    for row in rated:
+        score = one.scores[row]
+        is_good = score is not None and score >= one.sign * threshold
+        hits.append(None if score is None else float(is_good == (one.ratings[row] == 1.0)))
+    clusters = None if one.clusters is None else [one.clusters[row] for row in rated]
+    return mean_interval(hits, clusters=clusters, rounds=bootstrap.rounds, confidence=bootstrap.confidence, seed=bootstrap.seed)
