@@ -178,6 +178,7 @@ def _judgements(column: ScoreColumn, items: Sequence[RatedItem], quality: str, d
         systems=_labels([item.system for item in items]),
         words=_labels([item.words for item in items]),
         unscored=why,
+        sign=sign,
     )
 
 
