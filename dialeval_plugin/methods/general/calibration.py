@@ -1,0 +1,258 @@
+"""What is fitted after training, on validation dialogues: calibration, mixing and coherence, and how well each recognises what.
+
+Half of the validation dialogues fit the weights and the other half gives the figures. Neither holds a human rating.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from scipy.stats import rankdata
+
+from dialeval_plugin.errors import InputError
+
+from .conversations import Conversation, Pair
+from .mixing import CoherenceWeights, FloatArray, Mixing, equal_mixture, fit_weights, turn_statistics, weighted_sum
+from .model import EXPERTS, GeneralModel, Judgement, Triple
+from .signals import DIALOGUE_NEGATIVES, HEADS, NEGATIVES, CorpusSignals, replaced_turn, shuffled_turns
+
+REAL = "real"
+MIXTURE = "general"
+LONGEST_DIALOGUE = 12
+"""Turns of a validation dialogue that are read."""
+_PLAIN_HEADS = HEADS[:-1]
+_WINDOW = 2048
+
+
+class ValidationRow(NamedTuple):
+    """A real response, or a wrong text in its place."""
+
+    triple: Triple
+    kind: str
+    """`REAL`, or one of `signals.NEGATIVES`."""
+    is_fitted: bool
+    """Whether its dialogue is in the half that fits the weights."""
+
+
+class ValidationDialogue(NamedTuple):
+    """A dialogue in its order, or spoiled."""
+
+    turns: tuple[str, ...]
+    kind: str
+    is_fitted: bool
+
+
+class Fitted(NamedTuple):
+    """Weights, and the figures of the other half of the dialogues."""
+
+    mixing: Mixing
+    coherence: CoherenceWeights
+    figures: dict[str, dict[str, float | None]]
+    """Area under the ROC curve, in [0, 1], of each head, and of the mixture, against each kind of wrong text; None where there
+    is none of that kind, or too few."""
+    n_rows: dict[str, int]
+    """Validation rows by kind, of both halves."""
+
+
+def is_fitted(conversation: Conversation) -> bool:
+    """Whether a validation dialogue belongs to the half that fits weights: by its key, so that copies stay together."""
+    return int(conversation.key, 16) % 2 == 0
+
+
+def validation_rows(corpora: Mapping[str, Sequence[Pair]], *, max_pairs: int, seed: int) -> list[ValidationRow]:
+    """Draw pairs, the same number of each corpus, with one wrong text of every kind that a pair has.
+
+    Args:
+        corpora: distinct pairs by corpus.
+        max_pairs: of all corpora together.
+        seed: of the draw.
+    """
+    found: list[ValidationRow] = []
+    for corpus, pairs in corpora.items():
+        signals = CorpusSignals(pairs)
+        order = random.Random(f"{seed} {corpus}").sample(range(len(pairs)), min(len(pairs), max(1, max_pairs // len(corpora))))
+        for number in order:
+            found += _rows_of(pairs[number], signals, random.Random(f"{seed} {corpus} {number}"))
+    return found
+
+
+def _rows_of(pair: Pair, signals: CorpusSignals, generator: random.Random) -> list[ValidationRow]:
+    fitted = is_fitted(pair.conversation)
+    rows = [ValidationRow((pair.context, pair.response, pair.facts), REAL, fitted)]
+    for head in _PLAIN_HEADS:
+        for kind in NEGATIVES[head]:
+            if (text := signals.draw(kind, pair, generator)) is not None:
+                rows.append(ValidationRow((pair.context, text, pair.facts), kind, fitted))
+    if (facts := signals.other_facts(pair, generator)) is not None:
+        rows.append(ValidationRow((pair.context, pair.response, facts), "other_facts", fitted))
+    return rows
+
+
+def validation_dialogues(
+    conversations: Sequence[Conversation], corpora: Mapping[str, Sequence[Pair]], *, max_dialogues: int, seed: int
+) -> list[ValidationDialogue]:
+    """Draw dialogues of four turns and more, each in its order and spoiled in both ways.
+
+    Args:
+        conversations: validation dialogues.
+        corpora: their pairs, out of which turns of other dialogues come.
+        max_dialogues: how many are drawn.
+        seed: of the draw.
+    """
+    long = [item for item in conversations if len(item.turns) >= 4]
+    generator = random.Random(f"{seed} dialogues")
+    signals = {corpus: CorpusSignals(pairs) for corpus, pairs in corpora.items()}
+    found: list[ValidationDialogue] = []
+    for item in generator.sample(long, min(max_dialogues, len(long))):
+        turns = item.turns[:LONGEST_DIALOGUE]
+        other = signals[item.corpus].other_response(item, generator)
+        spoiled = (
+            shuffled_turns(turns, generator),
+            None if other is None else replaced_turn(turns, generator, other),
+        )
+        fitted = is_fitted(item)
+        found.append(ValidationDialogue(turns, REAL, fitted))
+        for kind, changed in zip(DIALOGUE_NEGATIVES, spoiled, strict=True):
+            if changed is not None:
+                found.append(ValidationDialogue(changed, kind, fitted))
+    return found
+
+
+def fit(model: GeneralModel, rows: Sequence[ValidationRow], dialogues: Sequence[ValidationDialogue]) -> Fitted:
+    """Calibrate the model's heads in place and fit the weights of mixing and coherence.
+
+    - Each head's experts are blended by a logistic regression of the real response against an equal mixture of the wrong texts
+      that the head is there for. Its log odds are then those of even chances.
+    - The heads are mixed by a logistic regression of the real response against an equal mixture of all wrong texts.
+    - Coherence is a logistic regression of original against spoiled dialogues on mean, lowest and last fit of their turns.
+
+    Raises:
+        InputError: one half has no real or no wrong response.
+    """
+    kinds = np.array([row.kind for row in rows])
+    fitted = np.array([row.is_fitted for row in rows], dtype=bool)
+    _check_halves(kinds, fitted)
+    judged = _judge(model, [row.triple for row in rows])
+    for head, kinds_of_head in NEGATIVES.items():
+        _fit_blend(model, head, judged.experts[head], kinds, fitted & np.isin(kinds, (REAL, *kinds_of_head)))
+    log_odds = {head: _blend(model, head, judged.experts[head]) for head in HEADS}
+    mixing = _fit_mixing(log_odds, kinds, fitted)
+    figures = {head: _areas(values, kinds, ~fitted) for head, values in log_odds.items()}
+    figures["cosine"] = _areas(judged.cosine, kinds, ~fitted)
+    figures[MIXTURE] = _areas(mixing.log_odds(log_odds), kinds, ~fitted)
+    coherence, of_dialogues = _fit_coherence(model, dialogues)
+    figures["coherence"] = of_dialogues
+    counts = {kind: int((kinds == kind).sum()) for kind in (REAL, *(kind for group in NEGATIVES.values() for kind in group))}
+    return Fitted(mixing, coherence, figures, counts)
+
+
+def fits_of_turns(model: GeneralModel, dialogues: Sequence[Sequence[str]]) -> list[FloatArray]:
+    """Return the log odds of fit of each dialogue's turns from the second on."""
+    triples: list[Triple] = [(tuple(turns[:place]), turns[place], ()) for turns in dialogues for place in range(1, len(turns))]
+    fit = _judge(model, triples).log_odds["fit"]
+    ends = np.cumsum([len(turns) - 1 for turns in dialogues])
+    return np.split(fit, ends[:-1])
+
+
+def _judge(model: GeneralModel, triples: Sequence[Triple]) -> Judgement:
+    """Judge in windows, so that memory does not grow with the number of rows."""
+    parts = [model.judge(triples[start : start + _WINDOW]) for start in range(0, len(triples), _WINDOW)]
+    return Judgement(
+        {head: np.concatenate([part.experts[head] for part in parts]) for head in HEADS},
+        {head: np.concatenate([part.log_odds[head] for part in parts]) for head in HEADS},
+        np.concatenate([part.cosine for part in parts]),
+        np.concatenate([part.context_tokens_cut for part in parts]),
+    )
+
+
+def _check_halves(kinds: np.ndarray, fitted: np.ndarray) -> None:
+    for half in (fitted, ~fitted):
+        if not (kinds[half] == REAL).any() or not (kinds[half] != REAL).any():
+            raise InputError(
+                f"validation: {len(kinds)} rows cannot be halved by their dialogues, one half to fit weights and one to "
+                "measure. Give more validation dialogues."
+            )
+
+
+def _fit_blend(model: GeneralModel, head: str, experts: FloatArray, kinds: np.ndarray, chosen: np.ndarray) -> None:
+    used = chosen & ~np.isnan(experts).any(axis=1)
+    labels = (kinds[used] == REAL).astype(np.float64)
+    if labels.all() or not labels.any():
+        return
+    names = EXPERTS[head]
+    found = fit_weights(
+        dict(zip(names, experts[used].T, strict=True)),
+        labels,
+        start=dict.fromkeys(names, 1 / len(names)),
+        row_weights=equal_mixture(list(kinds[used]), REAL),
+    )
+    with torch.no_grad():
+        model.head.blend[head].copy_(torch.tensor(list(found.values())))
+
+
+def _blend(model: GeneralModel, head: str, experts: FloatArray) -> FloatArray:
+    weights = model.head.blend[head].double().cpu().numpy()
+    blended: FloatArray = experts @ weights[:-1] + weights[-1]
+    return blended
+
+
+def _fit_mixing(log_odds: Mapping[str, FloatArray], kinds: np.ndarray, fitted: np.ndarray) -> Mixing:
+    told = ~np.isnan(log_odds["knowledge"])
+    plain = fitted & (kinds != "other_facts")
+    with_facts = fitted & told
+    return Mixing(
+        _mixing_weights(log_odds, _PLAIN_HEADS, kinds, plain),
+        _mixing_weights(log_odds, HEADS, kinds, with_facts) if (kinds[with_facts] == "other_facts").any() else None,
+    )
+
+
+def _mixing_weights(
+    log_odds: Mapping[str, FloatArray], heads: Sequence[str], kinds: np.ndarray, rows: np.ndarray
+) -> dict[str, float]:
+    return fit_weights(
+        {head: log_odds[head][rows] for head in heads},
+        (kinds[rows] == REAL).astype(np.float64),
+        start=dict.fromkeys(heads, 1 / len(heads)),
+        row_weights=equal_mixture(list(kinds[rows]), REAL),
+    )
+
+
+def _fit_coherence(
+    model: GeneralModel, dialogues: Sequence[ValidationDialogue]
+) -> tuple[CoherenceWeights, dict[str, float | None]]:
+    """Where no validation dialogue is long enough, coherence stays at the mean of the turns' fit."""
+    start = {"mean": 1.0, "lowest": 0.0, "last": 0.0}
+    fitted = np.array([row.is_fitted for row in dialogues], dtype=bool)
+    kinds = np.array([row.kind for row in dialogues])
+    if not fitted.any():
+        return CoherenceWeights(**start, offset=0.0), dict.fromkeys(DIALOGUE_NEGATIVES)
+    columns = turn_statistics(fits_of_turns(model, [row.turns for row in dialogues]))
+    found = fit_weights(
+        {name: values[fitted] for name, values in columns.items()},
+        (kinds[fitted] == REAL).astype(np.float64),
+        start=start,
+        row_weights=equal_mixture(list(kinds[fitted]), REAL),
+    )
+    judged = weighted_sum(columns, found)
+    return CoherenceWeights(**found), {
+        kind: _area(judged[~fitted & (kinds == REAL)], judged[~fitted & (kinds == kind)]) for kind in DIALOGUE_NEGATIVES
+    }
+
+
+def _areas(values: FloatArray, kinds: np.ndarray, rows: np.ndarray) -> dict[str, float | None]:
+    rows = rows & ~np.isnan(values)
+    real = values[rows & (kinds == REAL)]
+    wrong = {kind: values[rows & (kinds == kind)] for group in NEGATIVES.values() for kind in group}
+    return {kind: _area(real, found) for kind, found in wrong.items()}
+
+
+def _area(real: FloatArray, wrong: FloatArray) -> float | None:
+    """How often a real one has the higher value than a wrong one, ties by half; None where one side is missing."""
+    if not len(real) or not len(wrong):
+        return None
+    ranks = rankdata(np.concatenate([real, wrong]))[: len(real)]
+    return float((ranks.sum() - len(real) * (len(real) + 1) / 2) / (len(real) * len(wrong)))

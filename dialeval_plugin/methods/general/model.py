@@ -1,0 +1,352 @@
+"""The general evaluator's model: one encoder, linear maps that part what is said from how, and small heads on the vectors.
+
+On disk it is a sentence-transformers folder (`SentenceTransformer(folder)` opens it) with three files of ours beside:
+`general.json` (configuration, mixing and what validation gave), `general_head.safetensors` and
+`general_training_dialogues.json` (hashes of the dialogues that it was trained on, for leak checks).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+from sentence_transformers import SentenceTransformer
+from torch import Tensor, nn
+from torch.nn import functional
+
+from dialeval_plugin import model_folders
+from dialeval_plugin.context_texts import ContextIds, TextEncoder
+from dialeval_plugin.encoders import embed, load_encoder, transformer_of
+from dialeval_plugin.errors import InputError
+from dialeval_plugin.files import read_json, to_json, write_text
+from dialeval_plugin.lexical import FEATURES, LexicalFeatures
+
+from .mixing import CoherenceWeights, Mixing
+
+CONFIG_FILE, HEAD_FILE, DIALOGUES_FILE = "general.json", "general_head.safetensors", "general_training_dialogues.json"
+FORMAT_VERSION = 1
+
+Triple: TypeAlias = tuple[tuple[str, ...], str, tuple[str, ...]]
+"""Context, response and facts; context and facts may be empty."""
+
+RESPONSE_FEATURES = FEATURES.index("shared_rarity")
+"""So many of the features, the first ones, look at the response alone."""
+_FIRST_SCALE = 20.0
+
+EXPERTS: Mapping[str, tuple[str, ...]] = {
+    "fit": ("vectors", "words", "cosine"),
+    "fluency": ("vectors", "words"),
+    "specificity": ("vectors", "words"),
+    "knowledge": ("vectors", "words"),
+}
+"""What each head blends: log odds from vectors, log odds from counted words, and the scaled cosine of the ranking loss."""
+
+
+@dataclass(frozen=True, slots=True)
+class GeneralConfig:
+    """What moves a score, apart from the weights.
+
+    Attributes:
+        recipe: name of the training recipe.
+        max_context_tokens: see `TextEncoder`; facts have the same length.
+        max_response_tokens: see `TextEncoder`.
+        has_knowledge: whether some training corpus had facts, so that the head `knowledge` has learnt something.
+    """
+
+    recipe: str = "general"
+    max_context_tokens: int = 96
+    max_response_tokens: int = 64
+    has_knowledge: bool = False
+
+
+class Parts(NamedTuple):
+    """What a response's vector is parted into, each of shape (n, width)."""
+
+    robust: Tensor
+    """What fits the context."""
+    non_robust: Tensor
+    """How it is said."""
+
+
+def _classifier(n_inputs: int, width: int) -> nn.Sequential:
+    return nn.Sequential(nn.Dropout(0.1), nn.Linear(n_inputs, width), nn.GELU(), nn.Dropout(0.1), nn.Linear(width, 1))
+
+
+def _word_classifier(n_features: int) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(n_features, 64), nn.GELU(), nn.Linear(64, 1))
+
+
+class GeneralHead(nn.Module):
+    """Linear maps, classifiers, and the weights that blend them.
+
+    All maps have full width. Those of contexts, facts and robust parts, which are compared with each other, start from the
+    identity: the encoder was pre-trained to have what belongs together close by, and a random map would undo that. That of the
+    non-robust part starts at random, as in SLIDE: two equal maps could not be driven apart, since a cosine has no slope there.
+
+    Vectors and counted words are classified apart, each with a loss of its own, and blended after training. In one classifier
+    the words settle what is easy and the encoder learns from the rest alone, which makes it worse (docs/slm_recipes.md).
+    """
+
+    blend: nn.ParameterDict
+
+    def __init__(self, hidden_size: int, vocabulary_size: int) -> None:
+        super().__init__()
+        self.context, self.facts, self.robust, self.non_robust = (nn.Linear(hidden_size, hidden_size) for _ in range(4))
+        for layer in (self.context, self.facts, self.robust):
+            nn.init.eye_(layer.weight)
+            nn.init.zeros_(layer.bias)
+        self.log_scale = nn.Parameter(torch.tensor(float(np.log(_FIRST_SCALE))))
+        self.vectors = nn.ModuleDict(
+            {
+                "fit": _classifier(4 * hidden_size, hidden_size),
+                "fluency": _classifier(hidden_size, hidden_size // 2),
+                "specificity": _classifier(hidden_size, hidden_size // 2),
+                "knowledge": _classifier(4 * hidden_size, hidden_size),
+            }
+        )
+        self.context_words, self.fact_words = LexicalFeatures(vocabulary_size), LexicalFeatures(vocabulary_size)
+        self.words = nn.ModuleDict(
+            {
+                "fit": _word_classifier(len(FEATURES)),
+                "fluency": _word_classifier(RESPONSE_FEATURES),
+                "specificity": _word_classifier(RESPONSE_FEATURES),
+                "knowledge": _word_classifier(len(FEATURES)),
+            }
+        )
+        # The last number is an offset; fitted on validation responses after training.
+        self.blend = nn.ParameterDict(
+            {
+                head: nn.Parameter(torch.tensor([1.0 / len(experts)] * len(experts) + [0.0]), requires_grad=False)
+                for head, experts in EXPERTS.items()
+            }
+        )
+
+    @property
+    def scale(self) -> Tensor:
+        """Inverse temperature of the ranking loss, kept below 100."""
+        return self.log_scale.clamp(max=float(np.log(100))).exp()
+
+    def parts(self, responses: Tensor) -> Parts:
+        """Part responses, of shape (n, hidden)."""
+        return Parts(self.robust(responses), self.non_robust(responses))
+
+    def vector_logits(self, head: str, part: Tensor, against: Tensor | None = None) -> Tensor:
+        """Log odds of a head by vectors, of shape (n,).
+
+        Args:
+            head: one of `signals.HEADS`.
+            part: the part of the response that it reads, (n, width).
+            against: context or facts after their map, (n, width), for a head that compares.
+        """
+        inputs = [part] if against is None else [against, part, against * part, (against - part).abs()]
+        logits: Tensor = self.vectors[head](torch.cat(inputs, dim=-1)).squeeze(-1)
+        return logits
+
+    def word_logits(self, head: str, features: Tensor) -> Tensor:
+        """Log odds of a head by counted words, of shape (n,); `features` is (n, number of features), not standardised."""
+        table = self.fact_words if head == "knowledge" else self.context_words
+        shown = table.standardised(features)
+        if head in ("fluency", "specificity"):
+            shown = shown[:, :RESPONSE_FEATURES]
+        logits: Tensor = self.words[head](shown).squeeze(-1)
+        return logits
+
+    def blended(self, head: str, experts: Tensor) -> Tensor:
+        """Calibrated log odds of a head, of shape (n,), from those of its experts, (n, number of experts)."""
+        weights: Tensor = self.blend[head]
+        return experts @ weights[:-1] + weights[-1]
+
+
+class Encoded(NamedTuple):
+    """Token ids of distinct texts, and for each triple which of them are its own."""
+
+    contexts: list[ContextIds]
+    responses: list[list[int]]
+    facts: list[list[int]]
+    rows: list[tuple[int, int, int]]
+    """Context, response and facts of each triple; -1 for no facts."""
+
+    @property
+    def context_ids(self) -> list[list[int]]:
+        """Token ids of the contexts."""
+        return [context.ids for context in self.contexts]
+
+
+class Judgement(NamedTuple):
+    """What the heads say of n triples."""
+
+    experts: dict[str, np.ndarray]
+    """Log odds by head, of shape (n, number of its experts); NaN where a triple has no facts."""
+    log_odds: dict[str, np.ndarray]
+    """The same blended, of shape (n,)."""
+    cosine: np.ndarray
+    """Of context and robust part, in [-1, 1], of shape (n,)."""
+    context_tokens_cut: np.ndarray
+    """How many of the context's oldest tokens did not fit."""
+
+
+class GeneralModel(nn.Module):
+    """The encoder with its heads."""
+
+    def __init__(self, encoder: SentenceTransformer, config: GeneralConfig) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.config = config
+        transformer = transformer_of(encoder)
+        self.head = GeneralHead(transformer.config.hidden_size, transformer.get_input_embeddings().num_embeddings)
+        longest = encoder.get_max_seq_length() or transformer.config.max_position_embeddings
+        if max(config.max_context_tokens, config.max_response_tokens) > longest:
+            raise InputError(
+                f"general: {max(config.max_context_tokens, config.max_response_tokens)} tokens do not fit into the backbone's "
+                f"{longest}. Choose another backbone, or fewer tokens."
+            )
+        self.texts = TextEncoder(encoder.tokenizer, "plain", config.max_context_tokens, config.max_response_tokens)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.head.log_scale.device
+
+    def encode(self, triples: Sequence[Triple]) -> Encoded:
+        """Turn each distinct text of the triples into token ids."""
+        contexts, responses, facts = (_numbered(column) for column in zip(*triples, strict=True))
+        facts.pop((), None)
+        facts = {text: number for number, text in enumerate(facts)}
+        return Encoded(
+            self.texts.contexts(list(contexts)),
+            self.texts.responses(list(responses)),
+            [found.ids for found in self.texts.contexts(list(facts))],
+            [(contexts[context], responses[response], facts.get(fact, -1)) for context, response, fact in triples],
+        )
+
+    def features(
+        self, table: LexicalFeatures, texts: Sequence[list[int]], owners: Sequence[int], of: Sequence[list[int]]
+    ) -> Tensor:
+        """What the word classifiers read of responses `of` in the contexts or facts `texts[owners]`."""
+        return table.features(texts, owners, of, self.texts.special)
+
+    def judge(self, triples: Sequence[Triple]) -> Judgement:
+        """Judge responses; each distinct context, response and fact set is embedded once, in one pass."""
+        encoded = self.encode(triples)
+        with torch.inference_mode():
+            vectors = embed(self.encoder, [*encoded.context_ids, *encoded.responses, *encoded.facts])
+            experts, cosine = self._experts(encoded, vectors)
+            log_odds = {head: _to_array(self.head.blended(head, values)) for head, values in experts.items()}
+        return Judgement(
+            {head: _to_array(values) for head, values in experts.items()},
+            log_odds,
+            _to_array(cosine),
+            np.array([encoded.contexts[row[0]].n_cut for row in encoded.rows]),
+        )
+
+    def _experts(self, encoded: Encoded, vectors: Tensor) -> tuple[dict[str, Tensor], Tensor]:
+        head = self.head
+        n_contexts, n_responses = len(encoded.contexts), len(encoded.responses)
+        of_context, of_response, of_facts = (torch.tensor(column) for column in zip(*encoded.rows, strict=True))
+        # Each distinct text goes through the maps once, as it did through the encoder.
+        contexts = head.context(vectors[:n_contexts])[of_context]
+        distinct = head.parts(vectors[n_contexts : n_contexts + n_responses])
+        robust = distinct.robust[of_response]
+        responses = [encoded.responses[row[1]] for row in encoded.rows]
+        features = self.features(head.context_words, encoded.context_ids, of_context.tolist(), responses)
+        cosine = functional.cosine_similarity(contexts, robust, dim=-1)
+        fit = [head.vector_logits("fit", robust, contexts), head.word_logits("fit", features), head.scale * cosine]
+        experts = {"fit": torch.stack(fit, dim=-1)}
+        for name in ("fluency", "specificity"):
+            by_vectors = head.vector_logits(name, distinct.non_robust)[of_response]
+            experts[name] = torch.stack([by_vectors, head.word_logits(name, features)], dim=-1)
+        experts["knowledge"] = torch.full((len(encoded.rows), 2), torch.nan, device=vectors.device)
+        told = (of_facts >= 0).nonzero().flatten()
+        if self.config.has_knowledge and len(told):
+            facts = head.facts(vectors[n_contexts + n_responses :])[of_facts[told]]
+            owners, texts = of_facts[told].tolist(), [responses[place] for place in told.tolist()]
+            shared = self.features(head.fact_words, encoded.facts, owners, texts)
+            both = [head.vector_logits("knowledge", robust[told], facts), head.word_logits("knowledge", shared)]
+            experts["knowledge"][told] = torch.stack(both, dim=-1)
+        return experts, cosine
+
+
+def _numbered(texts: Sequence[Any]) -> dict[Any, int]:
+    return {text: number for number, text in enumerate(dict.fromkeys(texts))}
+
+
+def _to_array(values: Tensor) -> np.ndarray:
+    array: np.ndarray = values.double().cpu().numpy()
+    return array
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedGeneral:
+    """A model with what was fitted after its training."""
+
+    model: GeneralModel
+    mixing: Mixing
+    coherence: CoherenceWeights
+    training_dialogues: frozenset[str]
+    """Keys of the dialogues that it was trained on, see `Conversation.key`."""
+
+    def save(self, folder: Path, record: Mapping[str, Any] | None = None) -> None:
+        """Write the folder; nothing but safetensors, JSON and the tokenizer's text files.
+
+        Args:
+            folder: is made where it is not there.
+            record: how the model came about and what its validation gave; goes into general.json.
+        """
+        self.model.encoder.save_pretrained(str(folder), create_model_card=False)
+        weights = {name: tensor.contiguous().cpu() for name, tensor in self.model.head.state_dict().items()}
+        save_file(weights, str(folder / HEAD_FILE))
+        write_text(folder / DIALOGUES_FILE, to_json(sorted(self.training_dialogues), indent=0) + "\n")
+        settings = {
+            "format_version": FORMAT_VERSION,
+            "config": asdict(self.model.config),
+            "mixing": asdict(self.mixing),
+            "coherence": asdict(self.coherence),
+            **(record or {}),
+        }
+        # general.json comes last: a folder that has it is complete.
+        write_text(folder / CONFIG_FILE, to_json(settings, indent=2) + "\n")
+
+    @classmethod
+    def load(cls, name: str, *, device: str | None = None, revision: str | None = None) -> TrainedGeneral:
+        """Open a model folder or a model of the hub.
+
+        Args:
+            name: a folder, or a hub id.
+            device: a torch device; by default a GPU where there is one.
+            revision: of a hub model.
+
+        Raises:
+            ModelLoadError: the folder is damaged, unsafe or no general evaluator; the message names the file.
+            MissingPrerequisite: the model is neither a folder nor to be had from the hub.
+        """
+        folder = model_folders.resolve(name, revision=revision)
+        settings = read_settings(folder)
+        encoder = load_encoder(str(folder), device=device)
+        model = GeneralModel(encoder, GeneralConfig(**settings["config"]))
+        model_folders.load_weights(model.head, folder / HEAD_FILE)
+        dialogues = folder / DIALOGUES_FILE
+        return cls(
+            model.to(encoder.device).eval(),
+            Mixing(**settings["mixing"]),
+            CoherenceWeights(**settings["coherence"]),
+            frozenset(read_json(dialogues)) if dialogues.exists() else frozenset(),
+        )
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    """Return the contents of a model folder's general.json.
+
+    Raises:
+        ModelLoadError: the folder has none, or one of another format.
+    """
+    return model_folders.read_settings(
+        folder / CONFIG_FILE,
+        version=FORMAT_VERSION,
+        kind="a trained general evaluator",
+        command="dialeval train slm --recipe general",
+    )

@@ -1,0 +1,125 @@
+"""Which responses each step of training reads, and with which wrong texts: by seed, epoch and place alone."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from .conversations import Pair
+from .recipes import Recipe
+from .signals import NEGATIVES, CorpusSignals
+
+
+class Row(NamedTuple):
+    """A response with wrong texts in its place."""
+
+    pair: Pair
+    negatives: tuple[tuple[str, str], ...]
+    """Kind and text of each; none is of a kind that the batch gives (random, other_facts)."""
+
+
+SAYING = ("fluency", "specificity")
+"""Heads that read a response alone; a row has a wrong text for one of them."""
+_DRAWN_FIT = tuple(kind for kind in NEGATIVES["fit"] if kind != "random")
+
+
+def quotas(sizes: Mapping[str, int], *, max_pairs: int, exponent: float) -> dict[str, int]:
+    """Return how many responses an epoch takes of each corpus: shares in proportion to size ** exponent, never more than all.
+
+    What a small corpus cannot give, the others do.
+
+    Example:
+        >>> quotas({"large": 10_000, "small": 100}, max_pairs=1100, exponent=0.5)
+        {'large': 1000, 'small': 100}
+    """
+    left, room = dict(sizes), min(max_pairs, sum(sizes.values()))
+    found: dict[str, int] = {}
+    while left:
+        total = sum(size**exponent for size in left.values())
+        share = {name: room * size**exponent / total for name, size in left.items()}
+        full = [name for name, size in left.items() if share[name] >= size]
+        if not full:
+            found |= {name: int(value) for name, value in share.items()}
+            break
+        for name in full:
+            found[name] = left.pop(name)
+            room -= found[name]
+    return {name: found[name] for name in sizes}
+
+
+class Plan:
+    """The steps of a training run.
+
+    Args:
+        corpora: distinct pairs by corpus.
+        recipe: see `Recipe`.
+        seed: of the order and of every draw.
+    """
+
+    def __init__(self, corpora: Mapping[str, Sequence[Pair]], recipe: Recipe, seed: int) -> None:
+        self._corpora = corpora
+        self._recipe = recipe
+        self._seed = seed
+        self.signals = {name: CorpusSignals(pairs) for name, pairs in corpora.items()}
+        sizes = {name: len(pairs) for name, pairs in corpora.items()}
+        self.quotas = quotas(sizes, max_pairs=recipe.max_pairs, exponent=recipe.corpus_exponent)
+        self._order = {name: self._shuffled(name, len(pairs)) for name, pairs in corpora.items()}
+        self.steps_per_epoch = len(self._batches(0))
+
+    @property
+    def n_steps(self) -> int:
+        """Of the whole run."""
+        return self.steps_per_epoch * self._recipe.n_epochs
+
+    def rows(self, step: int) -> list[Row]:
+        """Return the rows of a step, counted from 0."""
+        epoch, place = divmod(step, self.steps_per_epoch)
+        corpus, numbers = self._epoch(epoch)[place]
+        return [self._row(corpus, number, epoch) for number in numbers]
+
+    def _shuffled(self, name: str, size: int) -> list[int]:
+        order = list(range(size))
+        random.Random(f"{self._seed} {name}").shuffle(order)
+        return order
+
+    def _epoch(self, epoch: int) -> list[tuple[str, list[int]]]:
+        if self._current[0] != epoch:
+            self._current = (epoch, self._batches(epoch))
+        return self._current[1]
+
+    _current: tuple[int, list[tuple[str, list[int]]]] = (-1, [])
+
+    def _batches(self, epoch: int) -> list[tuple[str, list[int]]]:
+        """An epoch's batches in their order; each takes up a corpus where the epoch before left it."""
+        size, batches = self._recipe.batch_size, []
+        for name, quota in self.quotas.items():
+            order = self._order[name]
+            chosen = [order[(epoch * quota + place) % len(order)] for place in range(quota)]
+            random.Random(f"{self._seed} {epoch} {name}").shuffle(chosen)
+            # Batches of nearly the same size: none is too small to have negatives.
+            n_batches = max(1, round(len(chosen) / size))
+            batches += [(name, chosen[start::n_batches]) for start in range(n_batches) if len(chosen[start::n_batches]) > 1]
+        random.Random(f"{self._seed} {epoch}").shuffle(batches)
+        return batches
+
+    def _row(self, corpus: str, number: int, epoch: int) -> Row:
+        pair, signals = self._corpora[corpus][number], self.signals[corpus]
+        generator = random.Random(f"{self._seed} {epoch} {corpus} {number}")
+        negatives = self._first(signals, pair, _DRAWN_FIT, self._recipe.n_fit_negatives, generator)
+        head = generator.choice(SAYING)
+        negatives += self._first(signals, pair, NEGATIVES[head], 1, generator)
+        return Row(pair, tuple(negatives))
+
+    @staticmethod
+    def _first(
+        signals: CorpusSignals, pair: Pair, kinds: Sequence[str], number: int, generator: random.Random
+    ) -> list[tuple[str, str]]:
+        """The first kinds, in an order drawn for this pair, that it has a wrong text of."""
+        found: list[tuple[str, str]] = []
+        for kind in generator.sample(list(kinds), len(kinds)):
+            if len(found) == number:
+                break
+            if (text := signals.draw(kind, pair, generator)) is not None:
+                found.append((kind, text))
+        return found

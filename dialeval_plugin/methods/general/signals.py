@@ -1,0 +1,286 @@
+"""What a model can learn of dialogues without anybody's rating: real next turns against texts that are wrong in a known way.
+
+Every function takes a `random.Random` and returns a text that differs from the one that it spoils in its words, or None where
+the text is too short for that. Words are replaced in place, so that spacing and punctuation say nothing of what was done. No
+language model takes part.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+
+from .conversations import Conversation, Pair
+
+HEADS = ("fit", "fluency", "specificity", "knowledge")
+"""What is judged of a response: does it come next, is it well formed, does it say something, does it use the facts."""
+
+NEGATIVES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "fit": ("random", "in_dialogue", "keyword", "splice", "written"),
+        "fluency": ("shuffled", "dropped", "repeated", "swapped"),
+        "specificity": ("generic", "unspecific"),
+        "knowledge": ("other_facts",),
+    }
+)
+"""Kinds of wrong texts by the head that learns to recognise them."""
+
+DIALOGUE_NEGATIVES = ("shuffled_turns", "replaced_turn")
+"""Kinds of spoiled dialogues."""
+
+GENERIC_REPLIES = (
+    "I don't know.",
+    "I'm not sure.",
+    "I see.",
+    "Okay.",
+    "Yes.",
+    "No.",
+    "That's great!",
+    "That's nice.",
+    "Really?",
+    "Sounds good.",
+    "I think so.",
+    "Me too.",
+    "Thank you.",
+    "What do you mean?",
+    "That is interesting.",
+    "I agree with you.",
+)
+"""Stand beside a corpus' own frequent utterances, which a small one has too few of."""
+
+RARE = 4.0
+"""From this inverse document frequency on a word is rare: it is in fewer than one of 55 utterances, as in `lexical.RARE`."""
+
+_WORD = re.compile(r"\w+(?:['’]\w+)*")
+_N_GENERIC = 200
+_N_KEYWORDS = 8
+_LONGEST_POSTING = 200
+_N_NEAREST = 5
+
+
+def words(text: str) -> tuple[str, ...]:
+    """Return the words of a text in lower case, punctuation left out.
+
+    Example:
+        >>> words("Don't go , Ann!")
+        ("don't", 'go', 'ann')
+    """
+    return tuple(match.group().lower() for match in _WORD.finditer(text))
+
+
+def replaced(text: str, by_place: Mapping[int, str]) -> str:
+    """Return the text with some of its words, numbered from 0, replaced; nothing in a word's place leaves it out.
+
+    Example:
+        >>> replaced("Don't go , Ann!", {1: "stay", 2: ""})
+        "Don't stay , !"
+    """
+    parts, end = [], 0
+    for place, match in enumerate(_WORD.finditer(text)):
+        parts += [text[end : match.start()], by_place.get(place, match.group())]
+        end = match.end()
+    return " ".join("".join([*parts, text[end:]]).split())
+
+
+def _if_changed(new: str, old: str) -> str | None:
+    return new if words(new) and words(new) != words(old) else None
+
+
+def shuffled(text: str, generator: random.Random, window: int = 5) -> str | None:
+    """Mix up the words of some windows: one, and one more for each dozen words."""
+    found = _WORD.findall(text)
+    if len(found) < 3:
+        return None
+    by_place = {}
+    for _ in range(1 + len(found) // 12):
+        start = generator.randrange(max(1, len(found) - window + 1))
+        places = list(range(start, min(start + window, len(found))))
+        order = generator.sample(places, len(places))
+        by_place.update({place: found[other] for place, other in zip(places, order, strict=True)})
+    return _if_changed(replaced(text, by_place), text)
+
+
+def dropped(text: str, generator: random.Random) -> str | None:
+    """Leave out between a fifth and two fifths of the words."""
+    n = len(_WORD.findall(text))
+    if n < 3:
+        return None
+    places = generator.sample(range(n), max(1, round(generator.uniform(0.2, 0.4) * n)))
+    return _if_changed(replaced(text, dict.fromkeys(places, "")), text)
+
+
+def repeated(text: str, generator: random.Random) -> str | None:
+    """Say one to four words once or twice more."""
+    found = _WORD.findall(text)
+    if len(found) < 2:
+        return None
+    length = generator.randint(1, min(4, len(found)))
+    last = generator.randrange(length - 1, len(found))
+    phrase = " ".join(found[last - length + 1 : last + 1])
+    return _if_changed(replaced(text, {last: " ".join([found[last], *[phrase] * generator.randint(1, 2)])}), text)
+
+
+def swapped(text: str, generator: random.Random, others: Sequence[str]) -> str | None:
+    """Put words out of `others` in the place of a tenth to a third of the words."""
+    n = len(_WORD.findall(text))
+    if n < 3 or not others:
+        return None
+    places = generator.sample(range(n), max(1, round(generator.uniform(0.1, 0.34) * n)))
+    return _if_changed(replaced(text, {place: generator.choice(others) for place in places}), text)
+
+
+def without_rare_words(text: str, is_rare: Callable[[str], bool]) -> str | None:
+    """Leave out the rare words of a text; None where there is none, or nothing else."""
+    places = [place for place, word in enumerate(words(text)) if is_rare(word)]
+    return _if_changed(replaced(text, dict.fromkeys(places, "")), text) if places else None
+
+
+def spliced(text: str, other: str, is_rare: Callable[[str], bool]) -> str | None:
+    """Put the rare words of another text in the places of this one's: it reads as before and speaks of something else."""
+    places = [place for place, word in enumerate(words(text)) if is_rare(word)]
+    donor = [word for word in _WORD.findall(other) if is_rare(word.lower())]
+    if not places or not donor:
+        return None
+    by_place = {place: donor[number % len(donor)] for number, place in enumerate(places)}
+    return _if_changed(replaced(text, by_place), text)
+
+
+def other_turn(pair: Pair, generator: random.Random) -> str | None:
+    """Return another turn of the dialogue in the response's place: one that was said before, or the one two turns later."""
+    turns = pair.conversation.turns
+    later = turns[pair.place + 2 : pair.place + 3]
+    fitting = [text for text in (*pair.context, *later) if words(text) and words(text) != words(pair.response)]
+    return generator.choice(fitting) if fitting else None
+
+
+def shuffled_turns(turns: Sequence[str], generator: random.Random) -> tuple[str, ...] | None:
+    """Mix up the turns of a dialogue."""
+    if len(turns) < 3:
+        return None
+    mixed = tuple(generator.sample(list(turns), len(turns)))
+    return mixed if list(map(words, mixed)) != list(map(words, turns)) else None
+
+
+def replaced_turn(turns: Sequence[str], generator: random.Random, other: str) -> tuple[str, ...] | None:
+    """Put a turn of another dialogue in the place of one after the first."""
+    place = generator.randrange(1, len(turns))
+    return None if words(other) == words(turns[place]) else (*turns[:place], other, *turns[place + 1 :])
+
+
+class CorpusSignals:
+    """Draws wrong texts for the pairs of one corpus out of that corpus, so that its style tells nothing.
+
+    Every draw depends on the pair and on the generator alone.
+
+    Args:
+        pairs: of one corpus.
+    """
+
+    def __init__(self, pairs: Sequence[Pair]) -> None:
+        self._pairs = pairs
+        self._words = [words(pair.response) for pair in pairs]
+        frequency = Counter(word for found in self._words for word in set(found))
+        self._rarity = {word: math.log((1 + len(pairs)) / (1 + count)) for word, count in frequency.items()}
+        self._unseen = math.log(1 + len(pairs))
+        self._rare_from = min(RARE, math.log((1 + len(pairs)) / 2))
+        self._postings: dict[str, list[int]] = {word: [] for word, count in frequency.items() if count <= _LONGEST_POSTING}
+        for number, found in enumerate(self._words):
+            for word in dict.fromkeys(found):
+                if word in self._postings:
+                    self._postings[word].append(number)
+        self.generic = self._frequent_utterances()
+        self._drawn: Mapping[str, Callable[[Pair, random.Random], str | None]] = {
+            "random": lambda pair, generator: self.other_response(pair.conversation, generator),
+            "in_dialogue": other_turn,
+            "keyword": self._keyword,
+            "splice": self._splice,
+            "written": self._written,
+            "shuffled": lambda pair, generator: shuffled(pair.response, generator),
+            "dropped": lambda pair, generator: dropped(pair.response, generator),
+            "repeated": lambda pair, generator: repeated(pair.response, generator),
+            "swapped": lambda pair, generator: swapped(pair.response, generator, generator.choice(self._words)),
+            "generic": self._generic,
+            "unspecific": lambda pair, generator: without_rare_words(pair.response, self.is_rare),
+        }
+
+    def is_rare(self, word: str) -> bool:
+        """Whether log((1 + n) / (1 + number of the n responses that have the word)) is at least `RARE`.
+
+        In a corpus that is too small for that, a word of a single response is rare. The word is in lower case.
+        """
+        return self._rarity.get(word, self._unseen) >= self._rare_from
+
+    def draw(self, kind: str, pair: Pair, generator: random.Random) -> str | None:
+        """Return a wrong text of a kind for a pair, or None where there is none.
+
+        Args:
+            kind: one of `NEGATIVES` but "other_facts".
+            pair: of this corpus.
+            generator: of the draw.
+        """
+        found = self._drawn[kind](pair, generator)
+        return None if found is None or words(found) == words(pair.response) else found
+
+    def other_facts(self, pair: Pair, generator: random.Random) -> tuple[str, ...] | None:
+        """Return the facts of another dialogue; None where this pair or all others have none."""
+        if not pair.facts:
+            return None
+        for _ in range(50):
+            other = generator.choice(self._pairs)
+            if other.facts and other.facts != pair.facts and other.conversation.key != pair.conversation.key:
+                return other.facts
+        return None
+
+    def other_response(self, conversation: Conversation, generator: random.Random) -> str | None:
+        """Return a response of another dialogue; None where chance finds none."""
+        for _ in range(50):
+            other = generator.choice(self._pairs)
+            if other.conversation.key != conversation.key:
+                return other.response
+        return None
+
+    def _splice(self, pair: Pair, generator: random.Random) -> str | None:
+        for _ in range(5):
+            other = self.other_response(pair.conversation, generator)
+            if other is not None and (found := spliced(pair.response, other, self.is_rare)) is not None:
+                return found
+        return None
+
+    def _keyword(self, pair: Pair, generator: random.Random) -> str | None:
+        """One of the responses of other dialogues that share most rare words with the context (Okapi's idf, no length)."""
+        known = {word for text in pair.context[-3:] for word in words(text) if word in self._postings}
+        rarest = sorted(known, key=lambda word: (-self._rarity[word], word))[:_N_KEYWORDS]
+        shared: defaultdict[int, float] = defaultdict(float)
+        for word in rarest:
+            for number in self._postings[word]:
+                shared[number] += self._rarity[word]
+        fitting = [
+            number
+            for number in sorted(shared, key=lambda number: (-shared[number], number))[: 10 * _N_NEAREST]
+            if self._pairs[number].conversation.key != pair.conversation.key and self._words[number] != words(pair.response)
+        ]
+        return self._pairs[generator.choice(fitting[:_N_NEAREST])].response if fitting else None
+
+    def _written(self, pair: Pair, generator: random.Random) -> str | None:
+        is_last = pair.place == len(pair.conversation.turns) - 1
+        return generator.choice(pair.conversation.misleading) if is_last and pair.conversation.misleading else None
+
+    def _generic(self, pair: Pair, generator: random.Random) -> str | None:
+        # A response that is generic itself is no example of a specific one.
+        return None if words(pair.response) in self._generic_words else generator.choice(self.generic)
+
+    def _frequent_utterances(self) -> tuple[str, ...]:
+        dialogues: dict[tuple[str, ...], set[str]] = {}
+        text_of: dict[tuple[str, ...], str] = {}
+        for pair, found in zip(self._pairs, self._words, strict=True):
+            dialogues.setdefault(found, set()).add(pair.conversation.key)
+            text_of.setdefault(found, pair.response)
+        counted = sorted(((len(keys), found) for found, keys in dialogues.items() if len(keys) > 2), reverse=True)
+        own = {found: text_of[found] for _, found in counted[:_N_GENERIC]}
+        generic = {**{words(text): text for text in GENERIC_REPLIES}, **own}
+        self._generic_words = frozenset(generic)
+        return tuple(generic.values())
