@@ -5,8 +5,12 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from tests.tiny_breakdown_models import TinyModels
 
 # `evaluate` copies a metric's code to this folder, whose name it reads when it is imported: the user's own stays as it is.
 os.environ.setdefault("HF_MODULES_CACHE", tempfile.mkdtemp(prefix="modules-"))
@@ -55,3 +59,11 @@ def tiny_causal_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from tests.tiny_models import write_tiny_causal_model
 
     return write_tiny_causal_model(tmp_path_factory.mktemp("causal"))
+
+
+@pytest.fixture(scope="session")
+def tiny_breakdown_models(tmp_path_factory: pytest.TempPathFactory) -> TinyModels:
+    """Folders of a language model, one with ODIN's second head, and a background model, trained for a moment."""
+    from tests.tiny_breakdown_models import write_tiny_breakdown_models
+
+    return write_tiny_breakdown_models(tmp_path_factory.mktemp("breakdown"))

@@ -63,8 +63,9 @@ def load_head(opened: OpenedModel) -> ConfidenceHead:
     tensor_names(path)
     tensors = load_file(str(path))
     head = ConfidenceHead(feature_width(opened.model))
-    expected = {name: tuple(tensor.shape) for name, tensor in head.linear.state_dict().items()}
-    found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    expected, found = (
+        {name: tuple(tensor.shape) for name, tensor in sorted(named.items())} for named in (head.linear.state_dict(), tensors)
+    )
     if found != expected:
         raise ModelLoadError(f"{path}: holds {found}, the model needs {expected}. Copy the model folder again.")
     head.linear.load_state_dict({name: tensor.to(torch.float32) for name, tensor in tensors.items()})

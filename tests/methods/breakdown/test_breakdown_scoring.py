@@ -1,0 +1,305 @@
+"""The scorer on tiny trained models: every method against the model itself, batches, windows, calibration, and refusals."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from dialeval_plugin import load_scorer
+from dialeval_plugin.dialogue import Example
+from dialeval_plugin.errors import InputError, MissingPrerequisite, ModelLoadError
+from dialeval_plugin.language_models import models
+from dialeval_plugin.language_models.models import open_model
+from dialeval_plugin.methods.breakdown.scoring import AGGREGATIONS, DialogueBreakdownScorer
+from dialeval_plugin.methods.breakdown.training import train
+from dialeval_plugin.scoring import Reason, Unscored
+from tests.tiny_breakdown_models import TinyModels, options, sources
+from tests.tiny_likelihood_models import write_likelihood_model
+
+METHODS = tuple(AGGREGATIONS)
+TURNS = ["Do you like tea?", "I do. Green tea!", "With milk or without?", "Without, thank you."]
+
+
+def scorer(tiny: TinyModels, method: str, **given: Any) -> DialogueBreakdownScorer:
+    names: dict[str, Any] = {"model": str(tiny.odin if method.startswith("odin") else tiny.lm)}
+    if method == "likelihood_ratio":
+        names["background"] = str(tiny.background)
+    return DialogueBreakdownScorer(method=method, device="cpu", **{**names, **given})  # type: ignore[arg-type]
+
+
+def examples(number: int = 12) -> list[Example]:
+    draw = random.Random(3)
+    return [
+        Example.from_texts([draw.choice(TURNS) for _ in range(draw.randint(1, 4))], draw.choice(TURNS), id=str(index))
+        for index in range(number)
+    ]
+
+
+def by_hand(tiny: TinyModels, method: str, aggregation: str, context: list[str], response: str) -> float:
+    """The score from the model's own answers on the whole sequence, as the equations say."""
+    main = open_model(str(tiny.odin if method.startswith("odin") else tiny.lm), device="cpu")
+    end = main.tokenizer.eos_token_id
+    *before, last = ([*ids, end] for ids in main.token_ids([*context, response]))
+    ids = [token for piece in before for token in piece] + last
+    start = len(ids) - len(last) - 1
+    places = slice(0, len(ids)) if aggregation == "all" else slice(start, len(ids) - 1)
+    with torch.no_grad():
+        output = main.model(input_ids=torch.tensor([ids]), output_hidden_states=True)
+        if method == "odin_h":
+            return float(output.logits[0].amax(-1)[places].mean())
+        if method == "odin_g":
+            head = load_file(str(tiny.odin / "odin_head.safetensors"))
+            features = output.hidden_states[-1][0]
+            return float(torch.sigmoid(features @ head["weight"].T + head["bias"])[places].mean())
+        logs = output.logits[0].log_softmax(-1)
+        if method == "max_probability":
+            maxima = logs.amax(-1)[places]
+            return float(maxima.sum() if aggregation == "logsum" else maxima.exp().mean())
+        back = open_model(str(tiny.background), device="cpu").model(input_ids=torch.tensor([ids])).logits[0].log_softmax(-1)
+    ratios = [float(logs[place, ids[place + 1]] - back[place, ids[place + 1]]) for place in range(start, len(ids) - 1)]
+    if aggregation == "code_bug":
+        outside = [*range(start), len(ids) - 1]
+        return sum(ratios) + float((logs - back)[outside, -1].sum())
+    return sum(ratios) / (len(ratios) if aggregation == "mean" else 1)
+
+
+@pytest.mark.parametrize(("method", "aggregation"), [(name, one) for name, known in AGGREGATIONS.items() for one in known])
+@pytest.mark.parametrize("context", ["full", "pair"])
+def test_every_method_scores_as_its_equation_says(
+    tiny_breakdown_models: TinyModels, method: str, aggregation: str, context: str
+) -> None:
+    found = scorer(tiny_breakdown_models, method, aggregation=aggregation, context=context)
+    scores = found.score([Example.from_texts(TURNS[:3], TURNS[3])])
+    row = {name: values[0] for name, values in scores.columns.items()}
+    before = TURNS[:3] if context == "full" else TURNS[2:3]
+    assert row["score"] == pytest.approx(
+        by_hand(tiny_breakdown_models, method, aggregation, before, TURNS[3]), abs=1e-5, rel=1e-5
+    )
+    assert (scores.main, scores.orientation, row["n_cut"]) == ("breakdown", "lower", 0.0)
+    assert found.extremes is not None
+    expected = 1 - (row["score"] - found.extremes.low) / (found.extremes.high - found.extremes.low)  # type: ignore[operator]
+    assert row["breakdown"] == pytest.approx(min(1.0, max(0.0, expected)))
+    assert [row["p_nb"], row["p_pb"], row["p_b"]] == [pytest.approx(1 - row["breakdown"]), 0.0, row["breakdown"]]  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_neither_batch_nor_order_nor_neighbours_move_a_score(
+    tiny_breakdown_models: TinyModels, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    items = examples()
+    found = scorer(tiny_breakdown_models, method)
+    together = found.score(items).columns
+    reversed_ = found.score(items[::-1]).columns
+    monkeypatch.setattr(models, "CPU_BATCH_TOKENS", 1)
+    alone = found.score(items).columns
+    for name, values in together.items():
+        assert reversed_[name][::-1] == pytest.approx(values, abs=1e-5), name
+        assert alone[name] == pytest.approx(values, abs=1e-5), name
+
+
+def test_what_cannot_be_scored_has_a_reason_and_leaves_the_others_alone(tiny_breakdown_models: TinyModels) -> None:
+    items = [
+        Example.from_texts(TURNS[:1], TURNS[1], id="good"),
+        Example.from_texts([], TURNS[0], id="first turn"),
+        Example.from_texts([" ", "\u200b"], TURNS[0], id="blank context"),
+        Example.from_texts(TURNS[:1], " \n", id="blank response"),
+        Example.from_texts(TURNS[:1], "very " * 400, id="long response"),
+        Example.from_texts(["tea " * 400], TURNS[1], id="long context"),
+        Example.from_texts([TURNS[0], " ", TURNS[0]], TURNS[0], id="identical turns"),
+        Example.from_texts(TURNS[:1], "🙂", id="emoji"),
+    ]
+    for method in METHODS:
+        scores = scorer(tiny_breakdown_models, method).score(items)
+        reasons = {items[place].id: found.reason for place, found in scores.unscored.items()}
+        assert reasons == {
+            "first turn": Reason.EMPTY_INPUT,
+            "blank context": Reason.EMPTY_INPUT,
+            "blank response": Reason.EMPTY_INPUT,
+            "long response": Reason.CONTEXT_TOO_LONG,
+        }
+        assert dict(zip(scores.ids, scores.columns["n_cut"], strict=True))["long context"] == 1.0
+        assert scores.values[0] == scorer(tiny_breakdown_models, method).score(items[:1]).values[0]
+
+
+def test_weights_that_are_not_numbers_leave_no_score(tiny_breakdown_models: TinyModels, tmp_path: Path) -> None:
+    shutil.copytree(tiny_breakdown_models.lm, tmp_path / "poisoned")
+    path = tmp_path / "poisoned" / "model.safetensors"
+    save_file({name: tensor * float("nan") for name, tensor in load_file(str(path)).items()}, str(path), {"format": "pt"})
+    found = DialogueBreakdownScorer(str(tmp_path / "poisoned"), transductive=True, device="cpu")
+    scores = found.score([Example.from_texts(TURNS[:1], TURNS[1])])
+    assert scores.unscored == {0: Unscored(Reason.NON_FINITE, "score is nan")}
+
+
+def test_transductive_takes_the_extremes_of_what_is_scored(tiny_breakdown_models: TinyModels) -> None:
+    items = [*examples(), Example.from_texts([], "first", id="first")]
+    scores = scorer(tiny_breakdown_models, "max_probability", transductive=True).score(items)
+    raw = np.array(scores.columns["score"][:-1], dtype=float)
+    expected = 1 - (raw - raw.min()) / (raw.max() - raw.min())
+    assert scores.values[:-1] == pytest.approx(expected.tolist())
+    assert (min(scores.values[:-1]), max(scores.values[:-1]), scores.values[-1]) == (0.0, 1.0, None)  # type: ignore[type-var]
+    assert scores.signature.fields["calibration"] == "transductive"
+    with pytest.raises(InputError) as refused:
+        scorer(tiny_breakdown_models, "max_probability", transductive=True).score(items[:1])
+    assert str(refused.value) == ("calibration: 1 responses have 1 different scores, two are needed. Give more dialogues.")
+
+
+def test_a_calibration_of_ones_own_takes_the_place_of_the_stored_one(tiny_breakdown_models: TinyModels, tmp_path: Path) -> None:
+    stored = json.loads((tiny_breakdown_models.lm / "breakdown.json").read_text(encoding="utf-8"))
+    stored["ranges"]["max_probability"]["full"]["mean"] = {"low": -1.0, "high": 1.0}
+    path = tmp_path / "own.json"
+    path.write_text(json.dumps(stored), encoding="utf-8")
+    scores = scorer(tiny_breakdown_models, "max_probability", calibration=str(path)).score(examples(3))
+    for breakdown, raw in zip(scores.values, scores.columns["score"], strict=True):
+        assert breakdown == pytest.approx(1 - (raw + 1) / 2)  # type: ignore[operator]
+    with pytest.raises(InputError) as other_model:
+        scorer(tiny_breakdown_models, "max_probability", model=str(tiny_breakdown_models.background), calibration=str(path))
+    assert str(other_model.value) == (
+        f"{path}: was learnt with other models. Make one for these with `dialeval train breakdown`."
+    )
+    with pytest.raises(InputError) as other_method:
+        scorer(
+            tiny_breakdown_models,
+            "odin_g",
+            model=str(tiny_breakdown_models.odin),
+            calibration=str(tiny_breakdown_models.odin / "breakdown.json"),
+            max_tokens=32,
+        )
+    assert str(other_method.value) == (
+        "dialogue_breakdown: max_tokens is 32, but the calibration was learnt with 64. "
+        "Leave the option out, or calibrate again."
+    )
+    del stored["ranges"]["max_probability"]["pair"]
+    path.write_text(json.dumps(stored), encoding="utf-8")
+    with pytest.raises(InputError) as not_calibrated:
+        scorer(tiny_breakdown_models, "max_probability", calibration=str(path), context="pair")
+    assert str(not_calibrated.value) == (
+        "dialogue_breakdown: max_probability was not calibrated with context='pair' and aggregation='mean'. "
+        "Calibrate it with `dialeval train breakdown`."
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            {"method": "softmax"},
+            "dialogue_breakdown: there is no method='softmax'. "
+            "Choose one of max_probability, odin_h, odin_g, likelihood_ratio.",
+        ),
+        ({"context": "all"}, "dialogue_breakdown: there is no context='all'. Choose one of full, pair."),
+        (
+            {"method": "likelihood_ratio", "aggregation": "logsum"},
+            "dialogue_breakdown: there is no aggregation='logsum'. Choose one of sum, mean, code_bug.",
+        ),
+        ({"transductive": "yes"}, "dialogue_breakdown: transductive is 'yes'. Give true or false."),
+        (
+            {"transductive": True, "calibration": "c.json"},
+            "dialogue_breakdown: transductive scores need no calibration. Leave one of the options out.",
+        ),
+        ({"cut": 1.5}, "dialogue_breakdown: cut is 1.5. Give a probability from 0 to 1."),
+        (
+            {"background": "folder"},
+            "dialogue_breakdown: max_probability has no background model. Leave the option background out.",
+        ),
+    ],
+)
+def test_an_option_that_does_not_fit_is_said(tiny_breakdown_models: TinyModels, given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError) as refused:
+        DialogueBreakdownScorer(str(tiny_breakdown_models.lm), device="cpu", **given)
+    assert str(refused.value) == message
+
+
+def test_a_missing_model_says_how_to_get_one(tiny_breakdown_models: TinyModels) -> None:
+    with pytest.raises(MissingPrerequisite) as missing:
+        load_scorer("dialogue_breakdown")
+    assert str(missing.value) == (
+        "dialogue_breakdown: no model is named. Train one with `dialeval train language-model --objective lm --data FILE "
+        "--output FOLDER`, pass model='FOLDER', or set DIALEVAL_LANGUAGE_MODEL."
+    )
+    with pytest.raises(MissingPrerequisite) as no_background:
+        DialogueBreakdownScorer(str(tiny_breakdown_models.lm), method="likelihood_ratio", device="cpu")
+    assert str(no_background.value) == (
+        "dialogue_breakdown: no background is named. Train one with `dialeval train language-model --objective background "
+        "--data FILE --output FOLDER`, pass background='FOLDER', or set DIALEVAL_BACKGROUND_MODEL."
+    )
+    with pytest.raises(ModelLoadError) as no_head:
+        DialogueBreakdownScorer(str(tiny_breakdown_models.lm), method="odin_g", device="cpu")
+    assert str(no_head.value) == (
+        f"{tiny_breakdown_models.lm}: has no odin_head.safetensors, so it has no component g of ODIN. Train one with "
+        "`dialeval train language-model --objective odin --data FILE --output FOLDER`."
+    )
+
+
+def test_models_are_found_by_variable(tiny_breakdown_models: TinyModels, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DIALEVAL_LANGUAGE_MODEL", str(tiny_breakdown_models.lm))
+    monkeypatch.setenv("DIALEVAL_ODIN_MODEL", str(tiny_breakdown_models.odin))
+    monkeypatch.setenv("DIALEVAL_BACKGROUND_MODEL", str(tiny_breakdown_models.background))
+    items = examples(3)
+    for method in METHODS:
+        found = DialogueBreakdownScorer(method=method, device="cpu")  # type: ignore[arg-type]
+        assert found.score(items).values == scorer(tiny_breakdown_models, method).score(items).values
+
+
+def test_unsafe_foreign_and_uncalibrated_models_are_refused(tiny_breakdown_models: TinyModels, tmp_path: Path) -> None:
+    pickled = tmp_path / "pickled"
+    shutil.copytree(tiny_breakdown_models.lm, pickled)
+    (pickled / "model.safetensors").rename(pickled / "pytorch_model.bin")
+    with pytest.raises(ModelLoadError, match="pickled weights run code when they are read, so they are never opened"):
+        DialogueBreakdownScorer(str(pickled), device="cpu")
+    foreign = write_likelihood_model(tmp_path / "foreign", "gpt2")
+    with pytest.raises(InputError) as tokenizers:
+        DialogueBreakdownScorer(str(tiny_breakdown_models.lm), method="likelihood_ratio", background=str(foreign), device="cpu")
+    assert str(tokenizers.value) == (
+        f"dialogue_breakdown: {foreign} has another tokenizer than {tiny_breakdown_models.lm}. "
+        "Train the background model with this one as its --backbone."
+    )
+    with pytest.raises(ModelLoadError) as uncalibrated:
+        DialogueBreakdownScorer(str(foreign), device="cpu")
+    assert str(uncalibrated.value) == (
+        f"{foreign}: has no breakdown.json, so its scores are no probabilities. Make one with `dialeval train breakdown`, "
+        "pass calibration='FILE', or transductive=true for the extremes of what is scored."
+    )
+    odin = tmp_path / "odin"
+    shutil.copytree(tiny_breakdown_models.odin, odin)
+    save_file({"weight": torch.zeros(1, 3), "bias": torch.zeros(1)}, str(odin / "odin_head.safetensors"))
+    with pytest.raises(ModelLoadError) as other_head:
+        DialogueBreakdownScorer(str(odin), method="odin_g", device="cpu")
+    assert str(other_head.value) == (
+        f"{odin / 'odin_head.safetensors'}: holds {{'bias': (1,), 'weight': (1, 3)}}, the model needs "
+        "{'bias': (1,), 'weight': (1, 16)}. Copy the model folder again."
+    )
+
+
+@pytest.mark.parametrize("architecture", ["gpt2", "roberta_decoder"])
+def test_other_architectures_score(tmp_path: Path, architecture: str) -> None:
+    folder = write_likelihood_model(tmp_path / "model", architecture)
+    odin = train(sources(), tmp_path / "odin", options("odin", folder)).folder
+    for method in METHODS:
+        given = {"model": str(odin if method.startswith("odin") else folder)}
+        if method == "likelihood_ratio":
+            given["background"] = str(folder)
+        found = DialogueBreakdownScorer(method=method, transductive=True, device="cpu", **given)  # type: ignore[arg-type]
+        rows = [row for row in found.score_batch(examples(6)) if not isinstance(row, Unscored)]
+        assert len(rows) == 6
+        # A model beside itself has a ratio of 1.
+        assert (
+            {row["score"] for row in rows} == {0.0} if method == "likelihood_ratio" else len({row["score"] for row in rows}) > 1
+        )
+
+
+def test_the_signature_pins_what_moves_a_number(tiny_breakdown_models: TinyModels) -> None:
+    base = scorer(tiny_breakdown_models, "max_probability")
+    for given in ({"context": "pair"}, {"aggregation": "logsum"}, {"transductive": True}, {"cut": 0.3}):
+        other = scorer(tiny_breakdown_models, "max_probability", **given)
+        assert other.signature_fields() != base.signature_fields(), given
+    hashes = [scorer(tiny_breakdown_models, "likelihood_ratio").signature_fields()[name] for name in ("model", "background")]
+    assert len(set(hashes)) == 2
+    json.dumps(base.score(examples(2)).to_dict(), allow_nan=False)

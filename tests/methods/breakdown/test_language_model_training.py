@@ -1,0 +1,200 @@
+"""Training on the embedded corpus for a moment: what a folder holds, kills, limits, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from safetensors import safe_open
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from dialeval_plugin.errors import InputError, ModelLoadError
+from dialeval_plugin.methods.breakdown.calibration import Calibration, weights_hash
+from dialeval_plugin.methods.breakdown.recipes import find_recipe
+from dialeval_plugin.methods.breakdown.training import END, TrainingOptions, train
+from tests.tiny_breakdown_models import SIZES, TinyModels, options, sources
+from tests.tiny_likelihood_models import write_likelihood_model
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("objective", ["lm", "odin", "background"])
+def test_every_objective_ends_with_a_folder_that_transformers_opens(tiny_breakdown_models: TinyModels, objective: str) -> None:
+    folder: Path = getattr(tiny_breakdown_models, objective)
+    assert {path.suffix for path in folder.iterdir()} == {".json", ".safetensors"}
+    model, report = AutoModelForCausalLM.from_pretrained(folder, output_loading_info=True)
+    assert not any(report.values())
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    assert tokenizer.eos_token == END
+    assert model.config.vocab_size == len(tokenizer)
+    record = json.loads((folder / "language_model.json").read_text(encoding="utf-8"))
+    assert (record["format_version"], record["objective"]) == (1, objective)
+    (epoch,) = record["history"]
+    assert epoch["epoch"] == 1.0
+    assert epoch["perplexity"] == pytest.approx(2.718281828 ** epoch["validation_loss"], rel=1e-6)
+    assert record["counts"]["n_training_dialogues"] == 12
+    assert (folder / "odin_head.safetensors").exists() == (objective == "odin")
+    if objective == "odin":
+        with safe_open(str(folder / "odin_head.safetensors"), framework="pt") as file:
+            assert {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()} == {  # noqa: SIM118
+                "weight": (1, SIZES["width"]),
+                "bias": (1,),
+            }
+
+
+def test_training_stores_the_calibration_of_every_reading(tiny_breakdown_models: TinyModels) -> None:
+    expected = {
+        "lm": {"max_probability": {"mean", "all", "logsum"}},
+        "odin": {"odin_h": {"mean", "all"}, "odin_g": {"mean", "all"}},
+        "background": {"likelihood_ratio": {"sum", "mean", "code_bug"}},
+    }
+    for objective, methods in expected.items():
+        folder: Path = getattr(tiny_breakdown_models, objective)
+        stored = Calibration.load(folder / "breakdown.json")
+        assert set(stored.ranges) == set(methods)
+        for method, aggregations in methods.items():
+            assert set(stored.ranges[method]) == {"full", "pair"}
+            assert all(set(found) == aggregations for found in stored.ranges[method].values())
+        assert stored.max_tokens == SIZES["block"]
+        hashes = [weights_hash(folder)]
+        assert list(stored.models) == (
+            [weights_hash(tiny_breakdown_models.lm), *hashes] if objective == "background" else hashes
+        )
+
+
+def test_a_model_learns(tmp_path: Path) -> None:
+    sizes = {**SIZES, "n_epochs": 4, "learning_rate": 1e-2}
+    history = train(sources(), tmp_path / "model", options(sizes=sizes)).record["history"]
+    assert history[-1]["perplexity"] < 0.8 * history[0]["perplexity"]
+    assert (tmp_path / "xdg" / "dialeval" / "last_language_model").read_text() == f"{(tmp_path / 'model').resolve()}\n"
+
+
+def train_background(lm: Path, folder: Path) -> dict[str, Any]:
+    """Three epochs, each with noise of its own."""
+    sizes = {"block": 64, "n_epochs": 3, "batch_size": 1}
+    return train(sources(), folder, options("background", lm, sizes=sizes)).record
+
+
+TRAIN = """
+import sys
+from pathlib import Path
+from tests.methods.breakdown.test_language_model_training import train_background
+
+train_background(Path(sys.argv[1]), Path(sys.argv[2]))
+"""
+
+
+def test_a_killed_training_goes_on_to_the_same_files(tiny_breakdown_models: TinyModels, tmp_path: Path) -> None:
+    history = train_background(tiny_breakdown_models.lm, tmp_path / "whole")["history"]
+    assert len(history) == 3
+    killed = subprocess.Popen(
+        [sys.executable, "-c", TRAIN, str(tiny_breakdown_models.lm), str(tmp_path / "killed")],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[3])},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 300
+    while not list((tmp_path / "killed" / ".training" / "checkpoints").glob("checkpoint-*/trainer_state.json")):
+        assert killed.poll() is None, "training ended before it could be killed"
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    assert not (tmp_path / "killed" / "language_model.json").exists()
+
+    train_background(tiny_breakdown_models.lm, tmp_path / "killed")
+    assert files_of(tmp_path / "killed") == files_of(tmp_path / "whole")
+
+
+def test_training_ends_when_the_time_is_over(tmp_path: Path) -> None:
+    sizes = {**SIZES, "n_epochs": 50}
+    record = train(sources(), tmp_path / "model", options(sizes=sizes), max_minutes=1e-6).record
+    assert [entry["epoch"] < 1 for entry in record["history"]] == [True]
+
+
+def test_training_ends_where_validation_gains_nothing(tmp_path: Path) -> None:
+    sizes = {**SIZES, "n_epochs": 30, "learning_rate": 1e-12, "patience": 1}
+    history = train(sources(), tmp_path / "model", options(sizes=sizes)).record["history"]
+    assert len(history) < 30
+
+
+def test_a_finished_model_is_not_overwritten(tiny_breakdown_models: TinyModels) -> None:
+    with pytest.raises(InputError) as refused:
+        train(sources(), tiny_breakdown_models.lm, options())
+    assert str(refused.value) == (
+        f"{tiny_breakdown_models.lm}: holds a trained model already. Choose another folder, or delete this one."
+    )
+
+
+def test_an_unfinished_run_with_other_options_is_refused(tmp_path: Path) -> None:
+    workplace = tmp_path / "model" / ".training"
+    workplace.mkdir(parents=True)
+    (workplace / "run.json").write_text(json.dumps({"options": {}, "recipe": {}, "data": "", "version": "0.1.0"}))
+    with pytest.raises(InputError) as refused:
+        train(sources(), tmp_path / "model", options())
+    assert str(refused.value) == (
+        f"{workplace}: holds an unfinished run with other options and recipe and data. "
+        "Repeat that run's command to finish it, or delete the folder to start anew."
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"objective": "gan"}, "objective: there is no 'gan'. Choose one of lm, odin, background."),
+        ({"spacing": "wide"}, "spacing: there is no 'wide'. Choose one of natural, published."),
+        (
+            {"objective": "background"},
+            "background: name the model that it is compared with in --backbone. They have to share a tokenizer.",
+        ),
+        ({"mu": 1.5}, "mu: expected a rate between 0 and 1, got 1.5."),
+        ({"recipe": "huge"}, "recipe: there is no 'huge'. Choose one of small, continue."),
+        ({"sizes": {"n_epochs": 0}}, "n_epochs: expected a positive number, got 0."),
+        ({"sizes": {"width": 200}}, "width: 200 is no multiple of 64. Give one, or less than 64."),
+        (
+            {"backbone": "folder", "sizes": {"width": 64}},
+            "width: the backbone has its own. Leave the option out, or train from scratch.",
+        ),
+    ],
+)
+def test_an_option_that_does_not_fit_is_said(tmp_path: Path, given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError) as refused:
+        train(sources(), tmp_path / "model", TrainingOptions(**given))
+    assert str(refused.value) == message
+    assert not (tmp_path / "model").exists()
+
+
+def test_recipes_are_chosen_by_the_backbone() -> None:
+    assert find_recipe(None, has_backbone=False).name == "small"
+    assert find_recipe(None, has_backbone=True).name == "continue"
+
+
+@pytest.mark.parametrize("architecture", ["gpt2", "roberta_decoder"])
+def test_training_goes_on_from_other_architectures(tmp_path: Path, architecture: str) -> None:
+    backbone = write_likelihood_model(tmp_path / "backbone", architecture)
+    record = train(sources(), tmp_path / "model", options("odin", backbone)).record
+    assert record["history"][0]["perplexity"] > 1
+    with safe_open(str(tmp_path / "model" / "odin_head.safetensors"), framework="pt") as file:
+        assert file.get_slice("weight").get_shape() == [1, 16]
+
+
+def test_a_backbone_must_be_causal_and_as_long_as_a_row(tiny_breakdown_models: TinyModels, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as short:
+        train(sources(), tmp_path / "a", options("odin", tiny_breakdown_models.lm, sizes={"block": 65}))
+    assert str(short.value) == "block: 65 tokens are more than the 64 that the backbone reads. Give less."
+    masked = write_likelihood_model(tmp_path / "masked", "masked_bert")
+    with pytest.raises(ModelLoadError) as seeing:
+        train(sources(), tmp_path / "b", options("lm", masked))
+    assert str(seeing.value) == (
+        f"{masked}: is no causal language model, since it sees the tokens that it is asked about. "
+        "Choose another model, or train this one with is_decoder=true in its config.json."
+    )

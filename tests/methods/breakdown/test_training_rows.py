@@ -1,0 +1,107 @@
+"""What a language model is trained on: whole dialogues, each alone in its row, in batches of one length."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dialeval_plugin.dialogue import Dialogue, Turn
+from dialeval_plugin.errors import InputError
+from dialeval_plugin.language_models.models import open_model
+from dialeval_plugin.methods.breakdown.preparation import Sources, natural_spacing, prepare
+from dialeval_plugin.methods.breakdown.rows import IGNORED, Key, Noise, PadRows, RowsByLength, TokenRows, token_blocks
+from dialeval_plugin.methods.breakdown.training import END, ordinary_tokens
+from tests.tiny_breakdown_models import TinyModels
+
+
+def dialogue(*turns: str, id: str = "0") -> Dialogue:
+    return Dialogue(id, tuple(map(Turn, turns)))
+
+
+def test_a_dialogue_is_its_turns_each_with_the_end_of_text(tiny_breakdown_models: TinyModels) -> None:
+    opened = open_model(str(tiny_breakdown_models.lm), device="cpu")
+    end = opened.tokenizer.eos_token_id
+    one, two = opened.token_ids(["Hello there.", f"Hi {END} you!"])
+    assert end not in two
+    (row,) = token_blocks(opened, [["Hello there.", f"Hi {END} you!"]], 200)
+    assert row == [*one, end, *two, end]
+    blocks = token_blocks(opened, [["Hello there.", f"Hi {END} you!"]], 8)
+    assert [token for block in blocks for token in block] == row[: sum(map(len, blocks))]
+    assert len(row) - sum(map(len, blocks)) <= 1
+    assert {len(block) for block in blocks[:-1]} == {8}
+
+
+def test_noise_depends_on_epoch_and_row_alone_and_targets_are_clean(tiny_breakdown_models: TinyModels) -> None:
+    opened = open_model(str(tiny_breakdown_models.lm), device="cpu")
+    blocks = [list(range(1, 200)), list(range(1, 200)), [opened.tokenizer.eos_token_id] * 50]
+    rows = TokenRows(blocks, Noise(0.5, ordinary_tokens(opened), seed=3))
+    first = rows[Key(1, 0)]
+    assert list(first.labels) == blocks[0]
+    assert list(first.inputs) != blocks[0]
+    assert list(rows[Key(1, 0)].inputs) == list(first.inputs)
+    assert list(rows[Key(2, 0)].inputs) != list(first.inputs)
+    assert list(rows[Key(1, 1)].inputs) != list(first.inputs)
+    assert list(rows[0].inputs) == list(rows[Key(0, 0)].inputs)
+    assert list(rows[Key(1, 2)].inputs) == blocks[2]
+
+
+def test_padding_is_neither_predicted_nor_perturbed(tiny_breakdown_models: TinyModels) -> None:
+    opened = open_model(str(tiny_breakdown_models.lm), device="cpu")
+    rows = TokenRows([[5, 6, 7, 8], [9, 10]], Noise(0.9, ordinary_tokens(opened), seed=1))
+    batch = PadRows(opened.pad)([rows[0], rows[1]])
+    assert batch["labels"].tolist() == [[5, 6, 7, 8], [9, 10, IGNORED, IGNORED]]
+    assert batch["input_ids"][1, 2:].tolist() == [opened.pad] * 2
+
+
+def test_batches_hold_rows_of_one_length_and_every_row_once() -> None:
+    lengths = np.random.default_rng(0).integers(2, 250, size=1003).tolist()
+    sampler = RowsByLength(lengths, 16, seed=5)
+    orders = []
+    for epoch in (0, 1, 0):
+        sampler.set_epoch(epoch)
+        orders.append(list(sampler))
+        assert {key.epoch for key in orders[-1]} == {epoch}
+        assert sorted(key.row for key in orders[-1]) == list(range(1003))
+    assert orders[0] == orders[2]
+    assert [key.row for key in orders[0]] != [key.row for key in orders[1]]
+    batches = [[lengths[key.row] for key in orders[0][start : start + 16]] for start in range(0, 1003, 16)]
+    padded = sum(max(batch) * len(batch) for batch in batches)
+    assert padded < 1.06 * sum(lengths)
+
+
+@pytest.mark.parametrize(
+    ("published", "natural"),
+    [
+        ("Say , Jim , how about a beer ?", "Say, Jim, how about a beer?"),
+        ("It ’ s late ; isn't it ? I 'll go .", "It's late; isn't it? I'll go."),
+        ("right.But what", "right.But what"),
+        ("a price of .5 and :) fine", "a price of .5 and :) fine"),
+    ],
+)
+def test_natural_spacing_undoes_tokenisation_only(published: str, natural: str) -> None:
+    assert natural_spacing(published) == natural
+    assert natural_spacing(natural) == natural
+
+
+def test_what_is_reported_on_is_left_out_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+    same = [dialogue("Hello , you !", "Hi .", id="a"), dialogue("hello you", " ", "HI", id="b")]
+    other = [dialogue(f"turn {n}", "answer") for n in range(20)]
+    data = prepare(Sources([*same, *other], [other[3]], [same[0]]), validation_fraction=0.1, seed=0, spacing="published")
+    assert data.n_left_out == 3
+    assert [turns[0] for turns in data.training] == [f"turn {n}" for n in range(20) if n != 3]
+    assert caplog.messages == ["3 of 22 training dialogues are validation or evaluation dialogues too and are left out"]
+
+
+def test_copies_of_a_dialogue_are_validated_on_or_trained_on_not_both() -> None:
+    dialogues = [dialogue(f"turn {n % 10}", "answer") for n in range(30)]
+    data = prepare(Sources(dialogues), validation_fraction=0.2, seed=0, spacing="natural")
+    assert (len(data.training), len(data.validation)) == (24, 6)
+    assert not {turns[0] for turns in data.training} & {turns[0] for turns in data.validation}
+
+
+def test_too_few_dialogues_are_refused() -> None:
+    with pytest.raises(InputError) as refused:
+        prepare(Sources([dialogue("only one turn"), dialogue("a", "b")]), validation_fraction=0.5, seed=0, spacing="natural")
+    assert str(refused.value) == (
+        "training: 0 training and 1 validation dialogues of two turns and more are left. Give more dialogues."
+    )
