@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from dialeval_plugin.errors import DialevalError
 
-from . import augment, data, demo, enable, leaderboard, meta_eval, rescore, score, train, validate
+from . import augment, data, demo, enable, leaderboard, meta_eval, plot, rescore, score, train, validate
 
 
 class _Interruptible(TyperGroup):
@@ -34,6 +34,7 @@ app = typer.Typer(
 app.add_typer(data.app, name="data")
 app.add_typer(train.app, name="train")
 app.add_typer(leaderboard.app, name="leaderboard")
+app.add_typer(plot.app, name="plot")
 app.command()(demo.demo)
 app.command()(score.score)
 app.command()(score.accuracy)

@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy import stats
 
-from dialeval_plugin.errors import MissingPrerequisite
-from dialeval_plugin.files import atomic_path
 from dialeval_plugin.meta_evaluation.coefficients import pearson, spearman
 from dialeval_plugin.methods.proxy_indicators.regression import (
     DEFAULT_FOLDS,
@@ -22,13 +20,14 @@ from dialeval_plugin.methods.proxy_indicators.regression import (
 )
 from dialeval_plugin.methods.proxy_indicators.tasks import FACT, SUBSETS, task_of
 
+from .figures import BLUE, FORMATS, GREEN, ORANGE, new_figure, write_figure
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Columns = Mapping[str, Sequence[float]]
 
-_COLOURS = {"response": "#4477aa", "context and response": "#ee7733", "facts and response": "#228833"}
-FORMATS = ("png", "svg")
+_COLOURS = {"response": BLUE, "context and response": ORANGE, "facts and response": GREEN}
 
 
 class CorrelationRow(NamedTuple):
@@ -102,15 +101,10 @@ def weight_figure(regression: LinearRegression, *, title: str = "") -> Figure:
     Raises:
         MissingPrerequisite: matplotlib is not installed.
     """
-    try:
-        from matplotlib.figure import Figure
-        from matplotlib.patches import Patch
-    except ImportError as error:
-        raise MissingPrerequisite(
-            f"plots need matplotlib, which cannot be imported ({error}). Run `pip install 'dialeval-plugin[reports]'`."
-        ) from error
+    figure = new_figure(7.0, 1.6 + 0.3 * len(regression.features))
+    from matplotlib.patches import Patch
+
     names = regression.features
-    figure = Figure(figsize=(7.0, 1.6 + 0.3 * len(names)), layout="constrained")
     axes = figure.subplots()
     kinds = [_kind(name) for name in names]
     bars = axes.barh(range(len(names)), regression.weights, color=[_COLOURS[kind] for kind in kinds])
@@ -144,15 +138,9 @@ def save_figure(figure: Figure, path: Path) -> list[Path]:
     Raises:
         InputError: the files cannot be written.
     """
-    from matplotlib import rc_context
-
-    written = []
-    for suffix in FORMATS:
-        target = path.with_suffix(f".{suffix}")
-        metadata: dict[str, Any] = {"Date": None} if suffix == "svg" else {"Software": None}
-        with rc_context({"svg.hashsalt": "dialeval", "svg.fonttype": "none"}), atomic_path(target) as temporary:
-            figure.savefig(temporary, format=suffix, dpi=150, metadata=metadata)
-        written.append(target)
+    written = [path.with_suffix(f".{suffix}") for suffix in FORMATS]
+    for target in written:
+        write_figure(figure, target)
     return written
 
 

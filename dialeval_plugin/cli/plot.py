@@ -1,0 +1,161 @@
+"""`dialeval plot`: the plots of the papers, as PNG or SVG by the name's ending."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help="Draw the plots of the papers, as PNG or SVG.", no_args_is_help=True)
+
+Output = Annotated[Path, typer.Option(help="File to write; its ending, .png or .svg, is its format.")]
+Data = Annotated[Path, typer.Argument(help="File in DailyDialog++'s layout.")]
+Slm = Annotated[str | None, typer.Option(help="Folder or hub id of the small model.")]
+
+
+@app.command()
+def disentangling(
+    data: Data,
+    output: Output,
+    slm: Slm = None,
+    contexts: Annotated[int, typer.Option(min=1, max=12, help="How many contexts are shown.")] = 4,
+    fitted: Annotated[int, typer.Option(min=1, help="How many contexts t-SNE is fitted to.")] = 40,
+    seed: Annotated[int, typer.Option(help="Of t-SNE.")] = 0,
+) -> None:
+    """Contexts and their responses before and after disentangling, by t-SNE (SLIDE figure 2)."""
+    from dialeval_plugin.corpora import dailydialog_pp
+    from dialeval_plugin.reports.figures import check_format, write_figure
+    from dialeval_plugin.reports.plots import disentangling_figure
+    from dialeval_plugin.reports.slm_plots import leak_note, vectors
+
+    check_format(output)
+    sets = dailydialog_pp.read(data)[: max(contexts, fitted)]
+    normal, disentangled = vectors(sets, slm)
+    write_figure(disentangling_figure(normal, disentangled, n_shown=contexts, seed=seed), output)
+    typer.echo(leak_note(sets, slm))
+    typer.echo(
+        f"triplet accuracy: {100 * normal.triplet_accuracy():.1f} % before, {100 * disentangled.triplet_accuracy():.1f} % after"
+    )
+    typer.echo(output)
+
+
+@app.command()
+def training(
+    log: Annotated[list[Path], typer.Argument(help="What training wrote to stderr: `dialeval train slm ... 2> train.log`.")],
+    output: Output,
+) -> None:
+    """Loss and accuracy after each epoch, a panel for each stage (DRE figures 3 and 4)."""
+    from dialeval_plugin.files import read_text
+    from dialeval_plugin.reports.figures import check_format, write_figure
+    from dialeval_plugin.reports.plots import read_epochs, training_figure
+
+    check_format(output)
+    lines = [line for path in log for line in read_text(path).split("\n")]
+    write_figure(training_figure(read_epochs(lines, where=", ".join(map(str, log)))), output)
+    typer.echo(output)
+
+
+@app.command()
+def thresholds(data: Data, output: Output, slm: Slm = None) -> None:
+    """Accuracy of the small model over all thresholds (DRE figure 6)."""
+    from dialeval_plugin.corpora import dailydialog_pp
+    from dialeval_plugin.errors import InputError
+    from dialeval_plugin.reports import slm_plots
+    from dialeval_plugin.reports.figures import check_format, write_figure
+    from dialeval_plugin.reports.plots import threshold_figure
+
+    check_format(output)
+    sets = dailydialog_pp.read(data)
+    panels, marked, known = {}, {}, slm_plots.thresholds(slm)
+    for column, classes in slm_plots.scores_by_class(sets, slm).items():
+        if not {"positive", "adversarial"} <= set(classes):
+            raise InputError(f"{data}: has no positive or no adversarial responses. Give both.")
+        # Lower distances fit better.
+        sign, title = (-1, "minus distance") if column == "slm_distance" else (1, column)
+        positive, adversarial = ([sign * value for value in classes[name]] for name in ("positive", "adversarial"))
+        panels[title] = (positive, adversarial)
+        if column in known:
+            marked[title] = known[column]
+    write_figure(threshold_figure(panels, marked), output)
+    typer.echo(slm_plots.leak_note(sets, slm))
+    typer.echo(output)
+
+
+@app.command()
+def distribution(
+    data: Annotated[
+        str, typer.Argument(help="File in DailyDialog++'s layout; with --scores any rated data, as meta-eval reads.")
+    ],
+    output: Output,
+    slm: Slm = None,
+    column: Annotated[
+        str | None, typer.Option(help="slm (default), slm_probability or slm_distance; with --scores a column of that file.")
+    ] = None,
+    scores: Annotated[Path | None, typer.Option(help="What `dialeval score` wrote for DATA; no model is run then.")] = None,
+    quality: Annotated[str | None, typer.Option(help="With --scores: the rated quality whose levels are the classes.")] = None,
+) -> None:
+    """How scores lie in each class, with kernel density (thesis figure 7.2).
+
+    Classes are DailyDialog++'s kinds of responses, or with --scores the levels of a rating, a mean for the nearest one.
+    """
+    from dialeval_plugin.corpora import dailydialog_pp
+    from dialeval_plugin.reports.figures import check_format, write_figure
+    from dialeval_plugin.reports.plots import distribution_figure
+
+    check_format(output)
+    if scores is None:
+        from dialeval_plugin.reports.slm_plots import class_scores, leak_note
+
+        sets = dailydialog_pp.read(Path(data))
+        label, classes = column or "slm", class_scores(sets, column or "slm", slm)
+        typer.echo(leak_note(sets, slm))
+    else:
+        label, classes = _by_level(data, scores, column, quality)
+    write_figure(distribution_figure(classes, label=label), output)
+    typer.echo(output)
+
+
+@app.command()
+def weights(
+    model: Annotated[Path, typer.Argument(help="Regression that `dialeval train proxy` wrote.")],
+    output: Output,
+    title: Annotated[str, typer.Option(help="Heading.")] = "",
+) -> None:
+    """Weights of the regression over GLUE classifiers (thesis figure 6.2)."""
+    from dialeval_plugin.methods.proxy_indicators.model import ProxyModel
+    from dialeval_plugin.reports.figures import check_format, write_figure
+    from dialeval_plugin.reports.proxy_indicators import weight_figure
+
+    check_format(output)
+    write_figure(weight_figure(ProxyModel.load(model).regression, title=title), output)
+    typer.echo(output)
+
+
+def _by_level(data: str, scores: Path, column: str | None, quality: str | None) -> tuple[str, dict[str, list[float]]]:
+    """Name of a score and its values, by the rating of the items that they are of."""
+    from dialeval_plugin.corpora.rated_items import qualities, read_rated_items
+    from dialeval_plugin.corpora.score_files import read_score_file
+    from dialeval_plugin.errors import InputError
+
+    items = read_rated_items(data)
+    rated = qualities(items)
+    if quality is None and len(rated) == 1:
+        (quality,) = rated
+    if quality not in rated:
+        raise InputError(f"--quality {quality!r}: is not rated in {data}. Rated are: {', '.join(rated) or 'none'}.")
+    (chosen, *others) = read_score_file(scores, (column,) if column else ()).columns
+    if others:
+        names = ", ".join(item.evaluator for item in (chosen, *others))
+        raise InputError(f"{scores}: has several scores: {names}. Name one with --column.")
+    found: dict[int, list[float]] = {}
+    for item in items:
+        value, raters = chosen.scores.get(item.id), item.ratings.get(quality, ())
+        if value is not None and raters:
+            found.setdefault(math.floor(math.fsum(raters) / len(raters) + 0.5), []).append(value)
+    if not found:
+        raise InputError(
+            f"{scores}: no row of {data} has both a score and a rating of {quality}. Give the file that was scored."
+        )
+    return chosen.evaluator, {f"{quality} {level}": values for level, values in sorted(found.items())}

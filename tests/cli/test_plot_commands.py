@@ -1,0 +1,97 @@
+"""`dialeval plot` from files to a picture."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from dialeval_plugin.cli.plot import app
+from dialeval_plugin.errors import InputError
+
+SET = {
+    "context": ["Do you have plans?", "Not yet."],
+    "positive_responses": ["Come to the market!", "Why do you ask?", "Let us swim."],
+    "adversarial_negative_responses": ["Plans of houses.", "The market fell.", "Not a number."],
+    "random_negative_responses": ["My cat sleeps."],
+}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    path = tmp_path / "sets.json"
+    lines = [json.dumps({"id": str(number), **SET, "context": [f"Question {number}?"]}) for number in range(4)]
+    path.write_text("\n".join(lines))
+    return path
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
+
+
+@pytest.mark.parametrize("command", ["disentangling", "thresholds", "distribution"])
+def test_a_small_model_is_drawn(command: str, data: Path, tiny_slm: Path, tmp_path: Path) -> None:
+    output = tmp_path / "plot.svg"
+    done = run(command, data, "--slm", tiny_slm, "--output", output)
+    assert "4 contexts, 0 of them were in training or validation\n" in done.stdout
+    assert done.stdout.endswith(f"{output}\n")
+    text = output.read_text()
+    wanted = {"disentangling": "Disentangled", "thresholds": "minus distance", "distribution": "random (n=4)"}
+    assert wanted[command] in text
+
+
+def test_training_curves_come_from_a_log(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text("joint, epoch 1 of 2: loss 0.6, accuracy 88\njoint, epoch 2 of 2: loss 0.5, accuracy 90\n")
+    run("training", log, "--output", tmp_path / "curves.png")
+    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
+
+
+def rated(folder: Path) -> Path:
+    path = folder / "rated.jsonl"
+    rows = [{"id": str(n), "ratings": {"overall": [1 + n % 2 * 3]}} for n in range(8)]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    return path
+
+
+def test_scores_of_a_file_are_drawn_by_the_level_of_their_rating(tmp_path: Path) -> None:
+    data = rated(tmp_path)
+    scores = tmp_path / "scores.jsonl"
+    rows = [{"id": str(n), "mine": None if n == 7 else n / 10} for n in range(8)]
+    scores.write_text("\n".join(map(json.dumps, rows)))
+    run("distribution", data, "--scores", scores, "--column", "mine", "--output", tmp_path / "plot.svg")
+    text = (tmp_path / "plot.svg").read_text()
+    assert "overall 1 (n=4)" in text
+    assert "overall 4 (n=3)" in text
+
+
+def test_scores_of_other_items_are_refused(tmp_path: Path) -> None:
+    data = rated(tmp_path)
+    scores = tmp_path / "scores.jsonl"
+    scores.write_text('{"id": "99", "mine": 1}')
+    with pytest.raises(InputError) as raised:
+        run("distribution", data, "--scores", scores, "--column", "mine", "--output", tmp_path / "plot.svg")
+    assert str(raised.value) == (
+        f"{scores}: no row of {data} has both a score and a rating of overall. Give the file that was scored."
+    )
+
+
+def test_the_format_is_checked_before_a_model_is_run(data: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as raised:
+        run("thresholds", data, "--slm", "nowhere", "--output", tmp_path / "plot.gif")
+    assert str(raised.value) == f"{tmp_path}/plot.gif: plots are written as PNG or SVG. End the name in .png or .svg."
+
+
+def test_the_weights_of_a_regression_are_drawn(tmp_path: Path) -> None:
+    from dialeval_plugin.methods.proxy_indicators.model import ProxyModel
+    from dialeval_plugin.methods.proxy_indicators.regression import LinearRegression, Range
+    from dialeval_plugin.methods.proxy_indicators.tasks import IndicatorSettings, subset
+
+    features = subset("single")
+    unit = Range(0.0, 1.0)
+    regression = LinearRegression(features, (unit,) * len(features), (0.5,) * len(features), 0.1, unit, 20)
+    ProxyModel(IndicatorSettings(features), regression, "Overall", {}).save(tmp_path / "proxy.json")
+    run("weights", tmp_path / "proxy.json", "--output", tmp_path / "weights.svg")
+    assert (tmp_path / "weights.svg").read_text().count("+0.50") == len(features)

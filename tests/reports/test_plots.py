@@ -1,0 +1,132 @@
+"""The plots of the papers: what is drawn is what was given."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dialeval_plugin.errors import InputError
+from dialeval_plugin.reports.figures import write_figure
+from dialeval_plugin.reports.plots import (
+    CONTEXT,
+    NEGATIVE,
+    POSITIVE,
+    Epoch,
+    Vectors,
+    disentangling_figure,
+    distribution_figure,
+    read_epochs,
+    threshold_figure,
+    training_figure,
+)
+
+LOG = (
+    "loading\n"
+    "  5%|#    | 3/60 [00:01]\x1b[A      \rjoint, epoch 1 of 2: loss 0.6263, accuracy_positive 83.85, accuracy 87.98\n"
+    "lexical, epoch 1 of 30: loss 4.787e-01, accuracy 80.87, auroc 88.71\n"
+    "joint, epoch 2 of 2: loss 0.7, accuracy 80\n"
+    "joint, epoch 2 of 2: loss 0.5, accuracy 90.5\n"
+)
+
+
+def vectors(*, noise: float) -> Vectors:
+    """Five contexts with two positive and two adversarial responses each; the latter point away."""
+    generator = np.random.default_rng(0)
+    values, kinds, contexts = [], [], []
+    for number in range(5):
+        centre = generator.normal(size=8)
+        for kind, sign in ((CONTEXT, 1), (POSITIVE, 1), (POSITIVE, 1), (NEGATIVE, -1), (NEGATIVE, -1)):
+            values.append(sign * centre + (noise * generator.normal(size=8) if kind != CONTEXT else 0))
+            kinds.append(kind)
+            contexts.append(number)
+    return Vectors(np.array(values), np.array(kinds), np.array(contexts))
+
+
+def test_triplet_accuracy_counts_pairs_within_a_context() -> None:
+    values = np.array([[1.0, 0.0], [1.0, 0.1], [-1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 2.0]])
+    kinds = np.array([CONTEXT, POSITIVE, NEGATIVE, CONTEXT, POSITIVE, NEGATIVE])
+    assert Vectors(values, kinds, np.array([0, 0, 0, 1, 1, 1])).triplet_accuracy() == 0.5
+    # A tie is no hit.
+    same = np.array([[1.0, 0.0], [0.5, 0.0], [2.0, 0.0]])
+    assert Vectors(same, kinds[:3], np.zeros(3, dtype=int)).triplet_accuracy() == 0
+    assert math.isnan(Vectors(same[:2], kinds[:2], np.zeros(2, dtype=int)).triplet_accuracy())
+
+
+def test_each_panel_shows_one_context_with_its_responses() -> None:
+    figure = disentangling_figure(vectors(noise=3.0), vectors(noise=0.01), n_shown=3)
+    assert len(figure.axes) == 6
+    sizes = [[len(points.get_offsets()) for points in axes.collections] for axes in figure.axes]
+    assert sizes == [[1, 2, 2]] * 6
+    assert figure.axes[3].get_ylabel() == "Disentangled\ntriplet accuracy 100.0 %"
+
+
+def test_too_few_vectors_are_refused() -> None:
+    few = Vectors(np.ones((4, 2)), np.zeros(4, dtype=int), np.arange(4))
+    with pytest.raises(InputError) as raised:
+        disentangling_figure(few, few)
+    assert str(raised.value) == "t-SNE: 4 vectors are too few. Give contexts with at least 12 texts in all."
+
+
+def test_a_log_with_progress_bars_and_repeated_epochs_is_read() -> None:
+    assert read_epochs(LOG.split("\n"), where="log") == [
+        Epoch("joint", 1, {"loss": 0.6263, "accuracy_positive": 83.85, "accuracy": 87.98}),
+        Epoch("lexical", 1, {"loss": 0.4787, "accuracy": 80.87, "auroc": 88.71}),
+        Epoch("joint", 2, {"loss": 0.5, "accuracy": 90.5}),
+    ]
+
+
+def test_a_log_without_epochs_says_what_to_keep() -> None:
+    with pytest.raises(InputError) as raised:
+        read_epochs(["nothing"], where="a.log")
+    assert str(raised.value) == (
+        "a.log: no line of an epoch is in it. Keep what training writes to stderr, "
+        "for example with `dialeval train slm ... 2> train.log`."
+    )
+
+
+def test_training_curves_have_a_panel_for_each_stage() -> None:
+    figure = training_figure([*read_epochs(LOG.split("\n"), where="log"), Epoch("rank", 1, {"loss": 1.3})])
+    # Two stages have an accuracy on a second axis, the third has a loss only.
+    assert [axes.get_title() for axes in figure.axes if axes.get_title()] == ["joint", "lexical", "rank"]
+    assert sorted(axes.get_ylabel() for axes in figure.axes) == ["accuracy (%)"] * 2 + ["validation loss"] * 3
+    loss = next(axes for axes in figure.axes if axes.get_title() == "joint").lines[0]
+    assert loss.get_xydata().tolist() == [[1, 0.6263], [2, 0.5]]
+
+
+def test_accuracy_over_thresholds_is_counted() -> None:
+    figure = threshold_figure({"slm": ([0.2, 0.6, 1.0], [0.0, 0.4, 0.5])}, {"slm": 0.55})
+    (axes,) = figure.axes
+    curves = {str(line.get_label()): line.get_xydata() for line in axes.lines}
+    at = {name: float(np.interp(0.55, *curve.T)) for name, curve in curves.items() if not name.startswith("threshold")}
+    assert at == pytest.approx({"positive": 200 / 3, "adversarial": 100.0, "overall": 250 / 3})
+    assert curves["threshold of the model"][:, 0].tolist() == [0.55, 0.55]
+
+
+def test_each_class_has_a_histogram_and_a_density_that_integrate_to_one() -> None:
+    generator = np.random.default_rng(0)
+    figure = distribution_figure({"a": generator.normal(size=400), "b": [3.0] * 5}, label="score")
+    (axes,) = figure.axes
+    assert axes.get_legend_handles_labels()[1] == ["a (n=400)", "b (n=5)"]
+    # Constant scores have no density.
+    (density,) = axes.lines
+    assert np.trapezoid(*density.get_xydata().T[::-1]) == pytest.approx(1, abs=0.02)
+    bars = [patch for patch in axes.patches if patch.get_height() > 0]
+    assert sum(patch.get_height() * patch.get_width() for patch in bars) == pytest.approx(2)
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+def test_the_same_numbers_give_the_same_file(suffix: str, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        write_figure(disentangling_figure(vectors(noise=1.0), vectors(noise=0.1)), tmp_path / f"{name}.{suffix}")
+    first, second = ((tmp_path / f"{name}.{suffix}").read_bytes() for name in ("one", "two"))
+    assert first == second
+    assert first.startswith({"png": b"\x89PNG", "svg": b"<?xml"}[suffix])
+
+
+def test_another_format_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as raised:
+        write_figure(training_figure([Epoch("a", 1, {"loss": 1.0})]), tmp_path / "plot.pdf")
+    assert str(raised.value) == f"{tmp_path}/plot.pdf: plots are written as PNG or SVG. End the name in .png or .svg."
