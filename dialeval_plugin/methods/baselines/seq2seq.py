@@ -31,6 +31,8 @@ class Seq2Seq:
     max_tokens: int
     special: re.Pattern[str]
     """Finds the strings that the tokenizer takes for special tokens."""
+    ends: tuple[Ids, Ids]
+    """What the tokenizer puts before and after a text."""
 
     def pieces(self, texts: Sequence[str]) -> list[Ids]:
         """Tokenise texts without special tokens; one that stands in a text is text."""
@@ -47,20 +49,12 @@ class Seq2Seq:
 
     def with_ends(self, piece: Ids) -> Ids:
         """Add what the model's tokenizer puts at the ends of a text."""
-        begin, end = self._ends
-        return [*begin, *piece, *end]
+        return [*self.ends[0], *piece, *self.ends[1]]
 
     @property
     def n_ends(self) -> int:
         """How many tokens `with_ends` adds."""
-        return sum(map(len, self._ends))
-
-    @property
-    def _ends(self) -> tuple[Ids, Ids]:
-        (probe,) = self.pieces(["a"])
-        whole: Ids = self.tokenizer("a")["input_ids"]
-        start = next(place for place in range(len(whole)) if whole[place : place + len(probe)] == probe)
-        return whole[:start], whole[start + len(probe) :]
+        return sum(map(len, self.ends))
 
     def log_probabilities(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[Tensor]:
         """Return for each pair the log probability of each target token after the source, of shape (target tokens,)."""
@@ -124,12 +118,25 @@ def open_seq2seq(
         ) from error
     if missing := sorted(found["missing_keys"]):
         raise ModelLoadError(f"{folder}: its weights lack {missing[0]!r}, which would be random. Copy the folder again.")
+    rows = model.get_input_embeddings().num_embeddings
+    if len(tokenizer) > rows:
+        raise ModelLoadError(
+            f"{folder}: the tokenizer has {len(tokenizer)} tokens, the embedding only {rows} rows. "
+            "The tokenizer belongs to another model; copy the folder again."
+        )
     limit = getattr(model.config, "max_position_embeddings", None)
     if max_tokens is not None and limit is not None and max_tokens > limit:
         raise InputError(f"max_tokens: is {max_tokens}, but the model takes {limit} at most. Give less.")
     model.to(device or ("cuda" if torch.cuda.is_available() else "cpu")).eval()
     special = re.compile("|".join(map(re.escape, tokenizer.all_special_tokens)))
-    return Seq2Seq(model, tokenizer, folder, max_tokens or min(limit or LONGEST, LONGEST), special)
+    return Seq2Seq(model, tokenizer, folder, max_tokens or min(limit or LONGEST, LONGEST), special, _ends(tokenizer))
+
+
+def _ends(tokenizer: Any) -> tuple[Ids, Ids]:
+    probe: Ids = tokenizer("a", add_special_tokens=False)["input_ids"]
+    whole: Ids = tokenizer("a")["input_ids"]
+    start = next(place for place in range(len(whole)) if whole[place : place + len(probe)] == probe)
+    return whole[:start], whole[start + len(probe) :]
 
 
 def batches_by_length(lengths: Sequence[int], size: int) -> Iterator[list[int]]:

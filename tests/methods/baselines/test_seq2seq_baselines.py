@@ -199,6 +199,17 @@ def test_models_that_are_not_whole_or_of_another_kind_are_refused(bart: Path, ti
     with pytest.raises(ModelLoadError) as caught:
         BartScore(str(tmp_path), device="cpu")
     assert str(caught.value) == f"{tmp_path}: its weights lack {missing!r}, which would be random. Copy the folder again."
+    save_file(weights, tmp_path / "model.safetensors")
+    tokenizer = AutoTokenizer.from_pretrained(bart)
+    tokenizer.add_tokens(["one more"])
+    tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(ModelLoadError) as caught:
+        BartScore(str(tmp_path), device="cpu")
+    n_tokens = len(tokenizer)
+    assert str(caught.value) == (
+        f"{tmp_path}: the tokenizer has {n_tokens} tokens, the embedding only {n_tokens - 1} rows. "
+        "The tokenizer belongs to another model; copy the folder again."
+    )
     (tmp_path / "model.safetensors").unlink()
     with pytest.raises(ModelLoadError) as caught:
         BartScore(str(tmp_path), device="cpu")

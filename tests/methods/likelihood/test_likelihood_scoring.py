@@ -309,7 +309,7 @@ def test_a_special_token_in_a_turn_is_text(folder: Callable[[str], Path]) -> Non
         ("gpt2", {"aggregation": "mean"}, "there is no aggregation='mean'. Choose one of sum_of_means, sum_of_sums, "
          "mean_of_means, mean_of_sums, product_of_sums, product_of_means, product_of_products."),
         ("gpt2", {"level": "turn", "aggregation": "sum_of_means"},
-         "there is no aggregation='sum_of_means'. Choose one of mean, sum, product."),
+         "there is no aggregation='sum_of_means'. Choose one of mean, sum, product, geometric_mean."),
         ("gpt2", {"max_tokens": 4}, "max_tokens is 4. Give a whole number from 8."),
         ("gpt2", {"max_tokens": 97}, "max_tokens is 97, but the model takes 96 at most. Give less."),
         ("roberta_decoder", {"max_tokens": 97}, "max_tokens is 97, but the model takes 96 at most. Give less."),
