@@ -1,0 +1,404 @@
+"""`dialeval meta-eval` and `dialeval rescore` from outside. FAULTS R08, R09, R10, R20, R26, R31, R58, R65; issue 6."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from dialeval_plugin.cli.main import main
+
+DIALEVAL = Path(sys.executable).parent / "dialeval"
+HISTORIC = Path(__file__).parents[1] / "historic_results" / "0.1.0" / "scorer"
+
+
+class Done(NamedTuple):
+    """What a command left behind."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+Run = Callable[..., Done]
+
+RATINGS: Mapping[str, list[float]] = {"a": [1, 2], "b": [2, 2], "c": [3, 5], "d": [4, 4], "e": [5, 4], "f": [1, 1], "g": [2, 4]}
+GOOD = {"a": 0.1, "b": 0.3, "c": 0.7, "d": 0.6, "e": 0.9, "f": 0.2, "g": 0.5}
+BAD = {"a": 0.9, "b": 0.8, "c": 0.1, "d": 0.5, "e": 0.2, "f": 0.4, "g": 0.6}
+
+
+@pytest.fixture
+def dialeval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run the command's own `main` in this process, in an empty folder: every start of Python would take seconds."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DIALEVAL_DATA_DIR", raising=False)
+
+    def run(*words: object) -> Done:
+        monkeypatch.setattr(sys, "argv", ["dialeval", *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return Done(int(ended.value.code or 0), *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def process(tmp_path: Path) -> Run:
+    """The installed command."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("DIALEVAL_")}
+
+    def run(*words: object) -> Done:
+        done = subprocess.run(
+            [DIALEVAL, *map(str, words)],
+            cwd=tmp_path,
+            env={**inherited, "HOME": str(tmp_path), "HF_HUB_OFFLINE": "1", "COLUMNS": "200"},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    return run
+
+
+def write_lines(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def write_scores(path: Path, scores: Mapping[str, float | None]) -> Path:
+    return write_lines(path, [{"id": id, "score": score} for id, score in scores.items()])
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """Ratings of seven responses in four dialogues, and two evaluators of them."""
+    rows = [
+        {"id": id, "ratings": {"overall": values}, "dialogue": "wxyz"[place // 2], "system": "AB"[place % 2]}
+        for place, (id, values) in enumerate(RATINGS.items())
+    ]
+    write_lines(tmp_path / "ratings.jsonl", rows)
+    write_scores(tmp_path / "good.jsonl", GOOD)
+    write_scores(tmp_path / "bad.jsonl", BAD)
+    return tmp_path
+
+
+def rows_of(done: Done) -> list[dict[str, Any]]:
+    assert done.stderr == ""
+    rows: list[dict[str, Any]] = json.loads(done.stdout)["rows"]
+    return rows
+
+
+def test_evaluators_are_ranked_within_each_coefficient(process: Run, files: Path) -> None:
+    done = process(
+        "meta-eval", "bad.jsonl", "good.jsonl", "--ratings", "ratings.jsonl", "--coefficient", "spearman", "--rounds", "0"
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == TEXT
+
+
+def test_the_same_table_in_markdown_and_latex(dialeval: Run, files: Path) -> None:
+    words = ("meta-eval", "good.jsonl", "--ratings", "ratings.jsonl", "--coefficient", "kendall_b", "--rounds", "0")
+    assert dialeval(*words, "--format", "markdown").stdout == MARKDOWN
+    assert dialeval(*words, "--format", "latex").stdout == LATEX
+
+
+def test_csv_and_json_hold_every_value_unrounded(dialeval: Run, files: Path) -> None:
+    words = ("meta-eval", "good.jsonl", "--ratings", "ratings.jsonl", "--coefficient", "pearson", "--rounds", "200")
+    done = dialeval(*words, "--format", "json")
+    whole = json.loads(done.stdout)
+    (row,) = whole["rows"]
+    assert {name: whole[name] for name in ("schema_version", "rounds", "seed", "confidence", "interval")} == {
+        "schema_version": 1,
+        "rounds": 200,
+        "seed": 0,
+        "confidence": 0.95,
+        "interval": "percentile",
+    }
+    assert row["value"] == pytest.approx(0.9586840691847709, abs=1e-12)
+    assert row["ci_low"] < row["value"] < row["ci_high"]
+    assert (row["n_total"], row["n_scored"], row["n_clusters"], row["coverage"]) == (7, 7, 4, 1.0)
+    (again,) = csv.DictReader(io.StringIO(dialeval(*words, "--format", "csv").stdout))
+    assert float(again["value"]) == row["value"]
+    assert (again["reason"], again["is_withheld"]) == ("", "False")
+
+
+def test_a_table_goes_to_a_file(dialeval: Run, files: Path) -> None:
+    words = ("meta-eval", "good.jsonl", "--ratings", "ratings.jsonl", "--coefficient", "kendall_b", "--rounds", "0")
+    done = dialeval(*words, "--format", "markdown", "--output", "out/table.md")
+    assert (done.returncode, done.stdout) == (0, "table: out/table.md\n")
+    assert (files / "out" / "table.md").read_text() == MARKDOWN
+    refused = dialeval(*words, "--format", "word")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr == (
+        "dialeval: --format 'word': there is no such format. Choose one of text, markdown, csv, latex, json.\n"
+    )
+
+
+def test_the_scores_of_dialeval_score_bring_main_column_and_orientation(dialeval: Run, files: Path) -> None:
+    write_lines(files / "d.jsonl", [{"id": id, "distance": -score, "other": 1.0} for id, score in GOOD.items()])
+    meta = {"schema_version": 1, "main": "distance", "orientation": "lower", "signature": "method:d"}
+    (files / "d.jsonl.meta.json").write_text(json.dumps(meta))
+    words = ("--ratings", "ratings.jsonl", "--coefficient", "spearman", "--rounds", "0", "--format", "json")
+    (lower,) = rows_of(dialeval("meta-eval", "d.jsonl", *words))
+    (higher,) = rows_of(dialeval("meta-eval", "good.jsonl", *words))
+    assert (lower["evaluator"], lower["value"]) == ("d", higher["value"])
+
+
+def test_columns_of_a_csv_are_evaluators(dialeval: Run, files: Path) -> None:
+    lines = ["id,good,bad,note,human", *(f"{id},{GOOD[id]},{BAD[id]},hm,{sum(RATINGS[id]) / 2}" for id in RATINGS)]
+    (files / "all.csv").write_text("\n".join(lines) + "\n")
+    words = ("--rating-column", "human", "--coefficient", "spearman", "--rounds", "0", "--format", "json")
+    found = {row["evaluator"]: row["value"] for row in rows_of(dialeval("meta-eval", "all.csv", *words))}
+    apart = dialeval("meta-eval", "good.jsonl", "bad.jsonl", "--ratings", "ratings.jsonl", *words[2:])
+    assert found == {f"all:{row['evaluator']}": row["value"] for row in rows_of(apart)}
+    (one,) = rows_of(dialeval("meta-eval", "all.csv", "--column", "bad", "--lower", "all", *words))
+    assert one["value"] == -found["all:bad"]
+
+
+def test_unscored_rows_are_counted_withheld_and_fail_the_gate(dialeval: Run, files: Path) -> None:
+    write_scores(files / "half.jsonl", {**GOOD, "a": None, "b": None})
+    words = ("meta-eval", "half.jsonl", "--ratings", "ratings.jsonl", "--coefficient", "spearman", "--rounds", "0")
+    done = dialeval(*words)
+    assert done.returncode == 1
+    assert done.stderr == ("half, ratings, overall: 2 of 7 rows have no score, more than --max-unscored 0.05 allows\n")
+    assert done.stdout == WITHHELD
+    allowed = dialeval(*words, "--max-unscored", "0.3", "--min-coverage", "0.7", "--format", "json")
+    (row,) = rows_of(allowed)
+    assert (allowed.returncode, row["n_scored"], row["unscored"], row["is_withheld"]) == (0, 5, "unknown 2", False)
+
+
+def test_scores_and_ratings_are_aligned_by_id(dialeval: Run, files: Path) -> None:
+    write_scores(files / "shuffled.jsonl", dict(reversed(GOOD.items())))
+    words = ("--ratings", "ratings.jsonl", "--format", "json", "--rounds", "50")
+    straight, shuffled = (rows_of(dialeval("meta-eval", f"{name}.jsonl", *words)) for name in ("good", "shuffled"))
+    assert [row | {"evaluator": ""} for row in straight] == [row | {"evaluator": ""} for row in shuffled]
+
+
+def test_what_does_not_fit_together_is_refused_or_said(dialeval: Run, process: Run, files: Path) -> None:
+    write_scores(files / "part.jsonl", {"a": 1.0, "b": 2.0, "c": 3.0, "x": 4.0})
+    done = dialeval("meta-eval", "part.jsonl", "--ratings", "ratings.jsonl")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "dialeval: part.jsonl: 1 ids are scored but not rated: 'x'. "
+        "Score the rated responses, unscored ones as null, or compare what is on both sides with --partial.\n"
+    )
+    partial = process(
+        "meta-eval", "part.jsonl", "--ratings", "ratings.jsonl", "--partial", "--format", "json", "--coefficient", "pearson"
+    )
+    assert partial.returncode == 0
+    assert partial.stderr == ("WARNING part.jsonl: 1 scored ids are not rated, 4 rated ids are not scored; all are left out\n")
+    assert json.loads(partial.stdout)["rows"][0]["n_scored"] == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "options", "message"),
+    [
+        (
+            "s.jsonl",
+            '{"id": "a", "s": 1}\n{"id": "a", "s": 2}',
+            (),
+            "s.jsonl:2: the id 'a' is also that of s.jsonl:1. Give every response one score.",
+        ),
+        (
+            "s.jsonl",
+            '{"id": "a", "s": NaN}',
+            (),
+            "s.jsonl:1: s: expected a finite number, got nan. Give null where a row is unscored.",
+        ),
+        ("s.jsonl", '{"id": "a", "s": 1}\n{"id": ', (), "s.jsonl:2: not valid JSON (Expecting value). Was the file cut off?"),
+        (
+            "s.jsonl",
+            '{"s": 1}\n{"s": 2}',
+            (),
+            "s.jsonl:1: has no 'id', a text or a whole number. Give the id of the rated response.",
+        ),
+        (
+            "s.jsonl",
+            '{"id": "a", "s": "x"}',
+            (),
+            "s.jsonl: no column but id, s is there, and none of them holds numbers. Add scores.",
+        ),
+        ("s.jsonl", '{"id": "a", "s": 1}', ("--column", "t"), "s.jsonl:1: has no column 't'. It has: id, s."),
+        ("s.csv", "id,s\na,1\nb", (), "s.csv:3: has 1 cells, but the header names 2 columns. Mend the row."),
+        (
+            "s.csv",
+            "id,s\na,1\nb,inf",
+            (),
+            "s.csv:3: s: expected a finite number, got 'inf'. Leave the cell empty where there is none.",
+        ),
+        ("s.csv", "id,s,s\na,1,2", (), "s.csv:1: the column 's' occurs twice. Rename one."),
+        ("s.csv", "id,s\n", (), "s.csv: has no rows below a header. Give one row a response."),
+        ("s.json", '{"a": [1, 2], "b": [1]}', (), "s.json: has lists of 1 to 2 numbers. Give as many for each quality."),
+        (
+            "s.json",
+            '{"overall": [1, 2]}',
+            (),
+            "s.json: has 2 scores in file order, but there are 7 ratings at turn level. Give the "
+            "file that was scored, or the other level with --rows.",
+        ),
+        (
+            "s.json",
+            '{"q": 1.5, "r": 2}',
+            ("--partial",),
+            "s.json: no id is among the ratings, as 'q' is not. Theirs are called as 'a'.",
+        ),
+        ("s.jsonl", '{"id": "a", "s": 1}', ("--quality", "style"), "--quality 'style': is not rated. There are: overall."),
+        (
+            "s.jsonl",
+            '{"id": "a", "s": 1}',
+            ("--coefficient", "tau"),
+            "there is no coefficient 'tau'. Known are: auroc, kendall_b, kendall_c, "
+            "pairwise_accuracy, pearson, point_biserial, spearman.",
+        ),
+        (
+            "s.jsonl",
+            '{"id": "a", "s": 1}',
+            ("--human", "sum"),
+            "there is no way 'sum' to make one rating of several. Known are: mean, median, without_furthest, minimum, maximum.",
+        ),
+        ("s.jsonl", '{"id": "a", "s": 1}', ("--rows", "system"), "--rows 'system': choose turn or dialogue."),
+        (
+            "s.jsonl",
+            '{"id": "a", "s": 1}',
+            ("--rows", "dialogue"),
+            "ratings.jsonl: has no ratings at dialogue level, only at turn level. Change --rows.",
+        ),
+        ("s.jsonl", '{"id": "a", "s": 1}', ("--lower", "t"), "--lower 't': there is no such evaluator. There are: s."),
+        (
+            "s.jsonl",
+            '{"id": "a", "s": 1}',
+            ("--average-by", "item"),
+            "level_correlations: average_by='item' needs to know the item of each row. Give `items`.",
+        ),
+        ("s.jsonl", '{"id": "a", "s": 1}', ("--interval", "normal"), "--interval 'normal': choose one of percentile, bca."),
+        (
+            "s.jsonl",
+            '{"id": "a", "s": 1}',
+            ("--min-coverage", "2"),
+            "--min-coverage 2.0: is no share. Give a number from 0 to 1.",
+        ),
+        (
+            "s.jsonl",
+            '{"id": "a", "s": 1}',
+            ("--threshold", "0.5"),
+            "--threshold: ratings of 'overall' are not all 0 or 1, 1.5 is there. Leave the option out.",
+        ),
+    ],
+)
+def test_bad_input_ends_with_2_and_says_where(
+    dialeval: Run, files: Path, name: str, text: str, options: Sequence[str], message: str
+) -> None:
+    (files / name).write_text(text)
+    partial = () if name.endswith(".json") else ("--partial",)
+    done = dialeval("meta-eval", name, "--ratings", "ratings.jsonl", *partial, *options)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.split("\n")[-2] == f"dialeval: {message}"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            '{"id": "a", "rating": "4 "}',
+            "r.jsonl:1: rating['rating'][0]: expected a finite number, got '4 '. Leave out what a rater did not answer.",
+        ),
+        ('{"id": "a"}', "r.jsonl:1: has neither 'rating' nor 'ratings', only id. Give one of them."),
+        ('{"rating": 4}', "r.jsonl:1: has no 'id'. Name the response that is rated, as its scores do."),
+        ('{"id": "a", "rating": 4, "level": "system"}', "r.jsonl:1: level is 'system'. Give turn or dialogue."),
+        (
+            '{"id": "a", "rating": 4}\n{"id": "a", "rating": 4}',
+            "r.jsonl: the id 'a' occurs twice. Give every response its own.",
+        ),
+    ],
+)
+def test_bad_ratings_end_with_2_and_say_where(dialeval: Run, files: Path, text: str, message: str) -> None:
+    (files / "r.jsonl").write_text(text)
+    done = dialeval("meta-eval", "good.jsonl", "--ratings", "r.jsonl")
+    assert (done.returncode, done.stderr) == (2, f"dialeval: {message}\n")
+
+
+def test_missing_ratings_are_named(dialeval: Run, files: Path) -> None:
+    done = dialeval("meta-eval", "good.jsonl")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "dialeval: good.jsonl: has scores but no ratings. Name the file of the ratings with --ratings FILE.\n",
+    )
+    done = dialeval("meta-eval", "good.jsonl", "--ratings", "nowhere")
+    assert done.returncode == 2
+    assert done.stderr.startswith(
+        "dialeval: nowhere: there is no such file, and no corpus of this name. Named corpora are: fed, convai1, convai2, mini, "
+    )
+    done = dialeval("meta-eval", "good.jsonl", "good.jsonl", "--ratings", "ratings.jsonl")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "dialeval: good.jsonl: there is another evaluator 'good'. Rename one of the files.\n",
+    )
+
+
+def test_rescore_prints_what_the_run_printed(process: Run) -> None:
+    done = process("rescore", HISTORIC)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == RESCORED
+
+
+def test_rescore_takes_other_settings(dialeval: Run) -> None:
+    done = dialeval("rescore", HISTORIC, "--coefficient", "auroc", "--rounds", "0", "--format", "csv")
+    (row,) = csv.DictReader(io.StringIO(done.stdout))
+    assert (row["statistic"], row["ci_low"], float(row["value"])) == ("auroc", "", AUROC)
+
+
+def test_rescore_needs_samples(process: Run, tmp_path: Path) -> None:
+    (source,) = HISTORIC.rglob("results_*.json")
+    (tmp_path / source.name).write_text(source.read_text())
+    done = process("rescore", ".")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "WARNING no samples: dstc10_dialog_mini. Run with --log_samples.\n"
+        "dialeval: rescore: no run with samples is there. Run lm-eval with --log_samples, and give the whole folder.\n"
+    )
+
+
+TEXT = """\
+level  statistic  evaluator   value  95 % interval  rank      p  one person  half the people  scored  clusters
+-----  ---------  ---------  ------  -------------  ----  -----  ----------  ---------------  ------  --------
+turn   spearman   good        0.955                    1              0.743            0.708     7/7         4
+turn   spearman   bad        -0.559                    1  0.250       0.743            0.708     7/7         4
+"""
+MARKDOWN = """\
+| level | statistic | evaluator | value | 95 % interval | one person | half the people | scored | clusters |
+| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |
+| turn | kendall_b | good | 0.878 |  | 0.612 | 0.591 | 7/7 | 4 |
+"""
+LATEX = r"""\begin{tabular}{lllrrrrrr}
+\toprule
+level & statistic & evaluator & value & 95 \% interval & one person & half the people & scored & clusters \\
+\midrule
+turn & kendall\_b & good & 0.878 &  & 0.612 & 0.591 & 7/7 & 4 \\
+\bottomrule
+\end{tabular}
+"""
+WITHHELD = """\
+level  statistic  evaluator     value  95 % interval     if unscored  one person  half the people  scored  clusters
+-----  ---------  ---------  --------  -------------  --------------  ----------  ---------------  ------  --------
+turn   spearman   half       withheld                 0.280 to 0.982       0.743            0.708     5/7         3
+
+Withheld: fewer than 80 % of the rated rows have a score (--min-coverage).
+"""
+RESCORED = """\
+level  statistic  evaluator                             value     95 % interval  length bias  scored  clusters
+-----  ---------  -----------------------------------  ------  ----------------  -----------  ------  --------
+turn   pearson    slide (slm=models/slm, variant=slm)  -0.659  -0.981 to -0.222       -0.010     8/8         4
+turn   spearman   slide (slm=models/slm, variant=slm)  -0.764   -0.918 to 0.115       -0.010     8/8         4
+turn   kendall_b  slide (slm=models/slm, variant=slm)  -0.661   -0.853 to 0.107       -0.010     8/8         4
+"""
+AUROC = 0.0625

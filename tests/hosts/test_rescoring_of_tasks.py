@@ -1,0 +1,172 @@
+"""`dialeval rescore` gives what the tasks themselves printed, for every kind of task. Issue 6."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import lm_eval
+import pytest
+from lm_eval.api.instance import Instance
+from lm_eval.api.model import LM
+from lm_eval.loggers import EvaluationTracker
+from lm_eval.tasks import TaskManager
+
+from dialeval_plugin.corpora import cgdialog, dbdc
+from dialeval_plugin.meta_evaluation.bootstrap import Estimate
+from dialeval_plugin.reports.agreement import Question
+from dialeval_plugin.reports.lm_eval_files import TaskRun, read_runs
+from dialeval_plugin.reports.rescoring import rescore
+from dialeval_plugin.resources import tasks_path
+from tests.convai_files import write_convai
+from tests.fed_files import fed_rows, write_fed
+from tests.hosts.test_causalscore_doors import preferences
+from tests.hosts.test_lm_eval_breakdown import dialogue
+
+TASKS = (
+    "fed_dialog_turn_specific",
+    "fed_dialog_random_turn_specific",
+    "convai2_opinion",
+    "dbdc_yi",
+    "cgdialog_preference_msc",
+    "dailydialog_pp_mini",
+    "dailydialog_pp_generate_mini",
+)
+
+
+class Chance(LM):  # type: ignore[misc]  # the host is not typed
+    """Answers by a hash of what it is asked, and gives no probability to what speaks of rain."""
+
+    def loglikelihood(self, requests: list[Instance], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
+        return [(self._log_probability(*request.args), False) for request in requests]
+
+    def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
+        return ["Positive" if self._share(request.args[0]) < 0.5 else "Negative" for request in requests]
+
+    def loglikelihood_rolling(self, requests: list[Instance], disable_tqdm: bool = False) -> list[float]:
+        raise NotImplementedError
+
+    def _log_probability(self, context: str, continuation: str) -> float:
+        return -math.inf if "rain number 2" in context[-200:] else math.log(0.05 + 0.2 * self._share(context + continuation))
+
+    @staticmethod
+    def _share(text: str) -> float:
+        return int(hashlib.sha256(text.encode()).hexdigest()[:8], 16) / 16**8
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = write_convai(tmp_path_factory.mktemp("data"), 30)
+    write_fed(root, fed_rows(10))
+    for corpus in (dbdc.CORPUS, cgdialog.CORPUS):
+        (root / corpus).mkdir()
+    with zipfile.ZipFile(root / dbdc.CORPUS / dbdc.FILE, "w") as archive:
+        for split in ("dev", "eval"):
+            for number in range(6):
+                path = f"DBDC3/dbdc3_revised/en/{split}/YI_5/{number}.log.json"
+                archive.writestr(path, json.dumps(dialogue("yi", split, number)))
+    rows = [preferences(number) for number in range(5)]
+    (root / cgdialog.CORPUS / cgdialog.PREFERENCE_FILES["msc"]).write_text(json.dumps(rows), encoding="utf-8")
+    return root
+
+
+@pytest.fixture(scope="module")
+def runs(data: Path, tmp_path_factory: pytest.TempPathFactory) -> list[TaskRun]:
+    """What the host's own writer leaves behind, read again."""
+    output = tmp_path_factory.mktemp("output")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("DIALEVAL_DATA_DIR", str(data))
+        manager = TaskManager(include_path=str(tasks_path()), include_defaults=False)
+        tracker = EvaluationTracker(output_path=str(output))
+        results: dict[str, Any] = lm_eval.simple_evaluate(
+            Chance(),
+            tasks=list(TASKS),
+            task_manager=manager,
+            bootstrap_iters=0,
+            evaluation_tracker=tracker,
+            # Fewer responses of the embedded corpus: those tasks are not what takes time here.
+            limit=40,
+        )
+    samples = results.pop("samples")
+    tracker.save_results_aggregated(results=results, samples=samples)
+    for task in results["configs"]:
+        tracker.save_results_samples(task_name=task, samples=samples[task])
+    return read_runs([output])
+
+
+def estimates(run: TaskRun, **settings: Any) -> dict[str, Estimate]:
+    """By the name of the metric in the result file."""
+    found = {}
+    for finding in rescore([run], Question(**settings)):
+        name = {"kendall_b": "kendall"}.get(finding.statistic, finding.statistic)
+        found[f"{finding.quality}_{name}" if run.kind == "preference" else name] = finding.estimate
+    return found
+
+
+def of(runs: list[TaskRun], task: str, variant: str = "") -> TaskRun:
+    (run,) = (run for run in runs if (run.task, run.variant) == (task, variant))
+    return run
+
+
+@pytest.mark.parametrize(
+    ("task", "variant"),
+    [
+        ("fed_dialog_turn_specific", ""),
+        ("convai2_opinion", ""),
+        ("convai2_opinion", "product"),
+        ("convai2_opinion", "mean_of_means"),
+        ("convai2_opinion", "length"),
+        ("dbdc_yi", ""),
+        ("cgdialog_preference_msc", ""),
+        ("dailydialog_pp_mini", ""),
+        ("dailydialog_pp_generate_mini", ""),
+    ],
+)
+def test_rescoring_gives_what_the_task_printed(runs: list[TaskRun], task: str, variant: str) -> None:
+    run = of(runs, task, variant)
+    found = estimates(run)
+    assert len(found) >= 3
+    for name, estimate in found.items():
+        printed = {bound: run.metrics[f"{name}{bound}"] for bound in ("", "_ci_low", "_ci_high")}
+        again = {"": estimate.value, "_ci_low": estimate.ci_low, "_ci_high": estimate.ci_high}
+        assert again == pytest.approx(printed, abs=1e-12), name
+    assert run.metrics["n_unscored"] == run.n_unscored
+
+
+def test_every_seed_is_rescored_and_their_mean_is_what_was_printed(runs: list[TaskRun]) -> None:
+    run = of(runs, "fed_dialog_random_turn_specific")
+    findings = rescore([run], Question(coefficients=("spearman",)))
+    seeds = [finding.evaluator.rpartition(", ")[2] for finding in findings]
+    assert seeds == sorted({f"seed {row.seed}" for row in run.rows or ()})
+    values = [finding.estimate.value or 0.0 for finding in findings]
+    assert math.fsum(values) / len(values) == pytest.approx(run.metrics["spearman"], abs=1e-12)
+
+
+def test_a_row_has_the_raters_of_the_corpus(runs: list[TaskRun]) -> None:
+    run = of(runs, "fed_dialog_turn_specific")
+    assert (run.dataset, run.level, run.quality) == ("fed", "turn", "specific")
+    row = (run.rows or ())[0]
+    assert (row.id, row.ratings, row.system) == ("fed_000_1", (2.0, 2.0, 0.0, 0.0, 1.0), "Meena")
+    opinion = (of(runs, "convai2_opinion").rows or ())[0]
+    assert (opinion.ratings, opinion.context_words, opinion.response_words > 0) == ((opinion.rating,), 0, True)
+
+
+def test_the_median_of_the_raters_may_stand_for_their_mean(runs: list[TaskRun]) -> None:
+    run = of(runs, "fed_dialog_turn_specific")
+    by_mean, by_median = (
+        rescore([run], Question(coefficients=("pearson",)), human=how)[0].estimate.value for how in ("mean", "median")
+    )
+    assert by_mean != by_median
+
+
+def test_other_settings_are_taken(runs: list[TaskRun]) -> None:
+    run = of(runs, "convai2_opinion")
+    (whole,) = rescore([run], Question(coefficients=("spearman",)))
+    (within,) = rescore([run], Question(coefficients=("spearman",), within_range=(3.0, 5.0)))
+    rated = [row for row in run.rows or () if row.rating >= 3.0]
+    assert whole.estimate.n_scored == len(run.rows or ())
+    assert within.estimate.n_scored == len(rated) < whole.estimate.n_scored
