@@ -155,6 +155,24 @@ def breakdown_metrics(
     return found
 
 
+def metric_statistics(
+    distributions: Distributions, counts: Counts, labels: Sequence[int | None], threshold: float = 0.0
+) -> dict[str, Statistic]:
+    """Return the defined metrics as functions of the turns' weights, for statistics that combine detectors.
+
+    Args:
+        distributions: a detector's, of shape (turns, 3), none missing.
+        counts: the annotators', of shape (turns, 3), no row of zeros.
+        labels: the detector's hard labels.
+        threshold: as in `breakdown_metrics`.
+
+    Raises:
+        InputError: as in `breakdown_metrics`.
+    """
+    predicted, is_scored = _distributions(distributions)
+    return _values(_columns(predicted, _counts(counts), _labels(labels, is_scored), threshold))[1]
+
+
 def strict_labels(counts: Counts, threshold: float = 0.0) -> IntArray:
     """Return the annotators' majority of each turn: ties go to O before T before X; below `threshold` it is O.
 
