@@ -12,7 +12,7 @@ from transformers.trainer_callback import PrinterCallback, ProgressCallback, Tra
 
 logger = logging.getLogger(__name__)
 
-_FIGURES = ("loss", "perplexity", "accuracy_positive", "accuracy_adversarial", "accuracy", "auroc")
+_FIGURES = ("loss", "perplexity", "accuracy_positive", "accuracy_adversarial", "accuracy", "auroc", "triplet_accuracy")
 
 
 class _QuietBars(ProgressCallback):  # type: ignore[misc]

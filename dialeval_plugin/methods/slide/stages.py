@@ -272,18 +272,32 @@ class _EpochOfData(TrainerCallback):  # type: ignore[misc]
 
 
 def measure(prediction: EvalPrediction) -> dict[str, float]:
-    """Accuracy at p >= 0.5 of positive and adversarial responses, and the area under the ROC curve, in per cent."""
+    """Accuracy at p >= 0.5 of positive and adversarial responses, and the area under the ROC curve, in per cent.
+
+    Where there are distances too, the triplet accuracy: how often a positive response is nearer than an adversarial one to
+    the same context (DRE, figure 3).
+    """
     probability, label = prediction.predictions[..., 0], prediction.label_ids
     positive, adversarial = probability[label == 1], probability[label == 0]
     accuracies = float(np.mean(positive >= 0.5)), float(np.mean(adversarial < 0.5))
     ranks = rankdata(np.concatenate([positive, adversarial]))[: len(positive)]
     area = (ranks.sum() - len(positive) * (len(positive) + 1) / 2) / (len(positive) * len(adversarial))
-    return {
+    figures = {
         "accuracy_positive": 100 * accuracies[0],
         "accuracy_adversarial": 100 * accuracies[1],
         "accuracy": 50 * sum(accuracies),
         "auroc": 100 * float(area),
     }
+    if prediction.predictions.shape[-1] > 1:
+        figures["triplet_accuracy"] = _triplet_accuracy(prediction.predictions[..., 1], label)
+    return figures
+
+
+def _triplet_accuracy(distance: np.ndarray, label: np.ndarray) -> float:
+    """In per cent; both arguments have a row a context and a place a response."""
+    is_pair = (label == 1)[:, :, None] & (label == 0)[:, None, :]
+    is_nearer = distance[:, :, None] < distance[:, None, :]
+    return 100 * float(np.mean(is_nearer[is_pair]))
 
 
 def train_contrast(
