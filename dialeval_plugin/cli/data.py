@@ -1,4 +1,4 @@
-"""`dialeval data`: which corpora are known, and fetching them."""
+"""`dialeval data`: which corpora are known, fetching them, and whether training dialogues leak reported ones."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(help="List the known corpora and fetch them.", no_args_is_help=True)
+from .leaks import leaks
+
+app = typer.Typer(help="List the known corpora, fetch them, look for leaks.", no_args_is_help=True)
+app.command()(leaks)
 
 
 @app.command("list")
