@@ -15,6 +15,9 @@ def build(
     results: Annotated[list[Path], typer.Argument(help="Result files of lm-eval, or folders of them.")],
     output: Annotated[Path, typer.Option(help="Folder for leaderboard.json, .csv, .md and index.html.")],
     title: Annotated[str, typer.Option(help="Heading of the page.")] = "Dialogue evaluators against people",
+    rank_rounds: Annotated[
+        int, typer.Option(min=0, help="Permutations of each test behind the rank clusters; 0 for no ranks.")
+    ] = 1000,
 ) -> None:
     """Build the leaderboard from lm-eval result files alone.
 
@@ -23,7 +26,7 @@ def build(
     from dialeval_plugin.reports.leaderboard_build import build as build_board
     from dialeval_plugin.reports.leaderboard_build import write
 
-    built = build_board(results)
+    built = build_board(results, rank_rounds=rank_rounds)
     for path in write(built, output, title=title):
         typer.echo(path)
     board = built.board

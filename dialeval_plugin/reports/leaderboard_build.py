@@ -15,6 +15,7 @@ from dialeval_plugin.files import read_json, to_json, write_text
 from .evidence import Evidence
 from .leaderboard import Cell, Column, Cost, Figure, Leaderboard
 from .leaderboard_page import TITLE, render
+from .leaderboard_ranks import ranked
 from .lm_eval_files import TaskRun, read_runs
 
 logger = logging.getLogger(__name__)
@@ -37,8 +38,12 @@ class Built(NamedTuple):
     evidence: tuple[Evidence, ...]
 
 
-def build(paths: Iterable[Path | str]) -> Built:
+def build(paths: Iterable[Path | str], *, rank_rounds: int = 1000) -> Built:
     """Read result files and folders of them; of several runs of one cell the newest counts.
+
+    Args:
+        paths: result files and folders.
+        rank_rounds: permutations of each test behind the rank clusters; 0 for no ranks.
 
     Raises:
         InputError: as `lm_eval_files.read_runs`.
@@ -57,7 +62,8 @@ def build(paths: Iterable[Path | str]) -> Built:
                 evidence[place] = Evidence(cell.evaluator, cell.column, run.rows)
     if n_older:
         logger.warning("leaderboard: %d older results of the same evaluator and data are left out", n_older)
-    return Built(Leaderboard(tuple(cells.values())), tuple(evidence.values()))
+    rows = tuple(evidence.values())
+    return Built(ranked(Leaderboard(tuple(cells.values())), rows, rounds=rank_rounds), rows)
 
 
 def write(built: Built, folder: Path, *, title: str = TITLE) -> list[Path]:
