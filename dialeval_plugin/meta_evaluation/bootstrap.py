@@ -191,6 +191,23 @@ class Bootstrap:
             return {name: bca_interval(name, values[name], entry, self.confidence) for name, entry in resampled.items()}
         return {name: percentile_interval(name, values[name], self.confidence) for name in resampled}
 
+    def fields(self, interval: Interval) -> dict[str, Any]:
+        """Return the fields of an `Estimate` that tell of its interval.
+
+        Example:
+            >>> Bootstrap(rounds=10).fields(Interval(0.1, 0.3, 0, None))["ci_high"]
+            0.3
+        """
+        return {
+            "ci_low": interval.low,
+            "ci_high": interval.high,
+            "n_degenerate": interval.n_degenerate,
+            "confidence": self.confidence,
+            "rounds": self.rounds,
+            "seed": self.seed,
+            "reason": interval.reason,
+        }
+
     def _draws(self, n_clusters: int, at_once: int) -> Iterator[tuple[slice, FloatArray]]:
         """The rounds in chunks, each with how often every cluster is drawn."""
         generator = np.random.default_rng(self.seed)
@@ -243,7 +260,10 @@ def percentile_interval(name: str, values: FloatArray, confidence: float) -> Int
         Interval(low=25.0, high=75.0, n_degenerate=0, reason=None)
     """
     defined = values[~np.isnan(values)]
-    return _between_quantiles(name, values, defined, ((1 - confidence) / 2, (1 + confidence) / 2))
+    if why := _why_withheld(values, defined):
+        return _no_interval(name, why, "Score and rate more examples.", len(values) - len(defined))
+    low, high = np.quantile(defined, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return Interval(float(low), float(high), len(values) - len(defined), None)
 
 
 def bca_interval(name: str, values: FloatArray, resampled: Resampled, confidence: float) -> Interval:
@@ -255,15 +275,19 @@ def bca_interval(name: str, values: FloatArray, resampled: Resampled, confidence
         0
     """
     defined = values[~np.isnan(values)]
+    n_degenerate = len(values) - len(defined)
+    if why := _why_withheld(values, defined):
+        return _no_interval(name, why, "Score and rate more examples.", n_degenerate)
     whole = np.asarray(resampled.sums.sum(axis=0)).reshape(1, -1)
     value = float(resampled.statistic(whole)[0]) + resampled.shift
-    share = float(((defined < value).sum() + (defined <= value).sum()) / max(1, 2 * len(defined)))
-    if not 0 < share < 1 and _is_spread(values, defined):
-        return _no_interval(name, "all resamples lie on one side of the value", "Ask for the percentile interval.")
+    share = float(((defined < value).sum() + (defined <= value).sum()) / (2 * len(defined)))
+    if not 0 < share < 1:
+        why = "all resamples lie on one side of the value"
+        return _no_interval(name, why, "Ask for the percentile interval.", n_degenerate)
     bias = special.ndtri(share)
     moved = bias + special.ndtri(np.array([(1 - confidence) / 2, (1 + confidence) / 2]))
-    low, high = special.ndtr(bias + moved / (1 - _acceleration(resampled, whole) * moved))
-    return _between_quantiles(name, values, defined, (low, high))
+    low, high = np.quantile(defined, special.ndtr(bias + moved / (1 - _acceleration(resampled, whole) * moved)))
+    return Interval(float(low), float(high), n_degenerate, None)
 
 
 def _acceleration(resampled: Resampled, whole: FloatArray) -> float:
@@ -283,21 +307,13 @@ def _acceleration(resampled: Resampled, whole: FloatArray) -> float:
     return float((deviations**3).sum() / (6 * squares**1.5)) if squares > 0 else 0.0
 
 
-def _is_spread(values: FloatArray, defined: FloatArray) -> bool:
+def _why_withheld(values: FloatArray, defined: FloatArray) -> str | None:
     n_degenerate = len(values) - len(defined)
-    return n_degenerate <= MAX_DEGENERATE * len(values) and bool(np.ptp(defined) > 1e-12 * np.abs(defined).max())
-
-
-def _between_quantiles(name: str, values: FloatArray, defined: FloatArray, ends: tuple[float, float]) -> Interval:
-    n_degenerate = len(values) - len(defined)
-    if _is_spread(values, defined):
-        low, high = np.quantile(defined, ends)
-        return Interval(float(low), float(high), n_degenerate, None)
     if n_degenerate > MAX_DEGENERATE * len(values):
-        why = f"undefined on {n_degenerate} of {len(values)} resamples, more than {100 * MAX_DEGENERATE:g} %"
-    else:
-        why = "the same on all resamples, which tells nothing of its spread"
-    return _no_interval(name, why, "Score and rate more examples.", n_degenerate)
+        return f"undefined on {n_degenerate} of {len(values)} resamples, more than {100 * MAX_DEGENERATE:g} %"
+    if np.ptp(defined) <= 1e-12 * np.abs(defined).max():
+        return "the same on all resamples, which tells nothing of its spread"
+    return None
 
 
 def _no_interval(name: str, why: str, advice: str, n_degenerate: int = 0) -> Interval:

@@ -38,6 +38,8 @@ def numbers(where: str, name: str, values: Numbers) -> FloatArray:
         >>> numbers("pearson", "scores", [1, 0.5])
         array([1. , 0.5])
     """
+    if _is_finite_array(values):
+        return np.asarray(values, dtype=np.float64)
     return np.array([_number(where, name, i, value, "Leave the row out.") for i, value in enumerate(values)], dtype=np.float64)
 
 
@@ -53,6 +55,8 @@ def optional_numbers(where: str, name: str, values: OptionalNumbers) -> Column:
         >>> optional_numbers("correlate", "scores", [1, None]).present
         array([ True, False])
     """
+    if _is_finite_array(values):
+        return Column(np.asarray(values, dtype=np.float64), np.ones(len(values), dtype=np.bool_))
     remedy = "Give None where there is no value."
     filled = [0.0 if value is None else _number(where, name, i, value, remedy) for i, value in enumerate(values)]
     present = [value is not None for value in values]
@@ -88,6 +92,9 @@ def cluster_codes(where: str, clusters: Labels | None, n: int) -> IntArray:
     """
     if clusters is None:
         return np.arange(n, dtype=np.int64)
+    if isinstance(clusters, np.ndarray) and clusters.ndim == 1 and clusters.dtype.kind in "iu":
+        _, first, numbered = np.unique(clusters, return_index=True, return_inverse=True)
+        return np.argsort(np.argsort(first))[numbered.reshape(-1)]
     codes: dict[Hashable, int] = {}
     for i, label in enumerate(clusters):
         if not isinstance(label, Hashable) or label is None or label != label:  # noqa: PLR0124 - true for NaN only
@@ -107,6 +114,12 @@ def rows_by_group(groups: IntArray) -> list[IntArray]:
         return []
     order = np.argsort(groups, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
+
+
+def _is_finite_array(values: Any) -> bool:
+    """Whether there is nothing to look for: a million values are checked at once."""
+    is_numeric = isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "fiub"
+    return is_numeric and bool(np.isfinite(values).all())
 
 
 def _number(where: str, name: str, index: int, value: Any, remedy: str) -> float:

@@ -60,9 +60,11 @@ class Coefficient:
             >>> coefficient_named("spearman").of_group(np.array([1.0, 2.0, 3.0]), np.array([1.0, 3.0, 2.0]))
             0.5
         """
+        if len(x) < 2:
+            return math.nan
         if self.of_few is None:
             return float(self.of_samples(x, y, np.ones((1, len(x))))[0])
-        return self.of_few(x, y) if len(x) > 1 else math.nan
+        return self.of_few(x, y)
 
     def calibrated(self, scores: Numbers, ratings: Numbers, groups: Labels | None = None) -> Calibrated:
         """Return the coefficient with its epsilon chosen on this data; where it has none, itself.
