@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from dialeval_plugin.errors import InputError
@@ -46,8 +48,11 @@ def rescore(
     chosen = [run for run in with_samples if run.kind == "rating" or not only_coefficients]
     if not chosen:
         raise InputError("rescore: no run with samples is there. Run lm-eval with --log_samples, and give the whole folder.")
+    repeated = Counter(run.cell for run in chosen)
     found: list[Finding] = []
-    for run in chosen:
+    for one in chosen:
+        name = f"{one.evaluator}, {one.task}, {one.date:%Y-%m-%d %H:%M:%S}"
+        run = replace(one, evaluator=name) if repeated[one.cell] > 1 else one
         found += find(judgements(run, human), question) if run.kind == "rating" else _others(run, question.bootstrap)
     return found
 

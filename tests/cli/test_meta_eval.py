@@ -327,6 +327,32 @@ def test_bad_ratings_end_with_2_and_say_where(dialeval: Run, files: Path, text: 
     assert (done.returncode, done.stderr) == (2, f"dialeval: {message}\n")
 
 
+def test_every_column_of_numbers_in_a_csv_of_ratings_is_a_quality(dialeval: Run, files: Path) -> None:
+    lines = ["id,level,kind,calm", *(f"{id},dialogue,{values[0]},{values[1]}" for id, values in RATINGS.items())]
+    (files / "r.csv").write_text("\n".join(lines) + "\n")
+    words = ("meta-eval", "good.jsonl", "--ratings", "r.csv", "--coefficient", "pearson", "--rounds", "0", "--format", "json")
+    rows = rows_of(dialeval(*words))
+    assert [(row["quality"], row["level"]) for row in rows] == [("kind", "dialogue"), ("calm", "dialogue")]
+    assert rows_of(dialeval(*words, "--quality", "calm")) == rows[1:]
+
+
+def test_responses_and_dialogues_are_not_mixed(dialeval: Run, files: Path) -> None:
+    write_lines(files / "r.jsonl", [{"id": "a", "rating": 1}, {"id": "b", "rating": 2, "level": "dialogue"}])
+    done = dialeval("meta-eval", "good.jsonl", "--ratings", "r.jsonl")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "dialeval: r.jsonl: has ratings of responses and of whole dialogues. Choose with --rows turn or --rows dialogue.\n",
+    )
+
+
+def test_systems_are_compared_by_their_means(dialeval: Run, files: Path) -> None:
+    rows = [{"id": id, "rating": values[0], "system": "pqr"[place % 3]} for place, (id, values) in enumerate(RATINGS.items())]
+    write_lines(files / "r.jsonl", rows)
+    words = ("--coefficient", "pearson", "--rounds", "0", "--by-system", "--format", "json")
+    (row,) = rows_of(dialeval("meta-eval", "good.jsonl", "--ratings", "r.jsonl", *words))
+    assert (row["level"], row["n_groups"], row["n_scored"]) == ("system", 3, 7)
+
+
 def test_missing_ratings_are_named(dialeval: Run, files: Path) -> None:
     done = dialeval("meta-eval", "good.jsonl")
     assert (done.returncode, done.stderr) == (
@@ -355,6 +381,23 @@ def test_rescore_takes_other_settings(dialeval: Run) -> None:
     done = dialeval("rescore", HISTORIC, "--coefficient", "auroc", "--rounds", "0", "--format", "csv")
     (row,) = csv.DictReader(io.StringIO(done.stdout))
     assert (row["statistic"], row["ci_low"], float(row["value"])) == ("auroc", "", AUROC)
+
+
+def test_rescore_takes_the_newest_run_or_all(dialeval: Run, tmp_path: Path) -> None:
+    for path in HISTORIC.rglob("*_*.json*"):
+        for hour in ("16", "17"):
+            name = path.name.replace("T16", f"T{hour}")
+            text = path.read_text()
+            if name.startswith("results_"):
+                file = json.loads(text)
+                text = json.dumps({**file, "date": file["date"] + 3600 * (hour == "17")})
+            (tmp_path / name).write_text(text)
+    words = ("rescore", ".", "--coefficient", "pearson", "--rounds", "0", "--format", "json")
+    assert [row["evaluator"] for row in rows_of(dialeval(*words))] == ["slide (slm=models/slm, variant=slm)"]
+    assert [row["evaluator"][-21:] for row in rows_of(dialeval(*words, "--all-runs"))] == [
+        ", 2026-11-20 17:39:04",
+        ", 2026-11-20 16:39:04",
+    ]
 
 
 def test_rescore_needs_samples(process: Run, tmp_path: Path) -> None:
