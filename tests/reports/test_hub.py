@@ -25,7 +25,7 @@ TOKEN = "hf_thisIsTheSecret"  # noqa: S105 - made up
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("hub")
     write_runs(place / "runs")
-    write(build([place / "runs"]), place / "board")
+    write(build([place / "runs"], rank_rounds=0), place / "board")
     (place / "board" / "private notes.txt").write_text("not for the Hub")
     return place / "board"
 

@@ -21,7 +21,7 @@ JUDGE = "<b>judge</b>, dstc10_dialog"
 
 def test_cells_hold_what_the_files_say(tmp_path: Path) -> None:
     write_runs(tmp_path)
-    board = build([tmp_path]).board
+    board = build([tmp_path], rank_rounds=0).board
     assert board.columns == (GUPTA, ZHAO)
     assert board.evaluators[0] == "sharp"
     cell = board.cell("sharp", GUPTA)
@@ -40,7 +40,7 @@ def test_cells_hold_what_the_files_say(tmp_path: Path) -> None:
 
 def test_what_was_not_run_is_missing_and_what_has_no_score_is_counted(tmp_path: Path) -> None:
     write_runs(tmp_path)
-    board = build([tmp_path]).board
+    board = build([tmp_path], rank_rounds=0).board
     assert board.cell(JUDGE, ZHAO) is None
     cell = board.cell(JUDGE, GUPTA)
     assert cell is not None
@@ -54,7 +54,7 @@ def test_the_newest_of_several_runs_counts(tmp_path: Path, caplog: pytest.LogCap
     write_run(tmp_path, config, {"dstc10_dialog_dgu": (rows, noisy_scores(rows, 0.9))}, second=1)
     newer = write_run(tmp_path, config, {"dstc10_dialog_dgu": (rows, noisy_scores(rows, 0.0))}, second=9)
     with caplog.at_level(logging.WARNING):
-        board = build([tmp_path]).board
+        board = build([tmp_path], rank_rounds=0).board
     assert [cell.source for cell in board.cells] == [f"run-9/{newer.name}"]
     assert caplog.messages == ["leaderboard: 1 older results of the same evaluator and data are left out"]
 
@@ -63,19 +63,19 @@ def test_without_samples_there_are_figures_and_no_plots(tmp_path: Path) -> None:
     rows = documents(20)
     config = {"model": "dialogue-metric", "model_args": {"scorer": "one"}, "scorer": "one"}
     write_run(tmp_path, config, {"dstc10_dialog_dgu": (rows, noisy_scores(rows, 0.1))}, samples=False)
-    built = build([tmp_path])
+    built = build([tmp_path], rank_rounds=0)
     assert built.evidence == ()
     assert len(built.board.cells) == 1
 
 
 def test_the_folder_is_written_whole_and_read_back(tmp_path: Path) -> None:
     write_runs(tmp_path / "runs")
-    built = build([tmp_path / "runs"])
+    built = build([tmp_path / "runs"], rank_rounds=0)
     paths = write(built, tmp_path / "out")
     assert [path.name for path in paths] == list(FILES)
     assert read(tmp_path / "out") == built.board
     first = [path.read_bytes() for path in paths]
-    write(build([tmp_path / "runs"]), tmp_path / "out")
+    write(build([tmp_path / "runs"], rank_rounds=0), tmp_path / "out")
     assert [path.read_bytes() for path in paths] == first
 
 
@@ -89,7 +89,7 @@ def test_a_folder_without_a_leaderboard_says_what_to_type(tmp_path: Path) -> Non
 
 def test_a_case_lays_scores_on_one_scale_and_leaves_an_unscored_one_out(tmp_path: Path) -> None:
     write_runs(tmp_path)
-    built = build([tmp_path])
+    built = build([tmp_path], rank_rounds=0)
     group = next(group for group in cases(built.evidence) if group.column == GUPTA)
     assert group.n_total == 40
     assert len(group.cases) == 30
@@ -110,7 +110,7 @@ def test_ratings_on_another_scale_are_stretched(tmp_path: Path) -> None:
         row["rating"] = place / 9
     config = {"model": "dialogue-metric", "model_args": {"scorer": "one"}, "scorer": "one"}
     write_run(tmp_path, config, {"dstc10_dialog_dgu": (rows, noisy_scores(rows, 0.1))})
-    (group,) = cases(build([tmp_path]).evidence)
+    (group,) = cases(build([tmp_path], rank_rounds=0).evidence)
     assert [case["human"]["rescaled"] for case in group.cases] == pytest.approx([1 + 4 * place / 9 for place in range(10)])
 
 
@@ -122,6 +122,6 @@ def test_a_signature_that_is_shown_to_others_names_no_folder(tmp_path: Path) -> 
     rows = documents(20)
     config = {"model": "dialogue-metric", "model_args": {"scorer": "one", "slm": "/home/me/models/mine/", "seed": 3}}
     write_run(tmp_path, config, {"dstc10_dialog_dgu": (rows, noisy_scores(rows, 0.1))})
-    (cell,) = build([tmp_path]).board.cells
+    (cell,) = build([tmp_path], rank_rounds=0).board.cells
     assert "|slm:mine|seed:3|" in cell.signature
     assert "/home" not in json.dumps(Leaderboard((cell,)).to_dict())

@@ -19,7 +19,7 @@ NAMES = "[...document.querySelectorAll('#board tbody tr')].filter((row) => !row.
 def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("leaderboard")
     write_runs(folder / "runs")
-    write(build([folder / "runs"]), folder / "page")
+    write(build([folder / "runs"], rank_rounds=0), folder / "page")
     return (folder / "page" / "index.html").as_uri()
 
 
