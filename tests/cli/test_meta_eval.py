@@ -433,7 +433,7 @@ turn & kendall\_b & good & 0.878 &  & 0.612 & 0.591 & 7/7 & 4 \\
 WITHHELD = """\
 level  statistic  evaluator     value  95 % interval     if unscored  one person  half the people  scored  clusters
 -----  ---------  ---------  --------  -------------  --------------  ----------  ---------------  ------  --------
-turn   spearman   half       withheld                 0.280 to 0.982       0.743            0.708     5/7         3
+turn   spearman   half       withheld                 0.414 to 0.991       0.743            0.708     5/7         3
 
 Withheld: fewer than 80 % of the rated rows have a score (--min-coverage).
 """
