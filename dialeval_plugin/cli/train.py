@@ -119,7 +119,7 @@ def independence(
         list[Path] | None,
         typer.Option(help="Causes or preferences that will be reported on: kept out of training, and causes measured."),
     ] = None,
-    recipe: Annotated[str, typer.Option(help="paper or code.")] = "paper",
+    recipe: Annotated[str, typer.Option(help="default, paper or code.")] = "default",
     labels: Annotated[str, typer.Option(help="annotated, or preceding_2 for the two turns before the response.")] = "annotated",
     backbone: Annotated[
         str, typer.Option(help="Encoder: a folder, a hub id, or the one that the extra [offline] brings.")

@@ -41,7 +41,7 @@ class TrainingOptions:
     """What a training run depends on, apart from its data.
 
     Attributes:
-        recipe: "paper" or "code", see `recipes.Recipe`.
+        recipe: "default", "paper" or "code", see `recipes.Recipe`.
         backbone: a transformers checkpoint, a sentence-transformers folder, or a hub id.
         labels: "annotated" causes, or "preceding_2", see `CausalModelConfig`.
         n_epochs: in place of the recipe's.
@@ -55,7 +55,7 @@ class TrainingOptions:
         precision: of training, see `uses_bfloat16`. Figures are measured in float32.
     """
 
-    recipe: str = "paper"
+    recipe: str = "default"
     backbone: str = PACKAGED_ENCODER
     labels: Labels = "annotated"
     n_epochs: int | None = None
@@ -210,6 +210,8 @@ class _Trainee:
             self._conditional_rows(pairs, unconditional) if pairs else []
             for pairs in (self.data.training, self.data.validation, self.data.evaluation)
         )
+        if recipe.conditional_from == "unconditional":
+            encoder.load_state_dict(unconditional.encoder.state_dict())
         self._stage("round_0", encoder, labelled, validation, recipe.n_epochs)
         rounds: list[dict[str, Any]] = [
             {"round": 0, "n_rows": len(labelled), "n_pseudo": 0, **self._figures(encoder, validation, evaluation)}

@@ -55,7 +55,7 @@ def own_last_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "xdg"))
 
 
-def options(encoder: Path, recipe: str = "paper", **changes: Any) -> TrainingOptions:
+def options(encoder: Path, recipe: str = "default", **changes: Any) -> TrainingOptions:
     settings = {
         "n_epochs": 2,
         "n_round_epochs": 1,
@@ -71,7 +71,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize("recipe", ["paper", "code"])
+@pytest.mark.parametrize("recipe", ["default", "paper", "code"])
 def test_every_recipe_ends_with_a_folder_that_opens_and_scores(recipe: str, tiny_encoder: Path, tmp_path: Path) -> None:
     trained = train(SOURCES, tmp_path / "model", options(tiny_encoder, recipe))
 
@@ -88,7 +88,7 @@ def test_every_recipe_ends_with_a_folder_that_opens_and_scores(recipe: str, tiny
     assert suffixes <= {".json", ".safetensors", ".txt"}
     assert CrossEncoder(str(tmp_path / "model" / "conditional"), device="cpu").num_labels == 2
     model = CausalModel.load(str(tmp_path / "model"))
-    assert (model.config.recipe, model.config.layout) == (recipe, "delimited" if recipe == "paper" else "literal")
+    assert (model.config.recipe, model.config.layout) == (recipe, "literal" if recipe == "code" else "delimited")
     scores = CausalScorer().score(mini.read_examples("test")[:6])
     assert scores.n_scored == 6
     assert (tmp_path / "xdg" / "dialeval" / "last_causalscore").read_text() == f"{(tmp_path / 'model').resolve()}\n"
@@ -198,7 +198,7 @@ def test_a_finished_model_is_not_overwritten(tiny_causal_model: Path, tiny_encod
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"recipe": "best"}, "recipe: there is no 'best'. Choose one of paper, code."),
+        ({"recipe": "best"}, "recipe: there is no 'best'. Choose one of default, paper, code."),
         ({"labels": "all"}, "labels: there are no 'all'. Choose one of annotated, preceding_2."),
         ({"n_epochs": 0}, "epochs: expected at least 1, got 0."),
         ({"n_rounds": -1}, "rounds: expected at least 0, got -1."),
