@@ -29,7 +29,7 @@ def perturb(
 
     Example:
         >>> perturb([5, 0, 6], [5, 6, 7], np.random.default_rng(1), mu=1.0).tolist()
-        [6, 0, 7]
+        [7, 0, 5]
     """
     given, ordinary = np.asarray(ids, dtype=np.int64), np.asarray(replacements, dtype=np.int64)
     is_replaced = (generator.random(len(given)) < mu) & np.isin(given, ordinary)
