@@ -195,6 +195,7 @@ def report(options: argparse.Namespace, preferences: Mapping[str, Sequence[Prefe
             f"### Fast (conditions={options.conditions}) less exact",
             tables.difference_table({corpus: preferences[corpus] for corpus in exact}, fast, exact, CRITERIA),
         ]
+    parts += ["### Circular triads in the preferences", tables.triads_table(preferences)]
     if options.model:
         records = {corpus: read_settings(Path(folder)).get("training") for corpus, folder in options.model.items()}
         parts += ["### Classifiers", tables.training_table({corpus: found for corpus, found in records.items() if found})]

@@ -6,16 +6,19 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import resources
 from typing import Any, TypeAlias
 
-from dialeval_plugin.corpora.cgdialog import HUMAN, OPTIONS, PreferenceDialogue
+from dialeval_plugin.corpora.cgdialog import CRITERIA, HUMAN, OPTIONS, PreferenceDialogue
 from dialeval_plugin.errors import InputError
 from dialeval_plugin.meta_evaluation.agreement import Agreement, Comparisons, comparisons, cont2cat, ignore_equal, voting
 from dialeval_plugin.meta_evaluation.agreement_difference import difference
+from dialeval_plugin.meta_evaluation.means import mean_interval
+from dialeval_plugin.meta_evaluation.triads import circular_triads
 
 Figures: TypeAlias = Mapping[tuple[str, str], Agreement]
 """Criterion and statistic to the agreement of one metric on one corpus."""
@@ -148,6 +151,31 @@ def difference_table(
             cells = [_cell(difference(*pair, statistic=name)) for name in STATISTICS]
             lines.append([f"{NAMES[corpus]}, {criterion}", *cells])
     return markdown(["difference", *TITLES.values()], lines)
+
+
+def triads_table(dialogues: Mapping[str, Sequence[PreferenceDialogue]]) -> str:
+    """Return how many triads of responses to one context the annotators' majorities put in a circle, in each corpus.
+
+    Args:
+        dialogues: of each corpus.
+    """
+    lines = []
+    for corpus, found in dialogues.items():
+        for criterion in CRITERIA:
+            circular = [(dialogue.id, is_circular) for dialogue in found for is_circular in _triads(dialogue, criterion)]
+            share = mean_interval([float(value) for _, value in circular], clusters=[id for id, _ in circular])
+            n_circular = sum(value for _, value in circular)
+            lines.append([f"{NAMES[corpus]}, {criterion}", str(len(circular)), str(n_circular), _cell(share)])
+    return markdown(["", "decided triads", "circular", "share (coin flips: 0.250)"], lines)
+
+
+def _triads(dialogue: PreferenceDialogue, criterion: str) -> list[bool]:
+    preferred: dict[tuple[str, str], str | None] = {}
+    for row in dialogue.comparisons:
+        votes = Counter(row.votes[criterion])
+        lead = votes[OPTIONS[0]] - votes[OPTIONS[1]]
+        preferred[row.first, row.second] = row.first if lead > 0 else row.second if lead < 0 else None
+    return circular_triads(preferred)
 
 
 def training_table(records: Mapping[str, Mapping[str, Any]]) -> str:

@@ -166,6 +166,28 @@ def test_the_fast_mode_is_compared_where_both_have_scores(data: Path) -> None:
     assert cells(table, "DREAM, relevance") == ["0.000"] * 4
 
 
+def test_circular_triads_are_counted_with_their_interval(data: Path) -> None:
+    dialogues = cgdialog.read_preferences("dream")
+    table = tables.triads_table({"dream": dialogues}).splitlines()
+    assert table[0] == "|  | decided triads | circular | share (coin flips: 0.250) |"
+    assert [line.split(" | ")[0] for line in table[2:]] == [f"| DREAM, {criterion}" for criterion in CRITERIA]
+    for line, criterion in zip(table[2:], CRITERIA, strict=True):
+        found = [circular for dialogue in dialogues for circular in circles(dialogue, criterion)]
+        assert line.split(" | ")[1:3] == [str(len(found)), str(sum(found))]
+
+
+def circles(dialogue: PreferenceDialogue, criterion: str) -> list[bool]:
+    """Of three systems with every two decided: whether nobody wins twice. The fixture has three systems, so one triad."""
+    wins = dict.fromkeys(SYSTEMS, 0)
+    for row in dialogue.comparisons:
+        votes = row.votes[criterion]
+        first, second = votes.count(OPTIONS[0]), votes.count(OPTIONS[1])
+        if first == second:
+            return []
+        wins[row.first if first > second else row.second] += 1
+    return [max(wins.values()) == 1]
+
+
 def test_the_training_figures_stand_before_and_after_each_round() -> None:
     figures = {"auroc": 0.9, "f1": 0.8, "accuracy": 0.7}
     record = {
@@ -229,8 +251,8 @@ def test_the_script_makes_all_tables_and_scores_nothing_twice(
     assert text.endswith(f"\n{script.END}\n\nAfter.\n")
     found = {block.splitlines()[0].split(" |")[0]: block for block in text.split("\n\n") if block.startswith("|")}
     dream, msc = (text.split(f"| {name}, relevance |") for name in ("DREAM", "MSC"))
-    # Ablation, metrics, out of domain; and on DREAM, whose model is given, the fast mode.
-    assert (len(dream), len(msc)) == (5, 4)
+    # Ablation, metrics, out of domain, circular triads; and on DREAM, whose model is given, the fast mode.
+    assert (len(dream), len(msc)) == (6, 5)
     metrics = f"| DREAM, relevance |{dream[2]}".split("\n\n")[0]
     assert cells(metrics, "BLEU-4")[-1] == "18 of 18"
     # The human's response is its own reference: no other has a higher score.
