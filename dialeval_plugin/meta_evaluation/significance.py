@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import get_args
 
 import numpy as np
 from scipy import sparse, stats
 
 from dialeval_plugin.errors import InputError, StatisticUndefined
 
-from .bootstrap import Bootstrap, Interval, Resampled
-from .checks import BoolArray, FloatArray, Labels, OptionalNumbers, optional_numbers, same_length
-from .coefficients import coefficient_named, pearson
-from .levels import AverageBy, Level, LevelStatistic, Rated, Rows, level_statistic, rows_of
+from .bootstrap import Bootstrap, Resampled
+from .checks import BoolArray, FloatArray
+from .coefficients import pearson
+from .paired import Alternative, Both, Comparison, Measure, Paired
 
-Test: TypeAlias = Literal["permutation", "williams", "bootstrap"]
-Alternative: TypeAlias = Literal["two-sided", "greater"]
-"""Whether A and B differ, or A is better than B."""
+__all__ = ["Alternative", "Comparison", "Measure", "Paired", "paired_bootstrap", "permutation_test", "williams_test"]
 
 EXACT_UNITS = 8
 """Up to so many units are swapped in all ways, 2**8 of them; more are swapped at random."""
@@ -27,81 +24,7 @@ EXACT_UNITS = 8
 _ROUNDING = 1e-12
 """Differences nearer than this are the same: a permutation that only renames the rows must count as large as the data."""
 _BOOTSTRAP = Bootstrap()
-_NONE = Interval(None, None, 0, None)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Paired:
-    """Scores of two metrics on the same rows, aligned by the caller; the labels are those of `levels.Rated`."""
-
-    scores_a: OptionalNumbers
-    scores_b: OptionalNumbers
-    ratings: OptionalNumbers
-    clusters: Labels | None = None
-    systems: Labels | None = None
-    items: Labels | None = None
-
-
-class Measure(NamedTuple):
-    """What is compared: a coefficient at a level; see `correlation.level_correlations`."""
-
-    coefficient: str = "spearman"
-    level: Level = "turn"
-    average_by: AverageBy = "none"
-
-
 _MEASURE = Measure()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Comparison:
-    """How two metrics compare; JSON-able, never NaN.
-
-    Attributes:
-        test: its name.
-        coefficient: what they are compared by.
-        level: of the coefficient.
-        average_by: what the coefficient is averaged over.
-        value_a: of metric A on the rows that both have; None where undefined.
-        value_b: of metric B.
-        difference: A less B.
-        p_value: share of such data that would differ as much if A and B were equally good; None where there is none.
-        alternative: "two-sided" or "greater", A better than B.
-        ci_low: lower end of the interval of the difference; None where the test makes none.
-        ci_high: upper end.
-        n_total: rows handed in.
-        n_both: rows with both scores and a rating, which all of this rests on.
-        n_units: what is swapped or drawn: clusters, or rows where there are none.
-        n_rounds: permutations or resamples that were made.
-        n_degenerate: those of them on which the difference is undefined.
-        is_exact: whether all permutations were tried.
-        seed: of the permutations or resamples.
-        reason: why there is no p-value or interval; None where there is.
-    """
-
-    test: Test
-    coefficient: str
-    level: Level
-    average_by: AverageBy
-    value_a: float | None = None
-    value_b: float | None = None
-    difference: float | None = None
-    p_value: float | None = None
-    alternative: Alternative = "two-sided"
-    ci_low: float | None = None
-    ci_high: float | None = None
-    n_total: int
-    n_both: int
-    n_units: int
-    n_rounds: int = 0
-    n_degenerate: int = 0
-    is_exact: bool = False
-    seed: int = 0
-    reason: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-able object."""
-        return asdict(self)
 
 
 def permutation_test(
@@ -143,7 +66,7 @@ def permutation_test(
     where = "permutation_test"
     Bootstrap(rounds, seed=seed)
     _check_alternative(where, alternative)
-    both = _Both.of(where, paired, measure)
+    both = Both.of(where, paired, measure)
     n_units = both.n_units
     if n_units < 2:
         return both.comparison("permutation", alternative, reason=f"{where}: {n_units} units to swap. Give more rows.")
@@ -155,7 +78,7 @@ def permutation_test(
         reason = f"{where}: rounds is 0, so there is no p-value. Ask for 1000 rounds."
         return both.comparison("permutation", alternative, (value_a, value_b), reason=reason)
     is_exact = n_units <= EXACT_UNITS
-    a, b = stats.zscore(both.a), stats.zscore(both.b)
+    a, b = _standardised(both.a), _standardised(both.b)
     n_large = n_degenerate = n_rounds = 0
     for swapped in _swaps(n_units, rounds, seed):
         is_swapped = swapped[both.rows.clusters]
@@ -194,7 +117,7 @@ def williams_test(paired: Paired, *, alternative: Alternative = "two-sided") -> 
     """
     where = "williams_test"
     _check_alternative(where, alternative)
-    both = _Both.of(where, paired, Measure("pearson"))
+    both = Both.of(where, paired, Measure("pearson"))
     n = len(both.a)
     try:
         r_a, r_b = both.value(both.a), both.value(both.b)
@@ -231,7 +154,7 @@ def paired_bootstrap(paired: Paired, measure: Measure = _MEASURE, *, bootstrap: 
         (0.15, True)
     """
     where = "paired_bootstrap"
-    both = _Both.of(where, paired, measure)
+    both = Both.of(where, paired, measure)
     try:
         statistics = [both.calibrated(scores) for scores in (both.a, both.b)]
         values = [statistic.value(x, both.y).value for statistic, x in zip(statistics, (both.a, both.b), strict=True)]
@@ -250,72 +173,16 @@ def paired_bootstrap(paired: Paired, measure: Measure = _MEASURE, *, bootstrap: 
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Both:
-    """The rows that have both scores and a rating."""
-
-    measure: Measure
-    rows: Rows
-    a: FloatArray
-    b: FloatArray
-
-    @classmethod
-    def of(cls, where: str, paired: Paired, measure: Measure) -> _Both:
-        same_length(where, scores_a=paired.scores_a, scores_b=paired.scores_b)
-        a, b = (optional_numbers(where, name, getattr(paired, name)) for name in ("scores_a", "scores_b"))
-        scores = [float(value) if given else None for value, given in zip(a.values, a.present & b.present, strict=True)]
-        labels = {"clusters": paired.clusters, "systems": paired.systems, "items": paired.items}
-        rated = Rated(scores=scores, ratings=paired.ratings, **labels)
-        rows = rows_of(where, rated, measure.level, measure.average_by, None)
-        return cls(measure, rows, a.values[rows.used], b.values[rows.used])
-
-    @property
-    def y(self) -> FloatArray:
-        return self.rows.ratings
-
-    @property
-    def n_units(self) -> int:
-        return int(self.rows.clusters.max(initial=-1)) + 1
-
-    def calibrated(self, x: FloatArray) -> LevelStatistic:
-        entry = coefficient_named(self.measure.coefficient)
-        return level_statistic(entry, self.measure.level, self.rows, x, self.y)[0]
-
-    def value(self, x: FloatArray) -> float:
-        return self.calibrated(x).value(x, self.y).value
-
-    def comparison(
-        self,
-        test: Test,
-        alternative: Alternative,
-        values: tuple[float, float] | None = None,
-        *,
-        interval: Interval = _NONE,
-        **fields: Any,
-    ) -> Comparison:
-        value_a, value_b = values or (None, None)
-        return Comparison(
-            test=test,
-            coefficient=self.measure.coefficient,
-            level=self.measure.level,
-            average_by=self.measure.average_by,
-            value_a=value_a,
-            value_b=value_b,
-            difference=values[0] - values[1] if values else None,
-            alternative=alternative,
-            ci_low=interval.low,
-            ci_high=interval.high,
-            n_total=self.rows.n_total,
-            n_both=len(self.a),
-            n_units=self.n_units,
-            **{"n_degenerate": interval.n_degenerate, **fields},
-        )
-
-
 def _check_alternative(where: str, alternative: str) -> None:
     if alternative not in get_args(Alternative):
         choices = ", ".join(get_args(Alternative))
         raise InputError(f"{where}: there is no alternative={alternative!r}. Choose one of {choices}.")
+
+
+def _standardised(scores: FloatArray) -> FloatArray:
+    # Rounded, so that two metrics' scores that stand equally high are tied after a swap.
+    rounded: FloatArray = np.round(stats.zscore(scores), 12)
+    return rounded
 
 
 def _swaps(n_units: int, rounds: int, seed: int) -> Iterator[BoolArray]:
@@ -328,7 +195,7 @@ def _swaps(n_units: int, rounds: int, seed: int) -> Iterator[BoolArray]:
         yield generator.integers(2, size=n_units) == 1
 
 
-def _difference(both: _Both, a: FloatArray, b: FloatArray) -> float | None:
+def _difference(both: Both, a: FloatArray, b: FloatArray) -> float | None:
     try:
         return both.value(a) - both.value(b)
     except StatisticUndefined:

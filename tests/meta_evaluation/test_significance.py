@@ -40,7 +40,7 @@ def paired_data(n: int = 60, seed: int = 1) -> Paired:
 
 def share_by_force(a: Any, b: Any, y: Any, units: Any, coefficient: str, alternative: str) -> float:
     """All swaps of units, written out; a swap without a value counts as large."""
-    za, zb = stats.zscore(a), stats.zscore(b)
+    za, zb = stats.zscore(a).round(12), stats.zscore(b).round(12)
     of = SCIPY[coefficient]
     observed = of(a, y).statistic - of(b, y).statistic
     large = []
@@ -108,6 +108,14 @@ def test_only_rows_that_both_have_count() -> None:
     kept = permutation_test(Paired(scores_a=[1, 4, 2, 5], scores_b=[2, 3, 1, 5], ratings=[1, 5, 1, 4]), Measure("pearson"))
     assert (found.p_value, found.value_a, found.value_b) == (kept.p_value, kept.value_a, kept.value_b)
     assert (found.n_total, found.n_both, found.n_units) == (7, 4, 4)
+
+
+@pytest.mark.parametrize("scale", [1 / 7, 3, 1000])
+def test_scores_that_stand_equally_high_are_tied_after_a_swap(scale: float) -> None:
+    a, ratings = np.array([0.1, 0.2, 0.3, 0.7, 0.3, 0.1, 0.9]), np.array([1, 2, 2, 3, 3, 1, 3])
+    b = a[[3, 0, 5, 1, 6, 2, 4]]
+    plain, scaled = (permutation_test(Paired(scores_a=a, scores_b=b * by, ratings=ratings), Measure()) for by in (1, scale))
+    assert scaled.p_value == plain.p_value
 
 
 def test_order_of_aligned_rows_does_not_matter() -> None:
