@@ -67,3 +67,11 @@ def tiny_breakdown_models(tmp_path_factory: pytest.TempPathFactory) -> TinyModel
     from tests.tiny_breakdown_models import write_tiny_breakdown_models
 
     return write_tiny_breakdown_models(tmp_path_factory.mktemp("breakdown"))
+
+
+@pytest.fixture(scope="session")
+def tiny_general(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of a general evaluator with random weights."""
+    from tests.tiny_models import write_tiny_general
+
+    return write_tiny_general(tmp_path_factory.mktemp("general"))

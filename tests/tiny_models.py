@@ -14,6 +14,8 @@ from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
 from dialeval_plugin.methods.causalscore.classifiers import new_classifier
 from dialeval_plugin.methods.causalscore.model import CausalModel, CausalModelConfig
+from dialeval_plugin.methods.general.mixing import CoherenceWeights, Mixing
+from dialeval_plugin.methods.general.model import GeneralConfig, GeneralModel, TrainedGeneral
 from dialeval_plugin.methods.slide.fusion import DistanceRange
 from dialeval_plugin.methods.slide.model import SmallModel, SmallModelConfig, TrainedSmallModel
 
@@ -63,3 +65,17 @@ def write_tiny_causal_model(folder: Path, config: CausalModelConfig | None = Non
                 torch.nn.init.normal_(weight, std=0.7)
     CausalModel.build(config or CausalModelConfig("paper", max_tokens=128), *classifiers).save(folder / "causal")
     return folder / "causal"
+
+
+def write_tiny_general(folder: Path, config: GeneralConfig | None = None) -> Path:
+    """Write an untrained general evaluator over that encoder, with weights large enough that its answers differ."""
+    encoder = SentenceTransformer(str(write_tiny_encoder(folder)), device="cpu")
+    torch.manual_seed(3)
+    model = GeneralModel(encoder, config or GeneralConfig("general", 80, 40, has_knowledge=True))
+    for weight in (*model.head.vectors.parameters(), *model.head.words.parameters()):
+        if weight.dim() > 1:
+            torch.nn.init.normal_(weight, std=0.3)
+    plain = {"fit": 0.8, "fluency": 0.3, "specificity": 0.2, "offset": -0.1}
+    mixing = Mixing(plain, {**plain, "knowledge": 0.5} if model.config.has_knowledge else None)
+    TrainedGeneral(model, mixing, CoherenceWeights(0.6, 0.3, 0.1, 0.2), frozenset()).save(folder / "general")
+    return folder / "general"

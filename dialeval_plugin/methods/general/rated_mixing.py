@@ -128,7 +128,8 @@ def fit_on_ratings(sets: Sequence[RatedSet], model: str) -> RatedMixing:
         model: hash of the model.
 
     Raises:
-        InputError: fewer than two sets, two of one name, or a set with fewer than `MIN_RATED` different ratings or responses.
+        InputError: fewer than two sets, two of one name, a set with fewer than `MIN_RATED` responses or with equal ratings, or
+            two sets of the same responses only.
     """
     names = [entry.name for entry in sets]
     if len(sets) < 2 or len(set(names)) < len(names):
@@ -137,16 +138,21 @@ def fit_on_ratings(sets: Sequence[RatedSet], model: str) -> RatedMixing:
             "be scored with weights of the others."
         )
     for entry in sets:
-        if len(entry.ratings) < MIN_RATED or entry.ratings.std() == 0:
+        if len(entry.ratings) < MIN_RATED or not _is_usable(entry):
             raise InputError(
                 f"mixing: {entry.name} has {len(entry.ratings)} rated responses, or all ratings are equal. "
                 f"Give sets of at least {MIN_RATED} with different ratings."
             )
     responses = {entry.name: frozenset(map(response_hash, entry.examples)) for entry in sets}
-    without = {
-        entry.name: _ridge([_without(other, responses[entry.name]) for other in sets if other.name != entry.name])
-        for entry in sets
-    }
+    without = {}
+    for entry in sets:
+        others = [_without(other, responses[entry.name]) for other in sets if other.name != entry.name]
+        if not any(_is_usable(other) for other in others):
+            raise InputError(
+                f"mixing: all responses of the other sets are in {entry.name} too, so that none is left to fit weights on. "
+                "Give sets of different responses."
+            )
+        without[entry.name] = _ridge(others)
     return RatedMixing(model, {entry.name: entry.quality for entry in sets}, _ridge(sets), without, responses)
 
 
@@ -159,8 +165,12 @@ def _without(entry: RatedSet, hashes: frozenset[str]) -> RatedSet:
     )
 
 
+def _is_usable(entry: RatedSet) -> bool:
+    return len(entry.ratings) > 1 and bool(entry.ratings.std() > 0)
+
+
 def _ridge(sets: Sequence[RatedSet]) -> dict[str, float]:
-    usable = [entry for entry in sets if len(entry.ratings) > 1 and entry.ratings.std() > 0]
+    usable = [entry for entry in sets if _is_usable(entry)]
     table = np.concatenate([np.column_stack([with_even_knowledge(entry.log_odds)[head] for head in HEADS]) for entry in usable])
     target = np.concatenate([(entry.ratings - entry.ratings.mean()) / entry.ratings.std() for entry in usable])
     share = np.concatenate([np.full(len(entry.ratings), 1 / (len(usable) * len(entry.ratings))) for entry in usable])

@@ -60,6 +60,8 @@ _N_GENERIC = 200
 _N_KEYWORDS = 8
 _LONGEST_POSTING = 200
 _N_NEAREST = 5
+_N_DRAWS = 50
+"""How often a text of another dialogue is drawn before there is taken to be none that fits."""
 
 
 def words(text: str) -> tuple[str, ...]:
@@ -229,7 +231,7 @@ class CorpusSignals:
         """Return the facts of another dialogue; None where this pair or all others have none."""
         if not pair.facts:
             return None
-        for _ in range(50):
+        for _ in range(_N_DRAWS):
             other = generator.choice(self._pairs)
             if other.facts and other.facts != pair.facts and other.conversation.key != pair.conversation.key:
                 return other.facts
@@ -237,14 +239,14 @@ class CorpusSignals:
 
     def other_response(self, conversation: Conversation, generator: random.Random) -> str | None:
         """Return a response of another dialogue; None where chance finds none."""
-        for _ in range(50):
+        for _ in range(_N_DRAWS):
             other = generator.choice(self._pairs)
             if other.conversation.key != conversation.key:
                 return other.response
         return None
 
     def _splice(self, pair: Pair, generator: random.Random) -> str | None:
-        for _ in range(5):
+        for _ in range(_N_DRAWS):
             other = self.other_response(pair.conversation, generator)
             if other is not None and (found := spliced(pair.response, other, self.is_rare)) is not None:
                 return found

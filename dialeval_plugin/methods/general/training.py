@@ -274,26 +274,28 @@ class _Trainee:
         """Go through the steps that are left."""
         self._resume()
         self.model.train()
-        sums: Counter[str] = Counter()
-        n_summed, n_tokens, started = 0, 0, time.monotonic()
+        losses: dict[str, list[float]] = {}
+        n_tokens, started = 0, time.monotonic()
         bar = tqdm(
             total=self.plan.n_steps, initial=self.n_steps, disable=None if self.progress else True, unit="step", desc="general"
         )
         with bar:
             while not self._is_finished():
                 begun = time.monotonic()
-                losses, tokens = self._step()
+                terms, tokens = self._step()
                 self.seconds += time.monotonic() - begun
                 self.n_steps += 1
-                sums.update(losses)
-                n_summed, n_tokens = n_summed + 1, n_tokens + tokens
+                n_tokens += tokens
+                for name, value in terms.items():
+                    losses.setdefault(name, []).append(value)
                 bar.update()
                 if self.n_steps % self.options.checkpoint_steps == 0 or self._is_finished():
-                    means = {name: value / n_summed for name, value in sums.items()}
+                    # Not every step has facts.
+                    means = {name: sum(values) / len(values) for name, values in losses.items()}
                     self.history.append({"step": self.n_steps, **means})
                     self._report(n_tokens / (time.monotonic() - started))
                     self._save()
-                    sums, n_summed, n_tokens, started = Counter(), 0, 0, time.monotonic()
+                    losses, n_tokens, started = {}, 0, time.monotonic()
 
     @property
     def share(self) -> float:

@@ -1,0 +1,12 @@
+"""The general evaluator for HuggingFace `evaluate`. The method is in `dialeval_plugin`; this file only gives it a name here.
+
+The host loads the first metric class that it finds in this module, so the base class is reached through its module.
+"""
+
+import dialeval_plugin.hosts.evaluate_metric as host
+
+
+class General(host.DialogueMetric):
+    """Quality of a response or a dialogue, by a small model that was trained on dialogues without human ratings."""
+
+    scorer_name = "general"

@@ -1,0 +1,125 @@
+"""Conversations, their pairs, what is set aside, and which of them a step reads."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from dialeval_plugin.errors import InputError
+from dialeval_plugin.methods.general.conversations import Conversation, Pair, by_corpus, conversation, split
+from dialeval_plugin.methods.general.recipes import Recipe
+from dialeval_plugin.methods.general.sampling import Plan, quotas
+from dialeval_plugin.methods.general.signals import NEGATIVES
+
+
+def numbered(corpus: str, number: int, n_turns: int = 5) -> Conversation:
+    return Conversation(corpus, tuple(f"{corpus} dialogue {number} has turn {turn} of many words" for turn in range(n_turns)))
+
+
+def test_blank_turns_are_left_out_with_their_facts() -> None:
+    found = conversation("toy", ["Hi  there.", " ", "Hello."], [("a",), ("b",), ("c",)], ["", "Bye."])
+    assert found is not None
+    assert (found.turns, found.facts, found.misleading) == (("Hi there.", "Hello."), (("a",), ("c",)), ("Bye.",))
+    assert conversation("toy", ["Hi.", "\u200b"]) is None
+
+
+def test_facts_of_some_turns_only_are_refused() -> None:
+    with pytest.raises(InputError) as refused:
+        conversation("toy", ["Hi.", "Hello."], [("a",)])
+    assert str(refused.value) == "toy: a dialogue has 2 turns and 1 lists of facts. Give one for each turn."
+
+
+def test_copies_of_a_dialogue_share_a_key_and_give_each_pair_once() -> None:
+    whole, part = Conversation("a", ("One.", "Two.", "Three.", "Four.")), Conversation("a", ("one .", "TWO", "Three.", "Four."))
+    assert whole.key == part.key
+    other = Conversation("a", ("One.", "Two.", "Three.", "Five."), misleading=("Six.",))
+    pairs = by_corpus([whole, other])["a"]
+    assert [pair.response for pair in pairs] == ["Two.", "Three.", "Four.", "Five."]
+    assert pairs[-1] == Pair(other, 3)
+
+
+def test_a_share_of_each_corpus_is_set_aside_and_no_dialogue_is_on_both_sides() -> None:
+    conversations = [
+        numbered(corpus, number) for corpus in ("large", "small") for number in range(40 if corpus == "large" else 10)
+    ]
+    # A longer copy has to stay with the dialogue that it is a copy of.
+    conversations += [numbered("large", number, n_turns=7) for number in range(40)]
+    found = split(conversations, [], fraction=0.2, seed=3)
+    assert {item.key for item in found.training}.isdisjoint(item.key for item in found.validation)
+    assert [sum(item.corpus == corpus for item in found.validation) for corpus in ("large", "small")] == [16, 2]
+    assert split(conversations, [], fraction=0.2, seed=3) == found
+
+
+def test_validation_dialogues_are_kept_out_of_training(caplog: pytest.LogCaptureFixture) -> None:
+    conversations = [numbered("a", number) for number in range(5)]
+    with caplog.at_level(logging.WARNING):
+        found = split(conversations, [numbered("b", 0), numbered("a", 3, n_turns=4)], fraction=0.1, seed=0)
+    assert [item.turns[0][:12] for item in found.training] == [f"a dialogue {number}" for number in (0, 1, 2, 4)]
+    assert len(found.validation) == 2
+    assert [record.getMessage() for record in caplog.records] == [
+        "1 of 5 training dialogues begin like a validation dialogue and are left out"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("number", "fraction", "message"),
+    [
+        (3, 1.5, "validation_fraction: expected a number between 0 and 1, got 1.5."),
+        (
+            1,
+            0.1,
+            "training: 1 training and 0 validation dialogues of two turns and more are left. Give more dialogues.",
+        ),
+    ],
+)
+def test_too_little_is_refused(number: int, fraction: float, message: str) -> None:
+    with pytest.raises(InputError) as refused:
+        split([numbered("a", place) for place in range(number)], [], fraction=fraction, seed=0)
+    assert str(refused.value) == message
+
+
+def test_a_small_corpus_has_more_than_its_share_and_never_more_than_all() -> None:
+    assert quotas({"large": 90_000, "small": 900}, max_pairs=1100, exponent=0.5) == {"large": 1000, "small": 100}
+    assert quotas({"large": 90_000, "small": 50}, max_pairs=1100, exponent=0.5) == {"large": 1074, "small": 25}
+    assert quotas({"large": 90_000, "small": 90}, max_pairs=50_000, exponent=0.5) == {"large": 49_910, "small": 90}
+    assert quotas({"a": 30, "b": 40}, max_pairs=1000, exponent=0.5) == {"a": 30, "b": 40}
+    assert quotas({"a": 30, "b": 10}, max_pairs=20, exponent=1.0) == {"a": 15, "b": 5}
+
+
+def plan(seed: int = 1, **changes: object) -> Plan:
+    corpora = by_corpus(numbered(corpus, number) for corpus in ("x", "y") for number in range(30))
+    return Plan(corpora, Recipe(**{"batch_size": 8, "n_epochs": 2, "max_pairs": 100, **changes}), seed)  # type: ignore[arg-type]
+
+
+def test_every_step_reads_one_corpus_and_an_epoch_its_quota() -> None:
+    whole = plan()
+    steps = [whole.rows(step) for step in range(whole.n_steps)]
+    assert whole.quotas == {"x": 50, "y": 50}
+    assert all(len({row.pair.conversation.corpus for row in rows}) == 1 for rows in steps)
+    assert sum(map(len, steps)) == 200
+    first = [row.pair for rows in steps[: whole.steps_per_epoch] for row in rows]
+    assert len({(pair.context, pair.response) for pair in first}) == 100
+    # The second epoch goes on with what the first had no room for.
+    second = {(row.pair.context, row.pair.response) for rows in steps[whole.steps_per_epoch :] for row in rows}
+    assert len(second | {(pair.context, pair.response) for pair in first}) == 200
+
+
+def test_rows_depend_on_seed_and_place_alone() -> None:
+    forwards, backwards = plan(), plan()
+    steps = list(range(forwards.n_steps))
+    ahead = [forwards.rows(step) for step in steps]
+    assert [backwards.rows(step) for step in reversed(steps)] == ahead[::-1]
+    assert [plan(seed=2).rows(step) for step in steps] != ahead
+
+
+def test_a_row_has_wrong_texts_for_fit_and_for_one_of_the_others() -> None:
+    rows = [row for step in range(5) for row in plan().rows(step)]
+    head_of = {kind: head for head, kinds in NEGATIVES.items() for kind in kinds}
+    for row in rows:
+        heads = [head_of[kind] for kind, _ in row.negatives]
+        assert heads[:2] == ["fit", "fit"]
+        assert len(heads) == 3
+        assert heads[2] in ("fluency", "specificity")
+        assert len({kind for kind, _ in row.negatives}) == 3
+    assert {"fluency", "specificity"} <= {head_of[kind] for row in rows for kind, _ in row.negatives}

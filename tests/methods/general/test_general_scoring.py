@@ -1,0 +1,202 @@
+"""The scorer `general`: columns, independence of neighbours, both levels, and what it refuses, on random weights."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.special import expit, logit
+
+from dialeval_plugin.dialogue import Dialogue, Example, Turn
+from dialeval_plugin.errors import InputError, MissingPrerequisite, ModelLoadError
+from dialeval_plugin.methods.general.model import GeneralConfig, TrainedGeneral
+from dialeval_plugin.methods.general.scoring import GeneralScorer
+from dialeval_plugin.scoring import Unscored
+from tests.tiny_models import write_tiny_general
+
+TURNS = ["Where were you?", "At the market, they had plums.", "Did you buy any?", "A whole bag of them!"]
+
+
+def examples(number: int = 12) -> list[Example]:
+    return [
+        Example.from_texts(
+            TURNS[: 1 + index % 4],
+            f"Plums make good jam, {'really ' * (index % 5)}number {index}.",
+            id=str(index),
+            facts=[f"I have {index} plums."] * (index % 3),
+        )
+        for index in range(number)
+    ]
+
+
+def dialogues() -> list[Dialogue]:
+    return [Dialogue(str(n), tuple(Turn(f"{text} {n}") for text in (*TURNS, *TURNS)[: 2 + n])) for n in range(6)]
+
+
+@pytest.fixture(scope="module")
+def scorer(tiny_general: Path) -> GeneralScorer:
+    return GeneralScorer(str(tiny_general), device="cpu")
+
+
+@pytest.fixture(scope="module")
+def of_dialogues(tiny_general: Path) -> GeneralScorer:
+    return GeneralScorer(str(tiny_general), level="dialogue", device="cpu")
+
+
+def test_the_main_score_mixes_the_heads_by_the_weights_of_the_folder(scorer: GeneralScorer, tiny_general: Path) -> None:
+    scores = scorer.score(examples())
+    assert list(scores.columns) == [
+        "general",
+        "fit",
+        "fluency",
+        "specificity",
+        "knowledge",
+        "cosine",
+        "context_tokens_cut",
+    ]
+    assert scores.n_scored == 12
+    mixing = TrainedGeneral.load(str(tiny_general)).mixing
+    for row, example in zip(scores.rows(), examples(), strict=True):
+        assert (row["knowledge"] is None) == (not example.facts)
+        weights = mixing.with_facts if example.facts else mixing.plain
+        assert weights is not None
+        mixed = sum(weight * logit(row[name]) for name, weight in weights.items() if name != "offset") + weights["offset"]
+        assert row["general"] == pytest.approx(expit(mixed))
+        assert -1 <= row["cosine"] <= 1
+
+
+def test_facts_change_what_reads_them_and_nothing_else(scorer: GeneralScorer) -> None:
+    with_facts, without = (
+        scorer.score([Example.from_texts(TURNS[:2], "I have two plums.", facts=facts)]).columns for facts in (["Plums."], [])
+    )
+    assert with_facts["knowledge"][0] is not None
+    assert without["knowledge"][0] is None
+    for name in ("fit", "fluency", "specificity", "cosine"):
+        assert with_facts[name] == pytest.approx(without[name], abs=1e-6)
+    assert with_facts["general"] != without["general"]
+
+
+def test_neighbours_order_number_and_windows_change_nothing(scorer: GeneralScorer, monkeypatch: pytest.MonkeyPatch) -> None:
+    together = scorer.score(examples(40))
+    shuffled = examples(40)
+    random.Random(3).shuffle(shuffled)
+    by_id = dict(zip((example.id for example in shuffled), scorer.score(shuffled).values, strict=True))
+    assert [by_id[str(index)] for index in range(40)] == pytest.approx(together.values, abs=1e-5)
+    assert [scorer.score([example]).values[0] for example in examples(40)] == pytest.approx(together.values, abs=1e-5)
+    monkeypatch.setattr(GeneralScorer, "window", 7)
+    assert scorer.score(examples(40)).values == pytest.approx(together.values, abs=1e-5)
+
+
+@pytest.mark.parametrize("response", ["", "   ", "\u200b\u200d"])
+def test_a_response_without_a_visible_character_is_unscored(scorer: GeneralScorer, response: str) -> None:
+    scores = scorer.score([Example.from_texts(["Hello?"], response), Example.from_texts(["Hello?"], "Hi.")])
+    assert scores.unscored_by_reason == {"empty_input": 1}
+    assert scores.values[0] is None
+    assert scores.values[1] is not None
+
+
+@pytest.mark.parametrize("context", [[], [""], [" ", "\u200b"]])
+def test_to_an_empty_context_nothing_fits_and_nothing_does_not(scorer: GeneralScorer, context: list[str]) -> None:
+    (row,) = scorer.score([Example.from_texts(context, "Plums make good jam.")]).rows()
+    assert (row["fit"], row["cosine"]) == (None, None)
+    even = -0.1 + 0.3 * logit(row["fluency"]) + 0.2 * logit(row["specificity"])
+    assert row["general"] == pytest.approx(expit(even))
+
+
+def test_long_contexts_lose_their_oldest_tokens(scorer: GeneralScorer, caplog: pytest.LogCaptureFixture) -> None:
+    scores = scorer.score([Example.from_texts(["x" * 1000, "Hi."], "Hello."), Example.from_texts(["Hi."], "Hello.")])
+    assert scores.columns["context_tokens_cut"] == (1005 - 79, 0)
+    assert [record.getMessage() for record in caplog.records] == [
+        "general: the contexts of 1 of 2 responses are longer than 80 tokens; their oldest turns were left out"
+    ]
+
+
+def test_a_dialogue_is_the_mean_of_its_turns_and_their_coherence(
+    of_dialogues: GeneralScorer, scorer: GeneralScorer, tiny_general: Path
+) -> None:
+    scores = of_dialogues.score(dialogues())
+    assert list(scores.columns) == ["general", "coherence", "fit", "fluency", "specificity", "cosine", "n_turns"]
+    coherence = TrainedGeneral.load(str(tiny_general)).coherence
+    for row, dialogue in zip(scores.rows(), dialogues(), strict=True):
+        turns = [
+            Example(f"{dialogue.id} {place}", dialogue.turns[:place], dialogue.turns[place])
+            for place in range(1, len(dialogue.turns))
+        ]
+        of_turns = scorer.score(turns)
+        fits = logit(np.array(of_turns.columns["fit"], dtype=float))
+        expected = expit(
+            coherence.mean * fits.mean() + coherence.lowest * fits.min() + coherence.last * fits[-1] + coherence.offset
+        )
+        assert row["coherence"] == pytest.approx(expected, abs=1e-5)
+        assert row["general"] == pytest.approx((of_turns.mean() + expected) / 2, abs=1e-5)  # type: ignore[operator]
+        assert row["fluency"] == pytest.approx(of_turns.mean("fluency"), abs=1e-5)
+        assert row["n_turns"] == len(turns)
+
+
+def test_a_dialogue_does_not_depend_on_the_others(of_dialogues: GeneralScorer, monkeypatch: pytest.MonkeyPatch) -> None:
+    together = of_dialogues.score(dialogues())
+    monkeypatch.setattr("dialeval_plugin.methods.general.scoring.DIALOGUES_AT_ONCE", 2)
+    assert of_dialogues.score(dialogues()).values == pytest.approx(together.values, abs=1e-5)
+    assert [of_dialogues.score([one]).values[0] for one in dialogues()] == pytest.approx(together.values, abs=1e-5)
+
+
+def test_a_dialogue_of_one_visible_turn_is_unscored(of_dialogues: GeneralScorer) -> None:
+    scores = of_dialogues.score([Dialogue("a", (Turn("Hi."), Turn(" "))), *dialogues()[:1]])
+    assert scores.unscored == {0: Unscored(scores.unscored[0].reason, "fewer than two turns have a visible character")}
+    assert scores.unscored_by_reason == {"empty_input": 1}
+    assert scores.values[1] is not None
+
+
+def test_the_signature_pins_model_window_and_mixing(scorer: GeneralScorer, tiny_general: Path, tmp_path: Path) -> None:
+    signature = str(scorer.score(examples(1)).signature)
+    assert signature.startswith(
+        f"method:general|model:{scorer.model_hash}|recipe:general|separator:sep|speakers:none|window:80+40|"
+    )
+    assert "|mixing:validation|level:turn|version:" in signature
+    other = write_tiny_general(tmp_path, GeneralConfig("general", 70, 40))
+    assert GeneralScorer(str(other), device="cpu").model_hash != scorer.model_hash
+
+
+def test_a_model_that_has_learnt_nothing_of_facts_says_nothing_of_them(tmp_path: Path) -> None:
+    folder = write_tiny_general(tmp_path, GeneralConfig("general", 80, 40, has_knowledge=False))
+    scores = GeneralScorer(str(folder), device="cpu").score(examples(3))
+    assert scores.columns["knowledge"] == (None, None, None)
+    assert scores.n_scored == 3
+
+
+def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DIALEVAL_GENERAL", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    with pytest.raises(MissingPrerequisite) as missing:
+        GeneralScorer()
+    assert str(missing.value) == (
+        "general: no model is named. Train one with `dialeval train slm --recipe general --corpus FILE --output FOLDER`, "
+        "or pass model='FOLDER or hub id', or set DIALEVAL_GENERAL."
+    )
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ModelLoadError) as damaged:
+        GeneralScorer(str(tmp_path / "empty"))
+    assert str(damaged.value) == (
+        f"{tmp_path / 'empty'}: has no general.json, so it is not a trained general evaluator (or its training did not end). "
+        "Train one with `dialeval train slm --recipe general`."
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"level": "system"}, "general: there is no level='system'. Choose one of turn, dialogue."),
+        ({"score_fitted": "no", "mixing": "x"}, "general: score_fitted is 'no'. Give true or false."),
+        ({"leave_out": "tu"}, "general: leave_out and score_fitted say how to use a mixing. Give mixing='FILE'."),
+        (
+            {"level": "dialogue", "mixing": "x"},
+            "general: a mixing is fitted on responses. Leave it out at level='dialogue'.",
+        ),
+    ],
+)
+def test_wrong_options_are_refused(options: dict[str, object], message: str, tiny_general: Path) -> None:
+    with pytest.raises(InputError) as refused:
+        GeneralScorer(str(tiny_general), **options)  # type: ignore[arg-type]
+    assert str(refused.value) == message

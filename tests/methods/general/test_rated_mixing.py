@@ -1,0 +1,174 @@
+"""Mixing weights fitted on ratings: what they are, whom they have seen, and that they never score it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from dialeval_plugin.dialogue import Example
+from dialeval_plugin.errors import InputError, ModelLoadError
+from dialeval_plugin.methods.general.mixing import Mixing, equal_mixture
+from dialeval_plugin.methods.general.rated_mixing import (
+    RIDGE,
+    RatedMixing,
+    RatedSet,
+    fit_on_ratings,
+    rated_log_odds,
+    response_hash,
+)
+from dialeval_plugin.methods.general.scoring import GeneralScorer
+from dialeval_plugin.methods.general.signals import HEADS
+
+
+def rated_set(name: str, number: int = 200, *, seed: int = 0, slope: float = 1.0) -> RatedSet:
+    """Ratings that follow `fit` with a slope, on a scale of their own."""
+    generator = np.random.default_rng(seed)
+    log_odds = {head: generator.normal(size=number) for head in HEADS}
+    log_odds["knowledge"] = np.full(number, np.nan)
+    ratings = 3 + 0.5 * (slope * log_odds["fit"] + 0.01 * generator.normal(size=number))
+    return RatedSet(
+        name, "overall", [Example.from_texts([name], f"{name} {place}") for place in range(number)], ratings, log_odds
+    )
+
+
+def test_ridge_finds_what_ratings_follow_and_leaves_each_set_out_once() -> None:
+    fitted = fit_on_ratings([rated_set("a"), rated_set("b", 50, seed=1), rated_set("c", seed=2, slope=-1.0)], "model")
+    assert fitted.qualities == {"a": "overall", "b": "overall", "c": "overall"}
+    # Standardised ratings on standardised log odds have a slope of 1, which the penalty shrinks.
+    shrunk = 1 / (1 + RIDGE)
+    without_c = fitted.without["c"]
+    deviation = np.sqrt(np.mean([np.var(rated_set("a").log_odds["fit"]), np.var(rated_set("b", 50, seed=1).log_odds["fit"])]))
+    assert without_c["fit"] == pytest.approx(shrunk / deviation, rel=0.03)
+    assert without_c["knowledge"] == 0
+    assert abs(without_c["fluency"]) < 0.05
+    assert abs(fitted.without["a"]["fit"]) < 0.2
+    # Each set counts the same: two with the one slope against one with the other.
+    assert fitted.weights["fit"] == pytest.approx(shrunk / 3, abs=0.1)
+
+
+def test_a_response_of_the_set_left_out_is_in_no_other_fit() -> None:
+    one, other = rated_set("a"), rated_set("b", seed=1)
+    shared = one._replace(name="c", ratings=-one.ratings)
+    weights = fit_on_ratings([one, other, shared], "model")
+    again = other._replace(name="again", examples=[Example.from_texts(["again"], str(place)) for place in range(200)])
+    # Twice the same log odds and ratings are as good as once.
+    assert weights.without["c"] == pytest.approx(fit_on_ratings([other, again], "model").weights)
+    assert weights.without["a"] == weights.without["c"]
+    with pytest.raises(InputError) as refused:
+        fit_on_ratings([one, shared], "model")
+    assert str(refused.value) == (
+        "mixing: all responses of the other sets are in a too, so that none is left to fit weights on. "
+        "Give sets of different responses."
+    )
+
+
+@pytest.mark.parametrize(
+    ("sets", "message"),
+    [
+        (
+            [rated_set("a")],
+            "mixing: given are the sets a. Give two or more of different names, so that each can be scored with weights of the "
+            "others.",
+        ),
+        (
+            [rated_set("a"), rated_set("a", seed=1)],
+            "mixing: given are the sets a, a. Give two or more of different names, so that each can be scored with weights of "
+            "the others.",
+        ),
+        (
+            [rated_set("a"), rated_set("b", 9)],
+            "mixing: b has 9 rated responses, or all ratings are equal. Give sets of at least 10 with different ratings.",
+        ),
+    ],
+)
+def test_too_little_is_refused(sets: list[RatedSet], message: str) -> None:
+    with pytest.raises(InputError) as refused:
+        fit_on_ratings(sets, "model")
+    assert str(refused.value) == message
+
+
+@pytest.fixture
+def mixing_file(tiny_general: Path, tmp_path: Path) -> Path:
+    scorer = GeneralScorer(str(tiny_general), device="cpu")
+    sets = []
+    for number, name in enumerate(("a", "b", "c")):
+        base = rated_set(name, 30, seed=number)
+        sets.append(base._replace(log_odds=scorer.log_odds(base.examples)))
+    path = tmp_path / "mixing.json"
+    fit_on_ratings(sets, scorer.model_hash).save(path)
+    return path
+
+
+def test_scores_use_the_weights_and_say_whose(mixing_file: Path, tiny_general: Path) -> None:
+    items = [Example.from_texts(["New."], f"A response {number} of nobody.") for number in range(5)]
+    plain = GeneralScorer(str(tiny_general), device="cpu")
+    rated = GeneralScorer(str(tiny_general), mixing=str(mixing_file), device="cpu")
+    scores = rated.score(items)
+    stored = RatedMixing.load(mixing_file)
+    assert scores.values == pytest.approx(expit(rated_log_odds(stored.weights, plain.log_odds(items))))
+    assert scores.columns["fit"] == pytest.approx(plain.score(items).columns["fit"])
+    assert "|mixing:ratings|" in str(scores.signature)
+    assert "|mixing_sets:a,b,c|" in str(scores.signature)
+
+
+def test_a_response_whose_rating_was_seen_is_scored_with_the_others_weights_only(mixing_file: Path, tiny_general: Path) -> None:
+    (seen,) = rated_set("b", 1).examples
+    spaced = Example.from_texts([" B"], "b  0!", id="copy")
+    rated = GeneralScorer(str(tiny_general), mixing=str(mixing_file), device="cpu")
+    for item in (seen, spaced):
+        with pytest.raises(InputError) as refused:
+            rated.score([item])
+        assert str(refused.value) == (
+            f"general: the mixing has seen the rating of {item.id!r}, which is in its set 'b'. "
+            "Give leave_out='b' for weights of the other sets, or score_fitted=true."
+        )
+    left_out = GeneralScorer(str(tiny_general), mixing=str(mixing_file), leave_out="b", device="cpu")
+    scores = left_out.score([seen])
+    stored = RatedMixing.load(mixing_file)
+    assert scores.values == pytest.approx(expit(rated_log_odds(stored.without["b"], left_out.log_odds([seen]))))
+    assert "|mixing_sets:a,c|mixing_leave_out:b|" in str(scores.signature)
+    asked = GeneralScorer(str(tiny_general), mixing=str(mixing_file), score_fitted=True, device="cpu")
+    assert asked.score([seen]).n_scored == 1
+    assert "|score_fitted:True|" in str(asked.score([seen]).signature)
+
+
+def test_what_does_not_belong_together_is_refused(mixing_file: Path, tiny_general: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as unknown:
+        GeneralScorer(str(tiny_general), mixing=str(mixing_file), leave_out="d", device="cpu")
+    assert str(unknown.value) == "general: leave_out='d' is no set of the mixing. It was fitted on a, b, c."
+    value = json.loads(mixing_file.read_text())
+    (tmp_path / "other.json").write_text(json.dumps({**value, "model": "0123456789abcdef"}))
+    scorer = GeneralScorer(str(tiny_general), device="cpu")
+    with pytest.raises(InputError) as other:
+        GeneralScorer(str(tiny_general), mixing=str(tmp_path / "other.json"), device="cpu")
+    assert str(other.value) == (
+        f"{tmp_path / 'other.json'}: was fitted with the model 0123456789abcdef, and this one is {scorer.model_hash}. "
+        "Fit it again with `dialeval train mixing`."
+    )
+    (tmp_path / "none.json").write_text("[]")
+    with pytest.raises(ModelLoadError) as damaged:
+        GeneralScorer(str(tiny_general), mixing=str(tmp_path / "none.json"), device="cpu")
+    assert str(damaged.value) == (
+        f"{tmp_path / 'none.json'}: is no mixing that this release reads. Fit one with `dialeval train mixing`."
+    )
+
+
+def test_the_hash_of_a_response_is_that_of_its_letters_and_digits() -> None:
+    assert response_hash(Example.from_texts(["Hi!"], "So  long.")) == response_hash(Example.from_texts(["hi"], "so long"))
+    assert response_hash(Example.from_texts(["Hi"], "So long.")) != response_hash(Example.from_texts(["Hi", "So"], "long."))
+
+
+def test_an_equal_mixture_gives_each_kind_the_same_weight() -> None:
+    weights = equal_mixture(["real", "real", "a", "a", "a", "b"], "real")
+    assert weights.tolist() == pytest.approx([1, 1, 1 / 3, 1 / 3, 1 / 3, 1])
+
+
+def test_mixing_takes_the_weights_for_facts_where_there_are_facts() -> None:
+    heads = {head: np.array([1.0, 1.0]) for head in HEADS} | {"knowledge": np.array([np.nan, 2.0])}
+    plain = {"fit": 1.0, "fluency": 0.5, "specificity": 0.25, "offset": 0.1}
+    assert Mixing(plain).log_odds(heads).tolist() == pytest.approx([1.85, 1.85])
+    assert Mixing(plain, {**plain, "knowledge": 2.0}).log_odds(heads).tolist() == pytest.approx([1.85, 5.85])
