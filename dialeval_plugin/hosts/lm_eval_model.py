@@ -2,8 +2,9 @@
 
 It reads the document behind a request and answers yes with log g and no with log(1 - g), where g is the scorer's main
 score on [0, 1]; the task's own formula then gives g back. A task that asks for a class is answered positive in place of yes
-and negative in place of no, with g moved so that 0.5 is where the scorer calls a response positive. A task that asks how
-likely a turn is gets the log probability of a turn whose words all have the probability g.
+and negative in place of no, with g moved so that 0.5 is where the scorer calls a response positive. A task that asks for a
+whole-numbered rating gets g on its scale, shared out between the two ratings around it, whose weighted mean it is. A task that
+asks how likely a turn is gets the log probability of a turn whose words all have the probability g.
 """
 
 from __future__ import annotations
@@ -64,6 +65,19 @@ def around(unit: float, cut: float) -> float:
     return 0.5 + 0.5 * (unit - cut) / (1 - cut) if cut < 1 else 0.5
 
 
+def rating_shares(unit: float, scale: Sequence[int]) -> dict[str, float]:
+    """Share [0, 1] out over the ratings of a scale, given in ascending order, so that their weighted mean lies at `unit` of it.
+
+    Only the two ratings around it get a share, so that the mean of the two likeliest or more is exact.
+
+    Example:
+        >>> rating_shares(0.375, (0, 1, 2))
+        {'0': 0.25, '1': 0.75, '2': 0.0}
+    """
+    place = unit * (len(scale) - 1)
+    return {str(rating): max(0.0, 1 - abs(place - position)) for position, rating in enumerate(scale)}
+
+
 class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
     """A scorer as an lm-eval model.
 
@@ -100,10 +114,10 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
         self._unscored: dict[str, Counter[str]] = {}
 
     def loglikelihood(self, requests: list[Instance], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
-        """Answer each yes or no, positive or negative, of a document, or its turn.
+        """Answer each yes or no, positive or negative, rating of a document, or its turn.
 
         g is shared out equally over the forms of yes that the task asks for, and 1 - g over those of no. Where the document
-        has no score both answers have probability 0, from which a task of this package sees that it is unscored.
+        has no score all answers have probability 0, from which a task of this package sees that it is unscored.
 
         Raises:
             InputError: a request asks for something else, or its document is not one of our tasks'.
@@ -121,13 +135,19 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
             if answer == OPINION:
                 results.append((_turn_log_probability(score, request), False))
                 continue
-            if _asks_for_class(request) or _asks_for_breakdown(request):
-                score = around(score, self._cut)
-            shares = {YES: score, NO: 1 - score, POSSIBLE_BREAKDOWN: 0.0}
+            shares = self._shares(score, request)
             share = shares[answer] / n_forms[_key(request), answer]
-            is_likeliest = answer == (YES if score >= 0.5 else NO)
+            is_likeliest = answer == max(shares, key=lambda answer: shares[answer])
             results.append((math.log(share) if share > 0 else -math.inf, is_likeliest))
         return results
+
+    def _shares(self, score: float, request: Instance) -> dict[str, float]:
+        """Probability of each answer; of two that are equally likely the first counts as the likelier."""
+        if scale := _rating_scale(request):
+            return rating_shares(score, scale)
+        if _asks_for_class(request) or _asks_for_breakdown(request):
+            score = around(score, self._cut)
+        return {YES: score, NO: 1 - score, POSSIBLE_BREAKDOWN: 0.0}
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
         """Answer each document with its g or its class as text, and with `unscored` where there is none."""
@@ -230,6 +250,12 @@ def _asks_for_breakdown(request: Instance) -> bool:
     return any(choices == prompt.forms for prompt in PROMPTS.values())
 
 
+def _rating_scale(request: Instance) -> list[int]:
+    """The ratings that the task has as its choices, ascending; none where it asks for something else."""
+    forms = {choice.strip() for choice in request.doc.get("choices", ())}
+    return sorted(map(int, forms)) if all(form.isdecimal() for form in forms) else []
+
+
 def _key(request: Instance) -> Hashable:
     """What tells a document from all others of the run."""
     return (request.task_name, request.doc_id) if request.doc_id is not None else id(request.doc)
@@ -246,6 +272,8 @@ def _answer(request: Instance) -> str:
     form = str(request.args[1]).strip()
     if _asks_for_breakdown(request):
         return _BREAKDOWN_LABELS[list(request.doc["choices"]).index(form) % N_LABELS]
+    if _rating_scale(request):
+        return form
     answer = CLASSES.get(form.casefold(), form.casefold())
     if answer not in {YES, NO}:
         raise InputError(

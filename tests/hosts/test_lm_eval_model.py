@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from dialeval_plugin.corpora import dstc10
+from dialeval_plugin.corpora import dstc10, fed
 from dialeval_plugin.corpora.items import context_key, mean_rating
 from dialeval_plugin.dialogue import Example, Item
 from dialeval_plugin.errors import InputError
@@ -18,6 +18,7 @@ from dialeval_plugin.hosts.registration import register
 from dialeval_plugin.meta_evaluation.correlation import correlations
 from dialeval_plugin.resources import tasks_path
 from dialeval_plugin.scoring import Reason, Row, Scorer, Unscored, register_scorer
+from tests.fed_files import fed_rows, write_fed
 
 
 @register_scorer("length_for_tests")
@@ -97,6 +98,21 @@ def test_all_documents_of_all_tasks_are_scored_in_one_call(use_tiny_data: Path) 
     assert "spearman,none" not in tasks["dstc10_dialog_dgr"]
     present = [tasks[f"dstc10_dialog_{code}"]["spearman,none"] for code in ("tu", "dz", "pu", "dgu", "ft", "eg")]
     assert tasks["dstc10_dialog"]["spearman,none"] == pytest.approx(sum(present) / 6)
+
+
+def test_a_rating_is_the_scorers_score_on_the_scale_of_the_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_fed(tmp_path, fed_rows(4))
+    monkeypatch.setenv("DIALEVAL_DATA_DIR", str(tmp_path))
+    scorer = Length(skip="rain number 2")
+    result = evaluate(DialogueMetricLM(scorer), "fed_dialog_turn_overall", "fed_dialog_turn_understandable")
+    items = [response for dialogue in fed.read() for response in dialogue.responses]
+    values = Length(skip="rain number 2").score(items).values
+    assert len(values) == 12
+    assert values.count(None) == 1
+    for name, highest in (("overall", 4), ("understandable", 1)):
+        found = [sample["spearman"].score for sample in result["samples"][f"fed_dialog_turn_{name}"]]
+        assert found == pytest.approx([None if value is None else highest * value / 40 for value in values], abs=1e-9)
+        assert result["results"][f"fed_dialog_turn_{name}"]["n_unscored,none"] == 1
 
 
 def test_examples_change_nothing_for_a_scorer(use_tiny_data: Path) -> None:
