@@ -111,13 +111,20 @@ def _reported(sources: Sequence[str]) -> ReportedDialogues:
 
 
 def _conversations(sources: Sequence[str], reported: ReportedDialogues, left_out: dict[str, int]) -> list[Conversation]:
-    """Read corpora, each named NAME=FILE or FILE; dialogues that will be reported on are counted in `left_out`."""
+    """Read corpora, each named NAME=FILE or FILE; dialogues that will be reported on are counted in `left_out`.
+
+    Dialogues that name a chatbot are left out too: its turns are no examples of right ones.
+    """
+    from dialeval_plugin.corpora.convai import HUMAN
     from dialeval_plugin.methods.general.conversations import conversation
 
     found = []
     for source in sources:
         name, path = _named(source)
-        dialogues = list(_grounded(path))
+        read = list(_grounded(path))
+        dialogues = [told for told in read if told.dialogue.dialogue.system in (None, HUMAN)]
+        if n_with_bot := len(read) - len(dialogues):
+            typer.echo(f"{source}: {n_with_bot} of {len(read)} dialogues are with a chatbot and are left out", err=True)
         kept = [told for told in dialogues if not reported.find(told.dialogue)]
         left_out[name] = left_out.get(name, 0) + len(dialogues) - len(kept)
         for dialogue, misleading in kept:

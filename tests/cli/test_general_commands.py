@@ -131,6 +131,25 @@ def test_facts_belong_to_the_speaker_whom_they_describe(tmp_path: Path) -> None:
     assert found.facts == (("i knit.",), ("i sail.",), ("i knit.",), ("i sail.",))
 
 
+def test_dialogues_with_a_chatbot_teach_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from dialeval_plugin.cli.train_general import _conversations
+    from dialeval_plugin.corpora.leaks import ReportedDialogues
+
+    def dialogue(number: int, kind: str) -> dict[str, object]:
+        return {
+            "dialogId": number,
+            "users": [{"id": "Alice", "userType": "Human"}, {"id": "Bob", "userType": kind}],
+            "thread": [{"userId": user, "text": f"{user} says {number}."} for user in ("Alice", "Bob")],
+            "evaluation": [{"userId": user, "quality": 0, "breadth": 0, "engagement": 0} for user in ("Alice", "Bob")],
+        }
+
+    path = tmp_path / "logs.json"
+    path.write_text(json.dumps([dialogue(1, "Human"), dialogue(2, "Bot")]))
+    (found,) = _conversations([f"convai={path}"], ReportedDialogues({}), {})
+    assert found.turns == ("Alice says 1.", "Bob says 1.")
+    assert capsys.readouterr().err == f"convai={path}: 1 of 2 dialogues are with a chatbot and are left out\n"
+
+
 def test_mixing_is_fitted_on_rated_sets_and_refuses_to_score_them(tiny_general: Path, tmp_path: Path) -> None:
     examples = mini.read_examples("train")[:60]
     rows = [
