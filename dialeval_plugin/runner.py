@@ -96,7 +96,7 @@ def _check_level(scorer: Scorer, items: Sequence[Item]) -> None:
             )
 
 
-def _content(item: Item) -> tuple[Any, ...]:
+def content(item: Item) -> tuple[Any, ...]:
     """What a score may depend on: everything but the id, the system and the ratings."""
     if isinstance(item, Dialogue):
         return (item.turns,)
@@ -108,13 +108,13 @@ def _score_distinct(scorer: Scorer, items: Sequence[Item]) -> list[Row]:
     positions: dict[tuple[Any, ...], int] = {}
     distinct: list[Item] = []
     for item in items:
-        if (content := _content(item)) not in positions:
-            positions[content] = len(distinct)
+        if (found := content(item)) not in positions:
+            positions[found] = len(distinct)
             distinct.append(item)
     rows = scorer.score_batch(distinct)
     if len(rows) != len(distinct):
         raise RuntimeError(f"{scorer.name}.score_batch returned {len(rows)} rows for {len(distinct)} items")
-    return [finite_or_unscored(rows[positions[_content(item)]]) for item in items]
+    return [finite_or_unscored(rows[positions[content(item)]]) for item in items]
 
 
 def _run_id(scorer: Scorer, items: Sequence[Item]) -> str:
@@ -122,7 +122,7 @@ def _run_id(scorer: Scorer, items: Sequence[Item]) -> str:
     digest.update(repr(sorted(scorer.signature_fields().items(), key=lambda field: field[0])).encode())
     digest.update(f"{__version__} {scorer.window}".encode())
     for item in items:
-        digest.update(repr((item.id, _content(item))).encode())
+        digest.update(repr((item.id, content(item))).encode())
     return digest.hexdigest()
 
 

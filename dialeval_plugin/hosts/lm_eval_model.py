@@ -24,6 +24,7 @@ from dialeval_plugin.methods.judging.breakdown_prompts import N_LABELS, PROMPTS
 from dialeval_plugin.methods.judging.classification import NEGATIVE, POSITIVE
 from dialeval_plugin.methods.judging.goodness import NO, YES
 from dialeval_plugin.methods.judging.prompts import level_of
+from dialeval_plugin.runner import content
 from dialeval_plugin.scoring import Scorer
 
 from .documents import item_of
@@ -200,13 +201,18 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
                 len(fresh) - len(fitting),
             )
         if fitting:
-            scores = self.scorer.score(list(fitting.values()), progress=progress)
+            # Tasks over several qualities of one set have the same responses: each is scored once.
+            distinct = {content(item): item for item in fitting.values()}
+            places = {each: place for place, each in enumerate(distinct)}
+            scores = self.scorer.score(list(distinct.values()), progress=progress)
             self._signature = str(scores.signature)
-            keys = list(fitting)
-            for index, item in scores.unscored.items():
-                task = requests_by_key[keys[index]].task_name
-                self._unscored.setdefault(task or "", Counter())[item.reason.value] += 1
-            self._scores.update(zip(fitting, self._to_unit(scores.values), strict=True))
+            units = self._to_unit(scores.values)
+            for key, item in fitting.items():
+                place = places[content(item)]
+                self._scores[key] = units[place]
+                if place in scores.unscored:
+                    task = requests_by_key[key].task_name
+                    self._unscored.setdefault(task or "", Counter())[scores.unscored[place].reason.value] += 1
         return self._scores
 
     @property

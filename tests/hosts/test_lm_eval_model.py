@@ -109,6 +109,7 @@ def test_a_rating_is_the_scorers_score_on_the_scale_of_the_task(tmp_path: Path, 
     values = Length(skip="rain number 2").score(items).values
     assert len(values) == 12
     assert values.count(None) == 1
+    assert scorer.calls == [len({(item.context, item.response) for item in items})]
     for name, highest in (("overall", 4), ("understandable", 1)):
         found = [sample["spearman"].score for sample in result["samples"][f"fed_dialog_turn_{name}"]]
         assert found == pytest.approx([None if value is None else highest * value / 40 for value in values], abs=1e-9)
