@@ -177,6 +177,32 @@ def _of_cell(cell: _Cell, question: Question) -> list[Finding]:
     return found
 
 
+class People(NamedTuple):
+    """How well people reach a coefficient among themselves; None where no row has two raters or it is undefined."""
+
+    leave_one_out: float | None = None
+    """Between one rater and the mean of the others; see `ceiling.leave_one_rater_out`."""
+    split_half: float | None = None
+    """Between the means of two halves of the raters; see `ceiling.split_half`."""
+
+
+def people(raters: Sequence[Sequence[float]], coefficient: str, *, seed: int = 0) -> People:
+    """Return the human ceiling of a coefficient.
+
+    Args:
+        raters: each rater's answer, for each row; () where they are not known.
+        coefficient: its name in `meta_evaluation`.
+        seed: of the random halves.
+    """
+    if not any(len(answers) > 1 for answers in raters):
+        return People()
+    bootstrap = Bootstrap(rounds=0, seed=seed)
+    return People(
+        leave_one_rater_out(raters, coefficient=coefficient, bootstrap=bootstrap).value,
+        split_half(raters, coefficient=coefficient, bootstrap=bootstrap).value,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class _Cell:
     """Evaluators of one quality of one data set."""
@@ -190,15 +216,10 @@ class _Cell:
 
     def people(self, coefficient: str) -> Beside:
         """How well people reach a coefficient; nothing for means of systems, averages of groups, and a range of ratings."""
-        rows = self._rows()
-        raters = [one.raters[row] for one, row in rows.values()]
-        if not self.question.is_plain or not any(len(values) > 1 for values in raters):
+        if not self.question.is_plain:
             return Beside()
-        bootstrap = Bootstrap(rounds=0, seed=self.question.bootstrap.seed)
-        return Beside(
-            leave_one_rater_out(raters, coefficient=coefficient, bootstrap=bootstrap).value,
-            split_half(raters, coefficient=coefficient, bootstrap=bootstrap).value,
-        )
+        raters = [one.raters[row] for one, row in self._rows().values()]
+        return Beside(*people(raters, coefficient, seed=self.question.bootstrap.seed))
 
     def ranking(self, coefficient: str) -> Ranking | None:
         """Tests between all evaluators; None where there is one only, or no test is asked for."""

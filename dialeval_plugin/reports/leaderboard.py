@@ -9,15 +9,16 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from dialeval_plugin.errors import InputError
 
 SCHEMA_VERSION = 1
 CSV_COLUMNS = (
+    "kind",
     "evaluator",
     "dataset",
     "level",
@@ -40,6 +41,7 @@ CSV_COLUMNS = (
     "reason",
 )
 _PREFERRED = ("spearman", "pearson", "kendall")
+_Read = TypeVar("_Read")
 
 
 class Column(NamedTuple):
@@ -133,8 +135,51 @@ class Cell:
         return self.n_scored / self.n_total if self.n_total else None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """What a column is to be read beside: no evaluator, and so in no order with them.
+
+    Attributes:
+        name: for people, as "one person against the others".
+        column: the column.
+        coefficient: name of the coefficient.
+        value: None where it is undefined.
+    """
+
+    name: str
+    column: Column
+    coefficient: str
+    value: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairTests:
+    """What the tests behind the rank clusters of a column could tell.
+
+    Attributes:
+        column: the column.
+        coefficient: name of the coefficient.
+        n_rows: rated rows.
+        n_dialogues: clusters that are swapped as a whole.
+        n_pairs: pairs of evaluators that were compared.
+        n_different: those that differ significantly after Holm's correction. Of none there are no ranks.
+        n_rounds: permutations of each test.
+    """
+
+    column: Column
+    coefficient: str
+    n_rows: int
+    n_dialogues: int
+    n_pairs: int
+    n_different: int
+    n_rounds: int
+
+
 class MacroMean(NamedTuple):
-    """Unweighted mean of one coefficient over the columns in which an evaluator has a value."""
+    """Unweighted mean of one coefficient over data sets; a set with several rated qualities counts once, by their mean.
+
+    The turns and the dialogues of one set count as two. `n_present` are the sets in which there is a value.
+    """
 
     value: float | None
     n_present: int
@@ -150,6 +195,8 @@ class Leaderboard:
     """
 
     cells: tuple[Cell, ...]
+    references: tuple[Reference, ...] = ()
+    tests: tuple[PairTests, ...] = ()
 
     def __post_init__(self) -> None:
         seen: dict[tuple[str, Column], Cell] = {}
@@ -199,23 +246,49 @@ class Leaderboard:
         return tuple(column for column in self.columns if column in present)
 
     def means(self, coefficient: str) -> dict[str, MacroMean]:
-        """Return each evaluator's mean of one coefficient over the columns that have it; missing cells are counted."""
-        n_columns = len(self.columns_with(coefficient))
-        found: dict[str, list[float]] = {cell.evaluator: [] for cell in self.cells}
+        """Return each evaluator's mean of one coefficient over the data sets that have it; missing sets are counted."""
+        found: dict[str, dict[Column, float]] = {cell.evaluator: {} for cell in self.cells}
         for cell in self.cells:
             figure = cell.figures.get(coefficient)
             if figure is not None and figure.value is not None:
-                found[cell.evaluator].append(figure.value)
-        return {
-            name: MacroMean(math.fsum(values) / len(values) if values else None, len(values), n_columns - len(values))
-            for name, values in found.items()
-        }
+                found[cell.evaluator][cell.column] = figure.value
+        return {name: self._mean(values, coefficient) for name, values in found.items()}
+
+    def reference_rows(self, coefficient: str) -> dict[str, dict[Column, float]]:
+        """Return the references of one coefficient that have a value, by name."""
+        found: dict[str, dict[Column, float]] = {}
+        for reference in self.references:
+            if reference.coefficient == coefficient and reference.value is not None:
+                found.setdefault(reference.name, {})[reference.column] = reference.value
+        return found
+
+    def reference_means(self, coefficient: str) -> dict[str, MacroMean]:
+        """Return the mean of each reference, as `means` does that of evaluators."""
+        return {name: self._mean(values, coefficient) for name, values in self.reference_rows(coefficient).items()}
+
+    def tests_of(self, column: Column) -> PairTests | None:
+        """Return what the tests in a column could tell; None where there were none."""
+        return next((tests for tests in self.tests if tests.column == column), None)
+
+    def n_rows(self, column: Column) -> int:
+        """Most rows that an evaluator was to score."""
+        return max((cell.n_total for cell in self.cells if cell.column == column), default=0)
+
+    def _mean(self, values: Mapping[Column, float], coefficient: str) -> MacroMean:
+        n_sets = len({column[:2] for column in self.columns_with(coefficient)})
+        by_set: dict[tuple[str, ...], list[float]] = {}
+        for column, value in values.items():
+            by_set.setdefault(column[:2], []).append(value)
+        means = [math.fsum(of_set) / len(of_set) for of_set in by_set.values()]
+        return MacroMean(math.fsum(means) / len(means) if means else None, len(means), n_sets - len(means))
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-able object that `from_dict` reads back."""
         return {
             "schema_version": SCHEMA_VERSION,
             "cells": [_cell_to_dict(cell) for cell in self.cells],
+            "references": [_with_column(reference) for reference in self.references],
+            "tests": [_with_column(tests) for tests in self.tests],
             "means": {
                 coefficient: {name: mean._asdict() for name, mean in self.means(coefficient).items()}
                 for coefficient in self.coefficients
@@ -239,47 +312,52 @@ class Leaderboard:
                 f"{where}: schema_version is {version!r}, this release reads {SCHEMA_VERSION}. "
                 "Build the leaderboard again from its result files."
             )
-        cells = []
-        for index, value in enumerate(data.get("cells", ())):
-            try:
-                cells.append(_cell_from_dict(value))
-            except (KeyError, TypeError, AttributeError) as error:
-                raise InputError(
-                    f"{where}: cell {index} cannot be read ({type(error).__name__}: {error}). "
-                    "Build the leaderboard again from its result files."
-                ) from error
-        return cls(tuple(cells))
+        return cls(
+            _read_all(data, "cells", "cell", _cell_from_dict, where),
+            # Files of older releases do not have these.
+            _read_all(data, "references", "reference", lambda value: Reference(**_read_column(value)), where),
+            _read_all(data, "tests", "test", lambda value: PairTests(**_read_column(value)), where),
+        )
 
     def to_csv(self) -> str:
-        """Return one line for each coefficient of each cell; what is not known is empty."""
+        """Return one line for each coefficient of each cell, then one for each reference; what is not known is empty."""
         out = io.StringIO()
         writer = csv.DictWriter(out, CSV_COLUMNS, lineterminator="\n")
         writer.writeheader()
         for cell in self.cells:
-            shared = {"n_scored": cell.n_scored, "n_total": cell.n_total, **asdict(cell.cost)}
+            shared = {"kind": "evaluator", "n_scored": cell.n_scored, "n_total": cell.n_total, **asdict(cell.cost)}
             shared |= cell.column._asdict()
             shared |= {name: getattr(cell, name) for name in ("evaluator", "is_partial", "date", "signature", "source")}
             for coefficient, figure in cell.figures.items():
                 writer.writerow({**shared, "coefficient": coefficient, **asdict(figure)})
+        for reference in self.references:
+            values = {"evaluator": reference.name, "coefficient": reference.coefficient, "value": reference.value}
+            writer.writerow({"kind": "reference", **values, **reference.column._asdict()})
         return out.getvalue()
 
     def to_markdown(self, coefficient: str | None = None) -> str:
-        """Return the table of one coefficient, by default the main one, with the mean over columns first."""
+        """Return the table of one coefficient, by default the main one, with the mean over data sets first.
+
+        References stand below the evaluators, in italics.
+        """
         chosen = coefficient or self.main
         columns, means = self.columns_with(chosen), self.means(chosen)
         lines: list[Sequence[str]] = [
-            ["evaluator", f"mean {chosen} (columns)", *map(str, columns)],
+            ["evaluator", f"mean {chosen} (data sets)", *map(str, columns)],
             ["---"] * (len(columns) + 2),
         ]
         for name in self.evaluators:
             mean = means[name]
-            shown = "" if mean.value is None else f"{mean.value:.3f} ({mean.n_present} of {len(columns)})"
-            lines.append([name, shown, *(self._markdown_cell(name, column, chosen) for column in columns)])
+            lines.append([name, _mean_in_words(mean), *(self._markdown_cell(name, column, chosen) for column in columns)])
+        for name, values in self.reference_rows(chosen).items():
+            mean = self._mean(values, chosen)
+            shown = [f"{values[column]:.3f}" if column in values else "" for column in columns]
+            lines.append([f"*{name}*", _mean_in_words(mean), *shown])
         return "\n".join("| " + " | ".join(map(_in_markdown, line)) + " |" for line in lines) + "\n"
 
     def with_ranks(self, ranks: Mapping[tuple[str, Column, str], int]) -> Leaderboard:
         """Return this leaderboard with ranks, by evaluator, column and coefficient, in the figures."""
-        return Leaderboard(tuple(_ranked(cell, ranks) for cell in self.cells))
+        return replace(self, cells=tuple(_ranked(cell, ranks) for cell in self.cells))
 
     def _markdown_cell(self, evaluator: str, column: Column, coefficient: str) -> str:
         cell = self.cell(evaluator, column)
@@ -300,6 +378,31 @@ def _ranked(cell: Cell, ranks: Mapping[tuple[str, Column, str], int]) -> Cell:
         name: replace(figure, rank=ranks.get((cell.evaluator, cell.column, name))) for name, figure in cell.figures.items()
     }
     return replace(cell, figures=figures)
+
+
+def _mean_in_words(mean: MacroMean) -> str:
+    return "" if mean.value is None else f"{mean.value:.3f} ({mean.n_present} of {mean.n_present + mean.n_missing})"
+
+
+def _with_column(value: Reference | PairTests) -> dict[str, Any]:
+    return {**asdict(value), "column": value.column._asdict()}
+
+
+def _read_column(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {**data, "column": Column(**data["column"])}
+
+
+def _read_all(data: Mapping[str, Any], name: str, one: str, read: Callable[[Any], _Read], where: str) -> tuple[_Read, ...]:
+    found = []
+    for index, value in enumerate(data.get(name, ())):
+        try:
+            found.append(read(value))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise InputError(
+                f"{where}: {one} {index} cannot be read ({type(error).__name__}: {error}). "
+                "Build the leaderboard again from its result files."
+            ) from error
+    return tuple(found)
 
 
 def _cell_to_dict(cell: Cell) -> dict[str, Any]:

@@ -13,9 +13,10 @@ from dialeval_plugin.errors import InputError
 from dialeval_plugin.files import read_json, to_json, write_text
 
 from .evidence import Evidence
-from .leaderboard import Cell, Column, Cost, Figure, Leaderboard
+from .leaderboard import Cell, Column, Cost, Figure, Leaderboard, Reference
 from .leaderboard_page import TITLE, render
 from .leaderboard_ranks import ranked
+from .leaderboard_references import PRINTED_BESIDE, of_people, of_run
 from .lm_eval_files import TaskRun, read_runs
 
 logger = logging.getLogger(__name__)
@@ -25,9 +26,7 @@ FILES = (JSON_FILE, CSV_FILE, MARKDOWN_FILE, PAGE_FILE)
 
 _BOUNDS = ("_ci_low", "_ci_high")
 _COUNTS = ("n_scored", "n_unscored")
-# What they print beside the evaluator's own figures: what others would earn on the same data, and spreads over seeds.
-_REFERENCES = ("always_breakdown_",)
-_LIMITS = ("_floor", "_ceiling", "_deviation")
+_SPREADS = ("_deviation",)
 _LOWER_IS_BETTER = ("jsd_", "mse_")
 
 
@@ -43,15 +42,18 @@ def build(paths: Iterable[Path | str], *, rank_rounds: int = 1000) -> Built:
 
     Args:
         paths: result files and folders.
-        rank_rounds: permutations of each test behind the rank clusters; 0 for no ranks.
+        rank_rounds: least permutations of each test behind the rank clusters, see `leaderboard_ranks.ranked`; 0 for no ranks.
 
     Raises:
         InputError: as `lm_eval_files.read_runs`.
     """
     cells: dict[tuple[str, Column], Cell] = {}
     evidence: dict[tuple[str, Column], Evidence] = {}
+    beside: dict[tuple[str, Column, str], Reference] = {}
     n_older = 0
     for run in read_runs(paths):
+        for reference in of_run(run, _columns(run)):
+            beside.setdefault((reference.name, reference.column, reference.coefficient), reference)
         for cell in cells_of(run):
             place = (cell.evaluator, cell.column)
             if place in cells:
@@ -63,7 +65,8 @@ def build(paths: Iterable[Path | str], *, rank_rounds: int = 1000) -> Built:
     if n_older:
         logger.warning("leaderboard: %d older results of the same evaluator and data are left out", n_older)
     rows = tuple(evidence.values())
-    return Built(ranked(Leaderboard(tuple(cells.values())), rows, rounds=rank_rounds), rows)
+    board = Leaderboard(tuple(cells.values()), (*of_people(rows), *beside.values()))
+    return Built(ranked(board, rows, rounds=rank_rounds), rows)
 
 
 def write(built: Built, folder: Path, *, title: str = TITLE) -> list[Path]:
@@ -101,7 +104,7 @@ def cells_of(run: TaskRun) -> Iterator[Cell]:
     for quality, names in _qualities(run).items():
         yield Cell(
             evaluator=run.evaluator,
-            column=Column(_dataset(run.dataset), run.level, quality),
+            column=_column(run, quality),
             figures={coefficient: _figure(run, name) for coefficient, name in names.items()},
             n_scored=run.n_scored,
             n_total=run.n_total,
@@ -125,8 +128,20 @@ def _qualities(run: TaskRun) -> dict[str, dict[str, str]]:
     }
 
 
+def _columns(run: TaskRun) -> list[tuple[Column, str]]:
+    """The run's columns, each with what the names of its metrics begin with."""
+    is_preference = run.kind == "preference"
+    return [(_column(run, quality), f"{quality}_" if is_preference else "") for quality in _qualities(run)]
+
+
+def _column(run: TaskRun, quality: str) -> Column:
+    return Column(_dataset(run.dataset), run.level, quality)
+
+
 def _is_coefficient(name: str) -> bool:
-    return name not in _COUNTS and not name.endswith((*_BOUNDS, *_LIMITS)) and not name.startswith(_REFERENCES)
+    if name in _COUNTS or name.endswith((*_BOUNDS, *_SPREADS)):
+        return False
+    return not any(name.startswith(part) or name.endswith(part) for part in PRINTED_BESIDE)
 
 
 def _figure(run: TaskRun, name: str) -> Figure:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Sequence
 from importlib import resources
 from typing import Any, NamedTuple
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from dialeval_plugin.version import __version__
 
@@ -58,13 +59,19 @@ def render(board: Leaderboard, evidence: Sequence[Evidence] = (), *, title: str 
     environment = jinja2.Environment(
         autoescape=True, loader=jinja2.FunctionLoader(_resource), undefined=jinja2.StrictUndefined, trim_blocks=True
     )
-    environment.filters |= {"named": coefficient_name, "heat": _heat, "cost": cost_in_words}
+    environment.filters |= {"named": coefficient_name, "heat": _heat, "cost": cost_in_words, "breakable": breakable}
     script, style = _resource("leaderboard.js"), _resource("leaderboard.css")
     groups = cases(evidence)
+    levels = Counter(cell.column.level for cell in board.cells if cell.column.level).most_common()
     html = environment.get_template("leaderboard.html").render(
         title=title,
         board=board,
         means={name: board.means(name) for name in board.coefficients},
+        references=tuple(dict.fromkeys(reference.name for reference in board.references)),
+        reference_rows={name: board.reference_rows(name) for name in board.coefficients},
+        reference_means={name: board.reference_means(name) for name in board.coefficients},
+        levels=[level for level, _ in levels],
+        main_level=levels[0][0] if levels else "",
         datasets=sorted({column.dataset for column in board.columns}),
         qualities=sorted({column.quality for column in board.columns if column.quality}),
         n_datasets=len({column.dataset for column in board.columns}),
@@ -91,6 +98,18 @@ def coefficient_name(name: str) -> str:
     """
     known = {"spearman": "Spearman's rho", "pearson": "Pearson's r", "kendall": "Kendall's tau-b"}
     return known.get(name, name.replace("_", " "))
+
+
+def breakable(name: str) -> Markup:
+    """An evaluator's name with its options in small print, and places after underscores where a line may end.
+
+    Example:
+        >>> breakable("dialogue_likelihood (mean, turn)")
+        Markup('dialogue_<wbr>likelihood <small>(mean, turn)</small>')
+    """
+    words, bracket, options = (str(escape(part)).replace("_", "_<wbr>") for part in name.partition(" ("))
+    html = f"{words} <small>({options}</small>" if bracket else words
+    return Markup(html)  # noqa: S704 - escaped two lines above
 
 
 def cost_in_words(cost: Cost) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from dialeval_plugin.corpora import dstc10
@@ -32,6 +32,7 @@ _TECHNICAL = frozenset(
         "verify_certificate",
     }
 )
+_NUMBER = re.compile(r"[-+]?[\d.]+(?:e[-+]?\d+)?")
 _SECRET = re.compile(r"(?:^|_)(?:key|token|headers?|secret|password|auth)$", re.IGNORECASE)
 
 _SHOTS = r"(?:(?:manual|random|bm25_c|bm25_cr|bm25_r)_)?"
@@ -94,19 +95,39 @@ def model_arguments(config: Mapping[str, Any]) -> dict[str, Any]:
 def evaluator_name(config: Mapping[str, Any]) -> str:
     """Return what ran: a scorer behind `dialogue-metric`, or a language model, with the arguments that can move a score.
 
-    Folders are named by their last part, so that the name is the same wherever they lie.
+    Folders are named by their last part, so that the name is the same wherever they lie. Of a scorer's arguments those that
+    are words stand without their name, and what would be said twice is said once.
 
     Example:
         >>> evaluator_name({"model": "dialogue-metric", "model_args": {"scorer": "slide", "slm": "/models/code"}})
-        'slide (slm=code)'
+        'slide (code)'
+        >>> evaluator_name({"model": "dialogue-metric", "model_args": "scorer=causalscore,model=./dream,conditions=4"})
+        'causalscore (conditions=4, dream)'
+        >>> evaluator_name({"model": "dialogue-metric", "model_args": "scorer=bleu,n=1"})
+        'bleu-1'
         >>> evaluator_name({"model": "hf", "model_args": {"pretrained": "openai-community/gpt2"}})
         'openai-community/gpt2'
     """
     arguments = model_arguments(config)
     named = next((name for name in ("scorer", *MODEL_NAMES) if name in arguments), None)
     name = _shortened(arguments.pop(named)) if named else str(config.get("model") or "unknown")
-    options = ", ".join(f"{key}={_shortened(value)}" for key, value in sorted(arguments.items()) if key not in _TECHNICAL)
-    return f"{name} ({options})" if options else name
+    given = {key: _shortened(value) for key, value in sorted(arguments.items()) if key not in _TECHNICAL}
+    if named != "scorer":
+        return _with_options(name, [f"{key}={value}" for key, value in given.items()])
+    if order := given.pop("n", None):
+        name = f"{name}-{order}"
+    return _with_options(name, [_option(key, value) for key, value in given.items() if value != name])
+
+
+def _with_options(name: str, options: Iterable[str]) -> str:
+    shown = ", ".join(dict.fromkeys(options))
+    return f"{name} ({shown})" if shown else name
+
+
+def _option(key: str, value: str) -> str:
+    if value.lower() in {"true", "false"}:
+        return f"{'with' if value.lower() == 'true' else 'without'} {key}"
+    return f"{key}={value}" if _NUMBER.fullmatch(value) else value
 
 
 def _shortened(value: Any) -> str:

@@ -393,7 +393,7 @@ def test_rescore_takes_the_newest_run_or_all(dialeval: Run, tmp_path: Path) -> N
                 text = json.dumps({**file, "date": file["date"] + 3600 * (hour == "17")})
             (tmp_path / name).write_text(text)
     words = ("rescore", ".", "--coefficient", "pearson", "--rounds", "0", "--format", "json")
-    assert [row["evaluator"] for row in rows_of(dialeval(*words))] == ["slide (slm=models/slm, variant=slm)"]
+    assert [row["evaluator"] for row in rows_of(dialeval(*words))] == ["slide (models/slm, slm)"]
     assert [row["evaluator"][-21:] for row in rows_of(dialeval(*words, "--all-runs"))] == [
         ", 2026-11-20 17:39:04",
         ", 2026-11-20 16:39:04",
@@ -438,10 +438,10 @@ turn   spearman   half       withheld                 0.218 to 0.982       0.743
 Withheld: fewer than 80 % of the rated rows have a score (--min-coverage).
 """
 RESCORED = """\
-level  statistic  evaluator                             value     95 % interval  length bias  scored  clusters
------  ---------  -----------------------------------  ------  ----------------  -----------  ------  --------
-turn   pearson    slide (slm=models/slm, variant=slm)  -0.659  -0.981 to -0.222       -0.010     8/8         4
-turn   spearman   slide (slm=models/slm, variant=slm)  -0.764   -0.918 to 0.115       -0.010     8/8         4
-turn   kendall_b  slide (slm=models/slm, variant=slm)  -0.661   -0.853 to 0.107       -0.010     8/8         4
+level  statistic  evaluator                 value     95 % interval  length bias  scored  clusters
+-----  ---------  -----------------------  ------  ----------------  -----------  ------  --------
+turn   pearson    slide (models/slm, slm)  -0.659  -0.981 to -0.222       -0.010     8/8         4
+turn   spearman   slide (models/slm, slm)  -0.764   -0.918 to 0.115       -0.010     8/8         4
+turn   kendall_b  slide (models/slm, slm)  -0.661   -0.853 to 0.107       -0.010     8/8         4
 """
 AUROC = 0.0625

@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Callable
 
 import pytest
 
 from dialeval_plugin.errors import InputError
 from dialeval_plugin.files import to_json
-from dialeval_plugin.reports.leaderboard import Cell, Column, Cost, Figure, Leaderboard
+from dialeval_plugin.reports.leaderboard import Cell, Column, Cost, Figure, Leaderboard, PairTests, Reference
 
 GUPTA, ZHAO = Column("gupta", "turn", "overall"), Column("zhao", "turn", "content")
 
@@ -60,9 +61,47 @@ def test_evaluators_stand_the_other_way_round_where_lower_is_better() -> None:
     assert Leaderboard(tuple(cells)).evaluators == ("near", "far")
 
 
-def test_json_comes_back_as_it_was() -> None:
-    text = to_json(board().to_dict())
-    assert Leaderboard.from_dict(json.loads(text)) == board()
+def with_references() -> Leaderboard:
+    references = (
+        Reference(name="one person", column=GUPTA, coefficient="spearman", value=0.7),
+        Reference(name="one person", column=ZHAO, coefficient="kendall", value=0.5),
+    )
+    tests = PairTests(column=GUPTA, coefficient="spearman", n_rows=10, n_dialogues=5, n_pairs=1, n_different=0, n_rounds=1000)
+    return Leaderboard(board().cells, references, (tests,))
+
+
+def test_several_qualities_of_one_set_count_once_in_the_mean() -> None:
+    cells = (cell("a", GUPTA, 0.1), cell("a", Column("gupta", "turn", "fluent"), 0.3), cell("a", ZHAO, 0.6))
+    whole = cell("a", Column("gupta", "dialogue", "overall"), 0.8)
+    assert Leaderboard(cells).means("spearman")["a"] == (pytest.approx(0.4), 2, 0)
+    assert Leaderboard((*cells, whole)).means("spearman")["a"] == (pytest.approx((0.2 + 0.6 + 0.8) / 3), 3, 0)
+
+
+def test_references_are_no_evaluators_but_stand_in_every_file() -> None:
+    found = with_references()
+    assert found.evaluators == board().evaluators
+    assert found.reference_rows("spearman") == {"one person": {GUPTA: 0.7}}
+    assert found.reference_means("spearman") == {"one person": (0.7, 1, 1)}
+    assert found.to_markdown().splitlines()[-1] == "| *one person* | 0.700 (1 of 2) | 0.700 |  |"
+    rows = list(csv.DictReader(io.StringIO(found.to_csv())))
+    assert [(row["kind"], row["evaluator"], row["dataset"], row["value"]) for row in rows[-2:]] == [
+        ("reference", "one person", "gupta", "0.7"),
+        ("reference", "one person", "zhao", "0.5"),
+    ]
+    assert (found.tests_of(GUPTA), found.tests_of(ZHAO)) == (found.tests[0], None)
+    assert (found.n_rows(GUPTA), found.n_rows(Column("none", "", ""))) == (10, 0)
+
+
+@pytest.mark.parametrize("made", [board, with_references])
+def test_json_comes_back_as_it_was(made: Callable[[], Leaderboard]) -> None:
+    text = to_json(made().to_dict())
+    assert Leaderboard.from_dict(json.loads(text)) == made()
+
+
+def test_json_of_a_release_without_references_is_read() -> None:
+    data = board().to_dict()
+    del data["references"], data["tests"]
+    assert Leaderboard.from_dict(data) == board()
 
 
 def test_json_of_another_schema_version_is_refused() -> None:
@@ -107,7 +146,7 @@ def test_csv_has_one_line_for_each_figure_and_leaves_unknown_empty() -> None:
 def test_markdown_states_coverage_and_escapes_what_would_break_the_table() -> None:
     odd = Leaderboard((cell("a|b\n<i>", GUPTA, 0.25),))
     assert odd.to_markdown() == (
-        "| evaluator | mean spearman (columns) | gupta (overall, turn level) |\n"
+        "| evaluator | mean spearman (data sets) | gupta (overall, turn level) |\n"
         "| --- | --- | --- |\n"
         "| a\\|b &lt;i> | 0.250 (1 of 1) | 0.250 [0.150, 0.350] (9 of 10 scored) |\n"
     )

@@ -83,6 +83,37 @@ def test_filters_hide_rows_and_columns_and_say_how_many_are_left(page: Page) -> 
     assert page.evaluate(NAMES) == []
 
 
+def test_the_mean_is_over_the_columns_that_are_shown(page: Page) -> None:
+    mean = "document.querySelector('#board tr[data-name=blunt] td .figure:not([hidden])').innerText.split('\\n')"
+    values = "[...document.querySelectorAll('#board tr[data-name=blunt] td:not([hidden]) .figure:not([hidden]) b')]"
+    both, first, second = map(float, page.evaluate(f"{values}.map((b) => b.textContent)"))
+    assert both == pytest.approx((first + second) / 2, abs=0.001)
+    assert page.evaluate(mean)[1] == "2 of 2"
+    choose(page, "#dataset", "dailydialog-zhao")
+    assert page.evaluate(mean) == [f"{second:.3f}", "1 of 1"]
+
+
+def test_an_evaluator_that_did_not_run_on_what_is_shown_is_hidden(page: Page) -> None:
+    choose(page, "#dataset", "dailydialog-zhao")
+    assert page.evaluate(NAMES) == ["sharp", "blunt"]
+    choose(page, "#dataset", "")
+    assert page.evaluate(NAMES) == ["sharp", JUDGE, "blunt"]
+
+
+def test_head_and_names_stay_where_a_long_table_scrolls(page: Page) -> None:
+    page.resize(400, 250)
+    page.evaluate("(() => { const box = document.querySelector('.scroll.both'); box.scrollTop = 99; box.scrollLeft = 99; })()")
+    place = """((selector) => {
+      const box = document.querySelector('.scroll.both').getBoundingClientRect();
+      const item = document.querySelector(selector).getBoundingClientRect();
+      return [item.left - box.left, item.top - box.top];
+    })"""
+    assert page.evaluate("document.querySelector('.scroll.both').scrollTop") > 0
+    left, top = page.evaluate(f"{place}('#board thead .name')")
+    assert (left, top) == (pytest.approx(0, abs=2), pytest.approx(0, abs=2))
+    assert page.evaluate(f"{place}('#board tbody .name')")[0] == pytest.approx(0, abs=2)
+
+
 def test_another_coefficient_shows_its_own_figures(page: Page) -> None:
     visible = "[...document.querySelectorAll('#board .figure b')].filter((b) => b.offsetParent).map((b) => b.textContent)"
     spearman = page.evaluate(visible)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dialeval_plugin.reports.leaderboard import Column
+from dialeval_plugin.reports.leaderboard import Column, PairTests
 from dialeval_plugin.reports.leaderboard_build import build
 from tests.leaderboard_files import documents, noisy_scores, write_run, write_runs
 
@@ -31,6 +31,35 @@ def test_evaluators_that_differ_stand_in_clusters_of_their_own_and_equal_ones_in
         write_run(tmp_path, config(name), {"dstc10_dialog_dgu": (rows, scores)}, second=second)
     assert ranks(tmp_path, rank_rounds=200) == {"sharp": 1, "sharp too": 1, "random": 2}
     assert set(ranks(tmp_path, rank_rounds=0).values()) == {None}
+
+
+def test_where_nothing_can_be_told_apart_there_are_no_ranks_but_the_number_of_tests(tmp_path: Path) -> None:
+    rows = documents(12)
+    for second, name in enumerate(("one", "two", "three")):
+        write_run(tmp_path, config(name), {"dstc10_dialog_dgu": (rows, noisy_scores(rows, 5.0, seed=second))}, second=second)
+    board = build([tmp_path], rank_rounds=100).board
+    assert {cell.figures["spearman"].rank for cell in board.cells} == {None}
+    assert board.tests == (
+        PairTests(column=GUPTA, coefficient="spearman", n_rows=12, n_dialogues=6, n_pairs=3, n_different=0, n_rounds=120),
+    )
+
+
+def test_many_evaluators_can_still_be_told_apart(tmp_path: Path) -> None:
+    """Of 66 pairs none survives Holm's correction with 1000 permutations of each."""
+    rows = documents(60)
+    for second in range(12):
+        scores = noisy_scores(rows, 0.01 if second < 6 else 9.0, seed=second)
+        write_run(tmp_path, config(f"{second:02}"), {"dstc10_dialog_dgu": (rows, scores)}, second=second)
+    assert list(ranks(tmp_path).values()).count(1) == 6
+
+
+def test_an_evaluator_without_a_score_keeps_no_other_from_its_rank(tmp_path: Path) -> None:
+    rows = documents(60)
+    for second, (name, scores) in enumerate(
+        {"sharp": noisy_scores(rows, 0.01), "random": noisy_scores(rows, 9.0), "silent": [None] * 60}.items()
+    ):
+        write_run(tmp_path, config(name), {"dstc10_dialog_dgu": (rows, scores)}, second=second)
+    assert ranks(tmp_path) == {"sharp": 1, "random": 2, "silent": None}
 
 
 def test_only_the_main_coefficient_is_ranked_and_no_column_with_one_evaluator(tmp_path: Path) -> None:

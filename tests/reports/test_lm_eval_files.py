@@ -41,7 +41,7 @@ def change(path: Path, **values: Any) -> None:
 
 def test_the_files_of_0_1_0_load_newest_first() -> None:
     assert [(run.evaluator, run.task, run.kind) for run in read_runs([HISTORIC])] == [
-        ("slide (slm=models/slm, variant=slm)", "dstc10_dialog_mini", "rating"),
+        ("slide (models/slm, slm)", "dstc10_dialog_mini", "rating"),
         (f"{JUDGE}, dailydialog_pp, 5 examples", "dailydialog_pp_mini", "classification"),
         (f"{JUDGE}, dstc10_dialog", "dstc10_dialog_mini", "rating"),
         (f"{JUDGE}, slide", "slide_mini", "rating"),
@@ -89,7 +89,7 @@ def test_a_row_has_its_score_its_raters_and_its_document(runs: dict[tuple[str, s
 
 
 def test_a_scorer_is_named_with_its_options_and_signature(runs: dict[tuple[str, str], TaskRun]) -> None:
-    run = runs["dstc10_dialog_mini", "slide (slm=models/slm, variant=slm)"]
+    run = runs["dstc10_dialog_mini", "slide (models/slm, slm)"]
     assert (run.method, run.seconds is not None) == ("slide", True)
     assert "|[method:slide|" in run.signature
 

@@ -5,11 +5,13 @@
   document.documentElement.classList.add("scripted");
 
   const table = one("#board");
-  const body = one("tbody", table);
+  const body = one("tbody.evaluators", table);
   const headers = all("thead th", table);
   const rows = all("tr", body);
+  const references = all("tbody.references tr", table);
+  const MEAN = headers.findIndex((header) => header.dataset.key === "mean");
   const controls = Object.fromEntries(
-    ["coefficient", "dataset", "quality", "evaluator", "intervals"].map((id) => [id, one(`#${id}`)]));
+    ["coefficient", "dataset", "level", "quality", "evaluator", "intervals"].map((id) => [id, one(`#${id}`)]).filter(([, item]) => item));
   let sorted = { key: "mean", ascending: false };
 
   const higherIsBetter = () => controls.coefficient.selectedOptions[0]?.dataset.higher !== "false";
@@ -20,6 +22,29 @@
     if (key === "name") return row.dataset.name;
     const figure = shown(row.cells[headers.findIndex((header) => header.dataset.key === key)]);
     return figure?.dataset.state === "value" ? Number(figure.dataset.value) : null;
+  }
+
+  // Over the columns that are shown; several qualities of one data set count once, by their mean.
+  function showMean(row, columns) {
+    const cell = shown(row.cells[MEAN]);
+    if (!cell) return;
+    const sets = new Map(columns.map(({ dataset }) => [`${dataset.dataset}/${dataset.level}`, []]));
+    for (const header of columns) {
+      const figure = shown(row.cells[headers.indexOf(header)]);
+      if (figure?.dataset.state === "value") sets.get(`${header.dataset.dataset}/${header.dataset.level}`).push(Number(figure.dataset.value));
+    }
+    const average = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
+    const means = [...sets.values()].filter((values) => values.length).map(average);
+    cell.dataset.state = means.length ? "value" : "absent";
+    cell.dataset.value = means.length ? average(means) : "";
+    cell.replaceChildren();
+    if (!means.length) return cell.append("–");
+    const number = document.createElement("b");
+    number.textContent = average(means).toFixed(3);
+    const count = document.createElement("small");
+    count.textContent = `${means.length} of ${sets.size}`;
+    count.className = means.length < sets.size ? "partial" : "";
+    cell.append(number, count);
   }
 
   function sort() {
@@ -38,9 +63,9 @@
   }
 
   function filter() {
-    const { coefficient, dataset, quality, evaluator } = controls;
-    const wanted = (item) =>
-      (!dataset.value || item.dataset.dataset === dataset.value) && (!quality.value || item.dataset.quality === quality.value);
+    const { coefficient, evaluator } = controls;
+    const wanted = (item) => ["dataset", "level", "quality"].every(
+      (name) => !controls[name]?.value || item.dataset[name] === controls[name].value);
     const named = (name) => name.toLowerCase().includes(evaluator.value.trim().toLowerCase());
 
     for (const item of all("[data-coefficient]")) item.hidden = item.dataset.coefficient !== coefficient.value;
@@ -48,15 +73,20 @@
       if (header.dataset.dataset === undefined) return;
       const hasFigure = rows.some((row) => shown(row.cells[place])?.dataset.state !== "absent");
       header.hidden = !wanted(header) || !hasFigure;
-      for (const row of rows) row.cells[place].hidden = header.hidden;
+      for (const row of [...rows, ...references]) row.cells[place].hidden = header.hidden;
     });
-    for (const item of [...rows, ...all(".card, .runs tbody tr")]) item.hidden = !named(item.dataset.name);
+    const columns = headers.filter((header) => header.dataset.dataset !== undefined && !header.hidden);
+    const wasRun = (row) => columns.some((header) => (shown(row.cells[headers.indexOf(header)])?.dataset.state ?? "absent") !== "absent");
+    for (const row of [...rows, ...references]) showMean(row, columns);
+    for (const row of references) row.hidden = !wasRun(row);
+    for (const row of rows) row.hidden = !named(row.dataset.name) || !wasRun(row);
+    for (const item of all(".card, .runs tbody tr")) item.hidden = !named(item.dataset.name);
     for (const item of all("details.column")) item.hidden = !wanted(item);
     table.classList.toggle("no-intervals", !controls.intervals.checked);
     const evaluators = rows.filter((row) => !row.hidden).length;
-    const columns = headers.filter((header) => header.dataset.dataset !== undefined);
-    one("#count").textContent = `${evaluators} of ${rows.length} evaluators, `
-      + `${columns.filter((header) => !header.hidden).length} of ${columns.length} columns`;
+    const nColumns = headers.filter((header) => header.dataset.dataset !== undefined).length;
+    one("#count").textContent = `${evaluators} of ${rows.length} evaluators, ${columns.length} of ${nColumns} columns`;
+    sort();
   }
 
   for (const header of headers) {
@@ -67,11 +97,10 @@
       sort();
     });
   }
-  for (const control of Object.values(controls)) control.addEventListener("input", filter);
   controls.coefficient.addEventListener("input", () => {
     sorted.ascending = sorted.key === "name" ? sorted.ascending : !higherIsBetter();
-    sort();
   });
+  for (const control of Object.values(controls)) control.addEventListener("input", filter);
   one("form.controls").addEventListener("submit", (event) => event.preventDefault());
   filter();
 
