@@ -1,0 +1,224 @@
+"""The tables of docs/results.md: SLIDE's Table 2 and Huynh et al.'s Table 6 with our figures, and the means of all evaluators.
+
+Figures come from lm-eval's result files alone; `slide_2024.json` and `huynh_2023.json` hold the papers'. A row that has no
+result says why.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection, Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+from dialeval_plugin.corpora import dstc10
+from dialeval_plugin.errors import InputError
+
+from .lm_eval_files import TaskRun, read_runs
+from .results_evaluators import Evaluator, evaluators
+
+Results: TypeAlias = Mapping[str, Mapping[str, TaskRun]]
+"""Name of an evaluator to its newest run of each task."""
+
+FIGURES: Mapping[str, str] = {"pearson": "Pearson", "spearman": "Spearman"}
+WITH_REFERENCES = ("tu", "pu", "dz", "pz", "dgu", "d7")
+"""Turn-level sets whose rows have references."""
+TURN_LEVEL = (*WITH_REFERENCES, "eg", "cg", "ft")
+SLIDE_SETS: Mapping[str, tuple[str, ...]] = {
+    "DailyDialog++": ("dgu", "dz"),
+    "PersonaChat": ("pu", "pz"),
+    "TopicalChat": ("tu",),
+}
+"""Each of SLIDE's evaluation sets, none of which is published, to the rated sets over the same corpus."""
+SLIDE_ROWS: Mapping[str, str] = {
+    **{f"BLEU-{n}": f"bleu-{n}" for n in range(1, 5)},
+    **{f"ROUGE-{kind}": f"rouge-{kind.lower()}" for kind in "12L"},
+    "METEOR": "meteor",
+    **{name: f"embedding-{name.lower()}" for name in ("Extrema", "Greedy", "Average")},
+    "BERTScore": "bertscore",
+    "BARTSCORE": "bartscore",
+    "Unieval": "unieval",
+    **{f"G-EVAL ({model})": "g-eval" for model in ("GPT-3.5", "GPT-4")},
+    **{f"LLM-Chiang ({model})": "llm-chiang" for model in ("GPT-3.5", "GPT-4")},
+    "Ours (SLM-Prob-only)": "slide-probability",
+    "Ours (SLM-Dis-only)": "slide-distance",
+    "Ours (SLM-Dis and Prob)": "slide-slm",
+    **{f"Ours (LLMs-only ({model}))": "slide" for model in ("GPT-3.5", "Gemini", "GPT-4")},
+    **{f"SLIDE ({model})": "slide" for model in ("GPT-3.5", "Gemini", "GPT-4")},
+}
+"""A row of SLIDE's Table 2 to the evaluator here."""
+HUYNH_SETS = ("tu", "dz", "pu", "dgu", "dgr", "ft", "eg", "fd")
+
+
+class Mean(NamedTuple):
+    """Unweighted mean over sets with a 95 % interval."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+def read_results(folder: Path) -> dict[str, dict[str, TaskRun]]:
+    """Read `folder`, which has a folder of result files for each evaluator, as `docs/results_runs.py` makes it.
+
+    Raises:
+        InputError: the folder is not there, or no evaluator in it has results.
+    """
+    found: dict[str, dict[str, TaskRun]] = {}
+    for place in sorted(folder.iterdir()) if folder.is_dir() else []:
+        if place.is_dir() and any(place.rglob("results_*.json")):
+            for run in read_runs([place]):
+                found.setdefault(place.name, {}).setdefault(run.task, run)
+    if not found:
+        raise InputError(f"{folder}: no evaluator has results here. Type `python docs/results_runs.py --work {folder.parent}`.")
+    return found
+
+
+def report(results: Results) -> str:
+    """Return all tables in Markdown."""
+    return "\n\n".join([means_table(results), *slide_tables(results), huynh_table(results), not_run_table(results)])
+
+
+def means_table(results: Results) -> str:
+    """Return the mean Spearman coefficient of each turn-level evaluator, the best over all sets first."""
+    rows = []
+    for name, runs in results.items():
+        means = [_mean(runs, sets) for sets in (TURN_LEVEL, WITH_REFERENCES)]
+        if any(means):
+            rows.append((name, means))
+    rows.sort(key=lambda row: [-math.inf if mean is None else mean.value for mean in row[1]], reverse=True)
+    head = ["evaluator", f"mean over {len(TURN_LEVEL)} sets", f"mean over the {len(WITH_REFERENCES)} with references"]
+    return "### Means\n\n" + _markdown(head, [[_label(name, results), *map(_mean_in_words, means)] for name, means in rows])
+
+
+def slide_tables(results: Results) -> list[str]:
+    """Return the twins of SLIDE's Table 2, one for each corpus."""
+    paper = _paper("slide_2024.json")
+    tables = []
+    for place, (corpus, sets) in enumerate(SLIDE_SETS.items()):
+        head = ["metric", *(f"paper, {corpus}, {title}" for title in FIGURES.values())]
+        head += [f"{dstc10.SETS[code].name}, {title}" for code in sets for title in FIGURES.values()]
+        rows = []
+        for label, figures in paper["table_2"].items():
+            name = SLIDE_ROWS[label]
+            rows.append(
+                [label, *(f"{value:.3f}" for value in figures[2 * place : 2 * place + 2]), *_slide_cells(results, name, sets)]
+            )
+        for name in _others(results, SLIDE_ROWS.values(), sets):
+            rows.append([f"*{_label(name, results)}*", "", "", *_slide_cells(results, name, sets)])
+        tables.append(f"### SLIDE, Table 2: {corpus}\n\n{_markdown(head, rows)}")
+    return tables
+
+
+def huynh_table(results: Results) -> str:
+    """Return the twin of Huynh et al.'s Table 6: Spearman's rho with people's overall rating."""
+    paper = _paper("huynh_2023.json")
+    if tuple(paper["dstc10_sets"]) != HUYNH_SETS:
+        raise InputError(f"huynh_2023.json: has the sets {paper['dstc10_sets']}, expected {HUYNH_SETS}. Mend the file.")
+    rows = [
+        [f"paper: {label}", *(f"{value:.3f}" for value in figures)]
+        for label, figures in {**paper["dstc10"], **paper["dstc10_more"]}.items()
+    ]
+    for name in _others(results, (), HUYNH_SETS):
+        cells = [_cell(results[name], code, "spearman") for code in HUYNH_SETS]
+        rows.append([_label(name, results), *cells])
+    return "### Huynh et al., Table 6\n\n" + _markdown(["model", *(code.upper() for code in HUYNH_SETS)], rows)
+
+
+def not_run_table(results: Results) -> str:
+    """Return the evaluators that have no results, and why."""
+    rows = [[row.name, why_not_run(row)] for row in evaluators() if not _of_row(results, row.name)]
+    return "### Not run\n\n" + (_markdown(["evaluator", "why"], rows) if rows else "Every evaluator has results.")
+
+
+def why_not_run(row: Evaluator) -> str:
+    """Say what an evaluator without results lacks."""
+    if row.not_here:
+        return row.not_here
+    kinds = " and ".join(kind.replace("_", " ") for kind in row.kinds)
+    return f"needs a trained model: {kinds}" if kinds else "not yet run"
+
+
+def _slide_cells(results: Results, name: str, sets: Sequence[str]) -> list[str]:
+    if name not in results:
+        (row,) = (row for row in evaluators() if row.name == name)
+        return [f"not run ({why_not_run(row)})", *[""] * (len(FIGURES) * len(sets) - 1)]
+    return [_cell(results[name], code, coefficient) for code in sets for coefficient in FIGURES]
+
+
+def _others(results: Results, named: Collection[str], sets: Sequence[str]) -> list[str]:
+    """Evaluators with results on any of the sets that are not named, in the order of the table of evaluators."""
+    order = {name: place for place, row in enumerate(evaluators()) for name in _of_row(results, row.name)}
+    found = [name for name in results if name not in named and any(_task(code) in results[name] for code in sets)]
+    return sorted(found, key=lambda name: (order.get(name, len(order)), name))
+
+
+def _of_row(results: Results, row: str) -> list[str]:
+    """Names of the results of a row of the table of evaluators: one, or one for each folder of its model."""
+    rows = {one.name for one in evaluators()}
+    return [name for name in results if name == row or (name not in rows and _row_of(name, rows) == row)]
+
+
+def _row_of(name: str, rows: set[str]) -> str:
+    """The longest name of a row that begins `name`."""
+    return max((row for row in rows if name.startswith(f"{row}-")), key=len, default=name)
+
+
+def _label(name: str, results: Results) -> str:
+    """The evaluator's name on the leaderboard; of a language model, what it does."""
+    run = next(iter(results[name].values()))
+    return f"{run.model}, as a judge" if name == "judge" else run.model
+
+
+def _cell(runs: Mapping[str, TaskRun], code: str, coefficient: str) -> str:
+    run = runs.get(_task(code))
+    if run is None:
+        return ""
+    value, low, high = (run.metrics.get(f"{coefficient}{end}") for end in ("", "_ci_low", "_ci_high"))
+    if value is None:
+        return "undefined"
+    interval = "" if low is None or high is None else f" [{low:.2f}, {high:.2f}]"
+    return f"{value:.3f}{interval}{' (part of the set)' if run.is_partial else ''}"
+
+
+def _mean(runs: Mapping[str, TaskRun], sets: Sequence[str]) -> Mean | None:
+    """The mean over all of the sets; None where one is missing.
+
+    Its interval takes the sets' errors for independent and normal: the standard errors are those of the sets' own intervals.
+    """
+    found = [runs[_task(code)].metrics for code in sets if _task(code) in runs]
+    values = [value for metrics in found if (value := metrics.get("spearman")) is not None]
+    if len(values) < len(sets):
+        return None
+    value = math.fsum(values) / len(sets)
+    widths = [_width(metrics) for metrics in found]
+    if any(width is None for width in widths):
+        return Mean(value, None, None)
+    half = math.sqrt(math.fsum((width or 0) ** 2 for width in widths)) / (2 * len(sets))
+    return Mean(value, value - half, value + half)
+
+
+def _width(metrics: Mapping[str, float | None]) -> float | None:
+    low, high = metrics.get("spearman_ci_low"), metrics.get("spearman_ci_high")
+    return None if low is None or high is None else high - low
+
+
+def _mean_in_words(mean: Mean | None) -> str:
+    if mean is None:
+        return ""
+    return f"{mean.value:.3f}" + ("" if mean.low is None or mean.high is None else f" [{mean.low:.3f}, {mean.high:.3f}]")
+
+
+def _task(code: str) -> str:
+    return f"dstc10_dialog_{code}"
+
+
+def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [[cell.replace("|", "\\|") for cell in cells] for cells in (head, ["---"] * len(head), *rows)]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+
+
+def _paper(name: str) -> Any:
+    return json.loads(resources.files(__package__).joinpath(name).read_text(encoding="utf-8"))
