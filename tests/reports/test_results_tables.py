@@ -100,15 +100,6 @@ def test_the_twin_of_table_6_has_the_papers_rows_and_ours(work: Path) -> None:
     rows = cells(tables.huynh_table(tables.read_results(work / "runs")))
     opt = rows["paper: OPT 6.7B, 4 examples BM25_C"]
     assert opt == ["0.115", "0.258", "0.444", "0.228", "0.091", "0.486", "0.044", "0.657"]
-        "0.115",
-        "0.258",
-        "0.444",
-        "0.228",
-        "0.091",
-        "0.486",
-        "0.044",
-        "0.657",
-    ]
     assert rows["paper: Best of DSTC10 baselines"] == ["0.319", "0.532", "0.493", "0.596", "0.363", "0.247", "0.395", "0.555"]
     assert rows["gpt2, as a judge"] == ["", "", "", "", "", "undefined", "", ""]
     assert rows["slide (slm)"][4] == ""
