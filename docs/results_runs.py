@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dialeval_plugin.reports.results_evaluators import KINDS, Evaluator, Plan, evaluators, plan, tasks_at_hand, tasks_of
+from dialeval_plugin.reports.results_evaluators import KINDS, Evaluator, Plan, evaluators, plan, row_of, tasks_at_hand, tasks_of
 
 LM_EVAL = (sys.executable, "-c", "from dialeval_plugin.cli.main import main; main()", "lm-eval", "run")
 N_LOG_LINES = 5
@@ -74,16 +74,16 @@ def run_all(ready: Sequence[Evaluator], folder: Path, limit: int | None) -> dict
 
 
 def chosen(found: Plan, only: Sequence[str]) -> Plan:
-    """The plan for the evaluators that were asked for by name, or by the name of their row."""
+    """The plan for the evaluators that were asked for by name, in that order; a row of several models stands for them all."""
     if not only:
         return found
-    rows = {name for name in only if any(row.name == name for row in evaluators())}
-    ready = [
-        one for one in found.ready if one.name in only or any(one.name.startswith(f"{row}-") and row in rows for row in only)
-    ]
-    known = {one.name for one in found.ready} | set(found.not_run) | rows
-    if unknown := sorted(set(only) - known):
-        raise SystemExit(f"--only: there is no evaluator {', '.join(unknown)}. Type --list to see all.")
+    rows = {row.name for row in evaluators()}
+    ready = []
+    for name in only:
+        of_name = [one for one in found.ready if name == one.name or (name in rows and row_of(one.name, rows) == name)]
+        if not of_name and name not in rows:
+            raise SystemExit(f"--only: there is no evaluator {name}. Type --list to see all.")
+        ready += of_name
     return Plan(tuple(ready), {name: why for name, why in found.not_run.items() if name in only})
 
 

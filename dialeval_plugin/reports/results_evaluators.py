@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
@@ -135,6 +135,11 @@ def tasks_of(evaluator: Evaluator, tasks: Sequence[RatedTask]) -> list[str]:
         for task in tasks
         if evaluator.level in {None, task.level} and (task.has_references or not evaluator.needs_references)
     ]
+
+
+def row_of(name: str, rows: Collection[str]) -> str:
+    """Return the row that an evaluator comes from: its own name, or the longest that begins the name of one of several."""
+    return name if name in rows else max((row for row in rows if name.startswith(f"{row}-")), key=len, default=name)
 
 
 def _filled(row: Evaluator, folders: Folders) -> list[Evaluator]:

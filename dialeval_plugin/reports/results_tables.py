@@ -17,7 +17,7 @@ from dialeval_plugin.corpora import dstc10
 from dialeval_plugin.errors import InputError
 
 from .lm_eval_files import TaskRun, read_runs
-from .results_evaluators import Evaluator, evaluators
+from .results_evaluators import Evaluator, evaluators, row_of
 
 Results: TypeAlias = Mapping[str, Mapping[str, TaskRun]]
 """Name of an evaluator to its newest run of each task."""
@@ -158,12 +158,7 @@ def _others(results: Results, named: Collection[str], sets: Sequence[str]) -> li
 def _of_row(results: Results, row: str) -> list[str]:
     """Names of the results of a row of the table of evaluators: one, or one for each folder of its model."""
     rows = {one.name for one in evaluators()}
-    return [name for name in results if name == row or (name not in rows and _row_of(name, rows) == row)]
-
-
-def _row_of(name: str, rows: set[str]) -> str:
-    """The longest name of a row that begins `name`."""
-    return max((row for row in rows if name.startswith(f"{row}-")), key=len, default=name)
+    return [name for name in results if row_of(name, rows) == row]
 
 
 def _label(name: str, results: Results) -> str:

@@ -201,7 +201,7 @@ def test_runs_are_skipped_once_finished_and_a_failure_is_said(
 
     monkeypatch.setattr(runs.subprocess, "run", run)
     monkeypatch.setattr(runs, "tasks_at_hand", lambda: [RatedTask("dstc10_dialog_tu", "turn", True)])
-    words = ["--work", str(tmp_path), "--only", "bleu-1", "bleu-4", "g-eval", "--rank-rounds", "0"]
+    words = ["--work", str(tmp_path), "--rank-rounds", "0", "--only", "bleu-1", "bleu-4", "g-eval"]
     assert runs.main(words) == 1
     assert runs.main(words) == 1
     assert [words[words.index("--model_args") + 1] for words in calls] == ["scorer=bleu,n=1", *["scorer=bleu,n=4"] * 2]
@@ -210,6 +210,16 @@ def test_runs_are_skipped_once_finished_and_a_failure_is_said(
     assert "not run: g-eval: needs a large language model" in said.out
     assert f"FAILED: bleu-4; see {tmp_path / 'runs' / 'bleu-4' / 'run.log'}" in said.err
     assert (tmp_path / "board" / "index.html").exists()
+
+
+def test_evaluators_are_run_in_the_order_they_are_named_and_a_row_stands_for_all_its_models(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ["--work", "w", "--list", "--reconstruction", "/m/hred", "--reconstruction", "/m/vhcr"]
+    words += ["--only", "rouge-l", "reconstruction", "reconstruction-dialogue-vhcr", "bleu-1"]
+    assert script("results_runs").main(words) == 0
+    names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert names == ["rouge-l", "reconstruction-hred", "reconstruction-vhcr", "reconstruction-dialogue-vhcr", "bleu-1"]
 
 
 def test_an_evaluator_that_nobody_knows_is_refused(tmp_path: Path) -> None:
