@@ -138,6 +138,7 @@ def _charts(board: Leaderboard, column: Column, evidence: Sequence[Evidence]) ->
             if figure is not None and figure.value is not None:
                 rows.append(Interval(evaluator, figure.value, figure.ci_low, figure.ci_high))
         if rows:
+            rows.sort(key=lambda row: row.value, reverse=board.higher_is_better(coefficient))
             name = coefficient_name(coefficient)
             forests.append((coefficient, forest(rows, title=f"{name} of each evaluator on {column}", label=name)))
     by_evaluator = {item.evaluator: item for item in evidence if item.column == column}

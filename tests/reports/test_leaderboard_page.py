@@ -91,6 +91,16 @@ def test_the_page_is_a_table_without_its_script(page: str) -> None:
     assert static.count('<svg class="chart"') == 2 * 3 + 5 * 2
 
 
+def test_a_forest_has_the_best_of_its_column_on_top(tmp_path: Path) -> None:
+    write_runs(tmp_path)
+    board = build([tmp_path], rank_rounds=0).board
+    picture = re.search("<figure class=\"forest\".*?</figure>", render(board), re.DOTALL)
+    assert picture is not None
+    values = [board.cell(name, board.columns[0]) for name in board.evaluators]
+    expected = sorted((cell.figures["spearman"].value or 0.0 for cell in values if cell), reverse=True)
+    assert re.findall(r'class="value"[^>]*>([-.\d]+)<', picture[0]) == [f"{value:.3f}" for value in expected]
+
+
 def test_figures_alone_make_a_page(tmp_path: Path) -> None:
     write_runs(tmp_path)
     page = render(build([tmp_path], rank_rounds=0).board)
