@@ -16,7 +16,7 @@ def build(
     output: Annotated[Path, typer.Option(help="Folder for leaderboard.json, .csv, .md and index.html.")],
     title: Annotated[str, typer.Option(help="Heading of the page.")] = "Dialogue evaluators against people",
     rank_rounds: Annotated[
-        int, typer.Option(min=0, help="Permutations of each test behind the rank clusters; 0 for no ranks.")
+        int, typer.Option(min=0, help="Least permutations of each test behind the rank clusters; 0 for no ranks.")
     ] = 1000,
 ) -> None:
     """Build the leaderboard from lm-eval result files alone.
