@@ -16,8 +16,11 @@ from typing import Any, NamedTuple, TypeAlias
 from dialeval_plugin.corpora import dstc10
 from dialeval_plugin.errors import InputError
 
+from .agreement import people
+from .leaderboard_references import ONE_PERSON
 from .lm_eval_files import TaskRun, read_runs
 from .results_evaluators import Evaluator, evaluators, row_of
+from .tables import figure
 
 Results: TypeAlias = Mapping[str, Mapping[str, TaskRun]]
 """Name of an evaluator to its newest run of each task."""
@@ -124,6 +127,7 @@ def huynh_table(results: Results) -> str:
     for name in _others(results, (), HUYNH_SETS):
         cells = [_cell(results[name], code, "spearman") for code in HUYNH_SETS]
         rows.append([_label(name, results), *cells])
+    rows.append([f"*{ONE_PERSON}*", *(figure(_one_person(results, code)) for code in HUYNH_SETS)])
     return "### Huynh et al., Table 6\n\n" + _markdown(["model", *(code.upper() for code in HUYNH_SETS)], rows)
 
 
@@ -159,6 +163,15 @@ def _of_row(results: Results, row: str) -> list[str]:
     """Names of the results of a row of the table of evaluators: one, or one for each folder of its model."""
     rows = {one.name for one in evaluators()}
     return [name for name in results if row_of(name, rows) == row]
+
+
+def _one_person(results: Results, code: str) -> float | None:
+    """How far one rater agrees with the others on a set, from the samples of any whole run; None where none tells."""
+    for runs in results.values():
+        run = runs.get(_task(code))
+        if run is not None and run.rows and not run.is_partial:
+            return people([row.ratings for row in run.rows], "spearman").leave_one_out
+    return None
 
 
 def _label(name: str, results: Results) -> str:

@@ -40,7 +40,7 @@ def config(scorer: str, **options: Any) -> dict[str, Any]:
 def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Results of a small model on all turn-level sets, of BLEU on those with references, and of a judge."""
     folder = tmp_path_factory.mktemp("work") / "runs"
-    rows = documents(12)
+    rows = [{**row, "raters": [row["rating"], row["rating"] + place % 2]} for place, row in enumerate(documents(12))]
     of_all = {f"dstc10_dialog_{code}": (rows, noisy_scores(rows, 0.2)) for code in tables.TURN_LEVEL}
     of_some = {f"dstc10_dialog_{code}": (rows, noisy_scores(rows, 0.4)) for code in tables.WITH_REFERENCES}
     write_run(folder / "slide-slm", config("slide", slm="/m/slm", variant="slm"), of_all)
@@ -103,7 +103,9 @@ def test_the_twin_of_table_6_has_the_papers_rows_and_ours(work: Path) -> None:
     assert rows["paper: Best of DSTC10 baselines"] == ["0.319", "0.532", "0.493", "0.596", "0.363", "0.247", "0.395", "0.555"]
     assert rows["gpt2, as a judge"] == ["", "", "", "", "", "undefined", "", ""]
     assert rows["slide (slm)"][4] == ""
-    assert len(rows) == 10 + 5
+    assert rows["*one person against the others*"][4] == ""
+    assert float(rows["*one person against the others*"][0]) > 0.8
+    assert len(rows) == 10 + 5 + 1
 
 
 def test_what_has_no_results_is_listed(work: Path) -> None:
@@ -129,7 +131,7 @@ def test_results_of_old_releases_are_read(tmp_path: Path) -> None:
     shutil.copytree(HISTORIC / "0.1.0", tmp_path / "runs" / "old")
     results = tables.read_results(tmp_path / "runs")
     assert set(results["old"]) == {"dstc10_dialog_mini", "dailydialog_pp_mini", "slide_mini"}
-    assert tables.huynh_table(results).count("\n") == 3 + 10
+    assert tables.huynh_table(results).count("\n") == 3 + 10 + 1
 
 
 def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
