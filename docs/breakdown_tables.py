@@ -4,7 +4,8 @@ Scores become probabilities by the extremes of the development turns of the same
 The labels of the development turns choose the cut of the rows "cut of dev". Nothing is learnt from the evaluation turns.
 DIALEVAL_DATA_DIR names the folder with `dbdc3`; the models are those of `dialeval train language-model`.
 
-    python docs/breakdown_tables.py --model LM --odin ODIN --background BACKGROUND --output FOLDER
+    python docs/breakdown_tables.py --model LM --odin ODIN --background BACKGROUND --work FOLDER \
+        --document docs/breakdown.md
 
 Scores are kept in the folder, one file a method: a second call scores only what is missing and writes the tables again.
 """
@@ -21,13 +22,14 @@ from typing import Any, NamedTuple
 
 from dialeval_plugin.corpora import dbdc
 from dialeval_plugin.dialogue import Example
-from dialeval_plugin.files import to_json, write_text
+from dialeval_plugin.files import read_text, to_json, write_text
 from dialeval_plugin.meta_evaluation.bootstrap import Bootstrap
 from dialeval_plugin.meta_evaluation.breakdown import ALWAYS_BREAKDOWN, best_cut, breakdown_metrics, detections
 from dialeval_plugin.meta_evaluation.breakdown_difference import Detected, breakdown_differences
 from dialeval_plugin.meta_evaluation.correlation import correlate
 from dialeval_plugin.methods.breakdown.calibration import learn_range
 from dialeval_plugin.methods.breakdown.scoring import DialogueBreakdownScorer
+from dialeval_plugin.reports.documents import put_between
 
 METHODS = ("max_probability", "odin_h", "odin_g", "likelihood_ratio")
 COLUMNS = ("f1_b", "f1_pb_b", "jsd_nb_pbb", "jsd_nbpb_b", "mse_nb_pbb", "mse_nbpb_b")
@@ -175,13 +177,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("model", "odin", "background"):
         parser.add_argument(f"--{name}", required=True, help="folder that `dialeval train language-model` wrote")
-    parser.add_argument("--output", type=Path, required=True, help="folder for the scores and for breakdown.md")
+    parser.add_argument("--work", type=Path, required=True, help="folder that keeps the scores")
+    parser.add_argument("--document", type=Path, help="Markdown file with the markers; printed without it")
     parser.add_argument("--context", default="full", help="full or pair")
     parser.add_argument("--rounds", type=int, default=1000, help="resamples of the intervals")
     parser.add_argument("--limit", type=int, help="dialogues of each system at most, to try the script")
     options = parser.parse_args()
     os.environ["HF_HUB_OFFLINE"] = "1"
-    options.output.mkdir(parents=True, exist_ok=True)
+    options.work.mkdir(parents=True, exist_ok=True)
     parts = []
     for kind in ("revised", "original"):
         turns = {split: read(split, kind, options.limit) for split in ("dev", "eval")}
@@ -190,18 +193,20 @@ def main() -> None:
             given = {"model": options.odin if method.startswith("odin") else options.model, "context": options.context}
             if method == "likelihood_ratio":
                 given["background"] = options.background
-            probabilities[method] = calibrated(raw_scores(method, given, turns, options.output), turns)
+            probabilities[method] = calibrated(raw_scores(method, given, turns, options.work), turns)
         baselines = {name: calibrated(lengths(turns, sign), turns) for name, sign in (("short", 1), ("long", -1))}
         rows = {**probabilities, **{f"{name} response": scores for name, scores in baselines.items()}}
-        parts.append(f"## {kind} annotations\n")
+        parts.append(f"### {kind} annotations\n")
         for system in (None, *sorted(set(turns["eval"].systems))):
             n = len(turns["eval"].of(system))
-            parts.append(f"### {system or 'all systems'}, {n} turns\n\n{group_table(rows, turns, system, options.rounds)}")
-        parts.append(f"### paired differences, all systems\n\n{comparison_table(probabilities, turns, options.rounds)}")
+            parts.append(f"#### {system or 'all systems'}, {n} turns\n\n{group_table(rows, turns, system, options.rounds)}")
+        parts.append(f"#### paired differences, all systems\n\n{comparison_table(probabilities, turns, options.rounds)}")
     parts.append(thesis_table())
     text = "\n".join(parts)
-    write_text(options.output / "breakdown.md", text)
-    print(text)
+    if options.document is None:
+        print(text)
+    else:
+        write_text(options.document, put_between(read_text(options.document), "results", text))
 
 
 if __name__ == "__main__":

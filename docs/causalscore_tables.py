@@ -4,7 +4,7 @@ DIALEVAL_DATA_DIR names the folder with `cgdialog_plus`. Every metric reads the 
 reference-based one is the human's response, as in the paper, so that it gives the human's response itself the highest score.
 
     python docs/causalscore_tables.py --work FOLDER --model dream=FOLDER --model msc=FOLDER --model esconv=FOLDER \
-        --slm FOLDER --language-model FOLDER --write docs/reproduction.md
+        --slm FOLDER --language-model FOLDER --document docs/reproduction.md
 
 Scores are kept in the work folder, one file a metric and corpus, under the signature of what made them: a second call scores
 only what is missing or was made by something else.
@@ -23,18 +23,19 @@ from typing import Any
 from dialeval_plugin.corpora import cgdialog
 from dialeval_plugin.corpora.cgdialog import CRITERIA, PreferenceDialogue
 from dialeval_plugin.errors import MissingPrerequisite
-from dialeval_plugin.files import read_json, to_json, write_text
+from dialeval_plugin.files import read_json, read_text, to_json, write_text
 from dialeval_plugin.meta_evaluation.agreement import Agreement
 from dialeval_plugin.methods.causalscore.model import read_settings
 from dialeval_plugin.model_folders import PACKAGED_ENCODER, resolve
 from dialeval_plugin.reports import causalscore_tables as tables
 from dialeval_plugin.reports.causalscore_tables import Figures, ScoresById, TableRow
+from dialeval_plugin.reports.documents import put_between
 from dialeval_plugin.runner import run
 from dialeval_plugin.scoring import Scores, load_scorer
 from dialeval_plugin.signature import Signature, text_hash
 from dialeval_plugin.version import __version__
 
-BEGIN, END = "<!-- causalscore tables: begin -->", "<!-- causalscore tables: end -->"
+MARKER = "causalscore tables"
 CORPORA = ("dream", "msc")
 """Those whose preferences are at hand; a folder that has ESConv's too gives its tables as well."""
 
@@ -244,7 +245,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--slm", help="folder of SLIDE's small model")
     parser.add_argument("--language-model", help="folder of a causal language model, for the perplexity")
     parser.add_argument("--conditions", type=int, default=4, help="conditions of the fast mode")
-    parser.add_argument("--write", type=Path, help="Markdown file with the markers; printed without it")
+    parser.add_argument("--document", type=Path, help="Markdown file with the markers; printed without it")
     options = parser.parse_args(arguments)
     for name in ("model", "without_self_training", "preceding_2"):
         setattr(options, name, dict(getattr(options, name)))
@@ -254,11 +255,10 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 def main(arguments: Sequence[str] | None = None) -> None:
     options = parse(arguments)
     found = report(options, available())
-    if options.write is None:
+    if options.document is None:
         print(found)
         return
-    text = options.write.read_text(encoding="utf-8") if options.write.exists() else f"# Reproduction\n\n{BEGIN}\n{END}\n"
-    write_text(options.write, tables.replaced_between(text, BEGIN, END, found))
+    write_text(options.document, put_between(read_text(options.document), MARKER, found))
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from dialeval_plugin.files import read_text, write_text
 from dialeval_plugin.methods.general.model import read_settings
+from dialeval_plugin.reports.documents import put_between
 from dialeval_plugin.reports.general_tables import (
     Agreement,
     overall_sets,
@@ -21,7 +22,6 @@ from dialeval_plugin.reports.general_tables import (
     quality_table,
     validation_table,
 )
-from dialeval_plugin.reports.reconstruction_tables import put_between
 
 DOCUMENT = Path(__file__).with_name("general.md")
 
@@ -43,7 +43,7 @@ def main(arguments: list[str] | None = None) -> None:
     }
     document = read_text(options.document)
     for name, table in tables.items():
-        document = put_between(document, name, "\n" + table.render("markdown") + "\n")
+        document = put_between(document, name, table.render("markdown"))
         print(table.render("text"))
     write_text(options.document, document)
 

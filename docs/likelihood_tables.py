@@ -3,7 +3,7 @@
 Dialogue level: ConvAI1 and ConvAI2 (dialogues of more than two utterances), FED and fed-dial; turn level: FED and the other
 sets of DSTC10 Track 5 that are there. DIALEVAL_DATA_DIR names the folder with `convai1`, `convai2`, `fed` and `dstc10`.
 
-    python docs/likelihood_tables.py --model LM --output FOLDER
+    python docs/likelihood_tables.py --model LM --work FOLDER --document docs/likelihood.md
 
 Scores are kept in the folder, one file a corpus and context: a second call scores only what is missing and writes the tables
 again.
@@ -23,9 +23,10 @@ from dialeval_plugin.corpora import convai, dstc10, fed
 from dialeval_plugin.corpora.items import context_key, mean_rating
 from dialeval_plugin.dialogue import Dialogue, Item
 from dialeval_plugin.errors import MissingPrerequisite
-from dialeval_plugin.files import to_json, write_text
+from dialeval_plugin.files import read_text, to_json, write_text
 from dialeval_plugin.meta_evaluation.correlation import correlations
 from dialeval_plugin.methods.likelihood.scoring import DialogueLikelihoodScorer
+from dialeval_plugin.reports.documents import put_between
 from dialeval_plugin.scoring import Level
 
 THESIS = json.loads(Path(__file__).with_name("nedelchev_2023.json").read_text(encoding="utf-8"))
@@ -116,7 +117,7 @@ def shown(value: float | None, low: float | None, high: float | None) -> str:
 
 def corpus_table(corpus: Corpus, model: str, folder: Path, rounds: int) -> str:
     lines = [
-        f"## {corpus.name}, {corpus.level} level, {corpus.quality}, {len(corpus.items)} items\n",
+        f"### {corpus.name}, {corpus.level} level, {corpus.quality}, {len(corpus.items)} items\n",
         "| | Pearson | Spearman | scored |",
         "|---|---|---|---|",
     ]
@@ -137,16 +138,19 @@ def corpus_table(corpus: Corpus, model: str, folder: Path, rounds: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", required=True, help="folder or hub id of a causal language model")
-    parser.add_argument("--output", type=Path, required=True, help="folder for the scores and for likelihood.md")
+    parser.add_argument("--work", type=Path, required=True, help="folder that keeps the scores")
+    parser.add_argument("--document", type=Path, help="Markdown file with the markers; printed without it")
     parser.add_argument("--rounds", type=int, default=1000, help="resamples of the intervals")
     parser.add_argument("--limit", type=int, help="items of each corpus at most, to try the script")
     options = parser.parse_args()
     os.environ["HF_HUB_OFFLINE"] = "1"
-    options.output.mkdir(parents=True, exist_ok=True)
-    parts = [corpus_table(corpus, options.model, options.output, options.rounds) for corpus in corpora(options.limit)]
+    options.work.mkdir(parents=True, exist_ok=True)
+    parts = [corpus_table(corpus, options.model, options.work, options.rounds) for corpus in corpora(options.limit)]
     text = "\n".join(parts)
-    write_text(options.output / "likelihood.md", text)
-    print(text)
+    if options.document is None:
+        print(text)
+    else:
+        write_text(options.document, put_between(read_text(options.document), "results", text))
 
 
 if __name__ == "__main__":

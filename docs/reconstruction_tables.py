@@ -13,7 +13,8 @@ from pathlib import Path
 from dialeval_plugin.corpora import convai
 from dialeval_plugin.files import read_text, write_text
 from dialeval_plugin.methods.reconstruction.model import read_settings
-from dialeval_plugin.reports.reconstruction_tables import agreement_table, put_between, training_table
+from dialeval_plugin.reports.documents import put_between
+from dialeval_plugin.reports.reconstruction_tables import agreement_table, training_table
 
 DOCUMENT = Path(__file__).with_name("reconstruction.md")
 
@@ -30,7 +31,7 @@ def main(arguments: list[str] | None = None) -> None:
         tables[corpus] = agreement_table(corpus, dialogues, folders, rounds=options.rounds)
     document = read_text(options.document)
     for name, table in tables.items():
-        document = put_between(document, name, "\n" + table.render("markdown") + "\n")
+        document = put_between(document, name, table.render("markdown"))
         print(table.render("text"))
     write_text(options.document, document)
 

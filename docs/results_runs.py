@@ -4,7 +4,7 @@ DIALEVAL_DATA_DIR names the folder with `dstc10` and `fed`; models are those of 
 
     python docs/results_runs.py --work FOLDER --slm SLM --causalscore CAUSAL --language-model LM --background BACKGROUND \
         --odin ODIN --reconstruction SEQ2SEQ --reconstruction HRED --general GENERAL
-    python docs/results_tables.py --work FOLDER --write docs/results.md
+    python docs/results_tables.py --work FOLDER --document docs/results.md
 
 One process an evaluator; `FOLDER/runs/NAME` keeps its results and `run.log`, so a second call runs only what is missing or was
 made by other models. With `--limit` everything is under `FOLDER/limit-N`. Exit code 1: an evaluator failed; the others ran.

@@ -14,7 +14,6 @@ from importlib import resources
 from typing import Any, TypeAlias
 
 from dialeval_plugin.corpora.cgdialog import CRITERIA, HUMAN, OPTIONS, PreferenceDialogue
-from dialeval_plugin.errors import InputError
 from dialeval_plugin.meta_evaluation.agreement import Agreement, Comparisons, comparisons, cont2cat, ignore_equal, voting
 from dialeval_plugin.meta_evaluation.agreement_difference import difference
 from dialeval_plugin.meta_evaluation.means import mean_interval
@@ -244,25 +243,6 @@ def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a table in Markdown."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
-
-
-def replaced_between(text: str, begin: str, end: str, inside: str) -> str:
-    r"""Return a text in which what stands between two markers is replaced.
-
-    Raises:
-        InputError: not both markers are there once, in this order.
-
-    Example:
-        >>> replaced_between("a <b> old <e> z", "<b>", "<e>", "new")
-        'a <b>\nnew\n<e> z'
-    """
-    before, is_begun, rest = text.partition(begin)
-    _, is_ended, after = rest.partition(end)
-    if not is_begun or not is_ended or begin in rest:
-        raise InputError(
-            f"the text needs the markers {begin!r} and {end!r} once, in this order. Put them in, or write another file."
-        )
-    return f"{before}{begin}\n{inside}\n{end}{after}"
 
 
 def _paper(part: str, criterion: str, corpus: str) -> dict[str, list[str]]:

@@ -5,7 +5,6 @@ Table 4.1 of Nedelchev's thesis stands beside ours, and every loss beside the le
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -121,19 +120,6 @@ def agreement_table(corpus: str, dialogues: Sequence[Dialogue], models: Sequence
         rows.append({**dict.fromkeys(rows[0], ""), "model": rows[-1]["model"], "loss": "thesis, table 4.1", **published})
     rows += [_length_row(name, _scorer(models[0], READINGS[0]).score(rated), ratings, rounds) for name in LENGTHS]
     return Table(rows, [_column(name, 0, name not in ("model", "loss")) for name in rows[0]])
-
-
-def put_between(document: str, name: str, content: str) -> str:
-    """Replace what stands between the markers `<!-- name -->` and `<!-- end of name -->`, each on a line of its own.
-
-    Raises:
-        InputError: the document does not have both markers, once.
-    """
-    start, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->\n"
-    pattern = re.compile(re.escape(start) + ".*?" + re.escape(end), re.DOTALL)
-    if len(pattern.findall(document)) != 1:
-        raise InputError(f"document: has no single place between {start.strip()!r} and {end.strip()!r}. Put the markers in.")
-    return pattern.sub(lambda match: start + content + end, document)
 
 
 def _scorer(folder: str, reading: Reading) -> DialogueReconstructionScorer:

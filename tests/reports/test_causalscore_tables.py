@@ -17,7 +17,6 @@ import pytest
 
 from dialeval_plugin.corpora import cgdialog, mini
 from dialeval_plugin.corpora.cgdialog import CRITERIA, OPTIONS, PreferenceDialogue
-from dialeval_plugin.errors import InputError
 from dialeval_plugin.hosts.lm_eval_preference_tasks import agreements, compared_with, judged_response
 from dialeval_plugin.meta_evaluation import agreement
 from dialeval_plugin.meta_evaluation.bootstrap import Bootstrap
@@ -28,6 +27,7 @@ from tests.tiny_likelihood_models import write_likelihood_model
 from tests.tiny_models import write_tiny_causal_model
 
 SYSTEMS = ("human", "alpaca_lora", "Blenderbot_ft")
+BEGIN, END = "<!-- causalscore tables -->\n", "<!-- end of causalscore tables -->\n"
 SCRIPT = Path(__file__).resolve().parents[2] / "docs" / "causalscore_tables.py"
 PAPER = json.loads(resources.files("dialeval_plugin.reports").joinpath("causalscore_2024.json").read_text(encoding="utf-8"))
 
@@ -207,16 +207,6 @@ def test_the_training_figures_stand_before_and_after_each_round() -> None:
     ]
 
 
-def test_only_what_stands_between_the_markers_is_replaced() -> None:
-    assert tables.replaced_between("a\n<b>\nold\n<e>\nz", "<b>", "<e>", "new") == "a\n<b>\nnew\n<e>\nz"
-    for text in ("nothing", "<e> <b>", "<b> <b> <e>"):
-        with pytest.raises(InputError) as caught:
-            tables.replaced_between(text, "<b>", "<e>", "new")
-        assert str(caught.value) == (
-            "the text needs the markers '<b>' and '<e>' once, in this order. Put them in, or write another file."
-        )
-
-
 @pytest.fixture
 def script(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     spec = importlib.util.spec_from_file_location("causalscore_tables_script", SCRIPT)
@@ -238,17 +228,17 @@ def test_the_script_makes_all_tables_and_scores_nothing_twice(
         for name, labels in (("dream", "annotated"), ("esconv", "annotated"), ("preceding", "preceding_2"))
     }
     output = tmp_path / "reproduction.md"
-    output.write_text(f"# Title\n\n{script.BEGIN}\nold\n{script.END}\n\nAfter.\n", encoding="utf-8")
+    output.write_text(f"# Title\n\n{BEGIN}old\n{END}\nAfter.\n", encoding="utf-8")
     arguments = [
-        *("--work", str(tmp_path / "work"), "--write", str(output), "--slm", str(tiny_slm), "--conditions", "1"),
+        *("--work", str(tmp_path / "work"), "--document", str(output), "--slm", str(tiny_slm), "--conditions", "1"),
         *("--model", f"dream={models['dream']}", "--model", f"esconv={models['esconv']}"),
         *("--preceding-2", f"dream={models['preceding']}", "--without-self-training", f"dream={models['dream']}"),
         *("--language-model", str(write_likelihood_model(tmp_path / "lm", "gpt2"))),
     ]
     script.main(arguments)
     text = output.read_text(encoding="utf-8")
-    assert text.startswith(f"# Title\n\n{script.BEGIN}\n### Ablation")
-    assert text.endswith(f"\n{script.END}\n\nAfter.\n")
+    assert text.startswith(f"# Title\n\n{BEGIN}\n### Ablation")
+    assert text.endswith(f"\n{END}\nAfter.\n")
     found = {block.splitlines()[0].split(" |")[0]: block for block in text.split("\n\n") if block.startswith("|")}
     dream, msc = (text.split(f"| {name}, relevance |") for name in ("DREAM", "MSC"))
     # Ablation, metrics, out of domain, circular triads; and on DREAM, whose model is given, the fast mode.

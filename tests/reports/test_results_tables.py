@@ -119,11 +119,11 @@ def test_what_has_no_results_is_listed(work: Path) -> None:
 def test_the_script_writes_between_the_markers(work: Path, tmp_path: Path) -> None:
     page = tmp_path / "results.md"
     shutil.copy(DOCS / "results.md", page)
-    before = page.read_text(encoding="utf-8").split("<!-- results: begin -->")[0]
-    script("results_tables").main(["--work", str(work), "--write", str(page)])
+    before = page.read_text(encoding="utf-8").split("<!-- results -->")[0]
+    script("results_tables").main(["--work", str(work), "--document", str(page)])
     text = page.read_text(encoding="utf-8")
     assert text.startswith(before)
-    assert text.count("<!-- results: end -->") == 1
+    assert text.count("<!-- end of results -->") == 1
     assert "### SLIDE, Table 2: PersonaChat" in text
 
 
