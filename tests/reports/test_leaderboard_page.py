@@ -94,7 +94,7 @@ def test_the_page_is_a_table_without_its_script(page: str) -> None:
 def test_a_forest_has_the_best_of_its_column_on_top(tmp_path: Path) -> None:
     write_runs(tmp_path)
     board = build([tmp_path], rank_rounds=0).board
-    picture = re.search("<figure class=\"forest\".*?</figure>", render(board), re.DOTALL)
+    picture = re.search('<figure class="forest".*?</figure>', render(board), re.DOTALL)
     assert picture is not None
     values = [board.cell(name, board.columns[0]) for name in board.evaluators]
     expected = sorted((cell.figures["spearman"].value or 0.0 for cell in values if cell), reverse=True)
