@@ -24,7 +24,17 @@ import numpy.typing as npt
 from dialeval_plugin.errors import InputError
 
 from .bootstrap import Bootstrap, Estimate, Interval, Statistic
-from .checks import BoolArray, FloatArray, IntArray, Labels, OptionalNumbers, cluster_codes, optional_numbers, same_length
+from .checks import (
+    BoolArray,
+    Column,
+    FloatArray,
+    IntArray,
+    Labels,
+    OptionalNumbers,
+    cluster_codes,
+    optional_numbers,
+    same_length,
+)
 
 Distributions: TypeAlias = Sequence[Sequence[float] | None] | npt.NDArray[Any]
 """One row a system turn: P(NB), P(PB), P(B), or None where the detector gave no answer."""
@@ -203,10 +213,7 @@ def detections(scores: OptionalNumbers, *, cut: float = DEFAULT_CUT) -> Detectio
         >>> detections([0.25, None, 0.75])
         Detections(distributions=[(0.75, 0.0, 0.25), None, (0.25, 0.0, 0.75)], labels=[0, None, 2])
     """
-    column = optional_numbers("detections", "scores", scores)
-    for index, value in enumerate(column.values):
-        if not 0 <= value <= 1:
-            raise InputError(f"detections: scores[{index}] is {float(value)!r}. Give a breakdown score from 0 to 1, or None.")
+    column = _breakdown_scores("detections", scores)
     given = [float(value) if is_there else None for value, is_there in zip(*column, strict=True)]
     return Detections(
         [None if score is None else (1 - score, 0.0, score) for score in given],
@@ -235,19 +242,33 @@ def best_cut(scores: OptionalNumbers, counts: Counts, *, metric: str = "f1_b", t
     """
     if metric not in ("accuracy", "f1_b", "f1_pb_b"):
         raise InputError(f"best_cut: there is no cut for {metric!r}. Give accuracy, f1_b or f1_pb_b.")
-    column = optional_numbers("best_cut", "scores", scores)
+    same_length("best_cut", scores=scores, counts=counts)
+    column, annotations = _breakdown_scores("best_cut", scores), _counts(counts)
     ordered = np.unique(column.values[column.present])
-    candidates: list[float] = [-1.0, *((ordered[1:] + ordered[:-1]) / 2).tolist(), *ordered[-1:].tolist()]
-    none = Bootstrap(rounds=0)
-    values = []
-    for cut in candidates:
-        said = detections(scores, cut=cut)
-        found = breakdown_metrics(said.distributions, counts, labels=said.labels, threshold=threshold, bootstrap=none)
-        values.append(found[metric].value)
-    if all(value is None for value in values):
+    candidates = np.concatenate([[-1.0], (ordered[1:] + ordered[:-1]) / 2, ordered[-1:]])
+    used = (annotations.sum(axis=1) > 0) & column.present
+    values = _f1_or_accuracy(metric, candidates, column.values[used], _shares(annotations[used]), threshold)
+    if np.isnan(values).all():
         raise InputError(f"best_cut: {metric} is undefined at every cut. Give annotated turns, some of them breakdowns.")
-    best = max((value, -place) for place, value in enumerate(values) if value is not None)
-    return candidates[-best[1]]
+    return float(candidates[np.nanargmax(values)])
+
+
+def _f1_or_accuracy(metric: str, cuts: FloatArray, scores: FloatArray, shares: FloatArray, threshold: float) -> FloatArray:
+    """The metric at each cut, NaN where it is undefined; one sort in place of a pass over all turns for every cut."""
+    strict = _strict(shares, threshold)
+    order = np.argsort(-scores, kind="stable")
+    n_said = len(scores) - np.searchsorted(np.sort(scores), cuts, side="right")
+
+    def among_said(is_so: BoolArray) -> IntArray:
+        return np.concatenate([[0], np.cumsum(is_so[order])])[n_said]
+
+    if metric == "accuracy":
+        rejected = int((strict == NOT_BREAKDOWN).sum()) - among_said(strict == NOT_BREAKDOWN)
+        hits, possible = among_said(strict == BREAKDOWN) + rejected, np.full(len(cuts), len(scores))
+    else:
+        true = strict == BREAKDOWN if metric == "f1_b" else _is_lenient_breakdown(shares, threshold)
+        hits, possible = 2 * among_said(true), n_said + int(true.sum())
+    return np.divide(hits, possible, out=np.full(len(cuts), np.nan), where=possible > 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,6 +358,14 @@ def _undefined(name: str, n_scored: int) -> str:
 def _check_threshold(threshold: float) -> None:
     if not 0 <= threshold <= 1:
         raise InputError(f"breakdown_metrics: threshold is {threshold!r}. Give a share of the annotators from 0 to 1.")
+
+
+def _breakdown_scores(where: str, scores: OptionalNumbers) -> Column:
+    column = optional_numbers(where, "scores", scores)
+    for index, value in enumerate(column.values):
+        if not 0 <= value <= 1:
+            raise InputError(f"{where}: scores[{index}] is {float(value)!r}. Give a breakdown score from 0 to 1, or None.")
+    return column
 
 
 def _distributions(rows: Distributions) -> tuple[FloatArray, BoolArray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -197,15 +198,19 @@ def test_a_number_a_turn_becomes_a_distribution_without_possible_breakdowns() ->
     assert found["jsd_nb_pbb"].value != found["jsd_nbpb_b"].value
 
 
-def test_the_best_cut_is_the_best_of_all_cuts() -> None:
-    scores = RANDOM.uniform(size=60)
+@pytest.mark.parametrize("decimals", [1, 16], ids=["ties", "no ties"])
+@pytest.mark.parametrize("threshold", [0.0, 0.5])
+def test_the_best_cut_is_the_lowest_of_the_best_of_all_cuts(decimals: int, threshold: float) -> None:
+    scores: list[float | None] = [None, *RANDOM.uniform(size=59).round(decimals).tolist()]
+    given = sorted({score for score in scores if score is not None})
+    candidates = [-1.0, *((one + other) / 2 for one, other in itertools.pairwise(given)), given[-1]]
     for metric in ("accuracy", "f1_b", "f1_pb_b"):
-        best = best_cut(scores.tolist(), COUNTS, metric=metric)
         tried = []
-        for cut in (best, 0.0, *scores.tolist()):
-            said = detections(scores.tolist(), cut=cut)
-            tried.append(value(metric, said.distributions, COUNTS, labels=said.labels))
-        assert tried[0] == max(found for found in tried if found is not None)
+        for cut in candidates:
+            said = detections(scores, cut=cut)
+            tried.append(value(metric, said.distributions, COUNTS, labels=said.labels, threshold=threshold))
+        best = max(found for found in tried if found is not None)
+        assert best_cut(scores, COUNTS, metric=metric, threshold=threshold) == candidates[tried.index(best)]
 
 
 @pytest.mark.parametrize(
