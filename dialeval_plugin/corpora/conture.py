@@ -17,7 +17,7 @@ from dialeval_plugin.errors import InputError, MissingPrerequisite
 from dialeval_plugin.files import Line
 
 from .catalogue import locate
-from .rows import id_field, read_array, text_field
+from .rows import id_field, objects_field, read_array, text_field
 
 CORPUS = "conture"
 FILE = "data.json"
@@ -72,13 +72,13 @@ def _dialogue(row: Line) -> RatedDialogue:
     id = f"{CORPUS}_{number}"
     turns: list[Turn] = []
     responses = []
-    for place, exchange in enumerate(_objects(row, "turns"), start=1):
+    for place, exchange in enumerate(objects_field(row, "turns"), start=1):
         turns.append(_turn(exchange, "user", USER))
         response = _turn(exchange, "chatbot", CHATBOT)
         ratings = {TURN_QUALITY: (_number(exchange, TURN_QUALITY),)}
         responses.append(Example(f"{id}_{place}", tuple(turns), response, ratings=ratings))
         turns.append(response)
-    return RatedDialogue(tuple(responses), Dialogue(id, tuple(turns), ratings=_ratings(_objects(row, "dialog_ratings"))))
+    return RatedDialogue(tuple(responses), Dialogue(id, tuple(turns), ratings=_ratings(objects_field(row, "dialog_ratings"))))
 
 
 def _turn(exchange: Line, field: str, speaker: str) -> Turn:
@@ -96,16 +96,6 @@ def _ratings(raters: Sequence[Line]) -> dict[str, tuple[float, ...]]:
         )
         for quality in qualities
     }
-
-
-def _objects(row: Line, name: str) -> list[Line]:
-    values = row.value.get(name)
-    if not isinstance(values, list):
-        raise InputError(f"{row.where}: {name}: expected a list of objects, got {values!r:.80}. Is this another file's layout?")
-    for index, value in enumerate(values):
-        if not isinstance(value, dict):
-            raise InputError(f"{row.where}: {name}[{index}]: expected an object, got {value!r:.80}.")
-    return [Line(f"{row.where}: {name}[{index}]", value) for index, value in enumerate(values)]
 
 
 def _number(row: Line, name: str) -> float:

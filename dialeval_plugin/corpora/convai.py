@@ -20,7 +20,7 @@ from dialeval_plugin.errors import InputError, MissingPrerequisite
 from dialeval_plugin.files import Line
 
 from .catalogue import locate
-from .rows import id_field, read_array, text_field, unique_ids
+from .rows import id_field, objects_field, read_array, text_field, unique_ids
 
 BotRatings: TypeAlias = Literal["left_out", "as_zero"]
 
@@ -94,12 +94,12 @@ def _id(row: Line, otherwise: str) -> str:
 
 
 def _convai1(row: Line, id: str, bot_ratings: BotRatings) -> Dialogue:
-    kinds = {text_field(user, "id"): text_field(user, "userType") for user in _objects(row, "users")}
+    kinds = {text_field(user, "id"): text_field(user, "userType") for user in objects_field(row, "users")}
     for user, kind in kinds.items():
         if kind not in (BOT, HUMAN):
             raise InputError(f"{row.where}: users: {user!r} has the type {kind!r}, expected {BOT!r} or {HUMAN!r}.")
-    turns = tuple(Turn(text_field(turn, "text"), _user(turn, kinds)) for turn in _objects(row, "thread"))
-    evaluations = _objects(row, "evaluation")
+    turns = tuple(Turn(text_field(turn, "text"), _user(turn, kinds)) for turn in objects_field(row, "thread"))
+    evaluations = objects_field(row, "evaluation")
     rated = [one for one in evaluations if bot_ratings == "as_zero" or kinds[_user(one, kinds)] == HUMAN]
     ratings = {name: tuple(_rating(one, name) for one in rated) for name in CONVAI1_QUALITIES}
     return Dialogue(id, turns, BOT if BOT in kinds.values() else HUMAN, ratings)
@@ -113,7 +113,7 @@ def _user(row: Line, kinds: dict[str, str]) -> str:
 
 
 def _convai2(row: Line, id: str) -> Dialogue:
-    turns = tuple(Turn(text_field(turn, "text"), text_field(turn, "sender")) for turn in _objects(row, "dialog"))
+    turns = tuple(Turn(text_field(turn, "text"), text_field(turn, "sender")) for turn in objects_field(row, "dialog"))
     ratings = {}
     for name in CONVAI2_QUALITIES:
         if name not in row.value:
@@ -129,16 +129,6 @@ def _bot(row: Line) -> str | None:
         if isinstance(participant, dict) and participant.get("class") == BOT:
             return text_field(Line(f"{row.where}: {name}", participant), "user_id")
     return None
-
-
-def _objects(row: Line, name: str) -> list[Line]:
-    values = row.value.get(name)
-    if not isinstance(values, list):
-        raise InputError(f"{row.where}: {name}: expected a list of objects, got {values!r:.80}. Is this another file's layout?")
-    for index, value in enumerate(values):
-        if not isinstance(value, dict):
-            raise InputError(f"{row.where}: {name}[{index}]: expected an object, got {value!r:.80}.")
-    return [Line(f"{row.where}: {name}[{index}]", value) for index, value in enumerate(values)]
 
 
 def _rating(row: Line, name: str) -> float:

@@ -88,6 +88,21 @@ def texts_field(row: Line, name: str) -> tuple[str, ...]:
     return tuple(check_text(value, f"{row.where}: {name}[{index}]") for index, value in enumerate(values))
 
 
+def objects_field(row: Line, name: str) -> list[Line]:
+    """Return the objects of the list in field `name`, each with its place.
+
+    Raises:
+        InputError: the field is missing or no list of objects.
+    """
+    values = row.value.get(name)
+    if not isinstance(values, list):
+        raise InputError(f"{row.where}: {name}: expected a list of objects, got {values!r:.80}. Is this another file's layout?")
+    for index, value in enumerate(values):
+        if not isinstance(value, dict):
+            raise InputError(f"{row.where}: {name}[{index}]: expected an object, got {value!r:.80}.")
+    return [Line(f"{row.where}: {name}[{index}]", value) for index, value in enumerate(values)]
+
+
 def id_field(row: Line, *names: str) -> str | None:
     """Return the row's identifier as a string, from the first of `names` that it has; None where it has none.
 

@@ -16,7 +16,7 @@ from transformers import (
 )
 
 from dialeval_plugin.errors import ModelLoadError
-from dialeval_plugin.model_folders import refuse_pickles, resolve, tensor_names
+from dialeval_plugin.model_folders import check_vocabulary, resolve, stored_tensors
 
 Family: TypeAlias = Literal["causal_lm", "permutation_lm", "next_sentence"]
 
@@ -83,12 +83,7 @@ def open_model(
         MissingPrerequisite: see `model_folders.resolve`.
     """
     folder = resolve(name, revision=revision)
-    refuse_pickles(folder)
-    weights = sorted(folder.rglob("*.safetensors"))
-    if not weights:
-        raise ModelLoadError(f"{folder}: has no safetensors. Choose a revision that has them, or convert the model.")
-    for path in weights:
-        tensor_names(path)
+    stored_tensors(folder)
     options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     try:
         config = AutoConfig.from_pretrained(folder, **options)
@@ -108,12 +103,7 @@ def open_model(
         raise ModelLoadError(
             f"{folder}: only fast tokenizers (tokenizer.json) are supported. Convert it with transformers' AutoTokenizer."
         )
-    rows = model.get_input_embeddings().weight.shape[0]
-    if len(tokenizer) > rows:
-        raise ModelLoadError(
-            f"{folder}: the tokenizer has {len(tokenizer)} tokens, the embedding only {rows} rows. "
-            "The tokenizer belongs to another model; copy the folder again."
-        )
+    check_vocabulary(folder, tokenizer, model.get_input_embeddings())
     model.to(device or ("cuda" if torch.cuda.is_available() else "cpu")).eval()
     return OpenedModel(chosen, model, tokenizer, folder, max_positions(model, tokenizer))
 

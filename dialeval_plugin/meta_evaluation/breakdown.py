@@ -268,7 +268,7 @@ def _f1_or_accuracy(metric: str, cuts: FloatArray, scores: FloatArray, shares: F
     else:
         true = strict == BREAKDOWN if metric == "f1_b" else _is_lenient_breakdown(shares, threshold)
         hits, possible = 2 * among_said(true), n_said + int(true.sum())
-    return np.divide(hits, possible, out=np.full(len(cuts), np.nan), where=possible > 0)
+    return np.asarray(np.divide(hits, possible, out=np.full(len(cuts), np.nan), where=possible > 0))
 
 
 @dataclass(frozen=True, slots=True)

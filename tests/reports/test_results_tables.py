@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import shutil
+from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,7 +16,7 @@ from dialeval_plugin.errors import InputError
 from dialeval_plugin.reports import results_tables as tables
 from dialeval_plugin.reports.lm_eval_files import read_runs
 from dialeval_plugin.reports.results_evaluators import KINDS, RatedTask, evaluators, plan, tasks_at_hand, tasks_of
-from dialeval_plugin.scoring import scorer_names
+from dialeval_plugin.scoring import ENTRY_POINT_GROUP
 from tests.fed_files import fed_rows, write_fed
 from tests.leaderboard_files import documents, noisy_scores, write_run
 
@@ -146,7 +147,8 @@ def test_every_row_names_a_scorer_and_every_scorer_has_a_row() -> None:
     rows = evaluators()
     assert len({row.name for row in rows}) == len(rows)
     # A judge with one prompt of ours: the tasks ask with the same prompts.
-    assert {row.scorer for row in rows if row.scorer} == set(scorer_names()) - {"llm_judge"}
+    ours = {point.name for point in entry_points(group=ENTRY_POINT_GROUP) if point.value.startswith("dialeval_plugin.")}
+    assert {row.scorer for row in rows if row.scorer} == ours - {"llm_judge"}
     assert set(tables.SLIDE_ROWS.values()) <= {row.name for row in rows}
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from dialeval_plugin.errors import InputError, ModelLoadError
-from dialeval_plugin.model_folders import refuse_pickles, resolve, tensor_names
+from dialeval_plugin.model_folders import check_vocabulary, resolve, stored_tensors
 
 Ids: TypeAlias = list[int]
 
@@ -100,12 +100,7 @@ def open_seq2seq(
         MissingPrerequisite: see `model_folders.resolve`.
     """
     folder = resolve(name, revision=revision)
-    refuse_pickles(folder)
-    weights = sorted(folder.rglob("*.safetensors"))
-    if not weights:
-        raise ModelLoadError(f"{folder}: has no safetensors. Choose a revision that has them, or convert the model.")
-    for path in weights:
-        tensor_names(path)
+    stored_tensors(folder)
     options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, **options)
@@ -118,12 +113,7 @@ def open_seq2seq(
         ) from error
     if missing := sorted(found["missing_keys"]):
         raise ModelLoadError(f"{folder}: its weights lack {missing[0]!r}, which would be random. Copy the folder again.")
-    rows = model.get_input_embeddings().num_embeddings
-    if len(tokenizer) > rows:
-        raise ModelLoadError(
-            f"{folder}: the tokenizer has {len(tokenizer)} tokens, the embedding only {rows} rows. "
-            "The tokenizer belongs to another model; copy the folder again."
-        )
+    check_vocabulary(folder, tokenizer, model.get_input_embeddings())
     limit = getattr(model.config, "max_position_embeddings", None)
     if max_tokens is not None and limit is not None and max_tokens > limit:
         raise InputError(f"max_tokens: is {max_tokens}, but the model takes {limit} at most. Give less.")

@@ -11,12 +11,12 @@ from pathlib import Path
 from types import MappingProxyType
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
 from dialeval_plugin.default_models import DefaultModel
 from dialeval_plugin.errors import ModelLoadError
 from dialeval_plugin.language_models.models import OpenedModel
-from dialeval_plugin.model_folders import tensor_names
+from dialeval_plugin.model_folders import save_weights, tensor_names
 
 from .odin import ConfidenceHead, feature_width
 
@@ -44,8 +44,7 @@ DEFAULT_MODELS: Mapping[str, DefaultModel] = MappingProxyType(
 
 def save_head(head: ConfidenceHead, folder: Path) -> None:
     """Write ODIN's second head."""
-    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in head.linear.state_dict().items()}
-    save_file(tensors, str(folder / HEAD_FILE))
+    save_weights(folder / HEAD_FILE, head.linear.state_dict())
 
 
 def load_head(opened: OpenedModel) -> ConfidenceHead:

@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from torch import Tensor
 from torch.nn import functional
 from transformers import EarlyStoppingCallback, EvalPrediction, Trainer, TrainerCallback, TrainingArguments
-from transformers.trainer_utils import get_last_checkpoint
 
-from dialeval_plugin.epoch_reports import report_epochs
+from dialeval_plugin.epochs import epoch_arguments, train_epochs
 from dialeval_plugin.language_models.models import OpenedModel
 
 from .recipes import Recipe
@@ -129,12 +127,8 @@ def fit(opened: OpenedModel, name: str, training: TokenRows, validation: TokenRo
     )
     if run.max_minutes is not None:
         trainer.add_callback(TimeLimit(run.max_minutes))
-    checkpoint = get_last_checkpoint(str(run.folder)) if run.folder.is_dir() else None
-    if checkpoint is not None:
-        logger.info("%s: going on from %s", name, checkpoint)
-    report_epochs(trainer, name, shown=run.progress)
     opened.model.train()
-    trainer.train(resume_from_checkpoint=checkpoint)
+    train_epochs(trainer, name, shown=run.progress)
     opened.model.eval()
     return _history(trainer.state.log_history)
 
@@ -150,28 +144,22 @@ def _history(log: list[dict[str, Any]]) -> list[Epoch]:
 
 def _arguments(run: Run) -> dict[str, Any]:
     recipe = run.recipe
+    common = epoch_arguments(
+        run.folder,
+        batch_size=recipe.batch_size,
+        bfloat16=run.bf16,
+        seed=run.seed,
+        best=BEST,
+        greater=False,
+        progress=run.progress,
+    )
     return {
-        "output_dir": str(run.folder),
+        **common,
         "num_train_epochs": recipe.n_epochs,
         "learning_rate": recipe.learning_rate,
-        "per_device_train_batch_size": recipe.batch_size,
-        "per_device_eval_batch_size": recipe.batch_size,
         "warmup_steps": recipe.warm_up,
         "lr_scheduler_type": "cosine",
         "weight_decay": 0.01,
         "max_grad_norm": 1.0,
-        "bf16": run.bf16,
-        "use_cpu": not torch.cuda.is_available(),
-        "seed": run.seed,
-        "data_seed": run.seed,
-        "eval_strategy": "epoch",
-        "save_strategy": "epoch",
-        "logging_strategy": "epoch",
-        "save_total_limit": 1,
-        "load_best_model_at_end": True,
-        "metric_for_best_model": BEST,
-        "greater_is_better": False,
-        "disable_tqdm": not run.progress,
         "remove_unused_columns": False,
-        "report_to": "none",
     }

@@ -12,7 +12,7 @@ from sentence_transformers import CrossEncoder
 from torch import Tensor
 
 from dialeval_plugin.errors import ModelLoadError
-from dialeval_plugin.model_folders import check_complete, refuse_pickles, tensor_names
+from dialeval_plugin.model_folders import check_complete, check_vocabulary, stored_tensors
 
 from .aggregation import FloatArray, IntArray
 from .first_token import first_token_only
@@ -97,15 +97,14 @@ def load_classifier(folder: Path, *, device: str | None = None) -> CrossEncoder:
     Raises:
         ModelLoadError: the weights are pickled, damaged or incomplete, do not fit the tokenizer, or have other labels.
     """
-    refuse_pickles(folder)
-    stored = {name for path in sorted(folder.rglob("*.safetensors")) for name in tensor_names(path)}
+    stored = stored_tensors(folder)
     encoder = _open(folder, device)
     if encoder.num_labels != N_LABELS:
         raise ModelLoadError(
             f"{folder}: the classifier has {encoder.num_labels} labels, expected {N_LABELS}. Is this another model's folder?"
         )
     check_complete(folder, encoder.model.state_dict(), stored)
-    _check_vocabulary(folder, encoder)
+    check_vocabulary(folder, encoder.tokenizer, encoder.model.get_input_embeddings())
     return encoder
 
 
@@ -115,11 +114,10 @@ def new_classifier(backbone: Path, *, device: str | None = None) -> CrossEncoder
     Raises:
         ModelLoadError: the encoder's weights are pickled, damaged or incomplete, or do not fit the tokenizer.
     """
-    refuse_pickles(backbone)
-    stored = {name for path in sorted(backbone.rglob("*.safetensors")) for name in tensor_names(path)}
+    stored = stored_tensors(backbone)
     encoder = _open(backbone, device, num_labels=N_LABELS)
     check_complete(backbone, encoder.model.base_model.state_dict(), stored)
-    _check_vocabulary(backbone, encoder)
+    check_vocabulary(backbone, encoder.tokenizer, encoder.model.get_input_embeddings())
     return encoder
 
 
@@ -135,12 +133,3 @@ def _open(folder: Path, device: str | None, num_labels: int | None = None) -> Cr
         )
     except (OSError, RuntimeError, ValueError, KeyError) as error:
         raise ModelLoadError(f"{folder}: cannot be opened as a cross-encoder ({error}). Copy the folder again.") from error
-
-
-def _check_vocabulary(folder: Path, encoder: CrossEncoder) -> None:
-    rows = encoder.model.get_input_embeddings().num_embeddings
-    if len(encoder.tokenizer) > rows:
-        raise ModelLoadError(
-            f"{folder}: the tokenizer has {len(encoder.tokenizer)} tokens, the embedding only {rows} rows. "
-            "The tokenizer belongs to another model; copy the folder again."
-        )

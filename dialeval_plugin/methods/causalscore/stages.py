@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import datasets
 import numpy as np
-import torch
 from sentence_transformers import CrossEncoder
 from sentence_transformers.base.evaluation import BaseEvaluator
 from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncoderTrainingArguments
 from torch import Tensor, nn
 from torch.nn import functional
-from transformers.trainer_utils import get_last_checkpoint
+
+from dialeval_plugin.epochs import epoch_arguments, train_epochs
 
 from .classifiers import IndependenceClassifier
 from .data import Row, classification_figures
 from .recipes import Recipe
 from .self_training import row_probabilities
 from .texts import RowEncoder
-
-logger = logging.getLogger(__name__)
 
 COLUMNS = ("cause", "condition", "response")
 BEST = "auroc"
@@ -120,12 +117,7 @@ def fit(
         loss=IndependenceLoss(encoder, texts),
         evaluator=RowEvaluator(texts, validation),
     )
-    checkpoint = get_last_checkpoint(str(folder)) if folder.is_dir() else None
-    if checkpoint is not None:
-        logger.info("%s: going on from %s", name, checkpoint)
-    trainer.train(resume_from_checkpoint=checkpoint)
-    # In bfloat16 the trainer leaves its autocast around the model's forward pass, which would go on in scoring.
-    trainer.accelerator.unwrap_model(encoder, keep_fp32_wrapper=False)
+    train_epochs(trainer, name, shown=run.progress)
 
 
 def _dataset(rows: Sequence[Row]) -> datasets.Dataset:
@@ -136,26 +128,21 @@ def _dataset(rows: Sequence[Row]) -> datasets.Dataset:
 
 def _arguments(run: Run, folder: Path, n_epochs: int) -> dict[str, Any]:
     recipe = run.recipe
+    common = epoch_arguments(
+        folder,
+        batch_size=recipe.batch_size,
+        bfloat16=run.bfloat16,
+        seed=run.seed,
+        best=BEST,
+        greater=True,
+        progress=run.progress,
+    )
     return {
-        "output_dir": str(folder),
+        **common,
         "num_train_epochs": n_epochs,
         "learning_rate": recipe.learning_rate,
-        "per_device_train_batch_size": recipe.batch_size,
-        "per_device_eval_batch_size": recipe.batch_size,
         "warmup_steps": recipe.warm_up_steps,
         "lr_scheduler_type": recipe.schedule,
         "weight_decay": 0.0,
-        "use_cpu": not torch.cuda.is_available(),
-        "bf16": run.bfloat16,
-        "seed": run.seed,
-        "data_seed": run.seed,
-        "eval_strategy": "epoch",
-        "save_strategy": "epoch",
-        "logging_strategy": "epoch",
-        "save_total_limit": 1,
         "load_best_model_at_end": recipe.keep_best,
-        "metric_for_best_model": BEST,
-        "greater_is_better": True,
-        "disable_tqdm": not run.progress,
-        "report_to": "none",
     }

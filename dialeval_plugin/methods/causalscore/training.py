@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from accelerate import PartialState
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from sentence_transformers import CrossEncoder
 from transformers import set_seed
 
 from dialeval_plugin.errors import InputError
 from dialeval_plugin.files import read_json, to_json, write_text
-from dialeval_plugin.model_folders import PACKAGED_ENCODER, resolve
+from dialeval_plugin.model_folders import PACKAGED_ENCODER, resolve, save_weights
 from dialeval_plugin.precision import Precision, uses_bfloat16
 from dialeval_plugin.signature import content_hash
 from dialeval_plugin.version import __version__
@@ -279,10 +279,7 @@ class _Trainee:
             texts = RowEncoder(encoder.tokenizer, recipe.layout, recipe.truncate, recipe.max_training_tokens)
             fit(encoder, texts, rows, validation, self.run, name=name, n_epochs=n_epochs)
             if self.state.is_main_process:
-                partial = finished.with_suffix(".part")
-                weights = {key: tensor.contiguous().cpu() for key, tensor in encoder.state_dict().items()}
-                save_file(weights, str(partial))
-                partial.replace(finished)
+                save_weights(finished, encoder.state_dict())
                 shutil.rmtree(self.run.folder / name, ignore_errors=True)
             self.state.wait_for_everyone()
         # Read back even what was just written: a resumed run starts the next stage from the same bytes.

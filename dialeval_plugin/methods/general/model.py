@@ -14,7 +14,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
 from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 from torch.nn import functional
@@ -298,8 +297,7 @@ class TrainedGeneral:
             record: how the model came about and what its validation gave; goes into general.json.
         """
         self.model.encoder.save_pretrained(str(folder), create_model_card=False)
-        weights = {name: tensor.contiguous().cpu() for name, tensor in self.model.head.state_dict().items()}
-        save_file(weights, str(folder / HEAD_FILE))
+        model_folders.save_weights(folder / HEAD_FILE, self.model.head.state_dict())
         write_text(folder / DIALOGUES_FILE, to_json(sorted(self.training_dialogues), indent=0) + "\n")
         settings = {
             "format_version": FORMAT_VERSION,

@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import nn
 from tqdm.auto import tqdm
 
 from dialeval_plugin.encoders import load_encoder, transformer_of, without_normalisation
 from dialeval_plugin.errors import InputError, ModelLoadError
-from dialeval_plugin.files import atomic_path, read_json, to_json, write_text
-from dialeval_plugin.model_folders import PACKAGED_ENCODER, resolve
+from dialeval_plugin.files import read_json, to_json, write_text
+from dialeval_plugin.model_folders import PACKAGED_ENCODER, resolve, save_weights
 from dialeval_plugin.precision import Precision, uses_bfloat16
 from dialeval_plugin.signature import content_hash
 from dialeval_plugin.version import __version__
@@ -344,11 +344,10 @@ class _Trainee:
 
     def _save(self) -> None:
         """Keep what was learnt; it counts from the moment that progress.json names it."""
-        state = {f"weight.{name}": weight.detach().cpu() for name, weight in self.weights.items()}
+        state = {f"weight.{name}": weight for name, weight in self.weights.items()}
         for place, values in self.optimizer.state_dict()["state"].items():
-            state |= {f"optimizer.{place}.{name}": tensor.cpu() for name, tensor in values.items()}
-        with atomic_path(self._checkpoint(self.n_steps)) as temporary:
-            save_file({name: tensor.contiguous() for name, tensor in state.items()}, str(temporary))
+            state |= {f"optimizer.{place}.{name}": tensor for name, tensor in values.items()}
+        save_weights(self._checkpoint(self.n_steps), state)
         progress = {"n_steps": self.n_steps, "seconds": self.seconds, "history": self.history}
         write_text(self.folder / _PROGRESS_FILE, to_json(progress, indent=2) + "\n")
         for path in self.folder.glob("step_*.safetensors"):

@@ -13,7 +13,7 @@ import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from dialeval_plugin.errors import ModelLoadError
-from dialeval_plugin.model_folders import refuse_pickles, resolve, tensor_names
+from dialeval_plugin.model_folders import resolve, stored_tensors
 
 from .tasks import TASKS, Choice, IndicatorSettings, Truncate
 
@@ -108,9 +108,7 @@ def load_classifier(task: str, settings: IndicatorSettings, *, device: str | Non
     """
     choice = settings.choices[task]
     folder = find_folder(choice)
-    refuse_pickles(folder)
-    for path in sorted(folder.rglob("*.safetensors")):
-        tensor_names(path)
+    stored_tensors(folder)
     try:
         model, report = AutoModelForSequenceClassification.from_pretrained(
             folder, use_safetensors=True, trust_remote_code=False, local_files_only=True, output_loading_info=True

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias, cast, get_args
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import nn
 
 from dialeval_plugin import model_folders
 from dialeval_plugin.errors import InputError, ModelLoadError
-from dialeval_plugin.files import atomic_path, read_json, to_json, write_text
+from dialeval_plugin.files import read_json, to_json, write_text
+from dialeval_plugin.model_folders import save_weights
 
 from .batches import Batch
 from .hred import HRED
@@ -163,9 +164,3 @@ def read_settings(folder: Path) -> dict[str, Any]:
             "Update dialeval-plugin or train again."
         )
     return settings
-
-
-def save_weights(path: Path, tensors: Mapping[str, torch.Tensor]) -> None:
-    """Write tensors as safetensors, whole or not at all."""
-    with atomic_path(path) as temporary:
-        save_file({name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}, str(temporary))

@@ -14,7 +14,6 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
 from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 
@@ -275,9 +274,7 @@ class TrainedSmallModel:
             record: how the model came about and what its validation gave; goes into slm.json.
         """
         self.model.encoder.save_pretrained(str(folder), create_model_card=False)
-        save_file(
-            {name: tensor.contiguous().cpu() for name, tensor in self.model.head.state_dict().items()}, str(folder / HEAD_FILE)
-        )
+        model_folders.save_weights(folder / HEAD_FILE, self.model.head.state_dict())
         write_text(folder / CONTEXTS_FILE, to_json(sorted(self.training_contexts), indent=0) + "\n")
         settings = {
             "format_version": FORMAT_VERSION,

@@ -21,10 +21,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import Dataset
 from transformers import EvalPrediction, Trainer, TrainerCallback, TrainingArguments
-from transformers.trainer_utils import get_last_checkpoint
 
 from dialeval_plugin.context_texts import TextEncoder
-from dialeval_plugin.epoch_reports import report_epochs
+from dialeval_plugin.epochs import epoch_arguments, train_epochs
 from dialeval_plugin.errors import InputError
 
 from .data import LabelledResponses, MixedSets, ResponseSetLike
@@ -330,7 +329,7 @@ def train_contrast(
         loss=loss,
         data_collator=TripleCollator(model.texts),
     )
-    _fit(trainer, stage, run)
+    train_epochs(trainer, stage.kind, shown=run.progress)
 
 
 def train_head(
@@ -347,7 +346,7 @@ def train_head(
         eval_dataset=VectorTriples(_frozen_vectors(model, validation)),
         compute_metrics=measure,
     )
-    _fit(trainer, stage, run)
+    train_epochs(trainer, stage.kind, shown=run.progress)
     objective.requires_grad_(True)
 
 
@@ -375,7 +374,7 @@ def train_lexical(
         eval_dataset=_lexical_rows(model, classifier, validation),
         compute_metrics=measure,
     )
-    _fit(trainer, stage, run)
+    train_epochs(trainer, stage.kind, shown=run.progress)
 
 
 def _lexical_rows(model: SmallModel, classifier: LexicalClassifier, sets: Sequence[ResponseSetLike]) -> LexicalRows:
@@ -418,46 +417,29 @@ def train_joint(
         callbacks=[_EpochOfData(sets)],
         optimizers=(torch.optim.AdamW(groups, weight_decay=0.01, fused=True), None),
     )
-    _fit(trainer, stage, run)
+    train_epochs(trainer, stage.kind, shown=run.progress)
     model.requires_grad_(True)
 
 
 def _arguments(stage: Stage, run: Run, *, best: str, greater: bool) -> dict[str, Any]:
+    common = epoch_arguments(
+        run.folder / stage.kind,
+        batch_size=stage.batch_size,
+        bfloat16=run.bf16,
+        seed=run.seed,
+        best=best,
+        greater=greater,
+        progress=run.progress,
+    )
     return {
-        "output_dir": str(run.folder / stage.kind),
+        **common,
         "num_train_epochs": stage.n_epochs,
         "learning_rate": stage.learning_rate,
-        "per_device_train_batch_size": stage.batch_size,
-        "per_device_eval_batch_size": stage.batch_size,
         "warmup_steps": stage.warm_up,
         "lr_scheduler_type": "linear",
         "max_grad_norm": 1.0,
-        "bf16": run.bf16,
-        "use_cpu": not torch.cuda.is_available(),
-        "seed": run.seed,
-        "data_seed": run.seed,
-        "eval_strategy": "epoch",
-        "save_strategy": "epoch",
-        "logging_strategy": "epoch",
-        "save_total_limit": 1,
-        "load_best_model_at_end": True,
-        "metric_for_best_model": best,
-        "greater_is_better": greater,
-        "disable_tqdm": not run.progress,
         "remove_unused_columns": False,
-        "report_to": "none",
     }
-
-
-def _fit(trainer: Trainer, stage: Stage, run: Run) -> None:
-    folder = run.folder / stage.kind
-    checkpoint = get_last_checkpoint(str(folder)) if folder.is_dir() else None
-    if checkpoint is not None:
-        logger.info("%s: going on from %s", folder.name, checkpoint)
-    report_epochs(trainer, stage.kind, shown=run.progress)
-    trainer.train(resume_from_checkpoint=checkpoint)
-    # In bfloat16 the trainer leaves its autocast around the model's forward pass, which would go on in scoring.
-    trainer.accelerator.unwrap_model(trainer.model, keep_fp32_wrapper=False)
 
 
 def _frozen_vectors(model: SmallModel, sets: Sequence[ResponseSetLike]) -> Vectors:

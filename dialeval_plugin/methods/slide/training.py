@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from accelerate import PartialState
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from transformers import set_seed
 
 from dialeval_plugin.encoders import load_encoder, without_normalisation
 from dialeval_plugin.errors import InputError, ModelLoadError
 from dialeval_plugin.files import to_json
 from dialeval_plugin.logistic import logistic_regression
-from dialeval_plugin.model_folders import PACKAGED_ENCODER, resolve
+from dialeval_plugin.model_folders import PACKAGED_ENCODER, resolve, save_weights
 from dialeval_plugin.precision import Precision, uses_bfloat16
 from dialeval_plugin.signature import content_hash
 from dialeval_plugin.version import __version__
@@ -201,9 +201,7 @@ def _run_stage(
         model.train()
         _TRAINERS[stage.kind](model, stage, run, training, validation)
         if state.is_main_process:
-            partial = finished.with_suffix(".part")
-            save_file({name: tensor.contiguous().cpu() for name, tensor in model.state_dict().items()}, str(partial))
-            partial.replace(finished)
+            save_weights(finished, model.state_dict())
             shutil.rmtree(run.folder / stage.kind, ignore_errors=True)
         state.wait_for_everyone()
     # Read back even what was just written: a resumed run starts the next stage from the same bytes.
