@@ -23,7 +23,7 @@ from dialeval_plugin.signature import text_hash
 from . import usr
 from .rated_items import RatedItem
 from .rows import read_array
-from .score_files import ScoreColumn, ScoreFile
+from .score_columns import ScoreColumn, ScoreFile
 
 RANDOM = "appropriate, random negatives"
 ADVERSARIAL = "appropriate, adversarial negatives"

@@ -11,47 +11,23 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from dialeval_plugin.errors import InputError
 from dialeval_plugin.files import Line, read_json, read_json_lines, read_text
 from dialeval_plugin.scoring import SCHEMA_VERSION, Orientation
 
 from .csv_rows import number_or_none, read_csv
+from .published_scores import read_published
 from .rated_items import LABELS, RatedItem, check_ids, labels_of
 from .rows import read_array
+from .score_columns import ScoreColumn, ScoreFile
 
 UNKNOWN = "unknown"
 """Reason of an unscored row where the file gives none."""
 
 _NO_SCORES = frozenset({*LABELS, "unscored", "detail", "rating", "ratings"})
-
-
-@dataclass(frozen=True, slots=True)
-class ScoreColumn:
-    """The scores of one evaluator, by id."""
-
-    evaluator: str
-    scores: Mapping[str, float | None]
-    """None where a row is unscored."""
-    unscored: Mapping[str, str]
-    """Why it is, by id."""
-    source: str
-    quality: str | None = None
-    """The quality that the scores are meant for; None where they are for any."""
-    orientation: Orientation = "higher"
-    is_in_file_order: bool = False
-    """Whether the ids are numbers that say a place in the rated file, from 0."""
-    signature: str | None = None
-
-
-class ScoreFile(NamedTuple):
-    """The evaluators of a file, and the ratings where it has them too."""
-
-    columns: list[ScoreColumn]
-    ratings: list[RatedItem] | None = None
 
 
 def read_score_file(path: Path, columns: Sequence[str] = (), rating_column: str | None = None) -> ScoreFile:
@@ -65,8 +41,6 @@ def read_score_file(path: Path, columns: Sequence[str] = (), rating_column: str 
     Raises:
         InputError: the file is malformed, an id occurs twice, or a column is not there; the message names the line.
     """
-    from .published_scores import read_published
-
     if path.suffix == ".csv":
         return _of_rows(path, read_csv(path), columns, rating_column)
     text = read_text(path).lstrip()

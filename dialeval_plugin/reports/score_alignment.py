@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from dialeval_plugin.corpora.rated_items import RatedItem, qualities, read_rated_items
-from dialeval_plugin.corpora.score_files import ScoreColumn, read_score_file
+from dialeval_plugin.corpora.score_columns import ScoreColumn
+from dialeval_plugin.corpora.score_files import read_score_file
 from dialeval_plugin.errors import InputError
 from dialeval_plugin.meta_evaluation.raters import aggregate
 from dialeval_plugin.scoring import Level
