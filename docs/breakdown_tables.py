@@ -32,7 +32,15 @@ from dialeval_plugin.methods.breakdown.scoring import DialogueBreakdownScorer
 from dialeval_plugin.reports.documents import put_between
 
 METHODS = ("max_probability", "odin_h", "odin_g", "likelihood_ratio")
-COLUMNS = ("f1_b", "f1_pb_b", "jsd_nb_pbb", "jsd_nbpb_b", "mse_nb_pbb", "mse_nbpb_b")
+HEADINGS = {
+    "f1_b": "F1(B)",
+    "f1_pb_b": "F1(PB+B)",
+    "jsd_nb_pbb": "JSD(NB, PB+B)",
+    "jsd_nbpb_b": "JSD(NB+PB, B)",
+    "mse_nb_pbb": "MSE(NB, PB+B)",
+    "mse_nbpb_b": "MSE(NB+PB, B)",
+}
+COLUMNS = tuple(HEADINGS)
 TUNED = ("f1_b", "f1_pb_b")
 THESIS = json.loads(Path(__file__).with_name("nedelchev_2023.json").read_text(encoding="utf-8"))["table_7_2"]
 
@@ -148,7 +156,16 @@ def group_table(probabilities: dict[str, Scores], turns: dict[str, Turns], syste
         rows.append([name, "of dev", *tuned, *[""] * (len(COLUMNS) - len(tuned) + 1)])
     always = breakdown_metrics([ALWAYS_BREAKDOWN] * len(counts), counts, clusters=clusters, bootstrap=bootstrap)
     rows.append(["always breakdown", "", *metric_cells(always, COLUMNS), ""])
-    return table(["", "cut", *COLUMNS, "Spearman with the mean label"], rows)
+    shares = mean_shares([turns["dev"].counts[p] for p in developed])
+    constant = breakdown_metrics([shares] * len(counts), counts, clusters=clusters, bootstrap=bootstrap)
+    rows.append(["always the shares of dev", "", *metric_cells(constant, COLUMNS), ""])
+    return table(["", "cut", *HEADINGS.values(), "Spearman with the mean label"], rows)
+
+
+def mean_shares(counts: Sequence[tuple[int, int, int]]) -> list[float]:
+    """How often the annotators said O, T and X of a development turn, on average: an answer that looks at no turn."""
+    shares = [[n / sum(row) for n in row] for row in counts if sum(row)]
+    return [sum(column) / len(shares) for column in zip(*shares, strict=True)]
 
 
 def comparison_table(probabilities: dict[str, Scores], turns: dict[str, Turns], rounds: int) -> str:
@@ -165,12 +182,12 @@ def comparison_table(probabilities: dict[str, Scores], turns: dict[str, Turns], 
         )
         cells = [shown(found[n].value, found[n].ci_low, found[n].ci_high) if n in found else "-" for n in COLUMNS]
         rows.append([f"{one} - {other}", *cells])
-    return table(["", *COLUMNS], rows)
+    return table(["", *HEADINGS.values()], rows)
 
 
 def thesis_table() -> str:
     rows = [[name, *(f"{value:.4f}" for value in values)] for name, values in THESIS["rows"].items()]
-    return table(["thesis, DBDC4", *THESIS["columns"]], rows)
+    return table(["thesis, table 7.2, DBDC4", *(HEADINGS[name] for name in THESIS["columns"])], rows)
 
 
 def main() -> None:
@@ -196,12 +213,14 @@ def main() -> None:
             probabilities[method] = calibrated(raw_scores(method, given, turns, options.work), turns)
         baselines = {name: calibrated(lengths(turns, sign), turns) for name, sign in (("short", 1), ("long", -1))}
         rows = {**probabilities, **{f"{name} response": scores for name, scores in baselines.items()}}
-        parts.append(f"### {kind} annotations\n")
-        for system in (None, *sorted(set(turns["eval"].systems))):
+        parts.append(f"### DBDC3, {kind} annotations\n")
+        # Two of the four systems have the same annotations in both kinds.
+        for system in (None, *(sorted(set(turns["eval"].systems)) if kind == "revised" else ())):
             n = len(turns["eval"].of(system))
-            parts.append(f"#### {system or 'all systems'}, {n} turns\n\n{group_table(rows, turns, system, options.rounds)}")
-        parts.append(f"#### paired differences, all systems\n\n{comparison_table(probabilities, turns, options.rounds)}")
-    parts.append(thesis_table())
+            parts.append(f"#### {system or 'All systems'}, {n} turns\n\n{group_table(rows, turns, system, options.rounds)}")
+        parts.append("#### Paired differences, all systems, F measures at the development turns' best cut for F1(B)\n")
+        parts.append(comparison_table(probabilities, turns, options.rounds))
+    parts.append(f"### The thesis\n\n{thesis_table()}")
     text = "\n".join(parts)
     if options.document is None:
         print(text)
