@@ -11,7 +11,7 @@ from sentence_transformers.sentence_transformer.modules import Normalize
 from torch import Tensor
 
 from dialeval_plugin.errors import InputError, ModelLoadError
-from dialeval_plugin.model_folders import check_complete, check_vocabulary, resolve, stored_tensors
+from dialeval_plugin.model_folders import check_complete, check_vocabulary, check_weights, resolve
 
 TOKENS_PER_BATCH = 1024
 """Tokens of one forward pass, padding included: enough to fill a processor, few enough for its cache and for memory."""
@@ -25,7 +25,7 @@ def load_encoder(name: str, *, device: str | None = None, revision: str | None =
         MissingPrerequisite: see `resolve`.
     """
     folder = resolve(name, revision=revision)
-    stored = stored_tensors(folder)
+    stored = check_weights(folder)
     try:
         encoder = SentenceTransformer(
             str(folder), device=device, trust_remote_code=False, model_kwargs={"use_safetensors": True}, local_files_only=True

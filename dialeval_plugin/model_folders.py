@@ -103,11 +103,11 @@ def tensor_names(path: Path) -> list[str]:
     return names
 
 
-def stored_tensors(folder: Path) -> set[str]:
-    """Return the names of all tensors in the folder's weight files, each of which is walked over to its end.
+def check_weights(folder: Path) -> set[str]:
+    """Refuse a folder without sound safetensors; return the names of all tensors in them.
 
     Raises:
-        ModelLoadError: there are no safetensors, or one is damaged.
+        ModelLoadError: the weights are pickled, there are none, or a file is damaged.
     """
     refuse_pickles(folder)
     paths = sorted(folder.rglob("*.safetensors"))

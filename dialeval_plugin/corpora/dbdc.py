@@ -12,14 +12,14 @@ import re
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from dialeval_plugin.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.errors import InputError, MissingPrerequisite
 from dialeval_plugin.files import Line, read_text
 
 from .catalogue import locate
-from .rows import text_field
+from .rows import objects_field, text_field
 
 Split: TypeAlias = Literal["dev", "eval"]
 Annotations: TypeAlias = Literal["revised", "original"]
@@ -150,7 +150,7 @@ def _read_log(where: str, system: str, text: str) -> AnnotatedDialogue:
         raise InputError(f"{where}: expected a JSON object, got {type(value).__name__}.")
     log = Line(where, value)
     id = text_field(log, "dialogue-id")
-    rows = _rows(log, "turns")
+    rows = objects_field(log, "turns")
     turns = tuple(_turn(row) for row in rows)
     responses = []
     for index, row in enumerate(rows):
@@ -168,7 +168,7 @@ def _turn(row: Line) -> Turn:
 
 
 def _labels(row: Line) -> tuple[float, ...]:
-    annotations = _rows(row, "annotations")
+    annotations = objects_field(row, "annotations")
     if annotations and row.value["speaker"] == "U":
         raise InputError(f"{row.where}: a user's turn has {len(annotations)} annotations. Only system turns are annotated.")
     values = []
@@ -178,13 +178,3 @@ def _labels(row: Line) -> tuple[float, ...]:
             raise InputError(f"{annotation.where}: breakdown: expected one of {', '.join(LABELS)}, got {label!r}.")
         values.append(float(LABELS.index(label)))
     return tuple(values)
-
-
-def _rows(row: Line, name: str) -> list[Line]:
-    values: Any = row.value.get(name)
-    if not isinstance(values, list):
-        raise InputError(f"{row.where}: {name}: expected a list of objects, got {values!r:.80}.")
-    for index, value in enumerate(values):
-        if not isinstance(value, dict):
-            raise InputError(f"{row.where}: {name}[{index}]: expected an object, got {value!r:.80}.")
-    return [Line(f"{row.where}: {name}[{index}]", value) for index, value in enumerate(values)]

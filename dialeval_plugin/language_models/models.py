@@ -16,7 +16,7 @@ from transformers import (
 )
 
 from dialeval_plugin.errors import ModelLoadError
-from dialeval_plugin.model_folders import check_vocabulary, resolve, stored_tensors
+from dialeval_plugin.model_folders import check_vocabulary, check_weights, resolve
 
 Family: TypeAlias = Literal["causal_lm", "permutation_lm", "next_sentence"]
 
@@ -83,7 +83,7 @@ def open_model(
         MissingPrerequisite: see `model_folders.resolve`.
     """
     folder = resolve(name, revision=revision)
-    stored_tensors(folder)
+    check_weights(folder)
     options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     try:
         config = AutoConfig.from_pretrained(folder, **options)

@@ -234,7 +234,7 @@ def best_cut(scores: OptionalNumbers, counts: Counts, *, metric: str = "f1_b", t
         threshold: as in `breakdown_metrics`.
 
     Raises:
-        InputError: the metric does not depend on a cut, or no cut gives it a value.
+        InputError: the metric does not depend on a cut, no cut gives it a value, or as `breakdown_metrics`.
 
     Example:
         >>> best_cut([0.1, 0.2, 0.4], [[9, 1, 0], [0, 1, 9], [1, 0, 9]])
@@ -243,6 +243,7 @@ def best_cut(scores: OptionalNumbers, counts: Counts, *, metric: str = "f1_b", t
     if metric not in ("accuracy", "f1_b", "f1_pb_b"):
         raise InputError(f"best_cut: there is no cut for {metric!r}. Give accuracy, f1_b or f1_pb_b.")
     same_length("best_cut", scores=scores, counts=counts)
+    _check_threshold(threshold)
     column, annotations = _breakdown_scores("best_cut", scores), _counts(counts)
     ordered = np.unique(column.values[column.present])
     candidates = np.concatenate([[-1.0], (ordered[1:] + ordered[:-1]) / 2, ordered[-1:]])

@@ -127,13 +127,16 @@ def test_a_system_is_found_in_its_folder(tmp_path: Path, monkeypatch: pytest.Mon
         ('{"dialogue-id": "a",\n "turns": [', ":2: not valid JSON (Expecting value). Was the file cut off?"),
         ("[]", ": expected a JSON object, got list."),
         ({"turns": []}, ": has no 'dialogue-id', only 'turns'. Is this another file's layout?"),
-        ({"dialogue-id": "a"}, ": turns: expected a list of objects, got None."),
+        ({"dialogue-id": "a"}, ": turns: expected a list of objects, got None. Is this another file's layout?"),
         (log("text"), ": turns[0]: expected an object, got 'text'."),  # type: ignore[arg-type]
         (log(turn("X", "Hi")), ": turns[0]: speaker: expected 'U' or 'S', got 'X'. Is this another file's layout?"),
         (log(turn("U", "Hi", "O")), ": turns[0]: a user's turn has 1 annotations. Only system turns are annotated."),
         (log(turn("S", "Hi", "OB")), ": turns[0]: annotations[1]: breakdown: expected one of O, T, X, got 'B'."),
         (log(turn("S", 3)), ": turns[0]: utterance: expected a string, got 3 (int). Pass text."),  # type: ignore[arg-type]
-        (log(turn("S", "Hi", annotations={})), ": turns[0]: annotations: expected a list of objects, got {}."),
+        (
+            log(turn("S", "Hi", annotations={})),
+            ": turns[0]: annotations: expected a list of objects, got {}. Is this another file's layout?",
+        ),
         (b"\xff{}", ": byte 0 is not UTF-8. Copy the zip again."),
     ],
 )

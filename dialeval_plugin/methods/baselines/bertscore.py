@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import torch
 
 from dialeval_plugin.errors import InputError, MissingPrerequisite, ModelLoadError
-from dialeval_plugin.model_folders import check_complete, resolve, stored_tensors
+from dialeval_plugin.model_folders import check_complete, check_weights, resolve
 from dialeval_plugin.scoring import Row
 from dialeval_plugin.signature import Value, content_hash
 
@@ -74,7 +74,7 @@ class BertScore(ReferenceScorer):
         self._hash = content_hash(folder)
 
     def _open(self, folder: Path) -> tuple[Any, Any]:
-        stored = stored_tensors(folder)
+        stored = check_weights(folder)
         try:
             model = self._package.get_model(str(folder), self.num_layers)
             tokenizer = self._package.get_tokenizer(str(folder), use_fast=True)

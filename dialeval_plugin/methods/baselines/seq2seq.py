@@ -13,7 +13,7 @@ from torch import Tensor
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from dialeval_plugin.errors import InputError, ModelLoadError
-from dialeval_plugin.model_folders import check_vocabulary, resolve, stored_tensors
+from dialeval_plugin.model_folders import check_vocabulary, check_weights, resolve
 
 Ids: TypeAlias = list[int]
 
@@ -100,7 +100,7 @@ def open_seq2seq(
         MissingPrerequisite: see `model_folders.resolve`.
     """
     folder = resolve(name, revision=revision)
-    stored_tensors(folder)
+    check_weights(folder)
     options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, **options)

@@ -12,7 +12,7 @@ from sentence_transformers import CrossEncoder
 from torch import Tensor
 
 from dialeval_plugin.errors import ModelLoadError
-from dialeval_plugin.model_folders import check_complete, check_vocabulary, stored_tensors
+from dialeval_plugin.model_folders import check_complete, check_vocabulary, check_weights
 
 from .aggregation import FloatArray, IntArray
 from .first_token import first_token_only
@@ -97,7 +97,7 @@ def load_classifier(folder: Path, *, device: str | None = None) -> CrossEncoder:
     Raises:
         ModelLoadError: the weights are pickled, damaged or incomplete, do not fit the tokenizer, or have other labels.
     """
-    stored = stored_tensors(folder)
+    stored = check_weights(folder)
     encoder = _open(folder, device)
     if encoder.num_labels != N_LABELS:
         raise ModelLoadError(
@@ -114,7 +114,7 @@ def new_classifier(backbone: Path, *, device: str | None = None) -> CrossEncoder
     Raises:
         ModelLoadError: the encoder's weights are pickled, damaged or incomplete, or do not fit the tokenizer.
     """
-    stored = stored_tensors(backbone)
+    stored = check_weights(backbone)
     encoder = _open(backbone, device, num_labels=N_LABELS)
     check_complete(backbone, encoder.model.base_model.state_dict(), stored)
     check_vocabulary(backbone, encoder.tokenizer, encoder.model.get_input_embeddings())

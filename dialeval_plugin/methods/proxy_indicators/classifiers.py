@@ -13,7 +13,7 @@ import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from dialeval_plugin.errors import ModelLoadError
-from dialeval_plugin.model_folders import resolve, stored_tensors
+from dialeval_plugin.model_folders import check_weights, resolve
 
 from .tasks import TASKS, Choice, IndicatorSettings, Truncate
 
@@ -108,7 +108,7 @@ def load_classifier(task: str, settings: IndicatorSettings, *, device: str | Non
     """
     choice = settings.choices[task]
     folder = find_folder(choice)
-    stored_tensors(folder)
+    check_weights(folder)
     try:
         model, report = AutoModelForSequenceClassification.from_pretrained(
             folder, use_safetensors=True, trust_remote_code=False, local_files_only=True, output_loading_info=True
@@ -116,8 +116,7 @@ def load_classifier(task: str, settings: IndicatorSettings, *, device: str | Non
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
     except (OSError, RuntimeError, ValueError, KeyError) as error:
         raise ModelLoadError(
-            f"{choice.model}: cannot be opened as a classifier ({_first_line(error)}). Only safetensors are read: of a "
-            "model on the hub that has none, name a revision that has them (`id@revision`), or convert it where you trust it."
+            f"{choice.model}: cannot be opened as a classifier ({_first_line(error)}). Copy the folder again."
         ) from error
     # The host fills what is missing with random numbers and goes on.
     if missing := sorted(report["missing_keys"]):
