@@ -68,7 +68,7 @@ def test_byte_order_mark_carriage_returns_and_blank_lines_are_no_content(tmp_pat
 
 def test_gzip_is_unpacked(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl.gz"
-    path.write_bytes(gzip.compress(b'{"a": 1}\n'))
+    path.write_bytes(gzip.compress(b'{"a": 1}\n', mtime=0))
     assert read_json_lines(path) == [(f"{path}:1", {"a": 1})]
 
 
@@ -123,7 +123,7 @@ def test_unreadable_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     ("content", "problem"),
     [
         (b"plain text", "Not a gzipped file (b'pl')"),
-        (gzip.compress(b"text" * 100)[:-9], "Compressed file ended before the end-of-stream marker was reached"),
+        (gzip.compress(b"text" * 100, mtime=0)[:-9], "Compressed file ended before the end-of-stream marker was reached"),
     ],
 )
 def test_damaged_gzip(tmp_path: Path, content: bytes, problem: str) -> None:
