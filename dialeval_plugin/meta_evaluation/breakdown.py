@@ -131,7 +131,7 @@ def breakdown_metrics(
     for name, column in (("labels", labels), ("clusters", clusters)):
         if column is not None:
             same_length(where, **{"distributions": distributions, name: column})
-    _check_threshold(threshold)
+    _check_threshold(threshold, where)
     annotations = _counts(counts)
     predicted, is_scored = _distributions(distributions)
     hard = predicted.argmax(axis=1) if labels is None else _labels(labels, is_scored)
@@ -193,7 +193,7 @@ def strict_labels(counts: Counts, threshold: float = 0.0) -> IntArray:
         >>> strict_labels([[2, 3, 5], [5, 5, 0]]), strict_labels([[2, 3, 5]], threshold=0.6)
         (array([2, 0]), array([0]))
     """
-    _check_threshold(threshold)
+    _check_threshold(threshold, "strict_labels")
     return _strict(_shares(_counts(counts)), threshold)
 
 
@@ -243,7 +243,7 @@ def best_cut(scores: OptionalNumbers, counts: Counts, *, metric: str = "f1_b", t
     if metric not in ("accuracy", "f1_b", "f1_pb_b"):
         raise InputError(f"best_cut: there is no cut for {metric!r}. Give accuracy, f1_b or f1_pb_b.")
     same_length("best_cut", scores=scores, counts=counts)
-    _check_threshold(threshold)
+    _check_threshold(threshold, "best_cut")
     column, annotations = _breakdown_scores("best_cut", scores), _counts(counts)
     ordered = np.unique(column.values[column.present])
     candidates = np.concatenate([[-1.0], (ordered[1:] + ordered[:-1]) / 2, ordered[-1:]])
@@ -356,9 +356,9 @@ def _undefined(name: str, n_scored: int) -> str:
     return f"{name}: neither the detector nor the annotators call any of {n_scored} turns so. Score more turns."
 
 
-def _check_threshold(threshold: float) -> None:
+def _check_threshold(threshold: float, caller: str) -> None:
     if not 0 <= threshold <= 1:
-        raise InputError(f"breakdown_metrics: threshold is {threshold!r}. Give a share of the annotators from 0 to 1.")
+        raise InputError(f"{caller}: threshold is {threshold!r}. Give a share of the annotators from 0 to 1.")
 
 
 def _breakdown_scores(where: str, scores: OptionalNumbers) -> Column:

@@ -268,7 +268,7 @@ def test_wrong_scores_and_cuts_are_named() -> None:
         detections([0.5, 1.5])
     with pytest.raises(InputError, match=error("best_cut: there is no cut for 'jsd'. Give accuracy, f1_b or f1_pb_b.")):
         best_cut([0.5], [[1, 1, 1]], metric="jsd")
-    with pytest.raises(InputError, match=error("threshold is 1.5. Give a share of the annotators from 0 to 1.")):
+    with pytest.raises(InputError, match=error("best_cut: threshold is 1.5. Give a share of the annotators from 0 to 1.")):
         best_cut([0.5], [[1, 1, 1]], threshold=1.5)
     text = "best_cut: f1_b is undefined at every cut. Give annotated turns, some of them breakdowns."
     with pytest.raises(InputError, match=error(text)):
