@@ -1,9 +1,10 @@
 """Runs every evaluator whose model is at hand over all rated sets at hand, through lm-eval, and builds the leaderboard.
 
-DIALEVAL_DATA_DIR names the folder with `dstc10` and `fed`; models are those of `dialeval train`.
+DIALEVAL_DATA_DIR names the folder with `dstc10` and `fed`; models are those of `dialeval train`, and `--llm` any language model
+in transformers' layout, which is asked by the scorers that need one, and as a judge by the tasks' own prompts.
 
     python docs/results_runs.py --work FOLDER --slm SLM --causalscore CAUSAL --language-model LM --background BACKGROUND \
-        --odin ODIN --reconstruction SEQ2SEQ --reconstruction HRED --general GENERAL
+        --odin ODIN --reconstruction SEQ2SEQ --reconstruction HRED --general GENERAL --llm LLM
     python docs/results_tables.py --work FOLDER --document docs/results.md
 
 One process an evaluator; `FOLDER/runs/NAME` keeps its results and `run.log`, so a second call runs only what is missing or was

@@ -31,6 +31,8 @@ LOCAL_BATCH_SIZE = 8
 """Few enough for the memory that a judge's prompts of some thousand tokens need, and most of the gain of a batch."""
 NEVER_SAID = "<|endoftext|>"
 """Stop string of a request that has none."""
+HOST_DEVICE = "cuda:0"
+"""The host's command line asks for it, and `hf` then does without where there is no GPU; its own default insists on one."""
 _SPEED_ARGUMENTS = ("batch_size", "max_batch_size", "num_concurrent", "max_retries", "timeout", "verify_certificate")
 """Arguments that change how fast or how patiently a model is asked, and not what it is."""
 
@@ -168,7 +170,7 @@ def load_language_model(
         model: lm-eval's name of the kind of model.
         model_args: its arguments as lm-eval writes them, as "pretrained=gpt2,dtype=float32".
         batch_size: prompts at once, also an argument of the model; 8 for `hf`, and otherwise the host's default, which is 1.
-        device: as "cpu" or "cuda:0".
+        device: as "cpu" or "cuda:1", also an argument of the model; by default a GPU where there is one.
         as_chat: put prompts into the model's chat template; by default where the model is a chat API, which takes no other.
 
     Raises:
@@ -190,6 +192,8 @@ def load_language_model(
         raise InputError(f"llm {model!r}: {str(error).splitlines()[0]}") from error
     if batch_size is None and model == "hf" and "batch_size" not in arguments:
         batch_size = LOCAL_BATCH_SIZE
+    if device is None and "device" not in arguments:
+        device = HOST_DEVICE
     name = next((str(arguments[key]) for key in _NAME_ARGUMENTS if key in arguments), "")
     try:
         lm = kind.create_from_arg_string(model_args, {"batch_size": batch_size, "device": device})

@@ -1,7 +1,7 @@
 """The evaluators whose results are in docs/results.md: what each one is, what it needs, and the tasks on which it can run.
 
-The table is `results_evaluators.json`. Values of options in braces are folders that the user names, `{slm}` that of `--slm`;
-an evaluator with several folders of one kind runs once for each.
+The table is `results_evaluators.json`. Names in braces in the values of options are folders that the user names, `{slm}`
+that of `--slm`; an evaluator with several folders of one kind runs once for each.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ Cost: TypeAlias = Literal["seconds", "minutes", "tens of minutes", "hours"]
 Folders: TypeAlias = Mapping[str, Sequence[str]]
 """Kind of model to the folders that the user named."""
 
-KINDS = ("slm", "causalscore", "language_model", "background", "odin", "reconstruction", "general")
-"""Kinds of models; all of them are trained with `dialeval train`."""
+KINDS = ("slm", "causalscore", "language_model", "background", "odin", "reconstruction", "general", "llm")
+"""Kinds of models. All but "llm", a language model that is asked, are trained with `dialeval train`."""
 
 _ENCODER = "packaged_encoder"
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
@@ -60,8 +60,8 @@ class Evaluator:
     @property
     def kinds(self) -> tuple[str, ...]:
         """Kinds of models that it needs."""
-        found = (_PLACEHOLDER.fullmatch(str(value)) for value in self.options.values())
-        return tuple(dict.fromkeys(match[1] for match in found if match and match[1] in KINDS))
+        found = _PLACEHOLDER.findall(" ".join(map(str, self.options.values())))
+        return tuple(dict.fromkeys(name for name in found if name in KINDS))
 
     @property
     def model_arguments(self) -> dict[str, Any]:
@@ -150,10 +150,7 @@ def _filled(row: Evaluator, folders: Folders) -> list[Evaluator]:
         values = {kind: folder if kind == several else folders[kind][0] for kind in row.kinds}
         if f"{{{_ENCODER}}}" in row.options.values():
             values[_ENCODER] = str(resolve(PACKAGED_ENCODER))
-        options = {
-            name: values[match[1]] if (match := _PLACEHOLDER.fullmatch(str(value))) else value
-            for name, value in row.options.items()
-        }
+        options = {name: value.format_map(values) if isinstance(value, str) else value for name, value in row.options.items()}
         name = f"{row.name}-{Path(folder).name}" if several else row.name
         filled.append(replace(row, name=name, options=options))
     return filled

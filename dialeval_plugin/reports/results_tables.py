@@ -35,6 +35,8 @@ SLIDE_SETS: Mapping[str, tuple[str, ...]] = {
     "TopicalChat": ("tu",),
 }
 """Each of SLIDE's evaluation sets, none of which is published, to the rated sets over the same corpus."""
+SLIDE_LLMS = ("GPT-3.5", "Gemini", "GPT-4")
+"""Large language models that rows of SLIDE's Table 2 ask, as "Ours (LLMs-only (GPT-4))" does; what asks another has its own."""
 SLIDE_ROWS: Mapping[str, str] = {
     **{f"BLEU-{n}": f"bleu-{n}" for n in range(1, 5)},
     **{f"ROUGE-{kind}": f"rouge-{kind.lower()}" for kind in "12L"},
@@ -43,15 +45,12 @@ SLIDE_ROWS: Mapping[str, str] = {
     "BERTScore": "bertscore",
     "BARTSCORE": "bartscore",
     "Unieval": "unieval",
-    **{f"G-EVAL ({model})": "g-eval" for model in ("GPT-3.5", "GPT-4")},
-    **{f"LLM-Chiang ({model})": "llm-chiang" for model in ("GPT-3.5", "GPT-4")},
     "Ours (SLM-Prob-only)": "slide-probability",
     "Ours (SLM-Dis-only)": "slide-distance",
     "Ours (SLM-Dis and Prob)": "slide-slm",
-    **{f"Ours (LLMs-only ({model}))": "slide" for model in ("GPT-3.5", "Gemini", "GPT-4")},
-    **{f"SLIDE ({model})": "slide" for model in ("GPT-3.5", "Gemini", "GPT-4")},
 }
-"""A row of SLIDE's Table 2 to the evaluator here."""
+"""A row of SLIDE's Table 2 without a large language model to the evaluator here."""
+_KIND_WORDS = {"slm": "SLM", "llm": "LLM"}
 HUYNH_SETS = ("tu", "dz", "pu", "dgu", "dgr", "ft", "eg", "fd")
 
 
@@ -105,12 +104,10 @@ def slide_tables(results: Results) -> list[str]:
         head += [f"{dstc10.SETS[code].name}, {title}" for code in sets for title in FIGURES.values()]
         rows = []
         for label, figures in paper["table_2"].items():
-            name = SLIDE_ROWS[label]
-            rows.append(
-                [label, *(f"{value:.3f}" for value in figures[2 * place : 2 * place + 2]), *_slide_cells(results, name, sets)]
-            )
+            printed = [f"{value:.3f}" for value in figures[2 * place : 2 * place + 2]]
+            rows.append([label, *printed, *_slide_cells(results, label, sets)])
         for name in _others(results, SLIDE_ROWS.values(), sets):
-            rows.append([f"*{_label(name, results)}*", "", "", *_slide_cells(results, name, sets)])
+            rows.append([f"*{_label(name, results)}*", "", "", *_cells(results[name], sets)])
         tables.append(f"### SLIDE, Table 2: {corpus}\n\n{_markdown(head, rows)}")
     return tables
 
@@ -141,15 +138,24 @@ def why_not_run(row: Evaluator) -> str:
     """Say what an evaluator without results lacks."""
     if row.not_here:
         return row.not_here
-    kinds = " and ".join(kind.replace("_", " ") for kind in row.kinds)
-    return f"needs a trained model: {kinds}" if kinds else "not yet run"
+    kinds = " and ".join(_KIND_WORDS.get(kind, kind.replace("_", " ")) for kind in row.kinds)
+    return f"needs a model: {kinds}" if kinds else "not yet run"
 
 
-def _slide_cells(results: Results, name: str, sets: Sequence[str]) -> list[str]:
-    if name not in results:
-        (row,) = (row for row in evaluators() if row.name == name)
-        return [f"not run ({why_not_run(row)})", *[""] * (len(FIGURES) * len(sets) - 1)]
-    return [_cell(results[name], code, coefficient) for code in sets for coefficient in FIGURES]
+def _slide_cells(results: Results, label: str, sets: Sequence[str]) -> list[str]:
+    """Our figures for a row of SLIDE's Table 2, or why there are none."""
+    name = SLIDE_ROWS.get(label)
+    if name is None:
+        why = f"needs {next(llm for llm in SLIDE_LLMS if f'({llm})' in label)}"
+    elif name in results:
+        return _cells(results[name], sets)
+    else:
+        why = why_not_run(next(row for row in evaluators() if row.name == name))
+    return [f"not run ({why})", *[""] * (len(FIGURES) * len(sets) - 1)]
+
+
+def _cells(runs: Mapping[str, TaskRun], sets: Sequence[str]) -> list[str]:
+    return [_cell(runs, code, coefficient) for code in sets for coefficient in FIGURES]
 
 
 def _others(results: Results, named: Collection[str], sets: Sequence[str]) -> list[str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from dialeval_plugin.dialogue import Example
 from dialeval_plugin.errors import InputError, MissingPrerequisite
@@ -72,6 +73,12 @@ def test_a_tiny_model_generates_and_gives_log_probabilities(tiny_lm: Path) -> No
     values = lm.loglikelihood([("Answer:", form) for form in (" Yes", " No")])
     assert all(isinstance(value, float) and math.isfinite(value) and value < 0 for value in values)
     assert lm.generate(["Question:"], max_tokens=3, stop=["\n\n\n"]) == [other]
+
+
+def test_without_a_device_a_model_loads_where_there_is_no_gpu(tiny_lm: Path) -> None:
+    lm = load_language_model("hf", f"pretrained={tiny_lm}")
+    assert lm.lm.device.type == ("cuda" if torch.cuda.is_available() else "cpu")
+    assert load_language_model("hf", f"pretrained={tiny_lm},device=cpu").lm.device.type == "cpu"
 
 
 def test_the_identity_is_the_content_and_not_the_path(tiny_lm: Path, tmp_path: Path) -> None:

@@ -74,9 +74,9 @@ def test_a_figure_is_the_files_with_its_interval(work: Path) -> None:
 
 def test_rows_of_the_paper_that_cannot_be_run_say_why(work: Path) -> None:
     rows = cells(tables.slide_tables(tables.read_results(work / "runs"))[0])
-    assert rows["SLIDE (GPT-4)"][:3] == ["0.773", "0.704", "not run (needs a large language model)"]
+    assert rows["SLIDE (GPT-4)"][:3] == ["0.773", "0.704", "not run (needs GPT-4)"]
     assert rows["BARTSCORE"][2] == "not run (needs facebook/bart-large-cnn from a model hub)"
-    assert rows["Ours (SLM-Prob-only)"][2] == "not run (needs a trained model: slm)"
+    assert rows["Ours (SLM-Prob-only)"][2] == "not run (needs a model: SLM)"
     assert rows["METEOR"][2] == "not run (not yet run)"
     assert rows["*dialogue_reconstruction (hred)*"][:2] == ["", ""]
     assert len(rows) == 27 + 2
@@ -111,8 +111,8 @@ def test_the_twin_of_table_6_has_the_papers_rows_and_ours(work: Path) -> None:
 
 def test_what_has_no_results_is_listed(work: Path) -> None:
     rows = cells(tables.not_run_table(tables.read_results(work / "runs")))
-    assert rows["g-eval"] == ["needs a large language model"]
-    assert rows["breakdown-likelihood-ratio"] == ["needs a trained model: language model and background"]
+    assert rows["slide"] == ["needs a model: SLM and LLM"]
+    assert rows["breakdown-likelihood-ratio"] == ["needs a model: language model and background"]
     assert not {"bleu-1", "slide-slm", "reconstruction", "judge"} & set(rows)
     assert "reconstruction-dialogue" in rows
 
@@ -152,7 +152,7 @@ def test_every_row_names_a_scorer_and_every_scorer_has_a_row() -> None:
     assert set(tables.SLIDE_ROWS.values()) <= {row.name for row in rows}
 
 
-def test_with_every_folder_all_run_but_what_needs_a_hub_or_a_large_model() -> None:
+def test_with_every_folder_all_run_but_what_needs_a_hub() -> None:
     folders = {kind: [f"/m/{kind}"] for kind in KINDS} | {"reconstruction": ["/m/hred", "/m/vhcr"]}
     found = plan(folders)
     assert set(found.not_run) == {row.name for row in evaluators() if row.not_here}
@@ -163,13 +163,15 @@ def test_with_every_folder_all_run_but_what_needs_a_hub_or_a_large_model() -> No
         "method": "likelihood_ratio",
     }
     assert options["reconstruction-vhcr"]["model"] == "/m/vhcr"
+    assert options["slide"] == {"slm": "/m/slm", "llm": "hf", "llm_args": "pretrained=/m/llm"}
     assert Path(options["bertscore"]["model"]).is_dir()
     assert not [value for values in options.values() for value in values.values() if "{" in str(value)]
 
 
 def test_without_a_folder_the_option_that_names_it_is_said() -> None:
-    found = plan({"language_model": ["/m/lm"]})
+    found = plan({"language_model": ["/m/lm"], "llm": ["/m/gpt2"]})
     assert found.not_run["breakdown-likelihood-ratio"] == "needs --background FOLDER"
+    assert found.not_run["slide"] == "needs --slm FOLDER"
     assert found.not_run["causalscore"] == "needs --causalscore FOLDER"
     assert "judge" not in found.not_run
 
@@ -211,7 +213,7 @@ def test_runs_are_skipped_once_finished_and_a_failure_is_said(
     assert [words[words.index("--model_args") + 1] for words in calls] == ["scorer=bleu,n=1", *["scorer=bleu,n=4"] * 2]
     said = capsys.readouterr()
     assert "[1/2] bleu-1: there already" in said.out
-    assert "not run: g-eval: needs a large language model" in said.out
+    assert "not run: g-eval: needs --llm FOLDER" in said.out
     assert f"FAILED: bleu-4; see {tmp_path / 'runs' / 'bleu-4' / 'run.log'}" in said.err
     assert (tmp_path / "board" / "index.html").exists()
 
