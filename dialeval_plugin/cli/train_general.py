@@ -46,12 +46,12 @@ def train_general(command: GeneralCommand) -> None:
 
     if not command.corpus:
         raise InputError("--corpus: the recipe general is trained on dialogues, and none are named. Name one file or more.")
-    reported = _reported(command.evaluation)
+    reported = reported_dialogues(command.evaluation)
     left_out: dict[str, int] = {}
     trained = train(
         Sources(
-            _conversations(command.corpus, reported, left_out),
-            _conversations(command.validation, reported, left_out),
+            read_conversations(command.corpus, reported, left_out),
+            read_conversations(command.validation, reported, left_out),
         ),
         command.output,
         TrainingOptions(
@@ -100,7 +100,8 @@ def _figure(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 
-def _reported(sources: Sequence[str]) -> ReportedDialogues:
+def reported_dialogues(sources: Sequence[str]) -> ReportedDialogues:
+    """Read what will be reported on, and say what of it is not on this machine."""
     from dialeval_plugin.corpora.leaks import ReportedDialogues
     from dialeval_plugin.corpora.reported import read_reported
 
@@ -110,7 +111,7 @@ def _reported(sources: Sequence[str]) -> ReportedDialogues:
     return ReportedDialogues(found.sets)
 
 
-def _conversations(sources: Sequence[str], reported: ReportedDialogues, left_out: dict[str, int]) -> list[Conversation]:
+def read_conversations(sources: Sequence[str], reported: ReportedDialogues, left_out: dict[str, int]) -> list[Conversation]:
     """Read corpora, each named NAME=FILE or FILE; dialogues that will be reported on are counted in `left_out`.
 
     Dialogues that name a chatbot are left out too: its turns are no examples of right ones.

@@ -103,19 +103,19 @@ def test_options_of_another_recipe_are_refused(words: tuple[str, ...], message: 
 
 
 def test_dailydialog_pp_gives_each_positive_response_and_what_was_written_to_mislead(tmp_path: Path) -> None:
-    from dialeval_plugin.cli.train_general import _conversations
+    from dialeval_plugin.cli.train_general import read_conversations
     from dialeval_plugin.corpora.leaks import ReportedDialogues
 
     source = mini.folder() / "dailydialog_pp.jsonl"
     first = mini.read_response_sets()[0]
-    found = _conversations([f"written={source}"], ReportedDialogues({}), {})
+    found = read_conversations([f"written={source}"], ReportedDialogues({}), {})
     assert {item.corpus for item in found} == {"written"}
     assert [item.turns for item in found[: len(first.positive)]] == [(*first.context, text) for text in first.positive]
     assert found[0].misleading == first.adversarial
 
 
 def test_facts_belong_to_the_speaker_whom_they_describe(tmp_path: Path) -> None:
-    from dialeval_plugin.cli.train_general import _conversations
+    from dialeval_plugin.cli.train_general import read_conversations
     from dialeval_plugin.corpora.leaks import ReportedDialogues
 
     lines = [
@@ -125,14 +125,14 @@ def test_facts_belong_to_the_speaker_whom_they_describe(tmp_path: Path) -> None:
         "4 i knit a lot.\tnice.",
     ]
     (tmp_path / "persona.txt").write_text("\n".join(lines) + "\n")
-    (found,) = _conversations([str(tmp_path / "persona.txt")], ReportedDialogues({}), {})
+    (found,) = read_conversations([str(tmp_path / "persona.txt")], ReportedDialogues({}), {})
     assert found.corpus == "persona"
     assert found.turns == ("hello there.", "hi, do you sail?", "i knit a lot.", "nice.")
     assert found.facts == (("i knit.",), ("i sail.",), ("i knit.",), ("i sail.",))
 
 
 def test_dialogues_with_a_chatbot_teach_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from dialeval_plugin.cli.train_general import _conversations
+    from dialeval_plugin.cli.train_general import read_conversations
     from dialeval_plugin.corpora.leaks import ReportedDialogues
 
     def dialogue(number: int, kind: str) -> dict[str, object]:
@@ -145,7 +145,7 @@ def test_dialogues_with_a_chatbot_teach_nothing(tmp_path: Path, capsys: pytest.C
 
     path = tmp_path / "logs.json"
     path.write_text(json.dumps([dialogue(1, "Human"), dialogue(2, "Bot")]))
-    (found,) = _conversations([f"convai={path}"], ReportedDialogues({}), {})
+    (found,) = read_conversations([f"convai={path}"], ReportedDialogues({}), {})
     assert found.turns == ("Alice says 1.", "Bob says 1.")
     assert capsys.readouterr().err == f"convai={path}: 1 of 2 dialogues are with a chatbot and are left out\n"
 

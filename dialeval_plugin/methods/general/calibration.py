@@ -136,14 +136,14 @@ def fit(model: GeneralModel, rows: Sequence[ValidationRow], dialogues: Sequence[
     kinds = np.array([row.kind for row in rows])
     fitted = np.array([row.is_fitted for row in rows], dtype=bool)
     _check_halves(kinds, fitted)
-    judged = _judge(model, [row.triple for row in rows])
+    judged = judge(model, [row.triple for row in rows])
     for head, kinds_of_head in NEGATIVES.items():
         _fit_blend(model, head, judged.experts[head], kinds, fitted & np.isin(kinds, (REAL, *kinds_of_head)))
     log_odds = {head: _blend(model, head, judged.experts[head]) for head in HEADS}
-    mixing = _fit_mixing(log_odds, kinds, fitted)
-    figures = {head: _areas(values, kinds, ~fitted) for head, values in log_odds.items()}
-    figures["cosine"] = _areas(judged.cosine, kinds, ~fitted)
-    figures[MIXTURE] = _areas(mixing.log_odds(log_odds), kinds, ~fitted)
+    mixing = fit_mixing(log_odds, kinds, fitted)
+    figures = {head: areas(values, kinds, ~fitted) for head, values in log_odds.items()}
+    figures["cosine"] = areas(judged.cosine, kinds, ~fitted)
+    figures[MIXTURE] = areas(mixing.log_odds(log_odds), kinds, ~fitted)
     coherence, of_dialogues = _fit_coherence(model, dialogues)
     figures["coherence"] = of_dialogues
     counts = {kind: int((kinds == kind).sum()) for kind in (REAL, *(kind for group in NEGATIVES.values() for kind in group))}
@@ -153,13 +153,13 @@ def fit(model: GeneralModel, rows: Sequence[ValidationRow], dialogues: Sequence[
 def fits_of_turns(model: GeneralModel, dialogues: Sequence[Sequence[str]]) -> list[FloatArray]:
     """Return the log odds of fit of each dialogue's turns from the second on."""
     triples: list[Triple] = [(tuple(turns[:place]), turns[place], ()) for turns in dialogues for place in range(1, len(turns))]
-    fit = _judge(model, triples).log_odds["fit"]
+    fit = judge(model, triples).log_odds["fit"]
     ends = np.cumsum([len(turns) - 1 for turns in dialogues])
     return np.split(fit, ends[:-1])
 
 
-def _judge(model: GeneralModel, triples: Sequence[Triple]) -> Judgement:
-    """Judge in windows, so that memory does not grow with the number of rows."""
+def judge(model: GeneralModel, triples: Sequence[Triple]) -> Judgement:
+    """Judge any number of triples, in windows, so that memory does not grow with them."""
     parts = [model.judge(triples[start : start + _WINDOW]) for start in range(0, len(triples), _WINDOW)]
     return Judgement(
         {head: np.concatenate([part.experts[head] for part in parts]) for head in HEADS},
@@ -200,13 +200,22 @@ def _blend(model: GeneralModel, head: str, experts: FloatArray) -> FloatArray:
     return blended
 
 
-def _fit_mixing(log_odds: Mapping[str, FloatArray], kinds: np.ndarray, fitted: np.ndarray) -> Mixing:
-    told = ~np.isnan(log_odds["knowledge"])
-    plain = fitted & (kinds != "other_facts")
-    with_facts = fitted & told
+def fit_mixing(
+    log_odds: Mapping[str, FloatArray], kinds: np.ndarray, fitted: np.ndarray, heads: Sequence[str] = HEADS
+) -> Mixing:
+    """Fit the weights of the main score: real responses against an equal mixture of all wrong texts.
+
+    Args:
+        log_odds: by head, of shape (n,); NaN in `knowledge` where a response has no facts.
+        kinds: of each row, see `ValidationRow`.
+        fitted: which rows fit the weights.
+        heads: those that are mixed.
+    """
+    told = fitted & ~np.isnan(log_odds["knowledge"])
+    is_told = "knowledge" in heads and bool((kinds[told] == "other_facts").any())
     return Mixing(
-        _mixing_weights(log_odds, _PLAIN_HEADS, kinds, plain),
-        _mixing_weights(log_odds, HEADS, kinds, with_facts) if (kinds[with_facts] == "other_facts").any() else None,
+        _mixing_weights(log_odds, [head for head in heads if head in _PLAIN_HEADS], kinds, fitted & (kinds != "other_facts")),
+        _mixing_weights(log_odds, heads, kinds, told) if is_told else None,
     )
 
 
@@ -243,7 +252,14 @@ def _fit_coherence(
     }
 
 
-def _areas(values: FloatArray, kinds: np.ndarray, rows: np.ndarray) -> dict[str, float | None]:
+def areas(values: FloatArray, kinds: np.ndarray, rows: np.ndarray) -> dict[str, float | None]:
+    """Return the area under the ROC curve of real responses against each kind of wrong text, in [0, 1]; None without any.
+
+    Args:
+        values: higher where a response looks real, of shape (n,); NaN where there is none.
+        kinds: of each row, see `ValidationRow`.
+        rows: which are counted.
+    """
     rows = rows & ~np.isnan(values)
     real = values[rows & (kinds == REAL)]
     wrong = {kind: values[rows & (kinds == kind)] for group in NEGATIVES.values() for kind in group}
