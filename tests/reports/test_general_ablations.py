@@ -84,8 +84,8 @@ def test_all_heads_are_what_training_reports_and_a_head_that_is_left_out_is_miss
     assert table["all heads"]["all wrong texts"] == pytest.approx(sum(reported) / len(reported), abs=1e-6)
     of_fluency = [fitted.figures["general"][kind] or 0.0 for kind in ("shuffled", "dropped", "repeated", "swapped")]
     assert table["all heads"]["wrong for fluency"] == pytest.approx(sum(of_fluency) / 4, abs=1e-6)
-    # The knowledge head alone reads facts: without it a response beside right and beside wrong ones has one score. A few have no
-    # wrong facts.
+    # The knowledge head alone reads facts: without it a response beside right and beside wrong ones has one score. For a few
+    # there are no wrong ones.
     told = {str(row["main score"]): row for row in heads_table(trained, rows["told"]).rows}
     assert told["without knowledge"]["wrong for knowledge"] == pytest.approx(0.5, abs=0.01)
     assert told["all heads"]["wrong for knowledge"] != pytest.approx(0.5, abs=0.02)
