@@ -13,10 +13,13 @@ from functools import partial
 from importlib import resources
 from typing import Any, TypeAlias
 
+from scipy.stats import norm
+
 from dialeval_plugin.corpora.cgdialog import CRITERIA, HUMAN, OPTIONS, PreferenceDialogue
 from dialeval_plugin.meta_evaluation.agreement import Agreement, Comparisons, comparisons, cont2cat, ignore_equal, voting
-from dialeval_plugin.meta_evaluation.agreement_difference import difference
+from dialeval_plugin.meta_evaluation.agreement_difference import Difference, difference
 from dialeval_plugin.meta_evaluation.means import mean_interval
+from dialeval_plugin.meta_evaluation.ranking import holm
 from dialeval_plugin.meta_evaluation.triads import circular_triads
 
 Figures: TypeAlias = Mapping[tuple[str, str], Agreement]
@@ -136,20 +139,40 @@ def difference_table(
 ) -> str:
     """Return the table of how far one metric's agreement is above another's, with paired intervals over dialogues.
 
+    Below it stands how many intervals exclude 0, and the smallest p-value after Holm's correction for so many tests; each is
+    that of a normal distribution as wide as the interval.
+
     Args:
         dialogues: of each corpus.
         one: of each corpus the scores of the one metric.
         other: of each corpus those of the other.
         criteria: out of `cgdialog.CRITERIA`.
     """
-    lines = []
+    lines, differences = [], []
     for corpus, found in dialogues.items():
         for criterion in criteria:
             a, b = one[corpus], other[corpus]
             pair = (_compared(found, _where_both(a, b), criterion), _compared(found, _where_both(b, a), criterion))
-            cells = [_cell(difference(*pair, statistic=name)) for name in STATISTICS]
-            lines.append([f"{NAMES[corpus]}, {criterion}", *cells])
-    return markdown(["difference", *TITLES.values()], lines)
+            of_row = [difference(*pair, statistic=name) for name in STATISTICS]
+            lines.append([f"{NAMES[corpus]}, {criterion}", *map(_cell, of_row)])
+            differences += of_row
+    return f"{markdown(['difference', *TITLES.values()], lines)}\n\n{_tested(differences)}"
+
+
+def _tested(differences: Sequence[Difference]) -> str:
+    p_values = [_p_value(found) for found in differences]
+    n_told = sum((found.ci_low or 0.0) > 0 or (found.ci_high or 0.0) < 0 for found in differences)
+    lowest = min((p for p in holm(p_values) if p is not None), default=None)
+    words = "" if lowest is None else f" (smallest p-value after Holm's correction: {lowest:.2f})"
+    return f"{n_told} of {len(differences)} intervals exclude 0{words}."
+
+
+def _p_value(found: Difference) -> float | None:
+    """Of no difference, two-sided, under a normal distribution; None where there is no interval, or an empty one."""
+    if found.value is None or found.ci_low is None or found.ci_high is None or found.ci_high <= found.ci_low:
+        return None
+    deviation = (found.ci_high - found.ci_low) / (2 * norm.ppf(0.975))
+    return float(2 * norm.sf(abs(found.value) / deviation))
 
 
 def triads_table(dialogues: Mapping[str, Sequence[PreferenceDialogue]]) -> str:

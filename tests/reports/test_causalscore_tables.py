@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 import re
 import sys
 from collections.abc import Callable
@@ -164,6 +165,24 @@ def test_the_fast_mode_is_compared_where_both_have_scores(data: Path) -> None:
     table = tables.difference_table(dialogues, fast, exact, ["relevance"])
     # Equal scores on what both score: no difference, and no interval where all resamples give the same.
     assert cells(table, "DREAM, relevance") == ["0.000"] * 4
+    assert table.endswith("\n\n0 of 4 intervals exclude 0.")
+
+
+def test_differences_are_tested_together(data: Path) -> None:
+    dialogues = {"dream": cgdialog.read_preferences("dream")}
+    one = {"dream": scores_of(dialogues["dream"], len)}
+    other = {"dream": scores_of(dialogues["dream"], lambda text: sum(map(ord, text)) % 7)}
+    table = tables.difference_table(dialogues, one, other, ["relevance"])
+    differences, p_values = 0, []
+    for cell in cells(table, "DREAM, relevance"):
+        value, low, high = map(float, re.findall(r"-?[\d.]+", cell))
+        differences += low > 0 or high < 0
+        p_values.append(math.erfc(abs(value) * 1.96 / (high - low) * 2**0.5))
+    lowest = min(1.0, 4 * min(p_values))
+    found = re.search(r"(\d) of 4 intervals exclude 0 \(smallest p-value after Holm's correction: ([\d.]+)\)\.$", table)
+    assert found is not None
+    assert int(found[1]) == differences
+    assert float(found[2]) == pytest.approx(lowest, abs=0.02)
 
 
 def test_circular_triads_are_counted_with_their_interval(data: Path) -> None:
