@@ -73,8 +73,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     conversations = read_conversations(options.corpus, reported_dialogues(options.evaluation), {})
     splits = split(conversations, (), fraction=options.validation_fraction, seed=options.seed)
+    tables = ablations(splits, options)
     document = read_text(options.document)
-    for name, table in ablations(splits, options).items():
+    for name, table in tables.items():
         document = put_between(document, name, table.render("markdown"))
         print(table.render("text"))
     write_text(options.document, document)
