@@ -7,6 +7,7 @@ Figures are Spearman's rho with the mean rating and its interval, which resample
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from typing import Any, NamedTuple, cast
@@ -29,7 +30,7 @@ EIGHT = ("tu", "dz", "pu", "dgu", "dgr", "ft", "eg", "fd")
 FURTHER = ("cg", "pz")
 LEFT_OUT = "leave-one-set-out"
 CONTROLS = ("response length", "random")
-MACRO = "macro mean"
+MACRO, MACRO_OF_TURNS = "macro mean", "mean of turn-level sets"
 _SEED = 13
 _EVALUATORS = (*dict.fromkeys((*TURN_COLUMNS[:-1], *DIALOGUE_COLUMNS[:-1])),)
 """The columns that judge; the last one of each level counts."""
@@ -164,15 +165,20 @@ def _rated_set(entry: EvaluationSet, scorer: GeneralScorer) -> RatedSet:
 
 
 def overall_table(agreement: Agreement, sets: Sequence[EvaluationSet], *, mean_over: Sequence[str] = EIGHT) -> Table:
-    """Return a row an evaluator and a column a set, with the mean over sets in front.
+    """Return a row an evaluator and a column a set, with the means over sets in front.
+
+    The interval of a mean takes the sets' errors for independent and normal: the standard errors are those of their intervals.
 
     Args:
         agreement: of the model.
         sets: rated for overall quality.
-        mean_over: names of the sets that the mean is over; of those that are there, the evaluators and the published rows are
-            averaged over the same ones.
+        mean_over: names of the sets that the means are over; of those that are there, the evaluators and the published rows are
+            averaged over the same ones. The second mean is over those of them that rate responses.
     """
-    averaged = [entry.name for entry in sets if entry.name in mean_over]
+    averaged = {
+        MACRO: [entry.name for entry in sets if entry.name in mean_over],
+        MACRO_OF_TURNS: [entry.name for entry in sets if entry.name in mean_over and entry.is_of_turns],
+    }
     by_set = {entry.name: agreement.of_columns(entry) for entry in sets}
     left_out = agreement.of_left_out(sets)
     rows: list[Row] = []
@@ -180,17 +186,18 @@ def overall_table(agreement: Agreement, sets: Sequence[EvaluationSet], *, mean_o
         found = {place: left_out.get(place) if name == LEFT_OUT else by_set[place].get(name) for place in by_set}
         values = {place: None if one is None else one.value for place, one in found.items()}
         shown = {place: _cell(one) for place, one in found.items()}
-        rows.append({"evaluator": name, MACRO: _macro(values, averaged), **shown})
+        means = {title: _macro(values, of) for title, of in averaged.items()}
+        halves = {f"{title} ±": _half_width(found, of) if means[title] is not None else None for title, of in averaged.items()}
+        rows.append({"evaluator": name, **means, **halves, **shown})
     for name, published in _published().items():
-        rows.append(
-            {
-                "evaluator": f"{name} (Table 14)",
-                MACRO: _macro(published, averaged),
-                **{place: figure(published.get(place)) for place in by_set},
-            }
-        )
-    columns = [Column(name, lambda row, name=name: figure(row[name]), name != "evaluator") for name in rows[0]]  # type: ignore[misc]
-    return Table(rows, columns, [f"Macro mean over {len(averaged)} sets: {', '.join(averaged) or 'none'}."])
+        means = {title: _macro(published, of) for title, of in averaged.items()}
+        shown = {place: figure(published.get(place)) for place in by_set}
+        rows.append({"evaluator": f"{name} (Table 14)", **means, **{f"{title} ±": None for title in averaged}, **shown})
+    columns = [Column("evaluator", lambda row: str(row["evaluator"]), is_number=False)]
+    columns += [Column(title, lambda row, title=title: _mean_cell(row, title)) for title in averaged]  # type: ignore[misc]
+    columns += [Column(place, lambda row, place=place: figure(row[place])) for place in by_set]  # type: ignore[misc]
+    names = averaged[MACRO]
+    return Table(rows, columns, [f"Macro mean over {len(names)} sets: {', '.join(names) or 'none'}."])
 
 
 def quality_table(agreement: Agreement, sets: Sequence[EvaluationSet]) -> Table:
@@ -229,6 +236,22 @@ def _macro(values: Mapping[str, float | None], averaged: Sequence[str]) -> float
     found = [values.get(name) for name in averaged]
     numbers = [value for value in found if value is not None]
     return sum(numbers) / len(numbers) if numbers and len(numbers) == len(found) else None
+
+
+def _half_width(found: Mapping[str, Correlation | None], averaged: Sequence[str]) -> float | None:
+    """Half of the interval of the mean; None where a set has no interval."""
+    widths = []
+    for name in averaged:
+        one = found.get(name)
+        if one is None or one.ci_low is None or one.ci_high is None:
+            return None
+        widths.append(one.ci_high - one.ci_low)
+    return math.hypot(*widths) / (2 * len(widths)) if widths else None
+
+
+def _mean_cell(row: Row, title: str) -> str:
+    value, half = cast("float | None", row[title]), cast("float | None", row[f"{title} ±"])
+    return figure(value) if value is None or half is None else f"{value:.3f} [{value - half:.3f}, {value + half:.3f}]"
 
 
 def _cell(found: Correlation | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -69,7 +70,17 @@ def test_every_head_stands_beside_the_main_score_controls_and_the_paper(
     assert rows["coherence"]["fd"] != ""
     assert rows["knowledge"]["macro mean"] is None
     assert rows["leave-one-set-out"]["dz"] != ""
+    assert rows["leave-one-set-out"]["mean of turn-level sets"] is not None
     assert table.notes == ["Macro mean over 2 sets: dz, tu."]
+    # Independent sets: the variance of the mean is the sum of theirs over the number squared.
+    widths = [
+        high - low
+        for low, high in (map(float, re.findall(r"-?[\d.]+", str(rows["general"][name]))[1:]) for name in ("tu", "dz"))
+    ]
+    shown = next(line for line in table.render("text").splitlines() if line.startswith("general "))
+    mean, low, high = map(float, re.findall(r"-?\d\.\d+", shown)[:3])
+    assert mean == pytest.approx(sum(values) / 2, abs=1e-3)
+    assert high - low == pytest.approx((widths[0] ** 2 + widths[1] ** 2) ** 0.5 / 2, abs=3e-3)
     assert "| general |" in table.render("markdown")
 
 
