@@ -165,9 +165,13 @@ class LexicalFeatures(nn.Module):
         self.rarity.copy_(torch.as_tensor(token_rarity(responses, len(self.rarity))))
 
     def learn_scale(self, features: Tensor) -> None:
-        """Learn mean and standard deviation of each feature from training pairs, of shape (n, len(FEATURES))."""
+        """Learn mean and standard deviation of each feature from training pairs, of shape (n, len(FEATURES)).
+
+        A feature that is the same in all of them keeps its own scale: other pairs may well differ in it.
+        """
         self.mean.copy_(features.mean(dim=0))
-        self.deviation.copy_(features.std(dim=0, correction=0).clamp(min=1e-6))
+        deviation = features.std(dim=0, correction=0)
+        self.deviation.copy_(torch.where(deviation > 1e-6, deviation, 1.0))
 
     def features(
         self,

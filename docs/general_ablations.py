@@ -27,6 +27,8 @@ from dialeval_plugin.reports.tables import Table
 
 DOCUMENT = Path(__file__).with_name("general.md")
 ALL = "all corpora"
+N_DIALOGUES = 50
+"""For the weights of coherence, of which no table here says anything."""
 
 
 def trained_without(corpus: str | None, splits: Splits, folder: Path, options: TrainingOptions) -> TrainedGeneral:
@@ -40,7 +42,12 @@ def trained_without(corpus: str | None, splits: Splits, folder: Path, options: T
 def ablations(splits: Splits, options: argparse.Namespace) -> dict[str, Table]:
     training = TrainingOptions(
         backbone=options.backbone,
-        recipe=replace(Recipe(), max_pairs=options.max_pairs, max_validation_pairs=options.max_validation_pairs),
+        recipe=replace(
+            Recipe(),
+            max_pairs=options.max_pairs,
+            max_validation_pairs=options.max_validation_pairs,
+            max_validation_dialogues=N_DIALOGUES,
+        ),
         validation_fraction=options.validation_fraction,
         seed=options.seed,
     )
@@ -65,8 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--corpus", action="append", required=True, metavar="NAME=FILE", help="as in `dialeval train slm`")
     parser.add_argument("--evaluation", action="append", default=[], help="as in `dialeval train slm`")
     parser.add_argument("--backbone", default=PACKAGED_ENCODER, help="as in `dialeval train slm`")
-    parser.add_argument("--max-pairs", type=int, default=6000, help="responses that each model is trained on")
-    parser.add_argument("--max-validation-pairs", type=int, default=800, help="real responses that it is measured on")
+    parser.add_argument("--max-pairs", type=int, default=3000, help="responses that each model is trained on")
+    parser.add_argument("--max-validation-pairs", type=int, default=400, help="real responses that it is measured on")
     parser.add_argument("--validation-fraction", type=float, default=0.1, help="share of each corpus' dialogues for validation")
     parser.add_argument("--seed", type=int, default=13)
     parser.add_argument("--document", type=Path, default=DOCUMENT, help="file with the markers")

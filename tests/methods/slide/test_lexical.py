@@ -94,3 +94,14 @@ def test_the_classifier_scales_by_what_it_learnt() -> None:
     assert torch.allclose(scaled.mean(dim=0), torch.zeros(len(FEATURES)), atol=1e-5)
     assert classifier(features).shape == (2, 2)
     assert set(classifier.state_dict()) >= {"rarity", "mean", "deviation"}
+
+
+def test_a_feature_that_never_varied_in_training_keeps_its_scale() -> None:
+    classifier = LexicalClassifier(len(RARITY))
+    features = torch.ones(3, len(FEATURES))
+    features[:, 0] = torch.tensor([1.0, 2.0, 3.0])
+    classifier.learn_scale(features)
+    scaled = classifier.standardised(features + 1)
+    # A deviation near 0 would turn the step of one into a million.
+    assert scaled[:, 1:].tolist() == torch.ones(3, len(FEATURES) - 1).tolist()
+    assert scaled[2, 0] > 1
