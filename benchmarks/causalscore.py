@@ -190,8 +190,8 @@ def main() -> None:
         if arguments.quick:
             examples, rounds, loop = histories("DREAM", 2) + histories("ESConv", 1), 1, Loop(exact.model, 3)
         else:
-            examples = [example for corpus, n in (("DREAM", 20), ("ESConv", 5), ("MSC", 2)) for example in histories(corpus, n)]
-            rounds, loop = 3, Loop(exact.model, 1)
+            examples = [example for corpus, n in (("DREAM", 10), ("ESConv", 3), ("MSC", 1)) for example in histories(corpus, n)]
+            rounds, loop = 2, Loop(exact.model, 1)
         long = histories("MSC", 1)
         forward = forward_only(exact, examples)
         # Interleaved, so that whatever else the machine does meets all alike.
