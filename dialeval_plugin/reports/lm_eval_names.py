@@ -89,7 +89,12 @@ def model_arguments(config: Mapping[str, Any]) -> dict[str, Any]:
     given = config.get("model_args") or {}
     if isinstance(given, str):
         given = dict(pair.partition("=")[::2] for pair in given.split(",") if pair)
-    return {str(name): value for name, value in given.items() if not _SECRET.search(str(name))}
+    arguments = {str(name): value for name, value in given.items() if not _SECRET.search(str(name))}
+    if asked := arguments.get("llm_args"):
+        # Those of the language model that a scorer asks, which may have a key of their own.
+        shown = model_arguments({"model_args": asked})
+        arguments["llm_args"] = ",".join(f"{name}={value}" for name, value in shown.items())
+    return arguments
 
 
 def evaluator_name(config: Mapping[str, Any]) -> str:
@@ -107,8 +112,12 @@ def evaluator_name(config: Mapping[str, Any]) -> str:
         'bleu-1'
         >>> evaluator_name({"model": "hf", "model_args": {"pretrained": "openai-community/gpt2"}})
         'openai-community/gpt2'
+        >>> evaluator_name({"model_args": {"scorer": "g_eval", "llm": "hf", "llm_args": "pretrained=/models/gpt2,device=cpu"}})
+        'g_eval (gpt2)'
     """
     arguments = model_arguments(config)
+    if "llm" in arguments:
+        arguments["llm"] = evaluator_name({"model": arguments["llm"], "model_args": arguments.pop("llm_args", "")})
     named = next((name for name in ("scorer", *MODEL_NAMES) if name in arguments), None)
     name = _shortened(arguments.pop(named)) if named else str(config.get("model") or "unknown")
     given = {key: _shortened(value) for key, value in sorted(arguments.items()) if key not in _TECHNICAL}

@@ -60,6 +60,8 @@ class Mean(NamedTuple):
     value: float
     low: float | None
     high: float | None
+    coverage: str
+    """See `_coverage`."""
 
 
 def read_results(folder: Path) -> dict[str, dict[str, TaskRun]]:
@@ -194,7 +196,13 @@ def _cell(runs: Mapping[str, TaskRun], code: str, coefficient: str) -> str:
     if value is None:
         return "undefined"
     interval = "" if low is None or high is None else f" [{low:.2f}, {high:.2f}]"
-    return f"{value:.3f}{interval}{' (part of the set)' if run.is_partial else ''}"
+    return f"{value:.3f}{interval}{' (part of the set)' if run.is_partial else ''}{_coverage([run])}"
+
+
+def _coverage(runs: Sequence[TaskRun]) -> str:
+    """What share of the rows has a score, where that is less than all but one in a hundred."""
+    share = sum(run.n_scored for run in runs) / max(1, sum(run.n_total for run in runs))
+    return "" if share >= 0.99 else f" ({share:.0%} scored)"
 
 
 def _mean(runs: Mapping[str, TaskRun], sets: Sequence[str]) -> Mean | None:
@@ -202,16 +210,17 @@ def _mean(runs: Mapping[str, TaskRun], sets: Sequence[str]) -> Mean | None:
 
     Its interval takes the sets' errors for independent and normal: the standard errors are those of the sets' own intervals.
     """
-    found = [runs[_task(code)].metrics for code in sets if _task(code) in runs]
+    used = [runs[_task(code)] for code in sets if _task(code) in runs]
+    found = [run.metrics for run in used]
     values = [value for metrics in found if (value := metrics.get("spearman")) is not None]
     if len(values) < len(sets):
         return None
     value = math.fsum(values) / len(sets)
     widths = [_width(metrics) for metrics in found]
     if any(width is None for width in widths):
-        return Mean(value, None, None)
+        return Mean(value, None, None, _coverage(used))
     half = math.sqrt(math.fsum((width or 0) ** 2 for width in widths)) / (2 * len(sets))
-    return Mean(value, value - half, value + half)
+    return Mean(value, value - half, value + half, _coverage(used))
 
 
 def _width(metrics: Mapping[str, float | None]) -> float | None:
@@ -222,7 +231,8 @@ def _width(metrics: Mapping[str, float | None]) -> float | None:
 def _mean_in_words(mean: Mean | None) -> str:
     if mean is None:
         return ""
-    return f"{mean.value:.3f}" + ("" if mean.low is None or mean.high is None else f" [{mean.low:.3f}, {mean.high:.3f}]")
+    interval = "" if mean.low is None or mean.high is None else f" [{mean.low:.3f}, {mean.high:.3f}]"
+    return f"{mean.value:.3f}{interval}{mean.coverage}"
 
 
 def _task(code: str) -> str:

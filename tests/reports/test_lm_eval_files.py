@@ -177,6 +177,17 @@ def test_secrets_do_not_reach_the_settings(copy: Path) -> None:
     assert "Authorization" not in f"{run.settings}{run.signature}"
 
 
+def test_secrets_of_the_model_that_a_scorer_asks_do_not_either(copy: Path) -> None:
+    path = result_file(copy)
+    config = json.loads(path.read_text())["config"]
+    asked = "model=m,api_key=sk-1,temperature=0.5"
+    config["model_args"] = {"scorer": "g_eval", "llm": "local-chat-completions", "llm_args": asked}
+    change(path, config=config)
+    run = next(run for run in read_runs([copy]) if run.task == "dstc10_dialog_mini")
+    assert "m (temperature=0.5)" in run.evaluator
+    assert "sk-1" not in f"{run.evaluator}{run.settings}{run.signature}"
+
+
 NOT_JSON = "not valid JSON (Expecting property name enclosed in double quotes). Was the file cut off?"
 NO_RESULTS = "{path}: is not a result file of lm-eval: it has no 'results'. Leave it out."
 

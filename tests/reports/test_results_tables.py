@@ -97,6 +97,16 @@ def test_a_mean_is_over_all_of_its_sets_or_none(work: Path) -> None:
     assert rows["bleu-1"][0] == ""
 
 
+def test_what_is_scored_in_part_says_so(tmp_path: Path) -> None:
+    rows = documents(12)
+    scores: list[float | None] = [None, None, None, *noisy_scores(rows, 0.2)[3:]]
+    of_all = {f"dstc10_dialog_{code}": (rows, scores) for code in tables.TURN_LEVEL}
+    write_run(tmp_path / "runs" / "dre", config("dre", llm="hf", llm_args="pretrained=/m/gpt2"), of_all)
+    results = tables.read_results(tmp_path / "runs")
+    assert cells(tables.means_table(results))["dre (gpt2)"][0].endswith("] (75% scored)")
+    assert cells(tables.slide_tables(results)[2])["*dre (gpt2)*"][2].endswith("] (75% scored)")
+
+
 def test_the_twin_of_table_6_has_the_papers_rows_and_ours(work: Path) -> None:
     rows = cells(tables.huynh_table(tables.read_results(work / "runs")))
     opt = rows["paper: OPT 6.7B, 4 examples BM25_C"]
