@@ -15,13 +15,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from dialeval_plugin.cli.train_general import read_conversations, reported_dialogues
-from dialeval_plugin.files import read_text, write_text
 from dialeval_plugin.methods.general.conversations import Splits, split
 from dialeval_plugin.methods.general.model import CONFIG_FILE, TrainedGeneral
 from dialeval_plugin.methods.general.recipes import Recipe
 from dialeval_plugin.methods.general.training import Sources, TrainingOptions, train
 from dialeval_plugin.model_folders import PACKAGED_ENCODER
-from dialeval_plugin.reports.documents import put_between
+from dialeval_plugin.reports.documents import write_tables
 from dialeval_plugin.reports.general_ablations import areas_by_corpus, corpora_table, heads_table, rows_by_corpus
 from dialeval_plugin.reports.tables import Table
 
@@ -80,12 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     conversations = read_conversations(options.corpus, reported_dialogues(options.evaluation), {})
     splits = split(conversations, (), fraction=options.validation_fraction, seed=options.seed)
-    tables = ablations(splits, options)
-    document = read_text(options.document)
-    for name, table in tables.items():
-        document = put_between(document, name, table.render("markdown"))
-        print(table.render("text"))
-    write_text(options.document, document)
+    print(write_tables(options.document, ablations(splits, options)))
 
 
 if __name__ == "__main__":

@@ -11,9 +11,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from dialeval_plugin.files import read_text, write_text
 from dialeval_plugin.methods.general.model import read_settings
-from dialeval_plugin.reports.documents import put_between
+from dialeval_plugin.reports.documents import write_tables
 from dialeval_plugin.reports.general_tables import (
     Agreement,
     overall_sets,
@@ -41,11 +40,7 @@ def main(arguments: list[str] | None = None) -> None:
         "overall": overall_table(agreement, at_hand.sets),
         "qualities": quality_table(agreement, quality_sets()),
     }
-    document = read_text(options.document)
-    for name, table in tables.items():
-        document = put_between(document, name, table.render("markdown"))
-        print(table.render("text"))
-    write_text(options.document, document)
+    print(write_tables(options.document, tables))
 
 
 if __name__ == "__main__":

@@ -11,9 +11,8 @@ import argparse
 from pathlib import Path
 
 from dialeval_plugin.corpora import convai
-from dialeval_plugin.files import read_text, write_text
 from dialeval_plugin.methods.reconstruction.model import read_settings
-from dialeval_plugin.reports.documents import put_between
+from dialeval_plugin.reports.documents import write_tables
 from dialeval_plugin.reports.reconstruction_tables import agreement_table, training_table
 
 DOCUMENT = Path(__file__).with_name("reconstruction.md")
@@ -29,11 +28,7 @@ def main(arguments: list[str] | None = None) -> None:
     for corpus, dialogues in (("convai1", convai.read_convai1()), ("convai2", convai.read_convai2())):
         folders = [str(folder) for folder in options.models]
         tables[corpus] = agreement_table(corpus, dialogues, folders, rounds=options.rounds)
-    document = read_text(options.document)
-    for name, table in tables.items():
-        document = put_between(document, name, table.render("markdown"))
-        print(table.render("text"))
-    write_text(options.document, document)
+    print(write_tables(options.document, tables))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -154,3 +155,19 @@ def _mean_of_group_means(groups: IntArray, values: FloatArray) -> Statistic:
         return np.asarray(np.mean(means, axis=0))
 
     return statistic
+
+
+def half_width_of_mean(widths: Sequence[float]) -> float:
+    """Return half of the width of the interval of a mean of independent estimates, from the widths of their intervals.
+
+    Formula: the root of the sum of squared widths, over twice their number; standard errors of independent, normal estimates
+    add up so.
+
+    Args:
+        widths: one or more, each upper less lower end.
+
+    Example:
+        >>> half_width_of_mean([0.3, 0.4])
+        0.125
+    """
+    return math.hypot(*widths) / (2 * len(widths))

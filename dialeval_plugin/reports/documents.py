@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from pathlib import Path
 
 from dialeval_plugin.errors import InputError
+from dialeval_plugin.files import read_text, write_text
+
+from .tables import Table
 
 
 def put_between(document: str, name: str, content: str) -> str:
@@ -23,3 +28,16 @@ def put_between(document: str, name: str, content: str) -> str:
         raise InputError(f"document: has no single place between {start.strip()!r} and {end.strip()!r}. Put the markers in.")
     inside = f"\n{content.strip()}\n\n" if content.strip() else ""
     return pattern.sub(lambda _: start + inside + end, document)
+
+
+def write_tables(path: Path, tables: Mapping[str, Table]) -> str:
+    """Put each table between the markers of its name in a Markdown file, and return all of them for a terminal.
+
+    Raises:
+        InputError: the file does not have the markers of a table; nothing is written then.
+    """
+    document = read_text(path)
+    for name, table in tables.items():
+        document = put_between(document, name, table.render("markdown"))
+    write_text(path, document)
+    return "\n".join(table.render("text") for table in tables.values())

@@ -7,7 +7,6 @@ Figures are Spearman's rho with the mean rating and its interval, which resample
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from typing import Any, NamedTuple, cast
@@ -20,6 +19,7 @@ from dialeval_plugin.corpora.rated_items import RatedItem
 from dialeval_plugin.dialogue import Example, Item, is_blank
 from dialeval_plugin.errors import MissingPrerequisite
 from dialeval_plugin.meta_evaluation.correlation import Correlation, correlate
+from dialeval_plugin.meta_evaluation.means import half_width_of_mean
 from dialeval_plugin.methods.general.rated_mixing import RatedSet, fit_on_ratings, rated_log_odds
 from dialeval_plugin.methods.general.scoring import DIALOGUE_COLUMNS, TURN_COLUMNS, GeneralScorer
 
@@ -246,7 +246,7 @@ def _half_width(found: Mapping[str, Correlation | None], averaged: Sequence[str]
         if one is None or one.ci_low is None or one.ci_high is None:
             return None
         widths.append(one.ci_high - one.ci_low)
-    return math.hypot(*widths) / (2 * len(widths)) if widths else None
+    return half_width_of_mean(widths) if widths else None
 
 
 def _mean_cell(row: Row, title: str) -> str:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from dialeval_plugin.corpora import dstc10
 from dialeval_plugin.errors import InputError
+from dialeval_plugin.meta_evaluation.means import half_width_of_mean
 
 from .agreement import people
 from .leaderboard_references import ONE_PERSON
@@ -216,10 +217,10 @@ def _mean(runs: Mapping[str, TaskRun], sets: Sequence[str]) -> Mean | None:
     if len(values) < len(sets):
         return None
     value = math.fsum(values) / len(sets)
-    widths = [_width(metrics) for metrics in found]
-    if any(width is None for width in widths):
+    widths = [width for metrics in found if (width := _width(metrics)) is not None]
+    if len(widths) < len(sets):
         return Mean(value, None, None, _coverage(used))
-    half = math.sqrt(math.fsum((width or 0) ** 2 for width in widths)) / (2 * len(sets))
+    half = half_width_of_mean(widths)
     return Mean(value, value - half, value + half, _coverage(used))
 
 
