@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import gzip
 import json
+import math
 import os
 import tempfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from .errors import InputError
@@ -48,16 +50,57 @@ def read_text(path: Path) -> str:
         raise InputError(f"{path}:{line}: byte {error.start} is not UTF-8. Convert the file to UTF-8.") from None
 
 
+def parse_json(text: str, where: str, *, constants: Mapping[str, Any] = MappingProxyType({})) -> Any:
+    """Return the value of a JSON text: the one way in which this package reads JSON that it did not write a moment ago.
+
+    Args:
+        text: one JSON value.
+        where: it stands, as the path of its file, or `path:line` of its record; begins the message of an error.
+        constants: values of NaN, Infinity and -Infinity, which are not JSON; those that are not named are refused.
+
+    Raises:
+        InputError: the text is not JSON, is nested more deeply than the interpreter can follow, or has a number beyond the
+            range of a float; the message names the place.
+
+    Example:
+        >>> parse_json('{"value": NaN}', "results.json", constants={"NaN": None})
+        {'value': None}
+    """
+
+    def constant(name: str) -> Any:
+        if name not in constants:
+            raise InputError(f"{where}: holds {name}, which is not JSON. Leave out what has no value, or write null.")
+        return constants[name]
+
+    def number(digits: str) -> float:
+        value = float(digits)
+        if math.isinf(value):
+            raise ValueError(f"{digits[:20]} is beyond the range of a float")
+        return value
+
+    def integer(digits: str) -> int:
+        # int() refuses thousands of digits; a float holds 309, and every number here is one sooner or later.
+        number(digits)
+        return int(digits)
+
+    try:
+        return json.loads(text, parse_constant=constant, parse_float=number, parse_int=integer)
+    except json.JSONDecodeError as error:
+        line = f":{error.lineno}" if "\n" in text.strip() else ""
+        raise InputError(f"{where}{line}: not valid JSON ({error.msg}). Was the file cut off?") from None
+    except RecursionError:
+        raise InputError(f"{where}: is nested too deeply. No file of this kind is; copy it again.") from None
+    except ValueError as error:
+        raise InputError(f"{where}: has a number that cannot be read ({error}). Write it shorter.") from None
+
+
 def read_json(path: Path) -> Any:
     """Return the value of a JSON file.
 
     Raises:
-        InputError: as `read_text`, or the text is not JSON; the message names the line.
+        InputError: as `read_text` and `parse_json`.
     """
-    try:
-        return json.loads(read_text(path))
-    except json.JSONDecodeError as error:
-        raise InputError(f"{path}:{error.lineno}: not valid JSON ({error.msg}). Was the file cut off?") from None
+    return parse_json(read_text(path), str(path))
 
 
 def read_json_lines(path: Path) -> list[Line]:
@@ -71,10 +114,7 @@ def read_json_lines(path: Path) -> list[Line]:
     for number, text in enumerate(read_text(path).split("\n"), start=1):
         if not text.strip():
             continue
-        try:
-            value = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise InputError(f"{path}:{number}: not valid JSON ({error.msg}). Was the file cut off?") from None
+        value = parse_json(text, f"{path}:{number}")
         if not isinstance(value, dict):
             raise InputError(f"{path}:{number}: expected a JSON object, got {type(value).__name__}.")
         lines.append(Line(f"{path}:{number}", value))

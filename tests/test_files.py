@@ -16,7 +16,16 @@ from hypothesis import strategies as st
 
 from dialeval_plugin import files
 from dialeval_plugin.errors import InputError
-from dialeval_plugin.files import atomic_path, read_json, read_json_lines, read_text, to_json, write_json_lines, write_text
+from dialeval_plugin.files import (
+    atomic_path,
+    parse_json,
+    read_json,
+    read_json_lines,
+    read_text,
+    to_json,
+    write_json_lines,
+    write_text,
+)
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 NOT_FINITE = [math.nan, math.inf, -math.inf]
@@ -225,3 +234,25 @@ def test_what_is_written_is_strict_json(value: Any) -> None:
     except ValueError:
         return
     assert json.loads(text, parse_constant=refuse) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[" * 100_000, "is nested too deeply. No file of this kind is; copy it again."),
+        (
+            "1" * 5_000,
+            "has a number that cannot be read ({"1" * 20} is beyond the range of a float). Write it shorter.",
+        ),
+        (
+            "1" * 400,
+            "has a number that cannot be read ({"1" * 20} is beyond the range of a float). Write it shorter.",
+        ),
+        ("[1e999]", "has a number that cannot be read (1e999 is beyond the range of a float). Write it shorter."),
+        ("[NaN]", "holds NaN, which is not JSON. Leave out what has no value, or write null."),
+    ],
+)
+def test_json_that_cannot_be_held_is_one_error(text: str, problem: str) -> None:
+    with pytest.raises(InputError) as caught:
+        parse_json(text, "x.json")
+    assert str(caught.value) == f"x.json: {problem}"
