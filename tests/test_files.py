@@ -242,11 +242,11 @@ def test_what_is_written_is_strict_json(value: Any) -> None:
         ("[" * 100_000, "is nested too deeply. No file of this kind is; copy it again."),
         (
             "1" * 5_000,
-            "has a number that cannot be read ({"1" * 20} is beyond the range of a float). Write it shorter.",
+            f"has a number that cannot be read ({'1' * 20} is beyond the range of a float). Write it shorter.",
         ),
         (
             "1" * 400,
-            "has a number that cannot be read ({"1" * 20} is beyond the range of a float). Write it shorter.",
+            f"has a number that cannot be read ({'1' * 20} is beyond the range of a float). Write it shorter.",
         ),
         ("[1e999]", "has a number that cannot be read (1e999 is beyond the range of a float). Write it shorter."),
         ("[NaN]", "holds NaN, which is not JSON. Leave out what has no value, or write null."),
