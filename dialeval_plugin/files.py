@@ -7,14 +7,29 @@ import gzip
 import json
 import math
 import os
+import re
+import secrets
+import shutil
+import stat
+import sys
 import tempfile
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple, cast
 
 from .errors import InputError
+
+LARGEST_TEXT = 10**9
+"""Bytes of the largest file that is read, unpacked: several times what a million responses take."""
+DEEPEST = 100
+"""Levels of lists and objects in JSON that is read; the interpreter itself would follow about a thousand."""
+
+_BLOCK = 1 << 20
+_SHOWN = 50
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 class Line(NamedTuple):
@@ -28,26 +43,49 @@ def read_text(path: Path) -> str:
     """Return a UTF-8 file's text, unpacked where the name ends in .gz; a byte order mark is dropped.
 
     Raises:
-        InputError: the file is missing, a folder, damaged, or not UTF-8.
+        InputError: the file is missing, a folder, damaged, larger than `LARGEST_TEXT`, or not UTF-8.
     """
-    if path.is_dir():
-        raise InputError(f"{path}: is a folder, expected a file.")
     try:
-        raw = path.read_bytes()
+        with path.open("rb") as file:
+            raw = read_bounded(_unpacked(file) if path.suffix == ".gz" else file, str(path))
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file.") from None
+    except IsADirectoryError:
+        raise InputError(f"{path}: is a folder, expected a file.") from None
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise InputError(f"{path}: is not a complete gzip file ({error}). Copy it again.") from error
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}).") from error
-    if path.suffix == ".gz":
-        try:
-            raw = gzip.decompress(raw)
-        except (OSError, EOFError, zlib.error) as error:
-            raise InputError(f"{path}: is not a complete gzip file ({error}). Copy it again.") from error
+    except ValueError:
+        raise _no_name(path) from None
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
         raise InputError(f"{path}:{line}: byte {error.start} is not UTF-8. Convert the file to UTF-8.") from None
+
+
+def read_bounded(file: IO[bytes], where: str) -> bytearray:
+    """Return the bytes of an open file; of one that is larger than `LARGEST_TEXT` no more than that is ever held.
+
+    Raises:
+        InputError: it is larger.
+    """
+    raw = bytearray()
+    while block := file.read(_BLOCK):
+        raw += block
+        if len(raw) > LARGEST_TEXT:
+            raise InputError(f"{where}: holds more than {LARGEST_TEXT // 10**6} MB, the limit of a file. Split it.")
+    return raw
+
+
+def _unpacked(file: IO[bytes]) -> IO[bytes]:
+    return cast("IO[bytes]", gzip.GzipFile(fileobj=file))
+
+
+def _no_name(path: Path) -> InputError:
+    """The error of a path with a zero byte or half of a surrogate pair, which is shown in a form that can be written."""
+    return InputError(f"{str(path)!r}: cannot be the name of a file. Choose another.")
 
 
 def parse_json(text: str, where: str, *, constants: Mapping[str, Any] = MappingProxyType({})) -> Any:
@@ -59,39 +97,113 @@ def parse_json(text: str, where: str, *, constants: Mapping[str, Any] = MappingP
         constants: values of NaN, Infinity and -Infinity, which are not JSON; those that are not named are refused.
 
     Raises:
-        InputError: the text is not JSON, is nested more deeply than the interpreter can follow, or has a number beyond the
-            range of a float; the message names the place.
+        InputError: the text is not JSON, or is what no writer means: nested more than `DEEPEST` levels, a number beyond the
+            range of a float, a key twice in one object, half of a surrogate pair. The message names the place.
 
     Example:
         >>> parse_json('{"value": NaN}', "results.json", constants={"NaN": None})
         {'value': None}
     """
-
-    def constant(name: str) -> Any:
-        if name not in constants:
-            raise InputError(f"{where}: holds {name}, which is not JSON. Leave out what has no value, or write null.")
-        return constants[name]
-
-    def number(digits: str) -> float:
-        value = float(digits)
-        if math.isinf(value):
-            raise ValueError(f"{digits[:20]} is beyond the range of a float")
-        return value
-
-    def integer(digits: str) -> int:
-        # int() refuses thousands of digits; a float holds 309, and every number here is one sooner or later.
-        number(digits)
-        return int(digits)
-
     try:
-        return json.loads(text, parse_constant=constant, parse_float=number, parse_int=integer)
+        value = _decoder(constants).decode(text)
+        _check_json(value, text)
     except json.JSONDecodeError as error:
         line = f":{error.lineno}" if "\n" in text.strip() else ""
-        raise InputError(f"{where}{line}: not valid JSON ({error.msg}). Was the file cut off?") from None
-    except RecursionError:
-        raise InputError(f"{where}: is nested too deeply. No file of this kind is; copy it again.") from None
-    except ValueError as error:
-        raise InputError(f"{where}: has a number that cannot be read ({error}). Write it shorter.") from None
+        raise InputError(f"{where}{line}: {_syntax(error)}") from None
+    except (_Refused, RecursionError) as error:
+        raise InputError(f"{where}: {_refusal(error)}") from None
+    return value
+
+
+def parse_json_prefix(text: str, start: int, where: str) -> tuple[Any, int]:
+    """Return the JSON value that begins at `start` and the place where it ends; other text may follow.
+
+    Raises:
+        InputError: as `parse_json`; the message names the line below `where`, the path of the file whose text it is.
+    """
+    try:
+        value, end = _decoder(MappingProxyType({})).raw_decode(text, start)
+        _check_json(value, text[start:end])
+    except json.JSONDecodeError as error:
+        raise InputError(f"{where}:{error.lineno}: {_syntax(error)}") from None
+    except (_Refused, RecursionError) as error:
+        line = text.count("\n", 0, start) + 1
+        raise InputError(f"{where}:{line}: {_refusal(error)}") from None
+    return value, end
+
+
+class _Refused(Exception):
+    """A JSON text that is well formed and cannot be taken; the message is the end of the error's."""
+
+
+def _syntax(error: json.JSONDecodeError) -> str:
+    return f"not valid JSON ({error.msg}). Was the file cut off?"
+
+
+def _refusal(error: _Refused | RecursionError) -> str:
+    if isinstance(error, _Refused):
+        return str(error)
+    return f"is nested too deeply, more than {DEEPEST} levels. No file of this kind is; copy it again."
+
+
+def _decoder(constants: Mapping[str, Any]) -> json.JSONDecoder:
+    def constant(name: str) -> Any:
+        if name not in constants:
+            raise _Refused(f"holds {name}, which is not JSON. Leave out what has no value, or write null.")
+        return constants[name]
+
+    return json.JSONDecoder(parse_constant=constant, parse_float=_number, parse_int=_integer, object_pairs_hook=_object)
+
+
+def _number(digits: str) -> float:
+    value = float(digits)
+    if math.isinf(value):
+        raise _Refused(f"has a number that cannot be read ({digits[:20]} is beyond the range of a float). Write it shorter.")
+    return value
+
+
+def _integer(digits: str) -> int:
+    # int() refuses thousands of digits; a float holds 309, and every number here is one sooner or later.
+    _number(digits)
+    return int(digits)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        doubled = next(key for key, n in Counter(key for key, _ in pairs).items() if n > 1)
+        raise _Refused(f"has the key {doubled!r} twice in one object. Keep one of them.")
+    return value
+
+
+def _check_json(value: Any, text: str) -> None:
+    """Look for what the decoder lets through, where the text may have it at all."""
+    if text.count("[") + text.count("{") > DEEPEST:
+        level, depth = [value], 0
+        while level := [node for node in level if isinstance(node, (dict, list))]:
+            depth += 1
+            if depth > DEEPEST:
+                raise RecursionError
+            level = [child for node in level for child in (node.values() if isinstance(node, dict) else node)]
+    if _SURROGATE.search(text):
+        for found in _strings(value):
+            try:
+                found.encode()
+            except UnicodeEncodeError:
+                problem = f"holds {found[:60]!r}, half of a surrogate pair, which is not Unicode."
+                raise _Refused(f"{problem} Write the character whole.") from None
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, child in value.items():
+            yield key
+            yield from _strings(child)
+    elif isinstance(value, list):
+        for child in value:
+            yield from _strings(child)
 
 
 def read_json(path: Path) -> Any:
@@ -130,33 +242,110 @@ def to_json(value: Any, *, indent: int | None = None) -> str:
 
 @contextlib.contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path` that takes its place when the block ends, and is removed when it fails.
+    """Yield a temporary path whose content takes the place of that of `path` when the block ends, and is removed when it fails.
+
+    A file that is replaced hands on its mode and, as far as the user may, its owner; of a symbolic link the target is
+    replaced. What `is_stream` is written to instead.
 
     Raises:
         InputError: the folder cannot be written, or `path` is a folder; whatever was at `path` stays.
     """
-    if path.is_dir():
-        raise InputError(f"{path}: is a folder, expected the name of a file to write.")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        earlier = _status(path)
+        if earlier is not None and stat.S_ISDIR(earlier.st_mode):
+            raise InputError(f"{path}: is a folder, expected the name of a file to write.")
+        through = is_stream(path)
+        place = Path(tempfile.gettempdir()) / "stream" if through else path
+        temporary, mode = _new_file(place, None if through else earlier)
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror}). Choose another place.") from error
-    os.close(handle)
-    temporary = Path(name)
     try:
         yield temporary
+        if through:
+            with temporary.open("rb") as content, _stream(path) as stream:
+                shutil.copyfileobj(content, stream)
+            return
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
-        # mkstemp makes the file private; a result file has the mode that open() would have given it.
-        mask = os.umask(0)
-        os.umask(mask)
-        temporary.chmod(0o666 & ~mask)
-        temporary.replace(path)
+        if earlier is not None:
+            _hand_on_owner(earlier, temporary)
+        temporary.chmod(mode)
+        target = path.resolve()
+        temporary.replace(target)
+        _sync_folder(target.parent)
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror}). The previous file, if any, is unchanged.") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def is_stream(path: Path) -> bool:
+    """Whether what stands at `path` is written to and not replaced: a device, a pipe, this process's own output.
+
+    Nothing belongs beside it: no journal, and no file that describes it.
+    """
+    found = _status(path)
+    return found is not None and (not stat.S_ISREG(found.st_mode) or _own_output(found) is not None)
+
+
+def _status(path: Path) -> os.stat_result | None:
+    """What stands at `path`, links followed; None where nothing does."""
+    try:
+        return path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except ValueError:
+        raise _no_name(path) from None
+
+
+def _own_output(found: os.stat_result) -> int | None:
+    """The descriptor of this process's standard output or error, where `found` is that file."""
+    for descriptor in (1, 2):
+        with contextlib.suppress(OSError):
+            if os.path.samestat(found, os.fstat(descriptor)):
+                return descriptor
+    return None
+
+
+def _stream(path: Path) -> IO[bytes]:
+    own = _own_output(path.stat())
+    if own is None:
+        return path.open("wb")
+    for printed in filter(None, (sys.stdout, sys.stderr)):
+        printed.flush()
+    # Opened anew, a file would be written from its beginning on.
+    return os.fdopen(os.dup(own), "wb")
+
+
+def _new_file(path: Path, earlier: os.stat_result | None) -> tuple[Path, int]:
+    """Make an empty file beside what `path` leads to, which nobody else reads before it has the mode returned."""
+    target = path.resolve()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    # Not all of a long name: with what is added it would be longer than a name may be.
+    temporary = target.with_name(f".{target.name[:_SHOWN]}.{secrets.token_hex(8)}.part")
+    # The system takes the mask off the mode; reading the mask means changing it, for all threads, for a moment.
+    descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666 if earlier is None else 0o600)
+    try:
+        return temporary, stat.S_IMODE((os.fstat(descriptor) if earlier is None else earlier).st_mode)
+    finally:
+        os.close(descriptor)
+
+
+def _hand_on_owner(earlier: os.stat_result, path: Path) -> None:
+    for user, group in ((-1, earlier.st_gid), (earlier.st_uid, -1)):
+        # Only root gives files to other users, and to groups that it is not in.
+        with contextlib.suppress(OSError):
+            os.chown(path, user, group)
+
+
+def _sync_folder(folder: Path) -> None:
+    # Some file systems cannot; the file itself is on the disk.
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def write_text(path: Path, text: str) -> None:
