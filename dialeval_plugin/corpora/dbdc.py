@@ -7,16 +7,16 @@ breakdown) or `X` (breakdown); user turns, and the opening greeting of some syst
 
 from __future__ import annotations
 
-import json
 import re
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 from dialeval_plugin.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.errors import InputError, MissingPrerequisite
-from dialeval_plugin.files import Line, read_text
+from dialeval_plugin.files import LARGEST_TEXT, Line, parse_json, read_bounded, read_text
 
 from .catalogue import locate
 from .rows import objects_field, text_field
@@ -33,6 +33,8 @@ QUALITY = "breakdown"
 LABELS = ("O", "T", "X")
 
 _SUFFIX = ".log.json"
+_ENCRYPTED = 0x1
+"""Of the flags of a zip's member."""
 _SPEAKERS = {"U": "User", "S": "System"}
 _FOLDERS = {"revised": "dbdc3_revised", "original": "dbdc3"}
 
@@ -116,15 +118,30 @@ def _zip_texts(path: Path, inside: str) -> Iterator[tuple[str, str, str]]:
     """Where each log is, its system and its text."""
     try:
         with zipfile.ZipFile(path) as archive:
-            for name in sorted(name for name in archive.namelist() if name.startswith(inside) and name.endswith(_SUFFIX)):
-                where = f"{path}!{name}"
-                try:
-                    text = archive.read(name).decode("utf-8-sig")
-                except UnicodeDecodeError as error:
-                    raise InputError(f"{where}: byte {error.start} is not UTF-8. Copy the zip again.") from None
-                yield where, _system(name), text
-    except (zipfile.BadZipFile, OSError) as error:
+            logs = sorted(
+                (log for log in archive.infolist() if log.filename.startswith(inside) and log.filename.endswith(_SUFFIX)),
+                key=lambda log: log.filename,
+            )
+            if sum(log.file_size for log in logs) > LARGEST_TEXT:
+                raise InputError(f"{path}: its logs are more than {LARGEST_TEXT // 10**6} MB, the limit of a file. Split it.")
+            for log in logs:
+                where = f"{path}!{log.filename}"
+                yield where, _system(log.filename), _unpacked(archive, log, where)
+    except (zipfile.BadZipFile, OSError, EOFError, zlib.error, ValueError, NotImplementedError) as error:
         raise InputError(f"{path}: is not a complete zip ({error}). Copy it again.") from error
+
+
+def _unpacked(archive: zipfile.ZipFile, log: zipfile.ZipInfo, where: str) -> str:
+    # The other methods unpack any amount at once, whatever the size that the zip names.
+    if log.flag_bits & _ENCRYPTED or log.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        how = "encrypted" if log.flag_bits & _ENCRYPTED else f"packed by the method {log.compress_type}"
+        raise InputError(f"{where}: is {how}. Pack it anew, as an ordinary zip.")
+    with archive.open(log) as file:
+        raw = read_bounded(file, where)
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{where}: byte {error.start} is not UTF-8. Copy the zip again.") from None
 
 
 def _folder_texts(path: Path, inside: str) -> Iterator[tuple[str, str, str]]:
@@ -142,10 +159,7 @@ def _system(name: str) -> str:
 
 
 def _read_log(where: str, system: str, text: str) -> AnnotatedDialogue:
-    try:
-        value = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InputError(f"{where}:{error.lineno}: not valid JSON ({error.msg}). Was the file cut off?") from None
+    value = parse_json(text, where)
     if not isinstance(value, dict):
         raise InputError(f"{where}: expected a JSON object, got {type(value).__name__}.")
     log = Line(where, value)

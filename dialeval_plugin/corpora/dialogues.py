@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -12,7 +11,7 @@ from typing import Any, NamedTuple
 
 from dialeval_plugin.dialogue import Dialogue, Turn, is_blank
 from dialeval_plugin.errors import InputError
-from dialeval_plugin.files import Line, read_json_lines, read_text
+from dialeval_plugin.files import Line, parse_json_prefix, read_json_lines, read_text
 
 from . import cgdialog, convai, dailydialog, dailydialog_pp, dream, empathetic_dialogues, esconv, personachat, topical_chat
 from .grounded import GroundedDialogue
@@ -68,8 +67,8 @@ def _beginning(text: str) -> Beginning:
     value = None
     if start.startswith(("{", "[")):
         # What is malformed is named by the layout's own reader.
-        with contextlib.suppress(json.JSONDecodeError):
-            value, _ = json.JSONDecoder().raw_decode(start.removeprefix("[").lstrip())
+        with contextlib.suppress(InputError):
+            value, _ = parse_json_prefix(start.removeprefix("[").lstrip(), 0, "")
     return Beginning(start, value)
 
 

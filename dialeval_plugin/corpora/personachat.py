@@ -22,7 +22,7 @@ YOU, PARTNER = "you", "partner"
 SILENCE = "__SILENCE__"
 """Stands for the partner's turn where the other one begins."""
 
-_NUMBERED = re.compile(r"([1-9]\d*) (.*)")
+_NUMBERED = re.compile(r"([1-9]\d{0,8}) (.*)")
 _PERSONA = re.compile(r"(?:(your)|partner's) persona:(.*)")
 
 

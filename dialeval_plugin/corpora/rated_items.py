@@ -7,6 +7,7 @@ be there too: `cluster` (or `dialogue`), `item` (the context that several system
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +24,9 @@ from . import convai, dstc10, fed, mini
 from .csv_rows import number_or_none, read_csv
 from .items import context_key
 from .readers import read_items
-from .rows import read_array
+from .rows import label_field, read_array
+
+logger = logging.getLogger(__name__)
 
 LABELS = ("id", "cluster", "dialogue", "item", "system", "level")
 """Names that are no quality."""
@@ -64,6 +67,8 @@ def read_rated_items(source: str) -> list[RatedItem]:
 
     Names: the codes of the DSTC10 sets ("tu", "fed-turn", ...), "fed", "convai1", "convai2", "mini".
 
+    A text that was rated again under another id counts again, as its raters were others; how many there are is logged.
+
     Raises:
         InputError: there is no such file or name, or the file is malformed; the message names the line.
         MissingPrerequisite: a corpus is named that is not on this machine.
@@ -72,9 +77,9 @@ def read_rated_items(source: str) -> list[RatedItem]:
     if path.exists():
         items = _read_file(path)
     elif source in _CORPORA:
-        items = [RatedItem.of(item) for item in _CORPORA[source]()]
+        items = _rated(_CORPORA[source](), source)
     elif any(source in {entry.code, entry.name} for entry in dstc10.SETS.values()):
-        items = [RatedItem.of(item) for item in dstc10.read(source)]
+        items = _rated(dstc10.read(source), source)
     else:
         known = ", ".join([*_CORPORA, *dstc10.SETS])
         raise InputError(f"{source}: there is no such file, and no corpus of this name. Named corpora are: {known}.")
@@ -121,29 +126,39 @@ def _read_file(path: Path) -> list[RatedItem]:
             found: list[Item] = [*fed.read_examples(path), *fed.read_dialogues(path)]
         else:
             found = read_items(path)
-        return [RatedItem.of(item) for item in found]
+        return _rated(found, str(path))
     lines = read_json_lines(path)
     if "positive_responses" in lines[0].value or "response" in lines[0].value:
-        return [RatedItem.of(item) for item in read_items(path)]
+        return _rated(read_items(path), str(path))
     return [_bare(row, _ratings(row)) for row in lines]
 
 
+def _rated(items: Sequence[Item], source: str) -> list[RatedItem]:
+    distinct = {(item.system, *_texts(item)) for item in items}
+    if repeated := len(items) - len(distinct):
+        logger.warning(
+            "%s: %d of %d items have the text and the system of an earlier one; each counts", source, repeated, len(items)
+        )
+    return [RatedItem.of(item) for item in items]
+
+
+def _texts(item: Item) -> tuple[Any, ...]:
+    return (item.turns,) if isinstance(item, Dialogue) else (item.context, item.response)
+
+
 def _bare(row: Line, ratings: Ratings) -> RatedItem:
-    value = row.value
-    if value.get("id") in (None, ""):
+    id = label_field(row, "id")
+    if not id:
         raise InputError(f"{row.where}: has no 'id'. Name the response that is rated, as its scores do.")
-    level = value.get("level") or "turn"
+    level = row.value.get("level") or "turn"
     if level not in _LEVELS:
         raise InputError(f"{row.where}: level is {level!r}. Give turn or dialogue.")
-    return RatedItem(str(value["id"]), ratings, level, *labels_of(row))
+    return RatedItem(id, ratings, level, *labels_of(row))
 
 
 def labels_of(row: Line) -> tuple[str | None, str | None, str | None]:
     """Cluster, item and system of a row of ours; None where the row does not say."""
-    value = row.value
-    found = (value.get("cluster") or value.get("dialogue"), value.get("item"), value.get("system"))
-    cluster, item, system = (None if label in (None, "") else str(label) for label in found)
-    return cluster, item, system
+    return label_field(row, "cluster") or label_field(row, "dialogue"), label_field(row, "item"), label_field(row, "system")
 
 
 def _ratings(row: Line) -> dict[str, tuple[float, ...]]:

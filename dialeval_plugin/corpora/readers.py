@@ -11,7 +11,7 @@ from dialeval_plugin.errors import InputError
 from dialeval_plugin.files import Line, read_json_lines, read_text
 
 from . import dailydialog_pp, dstc10, usr
-from .rows import read_array
+from .rows import label_field, read_array
 
 _FIELDS = frozenset({"id", "context", "response", "references", "facts"})
 
@@ -47,11 +47,12 @@ def _example(line: Line, number: int) -> Example:
     for name in ("context", "response"):
         if name not in value:
             raise InputError(f"{line.where}: has no {name!r}. Give a list of turns as context and a string as response.")
+    id = label_field(line, "id")
     try:
         return Example.from_texts(
             value["context"],
             value["response"],
-            id=str(number) if value.get("id") is None else str(value["id"]),
+            id=str(number) if id is None else id,
             references=value.get("references", ()),
             facts=value.get("facts", ()),
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections import Counter
@@ -12,7 +11,7 @@ from typing import Any
 
 from dialeval_plugin.dialogue import check_text
 from dialeval_plugin.errors import InputError
-from dialeval_plugin.files import Line, read_text
+from dialeval_plugin.files import Line, parse_json_prefix, read_text
 
 _WHITE_SPACE = re.compile(r"[ \t\n\r]*")
 # "10:15 is too late." has no speaker; "M:Okay." has one, though its blank is missing.
@@ -26,7 +25,6 @@ def read_array(path: Path) -> list[Line]:
         InputError: as `files.read_text`, or the file is not an array of objects, or the array is empty.
     """
     text = read_text(path)
-    decoder = json.JSONDecoder()
     rows: list[Line] = []
     line, counted = 1, 0
 
@@ -43,10 +41,7 @@ def read_array(path: Path) -> list[Line]:
     position = skip(position + 1)
     while text[position : position + 1] != "]":
         line, counted = line + text.count("\n", counted, position), position
-        try:
-            value, position = decoder.raw_decode(text, position)
-        except json.JSONDecodeError as error:
-            raise fail(error.pos, f"not valid JSON ({error.msg}). Was the file cut off?") from None
+        value, position = parse_json_prefix(text, position, str(path))
         if not isinstance(value, dict):
             raise InputError(f"{path}:{line}: row {len(rows)}: expected a JSON object, got {type(value).__name__}.")
         rows.append(Line(f"{path}:{line}", value))
@@ -116,6 +111,15 @@ def id_field(row: Line, *names: str) -> str | None:
                 raise InputError(f"{row.where}: {name}: expected a string or an integer, got {value!r}.")
             return check_text(str(value), f"{row.where}: {name}")
     return None
+
+
+def label_field(row: Line, name: str) -> str | None:
+    """Return the label in field `name` as a string; None where the row has none, or an empty one.
+
+    Raises:
+        InputError: the value is neither null, a string nor an integer.
+    """
+    return id_field(row, name) or None if row.value.get(name) is not None else None
 
 
 def ratings_field(row: Line, name: str) -> dict[str, tuple[float, ...]]:

@@ -8,20 +8,19 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 from dialeval_plugin.errors import InputError
-from dialeval_plugin.files import Line, read_json, read_json_lines, read_text
+from dialeval_plugin.files import Line, parse_json_prefix, read_json, read_json_lines, read_text
 from dialeval_plugin.scoring import SCHEMA_VERSION, Orientation
 
 from .csv_rows import number_or_none, read_csv
 from .published_scores import read_published
 from .rated_items import LABELS, RatedItem, check_ids, labels_of
-from .rows import read_array
+from .rows import label_field, read_array
 from .score_columns import ScoreColumn, ScoreFile
 
 UNKNOWN = "unknown"
@@ -55,8 +54,8 @@ def read_score_file(path: Path, columns: Sequence[str] = (), rating_column: str 
 def _is_one_object(text: str) -> bool:
     """Whether a JSON file is one object that is not a row of its own."""
     try:
-        value, end = json.JSONDecoder().raw_decode(text)
-    except json.JSONDecodeError:
+        value, end = parse_json_prefix(text, 0, "")
+    except InputError:
         # The one object of a damaged file ends nowhere; a damaged line is named by the reader of lines.
         return "\n" in text.strip() and text.strip().split("\n")[0].rstrip() in {"{", "{}"}
     return isinstance(value, dict) and "id" not in value and not text[end:].strip()
@@ -117,12 +116,12 @@ def _rated(path: Path, rows: Sequence[Line], ids: Sequence[str], name: str) -> l
 def _ids(rows: Sequence[Line]) -> list[str]:
     first: dict[str, str] = {}
     for row in rows:
-        id = row.value.get("id")
-        if id is None or isinstance(id, (bool, float, list, dict)) or str(id) == "":
+        id = label_field(row, "id")
+        if not id:
             raise InputError(f"{row.where}: has no 'id', a text or a whole number. Give the id of the rated response.")
-        other = first.setdefault(str(id), row.where)
+        other = first.setdefault(id, row.where)
         if other != row.where:
-            raise InputError(f"{row.where}: the id {str(id)!r} is also that of {other}. Give every response one score.")
+            raise InputError(f"{row.where}: the id {id!r} is also that of {other}. Give every response one score.")
     return list(first)
 
 

@@ -213,7 +213,7 @@ def test_what_does_not_fit_together_is_refused_or_said(dialeval: Run, process: R
             "s.jsonl",
             '{"id": "a", "s": NaN}',
             (),
-            "s.jsonl:1: s: expected a finite number, got nan. Give null where a row is unscored.",
+            "s.jsonl:1: holds NaN, which is not JSON. Leave out what has no value, or write null.",
         ),
         ("s.jsonl", '{"id": "a", "s": 1}\n{"id": ', (), "s.jsonl:2: not valid JSON (Expecting value). Was the file cut off?"),
         (

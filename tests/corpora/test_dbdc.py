@@ -183,3 +183,54 @@ def test_the_published_zip(data_dir: Path) -> None:
     same = [read(system, path=path) == read(system, annotations="original", path=path) for system in SYSTEMS]
     assert dict(zip(SYSTEMS, same, strict=True)) == {"cic": False, "iris": True, "tktk": True, "yi": False}
     assert len(read_logs(path, inside="DBDC3/dbdc3/ja/eval/DCM/")) == 50
+
+
+def patched(path: Path, *changes: tuple[bytes, int, bytes]) -> Path:
+    """Overwrite bytes of a zip, given by the mark that a header begins with and the place after it."""
+    raw = bytearray(path.read_bytes())
+    for mark, offset, new in changes:
+        at = raw.rindex(mark) + offset
+        raw[at : at + len(new)] = new
+    path.write_bytes(bytes(raw))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ([(b"PK\x03\x04", 6, b"\x01"), (b"PK\x01\x02", 8, b"\x01")], "is encrypted"),
+        ([(b"PK\x03\x04", 8, b"\x63"), (b"PK\x01\x02", 10, b"\x63")], "is packed by the method 99"),
+        ([(b"PK\x03\x04", 8, b"\x0e"), (b"PK\x01\x02", 10, b"\x0e")], "is packed by the method 14"),
+    ],
+    ids=["encrypted", "method 99", "lzma"],
+)
+def test_d23_a_log_that_is_packed_otherwise_is_named(
+    changes: list[tuple[bytes, int, bytes]], problem: str, tmp_path: Path
+) -> None:
+    path = patched(write_zip(tmp_path, {NAME: LOG}), *changes)
+    with pytest.raises(InputError, match=error(f"{path}!{NAME}: {problem}. Pack it anew, as an ordinary zip.")):
+        read_logs(path)
+
+
+def test_d23_a_damaged_log_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "x.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(NAME, json.dumps(LOG))
+    raw = path.read_bytes()
+    start = raw.index(NAME.encode()) + len(NAME)
+    path.write_bytes(raw[:start] + b"\xff" * 20 + raw[start + 20 :])
+    text = f"{path}: is not a complete zip (Error -3 while decompressing data: invalid block type). Copy it again."
+    with pytest.raises(InputError, match=error(text)):
+        read_logs(path)
+
+
+def test_d23_logs_beyond_the_limit_are_refused_before_they_are_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "x.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for number in range(4):
+            archive.writestr(f"{number}{NAME}", bytes(1_000_000))
+    monkeypatch.setattr(dbdc, "LARGEST_TEXT", 3_000_000)
+    with pytest.raises(InputError, match=error(f"{path}: its logs are more than 3 MB, the limit of a file. Split it.")):
+        read_logs(path)

