@@ -6,8 +6,8 @@ answers it with `Unscored`. A value of the wrong type is an error, and the messa
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -16,6 +16,8 @@ from .errors import InputError
 Ratings: TypeAlias = Mapping[str, tuple[float, ...]]
 """Quality name to the values of its raters, in rater order; a quality that nobody rated has an empty tuple."""
 
+_PLAIN = "Make plain strings into an example with Example.from_texts."
+
 
 def check_text(value: object, where: str) -> str:
     """Return `value` if it is text that can be stored and tokenised.
@@ -23,6 +25,8 @@ def check_text(value: object, where: str) -> str:
     Raises:
         InputError: `value` is not a string, or holds half of a surrogate pair.
     """
+    if isinstance(value, str) and value.isascii():
+        return value
     if not isinstance(value, str):
         raise InputError(f"{where}: expected a string, got {value!r} ({type(value).__name__}). Pass text.")
     try:
@@ -40,17 +44,68 @@ def is_blank(text: str) -> bool:
     return not any(character.isprintable() and not character.isspace() for character in text)
 
 
-def _check_ratings(ratings: Mapping[str, Sequence[float]], where: str) -> dict[str, tuple[float, ...]]:
+def _check_ratings(ratings: Mapping[str, Iterable[float]], where: str) -> dict[str, tuple[float, ...]]:
+    if not isinstance(ratings, Mapping):
+        raise InputError(
+            f"{where}: ratings: expected a mapping of quality to the raters' numbers, got {ratings!r} "
+            f"({type(ratings).__name__}). Pass a dictionary."
+        )
     checked = {}
-    for quality, values in ratings.items():
+    for quality, given in ratings.items():
+        if not (isinstance(quality, str) and quality.isascii()):
+            check_text(quality, f"{where}: a quality")
+        if not isinstance(given, Iterable):
+            raise InputError(
+                f"{where}: ratings of {quality!r}: expected the raters' numbers, got {given!r} ({type(given).__name__}). "
+                "Pass a tuple."
+            )
+        checked[quality] = values = tuple(given)
         for rater, value in enumerate(values):
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+            # Not math.isfinite, which cannot take an integer beyond the range of a float.
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= sys.float_info.max:
                 raise InputError(
                     f"{where}: rating {rater} of {quality!r} is {value!r}, not a finite number. "
                     "Leave out what a rater did not answer."
                 )
-        checked[quality] = tuple(values)
     return checked
+
+
+# The places are put into words only where something is wrong: a file may hold a million examples.
+
+
+def _check_labels(item: Item) -> None:
+    kind = type(item).__name__
+    check_text(item.id, f"{kind}: id")
+    if item.system is not None:
+        check_text(item.system, f"{kind} {item.id!r}: system")
+
+
+def _check_turns(turns: object, item: Item, name: str, advice: str) -> None:
+    if not isinstance(turns, tuple):
+        raise InputError(
+            f"{_place(item, name)}: expected a tuple of Turn objects, got {turns!r} ({type(turns).__name__}). {advice}"
+        )
+    for index, turn in enumerate(turns):
+        if not isinstance(turn, Turn):
+            raise _no_turn(turn, f"{_place(item, name)}[{index}]", advice)
+
+
+def _no_turn(value: object, where: str, advice: str) -> InputError:
+    return InputError(f"{where}: expected a Turn, got {value!r} ({type(value).__name__}). {advice}")
+
+
+def _check_strings(texts: object, item: Item, name: str) -> None:
+    if not isinstance(texts, tuple):
+        raise InputError(
+            f"{_place(item, name)}: expected a tuple of strings, got {texts!r} ({type(texts).__name__}). Pass a tuple."
+        )
+    for index, text in enumerate(texts):
+        if not (isinstance(text, str) and text.isascii()):
+            check_text(text, f"{_place(item, name)}[{index}]")
+
+
+def _place(item: Item, name: str) -> str:
+    return f"{type(item).__name__} {item.id!r}: {name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +138,12 @@ class Example:
     ratings: Ratings = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        _check_labels(self)
+        _check_turns(self.context, self, "context", _PLAIN)
+        if not isinstance(self.response, Turn):
+            raise _no_turn(self.response, _place(self, "response"), _PLAIN)
+        _check_strings(self.references, self, "references")
+        _check_strings(self.facts, self, "facts")
         object.__setattr__(self, "ratings", _check_ratings(self.ratings, f"Example {self.id!r}"))
 
     @classmethod
@@ -100,6 +161,7 @@ class Example:
         Raises:
             InputError: a value has the wrong type; the message names the field and the index.
         """
+        check_text(id, "Example: id")
         return cls(
             id=id,
             context=tuple(Turn(text) for text in _check_texts(context, f"Example {id!r}: context")),
@@ -127,6 +189,8 @@ class Dialogue:
     ratings: Ratings = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        _check_labels(self)
+        _check_turns(self.turns, self, "turns", "Pass Turn objects.")
         object.__setattr__(self, "ratings", _check_ratings(self.ratings, f"Dialogue {self.id!r}"))
 
 
