@@ -11,7 +11,7 @@ from typing import Any
 from tqdm.auto import tqdm
 
 from .dialogue import Dialogue, Example, Item
-from .errors import InputError
+from .errors import DialevalError, InputError
 from .journal import Journal
 from .scoring import Reason, Row, Scorer, Scores, Unscored, finite_or_unscored
 from .signature import Signature
@@ -111,10 +111,44 @@ def _score_distinct(scorer: Scorer, items: Sequence[Item]) -> list[Row]:
         if (found := content(item)) not in positions:
             positions[found] = len(distinct)
             distinct.append(item)
-    rows = scorer.score_batch(distinct)
-    if len(rows) != len(distinct):
-        raise RuntimeError(f"{scorer.name}.score_batch returned {len(rows)} rows for {len(distinct)} items")
+    rows = _score_batch(scorer, distinct)
     return [finite_or_unscored(rows[positions[content(item)]]) for item in items]
+
+
+def _score_batch(scorer: Scorer, items: Sequence[Item]) -> list[Row]:
+    """Call the scorer; where memory does not suffice, item by item, so that one item takes no other's score with it.
+
+    Any other error is the scorer's own; the log names the items that it had.
+    """
+    try:
+        rows = scorer.score_batch(items)
+    except DialevalError:
+        raise
+    except Exception as error:
+        if not _is_out_of_memory(error):
+            logger.error("%s: failed on %s", scorer.name, _named(items))
+            raise
+        if len(items) == 1:
+            return [Unscored(Reason.CONTEXT_TOO_LONG, f"memory does not suffice ({str(error) or type(error).__name__})")]
+        return [row for item in items for row in _score_batch(scorer, [item])]
+    if len(rows) != len(items):
+        raise RuntimeError(f"{scorer.name}.score_batch returned {len(rows)} rows for {len(items)} items")
+    return rows
+
+
+def _named(items: Sequence[Item]) -> str:
+    if len(items) == 1:
+        return f"item {items[0].id!r}"
+    return f"one of the {len(items)} items from {items[0].id!r} to {items[-1].id!r}"
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """Whether it is Python's or numpy's error, or one of torch's: that of a GPU has a type, that of a processor a text."""
+    return (
+        isinstance(error, MemoryError)
+        or type(error).__name__ == "OutOfMemoryError"
+        or (isinstance(error, RuntimeError) and "can't allocate memory" in str(error))
+    )
 
 
 def _run_id(scorer: Scorer, items: Sequence[Item]) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -494,3 +495,75 @@ def test_a_second_process_on_the_same_journal_is_refused_until_the_first_is_gone
 
     assert run(Scripted(), ITEMS, journal=journal) == Scripted().score(ITEMS)
     assert [path.name for path in tmp_path.iterdir()] == ["journal"]
+
+
+# One item never takes the others with it (D12, R44); an error of the scorer's own says where it was.
+
+
+class Narrow(Scripted):
+    """Has no room for a batch in which a text is longer than five characters."""
+
+    error: Exception = MemoryError("Unable to allocate 298. GiB")
+
+    def score_batch(self, items: Sequence[Item]) -> list[Row]:
+        if any(len(self.text(item)) > 5 for item in items):
+            self.asked.append([self.text(item) for item in items])
+            raise self.error
+        return super().score_batch(items)
+
+
+@pytest.mark.parametrize(
+    ("error", "detail"),
+    [
+        (MemoryError("Unable to allocate 298. GiB"), "memory does not suffice (Unable to allocate 298. GiB)"),
+        (MemoryError(), "memory does not suffice (MemoryError)"),
+        (
+            RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 7 bytes."),
+            "memory does not suffice "
+            "([enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 7 bytes.)",
+        ),
+        (torch.OutOfMemoryError("CUDA out of memory."), "memory does not suffice (CUDA out of memory.)"),
+    ],
+)
+def test_d12_an_item_without_room_is_one_row_without_a_score(
+    error: Exception, detail: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Narrow, "error", error)
+    items = examples(["1", "2", "3.00000", "2", "4", "5", "6", "7"])
+    scorer = Narrow()
+    scores = run(scorer, items, journal=tmp_path / "journal")
+
+    assert scores.unscored == {2: Unscored(Reason.CONTEXT_TOO_LONG, detail)}
+    assert scores.values == (1.0, 2.0, None, 2.0, 4.0, 5.0, 6.0, 7.0)
+    assert scorer.asked == [["1", "2", "3.00000"], ["1"], ["2"], ["3.00000"], ["4", "5", "6", "7"]]
+    again = Narrow()
+    assert run(again, items, journal=tmp_path / "journal") == scores
+    assert again.asked == []
+
+
+@pytest.mark.parametrize(
+    ("window", "named"),
+    [(4, "one of the 4 items from 'e4' to 'e7'"), (1, "item 'e6'"), (8, "one of the 8 items from 'e0' to 'e7'")],
+)
+def test_d12_an_error_of_the_scorers_own_goes_on_and_the_log_names_the_items(
+    window: int, named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(Scripted, "window", window)
+    items = examples(["0", "1", "2", "3", "4", "5", "six", "7"])
+    journal = tmp_path / "journal"
+    with pytest.raises(ValueError, match=r"^could not convert string to float: 'six'$"):
+        run(Scripted(), items, journal=journal)
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [("ERROR", f"scripted: failed on {named}")]
+    assert len(list(lines(journal))) == 1 + 6 // window
+
+
+def test_an_error_meant_for_people_is_not_logged_beside(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(self: Scripted, items: Sequence[Item]) -> list[Row]:
+        raise InputError("scripted: no key. Give one.")
+
+    monkeypatch.setattr(Scripted, "score_batch", refuse)
+    with pytest.raises(InputError, match=r"^scripted: no key\. Give one\.$"):
+        Scripted().score(examples(["1"]))
+    assert caplog.records == []

@@ -89,13 +89,21 @@ def _probabilities(path: Path, file: Mapping[str, Any]) -> ScoreFile:
 
 
 def _unieval(path: Path, rows: Sequence[Line]) -> ScoreFile:
-    qualities = list(rows[0].value["predict_scores"])
+    first = rows[0].value["predict_scores"]
+    qualities = list(first) if isinstance(first, dict) else []
     scores: dict[str, dict[str, float | None]] = {quality: {} for quality in qualities}
     ratings = []
     for place, row in enumerate(rows):
         predicted, human = (row.value.get(name) for name in ("predict_scores", "scores"))
-        if not isinstance(predicted, dict) or not isinstance(human, dict) or not set(qualities) <= set(predicted) & set(human):
-            raise InputError(f"{row.where}: has no 'scores' and 'predict_scores' of {', '.join(qualities)}. Mend the row.")
+        if (
+            not qualities
+            or not isinstance(predicted, dict)
+            or not isinstance(human, dict)
+            or not set(qualities) <= set(predicted) & set(human)
+        ):
+            raise InputError(
+                f"{row.where}: has no 'scores' and 'predict_scores' of {', '.join(qualities) or 'a quality'}. Mend the row."
+            )
         for quality in qualities:
             scores[quality][str(place)] = _finite(predicted[quality], f"{row.where}: predict_scores[{quality!r}]")
         rated = {quality: (_finite(human[quality], f"{row.where}: scores[{quality!r}]"),) for quality in qualities}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar, Literal, TypeAlias
@@ -15,7 +15,7 @@ from dialeval_plugin.model_folders import PACKAGED_ENCODER, resolve
 from dialeval_plugin.scoring import Reason, Row, Unscored
 from dialeval_plugin.signature import Value, content_hash
 
-from .references import Compared, ReferenceScorer, check_choice
+from .references import Compared, ReferenceScorer, beyond_limit, check_choice
 from .word_vectors import EncoderVectors, FileVectors, Vectors, WordVectors
 
 Method: TypeAlias = Literal["average", "extrema", "greedy"]
@@ -73,7 +73,8 @@ class EmbeddingOverlap(ReferenceScorer):
     """Embedding average, vector extrema and greedy matching (Liu et al. 2016), in [-1, 1]; the best reference counts.
 
     Columns: the method asked for, then the others. Words without a vector are left out; a response, or a set of references,
-    of which nothing is left has no score (`empty_input`).
+    of which nothing is left has no score (`empty_input`), nor has one where a text has more than `LONGEST_COMPARED` words, or
+    pieces of words with an encoder (`context_too_long`).
 
     Args:
         method: the main column.
@@ -118,8 +119,13 @@ class EmbeddingOverlap(ReferenceScorer):
         return [self._row(one) for one in compared]
 
     def _row(self, compared: Compared) -> Row:
-        response = self._vectors.of(compared.response)
-        references = [found for reference in compared.references if len(found := self._vectors.of(reference))]
+        # The vectors of a very long text take much memory themselves.
+        if too_long := _too_long([text.split() for text in (compared.response, *compared.references)]):
+            return too_long
+        response, *others = (self._vectors.of(text) for text in (compared.response, *compared.references))
+        if too_long := _too_long([response, *others]):
+            return too_long
+        references = [found for found in others if len(found)]
         for n_found, what in ((len(response), "the response"), (len(references), "the references")):
             if not n_found:
                 return Unscored(Reason.EMPTY_INPUT, f"no word of {what} has a vector")
@@ -164,6 +170,11 @@ class SentenceSimilarity(ReferenceScorer):
     def signature_fields(self) -> dict[str, Value]:
         """Method, encoder and its window."""
         return {"method": self.name, "encoder": self._hash, "window": self._encoder.max_seq_length, "truncation": "right"}
+
+
+def _too_long(texts: Sequence[Sized]) -> Unscored | None:
+    """Why the words of a response and of its references are not compared."""
+    return beyond_limit(len(texts[0]), "the response") or beyond_limit(max(map(len, texts[1:])), "a reference")
 
 
 def _extreme(vectors: Vectors) -> Vectors:

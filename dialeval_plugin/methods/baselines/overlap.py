@@ -16,7 +16,7 @@ from dialeval_plugin.errors import InputError, MissingPrerequisite
 from dialeval_plugin.scoring import Reason, Row, Unscored
 from dialeval_plugin.signature import Value
 
-from .references import Compared, ReferenceScorer, check_choice, version_of
+from .references import Compared, ReferenceScorer, beyond_limit, check_choice, version_of
 
 Smoothing: TypeAlias = Literal["exp", "floor", "add-k", "none"]
 RougeKind: TypeAlias = Literal["rouge_1", "rouge_2", "rouge_l"]
@@ -117,7 +117,8 @@ class Rouge(ReferenceScorer):
     """ROUGE of one response (Lin 2004), F1 as rouge_score computes it, in [0, 1]; of each kind the best reference counts.
 
     Columns: the kind asked for, then the other two of `rouge_1`, `rouge_2`, `rouge_l`. The package reads the letters a to z
-    and digits only: a response that has none of them has no score (`empty_input`), and such a reference is left out.
+    and digits only: a response that has none of them has no score (`empty_input`), and such a reference is left out. Nor has
+    a response where a text has more than `LONGEST_COMPARED` words (`context_too_long`).
 
     Args:
         kind: the main column.
@@ -153,12 +154,17 @@ class Rouge(ReferenceScorer):
         return [self._row(one) for one in compared]
 
     def _row(self, compared: Compared) -> Row:
-        references = [reference for reference in compared.references if self._tokenizer.tokenize(reference)]
-        for words, what in ((self._tokenizer.tokenize(compared.response), "the response"), (references, "every reference")):
-            if not words:
+        response = self._tokenizer.tokenize(compared.response)
+        words = {reference: self._tokenizer.tokenize(reference) for reference in compared.references}
+        references = [reference for reference in compared.references if words[reference]]
+        for found, what in ((response, "the response"), (references, "every reference")):
+            if not found:
                 return Unscored(Reason.EMPTY_INPUT, f"{what} is without the letters a to z and digits, all that ROUGE reads")
-        found = self._scorer.score_multi(references, compared.response)
-        return {kind: found[_ROUGE[kind]].fmeasure for kind in self.measures}
+        longest = max(map(len, words.values()))
+        if too_long := beyond_limit(len(response), "the response") or beyond_limit(longest, "a reference"):
+            return too_long
+        scores = self._scorer.score_multi(references, compared.response)
+        return {kind: scores[_ROUGE[kind]].fmeasure for kind in self.measures}
 
     def signature_fields(self) -> dict[str, Value]:
         """Method, kind, stemming and the package."""

@@ -15,6 +15,10 @@ from dialeval_plugin.scoring import Reason, Row, Scorer, Unscored
 N_EQUAL = "n_references_equal"
 """Column: how many of the references are the response itself, white space aside."""
 
+LONGEST_COMPARED = 4_000
+"""Words of the longest text that is compared with another word by word, for which time and memory grow with the square: some
+seconds and 128 MB here."""
+
 BLANK_RESPONSE = Unscored(Reason.EMPTY_INPUT, "the response has no visible character")
 NO_REFERENCE = Unscored(Reason.EMPTY_INPUT, "there is no reference with a visible character")
 
@@ -75,6 +79,13 @@ def _compared(example: Example) -> Compared | Unscored:
 def _within(value: float, low: float, high: float) -> float:
     # Rounding takes equal texts a little beyond the end of the range (100.00000000000004). What is not finite stays so.
     return min(high, max(low, value)) if math.isfinite(value) else value
+
+
+def beyond_limit(n_words: int, what: str) -> Unscored | None:
+    """Return why a text of so many words is not compared; None where it is."""
+    if n_words <= LONGEST_COMPARED:
+        return None
+    return Unscored(Reason.CONTEXT_TOO_LONG, f"{what} has {n_words} words, more than the {LONGEST_COMPARED} that are compared")
 
 
 def check_choice(scorer: str, option: str, value: object, kind: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple, cast
 
 import numpy as np
@@ -36,12 +36,18 @@ from .texts import Layout, Truncate
 
 logger = logging.getLogger(__name__)
 
+_NO_PAIRS: IntArray = np.empty((0, 2), dtype=np.int64)
+
 CAUSAL_MODEL = DefaultModel(
     "causalscore",
     "DIALEVAL_CAUSALSCORE",
     "causalscore: no model is named. Train one with `dialeval train independence --data FILE --output FOLDER`, "
     "or pass model='FOLDER or hub id', or set DIALEVAL_CAUSALSCORE.",
 )
+
+
+MOST_PAIRS = 1_000_000
+"""Pairs of turns that are asked about for one response, and held at once for several: those of a thousand dependent turns."""
 
 
 class Dependence(NamedTuple):
@@ -57,6 +63,8 @@ class Dependence(NamedTuple):
     """P(l = 1 | cause, condition, response) of each pair."""
     n_cut: int
     """How many of the texts that were asked about did not fit into the window."""
+    n_beyond: int = 0
+    """How many pairs there would be, where they are more than `MOST_PAIRS` and none was asked about; else 0."""
 
     def as_cause(self, place: int) -> float | None:
         """Mean of the conditional probabilities with this one of `turns` as the candidate cause; None without a pair."""
@@ -165,10 +173,11 @@ class CausalScorer(Scorer):
         examples = cast("Sequence[Example]", items)
         rows: list[Row] = [Unscored(Reason.EMPTY_INPUT, "the response has no visible character")] * len(examples)
         judged = [index for index, example in enumerate(examples) if not is_blank(example.response.text)]
-        found = self.dependence([examples[index] for index in judged])
-        for index, dependence in zip(judged, found, strict=True):
+        n_cut = 0
+        for index, dependence in zip(judged, self._dependences([examples[index] for index in judged]), strict=True):
             rows[index] = self._row(dependence)
-        if n_cut := sum(dependence.n_cut > 0 for dependence in found):
+            n_cut += dependence.n_cut > 0
+        if n_cut:
             logger.warning(
                 "causalscore: texts of %d of %d examples are longer than %d tokens and were cut (%s)",
                 n_cut,
@@ -180,24 +189,31 @@ class CausalScorer(Scorer):
 
     def dependence(self, examples: Sequence[Example]) -> list[Dependence]:
         """Return what the classifiers say of each response, which must not be blank."""
+        return list(self._dependences(examples))
+
+    def _dependences(self, examples: Sequence[Example]) -> Iterator[Dependence]:
+        """Yield what the classifiers say; of pairs, whose number grows with the square of the turns, few are held at once."""
         numbers: dict[str, int] = {}
         turns = [_visible_turns(example) for example in examples]
         asked = [_turn_rows(example, places, numbers) for example, places in zip(examples, turns, strict=True)]
         texts = list(numbers)
         unconditional = _judge(self.model.unconditional, texts, asked)
-        pairs = [
-            self._pairs(judged.dependent, [texts[number] for number in rows[:, 0]])
-            for judged, rows in zip(unconditional, asked, strict=True)
-        ]
-        triples = [
-            np.column_stack([rows[chosen[:, 0], 0], rows[chosen[:, 1], 0], rows[chosen[:, 0], 1]])
-            for rows, chosen in zip(asked, pairs, strict=True)
-        ]
-        conditional = _judge(self.model.conditional, texts, triples)
-        return [
-            Dependence(places, single.dependent, chosen, double.dependent, int(single.is_cut.sum() + double.is_cut.sum()))
-            for places, single, chosen, double in zip(turns, unconditional, pairs, conditional, strict=True)
-        ]
+        n_pairs = [self._n_pairs(single.dependent) for single in unconditional]
+        for start, end in _shares(n_pairs):
+            pairs = [
+                _NO_PAIRS if number > MOST_PAIRS else self._pairs(single.dependent, [texts[number] for number in rows[:, 0]])
+                for number, single, rows in zip(n_pairs[start:end], unconditional[start:end], asked[start:end], strict=True)
+            ]
+            triples = [
+                np.column_stack([rows[chosen[:, 0], 0], rows[chosen[:, 1], 0], rows[chosen[:, 0], 1]])
+                for rows, chosen in zip(asked[start:end], pairs, strict=True)
+            ]
+            conditional = _judge(self.model.conditional, texts, triples)
+            for place, (chosen, double) in enumerate(zip(pairs, conditional, strict=True), start):
+                single = unconditional[place]
+                n_cut = int(single.is_cut.sum() + double.is_cut.sum())
+                n_beyond = n_pairs[place] if n_pairs[place] > MOST_PAIRS else 0
+                yield Dependence(turns[place], single.dependent, chosen, double.dependent, n_cut, n_beyond)
 
     def explain(self, items: Sequence[Item]) -> list[str]:
         """Return for each response its history as text, a line a turn, with the dependent turns marked by `*`.
@@ -215,15 +231,27 @@ class CausalScorer(Scorer):
             for example in examples
         ]
 
+    def _n_pairs(self, probabilities: FloatArray) -> int:
+        """How many pairs are looked through for those that the score asks for."""
+        n_dependent = len(dependent_turns(probabilities))
+        n_conditions = n_dependent if self.options.n_conditions is None else min(n_dependent, self.options.n_conditions)
+        return 0 if self.options.variant == "unconditional" else n_dependent * n_conditions
+
     def _pairs(self, probabilities: FloatArray, texts: Sequence[str]) -> IntArray:
         if self.options.variant == "unconditional":
-            return np.empty((0, 2), dtype=np.int64)
+            return _NO_PAIRS
         return conditional_pairs(probabilities, texts, self.options)
 
     def _row(self, dependence: Dependence) -> Row:
         for probabilities in (dependence.unconditional, dependence.conditional):
             if not np.isfinite(probabilities).all():
                 return Unscored(Reason.NON_FINITE, "a classifier's probability is not finite")
+        if dependence.n_beyond:
+            return Unscored(
+                Reason.CONTEXT_TOO_LONG,
+                f"{len(dependent_turns(dependence.unconditional))} dependent turns make up to {dependence.n_beyond} pairs, more "
+                f"than the {MOST_PAIRS} that are asked about; with conditions=k they are k times as many as turns",
+            )
         parts = combine(dependence.unconditional, dependence.pairs, dependence.conditional, self.options)
         columns: dict[str, float | None] = {
             **parts._asdict(),
@@ -233,6 +261,18 @@ class CausalScorer(Scorer):
             self.options.variant: score(parts, self.options),
         }
         return {name: columns[name] for name in self.columns}
+
+
+def _shares(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Cut a sequence into parts, given by start and end, whose sizes are together no more than `MOST_PAIRS`."""
+    start = total = 0
+    for place, size in enumerate(sizes):
+        if place > start and total + size > MOST_PAIRS:
+            yield start, place
+            start, total = place, 0
+        total += size
+    if sizes:
+        yield start, len(sizes)
 
 
 def _visible_turns(example: Example) -> IntArray:

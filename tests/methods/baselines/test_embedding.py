@@ -13,6 +13,7 @@ from sentence_transformers import SentenceTransformer
 
 from dialeval_plugin.dialogue import Example
 from dialeval_plugin.errors import InputError, MissingPrerequisite, ModelLoadError
+from dialeval_plugin.methods.baselines import references
 from dialeval_plugin.methods.baselines.bertscore import BertScore
 from dialeval_plugin.methods.baselines.embedding import (
     EmbeddingOverlap,
@@ -22,6 +23,7 @@ from dialeval_plugin.methods.baselines.embedding import (
     greedy_similarity,
 )
 from dialeval_plugin.methods.baselines.word_vectors import EncoderVectors, FileVectors
+from dialeval_plugin.scoring import Reason, Unscored
 
 VECTORS = """\
 tea 1.0 0.0
@@ -209,3 +211,29 @@ def test_a_pickled_encoder_is_refused(scorer: Any, tmp_path: Path) -> None:
     name = "encoder" if scorer is EmbeddingOverlap else None
     with pytest.raises(ModelLoadError, match=r"pytorch_model\.bin: pickled weights run code when they are read"):
         scorer(**options, **{name: str(tmp_path)}) if name else scorer(str(tmp_path), **options)
+
+
+@pytest.mark.parametrize("source", ["vectors", "encoder"])
+def test_d12_a_text_too_long_has_no_score_and_its_neighbours_keep_theirs(
+    source: str, vectors: Path, tiny_encoder: Path
+) -> None:
+    """FAULTS D12: 200,000 words asked for 298 GiB and ended the run."""
+    options = {"vectors": str(vectors)} if source == "vectors" else {"encoder": str(tiny_encoder)}
+    scorer = EmbeddingOverlap(**options)
+    long = "tea " * 200_000
+    scores = scorer.score([example("tea", "tea"), example(long, "tea"), example("tea", "tea", long)])
+
+    end = "has 200000 words, more than the 4000 that are compared"
+    assert scores.unscored == {
+        1: Unscored(Reason.CONTEXT_TOO_LONG, f"the response {end}"),
+        2: Unscored(Reason.CONTEXT_TOO_LONG, f"a reference {end}"),
+    }
+    assert scores.values[0] == pytest.approx(1.0)
+
+
+def test_d12_a_word_of_many_pieces_is_as_long_as_they_are(tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(references, "LONGEST_COMPARED", 5)
+    scorer = EmbeddingOverlap(encoder=str(tiny_encoder))
+    (found,) = scorer.score([example("q,w.e,r.t", "tea")]).unscored.values()
+    assert (found.reason, found.detail[:12]) == (Reason.CONTEXT_TOO_LONG, "the response")
+    assert scorer.score([example("tea", "tea")]).n_scored == 1

@@ -14,9 +14,9 @@ from rouge_score.rouge_scorer import RougeScorer
 
 from dialeval_plugin.dialogue import Example
 from dialeval_plugin.errors import InputError, MissingPrerequisite
-from dialeval_plugin.methods.baselines import overlap
+from dialeval_plugin.methods.baselines import overlap, references
 from dialeval_plugin.methods.baselines.overlap import Bleu, Chrf, Meteor, Rouge
-from dialeval_plugin.scoring import Scores
+from dialeval_plugin.scoring import Reason, Scores, Unscored
 
 PAIRS = [
     ("The plan is to meet on Sunday.", ["We plan to meet on Sunday.", "Sunday it is, the plan is fixed."]),
@@ -181,3 +181,29 @@ def test_the_signature_holds_sacrebleus_own() -> None:
     assert str(Chrf().score(EXAMPLES).signature).startswith(
         f"method:chrf|sacrebleu:nrefs:var,case:mixed,eff:yes,nc:6,nw:0,space:no,version:{version}|level:turn|"
     )
+
+
+def test_d12_a_text_too_long_for_rouge_has_no_score_and_its_neighbours_keep_theirs() -> None:
+    """FAULTS D12: 200,000 words took 14.5 GB, and the kernel ended the run."""
+    long = "tea " * 4_001
+    items = [example("tea", ["tea"]), example(long, ["tea"], "b"), example("tea", ["tea", long], "c")]
+    scores = Rouge().score(items)
+
+    end = "has 4001 words, more than the 4000 that are compared"
+    assert scores.unscored == {
+        1: Unscored(Reason.CONTEXT_TOO_LONG, f"the response {end}"),
+        2: Unscored(Reason.CONTEXT_TOO_LONG, f"a reference {end}"),
+    }
+    assert scores.values[0] == 1.0
+
+
+def test_up_to_the_limit_rouge_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(references, "LONGEST_COMPARED", 3)
+    assert Rouge().score([example("tea, tea tea", ["tea! ", "one two three"])]).values == (0.5,)
+    assert Rouge().score([example("tea, tea tea", ["one two three four"])]).unscored_by_reason == {"context_too_long": 1}
+
+
+@pytest.mark.parametrize("scorer", [Bleu(), Chrf(), Meteor(synonyms=False)])
+def test_d12_the_others_are_linear_and_take_long_texts(scorer: Any) -> None:
+    text = "tea and cats " * 5_000
+    assert scorer.score([example(text, [text])]).n_scored == 1

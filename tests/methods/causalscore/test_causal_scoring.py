@@ -19,9 +19,11 @@ from sentence_transformers import CrossEncoder
 from dialeval_plugin.dialogue import Example, Turn
 from dialeval_plugin.errors import InputError, MissingPrerequisite, ModelLoadError
 from dialeval_plugin.methods.causalscore import classifiers
+from dialeval_plugin.methods.causalscore import scoring as causal_scoring
 from dialeval_plugin.methods.causalscore.model import CONFIG_FILE, CausalModelConfig
 from dialeval_plugin.methods.causalscore.scoring import CausalScorer
 from dialeval_plugin.runner import run
+from dialeval_plugin.scoring import Reason, Unscored
 from tests.tiny_models import write_tiny_causal_model
 
 WORDS = ["tea", "rain", "cats", "music", "bread", "snow", "we", "you", "they", "like", "saw", "had", "the", "a", "no", "yes"]
@@ -310,3 +312,55 @@ def test_a_classifier_with_other_labels_is_named(broken: Path, tiny_encoder: Pat
     assert str(caught.value) == (
         f"{broken / 'conditional'}: the classifier has 1 labels, expected 2. Is this another model's folder?"
     )
+
+
+def test_d12_a_history_with_too_many_pairs_has_no_score_and_its_neighbours_keep_theirs(
+    tiny_causal_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FAULTS D12, R13: 100,000 turns asked for 2 GiB at a time and ended the run."""
+    items = examples(20)
+    expected = CausalScorer(str(tiny_causal_model)).score(items)
+    monkeypatch.setattr(causal_scoring, "MOST_PAIRS", 8)
+    scores = CausalScorer(str(tiny_causal_model)).score(items)
+
+    n_dependent = [int(value or 0) for value in expected.columns["n_dependent"]]
+    beyond = [place for place, number in enumerate(n_dependent) if number**2 > 8]
+    assert 0 < len(beyond) < 15
+    assert {place: str(found.detail) for place, found in scores.unscored.items()} == {
+        place: f"{n_dependent[place]} dependent turns make up to {n_dependent[place] ** 2} pairs, more than the 8 that are "
+        "asked about; with conditions=k they are k times as many as turns"
+        for place in beyond
+    }
+    assert {found.reason for found in scores.unscored.values()} == {Reason.CONTEXT_TOO_LONG}
+    kept = [place for place in range(20) if place not in beyond]
+    assert [scores.values[place] for place in kept] == pytest.approx([expected.values[place] for place in kept], abs=1e-6)
+
+    few = CausalScorer(str(tiny_causal_model), conditions=1).score(items)
+    assert few.n_unscored == 0
+
+
+def test_d12_a_hundred_thousand_turns_are_one_row_without_a_score(tiny_causal_model: Path) -> None:
+    scorer = CausalScorer(str(tiny_causal_model))
+    single = [example(word, [word], response) for word in WORDS for response in ("cats", "we")]
+    dependent = next(item for item, n in zip(single, scorer.score(single).columns["n_dependent"], strict=True) if n)
+    long = replace(dependent, id="long", context=dependent.context * 100_000)
+    short = examples(3)
+    scores = scorer.score([short[0], long, *short[1:]])
+
+    detail = (
+        "100000 dependent turns make up to 10000000000 pairs, more than the 1000000 that are asked about; "
+        "with conditions=k they are k times as many as turns"
+    )
+    assert scores.unscored == {1: Unscored(Reason.CONTEXT_TOO_LONG, detail)}
+    assert [scores.values[place] for place in (0, 2, 3)] == pytest.approx(scorer.score(short).values, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "shares"),
+    [([], []), ([5], [(0, 1)]), ([11], [(0, 1)]), ([4, 6, 1, 11, 0], [(0, 2), (2, 3), (3, 4), (4, 5)]), ([0, 0], [(0, 2)])],
+)
+def test_pairs_are_asked_about_in_shares(
+    sizes: list[int], shares: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(causal_scoring, "MOST_PAIRS", 10)
+    assert list(causal_scoring._shares(sizes)) == shares
