@@ -249,8 +249,8 @@ class CausalScorer(Scorer):
         if dependence.n_beyond:
             return Unscored(
                 Reason.CONTEXT_TOO_LONG,
-                f"{len(dependent_turns(dependence.unconditional))} dependent turns make up to {dependence.n_beyond} pairs, more "
-                f"than the {MOST_PAIRS} that are asked about; with conditions=k they are k times as many as turns",
+                f"{len(dependent_turns(dependence.unconditional))} dependent turns make up to {dependence.n_beyond} pairs, "
+                f"more than the {MOST_PAIRS} that are asked about; with conditions=k they are k times as many as turns",
             )
         parts = combine(dependence.unconditional, dependence.pairs, dependence.conditional, self.options)
         columns: dict[str, float | None] = {
