@@ -212,6 +212,11 @@ class Scorer(ABC):
     def columns(self) -> tuple[str, ...]:
         """Names of the columns, the main one first."""
 
+    @property
+    def cuts(self) -> Mapping[str, str]:
+        """Columns that count what did not fit into a window, each with what was lost; a run warns of each once."""
+        return {}
+
     @abstractmethod
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
         """Score at most `window` items; one row an item, in their order."""

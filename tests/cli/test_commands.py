@@ -380,7 +380,7 @@ def test_a_killed_score_ends_with_the_same_bytes(
     assert signature == meta["signature"]
     assert where == "scores: whole.jsonl"
     first = read_rows(tmp_path / "whole.jsonl")[0]
-    assert list(first) == ["id", "slm", "slm_probability", "slm_distance", "context_tokens_cut"]
+    assert list(first) == ["id", "slm", "slm_probability", "slm_distance", "context_tokens_cut", "response_tokens_cut"]
 
     killed = subprocess.Popen(
         [DIALEVAL, *command("killed.jsonl")],

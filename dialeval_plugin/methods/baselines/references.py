@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import metadata
 from typing import Any, NamedTuple, cast, get_args
 
@@ -26,6 +26,11 @@ class Compared(NamedTuple):
     references: tuple[str, ...]
     """At least one; none is blank."""
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The response and its references."""
+        return (self.response, *self.references)
+
 
 class ReferenceScorer(Scorer):
     """A scorer of responses that have references.
@@ -34,7 +39,7 @@ class ReferenceScorer(Scorer):
     equals a reference is scored like any other and counted in `n_references_equal`: where a human's response is the
     reference, its own score says nothing about it.
 
-    A subclass fills `measures` and `compare`.
+    A subclass fills `measures` and `compare`; the rows of the latter hold the columns of `cuts` too.
     """
 
     @property
@@ -44,12 +49,12 @@ class ReferenceScorer(Scorer):
 
     @abstractmethod
     def compare(self, compared: Sequence[Compared]) -> list[Row]:
-        """Return one row a response with the columns of `measures`."""
+        """Return one row a response with the columns of `measures` and `cuts`."""
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The measures, then the number of references that equal the response."""
-        return (*self.measures, N_EQUAL)
+        """The measures, then the number of references that equal the response, and what was cut."""
+        return (*self.measures, N_EQUAL, *self.cuts)
 
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
         """Compare the responses that have something to be compared with."""
@@ -60,9 +65,10 @@ class ReferenceScorer(Scorer):
     def _completed(self, row: Row, compared: Compared) -> Row:
         if isinstance(row, Unscored):
             return row
-        within = {name: None if value is None else _within(value, *self.range) for name, value in row.items()}
+        measured = {name: row[name] for name in self.measures}
+        within = {name: None if value is None else _within(value, *self.range) for name, value in measured.items()}
         response = compared.response.split()
-        return {**within, N_EQUAL: float(sum(reference.split() == response for reference in compared.references))}
+        return {**row, **within, N_EQUAL: float(sum(reference.split() == response for reference in compared.references))}
 
 
 def _compared(example: Example) -> Compared | Unscored:
@@ -75,6 +81,15 @@ def _compared(example: Example) -> Compared | Unscored:
 def _within(value: float, low: float, high: float) -> float:
     # Rounding takes equal texts a little beyond the end of the range (100.00000000000004). What is not finite stays so.
     return min(high, max(low, value)) if math.isfinite(value) else value
+
+
+def texts_longer_than(max_tokens: int | None, tokenizer: Any, texts: Iterable[str]) -> frozenset[str]:
+    """Return those of `texts` that a model cuts, which reads `max_tokens` with its special tokens; None: any number."""
+    distinct = list(dict.fromkeys(texts))
+    if max_tokens is None or not distinct:
+        return frozenset()
+    found = tokenizer(distinct, truncation=False, verbose=False)["input_ids"]
+    return frozenset(text for text, ids in zip(distinct, found, strict=True) if len(ids) > max_tokens)
 
 
 def check_choice(scorer: str, option: str, value: object, kind: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from typing import Literal, NamedTuple, cast
 
@@ -33,8 +32,6 @@ from .aggregation import (
 from .classifiers import IndependenceClassifier, Probabilities
 from .model import CausalModel
 from .texts import Layout, Truncate
-
-logger = logging.getLogger(__name__)
 
 CAUSAL_MODEL = DefaultModel(
     "causalscore",
@@ -140,6 +137,14 @@ class CausalScorer(Scorer):
         names = [self.options.variant, *parts, "n_dependent", "n_turns", "n_cut"]
         return tuple(dict.fromkeys(names))
 
+    @property
+    def cuts(self) -> dict[str, str]:
+        """Texts that the classifiers did not read whole."""
+        config = self.model.config
+        return {
+            "n_cut": f"turns and response together are longer than {config.max_tokens} tokens and were cut ({config.truncate})"
+        }
+
     def signature_fields(self) -> dict[str, str | int | float | bool | None]:
         """Method, variant, model, conditions, reading of equation 1 and of the texts."""
         options, config = self.options, self.model.config
@@ -168,14 +173,6 @@ class CausalScorer(Scorer):
         found = self.dependence([examples[index] for index in judged])
         for index, dependence in zip(judged, found, strict=True):
             rows[index] = self._row(dependence)
-        if n_cut := sum(dependence.n_cut > 0 for dependence in found):
-            logger.warning(
-                "causalscore: texts of %d of %d examples are longer than %d tokens and were cut (%s)",
-                n_cut,
-                len(examples),
-                self.model.config.max_tokens,
-                self.model.config.truncate,
-            )
         return rows
 
     def dependence(self, examples: Sequence[Example]) -> list[Dependence]:

@@ -53,7 +53,7 @@ def slm(tiny_slm: Path) -> SlideScorer:
 def test_the_columns_follow_from_distance_and_probability(slm: SlideScorer) -> None:
     scores = slm.score(examples())
 
-    assert list(scores.columns) == ["slm", "slm_probability", "slm_distance", "context_tokens_cut"]
+    assert list(scores.columns) == ["slm", "slm_probability", "slm_distance", "context_tokens_cut", "response_tokens_cut"]
     assert scores.n_scored == 12
     distance_range = DistanceRange(0.5, 1.5)
     for slm_value, probability, distance in zip(
@@ -119,10 +119,27 @@ def test_a_long_context_loses_its_oldest_tokens_and_says_so(slm: SlideScorer, ca
     # Of 80 tokens one opens; 10,000 characters and [SEP], and 3 characters and [SEP], compete for the other 79.
     assert scores.columns["context_tokens_cut"] == (10_005 - 79, 0)
     assert [record.getMessage() for record in caplog.records] == [
-        "slide: the contexts of 1 of 2 examples are longer than 80 tokens; their oldest turns were left out"
+        "slide: in 1 of 2 examples the context is longer than 80 tokens; its beginning was not read"
     ]
     same_end = slm.score([Example.from_texts(["y" * 500 + "x" * 1000, "Hi."], "Hello.")])
     assert same_end.values[0] == pytest.approx(scores.values[0], abs=1e-5)
+
+
+def test_a_long_response_loses_its_end_and_says_so_once_a_run(
+    slm: SlideScorer, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TRIAL section 2, S1: three responses that differ after the window had one score, and nobody was told."""
+    monkeypatch.setattr(SlideScorer, "window", 1)
+    long = ["x" * 60 + end for end in ("nice", "bad", "")]
+    scores = slm.score([Example.from_texts(["Hi."], response) for response in [*long, "x" * 38, "x" * 39]])
+
+    # Of 40 tokens one opens and one closes.
+    assert scores.columns["response_tokens_cut"] == (26, 25, 22, 0, 1)
+    assert scores.columns["context_tokens_cut"] == (0, 0, 0, 0, 0)
+    assert len(set(scores.values[:3])) == 1
+    assert [record.getMessage() for record in caplog.records] == [
+        "slide: in 4 of 5 examples the response is longer than 40 tokens; its end was not read"
+    ]
 
 
 def test_special_tokens_in_a_text_are_text(slm: SlideScorer) -> None:
