@@ -296,12 +296,12 @@ def test_a_wrong_file_exits_with_2_and_one_line(content: Any, message: str, dial
         (
             ("--scorer", "scripted", "--option", "size=1"),
             2,
-            "scorer 'scripted': Scripted.__init__() got an unexpected keyword argument 'size'. Options given: [\"size\"].",
+            "scorer 'scripted': there is no option 'size'. Known are: scale, note.",
         ),
         (
             ("--scorer", "scripted", "--llm-args", "pretrained=x"),
             2,
-            "scripted: llm_args is 'pretrained=x', but no llm was named. Pass for example llm='hf' as well.",
+            "scorer 'scripted': there is no option 'llm_args'. Known are: scale, note.",
         ),
         (("--scorer", "scripted", "--output", "in.jsonl"), 2, "in.jsonl: is the input. Choose another name for the scores."),
         (
