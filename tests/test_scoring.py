@@ -189,7 +189,8 @@ def test_r74_d29_one_file_under_two_module_names_is_no_duplicate(
     found = []
     for name in ("own_scorer", "own_scorer_again"):
         spec = importlib.util.spec_from_file_location(name, file)
-        assert spec is not None and spec.loader is not None
+        assert spec is not None
+        assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         monkeypatch.setitem(sys.modules, name, module)
         spec.loader.exec_module(module)
