@@ -33,7 +33,7 @@ def run(scorer: Scorer, items: Sequence[Item], *, progress: bool = False, journa
     if journal is None:
         rows = _score_windows(scorer, items, None, progress=progress)
     else:
-        log = Journal(journal, _run_id(scorer, items))
+        log = Journal(journal, run_id(scorer, items))
         with log.lock():
             rows = _score_windows(scorer, items, log, progress=progress)
     scores = Scores.from_rows(
@@ -125,7 +125,8 @@ def _score_distinct(scorer: Scorer, items: Sequence[Item]) -> list[Row]:
     return [finite_or_unscored(rows[positions[content(item)]]) for item in items]
 
 
-def _run_id(scorer: Scorer, items: Sequence[Item]) -> str:
+def run_id(scorer: Scorer, items: Sequence[Item]) -> str:
+    """Identity of a run: a hash of the items and of everything that can move a score of theirs."""
     digest = hashlib.sha256()
     digest.update(repr(sorted(scorer.signature_fields().items(), key=lambda field: field[0])).encode())
     digest.update(f"{__version__} {scorer.window}".encode())
