@@ -11,8 +11,8 @@ from dialeval_plugin.errors import ModelLoadError
 TextFormat: TypeAlias = Literal["plain", "doubled"]
 
 
-class ContextIds(NamedTuple):
-    """Token ids of a context, and how many of its oldest tokens were cut off."""
+class TextIds(NamedTuple):
+    """Token ids of a context or a response, and how many of its tokens were cut off."""
 
     ids: list[int]
     n_cut: int
@@ -69,7 +69,7 @@ class TextEncoder:
         ]
         return ids
 
-    def contexts(self, contexts: Sequence[Sequence[str]]) -> list[ContextIds]:
+    def contexts(self, contexts: Sequence[Sequence[str]]) -> list[TextIds]:
         """Encode contexts, each a sequence of turns from the oldest to the newest; a context may be empty."""
         flat = iter(self._token_ids([turn for context in contexts for turn in context]))
         encoded = []
@@ -78,12 +78,16 @@ class TextEncoder:
         room = self.max_context_tokens - len(opening) - len(closing)
         for context in contexts:
             body = [token for _ in context for token in (*next(flat), *self._last)]
-            encoded.append(ContextIds([*opening, *body[-room:], *closing], max(0, len(body) - room)))
+            encoded.append(TextIds([*opening, *body[-room:], *closing], max(0, len(body) - room)))
         return encoded
 
     def responses(self, responses: Sequence[str]) -> list[list[int]]:
-        """Encode responses."""
+        """Encode responses, for whoever need not know what was cut."""
+        return [found.ids for found in self.counted_responses(responses)]
+
+    def counted_responses(self, responses: Sequence[str]) -> list[TextIds]:
+        """Encode responses, and count the tokens at their ends that were cut."""
         times = 2 if self.text_format == "doubled" else 1
         opening, closing = self._first * times, self._last * times
         room = self.max_response_tokens - len(opening) - len(closing)
-        return [[*opening, *ids[:room], *closing] for ids in self._token_ids(responses)]
+        return [TextIds([*opening, *ids[:room], *closing], max(0, len(ids) - room)) for ids in self._token_ids(responses)]

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from .errors import MissingPrerequisite
+from .errors import InputError, MissingPrerequisite
 from .files import write_text
 
 
@@ -34,8 +34,11 @@ class DefaultModel:
         """Return `name`, else the variable's model, else the last trained one.
 
         Raises:
+            InputError: `name` is no text.
             MissingPrerequisite: none of them names a model; the message says what to type.
         """
+        if name is not None and not isinstance(name, str):
+            raise InputError(f"{self.kind}: the model is named {name!r} ({type(name).__name__}). Give a folder or a hub id.")
         if found := name or os.environ.get(self.variable):
             return found
         if self.file.exists():

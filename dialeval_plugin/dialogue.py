@@ -7,7 +7,7 @@ answers it with `Unscored`. A value of the wrong type is an error, and the messa
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -27,6 +27,8 @@ def check_text(value: object, where: str) -> str:
     """
     if isinstance(value, str) and value.isascii():
         return value
+    if isinstance(value, Mapping) and "content" in value:
+        raise InputError(f"{where}: expected a string, got the chat message {value!r}. Pass its 'content' alone.")
     if not isinstance(value, str):
         raise InputError(f"{where}: expected a string, got {value!r} ({type(value).__name__}). Pass text.")
     try:
@@ -171,10 +173,17 @@ class Example:
         )
 
 
+def advice_for_list(value: object) -> str:
+    """What to do about `value`, which is no list where one is expected."""
+    if isinstance(value, (str, bytes)):
+        return "Wrap a single string in a list."
+    return "Gather its values with list()." if isinstance(value, Iterator) else "Pass a list."
+
+
 def _check_texts(values: object, where: str) -> tuple[str, ...]:
     if isinstance(values, str) or not isinstance(values, Sequence):
         raise InputError(
-            f"{where}: expected a list of strings, got {values!r} ({type(values).__name__}). Wrap a single string in a list."
+            f"{where}: expected a list of strings, got {values!r} ({type(values).__name__}). {advice_for_list(values)}"
         )
     return tuple(check_text(value, f"{where}[{index}]") for index, value in enumerate(values))
 

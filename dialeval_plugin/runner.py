@@ -33,7 +33,7 @@ def run(scorer: Scorer, items: Sequence[Item], *, progress: bool = False, journa
     if journal is None:
         rows = _score_windows(scorer, items, None, progress=progress)
     else:
-        log = Journal(journal, _run_id(scorer, items))
+        log = Journal(journal, run_id(scorer, items))
         with log.lock():
             rows = _score_windows(scorer, items, log, progress=progress)
     scores = Scores.from_rows(
@@ -48,7 +48,15 @@ def run(scorer: Scorer, items: Sequence[Item], *, progress: bool = False, journa
         logger.warning(
             "%s: %d of %d examples have no score: %s", scorer.name, scores.n_unscored, scores.n_total, scores.unscored_by_reason
         )
+    warn_of_cuts(scorer, scores)
     return scores
+
+
+def warn_of_cuts(scorer: Scorer, scores: Scores) -> None:
+    """Say once for a whole run of how many examples something was not read, for each of the scorer's `cuts`."""
+    for column, lost in scorer.cuts.items():
+        if n_cut := sum(bool(value) for value in scores.columns[column]):
+            logger.warning("%s: in %d of %d examples %s", scorer.name, n_cut, scores.n_total, lost)
 
 
 def rehearse(scorer: Scorer, items: Sequence[Item]) -> None:
@@ -151,7 +159,8 @@ def _is_out_of_memory(error: Exception) -> bool:
     )
 
 
-def _run_id(scorer: Scorer, items: Sequence[Item]) -> str:
+def run_id(scorer: Scorer, items: Sequence[Item]) -> str:
+    """Identity of a run: a hash of the items and of everything that can move a score of theirs."""
     digest = hashlib.sha256()
     digest.update(repr(sorted(scorer.signature_fields().items(), key=lambda field: field[0])).encode())
     digest.update(f"{__version__} {scorer.window}".encode())

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import enum
-import json
+import inspect
 import math
+import sys
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
 from typing import Any, ClassVar, Literal, TypeAlias
@@ -212,6 +213,11 @@ class Scorer(ABC):
     def columns(self) -> tuple[str, ...]:
         """Names of the columns, the main one first."""
 
+    @property
+    def cuts(self) -> Mapping[str, str]:
+        """Columns that count what did not fit into a window, each with what was lost; a run warns of each once."""
+        return {}
+
     @abstractmethod
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
         """Score at most `window` items; one row an item, in their order."""
@@ -246,17 +252,27 @@ class Scorer(ABC):
 @dataclass
 class _Registry:
     factories: dict[str, Callable[..., Scorer]] = field(default_factory=dict)
-    origins: dict[str, str] = field(default_factory=dict)
 
-    def add(self, name: str, factory: Callable[..., Scorer], origin: str) -> None:
-        known = self.origins.get(name)
-        if known is not None and known != origin:
-            raise InputError(f"scorer {name!r} is registered by {known} and by {origin}. Rename one of them.")
+    def add(self, name: str, factory: Callable[..., Scorer]) -> None:
+        known = self.factories.get(name)
+        if known is not None and _place(known) != _place(factory):
+            raise InputError(
+                f"scorer {name!r} is registered by {_origin(known)} and by {_origin(factory)}. Rename one of them."
+            )
         self.factories[name] = factory
-        self.origins[name] = origin
 
 
 _registry = _Registry()
+
+
+def _origin(factory: Callable[..., Scorer]) -> str:
+    return f"{factory.__module__}:{factory.__qualname__}"
+
+
+def _place(factory: Callable[..., Scorer]) -> tuple[str, str]:
+    """Where a factory is written: a file that runs as `__main__` and is imported as well has it under two modules' names."""
+    module = factory.__module__
+    return getattr(sys.modules.get(module), "__file__", None) or module, factory.__qualname__
 
 
 def register_scorer(name: str) -> Callable[[Callable[..., Scorer]], Callable[..., Scorer]]:
@@ -270,21 +286,19 @@ def register_scorer(name: str) -> Callable[[Callable[..., Scorer]], Callable[...
     """
 
     def decorate(factory: Callable[..., Scorer]) -> Callable[..., Scorer]:
-        _registry.add(name, factory, f"{factory.__module__}:{factory.__qualname__}")
+        _registry.add(name, factory)
         return factory
 
     return decorate
 
 
-def _entry_points() -> dict[str, metadata.EntryPoint]:
-    found: dict[str, metadata.EntryPoint] = {}
+def _entry_points() -> dict[str, list[metadata.EntryPoint]]:
+    """By name what is declared under it: one scorer, or several where packages clash, which is an error of that name only."""
+    found: dict[str, list[metadata.EntryPoint]] = {}
     for point in metadata.entry_points(group=ENTRY_POINT_GROUP):
-        if point.name in found and found[point.name].value != point.value:
-            raise InputError(
-                f"scorer {point.name!r} is declared by {found[point.name].value} and by {point.value}. "
-                "Uninstall one of the packages."
-            )
-        found[point.name] = point
+        declared = found.setdefault(point.name, [])
+        if point.value not in [other.value for other in declared]:
+            declared.append(point)
     return found
 
 
@@ -302,9 +316,14 @@ def scorer_factory(name: str) -> Callable[..., Scorer]:
     """
     if name in _registry.factories:
         return _registry.factories[name]
-    point = _entry_points().get(name)
-    if point is None:
+    declared = _entry_points().get(name, [])
+    if not declared:
         raise InputError(f"there is no scorer {name!r}. Known are: {', '.join(scorer_names())}.")
+    point, *others = declared
+    if others:
+        raise InputError(
+            f"scorer {name!r} is declared by {point.value} and by {others[0].value}. Uninstall one of the packages."
+        )
     try:
         factory: Callable[..., Scorer] = point.load()
     except Exception as error:
@@ -314,17 +333,43 @@ def scorer_factory(name: str) -> Callable[..., Scorer]:
     return factory
 
 
+def option_names(factory: Callable[..., Scorer]) -> list[str] | None:
+    """Names of the options that a scorer's class or function takes; None where it takes any."""
+    parameters = inspect.signature(factory).parameters.values()
+    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters):
+        return None
+    return [parameter.name for parameter in parameters if parameter.kind is not inspect.Parameter.VAR_POSITIONAL]
+
+
+def check_options(name: str, given: Iterable[str], known: Sequence[str] | None) -> None:
+    """Refuse an option that the scorer `name` does not take.
+
+    Args:
+        name: of the scorer.
+        given: names of the options.
+        known: names of those that it takes; None: any.
+
+    Raises:
+        InputError: names the first unknown one, and those that are known.
+    """
+    if known is None:
+        return
+    for option in given:
+        if option not in known:
+            raise InputError(f"scorer {name!r}: there is no option {option!r}. Known are: {', '.join(known) or 'none'}.")
+
+
 def load_scorer(name: str, **options: Any) -> Scorer:
     """Make the scorer `name` with its options.
 
     Raises:
-        InputError: the name or an option is unknown.
+        InputError: the name or an option is unknown, or an option is missing.
         MissingPrerequisite: something that the scorer needs is not there; the message says how to get it.
     """
     factory = scorer_factory(name)
+    check_options(name, options, option_names(factory))
     try:
-        return factory(**options)
+        inspect.signature(factory).bind(**options)
     except TypeError as error:
-        if "argument" not in str(error):
-            raise
-        raise InputError(f"scorer {name!r}: {error}. Options given: {json.dumps(sorted(options))}.") from error
+        raise InputError(f"scorer {name!r}: {error}. Give it.") from None
+    return factory(**options)

@@ -46,7 +46,7 @@ def test_empty_and_strange_texts_are_data(context: list[str], response: str) -> 
         ),
         (
             {"context": None},
-            "Example '7': context: expected a list of strings, got None (NoneType). Wrap a single string in a list.",
+            "Example '7': context: expected a list of strings, got None (NoneType). Pass a list.",
         ),
         ({"context": ["Hi.", None]}, "Example '7': context[1]: expected a string, got None (NoneType). Pass text."),
         ({"context": ["Hi.", math.nan]}, "Example '7': context[1]: expected a string, got nan (float). Pass text."),

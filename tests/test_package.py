@@ -22,6 +22,11 @@ def loaded_by(code: str) -> list[str]:
     return names
 
 
+def test_the_public_names_are_listed() -> None:
+    """TRIAL section 2: `dir(dialeval_plugin)` had none of them, so that tab completion found nothing."""
+    assert dir(dialeval_plugin) == sorted(dialeval_plugin.__all__)
+
+
 @pytest.mark.parametrize(
     "code",
     [

@@ -346,7 +346,7 @@ class Slow(Scripted):
 
 output = Path(sys.argv[1])
 journal = output.with_suffix(".journal")
-write_scores(run(Slow(), slow_items(), journal=journal), output, complete=True)
+write_scores(run(Slow(), slow_items(), journal=journal), output, run="slow", complete=True)
 """
 
 
@@ -404,7 +404,7 @@ def test_a_killed_run_ends_with_the_same_bytes_and_scores_no_finished_item_again
 
 def test_the_uninterrupted_run_scored_every_item_once(uninterrupted: Path, tmp_path: Path) -> None:
     assert list(lines(uninterrupted / "calls")) == [item.id for item in slow_items()]
-    write_scores(Scripted().score(slow_items()), tmp_path / "scores.jsonl", complete=True)
+    write_scores(Scripted().score(slow_items()), tmp_path / "scores.jsonl", run="slow", complete=True)
     for name in ("scores.jsonl", "scores.jsonl.meta.json"):
         assert (tmp_path / name).read_bytes() == (uninterrupted / name).read_bytes()
     rows = [json.loads(line) for line in lines(uninterrupted / "scores.jsonl")]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.util
+import itertools
 import json
 import math
 import re
+import sys
 from collections.abc import Sequence
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -177,6 +181,24 @@ def test_registering_the_same_class_again_is_no_duplicate(registry: list[metadat
     assert scorer_factory("length") is Length
 
 
+def test_r74_d29_one_file_under_two_module_names_is_no_duplicate(
+    registry: list[metadata.EntryPoint], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "own_scorer.py"
+    file.write_text("from tests.test_scoring import Length\nclass Own(Length):\n    pass\n")
+    found = []
+    for name in ("own_scorer", "own_scorer_again"):
+        spec = importlib.util.spec_from_file_location(name, file)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, name, module)
+        spec.loader.exec_module(module)
+        found.append(register_scorer("own")(module.Own))
+    assert found[0] is not found[1]
+    assert scorer_factory("own") is found[1]
+
+
 def test_a_second_class_of_one_name_is_refused_with_both_origins(registry: list[metadata.EntryPoint]) -> None:
     class Other(Length):
         pass
@@ -190,15 +212,40 @@ def test_a_second_class_of_one_name_is_refused_with_both_origins(registry: list[
     assert scorer_factory("length") is Length
 
 
-def test_two_packages_that_declare_one_name_are_refused(registry: list[metadata.EntryPoint]) -> None:
-    registry += [declare("length", f"{__name__}:Length"), declare("length", "elsewhere:Length")]
+def test_two_packages_that_declare_one_name_are_refused_under_that_name_only(registry: list[metadata.EntryPoint]) -> None:
+    """TRIAL section 5: one clash disabled every scorer and every command."""
+    registry += [
+        declare("length", f"{__name__}:Length"),
+        declare("length", "elsewhere:Length"),
+        declare("size", f"{__name__}:Length"),
+    ]
 
-    for ask in (scorer_names, lambda: load_scorer("length")):
-        with pytest.raises(InputError) as refused:
-            ask()
-        assert str(refused.value) == (
-            f"scorer 'length' is declared by {__name__}:Length and by elsewhere:Length. Uninstall one of the packages."
-        )
+    with pytest.raises(InputError) as refused:
+        load_scorer("length")
+    assert str(refused.value) == (
+        f"scorer 'length' is declared by {__name__}:Length and by elsewhere:Length. Uninstall one of the packages."
+    )
+    assert scorer_names() == ["length", "size"]
+    assert load_scorer("size", scale=2.0).signature_fields()["scale"] == 2.0
+
+
+def test_an_installed_package_that_takes_a_name_of_ours_hurts_that_name_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = tmp_path / "my_metric-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-metric\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[{ENTRY_POINT_GROUP}]\nslide = my_metric:Length\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    assert load_scorer("response_length").score([Example.from_texts([], "one two")]).values == (2.0,)
+    with pytest.raises(InputError) as refused:
+        scorer_factory("slide")
+    both = {"my_metric:Length", "dialeval_plugin.methods.slide.scoring:SlideScorer"}
+    assert str(refused.value) in {
+        f"scorer 'slide' is declared by {one} and by {other}. Uninstall one of the packages."
+        for one, other in itertools.permutations(both)
+    }
 
 
 def test_a_package_that_is_found_twice_is_no_duplicate(registry: list[metadata.EntryPoint]) -> None:
@@ -241,9 +288,35 @@ def test_an_unknown_option_is_named(registry: list[metadata.EntryPoint]) -> None
     register_scorer("length")(Length)
     with pytest.raises(InputError) as refused:
         load_scorer("length", scale=1.0, size=3)
-    assert str(refused.value) == (
-        "scorer 'length': Length.__init__() got an unexpected keyword argument 'size'. Options given: [\"scale\", \"size\"]."
-    )
+    assert str(refused.value) == "scorer 'length': there is no option 'size'. Known are: scale."
+
+
+def test_an_option_that_is_missing_is_named(registry: list[metadata.EntryPoint]) -> None:
+    register_scorer("length")(lambda scale, *, shift=0.0: Length(scale + shift))
+    with pytest.raises(InputError) as refused:
+        load_scorer("length", shift=1.0)
+    assert str(refused.value) == "scorer 'length': missing a required argument: 'scale'. Give it."
+
+
+def test_a_type_error_from_inside_a_scorer_is_not_the_users_option(registry: list[metadata.EntryPoint]) -> None:
+    """Issue item 7: the old check took any message that holds the word "argument" for a wrong option."""
+
+    class Broken(Length):
+        def __init__(self, scale: float = 1.0) -> None:
+            super().__init__(scale, 3)  # type: ignore[call-arg]
+
+    register_scorer("broken")(Broken)
+    with pytest.raises(TypeError) as raised:
+        load_scorer("broken", scale=2.0)
+    assert str(raised.value) == "Length.__init__() takes from 1 to 2 positional arguments but 3 were given"
+
+
+def test_a_scorer_that_takes_any_option_gets_them(registry: list[metadata.EntryPoint]) -> None:
+    @register_scorer("length")
+    def make(**options: float) -> Length:
+        return Length(**options)
+
+    assert load_scorer("length", scale=3.0).signature_fields()["scale"] == 3.0
 
 
 def test_the_package_declares_its_own_scorers() -> None:

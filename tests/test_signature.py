@@ -48,11 +48,11 @@ def test_any_other_value_gives_another_digest(name: str, value: int | bool | Non
 def test_processes_agree_on_digest_and_run_whatever_their_hash_seed() -> None:
     code = (
         "from dialeval_plugin.signature import Signature, text_hash\n"
-        "from dialeval_plugin.runner import _run_id\n"
+        "from dialeval_plugin.runner import run_id\n"
         "from dialeval_plugin.dialogue import Example\n"
         "from tests.test_scoring import Length\n"
         f"print(Signature({FIELDS!r}).digest, text_hash('a', 'b'))\n"
-        "print(_run_id(Length(), [Example.from_texts(['Hi.'], 'Hello.', facts=['tea', 'rain'])]))\n"
+        "print(run_id(Length(), [Example.from_texts(['Hi.'], 'Hello.', facts=['tea', 'rain'])]))\n"
     )
     root = Path(__file__).resolve().parents[1]
     said = {

@@ -29,12 +29,13 @@ def score(
         bool, typer.Option("--explain", help="Print why each response has its score (causalscore), in a second pass.")
     ] = False,
     max_unscored: Annotated[float, typer.Option(help="Exit with 1 where a larger share has no score.")] = 0.05,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace scores of another scorer or input.")] = False,
 ) -> None:
     """Score responses; the same command goes on where it was killed."""
     from dialeval_plugin.corpora.readers import read_items
     from dialeval_plugin.errors import InputError
     from dialeval_plugin.hosts.judges import load_cached_model, load_scorer_with_judge
-    from dialeval_plugin.runner import rehearse, run
+    from dialeval_plugin.runner import rehearse, run, run_id
 
     options: dict[str, Any] = dict(_pair(text) for text in option or ())
     options |= {name: value for name, value in {"slm": slm, "variant": variant}.items() if value is not None}
@@ -43,10 +44,7 @@ def score(
     if dry_run and llm is None:
         raise InputError("--dry-run: shows what a language model would be asked, and none is named. Name one with --llm.")
     items = read_items(input)
-    if output.is_dir():
-        raise InputError(f"{output}: is a folder, expected the name of a file to write.")
-    if output.exists() and output.samefile(input):
-        raise InputError(f"{output}: is the input. Choose another name for the scores.")
+    _check_output(output, input)
     model = None
     if llm is None:
         options |= {name: value for name, value in {"llm_args": llm_args, "answers": answers and str(answers)}.items() if value}
@@ -58,12 +56,15 @@ def score(
         rehearse(method, items)
         typer.echo(f"dry run: {model.usage.estimate()}")
         return
+    identity = run_id(method, items)
+    journal = output.with_name(output.name + ".journal")
+    if not overwrite and not journal.exists():
+        _refuse_other_file(output, identity)
     if explain:
         method.explain([])  # one that cannot says so before hours of work
-    journal = output.with_name(output.name + ".journal")
     scores = run(method, items, progress=True, journal=journal)
     complete = scores.n_unscored <= max_unscored * scores.n_total
-    write_scores(scores, output, complete=complete)
+    write_scores(scores, output, run=identity, complete=complete)
     journal.unlink(missing_ok=True)
     if explain:
         for start in range(0, len(items), method.window):
@@ -81,13 +82,43 @@ def score(
         raise typer.Exit(code=1)
 
 
-def write_scores(scores: Scores, output: Path, *, complete: bool) -> None:
-    """Write the rows to `output` and what belongs to all of them to `<output>.meta.json`."""
+def _meta_file(output: Path) -> Path:
+    return output.with_name(output.name + ".meta.json")
+
+
+def _check_output(output: Path, input: Path) -> None:
+    from dialeval_plugin.errors import InputError
+
+    if output.is_dir():
+        raise InputError(f"{output}: is a folder, expected the name of a file to write.")
+    if output.exists() and output.samefile(input):
+        raise InputError(f"{output}: is the input. Choose another name for the scores.")
+
+
+def _refuse_other_file(output: Path, run: str) -> None:
+    """Refuse to replace a file that does not hold the scores of this run, as the file beside it says."""
+    from dialeval_plugin.errors import InputError
+    from dialeval_plugin.files import read_json
+
+    if not output.is_file():
+        return
+    meta = _meta_file(output)
+    found = read_json(meta) if meta.is_file() else None
+    if not isinstance(found, dict) or found.get("run") != run:
+        raise InputError(
+            f"{output}: holds something else than the scores of this scorer, with these options, of this input. "
+            "Choose another name, or add --overwrite to replace it."
+        )
+
+
+def write_scores(scores: Scores, output: Path, *, run: str, complete: bool) -> None:
+    """Write the rows to `output` and what belongs to all of them, with the run's identity, to `<output>.meta.json`."""
     from dialeval_plugin.files import to_json, write_json_lines, write_text
     from dialeval_plugin.scoring import SCHEMA_VERSION
 
     write_json_lines(output, scores.rows())
     meta = {
+        "run": run,
         "schema_version": SCHEMA_VERSION,
         "main": scores.main,
         "mean": scores.mean(),
@@ -99,7 +130,7 @@ def write_scores(scores: Scores, output: Path, *, complete: bool) -> None:
         "complete": complete,
         "signature": str(scores.signature),
     }
-    write_text(output.with_name(output.name + ".meta.json"), to_json(meta, indent=2) + "\n")
+    write_text(_meta_file(output), to_json(meta, indent=2) + "\n")
 
 
 def summary(scores: Scores) -> str:

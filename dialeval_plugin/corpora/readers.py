@@ -26,7 +26,13 @@ def read_items(path: Path) -> list[Item]:
     Raises:
         InputError: the file is malformed; the message names the line.
     """
-    if read_text(path).lstrip().startswith("["):
+    start = read_text(path).lstrip()[:1]
+    if start not in {"[", "{"} and start:
+        raise InputError(
+            f"{path}: holds neither JSON lines nor a JSON array. Give one object a line, "
+            """{"context": ["turn", ...], "response": "..."}; make them of a CSV's rows first."""
+        )
+    if start == "[":
         return list(usr.read_examples(path) if "responses" in read_array(path)[0].value else dstc10.read(path))
     lines = read_json_lines(path)
     if "positive_responses" in lines[0].value:
@@ -42,6 +48,11 @@ def read_items(path: Path) -> list[Item]:
 
 def _example(line: Line, number: int) -> Example:
     value: Mapping[str, Any] = line.value
+    if "messages" in value:
+        raise InputError(
+            f"{line.where}: holds chat messages. Give the content of the last one as 'response', a string, "
+            "and that of those before it as 'context', a list of strings."
+        )
     if unknown := sorted(set(value) - _FIELDS):
         raise InputError(f"{line.where}: there is no field {unknown[0]!r}. Known are {', '.join(sorted(_FIELDS))}.")
     for name in ("context", "response"):

@@ -11,10 +11,10 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from dialeval_plugin.dialogue import Dialogue, Example, Turn, check_text
+from dialeval_plugin.dialogue import Dialogue, Example, Turn, advice_for_list, check_text
 from dialeval_plugin.errors import InputError, MissingPrerequisite
 from dialeval_plugin.resources import metrics_path
-from dialeval_plugin.scoring import Scorer, Scores, scorer_factory
+from dialeval_plugin.scoring import Scorer, Scores, scorer_factory, scorer_names
 
 from .judges import load_scorer_with_judge, scorer_options
 
@@ -102,6 +102,13 @@ class DialogueMetric(evaluate.Metric):  # type: ignore[misc] # the host has no t
 
     def _info(self) -> evaluate.MetricInfo:
         return metric_info(self.scorer_name)
+
+    def _feature_names(self) -> list[str]:
+        """Names of our columns; for `evaluate.combine`, which looks each up in the rows that it was given, of those only."""
+        names: list[str] = super()._feature_names()
+        caller = inspect.currentframe()
+        given = caller and caller.f_back and caller.f_back.f_locals.get("batch")
+        return [name for name in names if name in given] if isinstance(given, dict) else names
 
     def __len__(self) -> int:
         """Number of rows that were added and not computed yet."""
@@ -246,7 +253,7 @@ def as_list(value: object, where: str) -> list[Any]:
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
-        raise InputError(f"{where}: expected a list, got {value!r} ({type(value).__name__}). Wrap a single string in a list.")
+        raise InputError(f"{where}: expected a list, got {value!r} ({type(value).__name__}). {advice_for_list(value)}")
     return list(value)
 
 
@@ -267,6 +274,14 @@ def load_metric(name: str, **options: Any) -> evaluate.Metric:
         MissingPrerequisite: the scorer's package cannot be imported.
     """
     if name not in metric_names():
-        raise InputError(f"metric: there is no {name!r} in this package. Known are: {', '.join(metric_names())}.")
+        advice = (
+            f" {name!r} is a scorer without a metric: use it as dialeval_plugin.load_scorer({name!r}) "
+            f"or `dialeval score --scorer {name}`."
+            if name in scorer_names()
+            else ""
+        )
+        raise InputError(f"metric: there is no {name!r} in this package. Known are: {', '.join(metric_names())}.{advice}")
     # A path that ends in .py is the only form that the host never takes for a name on the hub.
-    return evaluate.load(str(metrics_path().resolve() / name / f"{name}.py"), **options)
+    metric = evaluate.load(str(metrics_path().resolve() / name / f"{name}.py"))
+    # Not by the host's `load`, which keeps some names for itself: `revision` would never reach the scorer.
+    return type(metric)(**options) if options else metric

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias, cast
@@ -11,7 +10,7 @@ from dialeval_plugin.errors import InputError
 from dialeval_plugin.methods.judging.answer_cache import AnswerCache, default_path
 from dialeval_plugin.methods.judging.answers import CachedLanguageModel, UnaskedLanguageModel
 from dialeval_plugin.methods.judging.language_model import LanguageModel
-from dialeval_plugin.scoring import Scorer, load_scorer, scorer_factory
+from dialeval_plugin.scoring import Scorer, check_options, load_scorer, option_names, scorer_factory
 
 Answers: TypeAlias = str | Path | bool | None
 """Where answers are kept: a file, the user's file (None and True), or nowhere (False)."""
@@ -96,10 +95,8 @@ def scorer_options(name: str) -> list[str] | None:
     Raises:
         InputError: nobody registered the scorer.
     """
-    parameters = inspect.signature(scorer_factory(name)).parameters
-    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):
-        return None
-    return [*parameters, *_LLM_OPTIONS] if "llm" in parameters else list(parameters)
+    known = option_names(scorer_factory(name))
+    return [*known, *_LLM_OPTIONS] if known is not None and "llm" in known else known
 
 
 def load_scorer_with_judge(name: str, options: Mapping[str, Any]) -> Scorer:
@@ -112,6 +109,8 @@ def load_scorer_with_judge(name: str, options: Mapping[str, Any]) -> Scorer:
         InputError: the name or an option is unknown, or `llm_args` comes without `llm`.
         MissingPrerequisite: something that the scorer needs is not there; the message says how to get it.
     """
+    # Before the language model, which may take minutes to load.
+    check_options(name, options, scorer_options(name))
     options = dict(options)
     llm_args = options.pop("llm_args", None) or ""
     answers = options.pop("answers", None)

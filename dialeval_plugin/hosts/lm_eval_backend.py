@@ -12,6 +12,7 @@ from dialeval_plugin.methods.judging.language_model import NumberListener, TextL
 from dialeval_plugin.scoring import Unscored
 from dialeval_plugin.signature import content_hash, text_hash
 
+from .lm_eval_arguments import check_arguments, check_key, missing_package, refused_argument
 from .lm_eval_asking import (
     NEVER_REPEATED,
     NEVER_REPEATED_LOCALLY,
@@ -143,6 +144,7 @@ class LmEvalLanguageModel:
         read: Callable[[Any], Answer],
         on_answer: Callable[[int, Answer], None] | None,
     ) -> list[Answer | Unscored]:
+        check_key(self.identity, self.lm)
         asking = Asking(self.lm, kind, arguments, self._patience, read, on_answer)
         # A served model that is asked one batch after the other is handed one at a time: it is known then which one failed.
         one_by_one = self._is_served and self.lm._concurrent <= 1
@@ -187,9 +189,10 @@ def load_language_model(
         register_models()
         kind = get_model(model)
     except ModuleNotFoundError as error:
-        raise _missing_package(model, error) from error
+        raise missing_package(model, error) from error
     except ValueError as error:
         raise InputError(f"llm {model!r}: {str(error).splitlines()[0]}") from error
+    check_arguments(model, kind, arguments)
     if batch_size is None and model == "hf" and "batch_size" not in arguments:
         batch_size = LOCAL_BATCH_SIZE
     if device is None and "device" not in arguments:
@@ -198,7 +201,11 @@ def load_language_model(
     try:
         lm = kind.create_from_arg_string(model_args, {"batch_size": batch_size, "device": device})
     except ModuleNotFoundError as error:
-        raise _missing_package(model, error) from error
+        raise missing_package(model, error) from error
+    except TypeError as error:
+        if (refused := refused_argument(model, kind, arguments, error)) is None:
+            raise
+        raise refused from error
     except OSError as error:
         raise MissingPrerequisite(
             f"llm {model!r}: the model {name!r} is neither a folder, nor in the Hugging Face cache, nor can it be fetched "
@@ -206,10 +213,6 @@ def load_language_model(
         ) from error
     chat = as_chat if as_chat is not None else "chat" in model or model == "litellm"
     return LmEvalLanguageModel(lm, _identity(model, arguments, name, lm), as_chat=chat)
-
-
-def _missing_package(model: str, error: ModuleNotFoundError) -> MissingPrerequisite:
-    return MissingPrerequisite(f"llm {model!r}: needs the package {error.name!r}. Install it, or choose another model.")
 
 
 def _identity(model: str, arguments: dict[str, Any], name: str, lm: Any) -> str:

@@ -115,6 +115,9 @@ def _upload(kind: str, repo_id: str, folder: Path, *, private: bool) -> None:
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError, OfflineModeIsEnabled
 
+    # Of the library that it asks with, whose name differs between its releases.
+    from huggingface_hub.errors import HTTPError  # type: ignore[attr-defined] # isort: skip
+
     api = HfApi()
     try:
         if kind == "space":
@@ -129,7 +132,7 @@ def _upload(kind: str, repo_id: str, folder: Path, *, private: bool) -> None:
         advice = "Type `hf auth login` with a token that may write." if status in {401, 403} else "Try again later."
         # Without the chain: the request behind the error holds the token.
         raise InputError(f"{kind} {repo_id}: the Hub refused ({status}: {_one_line(error)}). {advice}") from None
-    except OSError as error:
+    except (OSError, HTTPError) as error:
         raise MissingPrerequisite(
             f"{kind} {repo_id}: the Hub cannot be reached ({type(error).__name__}). Check the network and HF_ENDPOINT."
         ) from None

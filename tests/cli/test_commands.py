@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -128,7 +129,9 @@ def test_score_writes_rows_and_what_belongs_to_all_of_them(dialeval: Run, tmp_pa
         {"id": "2", "length": 1.0, "scaled": 3.0},
         {"id": "mine", "length": 4.0, "scaled": 12.0},
     ]
-    assert json.loads((tmp_path / "out" / "scores.jsonl.meta.json").read_text()) == {
+    meta = json.loads((tmp_path / "out" / "scores.jsonl.meta.json").read_text())
+    assert re.fullmatch(r"[0-9a-f]{64}", meta.pop("run"))
+    assert meta == {
         "schema_version": 1,
         "main": "length",
         "mean": 2.0,
@@ -227,6 +230,35 @@ def test_an_unfinished_run_with_another_option_is_refused(dialeval: Run, tmp_pat
     )
 
 
+def test_finished_scores_are_replaced_by_the_same_run_only(dialeval: Run, tmp_path: Path) -> None:
+    """TRIAL section 5: `--output` replaced the finished file of another scorer and input without a word."""
+    write_rows(tmp_path / "in.jsonl", examples("a", "bb"))
+    write_rows(tmp_path / "other.jsonl", examples("a", "ccc"))
+    (tmp_path / "mine.txt").write_text("not a file of scores\n")
+
+    def score(input: str, *words: str, output: str = "out.jsonl") -> subprocess.CompletedProcess[str]:
+        return dialeval("score", input, "--output", output, "--scorer", "scripted", *words)
+
+    assert score("in.jsonl").returncode == 0
+    before = (tmp_path / "out.jsonl").read_bytes(), (tmp_path / "out.jsonl.meta.json").read_bytes()
+    assert score("in.jsonl").returncode == 0
+    for refused, name in (
+        (score("other.jsonl"), "out.jsonl"),
+        (score("in.jsonl", "--option", "scale=2"), "out.jsonl"),
+        (dialeval("score", "in.jsonl", "--output", "out.jsonl", "--scorer", "response_length"), "out.jsonl"),
+        (score("in.jsonl", output="mine.txt"), "mine.txt"),
+    ):
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert refused.stderr == (
+            f"dialeval: {name}: holds something else than the scores of this scorer, with these options, of this input. "
+            "Choose another name, or add --overwrite to replace it.\n"
+        )
+    assert ((tmp_path / "out.jsonl").read_bytes(), (tmp_path / "out.jsonl.meta.json").read_bytes()) == before
+    assert (tmp_path / "mine.txt").read_text() == "not a file of scores\n"
+    assert score("other.jsonl", "--overwrite").returncode == 0
+    assert [row["length"] for row in read_rows(tmp_path / "out.jsonl")] == [1.0, 3.0]
+
+
 # Wrong input
 
 GOOD = examples("a", "b")
@@ -296,12 +328,12 @@ def test_a_wrong_file_exits_with_2_and_one_line(content: Any, message: str, dial
         (
             ("--scorer", "scripted", "--option", "size=1"),
             2,
-            "scorer 'scripted': Scripted.__init__() got an unexpected keyword argument 'size'. Options given: [\"size\"].",
+            "scorer 'scripted': there is no option 'size'. Known are: scale, note.",
         ),
         (
             ("--scorer", "scripted", "--llm-args", "pretrained=x"),
             2,
-            "scripted: llm_args is 'pretrained=x', but no llm was named. Pass for example llm='hf' as well.",
+            "scorer 'scripted': there is no option 'llm_args'. Known are: scale, note.",
         ),
         (("--scorer", "scripted", "--output", "in.jsonl"), 2, "in.jsonl: is the input. Choose another name for the scores."),
         (
@@ -380,7 +412,7 @@ def test_a_killed_score_ends_with_the_same_bytes(
     assert signature == meta["signature"]
     assert where == "scores: whole.jsonl"
     first = read_rows(tmp_path / "whole.jsonl")[0]
-    assert list(first) == ["id", "slm", "slm_probability", "slm_distance", "context_tokens_cut"]
+    assert list(first) == ["id", "slm", "slm_probability", "slm_distance", "context_tokens_cut", "response_tokens_cut"]
 
     killed = subprocess.Popen(
         [DIALEVAL, *command("killed.jsonl")],

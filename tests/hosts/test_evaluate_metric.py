@@ -136,6 +136,16 @@ def test_an_unknown_name_never_reaches_the_hub(name: str) -> None:
     assert message(error) == f"metric: there is no {name!r} in this package. Known are: {', '.join(metric_names())}."
 
 
+def test_a_scorer_that_is_no_metric_says_how_it_is_used() -> None:
+    """TRIAL section 2: "there is no 'bleu' in this package", where `dialeval score --scorer bleu` works."""
+    with pytest.raises(InputError) as error:
+        load_metric("bleu")
+    assert message(error) == (
+        f"metric: there is no 'bleu' in this package. Known are: {', '.join(metric_names())}. 'bleu' is a scorer without a "
+        "metric: use it as dialeval_plugin.load_scorer('bleu') or `dialeval score --scorer bleu`."
+    )
+
+
 LOAD_BY_PATH = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
@@ -264,6 +274,25 @@ def test_columns_of_datasets_and_arrays_are_lists_too(metric: DialogueMetric) ->
     )
 
 
+@pytest.mark.parametrize("given", [{}, {"references": [["r"], ["s", "t"], ["u"]]}, {"facts": [["f"], [], []]}])
+def test_a_combination_takes_rows_without_the_optional_columns(given: dict[str, list[list[str]]]) -> None:
+    """TRIAL section 2: `combine(["slide"]).add_batch(predictions=, contexts=)` ended in KeyError: 'facts'."""
+    expected = load_metric("slide").compute(predictions=RESPONSES, contexts=CONTEXTS, **given)
+    name = str(metrics_path().resolve() / "slide" / "slide.py")
+
+    batches = evaluate.combine([name])
+    batches.add_batch(predictions=RESPONSES, contexts=CONTEXTS, **given)
+    assert batches.evaluation_modules[0]._examples == read_examples({"predictions": RESPONSES, "contexts": CONTEXTS, **given})
+    assert batches.compute() == expected
+
+    rows = evaluate.combine([name])
+    for index, response in enumerate(RESPONSES):
+        one = {column: values[index] for column, values in given.items()}
+        reference = one.pop("references", None)
+        rows.add(prediction=response, reference=reference, contexts=CONTEXTS[index], **one)
+    assert rows.compute() == expected
+
+
 def test_the_host_combines_it_with_another_metric(metric: DialogueMetric) -> None:
     both = evaluate.combine({"first": metric, "second": load_metric("slide", bias=1.0)})
     result = both.compute(predictions=RESPONSES, contexts=CONTEXTS)
@@ -284,6 +313,18 @@ def test_options_at_loading_are_the_defaults(metric: DialogueMetric) -> None:
     rows = {"predictions": RESPONSES, "contexts": CONTEXTS}
     assert loaded.compute(**rows) == metric.compute(**rows, bias=1.0)
     assert loaded.compute(**rows, bias=0.0) == metric.compute(**rows)
+
+
+def test_options_of_a_scorer_that_are_named_as_ones_of_the_hosts_load_reach_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Issue item 7: `evaluate.load` takes `revision` for that of the metric's script, and the scorer never saw it."""
+
+    class Revised(StubScorer):
+        def __init__(self, revision: str | None = None) -> None:
+            super().__init__(bias=float(revision or 0))
+
+    monkeypatch.setitem(scoring._registry.factories, "slide", Revised)
+    rows = {"predictions": RESPONSES[:1], "contexts": CONTEXTS[:1]}
+    assert load_metric("slide", revision="3").compute(**rows)["slide"] == load_metric("slide").compute(**rows)["slide"] + 3
 
 
 UNKNOWN = (
@@ -410,7 +451,7 @@ WRONG: list[tuple[dict[str, object], str]] = [
     ),
     (
         {"predictions": ["a", "b", "c"], "contexts": [["x"], ["y"], None]},
-        "contexts[2]: expected a list, got None (NoneType). Wrap a single string in a list.",
+        "contexts[2]: expected a list, got None (NoneType). Pass a list.",
     ),
     (
         {"predictions": ["a", "b"], "contexts": [["x"], "y"]},
@@ -426,7 +467,7 @@ WRONG: list[tuple[dict[str, object], str]] = [
     ),
     (
         {"predictions": ["a", "b"], "contexts": [["x"], ["y"]], "references": ["r", None]},
-        "references[1]: expected a list, got None (NoneType). Wrap a single string in a list.",
+        "references[1]: expected a list, got None (NoneType). Pass a list.",
     ),
     (
         {"predictions": ["a", "b"], "contexts": [["x"], ["y"]], "facts": [["f"], ["g", 2.5]]},
@@ -435,6 +476,14 @@ WRONG: list[tuple[dict[str, object], str]] = [
     (
         {"predictions": "a", "contexts": [["x"]]},
         "predictions: expected a list, got 'a' (str). Wrap a single string in a list.",
+    ),
+    (
+        {"predictions": ["a"], "contexts": [[{"role": "user", "content": "hi"}]]},
+        "contexts[0][0]: expected a string, got the chat message {'role': 'user', 'content': 'hi'}. Pass its 'content' alone.",
+    ),
+    (
+        {"predictions": (ROWS := iter(["a"])), "contexts": [["x"]]},
+        f"predictions: expected a list, got {ROWS!r} (list_iterator). Gather its values with list().",
     ),
     (
         {"predictions": ["a", "b\ud83d"], "contexts": [["x"], ["y"]]},

@@ -111,6 +111,60 @@ def test_a_model_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     )
 
 
+@pytest.mark.parametrize(
+    ("kind", "arguments", "message"),
+    [
+        ("hf", "garbage", "llm 'hf': the argument 'pretrained' is missing. Give it as llm_args='pretrained=...'."),
+        (
+            "hf",
+            "pretrained={lm},nonsense=5",
+            "llm 'hf': there is no argument 'nonsense'. Known are: pretrained, backend, revision, ",
+        ),
+        (
+            "local-chat-completions",
+            "model=m,base_url=http://localhost:1/v1,max_retires=9",
+            "llm 'local-chat-completions': there is no argument 'max_retires'. Known are: ",
+        ),
+    ],
+)
+def test_d18_an_argument_that_a_model_does_not_take_is_named(kind: str, arguments: str, message: str, tiny_lm: Path) -> None:
+    """Issue item 7: what a served model does not know it swallows, and `hf` ends in a traceback."""
+    with pytest.raises(InputError) as caught:
+        load_language_model(kind, arguments.format(lm=tiny_lm), device="cpu")
+    assert str(caught.value).startswith(message)
+    if kind == "local-chat-completions":
+        assert {"max_retries", "num_concurrent", "base_url"} <= set(str(caught.value).rstrip(".").split(": ")[2].split(", "))
+
+
+def test_a_type_error_from_inside_a_model_is_not_the_users_argument(tiny_lm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*args: Any, **kwargs: Any) -> None:
+        raise TypeError("f() got an unexpected keyword argument 'inner'")
+
+    monkeypatch.setattr("lm_eval.models.huggingface.HFLM._create_model", broken)
+    with pytest.raises(TypeError, match=r"^f\(\) got an unexpected keyword argument 'inner'$"):
+        load_language_model("hf", f"pretrained={tiny_lm}", device="cpu")
+
+
+def test_a_missing_key_stops_at_the_first_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """TRIAL section 2: ten rows were ten attempts and 23 seconds."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    lm = load_language_model("openai-chat-completions", "model=gpt-4o")
+    with pytest.raises(MissingPrerequisite) as caught:
+        lm.generate(["a"] * 10, max_tokens=5, stop=[])
+    assert str(caught.value) == (f"llm {lm.identity}: API key not found. Please set the `OPENAI_API_KEY` environment variable.")
+
+
+def test_missing_packages_are_named_where_only_the_hosts_message_names_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """TRIAL section 2: without lm-eval[api] the message was "needs the package None"."""
+    monkeypatch.setattr("lm_eval.models.api_models.find_spec", lambda package: None if package == "tenacity" else object())
+    with pytest.raises(MissingPrerequisite) as caught:
+        load_language_model("openai-chat-completions", "model=gpt-4o")
+    assert str(caught.value) == (
+        "llm 'openai-chat-completions': Attempted to use an API model, but the required packages ['tenacity'] are not "
+        "installed. Run `pip install 'lm-eval[api]'`, or choose another model."
+    )
+
+
 def test_a_kind_of_model_that_does_not_exist_is_refused() -> None:
     with pytest.raises(InputError) as caught:
         load_language_model("gpt17", "api_key=hidden")

@@ -73,6 +73,17 @@ def test_a_refusal_is_one_line_without_the_token(folder: Path, tmp_path: Path) -
     assert done.stderr.endswith("Type `hf auth login` with a token that may write.\n")
 
 
+def test_a_hub_that_cannot_be_reached_is_one_line(folder: Path, tmp_path: Path) -> None:
+    """TRIAL section 4: `leaderboard push` offline ended in the traceback of the HTTP library."""
+    with hub_stand_in() as gone:
+        pass
+    done = pushed(gone, folder, home=tmp_path)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr == (
+        "dialeval: dataset me/board: the Hub cannot be reached (ConnectError). Check the network and HF_ENDPOINT.\n"
+    )
+
+
 def test_a_dry_run_names_the_files_and_asks_the_hub_nothing(folder: Path) -> None:
     # Sockets are blocked but for loopback, and nothing listens at the Hub's address.
     uploads = push(folder, "me/board", dry_run=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Sequence
 from typing import ClassVar, Literal, NamedTuple, TypeAlias, cast
@@ -13,8 +12,6 @@ from dialeval_plugin.signature import Value, content_hash
 
 from .references import BLANK_RESPONSE, NO_REFERENCE, check_choice
 from .seq2seq import batches_by_length, open_seq2seq
-
-logger = logging.getLogger(__name__)
 
 Direction: TypeAlias = Literal["context_to_response", "reference_to_response", "response_to_reference", "f_score"]
 
@@ -82,6 +79,11 @@ class BartScore(Scorer):
         self._batch_size = batch_size
         self._hash = content_hash(self.opened.folder)
 
+    @property
+    def cuts(self) -> dict[str, str]:
+        """Texts that were not read whole."""
+        return {"n_cut": f"texts are longer than {self.opened.max_tokens} tokens and were cut"}
+
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
         """Score the pairs of texts of all items together; each distinct pair once."""
         asked = [self._pairs(cast("Example", item)) for item in items]
@@ -94,13 +96,6 @@ class BartScore(Scorer):
                 continue
             values, cuts = zip(*(scores[pair] for pair in found), strict=True)
             rows.append({"bartscore": math.fsum(values) / len(values), "n_cut": float(sum(cuts))})
-        if n_cut := sum(isinstance(row, dict) and bool(row["n_cut"]) for row in rows):
-            logger.warning(
-                "bartscore: texts of %d of %d examples are longer than %d tokens and were cut",
-                n_cut,
-                len(items),
-                self.opened.max_tokens,
-            )
         return rows
 
     def _pairs(self, example: Example) -> list[_Pair] | Unscored:

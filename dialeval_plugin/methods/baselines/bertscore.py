@@ -14,7 +14,7 @@ from dialeval_plugin.model_folders import check_complete, check_weights, resolve
 from dialeval_plugin.scoring import Row
 from dialeval_plugin.signature import Value, content_hash
 
-from .references import Compared, ReferenceScorer, version_of
+from .references import Compared, ReferenceScorer, texts_longer_than, version_of
 
 DEFAULT_MODEL = "roberta-large"
 """What bert_score takes for English."""
@@ -26,7 +26,8 @@ class BertScore(ReferenceScorer):
     Of several references the best counts, in each column on its own.
 
     Neither weighted by inverse document frequency nor rescaled with a baseline; the latter moves no coefficient. Texts longer
-    than the model's window are cut at their end, as the package does. Special tokens in a text are read as letters.
+    than the model's window are cut at their end, as the package does; `n_cut` counts them among the response and its
+    references. Special tokens in a text are read as letters.
 
     Args:
         model: folder or hub id of an encoder.
@@ -87,6 +88,11 @@ class BertScore(ReferenceScorer):
         tokenizer.split_special_tokens = True
         return model.to(self._device), tokenizer
 
+    @property
+    def cuts(self) -> dict[str, str]:
+        """Texts that were not read whole."""
+        return {"n_cut": f"a text is longer than {self._tokenizer.model_max_length} tokens; its end was not read"}
+
     def compare(self, compared: Sequence[Compared]) -> list[Row]:
         """Compare each response with each of its references."""
         if not compared:
@@ -101,8 +107,17 @@ class BertScore(ReferenceScorer):
         )
         groups = found.cpu().split([len(one.references) for one in compared])
         best = [group.max(dim=0).values.tolist() for group in groups]
+        # The package strips a text before it reads it.
+        stripped = [text.strip() for text in (*references, *responses)]
+        long = texts_longer_than(self._tokenizer.model_max_length, self._tokenizer, stripped)
         return [
-            {"bertscore_f1": f1, "bertscore_precision": precision, "bertscore_recall": recall} for precision, recall, f1 in best
+            {
+                "bertscore_f1": f1,
+                "bertscore_precision": precision,
+                "bertscore_recall": recall,
+                "n_cut": float(sum(text.strip() in long for text in one.texts)),
+            }
+            for (precision, recall, f1), one in zip(best, compared, strict=True)
         ]
 
     def signature_fields(self) -> dict[str, Value]:

@@ -15,7 +15,7 @@ from dialeval_plugin.model_folders import PACKAGED_ENCODER, resolve
 from dialeval_plugin.scoring import Reason, Row, Unscored
 from dialeval_plugin.signature import Value, content_hash
 
-from .references import Compared, ReferenceScorer, beyond_limit, check_choice
+from .references import Compared, ReferenceScorer, beyond_limit, check_choice, texts_longer_than
 from .word_vectors import EncoderVectors, FileVectors, Vectors, WordVectors
 
 Method: TypeAlias = Literal["average", "extrema", "greedy"]
@@ -139,6 +139,9 @@ class EmbeddingOverlap(ReferenceScorer):
 class SentenceSimilarity(ReferenceScorer):
     """Cosine of the sentence embeddings of response and reference, in [-1, 1]; the best reference counts.
 
+    Of a text that is longer than the encoder's window the end is not read; `n_cut` counts such texts among the response and its
+    references.
+
     Args:
         encoder: a sentence-transformers folder, the packaged encoder (the default), or a hub id.
         device: a torch device.
@@ -158,12 +161,21 @@ class SentenceSimilarity(ReferenceScorer):
         self._encoder = load_encoder(str(folder), device=device)
         self._hash = content_hash(folder)
 
+    @property
+    def cuts(self) -> Mapping[str, str]:
+        """Texts that were not read whole."""
+        return {"n_cut": f"a text is longer than {self._encoder.max_seq_length} tokens; its end was not read"}
+
     def compare(self, compared: Sequence[Compared]) -> list[Row]:
         """Embed each distinct text once and compare."""
-        texts = list(dict.fromkeys(text for one in compared for text in (one.response, *one.references)))
+        texts = list(dict.fromkeys(text for one in compared for text in one.texts))
         vectors = dict(zip(texts, self._encoder.encode(texts, show_progress_bar=False).astype(np.float64), strict=True))
+        long = texts_longer_than(self._encoder.max_seq_length, self._encoder.tokenizer, texts)
         return [
-            {"sentence_similarity": max(_cosine(vectors[one.response], vectors[reference]) for reference in one.references)}
+            {
+                "sentence_similarity": max(_cosine(vectors[one.response], vectors[reference]) for reference in one.references),
+                "n_cut": float(sum(text in long for text in one.texts)),
+            }
             for one in compared
         ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import metadata
 from typing import Any, NamedTuple, cast, get_args
 
@@ -30,6 +30,11 @@ class Compared(NamedTuple):
     references: tuple[str, ...]
     """At least one; none is blank."""
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The response and its references."""
+        return (self.response, *self.references)
+
 
 class ReferenceScorer(Scorer):
     """A scorer of responses that have references.
@@ -38,7 +43,7 @@ class ReferenceScorer(Scorer):
     equals a reference is scored like any other and counted in `n_references_equal`: where a human's response is the
     reference, its own score says nothing about it.
 
-    A subclass fills `measures` and `compare`.
+    A subclass fills `measures` and `compare`; the rows of the latter hold the columns of `cuts` too.
     """
 
     @property
@@ -48,12 +53,12 @@ class ReferenceScorer(Scorer):
 
     @abstractmethod
     def compare(self, compared: Sequence[Compared]) -> list[Row]:
-        """Return one row a response with the columns of `measures`."""
+        """Return one row a response with the columns of `measures` and `cuts`."""
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The measures, then the number of references that equal the response."""
-        return (*self.measures, N_EQUAL)
+        """The measures, then the number of references that equal the response, and what was cut."""
+        return (*self.measures, N_EQUAL, *self.cuts)
 
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
         """Compare the responses that have something to be compared with."""
@@ -64,9 +69,10 @@ class ReferenceScorer(Scorer):
     def _completed(self, row: Row, compared: Compared) -> Row:
         if isinstance(row, Unscored):
             return row
-        within = {name: None if value is None else _within(value, *self.range) for name, value in row.items()}
+        measured = {name: row[name] for name in self.measures}
+        within = {name: None if value is None else _within(value, *self.range) for name, value in measured.items()}
         response = compared.response.split()
-        return {**within, N_EQUAL: float(sum(reference.split() == response for reference in compared.references))}
+        return {**row, **within, N_EQUAL: float(sum(reference.split() == response for reference in compared.references))}
 
 
 def _compared(example: Example) -> Compared | Unscored:
@@ -86,6 +92,15 @@ def beyond_limit(n_words: int, what: str) -> Unscored | None:
     if n_words <= LONGEST_COMPARED:
         return None
     return Unscored(Reason.CONTEXT_TOO_LONG, f"{what} has {n_words} words, more than the {LONGEST_COMPARED} that are compared")
+
+
+def texts_longer_than(max_tokens: int | None, tokenizer: Any, texts: Iterable[str]) -> frozenset[str]:
+    """Return those of `texts` that a model cuts, which reads `max_tokens` with its special tokens; None: any number."""
+    distinct = list(dict.fromkeys(texts))
+    if max_tokens is None or not distinct:
+        return frozenset()
+    found = tokenizer(distinct, truncation=False, verbose=False)["input_ids"]
+    return frozenset(text for text, ids in zip(distinct, found, strict=True) if len(ids) > max_tokens)
 
 
 def check_choice(scorer: str, option: str, value: object, kind: Any) -> None:

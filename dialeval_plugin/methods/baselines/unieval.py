@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -16,8 +15,6 @@ from dialeval_plugin.signature import Value, content_hash
 
 from .references import BLANK_RESPONSE, check_choice
 from .seq2seq import Ids, batches_by_length, open_seq2seq
-
-logger = logging.getLogger(__name__)
 
 Dimension: TypeAlias = Literal["naturalness", "coherence", "engagingness", "groundedness", "understandability"]
 
@@ -115,20 +112,19 @@ class UniEval(Scorer):
         """The dimension, and how many tokens of the history were cut."""
         return (self.dimension, "n_cut")
 
+    @property
+    def cuts(self) -> Mapping[str, str]:
+        """Tokens of the history that were left out."""
+        return {
+            "n_cut": f"the question is longer than {self.opened.max_tokens} tokens; the beginning of the history was not read"
+        }
+
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
         """Ask all questions together; each distinct one once."""
         asked = [self._asked(cast("Example", item)) for item in items]
         questions = list(dict.fromkeys(one for found in asked if not isinstance(found, Unscored) for one in found))
         answers = dict(zip(questions, self._answers(questions), strict=True))
-        rows = [found if isinstance(found, Unscored) else self._row([answers[one] for one in found]) for found in asked]
-        if n_cut := sum(isinstance(row, dict) and bool(row["n_cut"]) for row in rows):
-            logger.warning(
-                "unieval: the histories of %d of %d examples do not fit into %d tokens; their beginning was cut",
-                n_cut,
-                len(items),
-                self.opened.max_tokens,
-            )
-        return rows
+        return [found if isinstance(found, Unscored) else self._row([answers[one] for one in found]) for found in asked]
 
     def _asked(self, example: Example) -> list[_Asked] | Unscored:
         if is_blank(example.response.text):

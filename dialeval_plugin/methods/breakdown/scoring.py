@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -23,8 +22,6 @@ from .likelihood_ratio import LikelihoodRatio
 from .max_probability import MaxProbability
 from .model import DEFAULT_MODELS, load_head
 from .odin import Odin
-
-logger = logging.getLogger(__name__)
 
 Method: TypeAlias = Literal["max_probability", "odin_h", "odin_g", "likelihood_ratio"]
 
@@ -162,6 +159,11 @@ class DialogueBreakdownScorer(Scorer):
         """The probability of a breakdown, the distribution, the method's own score, and the counts."""
         return COLUMNS
 
+    @property
+    def cuts(self) -> Mapping[str, str]:
+        """Contexts that were not read whole."""
+        return {"n_cut": f"the response with its context is longer than {self.max_tokens} tokens; the beginning was not read"}
+
     def signature_fields(self) -> dict[str, Value]:
         """Method, models, how responses are read, and how scores become probabilities."""
         extremes = None if self.extremes is None else f"{self.extremes.low:.6g},{self.extremes.high:.6g}"
@@ -192,13 +194,6 @@ class DialogueBreakdownScorer(Scorer):
         )
         for place, reading in zip(judged, readings, strict=True):
             rows[place] = reading if isinstance(reading, Unscored) else self._row(reading)
-        if n_cut := sum(not isinstance(row, Unscored) and bool(row["n_cut"]) for row in rows):
-            logger.warning(
-                "dialogue_breakdown: %d of %d contexts are longer than the window of %d tokens; their beginning was cut",
-                n_cut,
-                len(items),
-                self.max_tokens,
-            )
         return rows
 
     def finish(self, rows: list[Row]) -> list[Row]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple, cast
 
@@ -33,8 +32,6 @@ from .aggregation import (
 from .classifiers import IndependenceClassifier, Probabilities
 from .model import CausalModel
 from .texts import Layout, Truncate
-
-logger = logging.getLogger(__name__)
 
 _NO_PAIRS: IntArray = np.empty((0, 2), dtype=np.int64)
 
@@ -148,6 +145,14 @@ class CausalScorer(Scorer):
         names = [self.options.variant, *parts, "n_dependent", "n_turns", "n_cut"]
         return tuple(dict.fromkeys(names))
 
+    @property
+    def cuts(self) -> dict[str, str]:
+        """Texts that the classifiers did not read whole."""
+        config = self.model.config
+        return {
+            "n_cut": f"turns and response together are longer than {config.max_tokens} tokens and were cut ({config.truncate})"
+        }
+
     def signature_fields(self) -> dict[str, str | int | float | bool | None]:
         """Method, variant, model, conditions, reading of equation 1 and of the texts."""
         options, config = self.options, self.model.config
@@ -173,18 +178,8 @@ class CausalScorer(Scorer):
         examples = cast("Sequence[Example]", items)
         rows: list[Row] = [Unscored(Reason.EMPTY_INPUT, "the response has no visible character")] * len(examples)
         judged = [index for index, example in enumerate(examples) if not is_blank(example.response.text)]
-        n_cut = 0
         for index, dependence in zip(judged, self._dependences([examples[index] for index in judged]), strict=True):
             rows[index] = self._row(dependence)
-            n_cut += dependence.n_cut > 0
-        if n_cut:
-            logger.warning(
-                "causalscore: texts of %d of %d examples are longer than %d tokens and were cut (%s)",
-                n_cut,
-                len(examples),
-                self.model.config.max_tokens,
-                self.model.config.truncate,
-            )
         return rows
 
     def dependence(self, examples: Sequence[Example]) -> list[Dependence]:

@@ -17,7 +17,7 @@ from dialeval_plugin.errors import InputError
 
 from .conversations import Conversation, Pair
 from .mixing import CoherenceWeights, FloatArray, Mixing, equal_mixture, fit_weights, turn_statistics, weighted_sum
-from .model import EXPERTS, GeneralModel, Judgement, Triple
+from .model import EXPERTS, TOKENS_CUT, GeneralModel, Judgement, Triple
 from .signals import DIALOGUE_NEGATIVES, HEADS, NEGATIVES, CorpusSignals, replaced_turn, shuffled_turns
 
 REAL = "real"
@@ -165,7 +165,7 @@ def judge(model: GeneralModel, triples: Sequence[Triple]) -> Judgement:
         {head: np.concatenate([part.experts[head] for part in parts]) for head in HEADS},
         {head: np.concatenate([part.log_odds[head] for part in parts]) for head in HEADS},
         np.concatenate([part.cosine for part in parts]),
-        np.concatenate([part.context_tokens_cut for part in parts]),
+        {name: np.concatenate([part.tokens_cut[name] for part in parts]) for name in TOKENS_CUT},
     )
 
 

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dialeval_plugin import model_folders
-from dialeval_plugin.context_texts import ContextIds, TextEncoder
+from dialeval_plugin.context_texts import TextEncoder, TextIds
 from dialeval_plugin.encoders import embed, load_encoder, transformer_of
 from dialeval_plugin.errors import InputError
 from dialeval_plugin.files import read_json, to_json, write_text
@@ -32,6 +32,9 @@ FORMAT_VERSION = 1
 
 Triple: TypeAlias = tuple[tuple[str, ...], str, tuple[str, ...]]
 """Context, response and facts; context and facts may be empty."""
+
+TOKENS_CUT = ("context_tokens_cut", "response_tokens_cut", "fact_tokens_cut")
+"""What is counted of the three texts of a triple."""
 
 RESPONSE_FEATURES = FEATURES.index("shared_rarity")
 """So many of the features, the first ones, look at the response alone."""
@@ -164,16 +167,24 @@ class GeneralHead(nn.Module):
 class Encoded(NamedTuple):
     """Token ids of distinct texts, and for each triple which of them are its own."""
 
-    contexts: list[ContextIds]
-    responses: list[list[int]]
-    facts: list[list[int]]
+    contexts: list[TextIds]
+    responses: list[TextIds]
+    facts: list[TextIds]
     rows: list[tuple[int, int, int]]
     """Context, response and facts of each triple; -1 for no facts."""
 
     @property
-    def context_ids(self) -> list[list[int]]:
-        """Token ids of the contexts."""
-        return [context.ids for context in self.contexts]
+    def ids(self) -> tuple[list[list[int]], list[list[int]], list[list[int]]]:
+        """Token ids of the contexts, of the responses and of the facts."""
+        contexts, responses, facts = ([text.ids for text in texts] for texts in self[:3])
+        return contexts, responses, facts
+
+    def tokens_cut(self) -> dict[str, np.ndarray]:
+        """How many tokens of each triple's context, response and facts did not fit; each of shape (triples,)."""
+        found = {}
+        for name, texts, column in zip(TOKENS_CUT, self[:3], zip(*self.rows, strict=True), strict=True):
+            found[name] = np.array([texts[place].n_cut if place >= 0 else 0 for place in column])
+        return found
 
 
 class Judgement(NamedTuple):
@@ -185,8 +196,9 @@ class Judgement(NamedTuple):
     """The same blended, of shape (n,)."""
     cosine: np.ndarray
     """Of context and robust part, in [-1, 1], of shape (n,)."""
-    context_tokens_cut: np.ndarray
-    """How many of the context's oldest tokens did not fit."""
+    tokens_cut: dict[str, np.ndarray]
+    """By `TOKENS_CUT`: how many of the context's oldest tokens, of those at the response's end and of the facts' first ones did
+    not fit."""
 
 
 class GeneralModel(nn.Module):
@@ -218,8 +230,8 @@ class GeneralModel(nn.Module):
         facts = {text: number for number, text in enumerate(facts)}
         return Encoded(
             self.texts.contexts(list(contexts)),
-            self.texts.responses(list(responses)),
-            [found.ids for found in self.texts.contexts(list(facts))],
+            self.texts.counted_responses(list(responses)),
+            self.texts.contexts(list(facts)),
             [(contexts[context], responses[response], facts.get(fact, -1)) for context, response, fact in triples],
         )
 
@@ -233,26 +245,27 @@ class GeneralModel(nn.Module):
         """Judge responses; each distinct context, response and fact set is embedded once, in one pass."""
         encoded = self.encode(triples)
         with torch.inference_mode():
-            vectors = embed(self.encoder, [*encoded.context_ids, *encoded.responses, *encoded.facts])
+            vectors = embed(self.encoder, [row for texts in encoded.ids for row in texts])
             experts, cosine = self._experts(encoded, vectors)
             log_odds = {head: _to_array(self.head.blended(head, values)) for head, values in experts.items()}
         return Judgement(
             {head: _to_array(values) for head, values in experts.items()},
             log_odds,
             _to_array(cosine),
-            np.array([encoded.contexts[row[0]].n_cut for row in encoded.rows]),
+            encoded.tokens_cut(),
         )
 
     def _experts(self, encoded: Encoded, vectors: Tensor) -> tuple[dict[str, Tensor], Tensor]:
         head = self.head
-        n_contexts, n_responses = len(encoded.contexts), len(encoded.responses)
+        context_ids, response_ids, fact_ids = encoded.ids
+        n_contexts, n_responses = len(context_ids), len(response_ids)
         of_context, of_response, of_facts = (torch.tensor(column) for column in zip(*encoded.rows, strict=True))
         # Each distinct text goes through the maps once, as it did through the encoder.
         contexts = head.context(vectors[:n_contexts])[of_context]
         distinct = head.parts(vectors[n_contexts : n_contexts + n_responses])
         robust = distinct.robust[of_response]
-        responses = [encoded.responses[row[1]] for row in encoded.rows]
-        features = self.features(head.context_words, encoded.context_ids, of_context.tolist(), responses)
+        responses = [response_ids[row[1]] for row in encoded.rows]
+        features = self.features(head.context_words, context_ids, of_context.tolist(), responses)
         cosine = functional.cosine_similarity(contexts, robust, dim=-1)
         fit = [head.vector_logits("fit", robust, contexts), head.word_logits("fit", features), head.scale * cosine]
         experts = {"fit": torch.stack(fit, dim=-1)}
@@ -264,7 +277,7 @@ class GeneralModel(nn.Module):
         if self.config.has_knowledge and len(told):
             facts = head.facts(vectors[n_contexts + n_responses :])[of_facts[told]]
             owners, texts = of_facts[told].tolist(), [responses[place] for place in told.tolist()]
-            shared = self.features(head.fact_words, encoded.facts, owners, texts)
+            shared = self.features(head.fact_words, fact_ids, owners, texts)
             both = [head.vector_logits("knowledge", robust[told], facts), head.word_logits("knowledge", shared)]
             experts["knowledge"][told] = torch.stack(both, dim=-1)
         return experts, cosine

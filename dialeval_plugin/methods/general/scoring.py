@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar, cast, get_args
@@ -18,11 +17,9 @@ from dialeval_plugin.scoring import Level, Reason, Row, Scorer, Unscored
 from dialeval_plugin.signature import Value, content_hash, text_hash
 
 from .mixing import FloatArray
-from .model import Judgement, TrainedGeneral, Triple
+from .model import TOKENS_CUT, Judgement, TrainedGeneral, Triple
 from .rated_mixing import RatedMixing, rated_log_odds, response_hash
 from .signals import HEADS
-
-logger = logging.getLogger(__name__)
 
 GENERAL_MODEL = DefaultModel(
     "general",
@@ -31,8 +28,8 @@ GENERAL_MODEL = DefaultModel(
     "or pass model='FOLDER or hub id', or set DIALEVAL_GENERAL.",
 )
 
-TURN_COLUMNS = ("general", *HEADS, "cosine", "context_tokens_cut")
-DIALOGUE_COLUMNS = ("general", "coherence", "fit", "fluency", "specificity", "cosine", "n_turns")
+TURN_COLUMNS = ("general", *HEADS, "cosine", *TOKENS_CUT)
+DIALOGUE_COLUMNS = ("general", "coherence", "fit", "fluency", "specificity", "cosine", "n_turns", *TOKENS_CUT[:2])
 
 DIALOGUES_AT_ONCE = 128
 """Each has many turns, and memory is not to grow with a window of them."""
@@ -44,15 +41,16 @@ TOO_FEW_TURNS = Unscored(Reason.EMPTY_INPUT, "fewer than two turns have a visibl
 class GeneralScorer(Scorer):
     """A small evaluator trained on plain dialogues of several corpora, without human ratings.
 
-    Columns at level "turn", all but the last two probabilities in [0, 1], higher is better: `general`, the heads mixed; `fit`
+    Columns at level "turn", the first five probabilities in [0, 1], higher is better: `general`, the heads mixed; `fit`
     (this is the next turn of this context), `fluency` (its words are in order), `specificity` (it is no stock reply),
     `knowledge` (it draws on the facts given; None without facts); `cosine` of context and the response's robust part, in
-    [-1, 1]; `context_tokens_cut`, the context's oldest tokens that did not fit. To an empty context nothing can fit: `fit` and
+    [-1, 1]; `context_tokens_cut`, `response_tokens_cut` and `fact_tokens_cut`, how many tokens at the beginning of the context,
+    at the end of the response and at the beginning of the facts did not fit. To an empty context nothing can fit: `fit` and
     `cosine` are None then, and `general` takes the chances of fit as even.
 
     At level "dialogue" every turn from the second on is judged after those before it: `general` is the mean of the turns'
     `general` and of `coherence` (the dialogue is in its original order and words, from mean, lowest and last fit of its turns),
-    half and half; `fit`, `fluency`, `specificity` and `cosine` are means over `n_turns` turns.
+    half and half; `fit`, `fluency`, `specificity` and `cosine` are means over `n_turns` turns, the counts of tokens sums.
 
     The weights that mix the heads come from validation dialogues without ratings, see `calibration.fit`. `mixing` takes others.
 
@@ -115,6 +113,17 @@ class GeneralScorer(Scorer):
         return TURN_COLUMNS if self.level == "turn" else DIALOGUE_COLUMNS
 
     @property
+    def cuts(self) -> dict[str, str]:
+        """Tokens of contexts, responses and, where they are read, facts."""
+        config = self._trained.model.config
+        lost = (
+            f"a context is longer than {config.max_context_tokens} tokens; its beginning was not read",
+            f"a response is longer than {config.max_response_tokens} tokens; its end was not read",
+            f"the facts are longer than {config.max_context_tokens} tokens; their beginning was not read",
+        )
+        return {name: words for name, words in zip(TOKENS_CUT, lost, strict=True) if name in self.columns}
+
+    @property
     def model_hash(self) -> str:
         """Identity of the model."""
         return self._model_hash
@@ -166,13 +175,6 @@ class GeneralScorer(Scorer):
 
     def _judge(self, triples: Sequence[Triple]) -> Judgement:
         judgement = self._trained.model.judge(triples)
-        if n_cut := int((judgement.context_tokens_cut > 0).sum()):
-            logger.warning(
-                "general: the contexts of %d of %d responses are longer than %d tokens; their oldest turns were left out",
-                n_cut,
-                len(triples),
-                self._trained.model.config.max_context_tokens,
-            )
         without_context = np.array([not context for context, _, _ in triples], dtype=bool)
         judgement.log_odds["fit"][without_context] = 0.0
         return judgement
@@ -193,14 +195,12 @@ class GeneralScorer(Scorer):
         for place, (context, _, facts) in enumerate(triples):
             row: dict[str, float | None] = {"general": float(main[place])}
             row |= {head: float(heads[head][place]) for head in HEADS}
-            row |= {
-                "cosine": float(judgement.cosine[place]),
-                "context_tokens_cut": float(judgement.context_tokens_cut[place]),
-            }
+            row["cosine"] = float(judgement.cosine[place])
+            row |= {name: float(counts[place]) for name, counts in judgement.tokens_cut.items()}
             if not context:
                 row |= {"fit": None, "cosine": None}
             if not (facts and has_knowledge):
-                row["knowledge"] = None
+                row |= {"knowledge": None, "fact_tokens_cut": None}
             rows.append(row)
         return rows
 
@@ -229,6 +229,7 @@ class GeneralScorer(Scorer):
             "cosine": judgement.cosine,
         }
         coherence = self._trained.coherence.probability(np.split(judgement.log_odds["fit"], ends))
+        tokens_cut = {name: [part.sum() for part in np.split(judgement.tokens_cut[name], ends)] for name in self.cuts}
         means = {name: [part.mean() for part in np.split(values, ends)] for name, values in of_turns.items()}
         for number, place in enumerate(judged):
             row: dict[str, float | None] = {name: float(values[number]) for name, values in means.items()}
@@ -236,6 +237,7 @@ class GeneralScorer(Scorer):
                 "general": float((means["general"][number] + coherence[number]) / 2),
                 "coherence": float(coherence[number]),
                 "n_turns": float(len(turns[place]) - 1),
+                **{name: float(counts[number]) for name, counts in tokens_cut.items()},
             }
             rows[place] = row
         return rows

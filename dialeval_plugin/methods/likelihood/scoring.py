@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
@@ -28,8 +27,6 @@ from .aggregation import (
     turn_log_score,
 )
 from .evaluators import Alignment, Evaluator, Judged
-
-logger = logging.getLogger(__name__)
 
 Probability: TypeAlias = Literal["token", "max"]
 
@@ -155,6 +152,13 @@ class DialogueLikelihoodScorer(Scorer):
         main = _column(self.aggregation, self.probability)
         return tuple(dict.fromkeys([main, *names, "n_turns", "n_tokens", "n_cut"]))
 
+    @property
+    def cuts(self) -> dict[str, str]:
+        """Turns whose context was not read whole."""
+        return {
+            "n_cut": f"a turn with its context is longer than {self.evaluator.max_tokens} tokens; the beginning was not read"
+        }
+
     def signature_fields(self) -> dict[str, Value]:
         """Method, model, how dialogues are read, and how probabilities become a score."""
         return {
@@ -180,14 +184,6 @@ class DialogueLikelihoodScorer(Scorer):
         answers = self.evaluator.judge([cast("list[str]", texts[place]) for place in judged], last_only=self.level == "turn")
         for place, answer in zip(judged, answers, strict=True):
             rows[place] = self._row(answer)
-        if n_cut := sum(isinstance(row, dict) and bool(row["n_cut"]) for row in rows):
-            logger.warning(
-                "dialogue_likelihood: %d of %d examples are longer than the window of %d tokens; the beginning of the context "
-                "was cut",
-                n_cut,
-                len(items),
-                self.evaluator.max_tokens,
-            )
         return rows
 
     def _row(self, judged: Judged) -> Row:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -30,8 +29,6 @@ from .tasks import (
     subset,
     task_of,
 )
-
-logger = logging.getLogger(__name__)
 
 COMBINED = "glue_proxy"
 REGRESSION = DefaultModel(
@@ -121,6 +118,11 @@ class GlueProxyScorer(Scorer):
         """Names of the columns, the variant's first."""
         return tuple(dict.fromkeys((self.variant, *self.indicators.settings.features, "n_cut")))
 
+    @property
+    def cuts(self) -> Mapping[str, str]:
+        """Texts that a classifier did not read whole."""
+        return {"n_cut": f"texts are longer than a classifier's window and were cut ({self.indicators.settings.truncate})"}
+
     def signature_fields(self) -> dict[str, str | int | float | bool | None]:
         """Method, variant, regression, classifiers and their orientation, and how texts are cut."""
         settings = self.indicators.settings
@@ -143,18 +145,10 @@ class GlueProxyScorer(Scorer):
         """Judge the responses; each classifier reads the texts of all of them, in batches of one length."""
         examples = cast("Sequence[Example]", items)
         found = self.indicators.indicate(examples)
-        rows = [
+        return [
             self._row({name: column[place] for name, column in found.columns.items()}, n_cut)
             for place, n_cut in enumerate(found.n_cut)
         ]
-        if n_cut := sum(number > 0 for number in found.n_cut):
-            logger.warning(
-                "glue_proxy: texts of %d of %d examples are longer than a classifier's window and were cut (%s)",
-                n_cut,
-                len(examples),
-                self.indicators.settings.truncate,
-            )
-        return rows
 
     def _row(self, indicators: Mapping[str, float | Unscored], n_cut: int) -> Row:
         needed = [self.variant] if self.trained is None else list(self.trained.regression.features)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, cast, get_args
@@ -21,8 +20,6 @@ from .latent import Noise
 from .layers import Reconstruction
 from .model import TrainedReconstruction
 from .vocabulary import TOKENIZER, UNKNOWN, Encoded
-
-logger = logging.getLogger(__name__)
 
 Reduction: TypeAlias = Literal["token_mean", "sum"]
 Latent: TypeAlias = Literal["prior", "posterior"]
@@ -52,8 +49,8 @@ class DialogueReconstructionScorer(Scorer):
     Columns: `loss_token_mean` is equation 4.1, the mean over an utterance's tokens and then over the utterances; `loss_sum` the
     sum over all tokens, which the thesis' code stores; both in nats. `n_utterances` and `n_tokens` count what was scored: a sum
     grows with them. `unknown_share` is the share of words that the vocabulary lacks: they are easier to foresee than rare words
-    are. `n_cut` counts utterances whose end was not read. `kl`, with `latent="posterior"` only, is the divergence of posteriors
-    and priors.
+    are. `n_cut` counts utterances whose end was not read, those of the context too. `kl`, with `latent="posterior"` only, is
+    the divergence of posteriors and priors.
 
     Args:
         model: folder or hub id of a model that `dialeval train reconstruction` made; see `DefaultModel`.
@@ -123,6 +120,11 @@ class DialogueReconstructionScorer(Scorer):
         kl = ("kl",) if self.latent == "posterior" else ()
         return (*losses, *kl, "n_utterances", "n_tokens", "unknown_share", "n_cut")
 
+    @property
+    def cuts(self) -> dict[str, str]:
+        """Utterances that were not read whole."""
+        return {"n_cut": f"an utterance is longer than {self.trained.max_tokens} tokens; its end was not read"}
+
     def signature_fields(self) -> dict[str, Value]:
         """Method, model, how dialogues are read, and how losses become a score."""
         return {
@@ -182,7 +184,7 @@ class DialogueReconstructionScorer(Scorer):
             "n_utterances": float(len(sums)),
             "n_tokens": float(sum(lengths)),
             "unknown_share": n_unknown / max(1, n_words),
-            "n_cut": float(sum(utterance.is_cut for utterance in responses)),
+            "n_cut": float(sum(utterance.is_cut for utterance in dialogue)),
         }
         return {name: found[name] for name in self.columns}
 

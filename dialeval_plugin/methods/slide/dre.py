@@ -28,7 +28,7 @@ PLAIN_VARIANTS: tuple[str, ...] = ("ex_dre", "non_dre")
 VARIANTS = (*INTERIOR_VARIANTS, *PLAIN_VARIANTS)
 
 PLAIN_PROMPT = "dre"
-_EVIDENCE = ("slm_probability", "slm_distance", "slm", "context_tokens_cut")
+_EVIDENCE = ("slm_probability", "slm_distance", "slm")
 
 
 class SmallModelEvidence:
@@ -50,6 +50,11 @@ class SmallModelEvidence:
     ) -> None:
         self._scorer = SlideScorer(slm, variant="slm", clip=clip, device=device, revision=revision)
         self.prompt = InteriorPrompt(measured_accuracy(self._scorer.folder))
+
+    @property
+    def cuts(self) -> Mapping[str, str]:
+        """What the small model did not read, see `Scorer.cuts`."""
+        return self._scorer.cuts
 
     def rows(self, examples: Sequence[Example]) -> list[Row]:
         """Columns of SLIDE's small model; a row whose numbers are not finite is unscored, so that nobody is asked about it."""
@@ -90,7 +95,8 @@ class DreScorer(Scorer):
 
     Columns: the variant's own, on the large model's scale of 0 to 5, products up to 10; then `llm` (the large model's own
     score, in [0, 5]), `influence` (s_Inf in [0, 1]) and `coefficient` (c) where the interior prompt is asked, and
-    `slm_probability`, `slm_distance`, `slm` (s_c) and `context_tokens_cut` of the small model as in `slide`.
+    `slm_probability`, `slm_distance`, `slm` (s_c), `context_tokens_cut` and `response_tokens_cut` of the small model as in
+    `slide`.
 
     Args:
         llm: the large model; each example is asked once for each prompt that is needed.
@@ -157,7 +163,12 @@ class DreScorer(Scorer):
     def columns(self) -> tuple[str, ...]:
         """Names of the columns, the variant's first."""
         interior = ("llm", "influence", "coefficient") if self._asks_interior else ("llm",)
-        return (*self.variants, *interior, *(_EVIDENCE if self._evidence else ()))
+        return (*self.variants, *interior, *(_EVIDENCE if self._evidence else ()), *self.cuts)
+
+    @property
+    def cuts(self) -> Mapping[str, str]:
+        """Tokens that the small model did not read."""
+        return self._evidence.cuts if self._evidence else {}
 
     def signature_fields(self) -> dict[str, Value]:
         """Method, variant, prompts with their hashes, options, and both models."""

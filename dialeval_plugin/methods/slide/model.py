@@ -75,6 +75,8 @@ class PairJudgement(NamedTuple):
     probability: np.ndarray
     context_tokens_cut: np.ndarray
     """How many of the context's oldest tokens did not fit."""
+    response_tokens_cut: np.ndarray
+    """How many tokens at the response's end did not fit."""
 
 
 class Disentangled(NamedTuple):
@@ -217,7 +219,10 @@ class SmallModel(nn.Module):
             read = self._read(pairs)
             judgement = self.head(read.contexts, read.responses, read.features)
         return PairJudgement(
-            judgement.distance.double().cpu().numpy(), judgement.probability.double().cpu().numpy(), read.context_tokens_cut
+            judgement.distance.double().cpu().numpy(),
+            judgement.probability.double().cpu().numpy(),
+            read.context_tokens_cut,
+            read.response_tokens_cut,
         )
 
     def log_odds(self, pairs: Sequence[tuple[tuple[str, ...], str]]) -> np.ndarray:
@@ -235,8 +240,8 @@ class SmallModel(nn.Module):
     def _read(self, pairs: Sequence[tuple[tuple[str, ...], str]]) -> _ReadPairs:
         contexts = {context: row for row, context in enumerate(dict.fromkeys(context for context, _ in pairs))}
         responses = {response: row for row, response in enumerate(dict.fromkeys(response for _, response in pairs))}
-        encoded, response_ids = self.texts.contexts(list(contexts)), self.texts.responses(list(responses))
-        context_ids = [context.ids for context in encoded]
+        encoded, encoded_responses = self.texts.contexts(list(contexts)), self.texts.counted_responses(list(responses))
+        context_ids, response_ids = ([text.ids for text in texts] for texts in (encoded, encoded_responses))
         rows, response_rows = [contexts[context] for context, _ in pairs], [responses[response] for _, response in pairs]
         # One pass for both: short contexts and long responses share batches.
         vectors = self.embed([*context_ids, *response_ids])
@@ -245,6 +250,7 @@ class SmallModel(nn.Module):
             vectors[[len(context_ids) + row for row in response_rows]],
             self.lexical_features(context_ids, rows, [response_ids[row] for row in response_rows]),
             np.array([encoded[row].n_cut for row in rows]),
+            np.array([encoded_responses[row].n_cut for row in response_rows]),
         )
 
 
@@ -255,6 +261,7 @@ class _ReadPairs(NamedTuple):
     responses: Tensor
     features: Tensor | None
     context_tokens_cut: np.ndarray
+    response_tokens_cut: np.ndarray
 
 
 @dataclass(frozen=True, slots=True)

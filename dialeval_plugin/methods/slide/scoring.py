@@ -36,8 +36,8 @@ class SlideScorer(Scorer):
     """SLIDE (Zhao et al. 2024) and the variants of its small model.
 
     Columns: the variant's own, then `slm_probability` (s_p in [0, 1]), `slm_distance` (cosine distance d in [0, 2], lower
-    fits better), `slm` (Score_SLM in about [0, 2]), `llm` (in [0, 1], only when fusing), and `context_tokens_cut` (oldest
-    tokens that did not fit).
+    fits better), `slm` (Score_SLM in about [0, 2]), `llm` (in [0, 1], only when fusing), `context_tokens_cut` (oldest tokens
+    that did not fit) and `response_tokens_cut` (tokens at the response's end that did not fit).
 
     Args:
         slm: folder or hub id of the small model; see `DefaultModel`.
@@ -113,8 +113,17 @@ class SlideScorer(Scorer):
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the columns, the variant's first."""
-        parts = ["slm_probability", "slm_distance", "slm", *(["llm"] if self.llm else []), "context_tokens_cut"]
+        parts = ["slm_probability", "slm_distance", "slm", *(["llm"] if self.llm else []), *self.cuts]
         return (self.variant, *(name for name in parts if name != self.variant))
+
+    @property
+    def cuts(self) -> Mapping[str, str]:
+        """Tokens of contexts and responses."""
+        config = self._trained.model.config
+        return {
+            "context_tokens_cut": f"the context is longer than {config.max_context_tokens} tokens; its beginning was not read",
+            "response_tokens_cut": f"the response is longer than {config.max_response_tokens} tokens; its end was not read",
+        }
 
     def _positive_from(self, thresholds: Mapping[str, float]) -> float:
         """The variant's threshold on the model's validation contexts, else the papers' rule."""
@@ -179,18 +188,9 @@ class SlideScorer(Scorer):
         if not examples:
             return []
         pairs = [(tuple(turn.text for turn in example.context), example.response.text) for example in examples]
+        names = ("slm_distance", "slm_probability", *self.cuts)
         judgement = self._trained.model.judge(pairs)
-        if n_cut := int((judgement.context_tokens_cut > 0).sum()):
-            logger.warning(
-                "slide: the contexts of %d of %d examples are longer than %d tokens; their oldest turns were left out",
-                n_cut,
-                len(examples),
-                self._trained.model.config.max_context_tokens,
-            )
-        return [
-            {"slm_distance": float(distance), "slm_probability": float(probability), "context_tokens_cut": float(cut)}
-            for distance, probability, cut in zip(*judgement, strict=True)
-        ]
+        return [dict(zip(names, map(float, values), strict=True)) for values in zip(*judgement, strict=True)]
 
     def _complete(self, row: Row, distance_range: DistanceRange) -> Row:
         """Add the columns that follow from distance, probability and the large model's score."""

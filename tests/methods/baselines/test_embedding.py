@@ -174,6 +174,28 @@ def test_bertscore_is_its_packages(tiny_encoder: Path) -> None:
     assert scores.main == "bertscore_f1"
 
 
+@pytest.mark.parametrize("name", ["sentence_similarity", "bertscore"])
+def test_texts_longer_than_the_encoders_window_are_counted(
+    name: str, tiny_encoder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """TRIAL section 2, S1: the ends of long texts were not read, and nobody was told."""
+    scorer = (
+        SentenceSimilarity(str(tiny_encoder), device="cpu")
+        if name == "sentence_similarity"
+        else BertScore(str(tiny_encoder), num_layers=1, device="cpu")
+    )
+    fits, long = "x" * 256, "x" * 257
+    scores = scorer.score(
+        [example(fits, fits), example(long, fits), example(fits, long, "y", long + "z"), example("y", f" {fits}")]
+    )
+    # bert_score strips a text, sentence-transformers does not.
+    blanks = 0.0 if name == "bertscore" else 1.0
+    assert scores.columns["n_cut"] == (0.0, 1.0, 2.0, blanks)
+    assert caplog.messages == [
+        f"{name}: in {2 + blanks:.0f} of 4 examples a text is longer than 256 tokens; its end was not read"
+    ]
+
+
 def test_bertscore_reads_special_tokens_as_letters_and_cuts_what_is_too_long(tiny_encoder: Path) -> None:
     scorer = BertScore(str(tiny_encoder), num_layers=1, device="cpu")
     scores = scorer.score([example("a[SEP]b", "ab"), example("x" * 1000, "y"), example("x" * 300, "y")])

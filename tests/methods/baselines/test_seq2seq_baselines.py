@@ -68,12 +68,13 @@ def test_the_padding_of_a_batch_moves_nothing(bart: Path) -> None:
     assert together == pytest.approx(alone, abs=1e-5)
 
 
-def test_a_long_context_loses_its_beginning_and_is_counted(bart: Path) -> None:
+def test_a_long_context_loses_its_beginning_and_is_counted(bart: Path, caplog: pytest.LogCaptureFixture) -> None:
     long = example(context=["x" * 2 * BART_WINDOW, "y" * (BART_WINDOW - 2)])
     scorer = BartScore(str(bart), device="cpu")
     scores = scorer.score([long, example(context=["y" * (BART_WINDOW - 2)])])
     assert scores.values[0] == pytest.approx(scores.values[1], abs=1e-6)
     assert scores.columns["n_cut"] == (1.0, 0.0)
+    assert caplog.messages == [f"bartscore: in 1 of 2 examples texts are longer than {BART_WINDOW} tokens and were cut"]
     assert f"|separator:newline|speakers:none|window:{BART_WINDOW}|truncation:left|" in str(scores.signature)
 
 

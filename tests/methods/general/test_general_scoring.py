@@ -55,6 +55,8 @@ def test_the_main_score_mixes_the_heads_by_the_weights_of_the_folder(scorer: Gen
         "knowledge",
         "cosine",
         "context_tokens_cut",
+        "response_tokens_cut",
+        "fact_tokens_cut",
     ]
     assert scores.n_scored == 12
     mixing = TrainedGeneral.load(str(tiny_general)).mixing
@@ -109,7 +111,35 @@ def test_long_contexts_lose_their_oldest_tokens(scorer: GeneralScorer, caplog: p
     scores = scorer.score([Example.from_texts(["x" * 1000, "Hi."], "Hello."), Example.from_texts(["Hi."], "Hello.")])
     assert scores.columns["context_tokens_cut"] == (1005 - 79, 0)
     assert [record.getMessage() for record in caplog.records] == [
-        "general: the contexts of 1 of 2 responses are longer than 80 tokens; their oldest turns were left out"
+        "general: in 1 of 2 examples a context is longer than 80 tokens; its beginning was not read"
+    ]
+
+
+def test_long_responses_and_facts_are_counted(scorer: GeneralScorer, caplog: pytest.LogCaptureFixture) -> None:
+    """TRIAL section 2, S1: what is cut is counted, of responses and facts as of contexts."""
+    scores = scorer.score(
+        [Example.from_texts(["Hi."], "x" * 60, facts=["y" * 100, "no"]), Example.from_texts(["Hi."], "x" * 38)]
+    )
+    assert scores.columns["context_tokens_cut"] == (0, 0)
+    assert scores.columns["response_tokens_cut"] == (60 - 38, 0)
+    assert scores.columns["fact_tokens_cut"] == (104 - 79, None)
+    assert [record.getMessage() for record in caplog.records] == [
+        "general: in 1 of 2 examples a response is longer than 40 tokens; its end was not read",
+        "general: in 1 of 2 examples the facts are longer than 80 tokens; their beginning was not read",
+    ]
+
+
+def test_what_is_cut_of_a_dialogue_is_summed_over_its_turns(
+    of_dialogues: GeneralScorer, caplog: pytest.LogCaptureFixture
+) -> None:
+    dialogues = [Dialogue("long", (Turn("x" * 80), Turn("y" * 50), Turn("z"))), Dialogue("short", (Turn("x"), Turn("y")))]
+    scores = of_dialogues.score(dialogues)
+    # The first turn stands in two contexts, of 81 and 81 + 51 tokens with their ends, of which 79 fit.
+    assert scores.columns["context_tokens_cut"] == (2 + 53, 0)
+    assert scores.columns["response_tokens_cut"] == (50 - 38, 0)
+    assert [record.getMessage() for record in caplog.records] == [
+        "general: in 1 of 2 examples a context is longer than 80 tokens; its beginning was not read",
+        "general: in 1 of 2 examples a response is longer than 40 tokens; its end was not read",
     ]
 
 
@@ -117,7 +147,17 @@ def test_a_dialogue_is_the_mean_of_its_turns_and_their_coherence(
     of_dialogues: GeneralScorer, scorer: GeneralScorer, tiny_general: Path
 ) -> None:
     scores = of_dialogues.score(dialogues())
-    assert list(scores.columns) == ["general", "coherence", "fit", "fluency", "specificity", "cosine", "n_turns"]
+    assert list(scores.columns) == [
+        "general",
+        "coherence",
+        "fit",
+        "fluency",
+        "specificity",
+        "cosine",
+        "n_turns",
+        "context_tokens_cut",
+        "response_tokens_cut",
+    ]
     coherence = TrainedGeneral.load(str(tiny_general)).coherence
     for row, dialogue in zip(scores.rows(), dialogues(), strict=True):
         turns = [

@@ -219,12 +219,15 @@ def test_one_pass_answers_for_a_dialogue_with_its_full_context(
 
 @pytest.mark.parametrize("architecture", ["gpt2", "bert", "xlnet"])
 def test_a_dialogue_longer_than_the_window_loses_its_beginning_and_says_so(
-    folder: Callable[[str], Path], architecture: str
+    folder: Callable[[str], Path], architecture: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     texts = [f"{number} " + "word " * 8 for number in range(6)]
     scores = scorer_of(folder, architecture, max_tokens=64).score([dialogue(texts), dialogue(TEXTS[:2])])
     assert scores.n_scored == 2
     assert scores.columns["n_cut"] == (5.0, 0.0)
+    assert caplog.messages == [
+        "dialogue_likelihood: in 1 of 2 examples a turn with its context is longer than 64 tokens; the beginning was not read"
+    ]
     assert scores.signature.fields["window"] == 64
 
 

@@ -207,7 +207,9 @@ def test_a_long_text_is_cut_at_the_chosen_end_and_counted(
         assert changed == {"old": same is new, "new": same is old}
         # Context and response are read by five classifiers; facts and response fit.
         assert scores.columns["n_cut"] == (5.0, 5.0, 5.0)
-        assert f"texts of 3 of 3 examples are longer than a classifier's window and were cut ({truncate})" in caplog.text
+        assert caplog.messages == [
+            f"glue_proxy: in 3 of 3 examples texts are longer than a classifier's window and were cut ({truncate})"
+        ]
         caplog.clear()
     exact = Example.from_texts(["x" * (WINDOW - 40)], "y" * 30, facts=FACTS)
     assert single(classifiers, "mrpc").score([exact]).columns["n_cut"] == (0.0,)

@@ -116,6 +116,17 @@ def test_a_score_depends_on_its_own_dialogue_alone(
     assert backwards == pytest.approx(alone, abs=1e-5)
 
 
+def test_a_cut_utterance_of_the_context_is_counted_too(models: dict[str, str], caplog: pytest.LogCaptureFixture) -> None:
+    """TRIAL section 2, S1: neither a cut context was counted, nor did anybody learn of a cut response."""
+    long = "you " * 45
+    scorer = DialogueReconstructionScorer(models["seq2seq"], level="turn", device="cpu")
+    scores = scorer.score([Example.from_texts(context, response) for context, response in ((["Hi."], "Hi."), ([long], long))])
+    assert scores.columns["n_cut"] == (0.0, 2.0)
+    assert caplog.messages == [
+        "dialogue_reconstruction: in 1 of 2 examples an utterance is longer than 30 tokens; its end was not read"
+    ]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_dialogues_of_any_length_are_scored(kind: str, models: dict[str, str]) -> None:
     scorer = DialogueReconstructionScorer(models[kind], device="cpu")

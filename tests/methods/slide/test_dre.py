@@ -69,7 +69,7 @@ def test_the_columns_follow_from_both_models_answers(
     assert llm.batches == [9, 9]
     assert list(scores.columns) == [
         *("dre", "in_dre", "ex_dre", "non_dre", "llm", "influence", "coefficient"),
-        *("slm_probability", "slm_distance", "slm", "context_tokens_cut"),
+        *("slm_probability", "slm_distance", "slm", "context_tokens_cut", "response_tokens_cut"),
     ]
     for name in small.columns:
         assert scores.columns[name] == pytest.approx(small.columns[name], abs=1e-6)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +19,7 @@ from dialeval_plugin.methods.slide.model import SmallModelConfig, TrainedSmallMo
 from dialeval_plugin.methods.slide.scoring import SlideScorer
 from dialeval_plugin.runner import run
 from dialeval_plugin.scoring import Reason, Row, Scorer, Unscored
+from dialeval_plugin.signature import Signature
 from tests.tiny_models import write_tiny_slm
 
 
@@ -53,7 +57,7 @@ def slm(tiny_slm: Path) -> SlideScorer:
 def test_the_columns_follow_from_distance_and_probability(slm: SlideScorer) -> None:
     scores = slm.score(examples())
 
-    assert list(scores.columns) == ["slm", "slm_probability", "slm_distance", "context_tokens_cut"]
+    assert list(scores.columns) == ["slm", "slm_probability", "slm_distance", "context_tokens_cut", "response_tokens_cut"]
     assert scores.n_scored == 12
     distance_range = DistanceRange(0.5, 1.5)
     for slm_value, probability, distance in zip(
@@ -119,10 +123,27 @@ def test_a_long_context_loses_its_oldest_tokens_and_says_so(slm: SlideScorer, ca
     # Of 80 tokens one opens; 10,000 characters and [SEP], and 3 characters and [SEP], compete for the other 79.
     assert scores.columns["context_tokens_cut"] == (10_005 - 79, 0)
     assert [record.getMessage() for record in caplog.records] == [
-        "slide: the contexts of 1 of 2 examples are longer than 80 tokens; their oldest turns were left out"
+        "slide: in 1 of 2 examples the context is longer than 80 tokens; its beginning was not read"
     ]
     same_end = slm.score([Example.from_texts(["y" * 500 + "x" * 1000, "Hi."], "Hello.")])
     assert same_end.values[0] == pytest.approx(scores.values[0], abs=1e-5)
+
+
+def test_a_long_response_loses_its_end_and_says_so_once_a_run(
+    slm: SlideScorer, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TRIAL section 2, S1: three responses that differ after the window had one score, and nobody was told."""
+    monkeypatch.setattr(SlideScorer, "window", 1)
+    long = ["x" * 60 + end for end in ("nice", "bad", "")]
+    scores = slm.score([Example.from_texts(["Hi."], response) for response in [*long, "x" * 38, "x" * 39]])
+
+    # Of 40 tokens one opens and one closes.
+    assert scores.columns["response_tokens_cut"] == (26, 25, 22, 0, 1)
+    assert scores.columns["context_tokens_cut"] == (0, 0, 0, 0, 0)
+    assert len(set(scores.values[:3])) == 1
+    assert [record.getMessage() for record in caplog.records] == [
+        "slide: in 4 of 5 examples the response is longer than 40 tokens; its end was not read"
+    ]
 
 
 def test_special_tokens_in_a_text_are_text(slm: SlideScorer) -> None:
@@ -164,9 +185,97 @@ def test_the_population_can_give_the_range(tiny_slm: Path) -> None:
 
 
 def test_round3_rounds_as_the_notebook_does(tiny_slm: Path) -> None:
+    """FAULTS_FOUND section 6: that the rounded probability is the one that Score_SLM takes was not tested."""
+    plain = SlideScorer(str(tiny_slm), variant="slm_probability").score(examples()).columns
     scores = SlideScorer(str(tiny_slm), variant="slm_probability", round3=True).score(examples())
 
-    assert all(value == round(value, 3) for value in scores.values)
+    assert scores.values == tuple(round(value, 3) for value in plain["slm_probability"] if value is not None)
+    assert scores.values != plain["slm_probability"]
+    normalise = DistanceRange(0.5, 1.5).normalise
+    assert scores.columns["slm"] == tuple(
+        slm_score(normalise(distance), probability)
+        for distance, probability in zip(scores.columns["slm_distance"], scores.values, strict=True)
+        if distance is not None and probability is not None
+    )
+
+
+def with_settings(slm: Path, folder: Path, **settings: object) -> str:
+    """A copy of a small model whose slm.json has other settings."""
+    shutil.copytree(slm, folder)
+    stored = json.loads((folder / "slm.json").read_text())
+    (folder / "slm.json").write_text(json.dumps({**stored, **settings}))
+    return str(folder)
+
+
+def test_clip_keeps_the_normalised_distance_in_its_range(tiny_slm: Path, tmp_path: Path) -> None:
+    found = SlideScorer(str(tiny_slm), variant="slm").score(examples()).columns["slm_distance"]
+    low, middle, high = sorted(distance for distance in found if distance is not None)[::5][:3]
+    folder = with_settings(tiny_slm, tmp_path / "narrow", d_min=(low + middle) / 2, d_max=(middle + high) / 2)
+    free, clipped = (SlideScorer(folder, variant="slm", clip=clip).score(examples()) for clip in (False, True))
+    narrow = DistanceRange((low + middle) / 2, (middle + high) / 2)
+    for scores, clip in ((free, False), (clipped, True)):
+        table = zip(scores.values, scores.columns["slm_distance"], scores.columns["slm_probability"], strict=True)
+        for slm, distance, probability in table:
+            assert isinstance(distance, float)
+            assert isinstance(probability, float)
+            assert slm == slm_score(narrow.normalise(distance, clip=clip), probability)
+    assert free.values != clipped.values
+
+
+@pytest.mark.parametrize(
+    ("options", "highest"),
+    [
+        ({"variant": "slm"}, 2.0),
+        ({"variant": "slm_probability"}, 1.0),
+        ({"variant": "slm_distance"}, 2.0),
+        ({"llm": ConstantJudge()}, 2.0),
+        ({"llm": ConstantJudge(), "slm_scale": 0.75}, 1.5),
+        ({"llm": ConstantJudge(), "slm_scale": 0.25}, 1.0),
+        ({"variant": "slm", "slm_scale": 3.0}, 2.0),
+    ],
+)
+def test_the_range_is_that_of_the_variant(tiny_slm: Path, options: dict[str, Any], highest: float) -> None:
+    """FAULTS_FOUND section 6: a host maps scores to [0, 1] by the range."""
+    assert SlideScorer(str(tiny_slm), **options).range == (0.0, highest)
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "expected"),
+    [
+        # Without thresholds the papers' rule, and of distances the one in the middle of 0.4 and 1.8, whose s_d is 0.5.
+        ({}, {"slm": 0.5, "slm_probability": 0.5, "slm_distance": 1.1}),
+        # Training turns distances round, so that higher is better there.
+        (
+            {"slm": 0.8, "slm_probability": 0.3, "slm_distance": -0.7},
+            {"slm": 0.8, "slm_probability": 0.3, "slm_distance": 0.7},
+        ),
+    ],
+)
+def test_a_response_is_positive_from_the_models_threshold(
+    tiny_slm: Path, tmp_path: Path, thresholds: dict[str, float], expected: dict[str, float]
+) -> None:
+    """FAULTS_FOUND section 6: the sign of the distance's threshold."""
+    folder = with_settings(tiny_slm, tmp_path / "slm", thresholds=thresholds, d_min=0.4, d_max=1.8)
+    found = {variant: SlideScorer(folder, variant=variant).positive_from for variant in expected}  # type: ignore[arg-type]
+    assert found == pytest.approx(expected)
+    assert SlideScorer(folder, llm=ConstantJudge()).positive_from == 0.5
+
+
+def test_a_row_that_the_small_model_cannot_judge_keeps_its_own_reason(tiny_slm: Path) -> None:
+    scores = SlideScorer(str(tiny_slm), llm=ConstantJudge()).score([Example.from_texts(["Hi."], " "), *examples(1)])
+    assert scores.unscored == {0: Unscored(Reason.EMPTY_INPUT, "the response has no visible character")}
+
+
+@pytest.mark.parametrize("options", [{"variant": "slm", "normalise": "population"}, {"variant": "slm"}])
+def test_a_run_without_a_visible_response_has_no_scores(tiny_slm: Path, options: dict[str, Any]) -> None:
+    scores = SlideScorer(str(tiny_slm), **options).score([Example.from_texts(["Hi."], " ")])
+    assert (scores.values, scores.unscored_by_reason) == ((None,), {"empty_input": 1})
+
+
+def test_only_the_variant_that_fuses_asks_the_llm(tiny_slm: Path) -> None:
+    scores = SlideScorer(str(tiny_slm), variant="slm", llm=ConstantJudge()).score(examples(2))
+    assert "llm" not in scores.columns
+    assert "|llm_" not in str(scores.signature)
 
 
 def test_the_signature_pins_model_and_options(tiny_slm: Path, tmp_path: Path) -> None:
@@ -181,6 +290,24 @@ def test_the_signature_pins_model_and_options(tiny_slm: Path, tmp_path: Path) ->
         "window:80+40|truncation:oldest|normalise:training|d_min:0.5|d_max:1.5|level:turn|version:0.1.0"
     )
     assert other.score(examples()).signature.digest != signature.digest
+
+
+def test_the_signature_names_options_that_differ_from_their_defaults(tiny_slm: Path) -> None:
+    """FAULTS_FOUND section 6: `clip` could be left out of the signature."""
+    scorer = SlideScorer(
+        str(tiny_slm),
+        llm=ConstantJudge(),
+        clip=True,
+        round3=True,
+        normalise="population",
+        fusion="agree",
+        slm_scale=0.5,
+    )
+    assert str(Signature(scorer.signature_fields())).partition("|normalise:")[2] == (
+        "population|d_min:0.5|d_max:1.5|clip:True|round3:True|fusion:agree|slm_scale:0.5|llm_method:constant"
+    )
+    plain = SlideScorer(str(tiny_slm), variant="slm").signature_fields()
+    assert [plain[name] for name in ("clip", "round3", "fusion", "slm_scale")] == [None] * 4
 
 
 def test_nothing_names_an_slm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,6 +358,8 @@ def test_without_llm_and_variant_the_small_model_is_used_and_said(tiny_slm: Path
         ),
         ({"normalise": "batch"}, "slide: there is no normalise='batch'. Choose 'training' or 'population'."),
         ({"slm_scale": "half"}, "slide: slm_scale is 'half'. Give a finite number."),
+        ({"slm_scale": True}, "slide: slm_scale is True. Give a finite number."),
+        ({"slm": 5, "variant": "slm"}, "slm: the model is named 5 (int). Give a folder or a hub id."),
         ({"slm_scale": float("nan")}, "slide: slm_scale is nan. Give a finite number."),
         ({"clip": "no"}, "slide: clip is 'no'. Give true or false."),
         ({"round3": 1}, "slide: round3 is 1. Give true or false."),
@@ -238,7 +367,7 @@ def test_without_llm_and_variant_the_small_model_is_used_and_said(tiny_slm: Path
 )
 def test_unknown_options_are_refused(tiny_slm: Path, options: dict[str, object], message: str) -> None:
     with pytest.raises(InputError) as refused:
-        SlideScorer(str(tiny_slm), **options)  # type: ignore[arg-type]
+        SlideScorer(**{"slm": str(tiny_slm), **options})  # type: ignore[arg-type]
     assert str(refused.value) == message
 
 
