@@ -22,7 +22,7 @@ types: $(READY)
 	$(BIN)/mypy
 
 tests: $(READY)
-	$(PYTEST) -m "not real_data" --doctest-modules tests dialeval_plugin
+	$(PYTEST) -m "not real_data and not exhaustive" --doctest-modules tests dialeval_plugin
 
 # Needs DIALEVAL_DATA_DIR, a folder with the public corpora (dialeval data list).
 real-data: $(READY)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from .errors import InputError, MissingPrerequisite
 from .files import write_text
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,5 +49,8 @@ class DefaultModel:
         raise MissingPrerequisite(self.advice)
 
     def remember(self, folder: Path) -> None:
-        """Make `folder` the last trained model."""
-        write_text(self.file, f"{folder.resolve()}\n")
+        """Make `folder` the last trained model; where the user's data folder cannot be written, say so and go on."""
+        try:
+            write_text(self.file, f"{folder.resolve()}\n")
+        except InputError as error:
+            logger.warning("%s is not remembered as the last trained model, so name it where it is used: %s", folder, error)

@@ -205,3 +205,8 @@ class Dialogue:
 
 Item: TypeAlias = Example | Dialogue
 """What a scorer takes: an `Example` at level "turn", a `Dialogue` at level "dialogue"."""
+
+
+def context_turns(item: Item) -> tuple[Turn, ...]:
+    """Turns of an item without the response that is judged: the context, or the whole dialogue."""
+    return item.context if isinstance(item, Example) else item.turns

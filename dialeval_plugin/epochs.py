@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import logging
-import sys
 from pathlib import Path
 from typing import Any
 
 import torch
-from tqdm.auto import tqdm
+from accelerate import PartialState
 from transformers import Trainer
 from transformers.trainer_callback import PrinterCallback, ProgressCallback, TrainerCallback
-from transformers.trainer_utils import get_last_checkpoint
 
-logger = logging.getLogger(__name__)
+from . import checkpoints
+from .workplace import report
 
 _FIGURES = ("loss", "perplexity", "accuracy_positive", "accuracy_adversarial", "accuracy", "auroc", "triplet_accuracy")
 
@@ -30,6 +28,10 @@ class _EpochLine(TrainerCallback):  # type: ignore[misc]
         self._stage = stage
         self._shown = shown
 
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if state.global_step and state.is_world_process_zero:
+            report(f"{self._stage}: going on from step {state.global_step} of {state.max_steps}", shown=self._shown)
+
     def on_evaluate(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if not state.is_world_process_zero:
             return
@@ -38,10 +40,27 @@ class _EpochLine(TrainerCallback):  # type: ignore[misc]
         line = f"{self._stage}, epoch {round(state.epoch)} of {round(args.num_train_epochs)}: " + ", ".join(
             f"{name} {value:.4g}" for name, value in figures.items()
         )
-        if self._shown:
-            tqdm.write(line, file=sys.stderr)
-        else:
-            logger.info(line)
+        report(line, shown=self._shown)
+
+
+class _WholeCheckpoints(TrainerCallback):  # type: ignore[misc]
+    """Seals checkpoints that are written to their end, and removes the oldest once a newer one is sealed.
+
+    The host's own limit would remove a checkpoint before anybody knows that the next one is whole.
+    """
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        # Stored as the path that the folder had then: relative to another folder, or before it was moved.
+        if state.best_model_checkpoint is not None:
+            state.best_model_checkpoint = str(Path(args.output_dir) / Path(state.best_model_checkpoint).name)
+
+    def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        # Every process has written its generator's state.
+        PartialState().wait_for_everyone()
+        if state.is_world_process_zero:
+            folder = Path(args.output_dir)
+            checkpoints.seal(folder / f"checkpoint-{state.global_step}")
+            checkpoints.remove_old(folder)
 
 
 def epoch_arguments(
@@ -50,7 +69,7 @@ def epoch_arguments(
     """Return the arguments of a host's trainer that do not depend on the recipe.
 
     Args:
-        folder: where its checkpoints go; the last one stays.
+        folder: where its checkpoints go, see `checkpoints`.
         batch_size: examples a step, in training and in validation.
         bfloat16: precision of the forward passes of training.
         seed: of the order of the examples and of dropout.
@@ -69,7 +88,8 @@ def epoch_arguments(
         "eval_strategy": "epoch",
         "save_strategy": "epoch",
         "logging_strategy": "epoch",
-        "save_total_limit": 1,
+        # An early stop counts the epochs without gain, those before a kill too.
+        "restore_callback_states_from_checkpoint": True,
         "load_best_model_at_end": True,
         "metric_for_best_model": best,
         "greater_is_better": greater,
@@ -79,7 +99,7 @@ def epoch_arguments(
 
 
 def train_epochs(trainer: Trainer, stage: str, *, shown: bool) -> None:
-    """Train; where checkpoints lie in the trainer's folder, go on from the last.
+    """Train; where whole checkpoints lie in the trainer's folder, go on from the last.
 
     Args:
         trainer: a host's.
@@ -90,11 +110,17 @@ def train_epochs(trainer: Trainer, stage: str, *, shown: bool) -> None:
     trainer.remove_callback(ProgressCallback)
     if shown:
         trainer.add_callback(_QuietBars())
+    # It corrects what the lines of others may rest on.
+    trainer.add_callback(_WholeCheckpoints())
     trainer.add_callback(_EpochLine(stage, shown=shown))
-    folder = trainer.args.output_dir
-    checkpoint = get_last_checkpoint(folder) if Path(folder).is_dir() else None
-    if checkpoint is not None:
-        logger.info("%s: going on from %s", stage, checkpoint)
-    trainer.train(resume_from_checkpoint=checkpoint)
+    folder, processes = Path(trainer.args.output_dir), PartialState()
+    if processes.is_main_process:
+        checkpoints.remove_broken(folder)
+    processes.wait_for_everyone()
+    last = checkpoints.find_last(folder)
+    if last is not None and last.is_end:
+        # An early end is none to the host: without this it would train on for one more epoch.
+        trainer.args.max_steps = last.step
+    trainer.train(resume_from_checkpoint=None if last is None else str(last.folder))
     # In bfloat16 the trainer leaves its autocast around the model's forward pass, which would go on in scoring.
     trainer.accelerator.unwrap_model(trainer.model, keep_fp32_wrapper=False)

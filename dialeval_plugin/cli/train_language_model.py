@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from .evaluation_sets import read_evaluation
+
 if TYPE_CHECKING:
     from dialeval_plugin.methods.breakdown.preparation import Spacing
     from dialeval_plugin.methods.breakdown.scoring import Method
@@ -28,7 +30,7 @@ def language_model(
         typer.Option(help="Dialogues that choose the best epoch and calibrate; else a share of the data does."),
     ] = None,
     evaluation: Annotated[
-        list[Path] | None, typer.Option(help="Dialogues that will be reported on; they are kept out of training.")
+        list[str] | None, typer.Option(help="Files or sets that will be reported on; they are kept out of training.")
     ] = None,
     backbone: Annotated[
         str | None, typer.Option(help="Causal language model to go on from, a folder or a hub id; without it, from scratch.")
@@ -55,7 +57,9 @@ def language_model(
     from dialeval_plugin.methods.breakdown.preparation import Sources
     from dialeval_plugin.methods.breakdown.training import TrainingOptions, train
 
-    files = (data, validation, evaluation)
+    training, held_out = (
+        [dialogue for path in paths or () for dialogue in read_dialogues(path)] for paths in (data, validation)
+    )
     sizes = {
         "n_epochs": epochs,
         "n_layers": layers,
@@ -66,7 +70,7 @@ def language_model(
         "batch_size": batch_size,
     }
     trained = train(
-        Sources(*([dialogue for path in paths or () for dialogue in read_dialogues(path)] for paths in files)),
+        Sources(training, held_out, read_evaluation(evaluation or ())),
         output,
         TrainingOptions(
             cast("Objective", objective),

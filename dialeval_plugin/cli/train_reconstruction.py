@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from .evaluation_sets import read_evaluation
+
 if TYPE_CHECKING:
     from dialeval_plugin.dialogue import Turn
     from dialeval_plugin.methods.reconstruction.model import Kind
@@ -23,7 +25,7 @@ def reconstruction(
         list[Path] | None, typer.Option(help="Dialogues that choose the best epoch; else a share of the data does.")
     ] = None,
     evaluation: Annotated[
-        list[Path] | None, typer.Option(help="Dialogues that will be reported on: kept out of training and validation.")
+        list[str] | None, typer.Option(help="Files or sets that will be reported on: kept out of training and validation.")
     ] = None,
     recipe: Annotated[str, typer.Option(help="thesis, or small for a processor.")] = "small",
     epochs: Annotated[int | None, typer.Option(help="Epochs at most, in place of the recipe's.")] = None,
@@ -37,7 +39,7 @@ def reconstruction(
     from dialeval_plugin.methods.reconstruction.training import TrainingOptions, train
 
     trained = train(
-        Sources(_dialogues(data), _dialogues(validation or []), _dialogues(evaluation or [])),
+        Sources(_dialogues(data), _dialogues(validation or []), read_evaluation(evaluation or [])),
         output,
         TrainingOptions(cast("Kind", model), recipe, epochs, validation_fraction, seed),
         max_minutes=max_minutes,
@@ -53,16 +55,16 @@ def reconstruction(
         ("training_short", "training dialogues have fewer than two visible utterances"),
         ("training_duplicates", "training dialogues are duplicates"),
         ("training_in_validation", "training dialogues begin like a validation dialogue"),
-        ("training_in_evaluation", "training dialogues begin like an evaluation dialogue"),
-        ("validation_in_evaluation", "validation dialogues begin like an evaluation dialogue"),
+        ("training_in_evaluation", "training dialogues are in the evaluation data or begin like it"),
+        ("validation_in_evaluation", "validation dialogues are in the evaluation data or begin like it"),
     ):
         if number := counts.get(f"n_{name}"):
             typer.echo(f"left out: {number} {why}")
     typer.echo(f"{'epoch':>5}{'training loss':>15}{'KL':>9}{'KL weight':>11}{'validation loss':>17}{'seconds':>9}")
-    for epoch in record["history"]:
+    for epoch, seconds in zip(record["history"], trained.seconds, strict=True):
         typer.echo(
             f"{epoch['epoch']:5}{epoch['training_loss']:15.4f}{epoch['training_kl']:9.4f}{epoch['kl_weight']:11.2f}"
-            f"{epoch['validation_loss']:17.4f}{epoch['seconds']:9.0f}"
+            f"{epoch['validation_loss']:17.4f}{seconds:9.0f}"
         )
 
 

@@ -36,6 +36,15 @@ def read_grounded(path: Path) -> list[GroundedDialogue]:
     return next(layout.read(path) for layout in LAYOUTS if layout.recognises(beginning))
 
 
+def begins_with(path: Path, *names: str) -> bool:
+    """Whether the first object of a JSON file, or of JSON lines, has all these fields.
+
+    Raises:
+        InputError: as `files.read_text`.
+    """
+    return _beginning(read_text(path)).has(*names)
+
+
 class Beginning(NamedTuple):
     """What tells a layout from the others."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from dialeval_plugin.dialogue import Example, Item
+from dialeval_plugin.dialogue import Item, context_turns
 from dialeval_plugin.errors import InputError
 from dialeval_plugin.signature import text_hash
 
@@ -43,7 +43,7 @@ def context_key(item: Item) -> str:
     A context of one or two turns is its own key, because the turns that followed are not known. An item without any
     context is alone: nothing tells which dialogue it comes from.
     """
-    turns = item.context if isinstance(item, Example) else item.turns
+    turns = context_turns(item)
     if not turns:
         return text_hash("no context", item.id)
     return text_hash(*(" ".join(turn.text.split()) for turn in turns[:OPENING_TURNS]))

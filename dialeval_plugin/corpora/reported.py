@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -10,11 +11,13 @@ from dialeval_plugin.dialogue import Item
 from dialeval_plugin.errors import InputError, MissingPrerequisite
 from dialeval_plugin.files import read_text
 
-from . import conture, convai, dstc10, fed, mini, usr
+from . import cgdialog, conture, convai, dstc10, fed, mini, usr
+from .dialogues import begins_with, read_dialogues
 from .readers import read_items
 from .rows import read_array
 
 ALL_DSTC10 = "dstc10"
+_ARRAY_OF_ARRAYS = re.compile(r"\[\s*\[")
 
 
 class ReportedSets(NamedTuple):
@@ -30,8 +33,9 @@ def read_reported(sources: Iterable[str]) -> ReportedSets:
     """Read the sets that are reported on.
 
     Args:
-        sources: files in any layout of `readers.read_items`, or of FED, ConTurE, ConvAI1 and ConvAI2; codes and names of DSTC10
-            sets; "dstc10" for all of those that are there; "fed", "usr", "conture", "convai1", "convai2", "mini".
+        sources: files in any layout of `readers.read_items` or `dialogues.read_dialogues`, or of FED, ConTurE and CGDIALOG+'s
+            preferences; codes and names of DSTC10 sets; "dstc10" for all of those that are there; "fed", "usr", "conture",
+            "convai1", "convai2", "mini".
 
     Raises:
         InputError: there is no such file or name, or a file is malformed; the message names the line.
@@ -90,9 +94,15 @@ _CORPORA: Mapping[str, Callable[[], list[Item]]] = {
 
 
 def _read_file(path: Path) -> list[Item]:
-    if not read_text(path).lstrip().startswith("["):
-        return read_items(path)
+    start = read_text(path).lstrip()
+    if not start.startswith("["):
+        is_rated = not start or begins_with(path, "context") or begins_with(path, "response")
+        return read_items(path) if is_rated else list(read_dialogues(path))
+    if _ARRAY_OF_ARRAYS.match(start) or begins_with(path, "history", "entities"):
+        return list(read_dialogues(path))
     fields = read_array(path)[0].value.keys()
+    if "history" in fields:
+        return [example for dialogue in cgdialog.read_preferences(path) for example in dialogue.examples()]
     if {"annotations", "system"} <= fields and "dialogue_id" not in fields:
         return _read_fed(path)
     if "dialog_ratings" in fields:

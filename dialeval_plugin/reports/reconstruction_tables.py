@@ -81,13 +81,12 @@ def training_table(settings: Sequence[Mapping[str, Any]]) -> Table:
                 "recipe": one["recipe"],
                 "dialogues": record["counts"]["n_training"],
                 "epochs": len(history),
-                "minutes": sum(epoch["seconds"] for epoch in history) / 60,
                 "validation losses": " ".join(f"{epoch['validation_loss']:.3f}" for epoch in history),
                 "best epoch": record["best_epoch"],
                 "training KL": best["training_kl"],
             }
         )
-    decimals = {"minutes": 1, "dialogues": 0, "epochs": 0, "best epoch": 0}
+    decimals = {"dialogues": 0, "epochs": 0, "best epoch": 0}
     names = list(rows[0]) if rows else []
     return Table(rows, [_column(name, decimals.get(name, 3), name not in ("model", "recipe")) for name in names])
 

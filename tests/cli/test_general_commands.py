@@ -104,7 +104,7 @@ def test_options_of_another_recipe_are_refused(words: tuple[str, ...], message: 
 
 def test_dailydialog_pp_gives_each_positive_response_and_what_was_written_to_mislead(tmp_path: Path) -> None:
     from dialeval_plugin.cli.train_general import read_conversations
-    from dialeval_plugin.corpora.leaks import ReportedDialogues
+    from dialeval_plugin.leaks import ReportedDialogues
 
     source = mini.folder() / "dailydialog_pp.jsonl"
     first = mini.read_response_sets()[0]
@@ -116,7 +116,7 @@ def test_dailydialog_pp_gives_each_positive_response_and_what_was_written_to_mis
 
 def test_facts_belong_to_the_speaker_whom_they_describe(tmp_path: Path) -> None:
     from dialeval_plugin.cli.train_general import read_conversations
-    from dialeval_plugin.corpora.leaks import ReportedDialogues
+    from dialeval_plugin.leaks import ReportedDialogues
 
     lines = [
         "1 your persona: i sail.",
@@ -133,7 +133,7 @@ def test_facts_belong_to_the_speaker_whom_they_describe(tmp_path: Path) -> None:
 
 def test_dialogues_with_a_chatbot_teach_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from dialeval_plugin.cli.train_general import read_conversations
-    from dialeval_plugin.corpora.leaks import ReportedDialogues
+    from dialeval_plugin.leaks import ReportedDialogues
 
     def dialogue(number: int, kind: str) -> dict[str, object]:
         return {

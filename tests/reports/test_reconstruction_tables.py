@@ -25,7 +25,7 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 RECORD = {
     "counts": {"n_training": 90},
     "history": [
-        {"epoch": number, "seconds": 30.0, "training_kl": 0.5 * number, "validation_loss": loss}
+        {"epoch": number, "training_kl": 0.5 * number, "validation_loss": loss}
         for number, loss in ((1, 6.0), (2, 5.5), (3, 5.625))
     ],
     "best_epoch": 2,
@@ -44,7 +44,7 @@ def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_training_is_shown_epoch_by_epoch() -> None:
     table = training_table([{"model": "vhred", "recipe": "small", "training": RECORD}])
-    assert table.render("markdown").splitlines()[2] == ("| VHRED | small | 90 | 3 | 1.5 | 6.000 5.500 5.625 | 2 | 1.000 |")
+    assert table.render("markdown").splitlines()[2] == ("| VHRED | small | 90 | 3 | 6.000 5.500 5.625 | 2 | 1.000 |")
 
 
 @pytest.mark.usefixtures("models")

@@ -10,8 +10,9 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from dialeval_plugin.dialogue import Dialogue, is_blank
+from dialeval_plugin.dialogue import Dialogue, Item, context_turns, is_blank
 from dialeval_plugin.errors import InputError
+from dialeval_plugin.leaks import HeldOut
 from dialeval_plugin.signature import text_hash
 
 logger = logging.getLogger(__name__)
@@ -28,7 +29,7 @@ class Sources(NamedTuple):
     training: Sequence[Dialogue]
     validation: Sequence[Dialogue] = ()
     """Choose the best epoch and calibrate the breakdown scores; without them a share of the training dialogues does."""
-    evaluation: Sequence[Dialogue] = ()
+    evaluation: Sequence[Item] = ()
     """Will be reported on."""
 
 
@@ -54,7 +55,8 @@ class Data(NamedTuple):
 def prepare(sources: Sources, *, validation_fraction: float, seed: int, spacing: Spacing) -> Data:
     """Drop blank turns and shorter dialogues than two turns, set validation dialogues aside, and leave leaks out.
 
-    Two dialogues are the same where their letters and digits are, whatever the spacing, case and punctuation.
+    Two dialogues are the same where their letters and digits are, whatever the spacing, case and punctuation. What has a part
+    of a dialogue that will be reported on is left out by the rule of `leaks`, of validation too.
 
     Args:
         sources: the dialogues.
@@ -67,8 +69,16 @@ def prepare(sources: Sources, *, validation_fraction: float, seed: int, spacing:
     """
     training = [turns for dialogue in sources.training if len(turns := visible_turns(dialogue)) > 1]
     validation = [turns for dialogue in sources.validation if len(turns := visible_turns(dialogue)) > 1]
-    held_out = {_key(turns) for turns in map(visible_turns, sources.evaluation)} | set(map(_key, validation))
-    kept = [turns for turns in training if _key(turns) not in held_out]
+    evaluated = {_key(visible_turns(item)) for item in sources.evaluation}
+    held_out = HeldOut(sources.evaluation)
+
+    def is_clean(turns: Sequence[str]) -> bool:
+        return _key(turns) not in evaluated and not held_out.is_in(turns)
+
+    if n_reported := len(validation) - len(validation := list(filter(is_clean, validation))):
+        logger.warning("%d validation dialogues are evaluation dialogues too and are left out", n_reported)
+    validated = set(map(_key, validation))
+    kept = [turns for turns in training if _key(turns) not in validated and is_clean(turns)]
     if n_left_out := len(training) - len(kept):
         logger.warning(
             "%d of %d training dialogues are validation or evaluation dialogues too and are left out", n_left_out, len(training)
@@ -96,9 +106,9 @@ def natural_spacing(text: str) -> str:
     return _BLANK_BEFORE_SIGN.sub("", joined)
 
 
-def visible_turns(dialogue: Dialogue) -> list[str]:
-    """Texts of a dialogue's turns that have a visible character."""
-    return [turn.text for turn in dialogue.turns if not is_blank(turn.text)]
+def visible_turns(item: Item) -> list[str]:
+    """Texts of a dialogue's turns, or of a context's, that have a visible character."""
+    return [turn.text for turn in context_turns(item) if not is_blank(turn.text)]
 
 
 def _split(dialogues: list[list[str]], fraction: float, seed: int) -> tuple[list[list[str]], list[list[str]]]:

@@ -26,7 +26,7 @@ from dialeval_plugin.language_models.models import OpenedModel, open_model
 from dialeval_plugin.precision import Precision, uses_bfloat16
 from dialeval_plugin.signature import content_hash
 from dialeval_plugin.version import __version__
-from dialeval_plugin.workplace import claim
+from dialeval_plugin.workplace import refuse_finished, workplace
 
 from .calibration import CALIBRATION_FILE, calibrate, responses_of, weights_hash
 from .detectors import Detector
@@ -132,41 +132,38 @@ def train(
     recipe = options.find_recipe()
     # What "auto" means here, so that a run is not finished on another machine in another precision.
     options = replace(options, precision="bfloat16" if uses_bfloat16(options.precision) else "float32")
-    if (output / RECORD_FILE).exists():
-        raise InputError(f"{output}: holds a trained model already. Choose another folder, or delete this one.")
+    refuse_finished(output, RECORD_FILE)
     data = prepare(sources, validation_fraction=options.validation_fraction, seed=options.seed, spacing=options.spacing)
-    workplace = output / ".training"
+    identity = {"options": asdict(options), "recipe": asdict(recipe), "data": data.digest, "version": __version__}
     state = PartialState()
-    if state.is_main_process:
-        claim(workplace, {"options": asdict(options), "recipe": asdict(recipe), "data": data.digest, "version": __version__})
-        if options.backbone is None:
-            _write_start(workplace / "start", data, recipe, options.seed)
-    state.wait_for_everyone()
-    opened = open_model(options.backbone or str(workplace / "start"), family="causal_lm", device=str(state.device))
-    check_causal(opened)
-    _check_block(opened, recipe)
-    run = Run(recipe, workplace / "checkpoints", options.seed, options.precision == "bfloat16", max_minutes, progress)
-    rows = _rows(opened, data, recipe, options)
-    set_seed(options.seed)
-    head = ConfidenceHead(feature_width(opened.model)).to(opened.device) if options.objective == "odin" else None
-    with decomposed(opened.model, head) if head is not None else contextlib.nullcontext():
-        history = fit(opened, options.objective, *rows, run)
-    record = {
-        "objective": options.objective,
-        "options": asdict(options),
-        "recipe": asdict(recipe),
-        "backbone_hash": None if options.backbone is None else content_hash(opened.folder),
-        "counts": _counts(data, rows),
-        "history": [epoch._asdict() for epoch in history],
-        "version": __version__,
-    }
-    if state.is_main_process:
-        finished = _write(opened, head, workplace / "model")
-        _calibrate(opened, head, data, options, finished)
-        _publish(finished, output, record)
-        shutil.rmtree(workplace)
-        if remember:
-            DEFAULT_MODELS[options.objective].remember(output)
+    with workplace(output, RECORD_FILE, identity, is_main_process=state.is_main_process) as place:
+        if state.is_main_process and options.backbone is None:
+            _write_start(place / "start", data, recipe, options.seed)
+        state.wait_for_everyone()
+        opened = open_model(options.backbone or str(place / "start"), family="causal_lm", device=str(state.device))
+        check_causal(opened)
+        _check_block(opened, recipe)
+        run = Run(recipe, place / "checkpoints", options.seed, options.precision == "bfloat16", max_minutes, progress)
+        rows = _rows(opened, data, recipe, options)
+        set_seed(options.seed)
+        head = ConfidenceHead(feature_width(opened.model)).to(opened.device) if options.objective == "odin" else None
+        with decomposed(opened.model, head) if head is not None else contextlib.nullcontext():
+            history = fit(opened, options.objective, *rows, run)
+        record = {
+            "objective": options.objective,
+            "options": asdict(options),
+            "recipe": asdict(recipe),
+            "backbone_hash": None if options.backbone is None else content_hash(opened.folder),
+            "counts": _counts(data, rows),
+            "history": [epoch._asdict() for epoch in history],
+            "version": __version__,
+        }
+        if state.is_main_process:
+            finished = _write(opened, head, place / "model")
+            _calibrate(opened, head, data, options, finished)
+            _publish(finished, output, record)
+    if remember and state.is_main_process:
+        DEFAULT_MODELS[options.objective].remember(output)
     state.wait_for_everyone()
     return Trained(output, record)
 

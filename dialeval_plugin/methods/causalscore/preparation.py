@@ -6,8 +6,9 @@ import logging
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dialeval_plugin.dialogue import Turn
+from dialeval_plugin.dialogue import Example, Item, Turn, context_turns
 from dialeval_plugin.errors import InputError
+from dialeval_plugin.leaks import HeldOut
 
 from .data import CausePairLike, dialogue_hash, pair_hash, split_by_dialogue
 from .self_training import UnlabelledResponse, unlabelled_responses
@@ -26,8 +27,8 @@ class Sources(NamedTuple):
     """Dialogues for self-training."""
     evaluation: Sequence[CausePairLike] = ()
     """Those that are measured on and decide nothing."""
-    held_out: Sequence[Sequence[Turn]] = ()
-    """Further dialogues that will be reported on."""
+    held_out: Sequence[Item] = ()
+    """Further responses and dialogues that will be reported on."""
 
 
 class Data(NamedTuple):
@@ -44,6 +45,8 @@ class Data(NamedTuple):
 def prepare(sources: Sources, *, validation_fraction: float = 0.1, max_unlabelled: int | None = None, seed: int = 13) -> Data:
     """Leave out of the training, validation and unlabelled data each dialogue that is measured on, and count it.
 
+    Such a dialogue begins like one that is measured on, or is found by the rule of `leaks`.
+
     Args:
         sources: the data.
         validation_fraction: share of the dialogues that is set aside where there are no validation pairs.
@@ -53,18 +56,27 @@ def prepare(sources: Sources, *, validation_fraction: float = 0.1, max_unlabelle
     Raises:
         InputError: the pairs come from fewer than two dialogues, or none is left.
     """
-    tested = {*map(pair_hash, sources.evaluation), *map(dialogue_hash, sources.held_out)}
+    tested = {*map(pair_hash, sources.evaluation), *(dialogue_hash(context_turns(item)) for item in sources.held_out)}
+    measured = [Example(str(number), pair.context, pair.response) for number, pair in enumerate(sources.evaluation)]
+    held_out = HeldOut([*measured, *sources.held_out])
+
+    def is_clean(turns: Sequence[Turn], others: set[str]) -> bool:
+        return dialogue_hash(turns) not in others and not held_out.is_in(turn.text for turn in turns)
+
+    def clean_pairs(pairs: Sequence[CausePairLike], others: set[str]) -> list[CausePairLike]:
+        return [pair for pair in pairs if is_clean((*pair.context, pair.response), others)]
+
     if sources.validation:
-        validation = [pair for pair in sources.validation if pair_hash(pair) not in tested]
+        validation = clean_pairs(sources.validation, tested)
         apart = tested | set(map(pair_hash, validation))
-        training = [pair for pair in sources.pairs if pair_hash(pair) not in apart]
+        training = clean_pairs(sources.pairs, apart)
         n_left_out = len(sources.pairs) - len(training)
     else:
-        remaining = [pair for pair in sources.pairs if pair_hash(pair) not in tested]
+        remaining = clean_pairs(sources.pairs, tested)
         training, validation = split_by_dialogue(remaining, fraction=validation_fraction, seed=seed)
         apart = tested | set(map(pair_hash, validation))
         n_left_out = len(sources.pairs) - len(remaining)
-    clean = [turns for turns in sources.unlabelled if dialogue_hash(turns) not in apart]
+    clean = [turns for turns in sources.unlabelled if is_clean(turns, apart)]
     leaks = {
         "training pairs": (n_left_out, len(sources.pairs)),
         "validation pairs": (max(0, len(sources.validation) - len(validation)), len(sources.validation)),

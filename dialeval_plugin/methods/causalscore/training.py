@@ -21,7 +21,7 @@ from dialeval_plugin.model_folders import PACKAGED_ENCODER, resolve, save_weight
 from dialeval_plugin.precision import Precision, uses_bfloat16
 from dialeval_plugin.signature import content_hash
 from dialeval_plugin.version import __version__
-from dialeval_plugin.workplace import claim
+from dialeval_plugin.workplace import refuse_finished, workplace
 
 from .classifiers import IndependenceClassifier, new_classifier
 from .data import CausePairLike, OtherUtterances, Row, conditional_rows, pair_hash, unconditional_rows
@@ -119,42 +119,38 @@ def train(
     """
     options = replace(options, precision="bfloat16" if uses_bfloat16(options.precision) else "float32")
     recipe = options.find_recipe()
-    if (output / CONFIG_FILE).exists():
-        raise InputError(f"{output}: holds a trained model already. Choose another folder, or delete this one.")
+    refuse_finished(output, CONFIG_FILE)
     data = prepare(
         sources,
         validation_fraction=options.validation_fraction,
         max_unlabelled=options.max_unlabelled,
         seed=options.seed,
     )
-    workplace = output / ".training"
     state = PartialState()
-    if state.is_main_process:
-        claim(workplace, _identity(options, recipe, data))
-    state.wait_for_everyone()
-    set_seed(options.seed)
-    backbone = resolve(options.backbone)
-    config = CausalModelConfig(recipe.name, options.labels, recipe.layout, recipe.truncate, recipe.max_tokens)
-    trainee = _Trainee(
-        Run(recipe, workplace, options.seed, options.precision == "bfloat16", progress), data, options, config, state
-    )
-    encoders = [new_classifier(backbone, device=str(state.device)) for _ in range(2)]
-    figures = trainee.train_unconditional(encoders[0])
-    rounds = trainee.train_conditional(encoders[1], classifier_of(encoders[0], config))
-    hashes = frozenset(map(pair_hash, (*data.training, *data.validation))) | {item.dialogue for item in data.unlabelled}
-    record = {
-        "options": asdict(options),
-        "backbone_hash": content_hash(backbone),
-        "counts": data.counts,
-        "unconditional": figures,
-        **rounds,
-        "version": __version__,
-    }
-    if state.is_main_process:
-        CausalModel.build(config, encoders[0], encoders[1], hashes).save(output, {"training": record})
-        shutil.rmtree(workplace)
-        if remember:
-            CAUSAL_MODEL.remember(output)
+    with workplace(output, CONFIG_FILE, _identity(options, recipe, data), is_main_process=state.is_main_process) as place:
+        state.wait_for_everyone()
+        set_seed(options.seed)
+        backbone = resolve(options.backbone)
+        config = CausalModelConfig(recipe.name, options.labels, recipe.layout, recipe.truncate, recipe.max_tokens)
+        trainee = _Trainee(
+            Run(recipe, place, options.seed, options.precision == "bfloat16", progress), data, options, config, state
+        )
+        encoders = [new_classifier(backbone, device=str(state.device)) for _ in range(2)]
+        figures = trainee.train_unconditional(encoders[0])
+        rounds = trainee.train_conditional(encoders[1], classifier_of(encoders[0], config))
+        hashes = frozenset(map(pair_hash, (*data.training, *data.validation))) | {item.dialogue for item in data.unlabelled}
+        record = {
+            "options": asdict(options),
+            "backbone_hash": content_hash(backbone),
+            "counts": data.counts,
+            "unconditional": figures,
+            **rounds,
+            "version": __version__,
+        }
+        if state.is_main_process:
+            CausalModel.build(config, encoders[0], encoders[1], hashes).save(output, {"training": record})
+    if remember and state.is_main_process:
+        CAUSAL_MODEL.remember(output)
     state.wait_for_everyone()
     return Trained(output, record)
 

@@ -6,8 +6,6 @@ import hashlib
 import json
 import logging
 import math
-import shutil
-import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -27,7 +25,7 @@ from dialeval_plugin.model_folders import PACKAGED_ENCODER, resolve, save_weight
 from dialeval_plugin.precision import Precision, uses_bfloat16
 from dialeval_plugin.signature import content_hash
 from dialeval_plugin.version import __version__
-from dialeval_plugin.workplace import claim
+from dialeval_plugin.workplace import refuse_finished, report, workplace
 
 from .calibration import Fitted, fit, validation_dialogues, validation_rows
 from .conversations import Conversation, Pair, by_corpus, split
@@ -69,7 +67,7 @@ class TrainingOptions:
 
 
 class Sources(NamedTuple):
-    """Dialogues by their use; those of the evaluation are left out before, see `corpora.leaks`."""
+    """Dialogues by their use; those of the evaluation are left out before, see `leaks`."""
 
     training: Sequence[Conversation]
     validation: Sequence[Conversation] = ()
@@ -114,39 +112,37 @@ def train(
         ModelLoadError: the backbone is damaged, or training diverged.
     """
     _check_options(options)
-    if (output / CONFIG_FILE).exists():
-        raise InputError(f"{output}: holds a trained model already. Choose another folder, or delete this one.")
+    refuse_finished(output, CONFIG_FILE)
     recipe = options.recipe
     splits = split(sources.training, sources.validation, fraction=options.validation_fraction, seed=options.seed)
     corpora = by_corpus(splits.training)
-    workplace = output / ".training"
-    claim(workplace, _identity(options, corpora, splits.validation))
-    torch.manual_seed(options.seed)
-    plan = Plan(corpora, recipe, options.seed)
-    model = _new_model(options, has_knowledge=any(pair.facts for pairs in corpora.values() for pair in pairs), device=device)
-    _learn_tables(model, plan, corpora, options.seed)
-    trainee = _Trainee(model, plan, options, workplace, progress)
-    trainee.train()
-    model.eval()
-    fitted = _fit_on_validation(model, splits.validation, options)
-    record = {
-        "options": {**_plain(options), "precision": _precision(options)},
-        "backbone_hash": content_hash(resolve(options.backbone)),
-        "counts": {
-            "training_dialogues": dict(Counter(item.corpus for item in splits.training)),
-            "validation_dialogues": dict(Counter(item.corpus for item in splits.validation)),
-            "training_pairs": {name: len(pairs) for name, pairs in corpora.items()},
-            "pairs_per_epoch": plan.quotas,
-            "steps": trainee.n_steps,
-            "left_out_as_leaks": dict(left_out or {}),
-        },
-        "history": trainee.history,
-        "validation": {"auroc": fitted.figures, "rows": fitted.n_rows},
-        "version": __version__,
-    }
-    known = frozenset(item.key for item in (*splits.training, *splits.validation))
-    TrainedGeneral(model, fitted.mixing, fitted.coherence, known).save(output, record)
-    shutil.rmtree(workplace)
+    with workplace(output, CONFIG_FILE, _identity(options, corpora, splits.validation)) as place:
+        torch.manual_seed(options.seed)
+        plan = Plan(corpora, recipe, options.seed)
+        has_knowledge = any(pair.facts for pairs in corpora.values() for pair in pairs)
+        model = _new_model(options, has_knowledge=has_knowledge, device=device)
+        _learn_tables(model, plan, corpora, options.seed)
+        trainee = _Trainee(model, plan, options, place, progress)
+        trainee.train()
+        model.eval()
+        fitted = _fit_on_validation(model, splits.validation, options)
+        record = {
+            "options": {**_plain(options), "precision": _precision(options)},
+            "backbone_hash": content_hash(resolve(options.backbone)),
+            "counts": {
+                "training_dialogues": dict(Counter(item.corpus for item in splits.training)),
+                "validation_dialogues": dict(Counter(item.corpus for item in splits.validation)),
+                "training_pairs": {name: len(pairs) for name, pairs in corpora.items()},
+                "pairs_per_epoch": plan.quotas,
+                "steps": trainee.n_steps,
+                "left_out_as_leaks": dict(left_out or {}),
+            },
+            "history": trainee.history,
+            "validation": {"auroc": fitted.figures, "rows": fitted.n_rows},
+            "version": __version__,
+        }
+        known = frozenset(item.key for item in (*splits.training, *splits.validation))
+        TrainedGeneral(model, fitted.mixing, fitted.coherence, known).save(output, record)
     if remember:
         GENERAL_MODEL.remember(output)
     return Trained(output, record)
@@ -337,10 +333,7 @@ class _Trainee:
             f"step {self.n_steps} of {self.plan.n_steps}: {shown}; {tokens_per_second:.0f} tokens/s, "
             f"{self.seconds / 60:.0f} min, {left / 60:.0f} min left"
         )
-        if self.progress:
-            tqdm.write(line, file=sys.stderr)
-        else:
-            logger.info(line)
+        report(line, shown=self.progress)
 
     def _save(self) -> None:
         """Keep what was learnt; it counts from the moment that progress.json names it."""
@@ -369,7 +362,7 @@ class _Trainee:
                     place, _, moment = rest.partition(".")
                     moments.setdefault(int(place), {})[moment] = tensor
         self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": moments})
-        logger.info("going on after step %d", self.n_steps)
+        report(f"general: going on from step {self.n_steps} of {self.plan.n_steps}", shown=self.progress)
 
     def _checkpoint(self, n_steps: int) -> Path:
         return self.folder / f"step_{n_steps:07d}.safetensors"

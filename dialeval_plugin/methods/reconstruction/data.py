@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from dialeval_plugin.dialogue import Turn, is_blank
+from dialeval_plugin.dialogue import Item, Turn, context_turns, is_blank
 from dialeval_plugin.errors import InputError
+from dialeval_plugin.leaks import HeldOut
 from dialeval_plugin.signature import text_hash
 
 from .batches import EncodedDialogue
@@ -31,8 +32,8 @@ class Sources(NamedTuple):
     training: Sequence[Sequence[Turn]]
     validation: Sequence[Sequence[Turn]] = ()
     """Chooses the best epoch; without it a share of the training dialogues does."""
-    evaluation: Sequence[Sequence[Turn]] = ()
-    """Will be reported on: nothing that begins like one of these is trained or validated on."""
+    evaluation: Sequence[Item] = ()
+    """Will be reported on: nothing that begins like one of these, or has a part of one, is trained or validated on."""
 
 
 class Corpus(NamedTuple):
@@ -54,7 +55,7 @@ def prepare(sources: Sources, recipe: Recipe, *, validation_fraction: float, see
     if not 0 < validation_fraction < 1:
         raise InputError(f"validation_fraction: expected a number between 0 and 1, got {validation_fraction}.")
     counts: dict[str, int] = {}
-    evaluation = {opening(text) for text in _texts(sources.evaluation)}
+    evaluation = _Evaluation({opening(_text(context_turns(item))) for item in sources.evaluation}, HeldOut(sources.evaluation))
     training = _select("training", sources.training, evaluation, counts)
     if sources.validation:
         validation = _select("validation", sources.validation, evaluation, counts)
@@ -83,28 +84,40 @@ def prepare(sources: Sources, recipe: Recipe, *, validation_fraction: float, see
     return Corpus([encode(text) for text in training], [encode(text) for text in validation], vocabulary, counts)
 
 
+class _Evaluation(NamedTuple):
+    """What will be reported on."""
+
+    openings: set[str]
+    held_out: HeldOut
+
+    def is_in(self, text: Text, turns: Sequence[Turn]) -> bool:
+        """Whether a dialogue, also as it was published, begins like one of it, or is found by the rule of `leaks`."""
+        return opening(text) in self.openings or self.held_out.is_in(turn.text for turn in turns)
+
+
 def opening(text: Text) -> str:
     """Identity of a dialogue for leak checks: its first three utterances, case, white space and quotes aside."""
     return text_hash(*text[:OPENING])
 
 
-def _texts(dialogues: Iterable[Sequence[Turn]]) -> list[Text]:
-    """Dialogues of at least two visible utterances."""
-    visible = (tuple(" ".join(words(turn.text)) for turn in turns if not is_blank(turn.text)) for turns in dialogues)
-    return [text for text in visible if len(text) > 1]
+def _text(turns: Sequence[Turn]) -> Text:
+    return tuple(" ".join(words(turn.text)) for turn in turns if not is_blank(turn.text))
 
 
-def _select(name: str, dialogues: Sequence[Sequence[Turn]], evaluation: set[str], counts: dict[str, int]) -> list[Text]:
+def _select(name: str, dialogues: Sequence[Sequence[Turn]], evaluation: _Evaluation, counts: dict[str, int]) -> list[Text]:
     """Dialogues without duplicates and leaks, in their order; says how many were left out."""
-    texts = _texts(dialogues)
-    distinct = list(dict.fromkeys(texts))
-    kept = [text for text in distinct if opening(text) not in evaluation]
+    texts = [(text, turns) for turns in dialogues if len(text := _text(turns)) > 1]
+    distinct = dict(texts)
+    kept = [text for text, turns in distinct.items() if not evaluation.is_in(text, turns)]
     counts[f"n_{name}_short"] = len(dialogues) - len(texts)
     counts[f"n_{name}_duplicates"] = len(texts) - len(distinct)
     counts[f"n_{name}_in_evaluation"] = leaks = len(distinct) - len(kept)
     if leaks:
         logger.warning(
-            "%d of %d %s dialogues begin like one of the evaluation data and are left out", leaks, len(distinct), name
+            "%d of %d %s dialogues are in the evaluation data too, or begin like it, and are left out",
+            leaks,
+            len(distinct),
+            name,
         )
     return kept
 

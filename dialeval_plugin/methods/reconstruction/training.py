@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import logging
 import math
-import shutil
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -22,7 +20,7 @@ from dialeval_plugin.errors import InputError, ModelLoadError
 from dialeval_plugin.files import read_json, to_json, write_text
 from dialeval_plugin.model_folders import save_weights
 from dialeval_plugin.version import __version__
-from dialeval_plugin.workplace import claim
+from dialeval_plugin.workplace import refuse_finished, report, workplace
 
 from .batches import EncodedDialogue, batches_by_length, make_batch
 from .data import Corpus, Sources, prepare
@@ -76,6 +74,10 @@ class Epoch:
     validation_loss: float
     seconds: float
 
+    def learnt(self) -> dict[str, Any]:
+        """What depends on data and options alone, for the model's record: a model is known by the bytes of its files."""
+        return {name: value for name, value in asdict(self).items() if name != "seconds"}
+
 
 class Trained(NamedTuple):
     """Where the model is and how it got there."""
@@ -83,6 +85,8 @@ class Trained(NamedTuple):
     folder: Path
     record: dict[str, Any]
     """Goes into reconstruction.json as `training`: options, counts, `history` and `best_epoch`."""
+    seconds: list[float]
+    """That each epoch took, validation included."""
 
 
 def train(
@@ -115,31 +119,28 @@ def train(
         ModelLoadError: a loss is no finite number any more.
     """
     recipe = find_recipe(options.recipe, n_epochs=options.n_epochs)
-    if (output / SETTINGS_FILE).exists():
-        raise InputError(f"{output}: holds a trained model already. Choose another folder, or delete this one.")
+    refuse_finished(output, SETTINGS_FILE)
     if max_minutes is not None and max_minutes <= 0:
         raise InputError(f"max_minutes: expected more than 0, got {max_minutes}.")
     corpus = prepare(sources, recipe, validation_fraction=options.validation_fraction, seed=options.seed)
     torch.manual_seed(options.seed)
     architecture = recipe.architecture(len(corpus.vocabulary))
     network = new_model(options.model, architecture).to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    workplace = output / ".training"
-    claim(workplace, _identity(options, recipe, corpus))
-    trainee = _Trainee(network, recipe, options.seed, workplace, progress)
-    trainee.train(corpus, math.inf if max_minutes is None else 60 * max_minutes)
-    record = {
-        "options": asdict(options),
-        "counts": corpus.counts,
-        "history": [asdict(epoch) for epoch in trainee.history],
-        "best_epoch": trainee.best.epoch,
-        "version": __version__,
-    }
-    trained = TrainedReconstruction(options.model, recipe.name, architecture, recipe.max_tokens, corpus.vocabulary, network)
-    trained.save(output, record)
-    shutil.rmtree(workplace)
+    with workplace(output, SETTINGS_FILE, _identity(options, recipe, corpus)) as place:
+        trainee = _Trainee(network, recipe, options.seed, place, progress)
+        trainee.train(corpus, math.inf if max_minutes is None else 60 * max_minutes)
+        record = {
+            "options": asdict(options),
+            "counts": corpus.counts,
+            "history": [epoch.learnt() for epoch in trainee.history],
+            "best_epoch": trainee.best.epoch,
+            "version": __version__,
+        }
+        trained = TrainedReconstruction(options.model, recipe.name, architecture, recipe.max_tokens, corpus.vocabulary, network)
+        trained.save(output, record)
     if remember:
         RECONSTRUCTION_MODEL.remember(output)
-    return Trained(output, record)
+    return Trained(output, record, [epoch.seconds for epoch in trainee.history])
 
 
 def _identity(options: TrainingOptions, recipe: Recipe, corpus: Corpus) -> dict[str, Any]:
@@ -273,7 +274,8 @@ class _Trainee:
             place, _, moment = name.partition(".")
             moments.setdefault(int(place), {})[moment] = tensor
         self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": moments})
-        logger.info("going on after epoch %d", self.history[-1].epoch)
+        last = f"epoch {self.history[-1].epoch} of {self.recipe.n_epochs}"
+        report(f"reconstruction: going on from {last}", shown=self.progress)
 
     def _load_weights(self, epoch: int) -> dict[str, torch.Tensor]:
         """Give the network the weights of an epoch; returns the optimizer's tensors."""
@@ -294,7 +296,4 @@ class _Trainee:
             f"KL {last.training_kl:.4f} (weight {last.kl_weight:.2f}), validation loss {last.validation_loss:.4f}, "
             f"{last.seconds:.0f} s"
         )
-        if self.progress:
-            tqdm.write(line, file=sys.stderr)
-        else:
-            logger.info(line)
+        report(line, shown=self.progress)

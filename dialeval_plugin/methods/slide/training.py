@@ -16,17 +16,19 @@ from accelerate import PartialState
 from safetensors.torch import load_file
 from transformers import set_seed
 
+from dialeval_plugin.dialogue import Item, context_turns
 from dialeval_plugin.encoders import load_encoder, without_normalisation
-from dialeval_plugin.errors import InputError, ModelLoadError
+from dialeval_plugin.errors import ModelLoadError
 from dialeval_plugin.files import to_json
+from dialeval_plugin.leaks import HeldOut
 from dialeval_plugin.logistic import logistic_regression
 from dialeval_plugin.model_folders import PACKAGED_ENCODER, resolve, save_weights
 from dialeval_plugin.precision import Precision, uses_bfloat16
 from dialeval_plugin.signature import content_hash
 from dialeval_plugin.version import __version__
-from dialeval_plugin.workplace import claim
+from dialeval_plugin.workplace import refuse_finished, workplace
 
-from .data import ResponseSetLike, context_hash, leaks, split_by_context
+from .data import ResponseSetLike, context_hash, split_by_context
 from .fusion import DistanceRange, slm_score
 from .model import BLEND_BEFORE_FIT, CONFIG_FILE, PairJudgement, SmallModel, TrainedSmallModel
 from .recipes import Recipe, Stage, find_recipe
@@ -82,7 +84,7 @@ def train(
     output: Path,
     options: TrainingOptions = TrainingOptions(),
     *,
-    evaluation: Sequence[ResponseSetLike] = (),
+    evaluation: Sequence[Item] = (),
     progress: bool = False,
     remember: bool = True,
 ) -> Trained:
@@ -96,8 +98,8 @@ def train(
             positive responses only serve where the recipe has a use for them.
         output: a folder that does not hold a finished model.
         options: see `TrainingOptions`.
-        evaluation: sets that will be reported on: contexts that are in both are counted in a warning and left out of
-            training.
+        evaluation: what will be reported on: contexts that are in it too, or that it has a part of, are counted in a warning
+            and left out of training.
         progress: show the trainers' progress bars.
         remember: make this the SLM that is used where none is named.
 
@@ -105,61 +107,67 @@ def train(
         InputError: `output` holds a finished model or another run's checkpoints, or the data do not suffice.
     """
     recipe = find_recipe(options.recipe).with_epochs(options.n_epochs)
-    if (output / CONFIG_FILE).exists():
-        raise InputError(f"{output}: holds a trained model already. Choose another folder, or delete this one.")
-    sets = _without_leaks(sets, evaluation)
+    refuse_finished(output, CONFIG_FILE)
+    sets = without_leaks(sets, evaluation)
     splits = split_by_context(sets, fraction=options.validation_fraction, seed=options.seed)
-    workplace = output / ".training"
     state = PartialState()
-    if state.is_main_process:
-        claim(workplace, _identity(options, recipe, sets))
-    state.wait_for_everyone()
-    set_seed(options.seed)
-    backbone = resolve(options.backbone)
-    encoder = without_normalisation(load_encoder(options.backbone, device=str(state.device)))
-    model = SmallModel(encoder, recipe.config).to(state.device)
-    run = Run(recipe, workplace, options.seed, uses_bfloat16(options.precision), progress)
-    weak = [item for item in splits.training if not item.adversarial]
-    for stage in recipe.stages:
-        data = weak if stage.kind == "rank" else splits.training
-        if not data:
-            logger.info("stage %s is left out: no context has positive responses only", stage.kind)
-            continue
-        _run_stage(model, stage, run, data, splits.validation, state)
-    model.eval()
-    if model.head.lexical is not None:
-        _fit_blend(model, splits.validation)
-    distance_range, training_pairs = _calibrate(model, [item for item in splits.training if item.adversarial])
-    trained = TrainedSmallModel(
-        model, distance_range, frozenset(context_hash(item.context) for item in (*splits.training, *splits.validation))
-    )
-    figures, thresholds = _validate(model, splits.validation, distance_range)
-    if state.is_main_process:
-        trained.save(
-            output,
-            record={
-                "thresholds": thresholds,
-                "training": {
-                    "options": asdict(options),
-                    "backbone_hash": content_hash(backbone),
-                    "n_training_contexts": len(splits.training),
-                    "n_validation_contexts": len(splits.validation),
-                    "n_calibration_pairs": training_pairs,
-                    "validation": figures,
-                    "version": __version__,
-                },
-            },
+    with workplace(output, CONFIG_FILE, _identity(options, recipe, sets), is_main_process=state.is_main_process) as place:
+        state.wait_for_everyone()
+        set_seed(options.seed)
+        backbone = resolve(options.backbone)
+        encoder = without_normalisation(load_encoder(options.backbone, device=str(state.device)))
+        model = SmallModel(encoder, recipe.config).to(state.device)
+        run = Run(recipe, place, options.seed, uses_bfloat16(options.precision), progress)
+        weak = [item for item in splits.training if not item.adversarial]
+        for stage in recipe.stages:
+            data = weak if stage.kind == "rank" else splits.training
+            if not data:
+                logger.info("stage %s is left out: no context has positive responses only", stage.kind)
+                continue
+            _run_stage(model, stage, run, data, splits.validation, state)
+        model.eval()
+        if model.head.lexical is not None:
+            _fit_blend(model, splits.validation)
+        distance_range, training_pairs = _calibrate(model, [item for item in splits.training if item.adversarial])
+        trained = TrainedSmallModel(
+            model, distance_range, frozenset(context_hash(item.context) for item in (*splits.training, *splits.validation))
         )
-        shutil.rmtree(workplace)
-        if remember:
-            SLM.remember(output)
+        figures, thresholds = _validate(model, splits.validation, distance_range)
+        if state.is_main_process:
+            trained.save(
+                output,
+                record={
+                    "thresholds": thresholds,
+                    "training": {
+                        "options": asdict(options),
+                        "backbone_hash": content_hash(backbone),
+                        "n_training_contexts": len(splits.training),
+                        "n_validation_contexts": len(splits.validation),
+                        "n_calibration_pairs": training_pairs,
+                        "validation": figures,
+                        "version": __version__,
+                    },
+                },
+            )
+    if remember and state.is_main_process:
+        SLM.remember(output)
     state.wait_for_everyone()
     return Trained(output, figures, len(splits.training), len(splits.validation))
 
 
-def _without_leaks(sets: Sequence[ResponseSetLike], evaluation: Sequence[ResponseSetLike]) -> list[ResponseSetLike]:
-    """Leave out sets whose context is in the evaluation data too, and say how many."""
-    leaking = leaks({context_hash(item.context) for item in evaluation}, sets)
+def without_leaks(sets: Sequence[ResponseSetLike], evaluation: Sequence[Item]) -> list[ResponseSetLike]:
+    """Leave out sets whose context is in the evaluation data too, and say how many.
+
+    Such a context is equal to one of the evaluation, however short, or is found with its responses by the rule of `leaks`.
+    """
+    known = {context_hash(turn.text for turn in context_turns(item)) for item in evaluation}
+    held_out = HeldOut(evaluation)
+    leaking = [
+        item
+        for item in sets
+        if context_hash(item.context) in known
+        or any(held_out.is_in((*item.context, response)) for response in item.positive or ("",))
+    ]
     if leaking:
         logger.warning(
             "%d of %d training contexts are in the evaluation data too and are left out, for example %r",

@@ -139,6 +139,7 @@ def test_an_unfinished_run_with_other_options_is_refused(tmp_path: Path) -> None
     workplace = tmp_path / "model" / ".training"
     workplace.mkdir(parents=True)
     (workplace / "run.json").write_text(json.dumps({"options": {}, "recipe": {}, "data": "", "version": "0.1.0"}))
+    (workplace / "finished.safetensors").touch()
     with pytest.raises(InputError) as refused:
         train(sources(), tmp_path / "model", options())
     assert str(refused.value) == (

@@ -18,7 +18,7 @@ from sentence_transformers import CrossEncoder
 
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.cgdialog import CausePair
-from dialeval_plugin.dialogue import Turn
+from dialeval_plugin.dialogue import Dialogue, Turn
 from dialeval_plugin.errors import InputError
 from dialeval_plugin.methods.causalscore import training
 from dialeval_plugin.methods.causalscore.classifiers import IndependenceClassifier, load_classifier, new_classifier
@@ -160,7 +160,7 @@ def test_dialogues_that_are_measured_on_are_left_out_and_counted(
         given,
         [*validation, leaking],
         [*dialogues("train", 12), *dialogues("validation", 2)],
-        held_out=[dialogues("train", 2)[1]],
+        held_out=[Dialogue("held out", tuple(dialogues("train", 2)[1]))],
     )
     record = train(sources, tmp_path / "model", options(tiny_encoder, n_epochs=1, n_rounds=0)).record
     assert {name: count for name, count in record["counts"].items() if "leaking" in name} == {
@@ -179,6 +179,7 @@ def test_an_unfinished_run_with_other_options_is_refused(tiny_encoder: Path, tmp
     workplace = tmp_path / "model" / ".training"
     workplace.mkdir(parents=True)
     (workplace / "run.json").write_text(json.dumps({"options": {}, "recipe": "", "data": "", "version": "0.1.0"}))
+    (workplace / "finished.safetensors").touch()
     with pytest.raises(InputError) as refused:
         train(SOURCES, tmp_path / "model", options(tiny_encoder))
     assert str(refused.value) == (

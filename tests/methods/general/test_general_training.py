@@ -192,6 +192,7 @@ def test_an_unfinished_run_with_other_options_is_refused(tiny_encoder: Path, tmp
     workplace = tmp_path / "general" / ".training"
     workplace.mkdir(parents=True)
     (workplace / "run.json").write_text(json.dumps({"options": {}, "data": "", "version": "0.1.0"}))
+    (workplace / "finished.safetensors").touch()
     with pytest.raises(InputError) as refused:
         train(Sources(toy()), tmp_path / "general", options(tiny_encoder))
     assert str(refused.value) == (

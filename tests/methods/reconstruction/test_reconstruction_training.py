@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,10 +54,6 @@ def own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def options(kind: Kind = "vhcr", **changes: Any) -> TrainingOptions:
     return TrainingOptions(kind, "tiny", **changes)
-
-
-def timeless(history: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{**epoch, "seconds": None} for epoch in history]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -125,8 +120,8 @@ def test_a_training_that_stops_goes_on_to_the_same_weights(
     assert not (tmp_path / "broken" / "reconstruction.json").exists()
     resumed = train(SOURCES, tmp_path / "broken", options(), device="cpu")
 
-    assert timeless(resumed.record["history"]) == timeless(whole.record["history"])
-    for name in ("model.safetensors", "vocabulary.json"):
+    assert resumed.record == whole.record
+    for name in ("model.safetensors", "vocabulary.json", "reconstruction.json"):
         assert (tmp_path / "broken" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
@@ -206,8 +201,9 @@ def test_a_model_that_diverges_is_not_kept(tmp_path: Path, monkeypatch: pytest.M
 def test_the_time_that_is_left_is_not_overdrawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(0, 10_000, 50))
     monkeypatch.setattr(training.time, "monotonic", lambda: next(clock))
-    record = train(SOURCES, tmp_path / "model", options("hred", n_epochs=30), max_minutes=2, device="cpu").record
-    assert [epoch["seconds"] for epoch in record["history"]] == [50, 50]
+    trained = train(SOURCES, tmp_path / "model", options("hred", n_epochs=30), max_minutes=2, device="cpu")
+    assert trained.seconds == [50, 50]
+    assert set(trained.record["history"][0]) == {"epoch", "training_loss", "training_kl", "kl_weight", "validation_loss"}
 
 
 def test_duplicates_and_leaks_are_left_out_and_counted(caplog: pytest.LogCaptureFixture) -> None:
@@ -226,7 +222,7 @@ def test_duplicates_and_leaks_are_left_out_and_counted(caplog: pytest.LogCapture
     sources = Sources(
         training_dialogues,
         [turns("WHERE?", "Here.", "Now?", "Later."), turns("Yes?", "No.", "Maybe.")],
-        [turns("Who?", "Me.", "Why?"), turns("Yes?", "No.", "Maybe.")],
+        [Dialogue("a", turns("Who?", "Me.", "Why?")), Dialogue("b", turns("Yes?", "No.", "Maybe."))],
     )
     with caplog.at_level("WARNING"):
         corpus = prepare(sources, Recipe("tiny", min_count=1), validation_fraction=0.1, seed=1)
@@ -242,8 +238,8 @@ def test_duplicates_and_leaks_are_left_out_and_counted(caplog: pytest.LogCapture
         "n_validation": 1,
     }
     assert [record.message for record in caplog.records] == [
-        "1 of 4 training dialogues begin like one of the evaluation data and are left out",
-        "1 of 2 validation dialogues begin like one of the evaluation data and are left out",
+        "1 of 4 training dialogues are in the evaluation data too, or begin like it, and are left out",
+        "1 of 2 validation dialogues are in the evaluation data too, or begin like it, and are left out",
     ]
     # The vocabulary is that of the two training dialogues that are left.
     assert set(corpus.vocabulary.words) == {"hi", ".", "hello", "how", "are", "you", "?", "fine", "yes", "no"}
@@ -252,18 +248,20 @@ def test_duplicates_and_leaks_are_left_out_and_counted(caplog: pytest.LogCapture
 @pytest.mark.real_data
 def test_dailydialogs_duplicates_and_overlaps_are_found(data_dir: Path) -> None:
     files = [data_dir / "dailydialog" / name / f"dialogues_{name}.txt" for name in ("train", "validation", "test")]
-    sources = Sources(*([dialogue.turns for dialogue in read_dialogues(path)] for path in files))
+    read = [read_dialogues(path) for path in files]
+    training_dialogues, validation = ([dialogue.turns for dialogue in found] for found in read[:2])
+    sources = Sources(training_dialogues, validation, read[2])
     corpus = prepare(sources, find_recipe("small"), validation_fraction=0.1, seed=13)
     assert corpus.counts == {
         "n_training_short": 0,
         "n_training_duplicates": 775,
-        "n_training_in_evaluation": 198,
+        "n_training_in_evaluation": 307,
         "n_validation_short": 0,
         "n_validation_duplicates": 6,
-        "n_validation_in_evaluation": 14,
-        "n_training_in_validation": 160,
-        "n_training": 9985,
-        "n_validation": 980,
+        "n_validation_in_evaluation": 20,
+        "n_training_in_validation": 158,
+        "n_training": 9878,
+        "n_validation": 974,
     }
 
 
@@ -340,6 +338,31 @@ def test_the_command_trains_and_reports_every_epoch(tmp_path: Path) -> None:
     lines = result.stdout.splitlines()
     best = json.loads((tmp_path / "model" / "reconstruction.json").read_text())["training"]["best_epoch"]
     assert lines[0] == f"{tmp_path / 'model'}: vhred trained on 38 dialogues, validated on 12, best epoch {best}"
-    assert "left out: 2 training dialogues begin like an evaluation dialogue" in lines
+    assert "left out: 2 training dialogues are in the evaluation data or begin like it" in lines
     assert [line.split()[0] for line in lines[-3:]] == ["epoch", "1", "2"]
     assert lines[-3].split("  ")[-1] == "seconds"
+
+
+def test_a_home_that_cannot_be_written_costs_no_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """FAULTS D27: the model was trained, and then `last_reconstruction: cannot be written` ended the command with 2."""
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "file" / "share"))
+    file = tmp_path / "dialogues_train.txt"
+    lines = ("".join(f"{' '.join(turn.text.split())} __eou__ " for turn in turns) for turns in SOURCES.training)
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    chosen = ["--recipe", "tiny", "--epochs", "1", "--device", "cpu", "--output", tmp_path / "model"]
+    result = CliRunner().invoke(app, list(map(str, ["train", "reconstruction", "--data", file, *chosen])))
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "model" / "reconstruction.json").exists()
+
+
+def test_a_model_that_cannot_be_remembered_is_named_in_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "file"))
+    RECONSTRUCTION_MODEL.remember(tmp_path / "model")
+    assert caplog.messages == [
+        f"{tmp_path / 'model'} is not remembered as the last trained model, so name it where it is used: "
+        f"{tmp_path / 'file' / 'dialeval' / 'last_reconstruction'}: cannot be written (Not a directory). Choose another place."
+    ]

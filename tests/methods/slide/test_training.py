@@ -151,6 +151,7 @@ def test_an_unfinished_run_with_other_options_is_refused(tiny_encoder: Path, tmp
     workplace = tmp_path / "slm" / ".training"
     workplace.mkdir(parents=True)
     (workplace / "run.json").write_text(json.dumps({"options": {}, "recipe": "", "data": "", "version": "0.1.0"}))
+    (workplace / "finished.safetensors").touch()
     with pytest.raises(InputError) as refused:
         train(SETS, tmp_path / "slm", options(tiny_encoder))
     assert str(refused.value) == (
@@ -169,7 +170,7 @@ def test_contexts_of_the_evaluation_are_left_out_and_counted(
     tiny_encoder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     planted = ResponseSet("other id", tuple(f" {turn} ".upper() for turn in SETS[0].context), ("Yes.",), ("No.",))
-    trained = train(SETS, tmp_path / "slm", options(tiny_encoder, n_epochs=1), evaluation=[planted])
+    trained = train(SETS, tmp_path / "slm", options(tiny_encoder, n_epochs=1), evaluation=list(planted.examples()))
 
     assert trained.n_training + trained.n_validation == len(SETS) - 1
     example = " / ".join(SETS[0].context)[:80]

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from dialeval_plugin.corpora.dialogues import read_dialogues
 from dialeval_plugin.corpora.grounded import GroundedDialogue
-from dialeval_plugin.corpora.leaks import (
+from dialeval_plugin.corpora.reported import read_reported
+from dialeval_plugin.dialogue import Dialogue, Example, Turn
+from dialeval_plugin.leaks import (
     Leak,
     LeakCount,
     ReportedDialogue,
@@ -19,8 +21,6 @@ from dialeval_plugin.corpora.leaks import (
     find_leaks,
     without_leaks,
 )
-from dialeval_plugin.corpora.reported import read_reported
-from dialeval_plugin.dialogue import Dialogue, Example, Turn
 
 MEAL = ("Excuse me .", "Did your meal meet with your approval ?", "Our meal was absolutely perfect !", "I'm glad .")
 
@@ -148,7 +148,7 @@ def test_the_index_finds_what_comparing_every_run_finds(training: list[str], con
 
     expected = any(len(set(" ".join(run).split())) >= 5 for run in runs(training) & runs(context))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dialeval_plugin.corpora.leaks.MIN_WORDS", 5)
+        patch.setattr("dialeval_plugin.leaks.MIN_WORDS", 5)
         assert is_leak(dialogue(*training), reported(context, "What?")) == expected
 
 

@@ -1,7 +1,8 @@
 """Finds reported dialogues in training dialogues: the contexts of rated sets were taken from public corpora.
 
 Two dialogues are compared by their utterances, and of an utterance only the letters and digits count, in lower case: white
-space, punctuation and case do not, and neither do the name of the speaker before it and persona lines. A line is an
+space, punctuation, case, invisible characters and the way in which an accent is written do not, and neither do the name of
+the speaker before it and persona lines. A line is an
 utterance, because DSTC10 writes a context as lines.
 
 *A training dialogue leaks a reported one where both have a run of consecutive utterances in common: at least two utterances,
@@ -13,15 +14,15 @@ today?"), have fewer words. A response and each reference is taken as the uttera
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from dialeval_plugin.dialogue import Example, Item, Turn
-
-from .rows import split_speaker
+from dialeval_plugin.corpora.rows import split_speaker
+from dialeval_plugin.dialogue import Dialogue, Example, Item, Turn
 
 MIN_WORDS = 8
 """Fewest different words of a run. Between corpora that are no copies of each other, 13 runs in common have 8 words or more,
@@ -29,6 +30,7 @@ and 1,093 have fewer: greetings and thanks (`docs/corpora.md`)."""
 
 _WORD = re.compile(r"\w+")
 _NO_WORD = re.compile(r"[\W_]+")
+_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
 
 
 class _Utterance(NamedTuple):
@@ -178,6 +180,27 @@ def without_leaks(dialogues: Sequence[Spoken], reported: ReportedDialogues) -> W
     return WithoutLeaks(kept, count_leaks(found, reported))
 
 
+class HeldOut:
+    """What will be reported on, for trainers, which all leave out what has any of it.
+
+    Args:
+        items: of all sets.
+    """
+
+    def __init__(self, items: Iterable[Item]) -> None:
+        self._reported = ReportedDialogues({"evaluation": list(items)})
+
+    def is_in(self, texts: Iterable[str]) -> bool:
+        """Whether a training dialogue, its turns given oldest first, leaks a reported one.
+
+        Example:
+            >>> rated = Example.from_texts(["did your meal meet with your approval ?"], "our meal was absolutely perfect !")
+            >>> HeldOut([rated]).is_in(["Hi!", "Did your meal meet with your approval?", "Our meal was absolutely perfect!"])
+            True
+        """
+        return bool(self._reported.find(Dialogue("training", tuple(map(Turn, texts)))))
+
+
 class _Sequences(NamedTuple):
     """What may be found of an item."""
 
@@ -202,9 +225,17 @@ def _utterances(turns: Iterable[Turn]) -> list[_Utterance]:
         # Copies differ in line ends: DSTC10 writes a context as lines, so that a message of two lines became two turns.
         for line in turn.text.splitlines():
             speaker, spoken = split_speaker(line)
-            if not (speaker or "").casefold().endswith("persona") and (key := _NO_WORD.sub("", spoken.casefold())):
-                utterances.append(_Utterance(key, frozenset(_WORD.findall(spoken.casefold())), line.strip()))
+            plain = _plain(spoken)
+            if not (speaker or "").casefold().endswith("persona") and (key := _NO_WORD.sub("", plain)):
+                utterances.append(_Utterance(key, frozenset(_WORD.findall(plain)), line.strip()))
     return utterances
+
+
+def _plain(text: str) -> str:
+    """A text in lower case, with one way to write each letter and nothing between letters that cannot be seen."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", _INVISIBLE.sub("", text))
+    return text.casefold()
 
 
 def _keys(utterances: Iterable[_Utterance]) -> tuple[str, ...]:
