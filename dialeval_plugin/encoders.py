@@ -10,8 +10,15 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize
 from torch import Tensor
 
-from dialeval_plugin.errors import InputError, ModelLoadError
-from dialeval_plugin.model_folders import check_complete, check_vocabulary, check_weights, resolve
+from dialeval_plugin.errors import InputError
+from dialeval_plugin.model_folders import (
+    check_complete,
+    check_device,
+    check_vocabulary,
+    check_weights,
+    opening,
+    resolve,
+)
 
 TOKENS_PER_BATCH = 1024
 """Tokens of one forward pass, padding included: enough to fill a processor, few enough for its cache and for memory."""
@@ -21,21 +28,22 @@ def load_encoder(name: str, *, device: str | None = None, revision: str | None =
     """Open a sentence-transformers folder, a bare transformers checkpoint (mean pooling), or a model of the hub.
 
     Raises:
-        ModelLoadError: the weights are pickled, damaged, or do not fit the configuration or the tokenizer.
+        InputError: there is no such device.
+        ModelLoadError: the weights are pickled, damaged, or do not fit the configuration or the tokenizer, or the folder names
+            code of its own.
         MissingPrerequisite: see `resolve`.
     """
     folder = resolve(name, revision=revision)
     stored = check_weights(folder)
-    try:
+    check_device(device)
+    with opening(folder, "an encoder"):
         encoder = SentenceTransformer(
             str(folder), device=device, trust_remote_code=False, model_kwargs={"use_safetensors": True}, local_files_only=True
         )
-    except (OSError, RuntimeError, ValueError, KeyError) as error:
-        raise ModelLoadError(f"{folder}: cannot be opened as an encoder ({error}). Copy the folder again.") from error
-    transformer = getattr(encoder[0], "auto_model", None)
-    if transformer is not None:
-        check_complete(folder, transformer.state_dict(), stored)
-        check_vocabulary(folder, encoder.tokenizer, transformer.get_input_embeddings())
+        transformer = getattr(encoder[0], "auto_model", None)
+        if transformer is not None:
+            check_complete(folder, transformer.state_dict(), stored)
+            check_vocabulary(folder, encoder.tokenizer, transformer.get_input_embeddings())
     return encoder
 
 

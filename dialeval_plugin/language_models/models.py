@@ -16,7 +16,7 @@ from transformers import (
 )
 
 from dialeval_plugin.errors import ModelLoadError
-from dialeval_plugin.model_folders import check_vocabulary, check_weights, resolve
+from dialeval_plugin.model_folders import check_device, check_vocabulary, check_weights, opening, resolve
 
 Family: TypeAlias = Literal["causal_lm", "permutation_lm", "next_sentence"]
 
@@ -79,21 +79,21 @@ def open_model(
         revision: of a hub model.
 
     Raises:
+        InputError: there is no such device.
         ModelLoadError: the weights are pickled, damaged or incomplete, or do not fit the tokenizer.
         MissingPrerequisite: see `model_folders.resolve`.
     """
     folder = resolve(name, revision=revision)
     check_weights(folder)
+    check_device(device)
     options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
-    try:
+    with opening(folder, "a language model"):
         config = AutoConfig.from_pretrained(folder, **options)
         chosen = family or family_of(config)
         tokenizer = AutoTokenizer.from_pretrained(folder, **options)
         model, found = _host_class(config, chosen).from_pretrained(
             folder, config=config, use_safetensors=True, dtype=torch.float32, output_loading_info=True, **options
         )
-    except (OSError, RuntimeError, ValueError, KeyError) as error:
-        raise ModelLoadError(f"{folder}: cannot be opened as a language model ({error}). Copy the folder again.") from error
     if missing := sorted(found["missing_keys"]):
         raise ModelLoadError(
             f"{folder}: as {chosen} its weights lack {missing[0]!r}, which would be random. "

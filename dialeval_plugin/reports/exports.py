@@ -18,6 +18,7 @@ import yaml
 
 from dialeval_plugin.errors import InputError
 from dialeval_plugin.files import to_json, write_text
+from dialeval_plugin.plain_text import for_markdown
 from dialeval_plugin.signature import text_hash
 from dialeval_plugin.version import __version__
 
@@ -62,8 +63,11 @@ def export(board: Leaderboard, format: str, folder: Path, options: ExportOptions
     """Write the files of one format, below `folder/<evaluator>/`.
 
     Raises:
-        InputError: there is no such format, an option that it needs is missing, or a file cannot be written.
+        InputError: there is no such format, an option that it needs is missing, the address is none of the web, or a file
+            cannot be written.
     """
+    if options.source_url is not None and not re.fullmatch(r"https?://[^\s<>\"'()\[\]]+", options.source_url):
+        raise InputError(f"--source-url {options.source_url!r}: is no address of a page. Give one that begins with https://.")
     if format not in FORMATS:
         raise InputError(f"--format {format!r}: there is no such format. Choose one of {', '.join(FORMATS)}.")
     paths = []
@@ -98,7 +102,7 @@ def eval_results(evaluator: str, cells: list[Cell], options: ExportOptions) -> d
             entry["source"] = {"url": options.source_url, "name": "dialeval-plugin"}
         entry["notes"] = f"{coefficient_name(coefficient)}{figure.interval}, {_circumstances(cell)}; signature {cell.signature}"
         entries.setdefault(coefficient, []).append(entry)
-    return {f".eval_results/dialeval_{name}.yaml": _yaml(found) for name, found in entries.items()}
+    return {f".eval_results/dialeval_{_file_name(name)}.yaml": _yaml(found) for name, found in entries.items()}
 
 
 def model_index(evaluator: str, cells: list[Cell], options: ExportOptions) -> dict[str, str]:
@@ -122,7 +126,7 @@ def model_index(evaluator: str, cells: list[Cell], options: ExportOptions) -> di
     ]
     data = ModelCardData(model_name=evaluator, eval_results=results, tags=["dialogue", "evaluation"])
     board = Leaderboard(tuple(cells))
-    tables = [f"## {coefficient_name(name)}\n\n{board.to_markdown(name)}" for name in board.coefficients]
+    tables = [f"## {for_markdown(coefficient_name(name))}\n\n{board.to_markdown(name)}" for name in board.coefficients]
     return {"README.md": f"---\n{data.to_yaml()}\n---\n\n" + "\n".join(tables)}
 
 
@@ -165,6 +169,11 @@ def slug(evaluator: str) -> str:
     """
     readable = re.sub(r"[^\w]+", "-", evaluator, flags=re.ASCII).strip("-")[:60] or "evaluator"
     return f"{readable}-{text_hash(evaluator)[:6]}"
+
+
+def _file_name(coefficient: str) -> str:
+    """A coefficient's name, which a result file may have from anybody."""
+    return coefficient if re.fullmatch(r"[a-z0-9_]{1,60}", coefficient) else slug(coefficient)
 
 
 def now() -> datetime:

@@ -15,6 +15,9 @@ from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 from dialeval_plugin.errors import InputError
+from dialeval_plugin.plain_text import for_markdown
+
+from .tables import spreadsheet_row
 
 SCHEMA_VERSION = 1
 CSV_COLUMNS = (
@@ -329,10 +332,10 @@ class Leaderboard:
             shared |= cell.column._asdict()
             shared |= {name: getattr(cell, name) for name in ("evaluator", "is_partial", "date", "signature", "source")}
             for coefficient, figure in cell.figures.items():
-                writer.writerow({**shared, "coefficient": coefficient, **asdict(figure)})
+                writer.writerow(spreadsheet_row({**shared, "coefficient": coefficient, **asdict(figure)}))
         for reference in self.references:
             values = {"evaluator": reference.name, "coefficient": reference.coefficient, "value": reference.value}
-            writer.writerow({"kind": "reference", **values, **reference.column._asdict()})
+            writer.writerow(spreadsheet_row({"kind": "reference", **values, **reference.column._asdict()}))
         return out.getvalue()
 
     def to_markdown(self, coefficient: str | None = None) -> str:
@@ -353,7 +356,7 @@ class Leaderboard:
             mean = self._mean(values, chosen)
             shown = [f"{values[column]:.3f}" if column in values else "" for column in columns]
             lines.append([f"*{name}*", _mean_in_words(mean), *shown])
-        return "\n".join("| " + " | ".join(map(_in_markdown, line)) + " |" for line in lines) + "\n"
+        return "\n".join("| " + " | ".join(map(for_markdown, line)) + " |" for line in lines) + "\n"
 
     def with_ranks(self, ranks: Mapping[tuple[str, Column, str], int]) -> Leaderboard:
         """Return this leaderboard with ranks, by evaluator, column and coefficient, in the figures."""
@@ -420,7 +423,3 @@ def _cell_to_dict(cell: Cell) -> dict[str, Any]:
 def _cell_from_dict(data: Mapping[str, Any]) -> Cell:
     figures = {name: Figure(**figure) for name, figure in data["figures"].items()}
     return Cell(**{**data, "column": Column(**data["column"]), "figures": figures, "cost": Cost(**data["cost"])})
-
-
-def _in_markdown(text: str) -> str:
-    return " ".join(text.split()).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from dialeval_plugin.corpora import dstc10
 from dialeval_plugin.errors import InputError
 from dialeval_plugin.files import read_json, to_json, write_text
+from dialeval_plugin.plain_text import for_markdown
 
 from .evidence import Evidence
 from .leaderboard import Cell, Column, Cost, Figure, Leaderboard, Reference
@@ -79,7 +80,7 @@ def write(built: Built, folder: Path, *, title: str = TITLE) -> list[Path]:
     texts = {
         JSON_FILE: to_json(board.to_dict(), indent=1) + "\n",
         CSV_FILE: board.to_csv(),
-        MARKDOWN_FILE: "\n".join(f"## {name}\n\n{board.to_markdown(name)}" for name in board.coefficients),
+        MARKDOWN_FILE: "\n".join(f"## {for_markdown(name)}\n\n{board.to_markdown(name)}" for name in board.coefficients),
         PAGE_FILE: render(board, built.evidence, title=title),
     }
     for name, text in texts.items():

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from dialeval_plugin.corpora import dstc10
 from dialeval_plugin.errors import InputError
+from dialeval_plugin.redaction import redacted, without_secrets
 
 MODEL_NAMES = ("peft", "delta", "pretrained", "model", "path", "engine")
 """Arguments that name a model, in the host's order."""
@@ -33,7 +34,6 @@ _TECHNICAL = frozenset(
     }
 )
 _NUMBER = re.compile(r"[-+]?[\d.]+(?:e[-+]?\d+)?")
-_SECRET = re.compile(r"(?:^|_)(?:key|token|headers?|secret|password|auth)$", re.IGNORECASE)
 
 _SHOTS = r"(?:(?:manual|random|bm25_c|bm25_cr|bm25_r)_)?"
 _TASKS: tuple[tuple[re.Pattern[str], str | None], ...] = (
@@ -89,7 +89,7 @@ def model_arguments(config: Mapping[str, Any]) -> dict[str, Any]:
     given = config.get("model_args") or {}
     if isinstance(given, str):
         given = dict(pair.partition("=")[::2] for pair in given.split(",") if pair)
-    arguments = {str(name): value for name, value in given.items() if not _SECRET.search(str(name))}
+    arguments = without_secrets(given)
     if asked := arguments.get("llm_args"):
         # Those of the language model that a scorer asks, which may have a key of their own.
         shown = model_arguments({"model_args": asked})
@@ -119,7 +119,7 @@ def evaluator_name(config: Mapping[str, Any]) -> str:
     if "llm" in arguments:
         arguments["llm"] = evaluator_name({"model": arguments["llm"], "model_args": arguments.pop("llm_args", "")})
     named = next((name for name in ("scorer", *MODEL_NAMES) if name in arguments), None)
-    name = _shortened(arguments.pop(named)) if named else str(config.get("model") or "unknown")
+    name = _shortened(arguments.pop(named)) if named else redacted(str(config.get("model") or "unknown"))
     given = {key: _shortened(value) for key, value in sorted(arguments.items()) if key not in _TECHNICAL}
     if named != "scorer":
         return _with_options(name, [f"{key}={value}" for key, value in given.items()])

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 from dialeval_plugin.corpora import dstc10
 from dialeval_plugin.errors import InputError
 from dialeval_plugin.meta_evaluation.means import half_width_of_mean
+from dialeval_plugin.plain_text import for_markdown
 
 from .agreement import people
 from .leaderboard_references import ONE_PERSON
@@ -241,7 +242,7 @@ def _task(code: str) -> str:
 
 
 def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [[cell.replace("|", "\\|") for cell in cells] for cells in (head, ["---"] * len(head), *rows)]
+    lines = [[for_markdown(cell) for cell in cells] for cells in (head, ["---"] * len(head), *rows)]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 
 

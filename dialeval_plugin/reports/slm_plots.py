@@ -84,7 +84,7 @@ def scores_by_class(
 
 def thresholds(slm: str | None = None) -> Mapping[str, float]:
     """Return the thresholds that training found, by column; that of the distance is turned round, as its scores are."""
-    return dict(read_settings(resolve(SLM.find(slm))).get("thresholds") or {})
+    return dict(read_settings(resolve(SLM.find(slm))).get("thresholds", {}))
 
 
 def leak_note(sets: Sequence[ResponseSet], slm: str | None = None) -> str:

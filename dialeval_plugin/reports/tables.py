@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from dialeval_plugin.errors import InputError
 from dialeval_plugin.files import to_json
+from dialeval_plugin.plain_text import for_markdown, for_spreadsheet, one_line
 
 Cell: TypeAlias = str | int | float | bool | None
 Row: TypeAlias = Mapping[str, Cell]
@@ -81,8 +82,8 @@ class Table:
             return to_json(whole, indent=2) + "\n"
         if format == "csv":
             return _csv(self.rows)
-        lines = [[column.text(row) for column in self.columns] for row in self.rows]
-        head = [column.title for column in self.columns]
+        lines = [[one_line(column.text(row)) for column in self.columns] for row in self.rows]
+        head = [one_line(column.title) for column in self.columns]
         is_number = [column.is_number for column in self.columns]
         render = {"text": _text, "markdown": _markdown, "latex": _latex}[format]
         return render(head, lines, is_number, self.notes)
@@ -101,11 +102,16 @@ def figure(value: Cell, decimals: int = 3) -> str:
     return f"{round(float(value), decimals) + 0.0:.{decimals}f}"
 
 
+def spreadsheet_row(row: Row) -> Row:
+    """Return a row of a CSV file whose texts are one line each and no formulas; numbers stay numbers."""
+    return {name: one_line(for_spreadsheet(cell)) if isinstance(cell, str) else cell for name, cell in row.items()}
+
+
 def _csv(rows: Sequence[Row]) -> str:
     stream = io.StringIO()
     writer = csv.DictWriter(stream, list(rows[0]) if rows else [], lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows(spreadsheet_row(row) for row in rows)
     return stream.getvalue()
 
 
@@ -117,7 +123,7 @@ def _text(head: Sequence[str], lines: Sequence[Sequence[str]], is_number: Sequen
 
 def _markdown(head: Sequence[str], lines: Sequence[Sequence[str]], is_number: Sequence[bool], notes: Sequence[str]) -> str:
     rule = ["---:" if number else "---" for number in is_number]
-    escaped = [[cell.replace("|", "\\|") for cell in cells] for cells in (head, *lines)]
+    escaped = [list(map(for_markdown, cells)) for cells in (head, *lines)]
     shown = ["| " + " | ".join(cells) + " |" for cells in (escaped[0], rule, *escaped[1:])]
     return "\n".join([*shown, *(line for note in notes for line in ("", note))]) + "\n"
 
@@ -128,7 +134,7 @@ def _latex(head: Sequence[str], lines: Sequence[Sequence[str]], is_number: Seque
 
     alignment = "".join("r" if number else "l" for number in is_number)
     body = [r"\begin{tabular}{" + alignment + "}", r"\toprule", row(head), r"\midrule", *map(row, lines), r"\bottomrule"]
-    return "\n".join([*body, r"\end{tabular}", *(f"% {note}" for note in notes)]) + "\n"
+    return "\n".join([*body, r"\end{tabular}", *(f"% {one_line(note)}" for note in notes)]) + "\n"
 
 
 def _aligned(cells: Sequence[str], widths: Sequence[int], is_number: Sequence[bool], between: str) -> str:

@@ -272,7 +272,9 @@ def test_missing_log_probabilities_are_an_error_and_not_a_row(concurrent: int) -
 def test_how_fast_or_patiently_a_model_is_asked_does_not_change_its_identity() -> None:
     with serve(echo) as server, serve(echo) as moved:
         plain = model(server).identity
-        assert plain == model(moved, num_concurrent=8, max_retries=9, timeout=5).identity
+        assert plain == model(server, num_concurrent=8, max_retries=9, timeout=5).identity
+        # FAULTS D2: another server may hold another model of the same name.
+        assert plain != model(moved).identity
         assert plain != model(server, seed=1).identity
         assert plain != model(server, "local-chat-completions").identity
 

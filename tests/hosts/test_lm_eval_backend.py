@@ -1,8 +1,12 @@
-"""lm-eval models as language models for our methods (R46, R55)."""
+"""lm-eval models as language models for our methods (R40, R46, R55, R60; FAULTS D2, D11, D16, D18, D20)."""
 
 from __future__ import annotations
 
 import math
+import os
+import pickle  # noqa: TID251 - writes what has to be refused
+import shutil
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +14,7 @@ import pytest
 import torch
 
 from dialeval_plugin.dialogue import Example
-from dialeval_plugin.errors import InputError, MissingPrerequisite
+from dialeval_plugin.errors import InputError, MissingPrerequisite, ModelLoadError
 from dialeval_plugin.hosts.lm_eval_backend import LmEvalLanguageModel, load_language_model
 from dialeval_plugin.methods.judging.judge import PromptedJudge
 from dialeval_plugin.scoring import Reason, Unscored
@@ -82,8 +86,6 @@ def test_without_a_device_a_model_loads_where_there_is_no_gpu(tiny_lm: Path) -> 
 
 
 def test_the_identity_is_the_content_and_not_the_path(tiny_lm: Path, tmp_path: Path) -> None:
-    import shutil
-
     copy = tmp_path / tiny_lm.name
     shutil.copytree(tiny_lm, copy)
     one = load_language_model("hf", f"pretrained={tiny_lm}", device="cpu").identity
@@ -141,8 +143,11 @@ def test_a_type_error_from_inside_a_model_is_not_the_users_argument(tiny_lm: Pat
         raise TypeError("f() got an unexpected keyword argument 'inner'")
 
     monkeypatch.setattr("lm_eval.models.huggingface.HFLM._create_model", broken)
-    with pytest.raises(TypeError, match=r"^f\(\) got an unexpected keyword argument 'inner'$"):
+    with pytest.raises(ModelLoadError) as caught:
         load_language_model("hf", f"pretrained={tiny_lm}", device="cpu")
+    assert str(caught.value) == (
+        f"{tiny_lm}: cannot be opened as a judge (f() got an unexpected keyword argument 'inner'). Copy the folder again."
+    )
 
 
 def test_a_missing_key_stops_at_the_first_request(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,3 +177,132 @@ def test_a_kind_of_model_that_does_not_exist_is_refused() -> None:
         "llm 'gpt17': Attempted to load model 'gpt17', but no model for this name found! Supported model names: "
     )
     assert "hidden" not in str(caught.value)
+
+
+# Identity (R60)
+
+
+def identity(folder: Path, **arguments: object) -> str:
+    given = "".join(f",{name}={value}" for name, value in arguments.items())
+    return load_language_model("hf", f"pretrained={folder},device=cpu{given}").identity
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [
+        {"add_bos_token": True},
+        {"prefix_token_id": 5},
+        {"think_end_token": "no"},
+        {"use_fast_tokenizer": False},
+        {"max_length": 100},
+    ],
+)
+def test_r60_d2_every_argument_that_may_move_an_answer_is_in_the_identity(tiny_lm: Path, argument: dict[str, object]) -> None:
+    assert identity(tiny_lm, **argument) != identity(tiny_lm)
+
+
+def test_r60_d2_another_tokenizer_is_another_model_wherever_it_lies(tiny_lm: Path, tmp_path: Path) -> None:
+    one, same = (shutil.copytree(tiny_lm, tmp_path / name) for name in ("one", "same"))
+    plain, with_one = identity(tiny_lm), identity(tiny_lm, tokenizer=one)
+    assert plain != with_one
+    assert with_one == identity(tiny_lm, tokenizer=same)
+    (same / "tokenizer_config.json").write_text((same / "tokenizer_config.json").read_text() + " ")
+    assert with_one != identity(tiny_lm, tokenizer=same)
+    assert str(tmp_path) not in with_one
+
+
+@pytest.mark.parametrize("name", ["chat_template.jinja", "pytorch_model.bin"])
+def test_r60_d2_a_template_and_pickled_weights_are_part_of_the_model(tiny_lm: Path, tmp_path: Path, name: str) -> None:
+    folder = shutil.copytree(tiny_lm, tmp_path / tiny_lm.name)
+    assert identity(folder) == identity(tiny_lm)
+    (folder / name).write_text("{{ messages }}")
+    assert identity(folder) != identity(tiny_lm)
+
+
+def test_r60_d2_the_versions_of_the_hosts_are_part_of_the_identity(tiny_lm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = identity(tiny_lm)
+    assert before.endswith(f"+lm_eval-{version('lm_eval')}+transformers-{version('transformers')}")
+    monkeypatch.setattr("dialeval_plugin.hosts.lm_eval_backend.version", lambda package: "99")
+    assert identity(tiny_lm) == before.partition("+")[0] + "+lm_eval-99+transformers-99"
+
+
+def served(**arguments: object) -> str:
+    given = {"model": "m", "base_url": "http://127.0.0.1:1/v1/completions", "tokenizer_backend": "none", **arguments}
+    return load_language_model("local-completions", ",".join(f"{name}={value}" for name, value in given.items())).identity
+
+
+def test_r60_d2_another_server_is_another_model_and_no_secret_is_in_its_identity() -> None:
+    plain = served()
+    assert plain != served(base_url="http://127.0.0.1:2/v1/completions")
+    for changed in (
+        {"base_url": "http://me:passw0rd@127.0.0.1:1/v1/completions?api-key=passw0rd"},
+        {"auth_token": "passw0rd"},
+        {"header": "passw0rd"},
+    ):
+        assert served(**changed) == plain
+    named = served(model="https://me:passw0rd@host/model")
+    assert named.startswith("local-completions:https://host/model@unknown#")
+    assert served(seed=7) != plain
+
+
+# Pickles (R40)
+
+
+class Canary:
+    """Leaves a trace where somebody unpickles it."""
+
+    def __init__(self, trace: Path) -> None:
+        self.trace = trace
+
+    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
+        return Path.touch, (self.trace,)
+
+
+@pytest.mark.parametrize("name", ["pretrained", "peft", "delta"])
+def test_r40_d20_a_judges_pickle_is_refused_unopened(tiny_lm: Path, tmp_path: Path, name: str) -> None:
+    folder = shutil.copytree(tiny_lm, tmp_path / "pickled")
+    (folder / "model.safetensors").unlink()
+    (folder / "pytorch_model.bin").write_bytes(pickle.dumps(Canary(tmp_path / "trace")))
+    given = {"pretrained": tiny_lm, name: folder, "device": "cpu"}
+    with pytest.raises(ModelLoadError) as refused:
+        load_language_model("hf", ",".join(f"{key}={value}" for key, value in given.items()))
+    assert str(refused.value) == (
+        f"llm 'hf': {folder / 'pytorch_model.bin'}: pickled weights run code when they are read, so they are never opened. "
+        "Convert them to safetensors where you trust them: `safetensors.torch.save_file(state_dict, 'model.safetensors')`. "
+        "If you trust whoever made the file, llm_args can ask for it by name: use_safetensors=False (vllm: load_format=pt)."
+    )
+    assert not (tmp_path / "trace").exists()
+
+
+def test_d20_a_judges_pickle_that_is_asked_for_by_name_is_opened(tiny_lm: Path, tmp_path: Path) -> None:
+    from safetensors.torch import load_file
+
+    folder = shutil.copytree(tiny_lm, tmp_path / "pickled")
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+    asked = load_language_model("hf", f"pretrained={folder},device=cpu,use_safetensors=False")
+    plain = load_language_model("hf", f"pretrained={tiny_lm},device=cpu")
+    pairs = [("Answer:", " Yes"), ("Answer:", " No")]
+    assert asked.loglikelihood(pairs) == plain.loglikelihood(pairs)
+
+
+# Arguments and damage
+
+
+@pytest.mark.parametrize("device", ["cuda:99", "nonsense"])
+def test_d18_a_device_that_is_not_here_is_said_instead_of_another_one_taken(tiny_lm: Path, device: str) -> None:
+    with pytest.raises(InputError) as refused:
+        load_language_model("hf", f"pretrained={tiny_lm},device={device}")
+    assert str(refused.value).startswith(f"device {device!r}: cannot be used here (")
+    assert str(refused.value).endswith("). Leave the option out, or give 'cpu'.")
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "model.safetensors"])
+def test_d16_a_damaged_judge_is_named(tiny_lm: Path, tmp_path: Path, name: str) -> None:
+    folder = shutil.copytree(tiny_lm, tmp_path / "damaged")
+    os.truncate(folder / name, 50)
+    with pytest.raises(ModelLoadError) as refused:
+        load_language_model("hf", f"pretrained={folder},device=cpu")
+    assert str(refused.value).startswith(f"{folder}: cannot be opened as a judge (")
+    assert str(refused.value).endswith("). Copy the folder again.")
+    assert "\n" not in str(refused.value)

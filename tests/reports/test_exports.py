@@ -1,8 +1,11 @@
-"""The formats of others: what they ask for is there, and what has no value is left out."""
+"""The formats of others: what they ask for is there, and what has no value is left out. FAULTS D4, D19."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -116,3 +119,49 @@ def test_evaluators_whose_names_differ_in_signs_only_get_folders_of_their_own() 
     assert slug("a/b") != slug("a b")
     assert "/" not in slug("../../etc")
     assert not slug("../../etc").startswith(".")
+
+
+HOSTILE = "zz/../../../../ELSEWHERE"
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("name", [HOSTILE, "/etc/x", "..", "a\\b", "x" * 300, "a\nb", ""])
+def test_d4_no_name_of_a_result_file_reaches_a_path(format: str, name: str, tmp_path: Path) -> None:
+    (cell,) = board().cells
+    hostile = replace(cell, evaluator=name or "e", figures={name: Figure(value=0.5)}, column=Column(name, "turn", name))
+    output = tmp_path / "one" / "two" / "three" / "four" / "out"
+    exported = export(Leaderboard((hostile,)), format, output, OPTIONS)
+    assert len(exported.paths) == 1
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert written == [path.resolve() for path in exported.paths]
+    assert written[0].is_relative_to(output)
+    assert len(written[0].relative_to(output).parts) <= 3
+
+
+@pytest.mark.parametrize("url", ["javascript:alert(1)", "file:///etc/passwd", "https://a b", "https://a](javascript:b)", "x"])
+@pytest.mark.parametrize("format", FORMATS)
+def test_d4_an_address_that_is_none_of_the_web_is_refused(url: str, format: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as raised:
+        export(board(), format, tmp_path, replace(OPTIONS, source_url=url))
+    assert str(raised.value) == f"--source-url {url!r}: is no address of a page. Give one that begins with https://."
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_d4_a_name_is_no_link_image_or_heading_in_the_tables_of_card_and_board(tmp_path: Path) -> None:
+    (cell,) = board().cells
+    name = "![i](http://evil/p.png)\n# [x](javascript:y)"
+    cell = replace(cell, evaluator=name, figures={name: Figure(value=0.5)}, column=Column(name, "turn", name))
+    hostile = Leaderboard((cell,))
+    (path,) = export(hostile, "model-index", tmp_path, OPTIONS).paths
+    for text in (ModelCard.load(path).text, hostile.to_markdown(name)):
+        assert "](" not in text
+        assert "http://" not in text
+        assert not any(line.startswith("# ") for line in text.split("\n"))
+
+
+def test_d19_no_cell_of_the_boards_csv_file_is_a_formula() -> None:
+    (cell,) = board().cells
+    hostile = replace(cell, evaluator="=HYPERLINK(1)", column=Column("@SUM(1)", "turn", "+1"), source="-2+3")
+    (row, _, _) = csv.DictReader(io.StringIO(Leaderboard((hostile,)).to_csv(), newline=""))
+    assert (row["evaluator"], row["dataset"], row["quality"], row["source"]) == ("'=HYPERLINK(1)", "'@SUM(1)", "'+1", "'-2+3")
+    assert (row["value"], row["ci_low"]) == ("0.0", "-0.1")

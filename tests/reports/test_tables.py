@@ -1,4 +1,4 @@
-"""The same rows for people and for programs. FAULTS R65."""
+"""The same rows for people and for programs. FAULTS R65, D19."""
 
 from __future__ import annotations
 
@@ -69,3 +69,40 @@ def test_an_unknown_format_is_refused() -> None:
     with pytest.raises(InputError) as caught:
         TABLE.render("html")
     assert str(caught.value) == "--format 'html': there is no such format. Choose one of text, markdown, csv, latex, json."
+
+
+FORMULAS = ["=HYPERLINK(1)", "@SUM(1)", "+1", "-2+3", "\t=1", "\r=1", " =1"]
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_d19_no_cell_of_a_csv_file_is_a_formula_and_numbers_stay_numbers(name: str) -> None:
+    table = Table([{"name": name, "value": -0.5, "n": -3}], [])
+    (row,) = csv.DictReader(io.StringIO(table.render("csv"), newline=""))
+    assert row == {"name": "'" + name.replace("\t", " ").replace("\r", " "), "value": "-0.5", "n": "-3"}
+
+
+@pytest.mark.parametrize("break_", ["\n", "\r\n", "\r", "\u2028", "\x85", "\x1b"])
+def test_d19_a_line_break_in_a_name_breaks_no_row(break_: str) -> None:
+    table = Table(
+        [{"name": f"a{break_}| b"}], [Column(f"na{break_}me", lambda row: str(row["name"]), is_number=False)], [f"x{break_}y"]
+    )
+    assert table.render("markdown").split("\n")[:3] == ["| na me |", "| --- |", "| a \\| b |"]
+    assert table.render("latex").split("\n")[2:5] == ["na me \\\\", "\\midrule", "a | b \\\\"]
+    assert table.render("latex").endswith("% x y\n")
+    assert table.render("text").split("\n")[:3] == ["na me", "-----", "a | b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("[x](javascript:alert(1))", "[x]\\(javascript:alert(1))"),
+        ("![i](http://evil/p.png)", "![i]\\(http\\://evil/p.png)"),
+        ("<img src=x>", "&lt;img src=x>"),
+        ("<http://evil>", "&lt;http\\://evil>"),
+        ("www.evil.org", "www\\.evil.org"),
+        ("0.5 [0.4, 0.6]", "0.5 [0.4, 0.6]"),
+    ],
+)
+def test_d4_no_name_is_a_link_or_an_image_in_markdown(name: str, shown: str) -> None:
+    table = Table([{"name": name}], [Column("name", lambda row: str(row["name"]), is_number=False)])
+    assert table.render("markdown").split("\n")[2] == f"| {shown} |"

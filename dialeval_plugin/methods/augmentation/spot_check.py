@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dialeval_plugin.files import write_text
+from dialeval_plugin.plain_text import for_spreadsheet
 
 from .generation import AugmentedContext
 from .numbered_lists import KINDS
 
 HEADER = ("context_id", "context", "response", "intended_label", "verdict")
 
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 _TAGS = ("FS", "SS")
 _BYTE_ORDER_MARK = "\ufeff"
 
@@ -23,8 +23,7 @@ _BYTE_ORDER_MARK = "\ufeff"
 def write_spot_check(path: Path, contexts: Sequence[AugmentedContext], *, n: int, seed: int) -> int:
     """Write a CSV file with `n` accepted responses, drawn without replacement and in random order; all where there are fewer.
 
-    Every cell is quoted. One that a spreadsheet would take for a formula (OWASP, "CSV injection") gets an apostrophe in
-    front, which spreadsheets show as text. The file starts with a byte order mark, without which Excel misreads UTF-8.
+    Every cell is quoted, and none is a formula. The file starts with a byte order mark, without which Excel misreads UTF-8.
 
     Returns:
         The number of rows below the header.
@@ -42,16 +41,6 @@ def write_spot_check(path: Path, contexts: Sequence[AugmentedContext], *, n: int
     sheet = io.StringIO()
     writer = csv.writer(sheet, quoting=csv.QUOTE_ALL, lineterminator="\n")
     writer.writerow(HEADER)
-    writer.writerows([*map(as_text, row), ""] for row in chosen)
+    writer.writerows([*map(for_spreadsheet, row), ""] for row in chosen)
     write_text(path, _BYTE_ORDER_MARK + sheet.getvalue())
     return len(chosen)
-
-
-def as_text(cell: str) -> str:
-    """Return `cell` so that no spreadsheet runs it.
-
-    Example:
-        >>> as_text("=HYPERLINK(1)"), as_text(" @SUM(1)"), as_text("So = what?")
-        ("'=HYPERLINK(1)", "' @SUM(1)", 'So = what?')
-    """
-    return f"'{cell}" if cell.startswith(_FORMULA_STARTS) or cell.lstrip().startswith(_FORMULA_STARTS) else cell

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import torch
 
-from dialeval_plugin.errors import InputError, MissingPrerequisite, ModelLoadError
-from dialeval_plugin.model_folders import check_complete, check_weights, resolve
+from dialeval_plugin.errors import InputError, MissingPrerequisite
+from dialeval_plugin.model_folders import check_complete, check_device, check_weights, opening, resolve
 from dialeval_plugin.scoring import Row
 from dialeval_plugin.signature import Value, content_hash
 
@@ -69,22 +69,21 @@ class BertScore(ReferenceScorer):
                 f"bertscore: bert_score has tuned no layer for {model!r}. Give num_layers, the number of the layer that embeds."
             )
         folder = resolve(model, revision=revision)
-        self._device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        self._device = check_device(device) or ("cuda" if torch.cuda.is_available() else "cpu")
         self._model, self._tokenizer = self._open(folder)
         self._batch_size = batch_size
         self._hash = content_hash(folder)
 
     def _open(self, folder: Path) -> tuple[Any, Any]:
         stored = check_weights(folder)
-        try:
-            model = self._package.get_model(str(folder), self.num_layers)
+        with opening(folder, "an encoder"):
+            try:
+                model = self._package.get_model(str(folder), self.num_layers)
+            except AssertionError as error:
+                raise InputError(f"bertscore: {error}.") from None
             tokenizer = self._package.get_tokenizer(str(folder), use_fast=True)
-        except AssertionError as error:
-            raise InputError(f"bertscore: {error}.") from None
-        except (OSError, RuntimeError, ValueError, KeyError) as error:
-            raise ModelLoadError(f"{folder}: cannot be opened as an encoder ({error}). Copy the folder again.") from error
-        check_complete(folder, model.state_dict(), stored)
-        tokenizer.model_max_length = min(tokenizer.model_max_length, _positions(model))
+            check_complete(folder, model.state_dict(), stored)
+            tokenizer.model_max_length = min(tokenizer.model_max_length, _positions(model))
         tokenizer.split_special_tokens = True
         return model.to(self._device), tokenizer
 

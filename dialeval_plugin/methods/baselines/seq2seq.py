@@ -13,7 +13,7 @@ from torch import Tensor
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from dialeval_plugin.errors import InputError, ModelLoadError
-from dialeval_plugin.model_folders import check_vocabulary, check_weights, resolve
+from dialeval_plugin.model_folders import check_device, check_vocabulary, check_weights, opening, resolve
 
 Ids: TypeAlias = list[int]
 
@@ -95,22 +95,19 @@ def open_seq2seq(
         revision: of a hub model.
 
     Raises:
-        InputError: the window is longer than the model's.
+        InputError: the window is longer than the model's, or there is no such device.
         ModelLoadError: the weights are pickled, damaged or incomplete, or the model is of another kind.
         MissingPrerequisite: see `model_folders.resolve`.
     """
     folder = resolve(name, revision=revision)
     check_weights(folder)
+    check_device(device)
     options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
-    try:
+    with opening(folder, "a sequence-to-sequence model"):
         tokenizer = AutoTokenizer.from_pretrained(folder, **options)
         model, found = AutoModelForSeq2SeqLM.from_pretrained(
             folder, use_safetensors=True, dtype=torch.float32, output_loading_info=True, **options
         )
-    except (OSError, RuntimeError, ValueError, KeyError) as error:
-        raise ModelLoadError(
-            f"{folder}: cannot be opened as a sequence-to-sequence model ({error}). Copy the folder again, or choose another."
-        ) from error
     if missing := sorted(found["missing_keys"]):
         raise ModelLoadError(f"{folder}: its weights lack {missing[0]!r}, which would be random. Copy the folder again.")
     check_vocabulary(folder, tokenizer, model.get_input_embeddings())

@@ -11,7 +11,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+
+from typing_extensions import TypedDict
 
 from dialeval_plugin.errors import InputError
 from dialeval_plugin.files import to_json, write_text
@@ -32,6 +33,10 @@ class ScoreRange:
 
     low: float
     high: float
+
+    def __post_init__(self) -> None:
+        if not self.low < self.high:
+            raise InputError(f"calibration: the lowest score is {self.low}, the highest {self.high}. Calibrate again.")
 
     def normalise(self, score: float) -> float:
         """Return equation 7.11's score, in [0, 1]; one beyond the extremes counts as the nearer one."""
@@ -89,28 +94,27 @@ class Calibration:
             ModelLoadError: there is no such file, or it is of another format.
         """
         settings = read_settings(
-            path, version=FORMAT_VERSION, kind="a calibrated breakdown detector", command="dialeval train breakdown"
+            path, _Settings, version=FORMAT_VERSION, kind="a calibrated breakdown detector", command="dialeval train breakdown"
         )
-        return cls(_ranges(settings["ranges"]), settings["max_tokens"], settings["n_responses"], tuple(settings["models"]))
+        return cls(settings["ranges"], settings["max_tokens"], settings["n_responses"], settings["models"])
 
     def find(self, method: str, context: Context, aggregation: str) -> ScoreRange | None:
         """Return the extremes of one way to score, or None where it was not calibrated."""
         return self.ranges.get(method, {}).get(context, {}).get(aggregation)
 
 
-def _ranges(value: Any) -> dict[str, dict[str, dict[str, ScoreRange]]]:
-    return {
-        method: {
-            context: {aggregation: ScoreRange(**extremes) for aggregation, extremes in found.items()}
-            for context, found in contexts.items()
-        }
-        for method, contexts in value.items()
-    }
+class _Settings(TypedDict):
+    """See `Calibration`."""
+
+    ranges: dict[str, dict[str, dict[str, ScoreRange]]]
+    max_tokens: int
+    n_responses: int
+    models: tuple[str, ...]
 
 
 def weights_hash(folder: Path) -> str:
     """Return the identity of a model's weights; its records, the calibration among them, do not count."""
-    return content_hash(folder, ("*.safetensors",))
+    return content_hash(folder, "*.safetensors")
 
 
 def responses_of(dialogues: Iterable[Sequence[str]]) -> list[Sequence[str]]:

@@ -20,9 +20,9 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast, set_seed
 
 from dialeval_plugin.errors import InputError
-from dialeval_plugin.files import to_json, write_text
 from dialeval_plugin.language_models.causal import check_causal, window
 from dialeval_plugin.language_models.models import OpenedModel, open_model
+from dialeval_plugin.model_folders import publish
 from dialeval_plugin.precision import Precision, uses_bfloat16
 from dialeval_plugin.signature import content_hash
 from dialeval_plugin.version import __version__
@@ -280,4 +280,4 @@ def _publish(finished: Path, output: Path, record: Mapping[str, Any]) -> None:
     """Move the files of the model into place; the record comes last."""
     for path in sorted(finished.iterdir()):
         path.replace(output / path.name)
-    write_text(output / RECORD_FILE, to_json({"format_version": FORMAT_VERSION, **record}, indent=2) + "\n")
+    publish(output / RECORD_FILE, {"format_version": FORMAT_VERSION, **record})

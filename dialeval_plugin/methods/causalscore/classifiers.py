@@ -12,7 +12,7 @@ from sentence_transformers import CrossEncoder
 from torch import Tensor
 
 from dialeval_plugin.errors import ModelLoadError
-from dialeval_plugin.model_folders import check_complete, check_vocabulary, check_weights
+from dialeval_plugin.model_folders import check_complete, check_device, check_vocabulary, check_weights, opening
 
 from .aggregation import FloatArray, IntArray
 from .first_token import first_token_only
@@ -122,7 +122,8 @@ def new_classifier(backbone: Path, *, device: str | None = None) -> CrossEncoder
 
 
 def _open(folder: Path, device: str | None, num_labels: int | None = None) -> CrossEncoder:
-    try:
+    check_device(device)
+    with opening(folder, "a cross-encoder"):
         return CrossEncoder(
             str(folder),
             device=device,
@@ -131,5 +132,3 @@ def _open(folder: Path, device: str | None, num_labels: int | None = None) -> Cr
             local_files_only=True,
             model_kwargs={"use_safetensors": True},
         )
-    except (OSError, RuntimeError, ValueError, KeyError) as error:
-        raise ModelLoadError(f"{folder}: cannot be opened as a cross-encoder ({error}). Copy the folder again.") from error

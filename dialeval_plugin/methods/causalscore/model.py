@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from sentence_transformers import CrossEncoder
+from typing_extensions import TypedDict
 
 from dialeval_plugin import model_folders
 from dialeval_plugin.errors import InputError
-from dialeval_plugin.files import read_json, to_json, write_text
+from dialeval_plugin.files import to_json, write_text
 
 from .classifiers import IndependenceClassifier, load_classifier
 from .texts import Layout, RowEncoder, Truncate
@@ -94,8 +95,7 @@ class CausalModel:
             classifier.encoder.save_pretrained(str(folder / name), create_model_card=False)
         write_text(folder / DIALOGUES_FILE, to_json(sorted(self.training_dialogues), indent=0) + "\n")
         settings = {"format_version": FORMAT_VERSION, "config": asdict(self.config), **(record or {})}
-        # causalscore.json comes last: a folder that has it is complete.
-        write_text(folder / CONFIG_FILE, to_json(settings, indent=2) + "\n")
+        model_folders.publish(folder / CONFIG_FILE, settings)
 
     @classmethod
     def load(
@@ -125,10 +125,9 @@ class CausalModel:
         """
         folder = model_folders.resolve(name, revision=revision)
         settings = read_settings(folder)
-        config = CausalModelConfig(**settings["config"]).with_options(layout, truncate, max_tokens)
-        dialogues = folder / DIALOGUES_FILE
+        config = settings["config"].with_options(layout, truncate, max_tokens)
         unconditional, conditional = (load_classifier(folder / part, device=device) for part in (UNCONDITIONAL, CONDITIONAL))
-        known = frozenset(read_json(dialogues)) if dialogues.exists() else frozenset()
+        known = frozenset(model_folders.checked_model_file(folder / DIALOGUES_FILE, list[str]))
         return cls.build(config, unconditional, conditional, known)
 
 
@@ -150,14 +149,21 @@ def classifier_of(encoder: CrossEncoder, config: CausalModelConfig) -> Independe
     return IndependenceClassifier(encoder, RowEncoder(encoder.tokenizer, config.layout, config.truncate, config.max_tokens))
 
 
+class _Settings(TypedDict):
+    """The fields of causalscore.json that move a number."""
+
+    config: CausalModelConfig
+
+
 def read_settings(folder: Path) -> dict[str, Any]:
     """Return the contents of a model folder's causalscore.json.
 
     Raises:
-        ModelLoadError: the folder has none, or one of another format.
+        ModelLoadError: the folder has none, or one of another format, or its weights are not those that were published.
     """
     return model_folders.read_settings(
         folder / CONFIG_FILE,
+        _Settings,
         version=FORMAT_VERSION,
         kind="a trained model of CausalScore",
         command="dialeval train independence",

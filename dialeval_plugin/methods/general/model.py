@@ -17,12 +17,13 @@ import torch
 from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 from torch.nn import functional
+from typing_extensions import TypedDict
 
 from dialeval_plugin import model_folders
 from dialeval_plugin.context_texts import TextEncoder, TextIds
 from dialeval_plugin.encoders import embed, load_encoder, transformer_of
 from dialeval_plugin.errors import InputError
-from dialeval_plugin.files import read_json, to_json, write_text
+from dialeval_plugin.files import to_json, write_text
 from dialeval_plugin.lexical import FEATURES, LexicalFeatures
 
 from .mixing import CoherenceWeights, Mixing
@@ -319,8 +320,7 @@ class TrainedGeneral:
             "coherence": asdict(self.coherence),
             **(record or {}),
         }
-        # general.json comes last: a folder that has it is complete.
-        write_text(folder / CONFIG_FILE, to_json(settings, indent=2) + "\n")
+        model_folders.publish(folder / CONFIG_FILE, settings)
 
     @classmethod
     def load(cls, name: str, *, device: str | None = None, revision: str | None = None) -> TrainedGeneral:
@@ -338,25 +338,55 @@ class TrainedGeneral:
         folder = model_folders.resolve(name, revision=revision)
         settings = read_settings(folder)
         encoder = load_encoder(str(folder), device=device)
-        model = GeneralModel(encoder, GeneralConfig(**settings["config"]))
+        model = GeneralModel(encoder, settings["config"])
         model_folders.load_weights(model.head, folder / HEAD_FILE)
-        dialogues = folder / DIALOGUES_FILE
         return cls(
             model.to(encoder.device).eval(),
             Mixing(**settings["mixing"]),
-            CoherenceWeights(**settings["coherence"]),
-            frozenset(read_json(dialogues)) if dialogues.exists() else frozenset(),
+            settings["coherence"],
+            frozenset(model_folders.checked_model_file(folder / DIALOGUES_FILE, list[str])),
         )
+
+
+class _Plain(TypedDict):
+    """Weights of responses without facts."""
+
+    fit: float
+    fluency: float
+    specificity: float
+    offset: float
+
+
+class _WithFacts(_Plain):
+    """Weights of responses with facts."""
+
+    knowledge: float
+
+
+class _Mixing(TypedDict):
+    """See `Mixing`."""
+
+    plain: _Plain
+    with_facts: _WithFacts | None
+
+
+class _Settings(TypedDict):
+    """The fields of general.json that move a number."""
+
+    config: GeneralConfig
+    mixing: _Mixing
+    coherence: CoherenceWeights
 
 
 def read_settings(folder: Path) -> dict[str, Any]:
     """Return the contents of a model folder's general.json.
 
     Raises:
-        ModelLoadError: the folder has none, or one of another format.
+        ModelLoadError: the folder has none, or one of another format, or its weights are not those that were published.
     """
     return model_folders.read_settings(
         folder / CONFIG_FILE,
+        _Settings,
         version=FORMAT_VERSION,
         kind="a trained general evaluator",
         command="dialeval train slm --recipe general",

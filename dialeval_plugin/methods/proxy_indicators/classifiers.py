@@ -13,7 +13,7 @@ import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from dialeval_plugin.errors import ModelLoadError
-from dialeval_plugin.model_folders import check_weights, resolve
+from dialeval_plugin.model_folders import check_device, check_weights, opening, resolve
 
 from .tasks import TASKS, Choice, IndicatorSettings, Truncate
 
@@ -109,15 +109,12 @@ def load_classifier(task: str, settings: IndicatorSettings, *, device: str | Non
     choice = settings.choices[task]
     folder = find_folder(choice)
     check_weights(folder)
-    try:
+    check_device(device)
+    with opening(choice.model, "a classifier"):
         model, report = AutoModelForSequenceClassification.from_pretrained(
             folder, use_safetensors=True, trust_remote_code=False, local_files_only=True, output_loading_info=True
         )
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
-    except (OSError, RuntimeError, ValueError, KeyError) as error:
-        raise ModelLoadError(
-            f"{choice.model}: cannot be opened as a classifier ({_first_line(error)}). Copy the folder again."
-        ) from error
     # The host fills what is missing with random numbers and goes on.
     if missing := sorted(report["missing_keys"]):
         raise ModelLoadError(f"{choice.model}: its weights lack {missing[0]!r}. Is this a classifier fine-tuned on {task}?")
@@ -175,7 +172,3 @@ def _positions(model: Any) -> int:
     table = getattr(getattr(model.base_model, "embeddings", None), "position_embeddings", None)
     padding = getattr(table, "padding_idx", None)
     return positions if padding is None else positions - padding - 1
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0]

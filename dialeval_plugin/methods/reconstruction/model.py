@@ -14,10 +14,11 @@ from typing import Any, Literal, Protocol, TypeAlias, cast, get_args
 import torch
 from safetensors.torch import load_file
 from torch import nn
+from typing_extensions import TypedDict
 
 from dialeval_plugin import model_folders
 from dialeval_plugin.errors import InputError, ModelLoadError
-from dialeval_plugin.files import read_json, to_json, write_text
+from dialeval_plugin.files import to_json, write_text
 from dialeval_plugin.model_folders import save_weights
 
 from .batches import Batch
@@ -108,8 +109,7 @@ class TrainedReconstruction:
             "architecture": asdict(self.architecture),
             "training": record,
         }
-        # reconstruction.json comes last: a folder that has it is complete.
-        write_text(folder / SETTINGS_FILE, to_json(settings, indent=2) + "\n")
+        model_folders.publish(folder / SETTINGS_FILE, settings)
 
     @classmethod
     def load(cls, name: str, *, device: str | None = None, revision: str | None = None) -> TrainedReconstruction:
@@ -127,16 +127,18 @@ class TrainedReconstruction:
         folder = model_folders.resolve(name, revision=revision)
         settings = read_settings(folder)
         weights = folder / WEIGHTS_FILE
+        model_folders.check_device(device)
         model_folders.tensor_names(weights)
+        words = model_folders.checked_model_file(folder / VOCABULARY_FILE, list[str])
+        architecture = settings["architecture"]
         try:
-            vocabulary = Vocabulary(read_json(folder / VOCABULARY_FILE))
-            architecture = Architecture(**settings["architecture"])
+            vocabulary = Vocabulary(words)
             network = new_model(settings["model"], architecture)
             network.load_state_dict(load_file(str(weights)))
-            trained = cls(settings["model"], settings["recipe"], architecture, int(settings["max_tokens"]), vocabulary, network)
-        except (InputError, KeyError, TypeError, RuntimeError) as error:
+        except (InputError, RuntimeError, ValueError) as error:
             first = str(error).splitlines()[0]
             raise ModelLoadError(f"{folder}: its files do not fit together ({first}). Copy the folder again.") from error
+        trained = cls(settings["model"], settings["recipe"], architecture, settings["max_tokens"], vocabulary, network)
         if len(vocabulary) != architecture.n_tokens:
             raise ModelLoadError(
                 f"{folder / VOCABULARY_FILE}: has {len(vocabulary)} entries, the weights {architecture.n_tokens}. "
@@ -146,14 +148,24 @@ class TrainedReconstruction:
         return trained
 
 
+class _Settings(TypedDict):
+    """The fields of reconstruction.json that move a number."""
+
+    model: Kind
+    recipe: str
+    max_tokens: int
+    architecture: Architecture
+
+
 def read_settings(folder: Path) -> dict[str, Any]:
     """Return the contents of a model folder's reconstruction.json.
 
     Raises:
-        ModelLoadError: the folder has none, or one of another format.
+        ModelLoadError: the folder has none, or one of another format, or its weights are not those that were published.
     """
     settings = model_folders.read_settings(
         folder / SETTINGS_FILE,
+        _Settings,
         version=FORMAT_VERSION,
         kind="a trained model of dialogues",
         command="dialeval train reconstruction",

@@ -13,9 +13,10 @@ from dialeval_plugin.methods.judging.language_model import LanguageModel, requir
 from dialeval_plugin.methods.judging.parsing import parse_rating
 from dialeval_plugin.methods.judging.prompts import ScoringPrompt, scoring_prompt
 from dialeval_plugin.scoring import Reason, Row, Scorer, Unscored, finite_or_unscored
+from dialeval_plugin.shapes import checked
 from dialeval_plugin.signature import Value
 
-from .model import read_settings
+from .model import CONFIG_FILE, read_settings
 from .refinement import LLM_SCALE, Refinement, read_clamp
 from .scoring import SlideScorer
 
@@ -74,7 +75,12 @@ def measured_accuracy(folder: Path) -> MeasuredAccuracy | None:
     """Return the accuracies that a model folder's validation gave; None where it has none."""
     settings = read_settings(folder)
     threshold = settings.get("thresholds", {}).get("slm")
-    figures = settings.get("training", {}).get("validation", {})
+    figures = checked(
+        settings.get("training", {}).get("validation", {}),
+        dict[str, float],
+        f"{folder / CONFIG_FILE}: training.validation",
+        advice="Copy the folder again.",
+    )
     names = [f"slm_{kind}" for kind in ("positive", "adversarial", "overall")]
     if threshold is None or any(name not in figures for name in names):
         return None

@@ -16,12 +16,13 @@ import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
+from typing_extensions import NotRequired, TypedDict
 
 from dialeval_plugin import model_folders
 from dialeval_plugin.context_texts import TextEncoder, TextFormat
 from dialeval_plugin.encoders import embed, load_encoder, transformer_of
-from dialeval_plugin.errors import InputError
-from dialeval_plugin.files import read_json, to_json, write_text
+from dialeval_plugin.errors import InputError, ModelLoadError
+from dialeval_plugin.files import to_json, write_text
 
 from .fusion import DistanceRange
 from .lexical import LexicalClassifier
@@ -290,8 +291,7 @@ class TrainedSmallModel:
             "d_max": self.distance_range.high,
             **(record or {}),
         }
-        # slm.json comes last: a folder that has it is complete.
-        write_text(folder / CONFIG_FILE, to_json(settings, indent=2) + "\n")
+        model_folders.publish(folder / CONFIG_FILE, settings)
 
     @classmethod
     def load(cls, name: str, *, device: str | None = None, revision: str | None = None) -> TrainedSmallModel:
@@ -309,22 +309,38 @@ class TrainedSmallModel:
         folder = model_folders.resolve(name, revision=revision)
         settings = read_settings(folder)
         encoder = load_encoder(str(folder), device=device)
-        model = SmallModel(encoder, SmallModelConfig(**settings["config"]))
+        model = SmallModel(encoder, settings["config"])
         model_folders.load_weights(model.head, folder / HEAD_FILE)
-        contexts = folder / CONTEXTS_FILE
         return cls(
             model.to(encoder.device).eval(),
-            DistanceRange(settings["d_min"], settings["d_max"]),
-            frozenset(read_json(contexts)) if contexts.exists() else frozenset(),
+            _distance_range(settings, folder),
+            frozenset(model_folders.checked_model_file(folder / CONTEXTS_FILE, list[str])),
         )
+
+
+class _Settings(TypedDict):
+    """The fields of slm.json that move a number."""
+
+    config: SmallModelConfig
+    d_min: float
+    d_max: float
+    thresholds: NotRequired[dict[str, float]]
+    training: NotRequired[dict[str, Any]]
+
+
+def _distance_range(settings: Mapping[str, Any], folder: Path) -> DistanceRange:
+    try:
+        return DistanceRange(settings["d_min"], settings["d_max"])
+    except InputError as error:
+        raise ModelLoadError(f"{folder / CONFIG_FILE}: {error}") from None
 
 
 def read_settings(folder: Path) -> dict[str, Any]:
     """Return the contents of a model folder's slm.json.
 
     Raises:
-        ModelLoadError: the folder has none, or one of another format.
+        ModelLoadError: the folder has none, or one of another format, or its weights are not those that were published.
     """
     return model_folders.read_settings(
-        folder / CONFIG_FILE, version=FORMAT_VERSION, kind="a trained SLM", command="dialeval train slm"
+        folder / CONFIG_FILE, _Settings, version=FORMAT_VERSION, kind="a trained SLM", command="dialeval train slm"
     )

@@ -108,7 +108,7 @@ class SlideScorer(Scorer):
         self._trained = TrainedSmallModel.load(str(self.folder), device=device)
         # Of what was loaded, and once: reading the weights again takes longer than scoring a hundred responses.
         self._model_hash = content_hash(self.folder)
-        self.positive_from = self._positive_from(read_settings(self.folder).get("thresholds") or {})
+        self.positive_from = self._positive_from(read_settings(self.folder).get("thresholds", {}))
 
     @property
     def columns(self) -> tuple[str, ...]:

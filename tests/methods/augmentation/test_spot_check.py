@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from dialeval_plugin.methods.augmentation.generation import AugmentedContext, Candidate
-from dialeval_plugin.methods.augmentation.spot_check import HEADER, as_text, write_spot_check
+from dialeval_plugin.methods.augmentation.spot_check import HEADER, write_spot_check
+from dialeval_plugin.plain_text import for_spreadsheet
 
 
 def context(id: str, turns: tuple[str, ...], *texts: str) -> AugmentedContext:
@@ -53,9 +54,9 @@ def test_the_sample_is_the_seeds(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠", "  =", "\u00a0@"])
 def test_no_cell_starts_as_a_formula_does(start: str) -> None:
-    assert as_text(f"{start}1+1|cmd") == f"'{start}1+1|cmd"
+    assert for_spreadsheet(f"{start}1+1|cmd") == f"'{start}1+1|cmd"
 
 
 @pytest.mark.parametrize("cell", ["", "1 = 1", "a@b.org", "“= quoted", "'tis"])
 def test_other_cells_stay_as_they_are(cell: str) -> None:
-    assert as_text(cell) == cell
+    assert for_spreadsheet(cell) == cell

@@ -21,6 +21,7 @@ from dialeval_plugin.language_models.models import open_model
 from dialeval_plugin.methods.breakdown.scoring import AGGREGATIONS, DialogueBreakdownScorer
 from dialeval_plugin.methods.breakdown.training import train
 from dialeval_plugin.scoring import Reason, Unscored
+from tests.sealed import seal
 from tests.tiny_breakdown_models import TinyModels, options, sources
 from tests.tiny_likelihood_models import write_likelihood_model
 
@@ -133,7 +134,7 @@ def test_weights_that_are_not_numbers_leave_no_score(tiny_breakdown_models: Tiny
     shutil.copytree(tiny_breakdown_models.lm, tmp_path / "poisoned")
     path = tmp_path / "poisoned" / "model.safetensors"
     save_file({name: tensor * float("nan") for name, tensor in load_file(str(path)).items()}, str(path), {"format": "pt"})
-    found = DialogueBreakdownScorer(str(tmp_path / "poisoned"), transductive=True, device="cpu")
+    found = DialogueBreakdownScorer(str(seal(tmp_path / "poisoned")), transductive=True, device="cpu")
     scores = found.score([Example.from_texts(TURNS[:1], TURNS[1])])
     assert scores.unscored == {0: Unscored(Reason.NON_FINITE, "score is nan")}
 
@@ -271,7 +272,7 @@ def test_unsafe_foreign_and_uncalibrated_models_are_refused(tiny_breakdown_model
     shutil.copytree(tiny_breakdown_models.odin, odin)
     save_file({"weight": torch.zeros(1, 3), "bias": torch.zeros(1)}, str(odin / "odin_head.safetensors"))
     with pytest.raises(ModelLoadError) as other_head:
-        DialogueBreakdownScorer(str(odin), method="odin_g", device="cpu")
+        DialogueBreakdownScorer(str(seal(odin)), method="odin_g", device="cpu")
     assert str(other_head.value) == (
         f"{odin / 'odin_head.safetensors'}: holds {{'bias': (1,), 'weight': (1, 3)}}, the model needs "
         "{'bias': (1,), 'weight': (1, 16)}. Copy the model folder again."

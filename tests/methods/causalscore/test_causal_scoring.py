@@ -24,6 +24,7 @@ from dialeval_plugin.methods.causalscore.model import CONFIG_FILE, CausalModelCo
 from dialeval_plugin.methods.causalscore.scoring import CausalScorer
 from dialeval_plugin.runner import run
 from dialeval_plugin.scoring import Reason, Unscored
+from tests.sealed import seal
 from tests.tiny_models import write_tiny_causal_model
 
 WORDS = ["tea", "rain", "cats", "music", "bread", "snow", "we", "you", "they", "like", "saw", "had", "the", "a", "no", "yes"]
@@ -169,7 +170,7 @@ def test_a_classifier_that_answers_nan_leaves_no_score(tiny_causal_model: Path, 
     tensors = load_file(weights)
     tensors["classifier.bias"] = torch.full_like(tensors["classifier.bias"], torch.nan)
     save_file(tensors, weights, metadata={"format": "pt"})
-    scores = CausalScorer(str(tmp_path / "model")).score(examples(3))
+    scores = CausalScorer(str(seal(tmp_path / "model"))).score(examples(3))
     assert scores.unscored_by_reason.get("non_finite") == sum(bool(item.context) for item in examples(3))
 
 
@@ -274,7 +275,7 @@ def test_a_cut_weight_file_is_named(broken: Path, place: int) -> None:
     weights = broken / "unconditional" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:place])
     with pytest.raises(ModelLoadError) as caught:
-        CausalScorer(str(broken))
+        CausalScorer(str(seal(broken)))
     assert str(caught.value).startswith(f"{weights}: is damaged (")
     assert str(caught.value).endswith("). Copy the model folder again.")
 
@@ -285,7 +286,7 @@ def test_a_missing_tensor_is_named(broken: Path) -> None:
     del tensors["classifier.weight"]
     save_file(tensors, weights, metadata={"format": "pt"})
     with pytest.raises(ModelLoadError) as caught:
-        CausalScorer(str(broken))
+        CausalScorer(str(seal(broken)))
     assert str(caught.value) == (
         f"{weights.parent}: the encoder's weights lack 'classifier.weight'. Copy the model folder again."
     )
@@ -310,7 +311,7 @@ def test_a_classifier_with_other_labels_is_named(broken: Path, tiny_encoder: Pat
     shutil.rmtree(broken / "conditional")
     other.save_pretrained(str(broken / "conditional"), create_model_card=False)
     with pytest.raises(ModelLoadError) as caught:
-        CausalScorer(str(broken))
+        CausalScorer(str(seal(broken)))
     assert str(caught.value) == (
         f"{broken / 'conditional'}: the classifier has 1 labels, expected 2. Is this another model's folder?"
     )

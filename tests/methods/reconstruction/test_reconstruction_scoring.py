@@ -18,6 +18,7 @@ from dialeval_plugin.methods.reconstruction.batches import make_batch
 from dialeval_plugin.methods.reconstruction.latent import Noise
 from dialeval_plugin.methods.reconstruction.scoring import DialogueReconstructionScorer
 from dialeval_plugin.scoring import load_scorer
+from tests.sealed import seal
 from tests.tiny_reconstruction_models import KINDS, write_tiny_model
 
 TEXTS = ["Hi there!", "Do you like jazz?", "I do not. You?", "Where is the station?"]
@@ -171,7 +172,7 @@ def test_a_loss_that_is_no_number_is_no_score(tmp_path: Path) -> None:
     weights = load_file(str(folder / "model.safetensors"))
     weights["words.bias"][5] = math.nan
     save_file(weights, str(folder / "model.safetensors"))
-    found = DialogueReconstructionScorer(str(folder), device="cpu").score([dialogue(*TEXTS)])
+    found = DialogueReconstructionScorer(str(seal(folder)), device="cpu").score([dialogue(*TEXTS)])
     assert found.unscored_by_reason == {"non_finite": 1}
 
 
@@ -264,6 +265,6 @@ def test_weights_that_are_cut_off_are_refused(tmp_path: Path) -> None:
     folder = write_tiny_model(tmp_path / "model", "vhred")
     spoil(folder, "cut off")
     with pytest.raises(ModelLoadError) as error:
-        load_scorer("dialogue_reconstruction", model=str(folder))
+        load_scorer("dialogue_reconstruction", model=str(seal(folder)))
     assert str(error.value).startswith(f"{folder}/model.safetensors: is damaged (")
     assert str(error.value).endswith(". Copy the model folder again.")

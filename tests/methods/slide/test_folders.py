@@ -14,6 +14,7 @@ from safetensors.torch import load_file, save_file
 from dialeval_plugin.errors import MissingPrerequisite, ModelLoadError
 from dialeval_plugin.methods.slide.model import HEAD_FILE, TrainedSmallModel
 from dialeval_plugin.model_folders import resolve
+from tests.sealed import seal
 
 ADVICE = (
     "pickled weights run code when they are read, so they are never opened. Convert them to safetensors where you trust them: "
@@ -55,6 +56,7 @@ def test_a_pickled_checkpoint_is_refused_unopened(suffix: str, slm: Path, tmp_pa
 def test_a_cut_weight_file_is_named(slm: Path, name: str, place: int) -> None:
     whole = (slm / name).read_bytes()
     (slm / name).write_bytes(whole[:place])
+    seal(slm)
     with pytest.raises(ModelLoadError) as refused:
         TrainedSmallModel.load(str(slm))
     assert str(refused.value).startswith(f"{slm / name}: is damaged (")
@@ -65,6 +67,7 @@ def test_a_missing_tensor_is_named(slm: Path) -> None:
     tensors = load_file(slm / HEAD_FILE)
     del tensors["two_class.bias"]
     save_file(tensors, slm / HEAD_FILE)
+    seal(slm)
     with pytest.raises(ModelLoadError) as refused:
         TrainedSmallModel.load(str(slm))
     assert str(refused.value) == f"{slm / HEAD_FILE}: the tensor 'two_class.bias' is missing. Copy the model folder again."
@@ -74,6 +77,7 @@ def test_a_tensor_of_another_shape_is_named(slm: Path) -> None:
     tensors = load_file(slm / HEAD_FILE)
     tensors["two_class.bias"] = torch.zeros(3)
     save_file(tensors, slm / HEAD_FILE)
+    seal(slm)
     with pytest.raises(ModelLoadError) as refused:
         TrainedSmallModel.load(str(slm))
     assert str(refused.value) == (
@@ -86,6 +90,7 @@ def test_a_missing_encoder_tensor_is_named(slm: Path) -> None:
     name = "encoder.layer.0.output.dense.weight"
     del tensors[name]
     save_file(tensors, slm / "model.safetensors", metadata={"format": "pt"})
+    seal(slm)
     with pytest.raises(ModelLoadError) as refused:
         TrainedSmallModel.load(str(slm))
     assert str(refused.value) == f"{slm}: the encoder's weights lack {name!r}. Copy the model folder again."

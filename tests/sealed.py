@@ -1,0 +1,15 @@
+"""Model folders that a test has changed on purpose, made whole again: their settings name the weights as they are now."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from dialeval_plugin.model_folders import SETTINGS_FILES, publish
+
+
+def seal(folder: Path) -> Path:
+    """Publish a trained model's folder again; return it."""
+    (settings,) = (folder / name for name in SETTINGS_FILES if (folder / name).exists())
+    publish(settings, json.loads(settings.read_text(encoding="utf-8")))
+    return folder
