@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -104,6 +105,7 @@ def _clear_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InputError(
-            f"{path}: cannot be written ({error.strerror}). Finished parts are kept; repeat the command when there is room."
-        ) from error
+        advice = "Finished parts are kept; repeat the command when there is room."
+        if error.errno == errno.ENAMETOOLONG:
+            advice = "Choose a shorter name for the output, beside which this file stands."
+        raise InputError(f"{path}: cannot be written ({error.strerror}). {advice}") from error

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from dialeval_plugin.scoring import Scores
+    from collections.abc import Sequence
+
+    from dialeval_plugin.dialogue import Item
+    from dialeval_plugin.scoring import Scorer, Scores
 
 
 def score(
@@ -34,7 +37,7 @@ def score(
     from dialeval_plugin.corpora.readers import read_items
     from dialeval_plugin.errors import InputError
     from dialeval_plugin.hosts.judges import load_cached_model, load_scorer_with_judge
-    from dialeval_plugin.runner import rehearse, run
+    from dialeval_plugin.runner import rehearse
 
     options: dict[str, Any] = dict(_pair(text) for text in option or ())
     options |= {name: value for name, value in {"slm": slm, "variant": variant}.items() if value is not None}
@@ -60,11 +63,10 @@ def score(
         return
     if explain:
         method.explain([])  # one that cannot says so before hours of work
-    journal = output.with_name(output.name + ".journal")
-    scores = run(method, items, progress=True, journal=journal)
+    scores = _scored(method, items, output)
     complete = scores.n_unscored <= max_unscored * scores.n_total
     write_scores(scores, output, complete=complete)
-    journal.unlink(missing_ok=True)
+    _journal(output).unlink(missing_ok=True)
     if explain:
         for start in range(0, len(items), method.window):
             typer.echo("\n".join(method.explain(items[start : start + method.window])))
@@ -81,12 +83,25 @@ def score(
         raise typer.Exit(code=1)
 
 
+def _journal(output: Path) -> Path:
+    return output.with_name(output.name + ".journal")
+
+
+def _scored(method: Scorer, items: Sequence[Item], output: Path) -> Scores:
+    from dialeval_plugin.files import is_stream
+    from dialeval_plugin.runner import run
+
+    return run(method, items, progress=True, journal=None if is_stream(output) else _journal(output))
+
+
 def write_scores(scores: Scores, output: Path, *, complete: bool) -> None:
-    """Write the rows to `output` and what belongs to all of them to `<output>.meta.json`."""
-    from dialeval_plugin.files import to_json, write_json_lines, write_text
+    """Write the rows to `output` and, where that is a file, what belongs to all of them to `<output>.meta.json`."""
+    from dialeval_plugin.files import is_stream, to_json, write_json_lines, write_text
     from dialeval_plugin.scoring import SCHEMA_VERSION
 
     write_json_lines(output, scores.rows())
+    if is_stream(output):
+        return
     meta = {
         "schema_version": SCHEMA_VERSION,
         "main": scores.main,
