@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
 from .errors import InputError
-from .files import to_json
+from .files import parse_json, to_json
 
 Part = TypeVar("Part")
 
@@ -69,6 +68,8 @@ class Journal:
             raw = self.path.read_bytes() if self.path.exists() else b""
             # Nothing, or as much of the header as a kill or a full disk let through.
             if header.startswith(raw):
+                # What it holds is the user's alone until the output is written.
+                self.path.touch(mode=0o600)
                 self.path.write_bytes(header)
                 return []
         if not raw.startswith(header):
@@ -79,10 +80,13 @@ class Journal:
         *lines, half_written = raw[len(header) :].split(b"\n")
         parts = []
         for number, line in enumerate(lines, start=2):
+            where = f"{self.path}:{number}"
             try:
-                parts.append(decode(json.loads(line)))
+                parts.append(decode(parse_json(line.decode(), where)))
+            except InputError as error:
+                raise InputError(f"{error} Delete the file to start again.") from None
             except (ValueError, KeyError, TypeError) as error:
-                raise InputError(f"{self.path}:{number}: is damaged ({error}). Delete the file to start again.") from error
+                raise InputError(f"{where}: is damaged ({error}). Delete the file to start again.") from error
         with _clear_errors(self.path), self.path.open("rb+") as file:
             file.truncate(len(raw) - len(half_written))
         return parts
