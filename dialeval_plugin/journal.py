@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import json
+import errno
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
 from .errors import InputError
-from .files import to_json
+from .files import parse_json, to_json
 from .locks import sole_process
 
 Part = TypeVar("Part")
@@ -53,6 +53,8 @@ class Journal:
             raw = self.path.read_bytes() if self.path.exists() else b""
             # Nothing, or as much of the header as a kill or a full disk let through.
             if header.startswith(raw):
+                # What it holds is the user's alone until the output is written.
+                self.path.touch(mode=0o600)
                 self.path.write_bytes(header)
                 return []
         if not raw.startswith(header):
@@ -63,10 +65,13 @@ class Journal:
         *lines, half_written = raw[len(header) :].split(b"\n")
         parts = []
         for number, line in enumerate(lines, start=2):
+            where = f"{self.path}:{number}"
             try:
-                parts.append(decode(json.loads(line)))
+                parts.append(decode(parse_json(line.decode(), where)))
+            except InputError as error:
+                raise InputError(f"{error} Delete the file to start again.") from None
             except (ValueError, KeyError, TypeError) as error:
-                raise InputError(f"{self.path}:{number}: is damaged ({error}). Delete the file to start again.") from error
+                raise InputError(f"{where}: is damaged ({error}). Delete the file to start again.") from error
         with _clear_errors(self.path), self.path.open("rb+") as file:
             file.truncate(len(raw) - len(half_written))
         return parts
@@ -89,6 +94,7 @@ def _clear_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InputError(
-            f"{path}: cannot be written ({error.strerror}). Finished parts are kept; repeat the command when there is room."
-        ) from error
+        advice = "Finished parts are kept; repeat the command when there is room."
+        if error.errno == errno.ENAMETOOLONG:
+            advice = "Choose a shorter name for the output, beside which this file stands."
+        raise InputError(f"{path}: cannot be written ({error.strerror}). {advice}") from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +71,7 @@ def rehearse(scorer: Scorer, items: Sequence[Item]) -> None:
 
 
 def _score_windows(scorer: Scorer, items: Sequence[Item], log: Journal | None, *, progress: bool) -> list[Row]:
-    rows = _replay(log.read(_part_from_json)) if log is not None else []
+    rows = _replay(log, len(items)) if log is not None else []
     failed = [place for place, row in enumerate(rows) if isinstance(row, Unscored) and row.reason is Reason.API_ERROR]
     n_done = len(rows) - len(failed)
     if log is not None and rows:
@@ -182,13 +182,21 @@ def _part_from_json(part: Any) -> list[Row] | dict[int, Row]:
     return [_row_from_json(row) for row in part]
 
 
-def _replay(parts: Iterable[list[Row] | dict[int, Row]]) -> list[Row]:
+def _replay(log: Journal, n_items: int) -> list[Row]:
+    """The rows of a journal: its windows one after the other, with those that were scored again in their places."""
     rows: list[Row] = []
-    for part in parts:
-        if isinstance(part, dict):
-            _replace(rows, part)
-        else:
+    problem = None
+    for part in log.read(_part_from_json):
+        if not isinstance(part, dict):
             rows.extend(part)
+        elif foreign := [place for place in part if not 0 <= place < len(rows)]:
+            problem = f"place {foreign[0]} of {len(rows)}"
+        else:
+            _replace(rows, part)
+    if len(rows) > n_items:
+        problem = f"{len(rows)} rows of {n_items}"
+    if problem is not None:
+        raise InputError(f"{log.path}: is damaged ({problem}). Delete the file to start again.")
     return rows
 
 

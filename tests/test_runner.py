@@ -7,6 +7,7 @@ import logging
 import math
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dialeval_plugin import runner
 from dialeval_plugin.cli.score import write_scores
 from dialeval_plugin.dialogue import Dialogue, Example, Item, Turn
 from dialeval_plugin.errors import InputError
@@ -52,6 +54,12 @@ class Scripted(Scorer):
 
     def signature_fields(self) -> dict[str, str | int | float | bool | None]:
         return {"method": "scripted", "options": self.options}
+
+
+class Wider(Scripted):
+    """Scores as it does, in other windows: with its journal a resumed run would not have those of an uninterrupted one."""
+
+    window: ClassVar[int] = 5
 
 
 def examples(responses: Sequence[str]) -> list[Example]:
@@ -95,16 +103,20 @@ def test_items_are_equal_when_everything_that_a_score_may_depend_on_is() -> None
     scorer.score(same)
     assert scorer.asked == [["1"]]
 
-    others = [
-        Example.from_texts(["Hi."], "1"),
+    # Each beside the first, in one window: of items in two windows none is ever compared.
+    one = Example.from_texts(["Hi."], "1")
+    for other in (
         Example.from_texts(["Hi.", ""], "1"),
+        Example.from_texts([], "1"),
+        Example.from_texts(["Hi!"], "1"),
         Example.from_texts(["Hi."], "1", facts=["tea"]),
         Example.from_texts(["Hi."], "1", references=["tea"]),
         Example("0", (Turn("Hi.", "User"),), Turn("1")),
-    ]
-    scorer = Scripted()
-    scorer.score(others)
-    assert scorer.asked == [["1"] * 4, ["1"]]
+        Example("0", (Turn("Hi."),), Turn("1", "User")),
+    ):
+        scorer = Scripted()
+        scorer.score([one, other])
+        assert scorer.asked == [["1", "1"]], other
 
 
 def test_dialogues_are_scored_at_their_level() -> None:
@@ -238,8 +250,10 @@ def test_a_journal_cut_at_any_byte_is_finished_to_the_same_bytes(
         lambda items, scorer: ([Example.from_texts(["Hi!"], "0", id="e0"), *items[1:]], scorer),
         lambda items, scorer: ([Example.from_texts(["Hi."], "0.0", id="other"), *items[1:]], scorer),
         lambda items, scorer: (items, Scripted(options="other")),
+        lambda items, scorer: ([Example("e0", (Turn("Hi.", "User"),), Turn("0.0")), *items[1:]], scorer),
+        lambda items, scorer: (items, Wider()),
     ],
-    ids=["fewer", "order", "context", "id", "options"],
+    ids=["fewer", "order", "context", "id", "options", "speaker", "window"],
 )
 def test_a_journal_of_another_run_is_refused_and_kept(
     change: Callable[[list[Example], Scripted], tuple[list[Example], Scripted]], finished: tuple[Scores, bytes], tmp_path: Path
@@ -257,13 +271,23 @@ def test_a_journal_of_another_run_is_refused_and_kept(
     assert journal.read_bytes() == finished[1]
 
 
+def test_a_journal_of_another_version_is_refused(
+    finished: tuple[Scores, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = tmp_path / "journal"
+    journal.write_bytes(finished[1])
+    monkeypatch.setattr(runner, "__version__", "9.9.9")
+    with pytest.raises(InputError, match=f"^{re.escape(str(journal))}: this unfinished run has other inputs or settings"):
+        run(Scripted(), ITEMS, journal=journal)
+
+
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        (b"[{", "Expecting property name enclosed in double quotes: line 1 column 3 (char 2)"),
-        (b'[{"reason": "tired", "detail": ""}]', "'tired' is not a valid Reason"),
-        (b'[{"reason": "refusal"}]', "'detail'"),
-        (b"7", "'int' object is not iterable"),
+        (b"[{", "not valid JSON (Expecting property name enclosed in double quotes). Was the file cut off?"),
+        (b'[{"reason": "tired", "detail": ""}]', "is damaged ('tired' is not a valid Reason)."),
+        (b'[{"reason": "refusal"}]', "is damaged ('detail')."),
+        (b"7", "is damaged ('int' object is not iterable)."),
     ],
 )
 def test_a_damaged_window_is_named(line: bytes, problem: str, finished: tuple[Scores, bytes], tmp_path: Path) -> None:
@@ -272,7 +296,7 @@ def test_a_damaged_window_is_named(line: bytes, problem: str, finished: tuple[Sc
     journal.write_bytes(header + first + line + b"\n" + b"".join(rest))
     with pytest.raises(InputError) as refused:
         run(Scripted(), ITEMS, journal=journal)
-    assert str(refused.value) == f"{journal}:3: is damaged ({problem}). Delete the file to start again."
+    assert str(refused.value) == f"{journal}:3: {problem} Delete the file to start again."
 
 
 def test_a_journal_that_cannot_be_written_is_named(tmp_path: Path) -> None:
@@ -329,6 +353,7 @@ def test_ctrl_c_keeps_the_finished_windows(tmp_path: Path, monkeypatch: pytest.M
 SLOW = """
 import os, sys, time
 from pathlib import Path
+from dialeval_plugin import runner
 from dialeval_plugin.cli.score import write_scores
 from dialeval_plugin.runner import run
 from tests.test_runner import Scripted, slow_items
@@ -567,3 +592,52 @@ def test_an_error_meant_for_people_is_not_logged_beside(
     with pytest.raises(InputError, match=r"^scripted: no key\. Give one\.$"):
         Scripted().score(examples(["1"]))
     assert caplog.records == []
+
+
+# Read as a mutation tester would.
+
+
+@pytest.mark.parametrize(
+    ("parts", "problem"),
+    [
+        ([[{"columns": {"value": 1.0, "length": 1.0}}] * 4, {"4": {"columns": {"value": 1.0}}}], "place 4 of 4"),
+        ([[{"columns": {"value": 1.0, "length": 1.0}}] * 4, {"-1": {"columns": {"value": 1.0}}}], "place -1 of 4"),
+        ([[{"columns": {"value": 1.0, "length": 1.0}}] * 4] * 4, "16 rows of 14"),
+    ],
+)
+def test_r61_a_journal_with_rows_of_no_item_is_damaged(
+    parts: list[object], problem: str, finished: tuple[Scores, bytes], tmp_path: Path
+) -> None:
+    journal = tmp_path / "journal"
+    header = finished[1].split(b"\n")[0] + b"\n"
+    journal.write_bytes(header + b"".join(json.dumps(part).encode() + b"\n" for part in parts))
+    with pytest.raises(InputError) as refused:
+        run(Scripted(), ITEMS, journal=journal)
+    assert str(refused.value) == f"{journal}: is damaged ({problem}). Delete the file to start again."
+
+
+def test_rows_that_failed_are_asked_again_in_windows(tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    items = examples([str(number) for number in range(12)])
+    run(Failing(*(str(number) for number in range(1, 11))), items, journal=journal)
+    again = Failing()
+    assert run(again, items, journal=journal) == Scripted().score(items)
+    assert again.asked == [["1", "2", "3", "4"], ["5", "6", "7", "8"], ["9", "10"]]
+
+
+def test_a_resumed_run_says_how_many_are_done(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    journal = tmp_path / "journal"
+    items = examples(["1", "2", "3"])
+    run(Failing("2"), items, journal=journal)
+    caplog.clear()
+    with caplog.at_level(logging.INFO):
+        run(Failing(), items, journal=journal)
+    assert caplog.messages == [f"{journal}: 2 examples were scored before; going on with the next"]
+
+
+def test_a_rehearsal_hands_over_the_windows_of_a_run_and_keeps_nothing() -> None:
+    scorer = Scripted()
+    runner.rehearse(scorer, examples(["1", "1", "2", "3", "4", "5"]))
+    assert scorer.asked == [["1", "2", "3"], ["4", "5"]]
+    with pytest.raises(InputError, match=r"^scripted: item 0 is of type Dialogue"):
+        runner.rehearse(scorer, [Dialogue("d", ())])

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 import sys
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
-from dialeval_plugin.errors import DialevalError
+from dialeval_plugin.errors import DialevalError, InputError
 
 from . import augment, data, demo, enable, leaderboard, meta_eval, plot, rescore, score, train, validate
+
+_RESUMED = frozenset({"score", "augment", "train"})
+"""Commands that keep what they have finished."""
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+
+logger = logging.getLogger(__name__)
 
 
 class _Interruptible(TyperGroup):
@@ -21,7 +30,8 @@ class _Interruptible(TyperGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            sys.stderr.write("dialeval: interrupted; finished parts are kept, the same command goes on\n")
+            kept = "; finished parts are kept, the same command goes on" if ctx.invoked_subcommand in _RESUMED else ""
+            sys.stderr.write(f"dialeval: interrupted{kept}\n")
             raise typer.Exit(code=130) from None
 
 
@@ -83,9 +93,43 @@ def lm_eval(context: typer.Context) -> None:
 
 
 def main() -> None:
-    """Run the command; errors meant for people are printed without a traceback."""
+    """Run the command; errors meant for people, and those of the system, are printed without a traceback."""
+    _open_closed_streams()
     try:
+        _check_words(sys.argv[1:])
         app()
     except DialevalError as error:
-        sys.stderr.write(f"dialeval: {error}\n")
-        sys.exit(error.exit_code)
+        _end(str(error), error.exit_code)
+    except OSError as error:
+        logger.info("the system's error", exc_info=True)
+        if error.filename is not None:
+            _end(f"{error.filename}: {error.strerror}.", 2)
+        if error.errno not in _NO_ROOM:
+            raise
+        # What could not be written is not tried again when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        _end(f"the output cannot be written ({error.strerror}). Repeat the command when there is room.", 2)
+
+
+def _end(message: str, code: int) -> NoReturn:
+    sys.stderr.write(f"dialeval: {message}\n")
+    sys.exit(code)
+
+
+def _open_closed_streams() -> None:
+    """Give a stream that the shell has closed the null device: the next file opened would take its place."""
+    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(descriptor, "w" if descriptor else "r", closefd=False))
+
+
+def _check_words(words: Sequence[str]) -> None:
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            raise InputError(f"{word!r}: is not valid Unicode. Rename the file, or write the word in UTF-8.") from None

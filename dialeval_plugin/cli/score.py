@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from dialeval_plugin.scoring import Scores
+    from collections.abc import Sequence
+
+    from dialeval_plugin.dialogue import Item
+    from dialeval_plugin.scoring import Scorer, Scores
 
 
 def score(
@@ -35,7 +38,7 @@ def score(
     from dialeval_plugin.corpora.readers import read_items
     from dialeval_plugin.errors import InputError
     from dialeval_plugin.hosts.judges import load_cached_model, load_scorer_with_judge
-    from dialeval_plugin.runner import rehearse, run, run_id
+    from dialeval_plugin.runner import rehearse, run_id
 
     options: dict[str, Any] = dict(_pair(text) for text in option or ())
     options |= {name: value for name, value in {"slm": slm, "variant": variant}.items() if value is not None}
@@ -57,15 +60,14 @@ def score(
         typer.echo(f"dry run: {model.usage.estimate()}")
         return
     identity = run_id(method, items)
-    journal = output.with_name(output.name + ".journal")
-    if not overwrite and not journal.exists():
+    if not overwrite and not _journal(output).exists():
         _refuse_other_file(output, identity)
     if explain:
         method.explain([])  # one that cannot says so before hours of work
-    scores = run(method, items, progress=True, journal=journal)
+    scores = _scored(method, items, output)
     complete = scores.n_unscored <= max_unscored * scores.n_total
     write_scores(scores, output, run=identity, complete=complete)
-    journal.unlink(missing_ok=True)
+    _journal(output).unlink(missing_ok=True)
     if explain:
         for start in range(0, len(items), method.window):
             typer.echo("\n".join(method.explain(items[start : start + method.window])))
@@ -80,6 +82,10 @@ def score(
             err=True,
         )
         raise typer.Exit(code=1)
+
+
+def _journal(output: Path) -> Path:
+    return output.with_name(output.name + ".journal")
 
 
 def _meta_file(output: Path) -> Path:
@@ -98,9 +104,9 @@ def _check_output(output: Path, input: Path) -> None:
 def _refuse_other_file(output: Path, run: str) -> None:
     """Refuse to replace a file that does not hold the scores of this run, as the file beside it says."""
     from dialeval_plugin.errors import InputError
-    from dialeval_plugin.files import read_json
+    from dialeval_plugin.files import is_stream, read_json
 
-    if not output.is_file():
+    if is_stream(output) or not output.is_file():
         return
     meta = _meta_file(output)
     found = read_json(meta) if meta.is_file() else None
@@ -111,12 +117,21 @@ def _refuse_other_file(output: Path, run: str) -> None:
         )
 
 
+def _scored(method: Scorer, items: Sequence[Item], output: Path) -> Scores:
+    from dialeval_plugin.files import is_stream
+    from dialeval_plugin.runner import run
+
+    return run(method, items, progress=True, journal=None if is_stream(output) else _journal(output))
+
+
 def write_scores(scores: Scores, output: Path, *, run: str, complete: bool) -> None:
-    """Write the rows to `output` and what belongs to all of them, with the run's identity, to `<output>.meta.json`."""
-    from dialeval_plugin.files import to_json, write_json_lines, write_text
+    """Write the rows to `output` and, where that is a file, what belongs to all of them to `<output>.meta.json`."""
+    from dialeval_plugin.files import is_stream, to_json, write_json_lines, write_text
     from dialeval_plugin.scoring import SCHEMA_VERSION
 
     write_json_lines(output, scores.rows())
+    if is_stream(output):
+        return
     meta = {
         "run": run,
         "schema_version": SCHEMA_VERSION,

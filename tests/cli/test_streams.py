@@ -1,0 +1,164 @@
+"""Odd streams, names and moments: one line instead of a traceback. FAULTS R64, R68, D7, D26, D32."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ENTRY = "from dialeval_plugin.cli.entry import main; main()"
+ROWS = "".join(json.dumps({"context": ["Hi."], "response": text}) + "\n" for text in ("a", "b c"))
+SCORED = b'{"id": "0", "words": 1.0, "characters": 1.0}\n{"id": "1", "words": 2.0, "characters": 3.0}\n'
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "in.jsonl").write_text(ROWS)
+    return tmp_path
+
+
+def run(
+    folder: Path, *words: str | bytes, streams: str = "", code: str = ENTRY, **environment: str
+) -> subprocess.CompletedProcess[bytes]:
+    """Run the command; `streams` redirects its streams."""
+    command = [sys.executable, "-c", code, *words]
+    return subprocess.run(
+        ["sh", "-c", f'"$0" "$@" {streams}', *command],
+        cwd=folder,
+        env={**os.environ, "HOME": str(folder), "HF_HUB_OFFLINE": "1", **environment},
+        capture_output=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def score(output: str | bytes) -> tuple[str | bytes, ...]:
+    return ("score", "in.jsonl", "--scorer", "response_length", "--output", output)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_d7_scores_go_through_a_pipe_and_nothing_is_left_beside_it(folder: Path) -> None:
+    os.mkfifo(folder / "pipe")
+    with subprocess.Popen(["cat", "pipe"], cwd=folder, stdout=subprocess.PIPE) as reader:
+        done = run(folder, *score("pipe"))
+        assert reader.stdout is not None
+        assert reader.stdout.read() == SCORED
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert names(folder) == ["in.jsonl", "pipe"]
+
+
+def test_d7_scores_go_to_standard_output(folder: Path) -> None:
+    # As /dev/stdout, which root would lose if this failed.
+    (folder / "stdout").symlink_to("/proc/self/fd/1")
+    done = run(folder, *score("stdout"))
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.startswith(SCORED + b"words: mean 1.5000, 2 of 2 scored\n")
+    assert names(folder) == ["in.jsonl", "stdout"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes devices")
+def test_d7_a_null_device_stays_one(folder: Path) -> None:
+    try:
+        os.mknod(folder / "null", stat.S_IFCHR | 0o666, os.makedev(1, 3))
+        (folder / "null").open("wb").close()
+    except PermissionError:
+        pytest.skip("this machine lets nobody make devices")
+    assert run(folder, *score("null")).returncode == 0
+    assert stat.S_ISCHR((folder / "null").stat().st_mode)
+    assert names(folder) == ["in.jsonl", "null"]
+
+
+def test_d32_a_long_name_is_written_or_refused_before_anything_is_scored(folder: Path) -> None:
+    name = "n" * 240
+    assert run(folder, *score(name)).returncode == 0
+    assert names(folder) == ["in.jsonl", name, f"{name}.meta.json"]
+
+    name = "m" * 246
+    done = run(folder, *score(name))
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.decode() == (
+        f"dialeval: {name}.journal: cannot be written (File name too long). "
+        "Choose a shorter name for the output, beside which this file stands.\n"
+    )
+    assert not [found for found in names(folder) if found.startswith("m")]
+
+    done = run(folder, *score("m" * 256))
+    assert (done.returncode, done.stderr.decode()) == (2, f"dialeval: {'m' * 256}: File name too long.\n")
+
+
+@pytest.mark.parametrize("words", [score(b"out\xff"), ("score", b"in\xff", "--output", "out"), ("meta-eval", b"\xff")])
+def test_a_word_that_is_no_unicode_is_one_line(words: tuple[str | bytes, ...], folder: Path) -> None:
+    done = run(folder, *words)
+    assert (done.returncode, done.stdout) == (2, b"")
+    shown = next(word for word in words if isinstance(word, bytes)).decode("utf-8", "surrogateescape")
+    assert done.stderr.decode() == (
+        f"dialeval: {shown!r}: is not valid Unicode. Rename the file, or write the word in UTF-8.\n"
+    )
+    assert names(folder) == ["in.jsonl"]
+
+
+def test_d26_without_standard_error_it_works_without_a_bar(folder: Path) -> None:
+    done = run(folder, *score("out.jsonl"), streams="2>&-")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert (folder / "out.jsonl").read_bytes() == SCORED
+
+
+def test_d26_without_any_stream_no_file_takes_its_place(folder: Path) -> None:
+    done = run(folder, *score("out.jsonl"), streams="<&- >&- 2>&-")
+    assert done.returncode == 0
+    assert (folder / "out.jsonl").read_bytes() == SCORED
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
+@pytest.mark.parametrize("words", [("tasks-path",), score("out.jsonl")])
+def test_d26_a_full_standard_output_is_one_line(words: tuple[str, ...], folder: Path) -> None:
+    done = run(folder, *words, streams=">/dev/full")
+    assert done.returncode == 2
+    assert done.stderr.decode() == (
+        "dialeval: the output cannot be written (No space left on device). Repeat the command when there is room.\n"
+    )
+
+
+INTERRUPTED = (
+    """
+import sys
+
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == {name!r}:
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupt())
+"""
+    + ENTRY
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "message"),
+    [
+        ("typer", score("out"), "dialeval: interrupted\n"),
+        ("dialeval_plugin.cli.score", ("--help",), "dialeval: interrupted\n"),
+        (
+            "dialeval_plugin.corpora.readers",
+            score("out"),
+            "dialeval: interrupted; finished parts are kept, the same command goes on\n",
+        ),
+        ("dialeval_plugin.reports.agreement", ("meta-eval", "in.jsonl"), "dialeval: interrupted\n"),
+        ("dialeval_plugin.hosts.lm_eval_cli", ("lm-eval", "ls"), "dialeval: interrupted\n"),
+    ],
+)
+def test_r68_ctrl_c_at_any_moment_exits_with_130_and_promises_what_is_true(
+    name: str, words: tuple[str, ...], message: str, folder: Path
+) -> None:
+    """While modules were imported it ended in a traceback, and `meta-eval` promised parts that nobody keeps."""
+    done = run(folder, *words, code=INTERRUPTED.format(name=name))
+    assert (done.returncode, done.stdout, done.stderr.decode()) == (130, b"", message)
