@@ -49,10 +49,13 @@ class _WholeCheckpoints(TrainerCallback):  # type: ignore[misc]
     The host's own limit would remove a checkpoint before anybody knows that the next one is whole.
     """
 
+    def __init__(self, best: str | None) -> None:
+        self._best = best
+
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        # Stored as the path that the folder had then: relative to another folder, or before it was moved.
-        if state.best_model_checkpoint is not None:
-            state.best_model_checkpoint = str(Path(args.output_dir) / Path(state.best_model_checkpoint).name)
+        # The host stores the path that it had then and drops one that is not there: relative to another folder, or moved since.
+        if self._best is not None:
+            state.best_model_checkpoint = str(Path(args.output_dir) / self._best)
 
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         # Every process has written its generator's state.
@@ -110,14 +113,13 @@ def train_epochs(trainer: Trainer, stage: str, *, shown: bool) -> None:
     trainer.remove_callback(ProgressCallback)
     if shown:
         trainer.add_callback(_QuietBars())
-    # It corrects what the lines of others may rest on.
-    trainer.add_callback(_WholeCheckpoints())
     trainer.add_callback(_EpochLine(stage, shown=shown))
     folder, processes = Path(trainer.args.output_dir), PartialState()
     if processes.is_main_process:
         checkpoints.remove_broken(folder)
     processes.wait_for_everyone()
     last = checkpoints.find_last(folder)
+    trainer.add_callback(_WholeCheckpoints(None if last is None else last.best))
     if last is not None and last.is_end:
         # An early end is none to the host: without this it would train on for one more epoch.
         trainer.args.max_steps = last.step

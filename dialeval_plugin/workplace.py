@@ -80,8 +80,10 @@ def report(line: str, *, shown: bool) -> None:
 
 def _claim(place: Path, identity: Mapping[str, Any]) -> None:
     path = place / _IDENTITY_FILE
-    for half_written in place.parent.rglob(".*.part"):
-        half_written.unlink()
+    # What `files.atomic_path` left where a run was killed in the write of its model.
+    for suffix in ("json", "safetensors"):
+        for half_written in place.parent.glob(f".*.{suffix}.????????.part"):
+            half_written.unlink()
     if path.exists():
         stored = read_json(path)
         if differing := [name for name, value in identity.items() if stored.get(name) != value]:

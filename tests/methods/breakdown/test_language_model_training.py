@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 from safetensors import safe_open
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer, Trainer
 
+from dialeval_plugin import checkpoints
 from dialeval_plugin.errors import InputError, ModelLoadError
 from dialeval_plugin.methods.breakdown.calibration import Calibration, weights_hash
 from dialeval_plugin.methods.breakdown.recipes import find_recipe
@@ -199,3 +200,54 @@ def test_a_backbone_must_be_causal_and_as_long_as_a_row(tiny_breakdown_models: T
         f"{masked}: is no causal language model, since it sees the tokens that it is asked about. "
         "Choose another model, or train this one with is_decoder=true in its config.json."
     )
+
+
+def test_a_training_that_goes_on_says_from_which_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """TRIAL 5: a training that went on did not say so."""
+    chosen = options(sizes={**SIZES, "n_epochs": 3})
+    with monkeypatch.context() as patch:
+        calls = iter([None, KeyboardInterrupt])
+
+        def stop(_: Path) -> None:
+            if (error := next(calls)) is not None:
+                raise error
+
+        patch.setattr(checkpoints, "remove_old", stop)
+        with pytest.raises(KeyboardInterrupt):
+            train(sources(), tmp_path / "model", chosen)
+    steps = sorted(int(path.name.rpartition("-")[2]) for path in (tmp_path / "model").glob(".training/*/checkpoint-*"))
+    capsys.readouterr()
+    train(sources(), tmp_path / "model", chosen, progress=True)
+    said = [line for line in capsys.readouterr().err.splitlines() if "going on" in line]
+    assert len(steps) == 2
+    assert [line.strip() for line in said] == [f"lm: going on from step {steps[1]} of {3 * steps[0]}"]
+
+
+def test_a_relative_output_is_gone_on_with_from_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host keeps the best checkpoint by the path that it had: elsewhere it would end with the last epoch's weights."""
+    chosen = options(sizes={**SIZES, "n_epochs": 2})
+    train(sources(), tmp_path / "whole", chosen)
+    monkeypatch.chdir(tmp_path)
+    with monkeypatch.context() as patch:
+
+        def stop(*_: Any) -> None:
+            raise KeyboardInterrupt
+
+        patch.setattr("dialeval_plugin.methods.breakdown.training._publish", stop)
+        with pytest.raises(KeyboardInterrupt):
+            train(sources(), Path("model"), chosen)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    loaded: list[str | None] = []
+    original = Trainer._load_best_model
+
+    def load_best(self: Trainer) -> None:
+        loaded.append(self.state.best_model_checkpoint)
+        original(self)
+
+    monkeypatch.setattr(Trainer, "_load_best_model", load_best)
+    train(sources(), tmp_path / "model", chosen)
+    assert [Path(name).is_relative_to(tmp_path / "model") for name in loaded if name is not None] == [True]
+    assert files_of(tmp_path / "model") == files_of(tmp_path / "whole")

@@ -95,7 +95,7 @@ def test_the_same_seed_gives_the_same_weights_and_another_seed_others(tmp_path: 
 
 @pytest.mark.parametrize("broken", ["in an epoch", "before progress is written", "after the last epoch"])
 def test_a_training_that_stops_goes_on_to_the_same_weights(
-    broken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    broken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     whole = train(SOURCES, tmp_path / "whole", options(), device="cpu")
 
@@ -118,8 +118,12 @@ def test_a_training_that_stops_goes_on_to_the_same_weights(
         with pytest.raises(KeyboardInterrupt):
             train(SOURCES, tmp_path / "broken", options(), device="cpu")
     assert not (tmp_path / "broken" / "reconstruction.json").exists()
-    resumed = train(SOURCES, tmp_path / "broken", options(), device="cpu")
+    capsys.readouterr()
+    resumed = train(SOURCES, tmp_path / "broken", options(), device="cpu", progress=True)
 
+    said = [line for line in capsys.readouterr().err.splitlines() if "going on" in line]
+    last = {"in an epoch": 1, "before progress is written": 2, "after the last epoch": 3}[broken]
+    assert [line.strip() for line in said] == [f"reconstruction: going on from epoch {last} of 3"]
     assert resumed.record == whole.record
     for name in ("model.safetensors", "vocabulary.json", "reconstruction.json"):
         assert (tmp_path / "broken" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
