@@ -68,6 +68,8 @@ class Journal:
             raw = self.path.read_bytes() if self.path.exists() else b""
             # Nothing, or as much of the header as a kill or a full disk let through.
             if header.startswith(raw):
+                # People's dialogues are nobody else's.
+                self.path.touch(mode=0o600)
                 self.path.write_bytes(header)
                 return []
         if not raw.startswith(header):

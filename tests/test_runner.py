@@ -8,6 +8,7 @@ import math
 import os
 import random
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -23,6 +24,7 @@ from dialeval_plugin.cli.score import write_scores
 from dialeval_plugin.dialogue import Dialogue, Example, Item, Turn
 from dialeval_plugin.errors import InputError
 from dialeval_plugin.files import to_json
+from dialeval_plugin.journal import Journal
 from dialeval_plugin.runner import run
 from dialeval_plugin.scoring import Level, Reason, Row, Scorer, Scores, Unscored
 
@@ -494,3 +496,15 @@ def test_a_second_process_on_the_same_journal_is_refused_until_the_first_is_gone
 
     assert run(Scripted(), ITEMS, journal=journal) == Scripted().score(ITEMS)
     assert [path.name for path in tmp_path.iterdir()] == ["journal"]
+
+
+def test_d31_a_journal_is_for_its_owner_only(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        journal = Journal(tmp_path / "out.journal", "run")
+        journal.read(list)
+        journal.append([1])
+    finally:
+        os.umask(before)
+    assert stat.filemode((tmp_path / "out.journal").stat().st_mode) == "-rw-------"
+    assert journal.read(list) == [[1]]
