@@ -44,6 +44,8 @@ def load_encoder(name: str, *, device: str | None = None, revision: str | None =
         if transformer is not None:
             check_complete(folder, transformer.state_dict(), stored)
             check_vocabulary(folder, encoder.tokenizer, transformer.get_input_embeddings())
+        # What does not fit together shows in the first answer, if not before.
+        embed(encoder, [encoder.tokenizer("a")["input_ids"]])
     return encoder
 
 

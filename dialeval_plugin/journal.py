@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any, TypeVar
 
 from .errors import InputError
 from .files import parse_json, to_json
-from .locks import sole_process
+from .locks import not_written, sole_process
 
 Part = TypeVar("Part")
 
@@ -94,7 +93,4 @@ def _clear_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        advice = "Finished parts are kept; repeat the command when there is room."
-        if error.errno == errno.ENAMETOOLONG:
-            advice = "Choose a shorter name for the output, beside which this file stands."
-        raise InputError(f"{path}: cannot be written ({error.strerror}). {advice}") from error
+        raise not_written(path, error) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,9 +31,7 @@ def sole_process(path: Path) -> Iterator[None]:
             f"{path}: another process is at work on this run. Wait until it ends, or choose another output."
         ) from None
     except OSError as error:
-        raise InputError(
-            f"{path}: cannot be written ({error.strerror}). Finished parts are kept; repeat the command when there is room."
-        ) from error
+        raise not_written(path, error) from error
     try:
         yield
     finally:
@@ -40,3 +39,11 @@ def sole_process(path: Path) -> Iterator[None]:
         with contextlib.suppress(OSError):
             Path(lock.lock_file).unlink()
         lock.release()
+
+
+def not_written(path: Path, error: OSError) -> InputError:
+    """The error of an unfinished run whose files the system does not take (a full disk, a folder without permission)."""
+    advice = "Finished parts are kept; repeat the command when there is room."
+    if error.errno == errno.ENAMETOOLONG:
+        advice = "Choose a shorter name for the output, beside which this file stands."
+    return InputError(f"{path}: cannot be written ({error.strerror}). {advice}")

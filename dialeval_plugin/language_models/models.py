@@ -105,7 +105,10 @@ def open_model(
         )
     check_vocabulary(folder, tokenizer, model.get_input_embeddings())
     model.to(device or ("cuda" if torch.cuda.is_available() else "cpu")).eval()
-    return OpenedModel(chosen, model, tokenizer, folder, max_positions(model, tokenizer))
+    with opening(folder, "a language model"), torch.inference_mode():
+        # What does not fit together shows in the first answer, if not before.
+        model(input_ids=torch.zeros(1, 2, dtype=torch.long, device=model.device))
+        return OpenedModel(chosen, model, tokenizer, folder, max_positions(model, tokenizer))
 
 
 def family_of(config: Any) -> Family:

@@ -115,6 +115,10 @@ def open_seq2seq(
     if max_tokens is not None and limit is not None and max_tokens > limit:
         raise InputError(f"max_tokens: is {max_tokens}, but the model takes {limit} at most. Give less.")
     model.to(device or ("cuda" if torch.cuda.is_available() else "cpu")).eval()
+    with opening(folder, "a sequence-to-sequence model"), torch.inference_mode():
+        # What does not fit together shows in the first answer, if not before.
+        first = torch.zeros(1, 1, dtype=torch.long, device=model.device)
+        model(input_ids=first, decoder_input_ids=first)
     special = re.compile("|".join(map(re.escape, tokenizer.all_special_tokens)))
     return Seq2Seq(model, tokenizer, folder, max_tokens or min(limit or LONGEST, LONGEST), special, _ends(tokenizer))
 

@@ -124,7 +124,7 @@ def new_classifier(backbone: Path, *, device: str | None = None) -> CrossEncoder
 def _open(folder: Path, device: str | None, num_labels: int | None = None) -> CrossEncoder:
     check_device(device)
     with opening(folder, "a cross-encoder"):
-        return CrossEncoder(
+        encoder = CrossEncoder(
             str(folder),
             device=device,
             num_labels=num_labels,
@@ -132,3 +132,6 @@ def _open(folder: Path, device: str | None, num_labels: int | None = None) -> Cr
             local_files_only=True,
             model_kwargs={"use_safetensors": True},
         )
+        # What does not fit together shows in the first answer, if not before.
+        encoder.predict([("a", "a")], show_progress_bar=False)
+    return encoder

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
+from typing_extensions import TypedDict
 
 from dialeval_plugin.dialogue import Example
 from dialeval_plugin.errors import InputError, ModelLoadError
 from dialeval_plugin.files import read_json, to_json, write_text
+from dialeval_plugin.model_folders import checked_model_file
 from dialeval_plugin.signature import text_hash
 from dialeval_plugin.version import __version__
 
@@ -97,13 +99,27 @@ class RatedMixing:
         value: Any = read_json(path)
         if not isinstance(value, dict) or value.get("format_version") != FORMAT_VERSION or "without" not in value:
             raise ModelLoadError(f"{path}: is no mixing that this release reads. Fit one with `dialeval train mixing`.")
-        return cls(
-            value["model"],
-            value["qualities"],
-            value["weights"],
-            value["without"],
-            {name: frozenset(hashes) for name, hashes in value["responses"].items()},
-        )
+        return cls(**cast("dict[str, Any]", checked_model_file(path, _File)))
+
+
+class _Weights(TypedDict):
+    """Of the heads' log odds."""
+
+    fit: float
+    fluency: float
+    specificity: float
+    knowledge: float
+    offset: float
+
+
+class _File(TypedDict):
+    """The fields of the file, see `RatedMixing`."""
+
+    model: str
+    qualities: dict[str, str]
+    weights: _Weights
+    without: dict[str, _Weights]
+    responses: dict[str, frozenset[str]]
 
 
 def response_hash(example: Example) -> str:

@@ -93,6 +93,8 @@ class AnswerCache:
         self.path = path
         with _clear_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
+            # People's dialogues are nobody else's; SQLite gives the files that it lays beside the same mode.
+            path.touch(mode=0o600)
             with contextlib.closing(self.connect()) as connection:
                 self._prepare(connection)
 

@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import TypedDict
+
 from dialeval_plugin.errors import InputError
 from dialeval_plugin.files import read_json, to_json, write_text
+from dialeval_plugin.shapes import checked
 
 from .regression import LinearRegression
-from .tasks import IndicatorSettings
+from .tasks import Entailment, IndicatorSettings, Truncate
 
 KIND = "glue_proxy"
 SCHEMA_VERSION = 1
@@ -67,12 +70,59 @@ class ProxyModel:
                 f"{path}: schema_version is {data.get('schema_version')!r}, this release reads {SCHEMA_VERSION}. "
                 "Update dialeval-plugin or train again."
             )
-        try:
-            return cls(
-                IndicatorSettings.from_dict(data["settings"]),
-                LinearRegression.from_dict(data["regression"]),
-                str(data["quality"]),
-                dict(data["hashes"]),
-            )
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise InputError(f"{path}: is damaged ({type(error).__name__}: {error}). Copy it again.") from error
+        found = checked(data, _File, str(path), advice="Copy it again.")
+        settings, regression = found["settings"], found["regression"]
+        if [column["name"] for column in regression["features"]] != settings["features"]:
+            raise InputError(f"{path}: the columns of regression and settings differ. Copy it again.")
+        return cls(
+            IndicatorSettings.from_dict(settings), LinearRegression.from_dict(regression), found["quality"], found["hashes"]
+        )
+
+
+class _Range(TypedDict):
+    """See `regression.Range`."""
+
+    low: float
+    high: float
+
+
+class _Column(_Range):
+    """A column of the regression."""
+
+    name: str
+    weight: float
+
+
+class _Regression(TypedDict):
+    """What `LinearRegression.to_dict` writes."""
+
+    features: list[_Column]
+    intercept: float
+    target: _Range
+    n_rows: int
+
+
+class _Classifier(TypedDict):
+    """See `Choice`."""
+
+    model: str
+    labels: list[str] | None
+
+
+class _Settings(TypedDict):
+    """What `IndicatorSettings.to_dict` writes."""
+
+    features: list[str]
+    classifiers: dict[str, _Classifier]
+    entailment: Entailment
+    absent_fact: str | None
+    truncate: Truncate
+
+
+class _File(TypedDict):
+    """What `ProxyModel.to_dict` writes."""
+
+    settings: _Settings
+    regression: _Regression
+    quality: str
+    hashes: dict[str, str]

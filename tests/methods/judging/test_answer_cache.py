@@ -6,8 +6,10 @@ import json
 import logging
 import math
 import multiprocessing
+import os
 import signal
 import sqlite3
+import stat
 import subprocess
 import sys
 import time
@@ -332,3 +334,16 @@ def test_kill_9_loses_no_answer_that_was_written(n_answers: int, tmp_path: Path)
     found = read(AnswerCache(path), *(f"key {index}" for index in range(n_said + 1)))
     assert n_said <= len(found) <= n_said + 1
     assert all(found[f"key {index}"] == f"answer {index}" for index in range(n_said))
+
+
+def test_d31_peoples_dialogues_are_for_their_owner_only(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        cache = AnswerCache(tmp_path / "answers.sqlite")
+        with cache.session() as answers:
+            answers.write("key", "an answer")
+            files = {path.name: stat.filemode(path.stat().st_mode) for path in tmp_path.iterdir()}
+    finally:
+        os.umask(before)
+    assert set(files.values()) == {"-rw-------"}
+    assert "answers.sqlite-wal" in files

@@ -354,7 +354,7 @@ def test_a_damaged_or_foreign_regression_is_named(tmp_path: Path) -> None:
             '{"kind": "glue_proxy", "schema_version": 9}',
             "schema_version is 9, this release reads 1. Update dialeval-plugin or train again.",
         ),
-        ('{"kind": "glue_proxy", "schema_version": 1}', "is damaged (KeyError: 'settings'). Copy it again."),
+        ('{"kind": "glue_proxy", "schema_version": 1}', "settings: field required. Copy it again."),
     ):
         path.write_text(written)
         with pytest.raises(InputError, match=error(f"{path}: {text}")):
