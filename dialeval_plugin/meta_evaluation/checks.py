@@ -103,6 +103,20 @@ def cluster_codes(where: str, clusters: Labels | None, n: int) -> IntArray:
     return np.array([codes[label] for label in clusters], dtype=np.int64)
 
 
+def used_codes(where: str, labels: Labels | None, used: IntArray | BoolArray, n: int) -> IntArray:
+    """Number the clusters of those of `n` rows that are used, from 0 without gaps.
+
+    Raises:
+        InputError: as `cluster_codes`.
+
+    Example:
+        >>> used_codes("correlate", ["b", "a", "b"], np.array([1, 2]), 3)
+        array([0, 1])
+    """
+    codes = cluster_codes(where, labels, n)[used]
+    return cluster_codes(where, codes, len(codes))
+
+
 def rows_by_group(groups: IntArray) -> list[IntArray]:
     """Return the numbers of the rows of each group.
 

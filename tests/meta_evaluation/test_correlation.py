@@ -18,6 +18,7 @@ from scipy import stats
 from dialeval_plugin.errors import InputError
 from dialeval_plugin.meta_evaluation import bootstrap, pair_counts
 from dialeval_plugin.meta_evaluation.correlation import Correlation, correlate, correlations
+from tests.cluster_order import rows_by_cluster
 
 SCIPY = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall_b": stats.kendalltau}
 
@@ -32,12 +33,11 @@ def rated_data(n: int = 60, seed: int = 1) -> tuple[list[float], list[float], li
 
 def interval_by_loop(scores: Any, ratings: Any, clusters: Any, coefficient: str, rounds: int, seed: int) -> np.ndarray:
     """Draw clusters, write out their rows, ask scipy; percentiles of the lot."""
-    x, y, labels = np.array(scores), np.array(ratings), list(dict.fromkeys(clusters))
-    rows = [np.flatnonzero(np.array(clusters) == label) for label in labels]
+    x, y, rows = np.array(scores), np.array(ratings), rows_by_cluster(clusters, [ratings, scores])
     generator = np.random.default_rng(seed)
     values = []
     for _ in range(rounds):
-        drawn = np.concatenate([rows[i] for i in generator.integers(len(labels), size=len(labels))])
+        drawn = np.concatenate([rows[i] for i in generator.integers(len(rows), size=len(rows))])
         values.append(SCIPY[coefficient](x[drawn], y[drawn]).statistic)
     return np.quantile(values, [0.05, 0.95])
 
@@ -109,6 +109,7 @@ def test_undefined_is_a_reason_and_no_number() -> None:
         rounds=10,
         seed=0,
         reason="kendall_b: all 4 scores are 0.5. Give scores that differ.",
+        is_rough=False,
     )
     assert str(found) == "kendall_b undefined, 4 of 4 rated rows scored, 4 clusters"
 
@@ -121,14 +122,15 @@ def test_nothing_to_correlate() -> None:
 
 
 def test_some_degenerate_resamples_are_counted() -> None:
-    found = correlate([1, 1, 2, 2, 3, 3, 1, 2], [1, 2, 1, 3, 3, 2, 1, 2], coefficient="kendall_b", rounds=5000, seed=3)
+    scores, ratings = [1] * 7 + [2, 2, 3, 3], [1] * 7 + [2, 1, 3, 2]
+    found = correlate(scores, ratings, coefficient="kendall_b", rounds=5000, seed=3)
     assert 0 < found.n_degenerate < 500
     assert found.ci_low is not None
     assert found.reason is None
 
 
 def test_many_degenerate_resamples_withhold_the_interval() -> None:
-    found = correlate([1, 1, 1, 1, 1, 2], [1, 2, 3, 4, 5, 6], coefficient="spearman", rounds=100, seed=1)
+    found = correlate([1] * 11 + [2], range(12), coefficient="spearman", rounds=100, seed=1)
     assert found.value is not None
     assert (found.ci_low, found.ci_high) == (None, None)
     assert found.n_degenerate > 10
@@ -152,7 +154,8 @@ def test_many_degenerate_resamples_withhold_the_interval() -> None:
             [3, 1, 2, *range(17)],
             ["a"] * 20,
             100,
-            "spearman: 1 cluster, at least 2 are needed, so there is no interval. Score more contexts.",
+            "spearman: an interval needs 10 clusters (dialogues), here are 1, so there is no interval. "
+            "Score and rate more dialogues.",
         ),
         ([3, 1, 2, *range(17)], None, 0, "spearman: rounds is 0, so there is no interval. Ask for 1000 rounds."),
     ],
