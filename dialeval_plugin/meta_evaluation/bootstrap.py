@@ -188,8 +188,7 @@ class Bootstrap:
         if not self.rounds:
             return {name: _no_interval(name, "rounds is 0", "Ask for 1000 rounds.") for name in resampled}
         if n_clusters < MIN_CLUSTERS:
-            why = f"an interval needs {MIN_CLUSTERS} clusters (dialogues), here are {n_clusters}"
-            return {name: _no_interval(name, why, "Score and rate more dialogues.") for name in resampled}
+            return {name: Interval(None, None, 0, too_few_clusters(name, n_clusters)) for name in resampled}
         values = {name: np.empty(self.rounds) for name in resampled}
         widest = max(n for entry in resampled.values() for n in entry.sums.shape)
         for rounds, drawn in self._draws(n_clusters, max(1, _WEIGHTS_AT_ONCE // widest)):
@@ -240,6 +239,12 @@ class Bootstrap:
                 if following := chunks[i + 1 : i + 2]:
                     ahead = drawing.submit(draw_clusters, n_clusters, following[0].stop - following[0].start, generator)
                 yield chunk, drawn
+
+
+def too_few_clusters(name: str, n_clusters: int) -> str:
+    """Say why a statistic of few clusters has no interval."""
+    why = f"an interval needs {MIN_CLUSTERS} clusters (dialogues), here are {n_clusters}"
+    return str(_no_interval(name, why, "Score and rate more dialogues.").reason)
 
 
 def rows_by_cell(cells: IntArray, clusters: IntArray) -> ClusterSums:
