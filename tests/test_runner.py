@@ -26,7 +26,6 @@ from dialeval_plugin.cli.score import write_scores
 from dialeval_plugin.dialogue import Dialogue, Example, Item, Turn
 from dialeval_plugin.errors import InputError
 from dialeval_plugin.files import to_json
-from dialeval_plugin.journal import Journal
 from dialeval_plugin.runner import run
 from dialeval_plugin.scoring import Level, Reason, Row, Scorer, Scores, Unscored
 

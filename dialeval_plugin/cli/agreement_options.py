@@ -68,8 +68,7 @@ def question(
     for option, value, kind in (("--average-by", average_by, AverageBy), ("--interval", interval, IntervalKind)):
         if value not in get_args(kind):
             raise InputError(f"{option} {value!r}: choose one of {', '.join(get_args(kind))}.")
-    if not 0 <= min_coverage <= 1:
-        raise InputError(f"--min-coverage {min_coverage}: is no share. Give a number from 0 to 1.")
+    check_share("--min-coverage", min_coverage)
     return Question(
         coefficients=tuple(coefficients or DEFAULT_COEFFICIENTS),
         by_system=by_system,
@@ -81,6 +80,18 @@ def question(
         alpha=tests[1],
         threshold=threshold,
     )
+
+
+def check_share(option: str, value: float) -> None:
+    """Check that what was typed is a share.
+
+    Raises:
+        InputError: it is none.
+    """
+    from dialeval_plugin.errors import InputError
+
+    if not 0 <= value <= 1:
+        raise InputError(f"{option} {value}: is no share. Give a number from 0 to 1.")
 
 
 def report(findings: Sequence[Finding], asked: Question, format: str, output: Path | None, max_unscored: float) -> None:

@@ -23,6 +23,7 @@ from .agreement_options import (
     Rounds,
     Seed,
     WithinRange,
+    check_share,
     question,
     report,
 )
@@ -64,6 +65,7 @@ def meta_eval(
     from dialeval_plugin.reports.score_alignment import Alignment, align
     from dialeval_plugin.scoring import Level
 
+    check_share("--max-unscored", max_unscored)
     asked = question(
         coefficient,
         by_system=by_system,

@@ -141,8 +141,12 @@ def _by_level(data: str, scores: Path, column: str | None, quality: str | None) 
 
     items = read_rated_items(data)
     rated = qualities(items)
-    if quality is None and len(rated) == 1:
-        (quality,) = rated
+    if quality is None:
+        # As meta-eval chooses: the overall quality, or the only one.
+        overall = [name for name in rated if name.casefold() == "overall"] or rated
+        if len(overall) > 1:
+            raise InputError(f"{data}: several qualities are rated. Name one with --quality: {', '.join(rated)}.")
+        quality = next(iter(overall), None)
     if quality not in rated:
         raise InputError(f"--quality {quality!r}: is not rated in {data}. Rated are: {', '.join(rated) or 'none'}.")
     (chosen, *others) = read_score_file(scores, (column,) if column else ()).columns

@@ -23,6 +23,7 @@ from .agreement_options import (
     Rounds,
     Seed,
     WithinRange,
+    check_share,
     question,
     report,
 )
@@ -54,6 +55,7 @@ def rescore(
     from dialeval_plugin.reports.rescoring import newest
     from dialeval_plugin.reports.rescoring import rescore as compute
 
+    check_share("--max-unscored", max_unscored)
     asked = question(
         coefficient,
         by_system=by_system,

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .agreement_options import check_share
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -40,6 +42,7 @@ def score(
     from dialeval_plugin.hosts.judges import load_cached_model, load_scorer_with_judge
     from dialeval_plugin.runner import rehearse, run_id
 
+    check_share("--max-unscored", max_unscored)
     options: dict[str, Any] = dict(_pair(text) for text in option or ())
     options |= {name: value for name, value in {"slm": slm, "variant": variant}.items() if value is not None}
     if no_answers and answers is not None:

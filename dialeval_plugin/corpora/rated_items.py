@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +78,9 @@ def read_rated_items(source: str) -> list[RatedItem]:
         items = _read_file(path)
     elif source in _CORPORA:
         items = _rated(_CORPORA[source](), source)
+        if source in _CHATS:
+            # Hundreds of these open with the same greetings; each is a dialogue of its own, as in the tasks over them.
+            items = [replace(item, cluster=item.id) for item in items]
     elif any(source in {entry.code, entry.name} for entry in dstc10.SETS.values()):
         items = _rated(dstc10.read(source), source)
     else:
@@ -109,6 +112,7 @@ def _fed() -> list[Item]:
     return [*fed.read_examples(), *fed.read_dialogues()]
 
 
+_CHATS = ("convai1", "convai2")
 _CORPORA: Mapping[str, Callable[[], Sequence[Item]]] = {
     "fed": _fed,
     "convai1": convai.read_convai1,

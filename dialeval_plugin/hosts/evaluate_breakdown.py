@@ -44,7 +44,9 @@ Args:
 
 Returns:
     A dict: the nine metrics by name (None where undefined, with the reason under `undefined`) with `<name>_ci_low` and
-    `<name>_ci_high`; `always_breakdown`, the same metrics of a detector that calls every scored turn a breakdown; `n_total`,
+    `<name>_ci_high` (None where there is no interval, with the reason under `no_interval`); `has_rough_intervals`, whether they
+    rest on fewer than 30 dialogues; `always_breakdown`, the same metrics of a detector that calls every scored turn a
+    breakdown; `n_total`,
     `n_scored`, `n_unscored`, `n_unannotated`; `signature`.
 """
 
@@ -161,6 +163,10 @@ def _result(rows: Mapping[str, list[Any]], options: Mapping[str, Any]) -> dict[s
         result |= {name: found[name].value, f"{name}_ci_low": found[name].ci_low, f"{name}_ci_high": found[name].ci_high}
     result["always_breakdown"] = {name: always[name].value for name in METRICS}
     result["undefined"] = {name: found[name].reason for name in METRICS if found[name].value is None}
+    result["no_interval"] = {
+        name: found[name].reason for name in METRICS if found[name].value is not None and found[name].reason is not None
+    }
+    result["has_rough_intervals"] = any(found[name].is_rough for name in METRICS)
     for count in ("n_total", "n_scored", "n_unscored", "n_unannotated"):
         result[count] = getattr(found["accuracy"], count)
     fields: dict[str, Any] = {

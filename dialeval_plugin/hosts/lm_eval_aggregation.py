@@ -78,14 +78,14 @@ def _correlations(judged: tuple[Judged, ...]) -> dict[str, Correlation]:
     for coefficient in found.values():
         if coefficient.value is None:
             logger.warning("no coefficient: %s", coefficient.reason)
+    if any(coefficient.is_rough for coefficient in found.values()):
+        logger.warning("the intervals are rough: they rest on %d clusters (dialogues)", found["spearman"].n_clusters)
     return found
 
 
 def _find(items: Sequence[Judged], coefficient: str) -> Correlation:
-    # Several processes hand in their documents in turns: without an order of its own, the interval would depend on their
-    # number. Items that went through the host's gathering may have become plain tuples.
-    judged = sorted((Judged(*item) for item in items), key=lambda item: (item.cluster, item.rating, str(item.score)))
-    return _correlations(tuple(judged))[coefficient]
+    # Items that went through the host's gathering may have become plain tuples.
+    return _correlations(tuple(Judged(*item) for item in items))[coefficient]
 
 
 def _value(items: Sequence[Judged], coefficient: str) -> float | Undefined:

@@ -90,12 +90,12 @@ def process_breakdown(doc: Mapping[str, Any], results: Sequence[tuple[float, boo
 
 def metrics_of(items: Sequence[Detected], bootstrap: Bootstrap = _BOOTSTRAP) -> dict[str, BreakdownMetric]:
     """Return the metrics of the turns with an answer, with intervals that resample dialogues."""
-    return _metrics(_sorted(items), bootstrap, is_baseline=False)
+    return _metrics(_plain(items), bootstrap, is_baseline=False)
 
 
 def baseline_of(items: Sequence[Detected]) -> dict[str, BreakdownMetric]:
     """Return the metrics of calling every one of the same turns a breakdown, without intervals."""
-    return _metrics(_sorted(items), Bootstrap(0), is_baseline=True)
+    return _metrics(_plain(items), Bootstrap(0), is_baseline=True)
 
 
 def n_scored(items: Sequence[Detected]) -> int:
@@ -123,11 +123,9 @@ def __getattr__(name: str) -> Callable[[Sequence[Detected]], float | Undefined]:
     return aggregate
 
 
-def _sorted(items: Sequence[Detected]) -> tuple[Detected, ...]:
-    # Several processes hand in their documents in turns: without an order of its own, the interval would depend on their
-    # number. Items that went through the host's gathering may have become plain sequences.
-    rows = [Detected(None if item[0] is None else tuple(item[0]), tuple(item[1]), item[2]) for item in items]  # type: ignore[arg-type]
-    return tuple(sorted(rows, key=lambda row: (row.cluster, row.counts, row.distribution or ())))
+def _plain(items: Sequence[Detected]) -> tuple[Detected, ...]:
+    # Items that went through the host's gathering may have become plain sequences.
+    return tuple(Detected(None if item[0] is None else tuple(item[0]), tuple(item[1]), item[2]) for item in items)  # type: ignore[arg-type]
 
 
 @functools.lru_cache(maxsize=16)

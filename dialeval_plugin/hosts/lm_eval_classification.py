@@ -192,14 +192,10 @@ def n_unscored(items: Sequence[Classified]) -> int:
 
 
 def _value(items: Sequence[Classified], accuracy: str, name: str) -> float | Undefined:
-    # Several processes hand in their documents in turns; items that went through the host's gathering are plain tuples.
-    found = _accuracies(tuple(sorted((Classified(*item) for item in items), key=_order)))[accuracy]
+    # Items that went through the host's gathering are plain tuples.
+    found = _accuracies(tuple(Classified(*item) for item in items))[accuracy]
     value: float | None = getattr(found, name)
     return Undefined(f"undefined ({found.reason})") if value is None else value
-
-
-def _order(item: Classified) -> tuple[str, str, str]:
-    return (item.cluster, item.kind, str(item.hit))
 
 
 @functools.lru_cache(maxsize=32)

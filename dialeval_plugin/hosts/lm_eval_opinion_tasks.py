@@ -151,7 +151,7 @@ def dialogue_opinions(items: Sequence[Opinion]) -> list[DialogueOpinion]:
         opinion = Opinion(*item)
         turns[opinion.dialogue].append(opinion)
     return [
-        DialogueOpinion(id, found[0].rating, _scores(found), found[0].n_turns)
+        DialogueOpinion(id, found[0].rating, _scores(sorted(found, key=lambda turn: turn.turn)), found[0].n_turns)
         for id, found in sorted(turns.items())
         if len(found) == found[0].n_turns
     ]
@@ -189,8 +189,7 @@ def _correlations(items: tuple[Opinion, ...]) -> dict[tuple[str, str], Correlati
 
 
 def _find(items: Sequence[Opinion], aggregation: str, coefficient: str) -> Correlation:
-    ordered = sorted((Opinion(*item) for item in items), key=lambda item: (item.dialogue, item.turn))
-    return _correlations(tuple(ordered))[aggregation, coefficient]
+    return _correlations(tuple(Opinion(*item) for item in items))[aggregation, coefficient]
 
 
 def n_scored(items: Sequence[Opinion]) -> int:

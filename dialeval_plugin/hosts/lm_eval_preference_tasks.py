@@ -121,8 +121,8 @@ def agreements(items: Sequence[JudgedResponse], bootstrap: Bootstrap = _BOOTSTRA
 
     Fewer are, where the host was told to run a part of the documents only.
     """
-    # Several processes hand in their documents in turns: without an order of its own, the interval would depend on their
-    # number. Items that went through the host's gathering may have become plain tuples.
+    # Several processes hand in their documents in turns: without an order of its own, the last digits of the coin flips' mean
+    # would depend on their number. Items that went through the host's gathering may have become plain tuples.
     ordered = sorted((JudgedResponse(*item) for item in items), key=lambda item: (item.dialogue, item.system))
     return _agreements(tuple(ordered), bootstrap)
 

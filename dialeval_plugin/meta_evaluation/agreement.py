@@ -20,7 +20,8 @@ from dialeval_plugin.errors import InputError, StatisticUndefined
 
 from .alpha import alpha, alpha_of_samples
 from .bootstrap import Bootstrap, Estimate, Interval
-from .checks import FloatArray, IntArray, Labels, OptionalNumbers, cluster_codes, optional_numbers, same_length
+from .canonical import canonical
+from .checks import FloatArray, IntArray, Labels, OptionalNumbers, cluster_codes, optional_numbers, same_length, used_codes
 from .coefficients import coefficient_named
 from .correlation import correlate
 
@@ -110,13 +111,12 @@ def comparisons(
             same_length(where, **{"scores_a": scores_a, name: labels})
     a, b = optional_numbers(where, "scores_a", scores_a), optional_numbers(where, "scores_b", scores_b)
     used = a.present & b.present
-    codes = cluster_codes(where, clusters, len(used))[used]
     numbers = None
     if responses is not None:
         kept = [label for side in responses for label, is_used in zip(side, used, strict=True) if is_used]
         numbers = cluster_codes(where, kept, len(kept))
-    renumbered = cluster_codes(where, codes, len(codes))
-    return Comparisons(a.values[used], b.values[used], _answers(votes)[used], renumbered, numbers, len(used))
+    codes = used_codes(where, clusters, used, len(used))
+    return Comparisons(a.values[used], b.values[used], _answers(votes)[used], codes, numbers, len(used))
 
 
 def voting(
@@ -142,7 +142,7 @@ def voting(
         >>> votes = [[A_IS_BETTER] * 3, [B_IS_BETTER] * 3, [BOTH_ARE_GOOD] * 3, [A_IS_BETTER, A_IS_BETTER, B_IS_BETTER]]
         >>> compared = comparisons([0.9, 0.1, 0.8, 0.9], [0.1, 0.7, 0.9, 0.2], votes)
         >>> print(voting(compared, coefficient="pearson", bootstrap=Bootstrap(rounds=0)))
-        voting_pearson 0.924 (no interval), coin flip 0.007, human majority 0.941, 4 of 4 comparisons scored
+        voting_pearson 0.924 (no interval), coin flip 0.066, human majority 0.941, 4 of 4 comparisons scored
     """
     _check_choice("voting", "unit", unit, Unit)
     if unit == "response" and compared.responses is None:
@@ -177,7 +177,7 @@ def ignore_equal(compared: Comparisons, *, opinion: Opinion = "vote", bootstrap:
         >>> votes = [[A_IS_BETTER] * 3, [B_IS_BETTER] * 3, [BOTH_ARE_GOOD] * 3, [A_IS_BETTER, A_IS_BETTER, B_IS_BETTER]]
         >>> compared = comparisons([0.9, 0.1, 0.8, 0.9], [0.1, 0.7, 0.9, 0.2], votes)
         >>> print(ignore_equal(compared, bootstrap=Bootstrap(rounds=0)))
-        ignore_equal 0.806 (no interval), coin flip -0.005, human majority 0.837, 4 of 4 comparisons scored
+        ignore_equal 0.806 (no interval), coin flip 0.095, human majority 0.837, 4 of 4 comparisons scored
     """
     _check_choice("ignore_equal", "opinion", opinion, Opinion)
     answers = compared.votes
@@ -221,7 +221,7 @@ def cont2cat(
         >>> votes = [[A_IS_BETTER] * 3, [B_IS_BETTER] * 3, [BOTH_ARE_GOOD] * 3, [A_IS_BETTER, A_IS_BETTER, B_IS_BETTER]]
         >>> compared = comparisons([0.9, 0.1, 0.8, 0.9], [0.1, 0.7, 0.9, 0.2], votes)
         >>> print(cont2cat(compared, bootstrap=Bootstrap(rounds=0)))
-        cont2cat 0.630 (no interval), coin flip 0.407, human majority 0.630, 4 of 4 comparisons scored
+        cont2cat 0.630 (no interval), coin flip 0.426, human majority 0.630, 4 of 4 comparisons scored
     """
     for option, choice, kind in (("ties", ties, Ties), ("equal", equal, Equal), ("raters", raters, Raters)):
         _check_choice("cont2cat", option, choice, kind)
@@ -241,15 +241,16 @@ def cont2cat(
         values: FloatArray = np.mean([alpha_of_samples(table, weights) for table in given], axis=0)
         return values
 
-    value, reason = _defined(lambda: of_scores(compared.scores_a, compared.scores_b))
+    found = tables(compared.scores_a, compared.scores_b)
+    order, clusters = canonical([column for table in found for column in table.T], compared.clusters)
+    ordered = [table[order] for table in found]
+    value, reason = _defined(lambda: float(np.mean([alpha(table) for table in ordered])))
     interval = Interval(None, None, 0, reason)
     if value is not None:
-        statistic = partial(of_samples, tables(compared.scores_a, compared.scores_b))
-        units = np.arange(len(compared.clusters))
-        interval = bootstrap.intervals({"cont2cat": statistic}, units, compared.clusters)["cont2cat"]
-    return _agreement(
-        "cont2cat", compared, len(compared.votes), value, interval, _Ends(of_scores, _preferring(compared.votes)), bootstrap
-    )
+        statistic = partial(of_samples, ordered)
+        interval = bootstrap.intervals({"cont2cat": statistic}, np.arange(len(order)), clusters)["cont2cat"]
+    ends = _Ends(of_scores, _preferring(compared.votes), compared.votes)
+    return _agreement("cont2cat", compared, len(compared.votes), value, interval, ends, bootstrap)
 
 
 def human_alpha(votes: Votes, *, equal: Equal = "category") -> float:
@@ -273,10 +274,17 @@ class _Ends:
     statistic: Callable[[FloatArray, FloatArray], float]
     ideal: tuple[FloatArray, FloatArray]
     """Scores of A and B that the raters' majority would give."""
+    votes: IntArray
 
-    def floor(self, n: int, seed: int) -> float | None:
+    @property
+    def order(self) -> IntArray:
+        """Of the comparisons by their votes: a coin is flipped for each whatever its place and its scores."""
+        return np.lexsort([np.zeros(len(self.votes)), *self.votes.T[::-1]])
+
+    def floor(self, seed: int) -> float | None:
         """Mean of the statistic over coin flips that stand in the metric's place."""
-        flips = np.random.default_rng(seed).integers(2, size=(N_FLIPS, n)).astype(np.float64)
+        flips = np.empty((N_FLIPS, len(self.order)))
+        flips[:, self.order] = np.random.default_rng(seed).integers(2, size=flips.shape)
         values = [_defined(partial(self.statistic, flip, 1 - flip))[0] for flip in flips]
         defined = [value for value in values if value is not None]
         return float(np.mean(defined)) if defined else None
@@ -342,8 +350,8 @@ def _correlation(
     scores, points, clusters = rows(compared.scores_a, compared.scores_b)
     settings = {"rounds": bootstrap.rounds, "seed": bootstrap.seed}
     found = correlate(scores, points, coefficient=coefficient, clusters=clusters, confidence=bootstrap.confidence, **settings)
-    interval = Interval(found.ci_low, found.ci_high, found.n_degenerate, found.reason)
-    ends = _Ends(lambda a, b: of_pairs(*rows(a, b)[:2]), ideal)
+    interval = Interval(found.ci_low, found.ci_high, found.n_degenerate, found.reason, found.is_rough)
+    ends = _Ends(lambda a, b: of_pairs(*rows(a, b)[:2]), ideal, compared.votes)
     return _agreement(name, compared, len(scores), found.value, interval, ends, bootstrap)
 
 
@@ -359,18 +367,12 @@ def _agreement(
     return Agreement(
         statistic=name,
         value=value,
-        ci_low=interval.low,
-        ci_high=interval.high,
+        **bootstrap.fields(interval),
         n_total=compared.n_total,
         n_scored=len(compared.votes),
         n_unscored=compared.n_total - len(compared.votes),
         n_clusters=int(compared.clusters.max(initial=-1)) + 1,
-        n_degenerate=interval.n_degenerate,
-        confidence=bootstrap.confidence,
-        rounds=bootstrap.rounds,
-        seed=bootstrap.seed,
-        reason=interval.reason,
         n_rows=n_rows,
-        floor=ends.floor(len(compared.votes), bootstrap.seed),
+        floor=ends.floor(bootstrap.seed),
         ceiling=ends.ceiling(),
     )

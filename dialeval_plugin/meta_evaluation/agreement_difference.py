@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
 from typing import TypeAlias
@@ -14,7 +14,8 @@ from dialeval_plugin.errors import InputError
 
 from .agreement import A_IS_BETTER, B_IS_BETTER, POINTS, Comparisons
 from .alpha import alpha_of_samples
-from .bootstrap import Bootstrap, Estimate, Statistic
+from .bootstrap import Bootstrap, Estimate, Interval, Statistic
+from .canonical import canonical, symmetric
 from .checks import FloatArray, IntArray
 from .coefficients import coefficient_named
 
@@ -69,8 +70,9 @@ def difference(
             raise InputError(
                 f"difference: the metrics' {name} differ. Compare them on the comparisons that both have a score for."
             )
-    of_one, clusters = _SAMPLES[statistic](one)
-    of_other, _ = _SAMPLES[statistic](other)
+    ordered_one, ordered_other = _ordered(one, other)
+    of_one, clusters = _SAMPLES[statistic](ordered_one)
+    of_other, _ = _SAMPLES[statistic](ordered_other)
 
     def of_both(weights: FloatArray) -> FloatArray:
         values: FloatArray = of_one(weights) - of_other(weights)
@@ -78,22 +80,30 @@ def difference(
 
     value = float(of_both(np.ones((1, len(clusters))))[0])
     reason = f"{statistic}: undefined for one of the metrics. Score responses that differ." if np.isnan(value) else None
-    interval = None if reason else bootstrap.intervals({statistic: of_both}, np.arange(len(clusters)), clusters)[statistic]
+    interval = Interval(None, None, 0, reason)
+    if reason is None:
+        interval = bootstrap.intervals({statistic: of_both}, np.arange(len(clusters)), clusters)[statistic]
     return Difference(
         statistic=statistic,
         value=None if reason else value,
-        ci_low=interval.low if interval else None,
-        ci_high=interval.high if interval else None,
+        **bootstrap.fields(interval),
         n_total=one.n_total,
         n_scored=len(one.votes),
         n_unscored=one.n_total - len(one.votes),
         n_clusters=int(one.clusters.max(initial=-1)) + 1,
-        n_degenerate=interval.n_degenerate if interval else 0,
-        confidence=bootstrap.confidence,
-        rounds=bootstrap.rounds,
-        seed=bootstrap.seed,
-        reason=interval.reason if interval else reason,
     )
+
+
+def _ordered(one: Comparisons, other: Comparisons) -> tuple[Comparisons, Comparisons]:
+    """The same comparisons in their canonical order."""
+    scores = ([compared.scores_a, compared.scores_b] for compared in (one, other))
+    order, clusters = canonical(symmetric(scores, list(one.votes.T)), one.clusters)
+
+    def in_order(compared: Comparisons) -> Comparisons:
+        rows = {name: getattr(compared, name)[order] for name in ("scores_a", "scores_b", "votes")}
+        return replace(compared, **rows, clusters=clusters)
+
+    return in_order(one), in_order(other)
 
 
 def _voting(compared: Comparisons, coefficient: str) -> Samples:

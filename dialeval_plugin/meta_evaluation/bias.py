@@ -13,7 +13,8 @@ import numpy as np
 from dialeval_plugin.errors import InputError
 
 from .bootstrap import Bootstrap, Estimate, Interval, Resampled, Statistic, rows_by_cell
-from .checks import FloatArray, Labels, OptionalNumbers, cluster_codes, optional_numbers, same_length
+from .canonical import canonical
+from .checks import FloatArray, Labels, OptionalNumbers, optional_numbers, same_length, used_codes
 from .coefficients import Coefficient, coefficient_named
 from .levels import distinct_rows
 
@@ -87,9 +88,9 @@ def covariate_bias(
     given = {"scores": scores, "ratings": ratings, "covariate": covariate}
     columns = [optional_numbers(where, column, values) for column, values in given.items()]
     used = np.logical_and.reduce([column.present for column in columns])
-    codes = cluster_codes(where, clusters, len(used))[used]
-    numbered = cluster_codes(where, codes, len(codes))
-    cells, distinct = distinct_rows(*(column.values[used] for column in columns))
+    values_used = [column.values[used] for column in columns]
+    order, numbered = canonical(values_used, used_codes(where, clusters, used, len(used)))
+    cells, distinct = distinct_rows(*(values[order] for values in values_used))
     columns_of_cells = dict(zip(("score", "rating", name), distinct, strict=True))
     sums = rows_by_cell(cells, numbered) if len(cells) else np.zeros((0, 0))
     entry, pairs = coefficient_named(coefficient), (("score", name), ("rating", name), ("score", "rating"))

@@ -27,8 +27,11 @@ Statistic: TypeAlias = Callable[[FloatArray], FloatArray]
 MAX_DEGENERATE = 0.1
 """Above this share of resamples on which the statistic is undefined, the others tell too little of its spread."""
 
-MIN_CLUSTERS = 2
-"""One cluster, drawn again and again, never differs from itself."""
+MIN_CLUSTERS = 10
+"""Of fewer clusters there is no interval: resamples of a handful of dialogues say next to nothing of what others would give."""
+
+ROUGH_CLUSTERS = 30
+"""Of fewer clusters an interval is rough: it is too narrow, see `Bootstrap`."""
 
 MAX_JACKKNIFE = 1000
 """Above so many clusters, the acceleration of the BCa interval comes from leaving out so many groups of clusters."""
@@ -57,6 +60,7 @@ class Estimate:
         rounds: number of resamples.
         seed: of the generator that drew them.
         reason: why the value or the interval is None; None where both are there.
+        is_rough: whether the interval rests on fewer than `ROUGH_CLUSTERS` clusters; False where there is none.
     """
 
     value: float | None
@@ -71,6 +75,7 @@ class Estimate:
     rounds: int
     seed: int
     reason: str | None
+    is_rough: bool
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-able object."""
@@ -81,7 +86,8 @@ class Estimate:
             return "undefined"
         if self.ci_low is None or self.ci_high is None:
             return f"{self.value:.3f} (no interval)"
-        return f"{self.value:.3f} ({100 * self.confidence:g} % interval {self.ci_low:.3f} to {self.ci_high:.3f})"
+        kind = f"{'rough ' if self.is_rough else ''}{100 * self.confidence:g} % interval"
+        return f"{self.value:.3f} ({kind} {self.ci_low:.3f} to {self.ci_high:.3f})"
 
 
 class Interval(NamedTuple):
@@ -91,6 +97,8 @@ class Interval(NamedTuple):
     high: float | None
     n_degenerate: int
     reason: str | None
+    is_rough: bool = False
+    """Whether it rests on fewer than `ROUGH_CLUSTERS` clusters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,19 +119,24 @@ class Bootstrap:
     r"""The bootstrap over clusters (Efron 1979; Davison and Hinkley 1997, section 3.8).
 
     A round draws as many clusters as there are, with replacement, and takes all rows of each as often as it was drawn.
-    Quantiles are numpy's, with linear interpolation. With few clusters, say below 20, the intervals are too narrow.
+    Quantiles are numpy's, with linear interpolation. Which cluster is the k-th is for the caller to say: `canonical` makes it
+    follow from the data alone, so that the same data has the same interval whoever asks.
+
+    With few clusters the intervals are too narrow: below `MIN_CLUSTERS` there is none, below `ROUGH_CLUSTERS` it `is_rough`. In
+    a simulation (1000 sets of four rows a cluster that share half of their variance, Pearson's r of 0.5, percentile), intervals
+    of 95 % held the truth in 90.7 % of the sets with 10 clusters, 91.4 % with 20, 92.2 % with 29 and 93.1 % with 60.
 
     - "percentile" runs between the (1 - confidence) / 2 quantiles of the statistic over the rounds.
     - "bca" (Efron 1987) moves these quantiles to $\Phi(z_0 + (z_0 + z)/(1 - a(z_0 + z)))$, for a statistic that is biased or
       skewed: $\Phi(z_0)$ is the share of rounds below the value, ties counting one half, and the acceleration
       $a = \sum d^3 / (6 (\sum d^2)^{3/2})$ comes from the jackknife over clusters, d being the mean less each value with one
       cluster left out. Clusters without which it is undefined are not left out. With more than `MAX_JACKKNIFE` clusters,
-      as many groups of them take their place, in the order of the rows.
+      as many random groups of them take their place.
 
     Degenerate resamples, on which the statistic is undefined, are counted and left out. There is no interval with
-    `rounds=0`, with fewer than two clusters, where more than 10 % of the resamples are degenerate, and where all resamples
-    give the same value, as with 20 right answers of 20: zero width would claim certainty. BCa has none either where all
-    resamples lie on one side of the value.
+    `rounds=0`, where more than 10 % of the resamples are degenerate, and where all resamples give the same value, as with 20
+    right answers of 20: zero width would claim certainty. BCa has none either where all resamples lie on one side of the
+    value.
 
     Seed: starts one numpy Generator; a seed gives the same resamples in every process, whatever statistics are asked for.
 
@@ -168,28 +181,33 @@ class Bootstrap:
         """Return one interval a statistic, all from the same resamples; each statistic has the same clusters.
 
         Example:
-            >>> of_clusters = np.array([[3.0, 1.0], [5.0, 2.0], [1.0, 1.0]])
+            >>> of_clusters = np.array([[3.0, 1.0], [5.0, 1.0], [1.0, 1.0], [7.0, 1.0]] * 10)
             >>> mean = Resampled(lambda sums: sums[:, 0] / sums[:, 1], of_clusters)
             >>> Bootstrap(rounds=200).intervals_of({"mean": mean})["mean"]
-            Interval(low=1.0, high=3.0, n_degenerate=0, reason=None)
+            Interval(low=3.3, high=4.6, n_degenerate=0, reason=None, is_rough=False)
         """
         n_clusters = max((entry.sums.shape[0] for entry in resampled.values()), default=0)
         if not self.rounds:
             return {name: _no_interval(name, "rounds is 0", "Ask for 1000 rounds.") for name in resampled}
         if n_clusters < MIN_CLUSTERS:
-            why = f"{n_clusters} cluster, at least {MIN_CLUSTERS} are needed"
-            return {name: _no_interval(name, why, "Score more contexts.") for name in resampled}
+            return {name: Interval(None, None, 0, too_few_clusters(name, n_clusters)) for name in resampled}
         values = {name: np.empty(self.rounds) for name in resampled}
         widest = max(n for entry in resampled.values() for n in entry.sums.shape)
         for rounds, drawn in self._draws(n_clusters, max(1, _WEIGHTS_AT_ONCE // widest)):
-            # Statistics that share their sums share the product.
-            products = {id(entry.sums): entry.sums for entry in resampled.values()}
-            drawn_sums = {key: np.ascontiguousarray(drawn @ sums) for key, sums in products.items()}
+            sums, drawn_sums = None, np.empty(0)
             for name, entry in resampled.items():
-                values[name][rounds] = entry.statistic(drawn_sums[id(entry.sums)]) + entry.shift
+                # Statistics that share their sums, which follow each other, share the product.
+                if entry.sums is not sums:
+                    sums, drawn_sums = entry.sums, np.ascontiguousarray(drawn @ entry.sums)
+                values[name][rounds] = entry.statistic(drawn_sums) + entry.shift
+        intervals = {name: self._interval(name, values[name], entry) for name, entry in resampled.items()}
+        is_rough = n_clusters < ROUGH_CLUSTERS
+        return {name: one._replace(is_rough=is_rough and one.low is not None) for name, one in intervals.items()}
+
+    def _interval(self, name: str, values: FloatArray, entry: Resampled) -> Interval:
         if self.interval == "bca":
-            return {name: bca_interval(name, values[name], entry, self.confidence) for name, entry in resampled.items()}
-        return {name: percentile_interval(name, values[name], self.confidence) for name in resampled}
+            return bca_interval(name, values, entry, self.confidence, self.seed)
+        return percentile_interval(name, values, self.confidence)
 
     def fields(self, interval: Interval) -> dict[str, Any]:
         """Return the fields of an `Estimate` that tell of its interval.
@@ -206,6 +224,7 @@ class Bootstrap:
             "rounds": self.rounds,
             "seed": self.seed,
             "reason": interval.reason,
+            "is_rough": interval.is_rough,
         }
 
     def _draws(self, n_clusters: int, at_once: int) -> Iterator[tuple[slice, FloatArray]]:
@@ -222,6 +241,12 @@ class Bootstrap:
                 if following := chunks[i + 1 : i + 2]:
                     ahead = drawing.submit(draw_clusters, n_clusters, following[0].stop - following[0].start, generator)
                 yield chunk, drawn
+
+
+def too_few_clusters(name: str, n_clusters: int) -> str:
+    """Say why a statistic of few clusters has no interval."""
+    why = f"an interval needs {MIN_CLUSTERS} clusters (dialogues), here are {n_clusters}"
+    return str(_no_interval(name, why, "Score and rate more dialogues.").reason)
 
 
 def rows_by_cell(cells: IntArray, clusters: IntArray) -> ClusterSums:
@@ -257,7 +282,7 @@ def percentile_interval(name: str, values: FloatArray, confidence: float) -> Int
 
     Example:
         >>> percentile_interval("mean", np.arange(101.0), confidence=0.5)
-        Interval(low=25.0, high=75.0, n_degenerate=0, reason=None)
+        Interval(low=25.0, high=75.0, n_degenerate=0, reason=None, is_rough=False)
     """
     defined = values[~np.isnan(values)]
     if why := _why_withheld(values, defined):
@@ -266,8 +291,8 @@ def percentile_interval(name: str, values: FloatArray, confidence: float) -> Int
     return Interval(float(low), float(high), len(values) - len(defined), None)
 
 
-def bca_interval(name: str, values: FloatArray, resampled: Resampled, confidence: float) -> Interval:
-    """Return the bias-corrected and accelerated interval; see `Bootstrap`.
+def bca_interval(name: str, values: FloatArray, resampled: Resampled, confidence: float, seed: int = 0) -> Interval:
+    """Return the bias-corrected and accelerated interval; see `Bootstrap`. The seed groups the clusters of a long jackknife.
 
     Example:
         >>> mean = Resampled(lambda sums: sums[:, 0], np.array([[1.0], [2.0], [6.0]]))
@@ -286,14 +311,15 @@ def bca_interval(name: str, values: FloatArray, resampled: Resampled, confidence
         return _no_interval(name, why, "Ask for the percentile interval.", n_degenerate)
     bias = special.ndtri(share)
     moved = bias + special.ndtri(np.array([(1 - confidence) / 2, (1 + confidence) / 2]))
-    low, high = np.quantile(defined, special.ndtr(bias + moved / (1 - _acceleration(resampled, whole) * moved)))
+    low, high = np.quantile(defined, special.ndtr(bias + moved / (1 - _acceleration(resampled, whole, seed) * moved)))
     return Interval(float(low), float(high), n_degenerate, None)
 
 
-def _acceleration(resampled: Resampled, whole: FloatArray) -> float:
+def _acceleration(resampled: Resampled, whole: FloatArray, seed: int) -> float:
     n_clusters = resampled.sums.shape[0]
     n_groups = min(n_clusters, MAX_JACKKNIFE)
-    group_of = np.arange(n_clusters) * n_groups // n_clusters
+    # Neighbours are alike, because clusters are ordered by what they hold: groups of neighbours would differ too much.
+    group_of = np.random.default_rng(seed).permutation(n_clusters) * n_groups // n_clusters
     groups = sparse.csr_array((np.ones(n_clusters), (group_of, np.arange(n_clusters)))) @ resampled.sums
     at_once = max(1, _WEIGHTS_AT_ONCE // whole.shape[1])
     parts = []

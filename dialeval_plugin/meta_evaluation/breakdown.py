@@ -24,6 +24,7 @@ import numpy.typing as npt
 from dialeval_plugin.errors import InputError
 
 from .bootstrap import Bootstrap, Estimate, Interval, Statistic
+from .canonical import canonical
 from .checks import (
     BoolArray,
     Column,
@@ -31,9 +32,9 @@ from .checks import (
     IntArray,
     Labels,
     OptionalNumbers,
-    cluster_codes,
     optional_numbers,
     same_length,
+    used_codes,
 )
 
 Distributions: TypeAlias = Sequence[Sequence[float] | None] | npt.NDArray[Any]
@@ -132,35 +133,29 @@ def breakdown_metrics(
         if column is not None:
             same_length(where, **{"distributions": distributions, name: column})
     _check_threshold(threshold, where)
-    annotations = _counts(counts)
-    predicted, is_scored = _distributions(distributions)
-    hard = predicted.argmax(axis=1) if labels is None else _labels(labels, is_scored)
+    annotations = checked_counts(counts)
+    predicted, is_scored = checked_distributions(distributions)
+    hard = predicted.argmax(axis=1) if labels is None else checked_labels(labels, is_scored)
     is_annotated = annotations.sum(axis=1) > 0
-    used = is_annotated & is_scored
-    columns = _columns(predicted[used], annotations[used], hard[used], threshold)
-    codes = cluster_codes(where, clusters, len(used))[used]
-    renumbered = cluster_codes(where, codes, len(codes))
-    values, statistics = _values(columns)
-    intervals = bootstrap.intervals(statistics, np.arange(len(renumbered)), renumbered) if statistics else {}
-    n_scored = int(used.sum())
+    used = np.flatnonzero(is_annotated & is_scored)
+    content = [*annotations[used].T, *predicted[used].T, hard[used]]
+    order, codes = canonical(content, used_codes(where, clusters, used, len(predicted)))
+    rows = used[order]
+    values, statistics = _values(_columns(predicted[rows], annotations[rows], hard[rows], threshold))
+    intervals = bootstrap.intervals(statistics, np.arange(len(rows)), codes) if statistics else {}
+    n_scored = len(rows)
     found = {}
     for name in METRICS:
         interval = intervals.get(name, Interval(None, None, 0, _undefined(name, n_scored)))
         found[name] = BreakdownMetric(
             metric=name,
             value=values.get(name),
-            ci_low=interval.low,
-            ci_high=interval.high,
-            n_total=len(used),
+            n_total=len(predicted),
             n_scored=n_scored,
             n_unscored=int((is_annotated & ~is_scored).sum()),
             n_unannotated=int((~is_annotated).sum()),
-            n_clusters=int(renumbered.max(initial=-1)) + 1,
-            n_degenerate=interval.n_degenerate,
-            confidence=bootstrap.confidence,
-            rounds=bootstrap.rounds,
-            seed=bootstrap.seed,
-            reason=interval.reason,
+            n_clusters=int(codes.max(initial=-1)) + 1,
+            **bootstrap.fields(interval),
         )
     return found
 
@@ -179,8 +174,8 @@ def metric_statistics(
     Raises:
         InputError: as in `breakdown_metrics`.
     """
-    predicted, is_scored = _distributions(distributions)
-    return _values(_columns(predicted, _counts(counts), _labels(labels, is_scored), threshold))[1]
+    predicted, is_scored = checked_distributions(distributions)
+    return _values(_columns(predicted, checked_counts(counts), checked_labels(labels, is_scored), threshold))[1]
 
 
 def strict_labels(counts: Counts, threshold: float = 0.0) -> IntArray:
@@ -194,7 +189,7 @@ def strict_labels(counts: Counts, threshold: float = 0.0) -> IntArray:
         (array([2, 0]), array([0]))
     """
     _check_threshold(threshold, "strict_labels")
-    return _strict(_shares(_counts(counts)), threshold)
+    return _strict(_shares(checked_counts(counts)), threshold)
 
 
 def detections(scores: OptionalNumbers, *, cut: float = DEFAULT_CUT) -> Detections:
@@ -244,7 +239,7 @@ def best_cut(scores: OptionalNumbers, counts: Counts, *, metric: str = "f1_b", t
         raise InputError(f"best_cut: there is no cut for {metric!r}. Give accuracy, f1_b or f1_pb_b.")
     same_length("best_cut", scores=scores, counts=counts)
     _check_threshold(threshold, "best_cut")
-    column, annotations = _breakdown_scores("best_cut", scores), _counts(counts)
+    column, annotations = _breakdown_scores("best_cut", scores), checked_counts(counts)
     ordered = np.unique(column.values[column.present])
     candidates = np.concatenate([[-1.0], (ordered[1:] + ordered[:-1]) / 2, ordered[-1:]])
     used = (annotations.sum(axis=1) > 0) & column.present
@@ -369,7 +364,12 @@ def _breakdown_scores(where: str, scores: OptionalNumbers) -> Column:
     return column
 
 
-def _distributions(rows: Distributions) -> tuple[FloatArray, BoolArray]:
+def checked_distributions(rows: Distributions) -> tuple[FloatArray, BoolArray]:
+    """Return distributions as an array, and which rows have one.
+
+    Raises:
+        InputError: a row is no distribution.
+    """
     values = np.zeros((len(rows), len(LABELS)))
     present = np.zeros(len(rows), dtype=np.bool_)
     for index, row in enumerate(rows):
@@ -397,7 +397,12 @@ def _distribution(row: Any, index: int) -> FloatArray:
     return np.asarray(values)
 
 
-def _counts(rows: Counts) -> IntArray:
+def checked_counts(rows: Counts) -> IntArray:
+    """Return the annotators' counts as an array.
+
+    Raises:
+        InputError: a row is no row of counts.
+    """
     values = np.zeros((len(rows), len(LABELS)), dtype=np.int64)
     for index, row in enumerate(rows):
         found = [] if isinstance(row, str) or not hasattr(row, "__len__") else list(row)
@@ -413,7 +418,12 @@ def _is_count(value: Any) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and bool(value >= 0)
 
 
-def _labels(labels: Sequence[int | None], is_scored: BoolArray) -> IntArray:
+def checked_labels(labels: Sequence[int | None], is_scored: BoolArray) -> IntArray:
+    """Return hard labels as an array; those of turns without a distribution may be None.
+
+    Raises:
+        InputError: a label is not 0, 1 or 2.
+    """
     values = np.zeros(len(labels), dtype=np.int64)
     for index, (label, needed) in enumerate(zip(labels, is_scored, strict=True)):
         if label is None and not needed:

@@ -11,8 +11,9 @@ import numpy as np
 from dialeval_plugin.errors import InputError
 
 from .bootstrap import Bootstrap, Estimate, Statistic
-from .breakdown import Counts, Distributions, metric_statistics
-from .checks import FloatArray, Labels, cluster_codes, same_length
+from .breakdown import Counts, Distributions, checked_counts, checked_distributions, checked_labels, metric_statistics
+from .canonical import canonical, symmetric
+from .checks import BoolArray, FloatArray, IntArray, Labels, same_length, used_codes
 
 _BOOTSTRAP = Bootstrap()
 
@@ -70,46 +71,49 @@ def breakdown_differences(
         0.667
     """
     same_length("breakdown_differences", one=one.distributions, other=other.distributions, counts=counts)
-    both = np.array(
-        [
-            a is not None and b is not None and sum(row) > 0
-            for a, b, row in zip(one.distributions, other.distributions, counts, strict=True)
-        ],
-        dtype=np.bool_,
-    )
+    annotations = checked_counts(counts)
+    one_said, other_said = _Said.of(one), _Said.of(other)
+    both = one_said.is_scored & other_said.is_scored & (annotations.sum(axis=1) > 0)
     if not both.any():
         raise InputError("breakdown_differences: no annotated turn has an answer of both. Score annotated turns.")
-    places = np.flatnonzero(both).tolist()
-    codes = cluster_codes("breakdown_differences", clusters, len(both))[both]
-    renumbered = cluster_codes("breakdown_differences", codes, len(codes))
-    chosen = [counts[place] for place in places]
-    statistics = _differences(_statistics(one, places, chosen), _statistics(other, places, chosen))
-    whole = np.ones((1, len(places)))
-    intervals = bootstrap.intervals(statistics, np.arange(len(places)), renumbered)
+    used = np.flatnonzero(both)
+    content = symmetric((said.columns(used) for said in (one_said, other_said)), list(annotations[used].T))
+    order, codes = canonical(content, used_codes("breakdown_differences", clusters, used, len(both)))
+    rows = used[order]
+    statistics = _differences(*(said.statistics(rows, annotations[rows]) for said in (one_said, other_said)))
+    whole = np.ones((1, len(rows)))
+    intervals = bootstrap.intervals(statistics, np.arange(len(rows)), codes)
     return {
         name: BreakdownDifference(
             metric=name,
             value=float(statistic(whole)[0]),
             n_total=len(both),
-            n_scored=len(places),
-            n_unscored=len(both) - len(places),
-            n_clusters=int(renumbered.max(initial=-1)) + 1,
-            ci_low=intervals[name].low,
-            ci_high=intervals[name].high,
-            n_degenerate=intervals[name].n_degenerate,
-            confidence=bootstrap.confidence,
-            rounds=bootstrap.rounds,
-            seed=bootstrap.seed,
-            reason=intervals[name].reason,
+            n_scored=len(rows),
+            n_unscored=len(both) - len(rows),
+            n_clusters=int(codes.max(initial=-1)) + 1,
+            **bootstrap.fields(intervals[name]),
         )
         for name, statistic in statistics.items()
     }
 
 
-def _statistics(said: Detected, places: Sequence[int], counts: Counts) -> Mapping[str, Statistic]:
-    return metric_statistics(
-        [said.distributions[place] for place in places], counts, labels=[said.labels[place] for place in places]
-    )
+class _Said(NamedTuple):
+    """What a detector said of all turns, checked."""
+
+    distributions: FloatArray
+    labels: IntArray
+    is_scored: BoolArray
+
+    @classmethod
+    def of(cls, said: Detected) -> _Said:
+        distributions, is_scored = checked_distributions(said.distributions)
+        return cls(distributions, checked_labels(said.labels, is_scored), is_scored)
+
+    def columns(self, rows: IntArray) -> list[FloatArray | IntArray]:
+        return [*self.distributions[rows].T, self.labels[rows]]
+
+    def statistics(self, rows: IntArray, counts: IntArray) -> Mapping[str, Statistic]:
+        return metric_statistics(self.distributions[rows], counts, labels=self.labels[rows].tolist())
 
 
 def _differences(one: Mapping[str, Statistic], other: Mapping[str, Statistic]) -> dict[str, Statistic]:

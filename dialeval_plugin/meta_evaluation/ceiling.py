@@ -12,7 +12,8 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from .bootstrap import Bootstrap, Estimate, Interval
-from .checks import BoolArray, FloatArray, IntArray, Labels, OptionalNumbers, cluster_codes, optional_numbers, same_length
+from .canonical import canonical
+from .checks import BoolArray, FloatArray, IntArray, Labels, OptionalNumbers, optional_numbers, same_length, used_codes
 from .coefficients import Coefficient, coefficient_named
 
 Kind: TypeAlias = Literal["leave_one_rater_out", "split_half"]
@@ -66,7 +67,7 @@ def leave_one_rater_out(
         >>> round(found.value, 3), found.n_parts, found.n_unscored, found.max_raters
         (0.842, 3, 1, 3)
     """
-    table = _table("leave_one_rater_out", raters, clusters)
+    table = _table("leave_one_rater_out", raters, clusters, has_places=True)
     parts = []
     for place in range(table.values.shape[1]):
         others = table.present.copy()
@@ -89,7 +90,8 @@ def split_half(
     Of an odd number of raters, one half has one more. Half as many raters agree less than all would:
     `spearman_brown` steps each coefficient r up to $2r/(1 + r)$ (Spearman 1910; Brown 1910), which holds for Pearson's.
     Range and ties: those of the coefficient. Missing values and undefined: as in `leave_one_rater_out`.
-    Seed: `bootstrap.seed` draws the splits too, which stay the same in all resamples.
+    Seed: `bootstrap.seed` draws the splits too, which stay the same in all resamples. They follow from the ratings alone: the
+    order of the rows and of the raters in a row, and the clusters, change nothing.
 
     Raises:
         InputError: as in `leave_one_rater_out`.
@@ -100,7 +102,7 @@ def split_half(
         >>> found.is_stepped_up, found.n_parts, 0.8 < found.value < 1
         (True, 20, True)
     """
-    table = _table("split_half", raters, clusters)
+    table = _table("split_half", raters, clusters, has_places=False)
     generator = np.random.default_rng(bootstrap.seed)
     n_raters = table.present.sum(axis=1, keepdims=True)
     parts = []
@@ -114,7 +116,7 @@ def split_half(
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """The rows that two raters or more have rated, a column a place."""
+    """The rows that two raters or more have rated, a column a place; in their canonical order."""
 
     values: FloatArray
     present: BoolArray
@@ -130,7 +132,8 @@ class _Part(NamedTuple):
     y: FloatArray
 
 
-def _table(where: str, raters: Raters, clusters: Labels | None) -> _Table:
+def _table(where: str, raters: Raters, clusters: Labels | None, *, has_places: bool) -> _Table:
+    """Return the table; unless the place of an answer says who gave it, those of a row are put in ascending order."""
     if clusters is not None:
         same_length(where, raters=raters, clusters=clusters)
     columns = [optional_numbers(where, f"raters[{row}]", given) for row, given in enumerate(raters)]
@@ -139,9 +142,15 @@ def _table(where: str, raters: Raters, clusters: Labels | None) -> _Table:
     for row, column in enumerate(columns):
         values[row, : len(column.values)] = column.values
         present[row, : len(column.values)] = column.present
-    used = present.sum(axis=1) >= MIN_RATERS
-    codes = cluster_codes(where, clusters, len(used))[used]
-    return _Table(values[used], present[used], cluster_codes(where, codes, len(codes)), len(used))
+    if not has_places:
+        width = int(present.sum(axis=1).max(initial=0))
+        values = np.sort(np.where(present, values, np.inf), axis=1)[:, :width]
+        present = np.isfinite(values)
+        values = np.where(present, values, 0)
+    used = np.flatnonzero(present.sum(axis=1) >= MIN_RATERS)
+    content = [present[used].sum(axis=1), *present[used].T, *values[used].T]
+    order, codes = canonical(content, used_codes(where, clusters, used, len(columns)))
+    return _Table(values[used[order]], present[used[order]], codes, len(columns))
 
 
 def _mean(values: FloatArray, chosen: BoolArray) -> FloatArray:

@@ -38,6 +38,7 @@ def numbers(where: str, name: str, values: Numbers) -> FloatArray:
         >>> numbers("pearson", "scores", [1, 0.5])
         array([1. , 0.5])
     """
+    _refuse_masked(where, name, values)
     if _is_finite_array(values):
         return np.asarray(values, dtype=np.float64)
     return np.array([_number(where, name, i, value, "Leave the row out.") for i, value in enumerate(values)], dtype=np.float64)
@@ -55,6 +56,7 @@ def optional_numbers(where: str, name: str, values: OptionalNumbers) -> Column:
         >>> optional_numbers("correlate", "scores", [1, None]).present
         array([ True, False])
     """
+    _refuse_masked(where, name, values)
     if _is_finite_array(values):
         return Column(np.asarray(values, dtype=np.float64), np.ones(len(values), dtype=np.bool_))
     remedy = "Give None where there is no value."
@@ -103,6 +105,20 @@ def cluster_codes(where: str, clusters: Labels | None, n: int) -> IntArray:
     return np.array([codes[label] for label in clusters], dtype=np.int64)
 
 
+def used_codes(where: str, labels: Labels | None, used: IntArray | BoolArray, n: int) -> IntArray:
+    """Number the clusters of those of `n` rows that are used, from 0 without gaps.
+
+    Raises:
+        InputError: as `cluster_codes`.
+
+    Example:
+        >>> used_codes("correlate", ["b", "a", "b"], np.array([1, 2]), 3)
+        array([0, 1])
+    """
+    codes = cluster_codes(where, labels, n)[used]
+    return cluster_codes(where, codes, len(codes))
+
+
 def rows_by_group(groups: IntArray) -> list[IntArray]:
     """Return the numbers of the rows of each group.
 
@@ -114,6 +130,12 @@ def rows_by_group(groups: IntArray) -> list[IntArray]:
         return []
     order = np.argsort(groups, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
+
+
+def _refuse_masked(where: str, name: str, values: Any) -> None:
+    """A mask says "no value here" in a way that every numpy function reads differently, or not at all."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise InputError(f"{where}: {name} is a masked array. Give a list with None where there is no value.")
 
 
 def _is_finite_array(values: Any) -> bool:

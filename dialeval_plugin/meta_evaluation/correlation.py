@@ -77,10 +77,10 @@ def correlate(
         InputError: as in `correlations`.
 
     Example:
-        >>> scores = [0.1, 0.4, None, 0.3, 0.9, 0.8, 0.2, 0.7]
-        >>> ratings = [1, 2, 5, 2, 4, 5, None, 3]
-        >>> print(correlate(scores, ratings, coefficient="spearman", clusters=["a", "a", "b", "b", "c", "d", "e", "f"]))
-        spearman 0.928 (95 % interval 0.240 to 1.000), 6 of 7 rated rows scored, 5 clusters
+        >>> scores = [0.1, 0.4, None, 0.3, 0.9, 0.8, 0.2, 0.7, 0.5, 0.6, 0.4, 0.2, 0.1]
+        >>> ratings = [1, 2, 5, 2, 4, 5, None, 3, 1, 4, 3, 2, 2]
+        >>> print(correlate(scores, ratings, coefficient="spearman", clusters=list("aabbcdefghijk")))
+        spearman 0.744 (rough 95 % interval 0.160 to 0.938), 11 of 12 rated rows scored, 10 clusters
     """
     found = correlations(
         scores,

@@ -11,7 +11,18 @@ from scipy import sparse
 from dialeval_plugin.errors import InputError, StatisticUndefined
 
 from .bootstrap import ClusterSums, Resampled, Statistic, rows_by_cell
-from .checks import FloatArray, IntArray, Labels, OptionalNumbers, cluster_codes, optional_numbers, rows_by_group, same_length
+from .canonical import canonical, symmetric
+from .checks import (
+    FloatArray,
+    IntArray,
+    Labels,
+    OptionalNumbers,
+    cluster_codes,
+    optional_numbers,
+    rows_by_group,
+    same_length,
+    used_codes,
+)
 from .coefficients import Coefficient
 from .pairs import MIN_PAIRS
 from .pairwise import TieCalibration
@@ -50,7 +61,7 @@ class Rated:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The rows that have a score and a rating, and how many have not."""
+    """The rows that have a score and a rating, in their canonical order, and how many have not."""
 
     scores: FloatArray
     ratings: FloatArray
@@ -62,7 +73,7 @@ class Rows:
     n_unrated: int
     n_out_of_range: int
     used: IntArray
-    """Numbers of these rows among all."""
+    """Numbers of these rows among all, in the same order."""
 
 
 class LevelValue(NamedTuple):
@@ -75,8 +86,23 @@ class LevelValue(NamedTuple):
     """Groups left out because the coefficient is undefined in them."""
 
 
-def rows_of(where: str, rated: Rated, level: Level, average_by: AverageBy, within_range: Range | None) -> Rows:
-    """Return the rows that count.
+def rows_of(
+    where: str,
+    rated: Rated,
+    level: Level,
+    average_by: AverageBy,
+    within_range: Range | None,
+    beside: tuple[FloatArray, FloatArray] | None = None,
+) -> Rows:
+    """Return the rows that count, in an order that follows from what they hold; see `canonical`.
+
+    Args:
+        where: name of the caller, for messages.
+        rated: scores, ratings and labels.
+        level: see `Level`.
+        average_by: see `AverageBy`.
+        within_range: lowest and highest rating that count.
+        beside: two metrics' scores of all rows of `rated`, where they are compared; rows are then ordered by both.
 
     Raises:
         InputError: lengths differ, a value is neither None nor a finite number, an option is unknown or lacks its labels.
@@ -96,18 +122,21 @@ def rows_of(where: str, rated: Rated, level: Level, average_by: AverageBy, withi
     low, high = within_range or (-np.inf, np.inf)
     in_range = given.present & (given.values >= low) & (given.values <= high)
     used = np.flatnonzero(scored.present & in_range)
-    clusters = cluster_codes(where, rated.clusters, len(rated.scores))[used]
-    groups = None if labels is None else cluster_codes(where, labels, len(rated.scores))[used]
+    scores, ratings = scored.values[used], given.values[used]
+    clusters = used_codes(where, rated.clusters, used, len(rated.scores))
+    groups = None if labels is None else used_codes(where, labels, used, len(rated.scores))
+    compared = [scores] if beside is None else [column[used] for column in beside]
+    order, ordered_clusters = canonical(symmetric(([column] for column in compared), [ratings]), clusters, groups)
     return Rows(
-        scored.values[used],
-        given.values[used],
-        cluster_codes(where, clusters, len(used)),
-        None if groups is None else cluster_codes(where, groups, len(used)),
+        scores[order],
+        ratings[order],
+        ordered_clusters,
+        None if groups is None else cluster_codes(where, groups[order], len(used)),
         n_total=len(rated.scores),
         n_unscored=int((in_range & ~scored.present).sum()),
         n_unrated=int((~given.present).sum()),
         n_out_of_range=int((given.present & ~in_range).sum()),
-        used=used,
+        used=used[order],
     )
 
 

@@ -9,7 +9,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from .bootstrap import Bootstrap, Estimate, Interval, Statistic
-from .checks import Column, FloatArray, IntArray, Labels, OptionalNumbers, cluster_codes, optional_numbers, same_length
+from .canonical import canonical, symmetric
+from .checks import (
+    Column,
+    FloatArray,
+    IntArray,
+    Labels,
+    OptionalNumbers,
+    cluster_codes,
+    optional_numbers,
+    same_length,
+    used_codes,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,8 +49,8 @@ def mean_interval(
         InputError: a value is neither None nor a finite number, a label names no cluster, or lengths differ.
 
     Example:
-        >>> print(mean_interval([1, 1, 0, 1, None, 0, 1, 1], clusters=["a", "a", "b", "b", "c", "c", "d", "e"]))
-        0.714 (95 % interval 0.400 to 1.000), 7 of 8 rows scored, 5 clusters
+        >>> print(mean_interval([1, 1, 0, 1, None, 0, 1, 1, 0, 1, 1, 0, 1], clusters=list("aabbccdefghij")))
+        0.667 (rough 95 % interval 0.400 to 0.917), 12 of 13 rows scored, 10 clusters
     """
     where = "mean_interval"
     column = optional_numbers(where, "values", values)
@@ -67,8 +78,8 @@ def paired_difference_interval(
         InputError: as in `mean_interval`.
 
     Example:
-        >>> print(paired_difference_interval([1, 1, 0, 1, 1, 1], [0, 1, 0, 1, 0, None]))
-        0.400 (95 % interval 0.000 to 0.800), 5 of 6 rows scored, 5 clusters
+        >>> print(paired_difference_interval([1, 1, 0, 1, 1, 1] * 2, [0, 1, 0, 1, 0, None] * 2))
+        0.400 (rough 95 % interval 0.100 to 0.700), 10 of 12 rows scored, 10 clusters
     """
     where = "paired_difference_interval"
     same_length(where, values_a=values_a, values_b=values_b)
@@ -76,7 +87,7 @@ def paired_difference_interval(
         same_length(where, values_a=values_a, clusters=clusters)
     a, b = optional_numbers(where, "values_a", values_a), optional_numbers(where, "values_b", values_b)
     differences = Column(a.values - b.values, a.present & b.present)
-    return _mean(where, differences, clusters, Bootstrap(rounds, confidence, seed))
+    return _mean(where, differences, clusters, Bootstrap(rounds, confidence, seed), is_difference=True)
 
 
 def balanced_mean_interval(
@@ -98,8 +109,9 @@ def balanced_mean_interval(
         InputError: as in `mean_interval`.
 
     Example:
-        >>> print(balanced_mean_interval([1, 1, 1, 0, 1, 0], ["fits"] * 4 + ["misleads"] * 2, clusters=list("abcdab")))
-        0.625 (95 % interval 0.250 to 1.000), 6 of 6 rows scored, 4 clusters
+        >>> kinds = ["fits"] * 4 + ["misleads"] * 2
+        >>> print(balanced_mean_interval([1, 1, 1, 0, 1, 0] * 3, kinds * 3, clusters=list("abcdabefghefijklij")))
+        0.625 (rough 95 % interval 0.374 to 0.854), 18 of 18 rows scored, 12 clusters
     """
     where = "balanced_mean_interval"
     same_length(where, values=values, groups=groups)
@@ -109,13 +121,24 @@ def balanced_mean_interval(
     return _mean(where, column, clusters, Bootstrap(rounds, confidence, seed), groups)
 
 
-def _mean(where: str, column: Column, clusters: Labels | None, bootstrap: Bootstrap, groups: Labels | None = None) -> Mean:
+def _mean(
+    where: str,
+    column: Column,
+    clusters: Labels | None,
+    bootstrap: Bootstrap,
+    groups: Labels | None = None,
+    *,
+    is_difference: bool = False,
+) -> Mean:
     values, present = column
     names: Labels = ["all"] * len(values) if groups is None else groups
     group_of = cluster_codes(where, names, len(values))
-    codes = cluster_codes(where, clusters, len(values))[present]
-    kept, members = values[present], [group_of[present] == group for group in range(int(group_of.max(initial=-1)) + 1)]
-    renumbered = cluster_codes(where, codes, len(codes))
+    used = np.flatnonzero(present)
+    clusters_of = used_codes(where, clusters, used, len(values))
+    content = symmetric(([values[used]], [-values[used]]), []) if is_difference else [values[used]]
+    order, codes = canonical(content, clusters_of, used_codes(where, names, used, len(values)))
+    kept, group_of_kept = values[used][order], group_of[used][order]
+    members = [group_of_kept == group for group in range(int(group_of.max(initial=-1)) + 1)]
     value = None
     if not len(kept):
         interval = Interval(None, None, 0, f"{where}: none of {len(values)} rows has a value. Score some examples.")
@@ -123,22 +146,17 @@ def _mean(where: str, column: Column, clusters: Labels | None, bootstrap: Bootst
         interval = Interval(None, None, 0, f"{where}: no row of group {empty[0]!r} has a value. Score some of its examples.")
     else:
         value = math.fsum(math.fsum(kept[rows]) / int(rows.sum()) for rows in members) / len(members)
-        cells, cell_of = np.unique(np.stack([group_of[present], kept]), axis=1, return_inverse=True)
+        groups = cluster_codes(where, group_of_kept, len(kept))
+        cells, cell_of = np.unique(np.stack([groups, kept]), axis=1, return_inverse=True)
         statistic = _mean_of_group_means(cells[0].astype(np.int64), cells[1])
-        interval = bootstrap.intervals({where: statistic}, cell_of.reshape(-1), renumbered)[where]
+        interval = bootstrap.intervals({where: statistic}, cell_of.reshape(-1), codes)[where]
     return Mean(
         value=value,
-        ci_low=interval.low,
-        ci_high=interval.high,
         n_total=len(values),
         n_scored=len(kept),
         n_unscored=len(values) - len(kept),
-        n_clusters=int(renumbered.max(initial=-1)) + 1,
-        n_degenerate=interval.n_degenerate,
-        confidence=bootstrap.confidence,
-        rounds=bootstrap.rounds,
-        seed=bootstrap.seed,
-        reason=interval.reason,
+        n_clusters=int(codes.max(initial=-1)) + 1,
+        **bootstrap.fields(interval),
     )
 
 

@@ -61,6 +61,7 @@ class Comparison:
         is_exact: whether all permutations were tried.
         seed: of the permutations or resamples.
         reason: why there is no p-value or interval; None where there is.
+        is_rough: whether the interval rests on few clusters; see `bootstrap.Estimate`.
     """
 
     test: Test
@@ -82,6 +83,7 @@ class Comparison:
     is_exact: bool = False
     seed: int = 0
     reason: str | None = None
+    is_rough: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-able object."""
@@ -109,7 +111,7 @@ class Both:
         scores = [float(value) if given else None for value, given in zip(a.values, a.present & b.present, strict=True)]
         labels = {"clusters": paired.clusters, "systems": paired.systems, "items": paired.items}
         rated = Rated(scores=scores, ratings=paired.ratings, **labels)
-        rows = rows_of(where, rated, measure.level, measure.average_by, None)
+        rows = rows_of(where, rated, measure.level, measure.average_by, None, beside=(a.values, b.values))
         return cls(measure, rows, a.values[rows.used], b.values[rows.used])
 
     @property
@@ -160,5 +162,5 @@ class Both:
             n_total=self.rows.n_total,
             n_both=len(self.a),
             n_units=self.n_units,
-            **{"n_degenerate": interval.n_degenerate, **fields},
+            **{"n_degenerate": interval.n_degenerate, "is_rough": interval.is_rough, **fields},
         )

@@ -11,7 +11,8 @@ from scipy import stats
 from dialeval_plugin.errors import InputError, StatisticUndefined
 
 from .bootstrap import Bootstrap, Estimate, Interval
-from .checks import FloatArray, Labels, Numbers, OptionalNumbers, cluster_codes, numbers, optional_numbers, same_length
+from .canonical import canonical
+from .checks import FloatArray, Labels, Numbers, OptionalNumbers, numbers, optional_numbers, same_length, used_codes
 
 COEFFICIENTS = ("pearson", "spearman")
 
@@ -97,8 +98,8 @@ def partial_correlation(  # noqa: PLR0913 - those of `correlate`, and the covari
         if not column.present[used].all():
             raise InputError(f"{where}: a scored row has no {name!r}. Give every covariate of a row that has a score.")
     table = np.column_stack([column.values[used] for column in columns.values()])
-    codes = cluster_codes(where, clusters, len(used))[used]
-    codes = cluster_codes(where, codes, len(codes))
+    order, codes = canonical(list(table.T), used_codes(where, clusters, used, len(used)))
+    table = table[order]
 
     def of_samples(weights: FloatArray) -> FloatArray:
         return np.array([_partial_or_nan(np.repeat(table, row.astype(np.int64), axis=0), coefficient) for row in weights])
@@ -112,18 +113,12 @@ def partial_correlation(  # noqa: PLR0913 - those of `correlate`, and the covari
         coefficient=coefficient,
         covariates=tuple(covariates),
         value=value,
-        ci_low=interval.low,
-        ci_high=interval.high,
+        **bootstrap.fields(interval),
         n_total=len(scores),
         n_scored=len(table),
         n_unscored=int((columns["ratings"].present & ~columns["scores"].present).sum()),
         n_unrated=int((~columns["ratings"].present).sum()),
         n_clusters=int(codes.max(initial=-1)) + 1,
-        n_degenerate=interval.n_degenerate,
-        confidence=confidence,
-        rounds=rounds,
-        seed=seed,
-        reason=interval.reason,
     )
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from scipy import stats
 
 from .bootstrap import Bootstrap
+from .canonical import canonical, symmetric
 from .checks import BoolArray, FloatArray, IntArray, Labels, OptionalNumbers, cluster_codes, optional_numbers, same_length
 from .significance import EXACT_UNITS
 
@@ -72,7 +73,7 @@ def rank_permutation_tests(
         if pair is not None:
             pairs[a, b] = pair
     if pairs and rounds:
-        found |= zip(pairs, _p_values(list(pairs.values()), int(units.max()) + 1, rounds, seed), strict=True)
+        found |= zip(pairs, _p_values(list(pairs.values()), rounds, seed), strict=True)
     return found
 
 
@@ -82,28 +83,30 @@ class _Pair(NamedTuple):
     n_rows: int
     value_a: float
     value_b: float
-    units: IntArray
-    """Clusters that these rows belong to."""
     changes: FloatArray
-    """For each of them what its swap adds to metric A's sums of x, x² and xy, and takes from B's; shape (units, 3)."""
+    """For each cluster of these rows, in their canonical order, what its swap adds to metric A's sums of x, x² and xy, and
+    takes from B's; shape (units, 3)."""
 
 
 def _pair(a: FloatArray, b: FloatArray, y: FloatArray, units: IntArray) -> _Pair | None:
     if len(np.unique(units)) < 2 or any(np.ptp(values) == 0 for values in (a, b, y)):
         return None
-    a, b, y = (stats.zscore(stats.rankdata(values)) for values in (a, b, y))
-    own, codes = np.unique(units, return_inverse=True)
+    ranks = [stats.rankdata(values) for values in (a, b, y)]
+    content = symmetric(([column] for column in ranks[:2]), ranks[2:])
+    order, codes = canonical(content, cluster_codes("rank_permutation_tests", units, len(units)))
+    a, b, y = (stats.zscore(values[order]) for values in ranks)
     changes = [np.bincount(codes, weights=change) for change in (b - a, b**2 - a**2, (b - a) * y)]
-    return _Pair(len(y), float(np.mean(a * y)), float(np.mean(b * y)), own, np.column_stack(changes))
+    return _Pair(len(y), float(np.mean(a * y)), float(np.mean(b * y)), np.column_stack(changes))
 
 
-def _p_values(pairs: list[_Pair], n_units: int, rounds: int, seed: int) -> list[float]:
+def _p_values(pairs: list[_Pair], rounds: int, seed: int) -> list[float]:
+    n_units = max(len(pair.changes) for pair in pairs)
     is_exact = n_units <= EXACT_UNITS
     n_rows = np.array([pair.n_rows for pair in pairs])
     value_a, value_b = (np.array([getattr(pair, name) for pair in pairs]) for name in ("value_a", "value_b"))
     changes = np.zeros((n_units, 3, len(pairs)))
     for place, pair in enumerate(pairs):
-        changes[pair.units, :, place] = pair.changes / pair.n_rows
+        changes[: len(pair.changes), :, place] = pair.changes / pair.n_rows
     n_large, n_rounds = np.zeros(len(pairs)), 0
     for swapped in _swaps(n_units, rounds, seed):
         x, xx, xy = np.moveaxis((swapped.astype(np.float64) @ changes.reshape(n_units, -1)).reshape(-1, 3, len(n_rows)), 1, 0)

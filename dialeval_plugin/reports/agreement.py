@@ -27,7 +27,7 @@ _NO_RESAMPLES = Bootstrap(rounds=0)
 
 @dataclass(frozen=True, kw_only=True)
 class Judgements:
-    """What an evaluator and people said of the same responses or dialogues; all columns have one value a row."""
+    """What an evaluator and people said of the same responses or dialogues; columns have one value a row."""
 
     evaluator: str
     dataset: str
@@ -38,8 +38,8 @@ class Judgements:
     """Higher is better; None where unscored."""
     ratings: Sequence[float | None]
     """One a row, after aggregating the raters; None where nobody rated it."""
-    raters: Sequence[Sequence[float]]
-    """Each rater's answer; () where they are not known."""
+    raters: Mapping[str, Sequence[float]]
+    """Each rater's answer by id, of all rated rows, scored or not; () where they are not known."""
     clusters: Sequence[str] | None
     items: Sequence[str] | None
     systems: Sequence[str] | None
@@ -218,8 +218,8 @@ class _Cell:
         """How well people reach a coefficient; nothing for means of systems, averages of groups, and a range of ratings."""
         if not self.question.is_plain:
             return Beside()
-        raters = [one.raters[row] for one, row in self._rows().values()]
-        return Beside(*people(raters, coefficient, seed=self.question.bootstrap.seed))
+        raters = {id: answers for one in self.judgements for id, answers in one.raters.items()}
+        return Beside(*people(list(raters.values()), coefficient, seed=self.question.bootstrap.seed))
 
     def ranking(self, coefficient: str) -> Ranking | None:
         """Tests between all evaluators; None where there is one only, or no test is asked for."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dialeval_plugin.meta_evaluation.bootstrap import ROUGH_CLUSTERS
 from dialeval_plugin.meta_evaluation.correlation import Correlation
 
 from .agreement import Finding, Question
@@ -19,7 +20,7 @@ def table(findings: Sequence[Finding], question: Question) -> Table:
         _text_column("statistic"),
         _text_column("evaluator"),
         Column("value", _value),
-        Column(f"{100 * question.bootstrap.confidence:g} % interval", lambda row: _range(row, "ci_low", "ci_high")),
+        Column(f"{100 * question.bootstrap.confidence:g} % interval", _interval),
         *_optional(rows),
         Column("scored", lambda row: f"{row['n_scored']}/{row['n_rated']}"),
         Column("clusters", lambda row: str(row["n_clusters"])),
@@ -68,6 +69,7 @@ def _row(finding: Finding) -> Row:
         "value": finding.value,
         "ci_low": None if is_withheld else found.ci_low,
         "ci_high": None if is_withheld else found.ci_high,
+        "is_rough": found.is_rough and not is_withheld,
         "rank": None if is_withheld else finding.beside.rank,
         "p_value": None if is_withheld else finding.beside.p_value,
         "if_unscored_low": finding.beside.if_unscored_low,
@@ -101,6 +103,10 @@ def _value(row: Row) -> str:
     return "undefined" if row["value"] is None else figure(row["value"])
 
 
+def _interval(row: Row) -> str:
+    return f"{_range(row, 'ci_low', 'ci_high')}{', rough' if row['is_rough'] else ''}"
+
+
 def _range(row: Row, low: str, high: str) -> str:
     return "" if row[low] is None or row[high] is None else f"{figure(row[low])} to {figure(row[high])}"
 
@@ -109,6 +115,10 @@ def _notes(findings: Sequence[Finding], question: Question) -> list[str]:
     notes = []
     if question.bootstrap.rounds and not all(finding.is_clustered for finding in findings):
         notes.append("No file says which rows belong to one dialogue: intervals resample single rows and may be too narrow.")
+    if any(finding.estimate.is_rough and not finding.is_withheld for finding in findings):
+        notes.append(
+            f"Rough: an interval of fewer than {ROUGH_CLUSTERS} clusters holds the true value less often than it says."
+        )
     if any(finding.is_withheld for finding in findings):
         notes.append(f"Withheld: fewer than {100 * question.min_coverage:g} % of the rated rows have a score (--min-coverage).")
     reasons = [

@@ -22,6 +22,8 @@ from dialeval_plugin.meta_evaluation.means import mean_interval
 from dialeval_plugin.meta_evaluation.ranking import holm
 from dialeval_plugin.meta_evaluation.triads import circular_triads
 
+from .tables import estimate
+
 Figures: TypeAlias = Mapping[tuple[str, str], Agreement]
 """Criterion and statistic to the agreement of one metric on one corpus."""
 ScoresById: TypeAlias = Mapping[str, float | None]
@@ -90,7 +92,7 @@ def metrics_table(figures: Mapping[str, Figures], rows: Sequence[TableRow], corp
     for row in rows:
         theirs = printed.get(row.paper or "", [""] * len(STATISTICS))
         if row.label is not None and (found := figures.get(row.label)):
-            ours = [_cell(found[criterion, name]) for name in STATISTICS]
+            ours = [estimate(found[criterion, name]) for name in STATISTICS]
             label, n_scored = row.label, _coverage(found[criterion, FIRST])
         elif any(theirs):
             label, ours, n_scored = f"{row.paper} (not run here)", [""] * len(STATISTICS), ""
@@ -123,7 +125,7 @@ def without_human_table(figures: Mapping[str, Mapping[str, Figures]], rows: Sequ
         criterion: one of `cgdialog.CRITERIA`.
     """
     lines = [
-        [row.label, *(_cell(found[row.label][criterion, name]) for found in figures.values() for name in STATISTICS)]
+        [row.label, *(estimate(found[row.label][criterion, name]) for found in figures.values() for name in STATISTICS)]
         for row in rows
         if row.label is not None and all(row.label in found for found in figures.values())
     ]
@@ -154,7 +156,7 @@ def difference_table(
             a, b = one[corpus], other[corpus]
             pair = (_compared(found, _where_both(a, b), criterion), _compared(found, _where_both(b, a), criterion))
             of_row = [difference(*pair, statistic=name) for name in STATISTICS]
-            lines.append([f"{NAMES[corpus]}, {criterion}", *map(_cell, of_row)])
+            lines.append([f"{NAMES[corpus]}, {criterion}", *map(estimate, of_row)])
             differences += of_row
     return f"{markdown(['difference', *TITLES.values()], lines)}\n\n{_tested(differences)}"
 
@@ -187,7 +189,7 @@ def triads_table(dialogues: Mapping[str, Sequence[PreferenceDialogue]]) -> str:
             circular = [(dialogue.id, is_circular) for dialogue in found for is_circular in _triads(dialogue, criterion)]
             share = mean_interval([float(value) for _, value in circular], clusters=[id for id, _ in circular])
             n_circular = sum(value for _, value in circular)
-            lines.append([f"{NAMES[corpus]}, {criterion}", str(len(circular)), str(n_circular), _cell(share)])
+            lines.append([f"{NAMES[corpus]}, {criterion}", str(len(circular)), str(n_circular), estimate(share)])
     return markdown(["", "decided triads", "circular", "share (coin flips: 0.250)"], lines)
 
 
@@ -252,14 +254,6 @@ def _where_both(scores: ScoresById, other: ScoresById) -> ScoresById:
 
 def _coverage(found: Agreement) -> str:
     return f"{found.n_scored} of {found.n_total}"
-
-
-def _cell(found: Any) -> str:
-    if found.value is None:
-        return "undefined"
-    if found.ci_low is None or found.ci_high is None:
-        return f"{found.value:.3f}"
-    return f"{found.value:.3f} [{found.ci_low:.3f}, {found.ci_high:.3f}]"
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -36,6 +36,8 @@ class Interval(NamedTuple):
     value: float
     low: float | None
     high: float | None
+    is_rough: bool = False
+    """Drawn with a broken line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +137,8 @@ def forest(rows: Sequence[Interval], *, title: str, label: str) -> str:
         parts.append(_text(8, top + 13, _shortened(row.name), "name", "start"))
         parts.append(_text(_WIDTH - 8, top + 13, f"{row.value:.3f}", "value", "end"))
         if row.low is not None and row.high is not None:
-            parts.append(f'<path class="interval" d="M{_p(scale(row.low))} {_p(top + 24)}H{_p(scale(row.high))}"/>')
+            kind = "interval rough" if row.is_rough else "interval"
+            parts.append(f'<path class="{kind}" d="M{_p(scale(row.low))} {_p(top + 24)}H{_p(scale(row.high))}"/>')
         parts.append(f'<circle class="estimate" cx="{_p(scale(row.value))}" cy="{_p(top + 24)}" r="4"/>')
     return _svg(parts, bottom + _BOTTOM, title)
 

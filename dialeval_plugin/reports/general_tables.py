@@ -23,7 +23,7 @@ from dialeval_plugin.meta_evaluation.means import half_width_of_mean
 from dialeval_plugin.methods.general.rated_mixing import RatedSet, fit_on_ratings, rated_log_odds
 from dialeval_plugin.methods.general.scoring import DIALOGUE_COLUMNS, TURN_COLUMNS, GeneralScorer
 
-from .tables import Column, Row, Table, figure
+from .tables import Column, Row, Table, estimate, figure
 
 EIGHT = ("tu", "dz", "pu", "dgu", "dgr", "ft", "eg", "fd")
 """The sets of Table 14, in its order."""
@@ -108,19 +108,21 @@ class Agreement:
             False: GeneralScorer(model, level="dialogue", device=device),
         }
         self._rounds = rounds
-        self._columns: dict[int, dict[str, Values]] = {}
+        self._columns: list[tuple[tuple[Item, ...], dict[str, Values]]] = []
 
     def columns(self, items: Sequence[Item]) -> dict[str, Values]:
-        """Return every evaluator's scores; those of one list of items are computed once."""
-        if id(items) not in self._columns:
+        """Return every evaluator's scores; those of the same items are computed once."""
+        known = next((columns for of, columns in self._columns if of == tuple(items)), None)
+        if known is None:
             scores = self._scorers[isinstance(items[0], Example)].score(items, progress=True)
             generator = np.random.default_rng(_SEED)
-            self._columns[id(items)] = {
+            known = {
                 **{name: scores.columns[name] for name in _EVALUATORS if name in scores.columns},
                 "response length": [float(RatedItem.of(item).words or 0) for item in items],
                 "random": list(map(float, generator.random(len(items)))),
             }
-        return self._columns[id(items)]
+            self._columns.append((tuple(items), known))
+        return known
 
     def of_columns(self, entry: EvaluationSet) -> dict[str, Correlation | None]:
         """Agreement of every evaluator with the ratings of a set; None for one that has no score there."""
@@ -185,7 +187,7 @@ def overall_table(agreement: Agreement, sets: Sequence[EvaluationSet], *, mean_o
     for name in (*_EVALUATORS, LEFT_OUT, *CONTROLS):
         found = {place: left_out.get(place) if name == LEFT_OUT else by_set[place].get(name) for place in by_set}
         values = {place: None if one is None else one.value for place, one in found.items()}
-        shown = {place: _cell(one) for place, one in found.items()}
+        shown = {place: estimate(one) for place, one in found.items()}
         means = {title: _macro(values, of) for title, of in averaged.items()}
         halves = {f"{title} ±": _half_width(found, of) if means[title] is not None else None for title, of in averaged.items()}
         rows.append({"evaluator": name, **means, **halves, **shown})
@@ -205,7 +207,7 @@ def quality_table(agreement: Agreement, sets: Sequence[EvaluationSet]) -> Table:
     rows: list[Row] = []
     for entry in sets:
         found = agreement.of_columns(entry)
-        rows.append({"quality": entry.name, **{name: _cell(found.get(name)) for name in (*_EVALUATORS, *CONTROLS)}})
+        rows.append({"quality": entry.name, **{name: estimate(found.get(name)) for name in (*_EVALUATORS, *CONTROLS)}})
     columns = [Column(name, lambda row, name=name: figure(row[name]), name != "quality") for name in rows[0]]  # type: ignore[misc]
     return Table(rows, columns)
 
@@ -252,16 +254,6 @@ def _half_width(found: Mapping[str, Correlation | None], averaged: Sequence[str]
 def _mean_cell(row: Row, title: str) -> str:
     value, half = cast("float | None", row[title]), cast("float | None", row[f"{title} ±"])
     return figure(value) if value is None or half is None else f"{value:.3f} [{value - half:.3f}, {value + half:.3f}]"
-
-
-def _cell(found: Correlation | None) -> str:
-    if found is None:
-        return ""
-    if found.value is None:
-        return "undefined"
-    if found.ci_low is None or found.ci_high is None:
-        return figure(found.value)
-    return f"{figure(found.value)} [{figure(found.ci_low)}, {figure(found.ci_high)}]"
 
 
 def _published() -> dict[str, dict[str, float | None]]:

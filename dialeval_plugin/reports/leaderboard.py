@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 from dialeval_plugin.errors import InputError
 from dialeval_plugin.plain_text import for_markdown
 
-from .tables import spreadsheet_row
+from .tables import bounds, spreadsheet_row
 
 SCHEMA_VERSION = 1
 CSV_COLUMNS = (
@@ -30,6 +30,7 @@ CSV_COLUMNS = (
     "value",
     "ci_low",
     "ci_high",
+    "is_rough",
     "rank",
     "higher_is_better",
     "n_scored",
@@ -71,6 +72,7 @@ class Figure:
         value: None where it is undefined.
         ci_low: lower end of its 95 % interval; None where there is none.
         ci_high: upper end.
+        is_rough: whether the interval rests on few dialogues; see `bootstrap.Estimate`.
         higher_is_better: whether a higher value means more agreement with people.
         rank: of its rank cluster in the column, from 1; evaluators of one cluster cannot be told apart. None where the
             result files do not hold what the tests need.
@@ -80,6 +82,7 @@ class Figure:
     value: float | None
     ci_low: float | None = None
     ci_high: float | None = None
+    is_rough: bool = False
     higher_is_better: bool = True
     rank: int | None = None
     reason: str | None = None
@@ -90,7 +93,7 @@ class Figure:
     @property
     def interval(self) -> str:
         """The interval as text with a space before it; empty where there is none."""
-        return "" if self.ci_low is None or self.ci_high is None else f" [{self.ci_low:.3f}, {self.ci_high:.3f}]"
+        return bounds(self.ci_low, self.ci_high, is_rough=self.is_rough)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from dialeval_plugin.corpora import dstc10
 from dialeval_plugin.errors import InputError
 from dialeval_plugin.files import read_json, to_json, write_text
+from dialeval_plugin.meta_evaluation.bootstrap import MIN_CLUSTERS, too_few_clusters
 from dialeval_plugin.plain_text import for_markdown
 
 from .evidence import Evidence
@@ -147,12 +148,17 @@ def _is_coefficient(name: str) -> bool:
 
 def _figure(run: TaskRun, name: str) -> Figure:
     low, high = (run.metrics.get(f"{name}{bound}") for bound in _BOUNDS)
+    reason = run.undefined.get(name) or run.undefined.get(f"{name}_ci_low")
+    if low is not None and run.n_clusters is not None and run.n_clusters < MIN_CLUSTERS:
+        # Files of older releases have intervals of any number of dialogues.
+        low, high, reason = None, None, too_few_clusters(name, run.n_clusters)
     return Figure(
         value=run.metrics[name],
         ci_low=low,
         ci_high=high,
+        is_rough=low is not None and run.has_rough_intervals,
         higher_is_better=not name.startswith(_LOWER_IS_BETTER),
-        reason=run.undefined.get(name) or run.undefined.get(f"{name}_ci_low"),
+        reason=reason,
     )
 
 

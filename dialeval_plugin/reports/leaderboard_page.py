@@ -136,7 +136,7 @@ def _charts(board: Leaderboard, column: Column, evidence: Sequence[Evidence]) ->
             cell = board.cell(evaluator, column)
             figure = cell.figures.get(coefficient) if cell else None
             if figure is not None and figure.value is not None:
-                rows.append(Interval(evaluator, figure.value, figure.ci_low, figure.ci_high))
+                rows.append(Interval(evaluator, figure.value, figure.ci_low, figure.ci_high, figure.is_rough))
         if rows:
             rows.sort(key=lambda row: row.value, reverse=board.higher_is_better(coefficient))
             name = coefficient_name(coefficient)

@@ -26,6 +26,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from dialeval_plugin.errors import InputError
 from dialeval_plugin.files import read_text
+from dialeval_plugin.meta_evaluation.bootstrap import MIN_CLUSTERS, ROUGH_CLUSTERS
 from dialeval_plugin.scoring import Reason
 from dialeval_plugin.signature import Signature, Value, text_hash
 
@@ -45,6 +46,8 @@ _SUFFIXES = ("", "_ci_low", "_ci_high", "_deviation")
 _COUNTS = ("n_scored", "n_unscored")
 # A metric of each kind of task that no other kind has.
 _MARKS: Mapping[str, Kind] = {"relevance_cont2cat": "preference", "accuracy_overall": "classification", "f1_b": "breakdown"}
+_PLACES: Mapping[Kind, tuple[int, int]] = {"classification": (2, 1), "breakdown": (2, 0), "preference": (0, 2)}
+"""Where cluster and score stand in the outcomes of each kind that has no rows."""
 _SETTINGS = ("model_sha", "model_revision", "model_dtype", "gen_kwargs", "limit", "random_seed", "fewshot_seed")
 
 
@@ -140,6 +143,21 @@ class TaskRun:
     """What the task's own aggregations take, one an item; None where the samples are not there."""
     path: Path
     """The result file."""
+
+    @property
+    def n_clusters(self) -> int | None:
+        """Dialogues with a scored row, which the intervals resample; None where the samples are not there."""
+        if self.rows is not None:
+            return len({row.cluster for row in self.rows if row.score is not None})
+        if self.outcomes is None:
+            return None
+        cluster, score = _PLACES[self.kind]
+        return len({item[cluster] for item in self.outcomes if item[score] is not None})
+
+    @property
+    def has_rough_intervals(self) -> bool:
+        """Whether its intervals rest on few dialogues; see `bootstrap.Estimate`."""
+        return self.n_clusters is not None and MIN_CLUSTERS <= self.n_clusters < ROUGH_CLUSTERS
 
     @property
     def cell(self) -> tuple[str, str, str, str]:

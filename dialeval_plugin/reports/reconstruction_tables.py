@@ -12,13 +12,12 @@ from typing import Any, NamedTuple
 from dialeval_plugin.corpora.items import mean_rating
 from dialeval_plugin.dialogue import Dialogue
 from dialeval_plugin.errors import InputError
-from dialeval_plugin.meta_evaluation.bootstrap import Estimate
 from dialeval_plugin.meta_evaluation.correlation import correlations
 from dialeval_plugin.meta_evaluation.partial import partial_correlation
 from dialeval_plugin.methods.reconstruction.scoring import DialogueReconstructionScorer
 from dialeval_plugin.scoring import Scores
 
-from .tables import Column, Row, Table, figure
+from .tables import Column, Row, Table, estimate, figure
 
 QUALITIES: Mapping[str, str] = MappingProxyType({"convai1": "quality", "convai2": "eval_score"})
 FEWEST_UTTERANCES = 3
@@ -138,8 +137,8 @@ def _row(model: str, loss: str, scores: Scores, ratings: Sequence[float | None],
         "model": model,
         "loss": loss,
         "n": plain["pearson"].n_scored,
-        **{name: _cell(found) for name, found in plain.items()},
-        **{f"{name}, length held": _cell(found) for name, found in held.items()},
+        **{name: estimate(found) for name, found in plain.items()},
+        **{f"{name}, length held": estimate(found) for name, found in held.items()},
     }
 
 
@@ -149,17 +148,9 @@ def _length_row(name: str, scores: Scores, ratings: Sequence[float | None], roun
         "model": "length alone",
         "loss": name,
         "n": plain["pearson"].n_scored,
-        **{coefficient: _cell(found) for coefficient, found in plain.items()},
+        **{coefficient: estimate(found) for coefficient, found in plain.items()},
         **{f"{coefficient}, length held": "" for coefficient in _COEFFICIENTS},
     }
-
-
-def _cell(found: Estimate) -> str:
-    if found.value is None:
-        return "undefined"
-    if found.ci_low is None or found.ci_high is None:
-        return figure(found.value)
-    return f"{figure(found.value)} [{figure(found.ci_low)}, {figure(found.ci_high)}]"
 
 
 def _column(name: str, decimals: int, is_number: bool) -> Column:

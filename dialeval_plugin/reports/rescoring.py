@@ -75,23 +75,20 @@ def judgements(run: TaskRun, human: str = "mean") -> list[Judgements]:
 
 
 def _judgements(run: TaskRun, evaluator: str, rows: Sequence[RatedRow], human: str) -> Judgements:
-    # In the order of the task's own aggregation: the interval depends on it.
-    ordered = sorted(rows, key=lambda row: (row.cluster, row.rating, str(row.score)))
-    raters = [row.ratings for row in ordered]
-    systems = [row.system for row in ordered if row.system is not None]
+    systems = [row.system for row in rows if row.system is not None]
     return Judgements(
         evaluator=evaluator,
         dataset=run.dataset,
         quality=run.quality,
         level="dialogue" if run.level == "dialogue" else "turn",
-        ids=[row.id for row in ordered],
-        scores=[row.score for row in ordered],
-        ratings=[row.rating for row in ordered] if human == "mean" else aggregate(raters, human),
-        raters=raters,
-        clusters=[row.cluster for row in ordered],
-        items=[row.item for row in ordered],
-        systems=systems if len(systems) == len(ordered) else None,
-        words=[row.response_words for row in ordered],
+        ids=[row.id for row in rows],
+        scores=[row.score for row in rows],
+        ratings=[row.rating for row in rows] if human == "mean" else aggregate([row.ratings for row in rows], human),
+        raters={row.id: row.ratings for row in rows},
+        clusters=[row.cluster for row in rows],
+        items=[row.item for row in rows],
+        systems=systems if len(systems) == len(rows) else None,
+        words=[row.response_words for row in rows],
         unscored=run.unscored_by_reason,
     )
 
@@ -117,10 +114,9 @@ def _others(run: TaskRun, bootstrap: Bootstrap) -> list[Finding]:
 def _accuracies(outcomes: Sequence[tuple[Any, ...]], bootstrap: Bootstrap) -> Mapping[tuple[str, str], Estimate]:
     """As `hosts.lm_eval_classification` computes them."""
     rounds, confidence, seed = bootstrap.rounds, bootstrap.confidence, bootstrap.seed
-    rows = sorted(outcomes, key=lambda item: (item[2], item[0], str(item[1])))
     found: dict[tuple[str, str], Estimate] = {}
     for kind in ("positive", "adversarial", "random"):
-        of_kind = [item for item in rows if item[0] == kind]
+        of_kind = [item for item in outcomes if item[0] == kind]
         found["appropriate", f"accuracy_{kind}"] = mean_interval(
             [hit for _, hit, _ in of_kind],
             clusters=[cluster for _, _, cluster in of_kind],
@@ -128,7 +124,7 @@ def _accuracies(outcomes: Sequence[tuple[Any, ...]], bootstrap: Bootstrap) -> Ma
             confidence=confidence,
             seed=seed,
         )
-    pair = [item for item in rows if item[0] in {"positive", "adversarial"}]
+    pair = [item for item in outcomes if item[0] in {"positive", "adversarial"}]
     found["appropriate", "accuracy_overall"] = balanced_mean_interval(
         [hit for _, hit, _ in pair],
         [kind for kind, _, _ in pair],

@@ -22,7 +22,7 @@ from .agreement import people
 from .leaderboard_references import ONE_PERSON
 from .lm_eval_files import TaskRun, read_runs
 from .results_evaluators import Evaluator, evaluators, row_of
-from .tables import figure
+from .tables import bounds, figure
 
 Results: TypeAlias = Mapping[str, Mapping[str, TaskRun]]
 """Name of an evaluator to its newest run of each task."""
@@ -197,7 +197,7 @@ def _cell(runs: Mapping[str, TaskRun], code: str, coefficient: str) -> str:
     value, low, high = (run.metrics.get(f"{coefficient}{end}") for end in ("", "_ci_low", "_ci_high"))
     if value is None:
         return "undefined"
-    interval = "" if low is None or high is None else f" [{low:.2f}, {high:.2f}]"
+    interval = bounds(low, high, is_rough=run.has_rough_intervals, decimals=2)
     return f"{value:.3f}{interval}{' (part of the set)' if run.is_partial else ''}{_coverage([run])}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -75,7 +75,8 @@ def align(files: Sequence[Path], how: Alignment) -> list[Judgements]:
                 if (placed.evaluator, quality, dataset) in names:
                     raise InputError(f"{path}: there is another evaluator {placed.evaluator!r}. Rename one of the files.")
                 names.add((placed.evaluator, quality, dataset))
-                found.append(_judgements(placed, chosen, quality, dataset, how.human))
+                raters = {item.id: item.ratings.get(quality, ()) for item in items}
+                found.append(_judgements(placed, chosen, raters, quality, dataset, how.human))
     known = {one.evaluator for one in found}
     if unknown := sorted(set(how.lower) - known):
         raise InputError(f"--lower {unknown[0]!r}: there is no such evaluator. There are: {', '.join(sorted(known))}.")
@@ -159,10 +160,16 @@ def _qualities(column: ScoreColumn, items: Sequence[RatedItem], how: Alignment) 
     return asked
 
 
-def _judgements(column: ScoreColumn, items: Sequence[RatedItem], quality: str, dataset: str, human: str) -> Judgements:
+def _judgements(
+    column: ScoreColumn,
+    items: Sequence[RatedItem],
+    raters: Mapping[str, Sequence[float]],
+    quality: str,
+    dataset: str,
+    human: str,
+) -> Judgements:
     sign = -1.0 if column.orientation == "lower" else 1.0
     scores = [column.scores[item.id] for item in items]
-    raters = [item.ratings.get(quality, ()) for item in items]
     why = Counter(column.unscored[item.id] for item in items if item.id in column.unscored)
     has_name = column.quality is None or column.quality.casefold() == quality.casefold()
     return Judgements(
@@ -172,7 +179,7 @@ def _judgements(column: ScoreColumn, items: Sequence[RatedItem], quality: str, d
         level=items[0].level,
         ids=[item.id for item in items],
         scores=[None if score is None else sign * score for score in scores],
-        ratings=aggregate(raters, human),
+        ratings=aggregate([raters[item.id] for item in items], human),
         raters=raters,
         clusters=_labels([item.cluster for item in items]),
         items=_labels([item.item for item in items]),

@@ -14,6 +14,8 @@ from dialeval_plugin.methods.slide.model import TrainedSmallModel, read_settings
 from dialeval_plugin.methods.slide.scoring import SLM, SlideScorer
 from dialeval_plugin.model_folders import resolve
 
+from .tables import bounds
+
 
 class Row(NamedTuple):
     """One rule's accuracies in the table."""
@@ -79,6 +81,5 @@ def classification_table(sets: Sequence[ResponseSet], slm: str | None = None) ->
 def _cell(mean: Mean) -> str:
     if mean.value is None:
         return "undefined"
-    if mean.ci_low is None or mean.ci_high is None:
-        return f"{100 * mean.value:.2f}"
-    return f"{100 * mean.value:.2f} [{100 * mean.ci_low:.1f}, {100 * mean.ci_high:.1f}]"
+    low, high = (None if end is None else 100 * end for end in (mean.ci_low, mean.ci_high))
+    return f"{100 * mean.value:.2f}{bounds(low, high, is_rough=mean.is_rough, decimals=1)}"

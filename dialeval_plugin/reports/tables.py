@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from dialeval_plugin.errors import InputError
 from dialeval_plugin.files import to_json
+from dialeval_plugin.meta_evaluation.bootstrap import Estimate
 from dialeval_plugin.plain_text import for_markdown, for_spreadsheet, one_line
 
 Cell: TypeAlias = str | int | float | bool | None
@@ -105,6 +106,27 @@ def figure(value: Cell, decimals: int = 3) -> str:
 def spreadsheet_row(row: Row) -> Row:
     """Return a row of a CSV file whose texts are one line each and no formulas; numbers stay numbers."""
     return {name: one_line(for_spreadsheet(cell)) if isinstance(cell, str) else cell for name, cell in row.items()}
+
+
+def bounds(low: float | None, high: float | None, *, is_rough: bool = False, decimals: int = 3) -> str:
+    """Write an interval, with a space before it; nothing where there is none.
+
+    Example:
+        >>> bounds(0.1, 0.35), bounds(-0.00001, 0.2, is_rough=True, decimals=2), bounds(None, None)
+        (' [0.100, 0.350]', ' [0.00, 0.20, rough]', '')
+    """
+    if low is None or high is None:
+        return ""
+    return f" [{figure(low, decimals)}, {figure(high, decimals)}{', rough' if is_rough else ''}]"
+
+
+def estimate(found: Estimate | None) -> str:
+    """Write a statistic with its interval; nothing where nobody computed it."""
+    if found is None:
+        return ""
+    if found.value is None:
+        return "undefined"
+    return f"{figure(found.value)}{bounds(found.ci_low, found.ci_high, is_rough=found.is_rough)}"
 
 
 def _csv(rows: Sequence[Row]) -> str:

@@ -113,6 +113,10 @@ def test_the_same_table_in_markdown_and_latex(dialeval: Run, files: Path) -> Non
 
 
 def test_csv_and_json_hold_every_value_unrounded(dialeval: Run, files: Path) -> None:
+    """Each response three times, each time in another dialogue: the values stay what they are."""
+    ratings = [{"id": f"{id}{n}", "rating": of, "dialogue": f"{id}{n}"} for id, of in RATINGS.items() for n in range(3)]
+    write_lines(files / "ratings.jsonl", ratings)
+    write_scores(files / "good.jsonl", {f"{id}{n}": score for id, score in GOOD.items() for n in range(3)})
     words = ("meta-eval", "good.jsonl", "--ratings", "ratings.jsonl", "--coefficient", "pearson", "--rounds", "200")
     done = dialeval(*words, "--format", "json")
     whole = json.loads(done.stdout)
@@ -126,10 +130,48 @@ def test_csv_and_json_hold_every_value_unrounded(dialeval: Run, files: Path) -> 
     }
     assert row["value"] == pytest.approx(0.9586840691847709, abs=1e-12)
     assert row["ci_low"] < row["value"] < row["ci_high"]
-    assert (row["n_total"], row["n_scored"], row["n_clusters"], row["coverage"]) == (7, 7, 4, 1.0)
+    assert (row["n_total"], row["n_scored"], row["n_clusters"], row["coverage"]) == (21, 21, 21, 1.0)
+    assert row["is_rough"] is True
+    assert whole["notes"] == ["Rough: an interval of fewer than 30 clusters holds the true value less often than it says."]
     (again,) = csv.DictReader(io.StringIO(dialeval(*words, "--format", "csv").stdout))
     assert float(again["value"]) == row["value"]
-    assert (again["reason"], again["is_withheld"]) == ("", "False")
+    assert (again["reason"], again["is_withheld"], again["is_rough"]) == ("", "False", "True")
+    (line,) = (line for line in dialeval(*words).stdout.splitlines() if "good" in line)
+    assert f"{row['ci_low']:.3f} to {row['ci_high']:.3f}, rough" in line
+
+
+def test_of_a_handful_of_dialogues_there_is_no_interval(dialeval: Run, files: Path) -> None:
+    """TRIAL 6: two dialogues had 0.872 to 1.000."""
+    words = ("meta-eval", "good.jsonl", "--ratings", "ratings.jsonl", "--coefficient", "pearson")
+    (row,) = rows_of(dialeval(*words, "--format", "json"))
+    assert (row["ci_low"], row["ci_high"], row["is_rough"]) == (None, None, False)
+    assert row["reason"] == (
+        "pearson: an interval needs 10 clusters (dialogues), here are 4, so there is no interval. "
+        "Score and rate more dialogues."
+    )
+    assert row["reason"] in dialeval(*words).stdout
+
+
+@pytest.mark.parametrize("value", ["nan", "-1", "1.5"])
+@pytest.mark.parametrize("command", ["meta-eval", "rescore", "score"])
+def test_d32_a_share_that_is_none_is_refused_at_once(dialeval: Run, files: Path, command: str, value: str) -> None:
+    more = ("--scorer", "random", "--output", "out.jsonl") if command == "score" else ()
+    done = dialeval(command, "good.jsonl", *more, "--max-unscored", value)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"dialeval: --max-unscored {float(value)}: is no share. Give a number from 0 to 1.\n"
+
+
+def test_the_ceiling_is_of_the_raters_whoever_scored_what(dialeval: Run, files: Path) -> None:
+    """TRIAL 17: "half the people" moved with the evaluator's order and with the rows that it scored."""
+    write_lines(files / "back.jsonl", [{"id": id, "score": GOOD[id]} for id in reversed(GOOD)])
+    write_scores(files / "some.jsonl", {id: GOOD[id] for id in "dcba"})
+    words = ("--ratings", "ratings.jsonl", "--rounds", "0", "--format", "json", "--coefficient", "pearson")
+    found = []
+    for name in ("good", "back", "some"):
+        done = dialeval("meta-eval", f"{name}.jsonl", *words, "--partial")
+        found += [(row["people_leave_one_out"], row["people_split_half"]) for row in json.loads(done.stdout)["rows"]]
+    assert len(set(found)) == 1
+    assert None not in found[0]
 
 
 def test_a_table_goes_to_a_file(dialeval: Run, files: Path) -> None:
@@ -414,34 +456,38 @@ def test_rescore_needs_samples(process: Run, tmp_path: Path) -> None:
 TEXT = """\
 level  statistic  evaluator   value  95 % interval  rank      p  one person  half the people  scored  clusters
 -----  ---------  ---------  ------  -------------  ----  -----  ----------  ---------------  ------  --------
-turn   spearman   good        0.955                    1              0.743            0.708     7/7         4
-turn   spearman   bad        -0.559                    1  0.250       0.743            0.708     7/7         4
+turn   spearman   good        0.955                    1              0.743            0.694     7/7         4
+turn   spearman   bad        -0.559                    1  0.250       0.743            0.694     7/7         4
 """
 MARKDOWN = """\
 | level | statistic | evaluator | value | 95 % interval | one person | half the people | scored | clusters |
 | --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |
-| turn | kendall_b | good | 0.878 |  | 0.612 | 0.591 | 7/7 | 4 |
+| turn | kendall_b | good | 0.878 |  | 0.612 | 0.575 | 7/7 | 4 |
 """
 LATEX = r"""\begin{tabular}{lllrrrrrr}
 \toprule
 level & statistic & evaluator & value & 95 \% interval & one person & half the people & scored & clusters \\
 \midrule
-turn & kendall\_b & good & 0.878 &  & 0.612 & 0.591 & 7/7 & 4 \\
+turn & kendall\_b & good & 0.878 &  & 0.612 & 0.575 & 7/7 & 4 \\
 \bottomrule
 \end{tabular}
 """
 WITHHELD = """\
 level  statistic  evaluator     value  95 % interval     if unscored  one person  half the people  scored  clusters
 -----  ---------  ---------  --------  -------------  --------------  ----------  ---------------  ------  --------
-turn   spearman   half       withheld                 0.218 to 0.982       0.743            0.708     5/7         4
+turn   spearman   half       withheld                 0.218 to 0.982       0.743            0.694     5/7         4
 
 Withheld: fewer than 80 % of the rated rows have a score (--min-coverage).
 """
 RESCORED = """\
-level  statistic  evaluator                 value     95 % interval  length bias  scored  clusters
------  ---------  -----------------------  ------  ----------------  -----------  ------  --------
-turn   pearson    slide (models/slm, slm)  -0.659  -0.981 to -0.222       -0.010     8/8         4
-turn   spearman   slide (models/slm, slm)  -0.764   -0.918 to 0.115       -0.010     8/8         4
-turn   kendall_b  slide (models/slm, slm)  -0.661   -0.853 to 0.107       -0.010     8/8         4
+level  statistic  evaluator                 value  95 % interval  length bias  scored  clusters
+-----  ---------  -----------------------  ------  -------------  -----------  ------  --------
+turn   pearson    slide (models/slm, slm)  -0.659                      -0.010     8/8         4
+turn   spearman   slide (models/slm, slm)  -0.764                      -0.010     8/8         4
+turn   kendall_b  slide (models/slm, slm)  -0.661                      -0.010     8/8         4
+
+pearson: an interval needs 10 clusters (dialogues), here are 4, so there is no interval. Score and rate more dialogues.
+spearman: an interval needs 10 clusters (dialogues), here are 4, so there is no interval. Score and rate more dialogues.
+kendall_b: an interval needs 10 clusters (dialogues), here are 4, so there is no interval. Score and rate more dialogues.
 """
 AUROC = 0.0625

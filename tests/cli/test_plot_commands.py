@@ -67,6 +67,20 @@ def test_scores_of_a_file_are_drawn_by_the_level_of_their_rating(tmp_path: Path)
     assert "overall 4 (n=3)" in text
 
 
+def test_without_a_quality_it_is_the_overall_one_or_a_question(tmp_path: Path) -> None:
+    """D32: the message read "--quality None"."""
+    data, scores = tmp_path / "rated.jsonl", tmp_path / "scores.jsonl"
+    scores.write_text("\n".join(json.dumps({"id": str(n), "mine": n / 10}) for n in range(8)))
+    rows = [{"id": str(n), "ratings": {"style": [1], "Overall": [1 + n % 2 * 3]}} for n in range(8)]
+    data.write_text("\n".join(map(json.dumps, rows)))
+    run("distribution", data, "--scores", scores, "--output", tmp_path / "plot.svg")
+    assert "Overall 4 (n=4)" in (tmp_path / "plot.svg").read_text()
+    data.write_text("\n".join(json.dumps({"id": str(n), "ratings": {"style": [1], "grace": [2]}}) for n in range(8)))
+    with pytest.raises(InputError) as raised:
+        run("distribution", data, "--scores", scores, "--output", tmp_path / "plot.svg")
+    assert str(raised.value) == f"{data}: several qualities are rated. Name one with --quality: style, grace."
+
+
 def test_scores_of_other_items_are_refused(tmp_path: Path) -> None:
     data = rated(tmp_path)
     scores = tmp_path / "scores.jsonl"

@@ -12,7 +12,7 @@ from scipy import stats
 from dialeval_plugin.errors import InputError
 from dialeval_plugin.meta_evaluation.bias import covariate_bias
 from dialeval_plugin.meta_evaluation.bootstrap import Bootstrap
-from dialeval_plugin.meta_evaluation.correlation import correlate
+from tests.cluster_order import rows_by_cluster
 
 KEYS = ["score_length", "rating_length", "score_rating", "score_length_given_rating", "score_rating_given_length"]
 NO_INTERVAL = Bootstrap(rounds=0)
@@ -64,8 +64,10 @@ def test_interval_is_that_of_the_same_resamples() -> None:
     x, y, z = long_winded()
     clusters = np.arange(80) // 4
     found = covariate_bias(x, y, z, name="length", clusters=clusters, bootstrap=Bootstrap(rounds=50, seed=2))
-    alone = correlate(x, z, coefficient="spearman", clusters=clusters, rounds=50, seed=2)
-    assert (found["score_length"].ci_low, found["score_length"].ci_high) == pytest.approx((alone.ci_low, alone.ci_high))
+    rows, generator = rows_by_cluster(clusters, [x, y, z]), np.random.default_rng(2)
+    drawn = [np.concatenate([rows[i] for i in generator.integers(20, size=20)]) for _ in range(50)]
+    expected = np.quantile([stats.spearmanr(x[of], z[of]).statistic for of in drawn], [0.025, 0.975])
+    assert (found["score_length"].ci_low, found["score_length"].ci_high) == pytest.approx(expected)
     for one in found.values():
         assert one.ci_low is not None
         assert one.ci_high is not None

@@ -26,6 +26,7 @@ from dialeval_plugin.meta_evaluation.breakdown import (
     detections,
     strict_labels,
 )
+from tests.cluster_order import rows_by_cluster
 
 NO_INTERVAL = Bootstrap(rounds=0)
 ORACLE_NAMES = {
@@ -158,11 +159,11 @@ def test_nothing_to_score_is_undefined_with_a_reason() -> None:
 
 def test_intervals_resample_dialogues_and_hold_the_value() -> None:
     alone = breakdown_metrics(DISTRIBUTIONS, COUNTS)
-    dialogues = [str(index // 10) for index in range(60)]
+    dialogues = [str(index // 6) for index in range(60)]
     together = breakdown_metrics(DISTRIBUTIONS, COUNTS, clusters=dialogues)
     for name in METRICS:
         metric = together[name]
-        assert metric.n_clusters == 6
+        assert metric.n_clusters == 10
         assert metric.ci_low is not None
         assert metric.ci_high is not None
         assert metric.value is not None
@@ -172,14 +173,17 @@ def test_intervals_resample_dialogues_and_hold_the_value() -> None:
 
 
 def test_a_resample_counts_each_turn_as_often_as_it_was_drawn() -> None:
-    # Two dialogues: in a resample of one dialogue only, every metric is that dialogue's own.
-    halves = [slice(0, 30), slice(30, 60)]
-    own = [breakdown_metrics(DISTRIBUTIONS[half], COUNTS[half], bootstrap=NO_INTERVAL) for half in halves]
-    both = breakdown_metrics(DISTRIBUTIONS, COUNTS, clusters=[0] * 30 + [1] * 30)
+    """Against a loop that writes the drawn dialogues out."""
+    dialogues = np.arange(60) // 5
+    found = breakdown_metrics(DISTRIBUTIONS, COUNTS, clusters=dialogues, bootstrap=Bootstrap(rounds=40, seed=3))
+    distributions, counts = np.array(DISTRIBUTIONS), np.array(COUNTS)
+    rows = rows_by_cluster(dialogues, [*counts.T, *distributions.T, distributions.argmax(axis=1)])
+    generator = np.random.default_rng(3)
+    drawn = [np.concatenate([rows[i] for i in generator.integers(12, size=12)]) for _ in range(40)]
+    values = [breakdown_metrics(distributions[of], counts[of], bootstrap=NO_INTERVAL) for of in drawn]
     for name in METRICS:
-        low, high = sorted(found[name].value or 0.0 for found in own)
-        assert both[name].ci_low == pytest.approx(low)
-        assert both[name].ci_high == pytest.approx(high)
+        expected = np.quantile([one[name].value for one in values], [0.025, 0.975])
+        assert (found[name].ci_low, found[name].ci_high) == pytest.approx(expected, abs=1e-12)
 
 
 def test_always_breakdown_earns_what_prevalence_gives() -> None:

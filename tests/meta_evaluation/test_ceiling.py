@@ -12,6 +12,7 @@ from scipy import stats
 from dialeval_plugin.errors import InputError
 from dialeval_plugin.meta_evaluation.bootstrap import Bootstrap
 from dialeval_plugin.meta_evaluation.ceiling import N_SPLITS, leave_one_rater_out, split_half
+from tests.cluster_order import rows_by_cluster
 
 NO_INTERVAL = Bootstrap(rounds=0)
 SCIPY = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall_b": stats.kendalltau}
@@ -35,7 +36,7 @@ def test_leave_one_rater_out_is_that_of_a_loop(coefficient: str) -> None:
 
     assert found.value == pytest.approx(statistic(table), abs=1e-9)
     generator = np.random.default_rng(1)
-    clustered = table.reshape(20, 3, 3)
+    clustered = np.array([table[rows] for rows in rows_by_cluster(np.arange(60) // 3, list(table.T))])
     drawn = [statistic(clustered[generator.integers(20, size=20)].reshape(-1, 3)) for _ in range(60)]
     assert (found.ci_low, found.ci_high) == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=1e-9)
     assert (found.n_parts, found.min_raters, found.max_raters, found.n_clusters) == (3, 3, 3, 20)

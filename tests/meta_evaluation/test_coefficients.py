@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import itertools
 import math
+import pkgutil
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -14,6 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 from scipy import stats
 
+from dialeval_plugin import meta_evaluation
 from dialeval_plugin.errors import InputError, StatisticUndefined
 from dialeval_plugin.meta_evaluation import pair_counts
 from dialeval_plugin.meta_evaluation.coefficients import (
@@ -24,6 +28,8 @@ from dialeval_plugin.meta_evaluation.coefficients import (
     pearson,
     spearman,
 )
+from dialeval_plugin.meta_evaluation.correlation import correlate, correlations
+from dialeval_plugin.meta_evaluation.levels import AverageBy
 
 NAMES = sorted(COEFFICIENTS)
 few_levels = st.integers(1, 3).map(float)
@@ -225,3 +231,36 @@ def test_unknown_name() -> None:
     with pytest.raises(InputError) as caught:
         coefficient_named("kendall")
     assert str(caught.value) == f"there is no coefficient 'kendall'. Known are: {', '.join(NAMES)}."
+
+
+@pytest.mark.parametrize("column", ["scores", "ratings"])
+def test_r22_a_mask_is_refused_not_ignored(column: str) -> None:
+    """numpy's own functions would count what it hides."""
+    columns: dict[str, Any] = {"scores": [1.0, 2.0, 3.0, 9.0], "ratings": [1.0, 3.0, 2.0, 5.0]}
+    columns[column] = np.ma.masked_array(columns[column], mask=[0, 0, 0, 1])
+    message = f"{column} is a masked array. Give a list with None where there is no value."
+    for call, where in (
+        (lambda: pearson(**columns), "pearson"),
+        (lambda: correlate(**columns, coefficient="pearson"), "correlate"),
+    ):
+        with pytest.raises(InputError) as caught:
+            call()
+        assert str(caught.value) == f"{where}: {message}"
+
+
+def test_r32_no_function_takes_a_mean_over_coefficients_of_different_kinds() -> None:
+    """A result is of one coefficient, whose name it bears; groups are averaged within it."""
+    found = correlations([1, 2, 3, 5], [1, 3, 2, 4], coefficients=list(COEFFICIENTS)[:4], rounds=0)
+    assert {name: one.coefficient for name, one in found.items()} == {name: name for name in found}
+    assert get_args(AverageBy) == ("none", "system", "item")
+    names = [module.name for module in pkgutil.iter_modules(meta_evaluation.__path__)]
+    assert len(names) > 25
+    for name in names:
+        module = importlib.import_module(f"dialeval_plugin.meta_evaluation.{name}")
+        for function, of in inspect.getmembers(module, inspect.isfunction):
+            if of.__module__ != module.__name__ or function.startswith("_"):
+                continue
+            returned = str(inspect.signature(of).return_annotation)
+            several = "coefficients" in inspect.signature(of).parameters
+            # What takes several coefficients returns one result for each name, and no single number.
+            assert not several or returned == "dict[str, Correlation]", (name, function, returned)

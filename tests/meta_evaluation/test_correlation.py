@@ -7,6 +7,7 @@ import math
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,9 @@ from scipy import stats
 
 from dialeval_plugin.errors import InputError
 from dialeval_plugin.meta_evaluation import bootstrap, pair_counts
-from dialeval_plugin.meta_evaluation.correlation import Correlation, correlate, correlations
+from dialeval_plugin.meta_evaluation.correlation import Correlation, correlate, correlations, level_correlations
+from dialeval_plugin.meta_evaluation.levels import Rated
+from tests.cluster_order import rows_by_cluster
 
 SCIPY = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall_b": stats.kendalltau}
 
@@ -32,12 +35,11 @@ def rated_data(n: int = 60, seed: int = 1) -> tuple[list[float], list[float], li
 
 def interval_by_loop(scores: Any, ratings: Any, clusters: Any, coefficient: str, rounds: int, seed: int) -> np.ndarray:
     """Draw clusters, write out their rows, ask scipy; percentiles of the lot."""
-    x, y, labels = np.array(scores), np.array(ratings), list(dict.fromkeys(clusters))
-    rows = [np.flatnonzero(np.array(clusters) == label) for label in labels]
+    x, y, rows = np.array(scores), np.array(ratings), rows_by_cluster(clusters, [ratings, scores])
     generator = np.random.default_rng(seed)
     values = []
     for _ in range(rounds):
-        drawn = np.concatenate([rows[i] for i in generator.integers(len(labels), size=len(labels))])
+        drawn = np.concatenate([rows[i] for i in generator.integers(len(rows), size=len(rows))])
         values.append(SCIPY[coefficient](x[drawn], y[drawn]).statistic)
     return np.quantile(values, [0.05, 0.95])
 
@@ -109,8 +111,45 @@ def test_undefined_is_a_reason_and_no_number() -> None:
         rounds=10,
         seed=0,
         reason="kendall_b: all 4 scores are 0.5. Give scores that differ.",
+        is_rough=False,
     )
     assert str(found) == "kendall_b undefined, 4 of 4 rated rows scored, 4 clusters"
+
+
+def test_what_is_asked_for_by_default() -> None:
+    scores, ratings, _ = rated_data(30)
+    found = correlate(scores, ratings, coefficient="pearson")
+    assert found == correlations(scores, ratings, coefficients=("pearson",), rounds=1000, confidence=0.95, seed=0)["pearson"]
+    assert (found.rounds, found.confidence, found.seed) == (1000, 0.95, 0)
+    assert (found.level, found.average_by, found.interval, found.n_groups) == (None, "none", "percentile", None)
+    at_level = level_correlations(Rated(scores=scores, ratings=ratings), level="turn")
+    assert list(at_level) == ["pearson", "spearman", "kendall_b"]
+    assert at_level["pearson"] == replace(found, level="turn")
+
+
+def test_a_coefficient_that_is_named_twice_is_computed_once() -> None:
+    found = correlations([1, 2, 3], [1, 3, 2], coefficients=["spearman", "pearson", "spearman"], rounds=0)
+    assert list(found) == ["spearman", "pearson"]
+
+
+def test_one_undefined_coefficient_leaves_the_others_their_intervals() -> None:
+    scores, ratings, _ = rated_data(30)
+    found = correlations(scores, ratings, coefficients=["auroc", "pearson"], rounds=20)
+    assert found["auroc"].reason == "auroc: 5 different ratings, exactly 2 are needed. Give ratings of two values."
+    assert (found["auroc"].ci_low, found["auroc"].n_degenerate, found["auroc"].n_clusters) == (None, 0, 30)
+    assert found["pearson"] == correlate(scores, ratings, coefficient="pearson", rounds=20)
+    assert found["pearson"].ci_low is not None
+
+
+def test_a_correlation_in_words() -> None:
+    scores, ratings, clusters = rated_data(200)
+    found = correlate([None, *scores[1:]], ratings, coefficient="pearson", clusters=clusters, rounds=20, confidence=0.8)
+    assert str(found) == (
+        f"pearson {found.value:.3f} (80 % interval {found.ci_low:.3f} to {found.ci_high:.3f}), "
+        f"199 of 200 rated rows scored, {found.n_clusters} clusters"
+    )
+    assert not found.is_rough
+    assert found.coverage == 199 / 200
 
 
 def test_nothing_to_correlate() -> None:
@@ -121,14 +160,15 @@ def test_nothing_to_correlate() -> None:
 
 
 def test_some_degenerate_resamples_are_counted() -> None:
-    found = correlate([1, 1, 2, 2, 3, 3, 1, 2], [1, 2, 1, 3, 3, 2, 1, 2], coefficient="kendall_b", rounds=5000, seed=3)
+    scores, ratings = [1] * 7 + [2, 2, 3, 3], [1] * 7 + [2, 1, 3, 2]
+    found = correlate(scores, ratings, coefficient="kendall_b", rounds=5000, seed=3)
     assert 0 < found.n_degenerate < 500
     assert found.ci_low is not None
     assert found.reason is None
 
 
 def test_many_degenerate_resamples_withhold_the_interval() -> None:
-    found = correlate([1, 1, 1, 1, 1, 2], [1, 2, 3, 4, 5, 6], coefficient="spearman", rounds=100, seed=1)
+    found = correlate([1] * 11 + [2], range(12), coefficient="spearman", rounds=100, seed=1)
     assert found.value is not None
     assert (found.ci_low, found.ci_high) == (None, None)
     assert found.n_degenerate > 10
@@ -152,7 +192,8 @@ def test_many_degenerate_resamples_withhold_the_interval() -> None:
             [3, 1, 2, *range(17)],
             ["a"] * 20,
             100,
-            "spearman: 1 cluster, at least 2 are needed, so there is no interval. Score more contexts.",
+            "spearman: an interval needs 10 clusters (dialogues), here are 1, so there is no interval. "
+            "Score and rate more dialogues.",
         ),
         ([3, 1, 2, *range(17)], None, 0, "spearman: rounds is 0, so there is no interval. Ask for 1000 rounds."),
     ],

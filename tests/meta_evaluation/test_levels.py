@@ -15,6 +15,7 @@ from dialeval_plugin.meta_evaluation.bootstrap import Bootstrap
 from dialeval_plugin.meta_evaluation.correlation import correlate, level_correlations
 from dialeval_plugin.meta_evaluation.levels import Rated
 from dialeval_plugin.meta_evaluation.pairwise import calibrated_epsilon
+from tests.cluster_order import rows_by_cluster
 
 FEW = Bootstrap(rounds=50)
 # google-research/mt-metrics-eval, stats_test.py, CorrelationTest: two systems, three items.
@@ -91,7 +92,8 @@ def test_items_are_drawn_whole() -> None:
     boot = Bootstrap(rounds=200, seed=5)
     found = level_correlations(rated, level="turn", average_by="item", coefficients=["kendall_b"], bootstrap=boot)["kendall_b"]
     scores, ratings = (np.array(column).reshape(20, 4) for column in (rated.scores, rated.ratings))
-    values = np.array([stats.kendalltau(x, y).statistic for x, y in zip(scores, ratings, strict=True)])
+    order = [rows[0] // 4 for rows in rows_by_cluster(rated.clusters, [rated.ratings, rated.scores])]
+    values = np.array([stats.kendalltau(scores[item], ratings[item]).statistic for item in order])
     generator = np.random.default_rng(5)
     drawn = [np.nanmean(values[generator.integers(20, size=20)]) for _ in range(200)]
     assert (found.ci_low, found.ci_high) == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=1e-9)
@@ -110,8 +112,9 @@ def test_systems_are_made_anew_from_the_rows_that_are_drawn(level: Any, average_
         return float(np.mean([stats.pearsonr(scores[rows, i], ratings[rows, i]).statistic for i in range(4)]))
 
     assert found.value == pytest.approx(statistic(np.arange(20)), abs=1e-9)
+    order = np.array([rows[0] // 4 for rows in rows_by_cluster(rated.clusters, [rated.ratings, rated.scores])])
     generator = np.random.default_rng(5)
-    drawn = [statistic(generator.integers(20, size=20)) for _ in range(100)]
+    drawn = [statistic(order[generator.integers(20, size=20)]) for _ in range(100)]
     assert (found.ci_low, found.ci_high) == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=1e-9)
     assert (found.level, found.average_by, found.n_groups) == (level, average_by, 4)
 

@@ -11,24 +11,25 @@ import pytest
 
 from dialeval_plugin.errors import InputError
 from dialeval_plugin.meta_evaluation.means import balanced_mean_interval, mean_interval, paired_difference_interval
+from tests.cluster_order import rows_by_cluster
 
-ANSWERS = [1, 0, 1, 1, 1, 0, 1, 1, 0, 1]
-CONTEXTS = ["b", "b", "a", "a", "a", "c", "d", "d", "e", "f"]
+ANSWERS = [1, 0, 1, 1, 1, 0, 1, 1, 0, 1, 1, 0, 1, 0, 1]
+CONTEXTS = ["b", "b", "a", "a", "a", "c", "d", "d", "e", "f", "g", "g", "h", "i", "j"]
 
 
-def interval_by_loop(values: list[float], clusters: list[str], rounds: int, seed: int) -> np.ndarray:
-    labels, kept = list(dict.fromkeys(clusters)), np.array(values)
-    rows = [np.flatnonzero(np.array(clusters) == label) for label in labels]
+def interval_by_loop(values: list[float], clusters: list[str], rounds: int, seed: int, sign: int = 1) -> np.ndarray:
+    kept = np.array(values)
+    rows = rows_by_cluster(clusters, [sign * kept])
     generator = np.random.default_rng(seed)
-    drawn = (generator.integers(len(labels), size=len(labels)) for _ in range(rounds))
+    drawn = (generator.integers(len(rows), size=len(rows)) for _ in range(rounds))
     return np.quantile([kept[np.concatenate([rows[i] for i in choice])].mean() for choice in drawn], [0.025, 0.975])
 
 
 def test_accuracy() -> None:
     found = mean_interval(ANSWERS, clusters=CONTEXTS, rounds=300, seed=2)
-    assert found.value == 0.7
+    assert found.value == 2 / 3
     assert (found.ci_low, found.ci_high) == pytest.approx(interval_by_loop(ANSWERS, CONTEXTS, 300, 2), abs=1e-12)
-    assert (found.n_total, found.n_scored, found.n_unscored, found.n_clusters) == (10, 10, 0, 6)
+    assert (found.n_total, found.n_scored, found.n_unscored, found.n_clusters) == (15, 15, 0, 10)
     json.dumps(found.to_dict(), allow_nan=False)
 
 
@@ -40,7 +41,7 @@ def test_unscored_rows_are_left_out_and_counted() -> None:
     found = mean_interval([None, *ANSWERS], clusters=["other", *CONTEXTS], rounds=50)
     kept = mean_interval(ANSWERS, clusters=CONTEXTS, rounds=50)
     assert (found.value, found.ci_low, found.ci_high) == (kept.value, kept.ci_low, kept.ci_high)
-    assert (found.n_total, found.n_scored, found.n_unscored, found.n_clusters) == (11, 10, 1, 6)
+    assert (found.n_total, found.n_scored, found.n_unscored, found.n_clusters) == (16, 15, 1, 10)
 
 
 def test_all_right_is_no_certainty() -> None:
@@ -67,7 +68,10 @@ def test_paired_difference() -> None:
     labels = [f"context {i // 2}" for i in range(40)]
     found = paired_difference_interval(a, b, clusters=labels, rounds=300)
     assert found.value == pytest.approx(float((a - b).mean()), abs=1e-12)
-    assert (found.ci_low, found.ci_high) == pytest.approx(interval_by_loop((a - b).tolist(), labels, 300, 0), abs=1e-12)
+    # Rows are ordered by the one of a - b and b - a whose lowest value is lower, so that neither is preferred.
+    sign = 1 if (a - b).min() < (b - a).min() else -1
+    expected = interval_by_loop((a - b).tolist(), labels, 300, 0, sign)
+    assert (found.ci_low, found.ci_high) == pytest.approx(expected, abs=1e-12)
     assert found.ci_low is not None
     assert found.ci_low > 0
     mirrored = paired_difference_interval(b, a, clusters=labels, rounds=300)
@@ -110,16 +114,17 @@ def test_wrong_input(call: Any, message: str) -> None:
     assert str(caught.value) == message
 
 
-KINDS = ["fits", "misleads", "fits", "fits", "misleads", "misleads", "fits", "misleads", "fits", "fits"]
+KINDS = [{"f": "fits", "m": "misleads"}[letter] for letter in "fmffmmfmfffmmmf"]
 
 
 def test_each_group_counts_the_same_in_value_and_interval() -> None:
     found = balanced_mean_interval(ANSWERS, KINDS, clusters=CONTEXTS, rounds=300, seed=2)
-    assert found.value == pytest.approx((5 / 6 + 2 / 4) / 2)
-    labels, kept, kinds = list(dict.fromkeys(CONTEXTS)), np.array(ANSWERS), np.array(KINDS)
-    rows = [np.flatnonzero(np.array(CONTEXTS) == label) for label in labels]
+    assert found.value == pytest.approx((7 / 8 + 3 / 7) / 2)
+    kept, kinds = np.array(ANSWERS), np.array(KINDS)
+    # Sorted, the answers of "misleads" come before those of "fits".
+    rows = rows_by_cluster(CONTEXTS, [ANSWERS], [ANSWERS, kinds == "fits"])
     generator = np.random.default_rng(2)
-    drawn = [np.concatenate([rows[i] for i in generator.integers(len(labels), size=len(labels))]) for _ in range(300)]
+    drawn = [np.concatenate([rows[i] for i in generator.integers(len(rows), size=len(rows))]) for _ in range(300)]
     whole = [of for of in drawn if len(set(kinds[of])) == 2]
     means = [(kept[of][kinds[of] == "fits"].mean() + kept[of][kinds[of] == "misleads"].mean()) / 2 for of in whole]
     assert (found.ci_low, found.ci_high) == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])), abs=1e-12)
@@ -127,7 +132,7 @@ def test_each_group_counts_the_same_in_value_and_interval() -> None:
 
 
 def test_one_group_is_the_plain_mean() -> None:
-    grouped = balanced_mean_interval([None, *ANSWERS], [0] * 11, clusters=["x", *CONTEXTS], rounds=50).to_dict()
+    grouped = balanced_mean_interval([None, *ANSWERS], [0] * 16, clusters=["x", *CONTEXTS], rounds=50).to_dict()
     plain = mean_interval([None, *ANSWERS], clusters=["x", *CONTEXTS], rounds=50).to_dict()
     assert grouped == plain
 

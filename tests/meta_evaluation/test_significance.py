@@ -14,6 +14,7 @@ from scipy import stats
 
 from dialeval_plugin.errors import InputError
 from dialeval_plugin.meta_evaluation.bootstrap import Bootstrap
+from dialeval_plugin.meta_evaluation.canonical import symmetric
 from dialeval_plugin.meta_evaluation.significance import (
     Comparison,
     Measure,
@@ -22,6 +23,7 @@ from dialeval_plugin.meta_evaluation.significance import (
     permutation_test,
     williams_test,
 )
+from tests.cluster_order import rows_by_cluster
 
 SCIPY = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall_b": stats.kendalltau}
 # google-research/mt-metrics-eval, stats_test.py, WilliamsSigDiffTest.testSigDiff.
@@ -223,7 +225,9 @@ def test_williams_on_constant_scores() -> None:
 def test_paired_bootstrap_is_that_of_a_loop(coefficient: str) -> None:
     paired, of = paired_data(), SCIPY[coefficient]
     found = paired_bootstrap(paired, Measure(coefficient), bootstrap=Bootstrap(rounds=100, seed=2))
-    a, b, y = (np.array(column).reshape(30, 2) for column in (paired.scores_a, paired.scores_b, paired.ratings))
+    columns = [np.array(column) for column in (paired.scores_a, paired.scores_b, paired.ratings)]
+    rows = rows_by_cluster(paired.clusters, symmetric(([column] for column in columns[:2]), columns[2:]))
+    a, b, y = (column[np.array(rows)] for column in columns)
     generator = np.random.default_rng(2)
     drawn = (generator.integers(30, size=30) for _ in range(100))
     values = [of(a[i].ravel(), y[i].ravel()).statistic - of(b[i].ravel(), y[i].ravel()).statistic for i in drawn]

@@ -65,7 +65,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "data" / cgdialog.CORPUS
     folder.mkdir(parents=True)
     for name in ("dream", "msc"):
-        rows = [preferences(number) for number in range(6)]
+        rows = [preferences(number) for number in range(12)]
         (folder / cgdialog.PREFERENCE_FILES[name]).write_text(json.dumps(rows), encoding="utf-8")
     monkeypatch.setenv("DIALEVAL_DATA_DIR", str(tmp_path / "data"))
     return folder
@@ -120,10 +120,10 @@ def test_the_figures_are_those_of_the_lm_eval_task(data: Path) -> None:
     assert set(found) == set(hosted)
     for key, value in found.items():
         assert value.value == pytest.approx(hosted[key].value, abs=1e-12)
-        assert (value.n_scored, value.n_total) == (18, 18)
+        assert (value.n_scored, value.n_total) == (36, 36)
     alone = tables.figures_of(dialogues, scores, ["overall"], with_human=False)
     assert {name for name, _ in alone} == {"overall"}
-    assert alone["overall", "cont2cat"].n_total == 6
+    assert alone["overall", "cont2cat"].n_total == 12
 
 
 def test_a_table_sets_ours_beside_the_papers_with_floor_and_ceiling(data: Path) -> None:
@@ -150,9 +150,9 @@ def test_a_table_sets_ours_beside_the_papers_with_floor_and_ceiling(data: Path) 
     ]
     assert [len(line.split(" | ")) for line in (head, *lines[:3])] == [10] * 4
     assert cells(table, "length")[1::2] == ["0.019", "-0.019", "0.007", "0.422"]
-    assert cells(table, "length")[-1] == "16 of 18"
+    assert cells(table, "length")[-1] == "34 of 36"
     value = figures["letters"]["overall", "voting_spearman"]
-    assert cells(table, "letters")[2] == f"{value.value:.3f} [{value.ci_low:.3f}, {value.ci_high:.3f}]"
+    assert cells(table, "letters")[2] == f"{value.value:.3f} [{value.ci_low:.3f}, {value.ci_high:.3f}, rough]"
     assert cells(table, "GRADE (not run here)") == ["", "0.088", "", "0.050", "", "0.105", "", "0.442", ""]
     assert cells(table, "coin flip")[6] == f"{figures['letters']['overall', 'cont2cat'].floor:.3f}"
     assert cells(table, "human majority")[6] == f"{figures['letters']['overall', 'cont2cat'].ceiling:.3f}"
@@ -263,7 +263,7 @@ def test_the_script_makes_all_tables_and_scores_nothing_twice(
     # Ablation, metrics, out of domain, circular triads; and on DREAM, whose model is given, the fast mode.
     assert (len(dream), len(msc)) == (6, 5)
     metrics = f"| DREAM, relevance |{dream[2]}".split("\n\n")[0]
-    assert cells(metrics, "BLEU-4")[-1] == "18 of 18"
+    assert cells(metrics, "BLEU-4")[-1] == "36 of 36"
     # The human's response is its own reference: no other has a higher score.
     for label in ("BLEU-1", "ROUGE-L", "BERTScore (MiniLM)", "perplexity", "SLM", "response length", "random", "CausalScore"):
         assert re.fullmatch(r"-?\d\.\d{3}( \[.+\])?", cells(metrics, label)[0]), label

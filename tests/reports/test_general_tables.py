@@ -60,7 +60,7 @@ def test_every_head_stands_beside_the_main_score_controls_and_the_paper(
         clusters=[context_key(example) for example in examples],
         rounds=50,
     )
-    assert rows["general"]["dz"] == f"{expected.value:.3f} [{expected.ci_low:.3f}, {expected.ci_high:.3f}]"
+    assert rows["general"]["dz"] == f"{expected.value:.3f} [{expected.ci_low:.3f}, {expected.ci_high:.3f}, rough]"
     values = [float(str(rows["general"][name]).split()[0]) for name in ("tu", "dz")]
     assert rows["general"]["macro mean"] == pytest.approx(sum(values) / 2, abs=1e-3)
     assert rows["DEB (Table 14)"]["macro mean"] == pytest.approx((0.123 + 0.486) / 2)
@@ -82,6 +82,15 @@ def test_every_head_stands_beside_the_main_score_controls_and_the_paper(
     assert mean == pytest.approx(sum(values) / 2, abs=1e-3)
     assert high - low == pytest.approx((widths[0] ** 2 + widths[1] ** 2) ** 0.5 / 2, abs=3e-3)
     assert "| general |" in table.render("markdown")
+
+
+def test_the_scores_of_a_list_are_those_of_what_it_holds_now(agreement: Agreement) -> None:
+    """Issue 12, item 9: the table was kept under the list's place in memory, which the next list may take."""
+    items = mini.read_examples("test")[:8]
+    before = agreement.columns(items)["general"]
+    items.reverse()
+    assert agreement.columns(items)["general"] == before[::-1]
+    assert agreement.columns(items[::-1])["general"] is before
 
 
 def test_the_macro_mean_of_the_paper_over_all_sets_is_that_of_the_issue(agreement: Agreement) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import logging
 from pathlib import Path
@@ -125,3 +127,46 @@ def test_a_signature_that_is_shown_to_others_names_no_folder(tmp_path: Path) -> 
     (cell,) = build([tmp_path], rank_rounds=0).board.cells
     assert "|slm:mine|seed:3|" in cell.signature
     assert "/home" not in json.dumps(Leaderboard((cell,)).to_dict())
+
+
+def few_dialogues(folder: Path, n_rows: int) -> Path:
+    """A run over `n_rows` responses, two to a dialogue, of an older release: its file has an interval whatever their number."""
+    rows = documents(n_rows)
+    config = {"model": "dialogue-metric", "model_args": {"scorer": "one"}, "scorer": "one"}
+    path = write_run(folder, config, {"dstc10_dialog_dgu": (rows, noisy_scores(rows, 0.9))})
+    file = json.loads(path.read_text())
+    file["results"]["dstc10_dialog_dgu"] |= {"spearman_ci_low,none": 0.872, "spearman_ci_high,none": 1.0}
+    path.write_text(json.dumps(file))
+    return folder
+
+
+def test_of_a_handful_of_dialogues_the_board_shows_no_interval(tmp_path: Path) -> None:
+    """TRIAL 6: 0.872 to 1.000 of two dialogues."""
+    built = build([few_dialogues(tmp_path, 4)])
+    figure = built.board.cells[0].figures["spearman"]
+    assert (figure.ci_low, figure.ci_high, figure.is_rough, figure.interval) == (None, None, False, "")
+    assert figure.reason == (
+        "spearman: an interval needs 10 clusters (dialogues), here are 2, so there is no interval. "
+        "Score and rate more dialogues."
+    )
+    write(built, tmp_path / "board")
+    page = (tmp_path / "board" / "index.html").read_text()
+    assert f'<small class="ci" title="{figure.reason}">no interval</small>' in page
+    assert "0.872" not in page
+
+
+def test_of_few_dialogues_the_board_says_that_the_interval_is_rough(tmp_path: Path) -> None:
+    built = build([few_dialogues(tmp_path, 40)])
+    figure = built.board.cells[0].figures["spearman"]
+    assert figure.is_rough
+    assert str(figure) == f"{figure.value:.3f} [0.872, 1.000, rough]"
+    write(built, tmp_path / "board")
+    page = (tmp_path / "board" / "index.html").read_text()
+    assert '<small class="ci">0.87 to 1.00, rough</small>' in page
+    assert '<path class="interval rough"' in page
+    assert "[0.872, 1.000, rough]" in (tmp_path / "board" / "leaderboard.md").read_text()
+    (row, *_) = csv.DictReader(io.StringIO((tmp_path / "board" / "leaderboard.csv").read_text()))
+    assert row["is_rough"] == "True"
+    assert read(tmp_path / "board").cells[0].figures["spearman"] == figure
+    whole = build([few_dialogues(tmp_path / "more", 60)]).board.cells[0].figures["spearman"]
+    assert (whole.is_rough, whole.ci_low) == (False, 0.872)

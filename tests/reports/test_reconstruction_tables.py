@@ -7,10 +7,12 @@ import json
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 
 from dialeval_plugin.corpora import convai
 from dialeval_plugin.corpora.items import mean_rating
+from dialeval_plugin.dialogue import Dialogue, Turn
 from dialeval_plugin.errors import InputError
 from dialeval_plugin.meta_evaluation.coefficients import pearson, spearman
 from dialeval_plugin.meta_evaluation.partial import partial_coefficient
@@ -47,9 +49,34 @@ def test_training_is_shown_epoch_by_epoch() -> None:
     assert table.render("markdown").splitlines()[2] == ("| VHRED | small | 90 | 3 | 6.000 5.500 5.625 | 2 | 1.000 |")
 
 
+def varied_dialogues(number: int = 40) -> list[Dialogue]:
+    """Dialogues of many lengths, rated at random: no model's losses, and no ratings, follow from the lengths alone."""
+    generator = np.random.default_rng(6)
+
+    def turn(place: int) -> Turn:
+        words = generator.choice(["hello", "do", "you", "like", "tea", "cake", "is", "fine", "bye"], generator.integers(1, 9))
+        return Turn(" ".join(words), f"participant{1 + place % 2}")
+
+    return [
+        Dialogue(
+            f"varied {index}",
+            tuple(turn(place) for place in range(generator.integers(3, 9))),
+            ratings={"eval_score": (float(generator.integers(1, 6)),)},
+        )
+        for index in range(number)
+    ]
+
+
+def test_where_the_length_says_all_the_table_says_undefined(models: list[str]) -> None:
+    """In the small ConvAI files the length gives the rating; three rows are too few for two lengths besides."""
+    table = agreement_table("convai2", varied_dialogues(3), models[:1], rounds=0)
+    assert [row["pearson, length held"] for row in table.rows[:3]] == ["undefined"] * 3
+    assert [row["spearman, length held"] for row in table.rows[:3]] == ["undefined"] * 3
+
+
 @pytest.mark.usefixtures("models")
 def test_every_reading_stands_beside_the_thesis_and_the_length(models: list[str]) -> None:
-    dialogues = convai.read_convai2()
+    dialogues = [*convai.read_convai2(), *varied_dialogues()]
     table = agreement_table("convai2", dialogues, models, rounds=0)
     assert [(row["model"], row["loss"]) for row in table.rows[:4]] == [
         ("Seq2Seq", "mean of token means (4.1)"),

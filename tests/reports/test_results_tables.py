@@ -41,7 +41,7 @@ def config(scorer: str, **options: Any) -> dict[str, Any]:
 def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Results of a small model on all turn-level sets, of BLEU on those with references, and of a judge."""
     folder = tmp_path_factory.mktemp("work") / "runs"
-    rows = [{**row, "raters": [row["rating"], row["rating"] + place % 2]} for place, row in enumerate(documents(12))]
+    rows = [{**row, "raters": [row["rating"], row["rating"] + place % 2]} for place, row in enumerate(documents(60))]
     of_all = {f"dstc10_dialog_{code}": (rows, noisy_scores(rows, 0.2)) for code in tables.TURN_LEVEL}
     of_some = {f"dstc10_dialog_{code}": (rows, noisy_scores(rows, 0.4)) for code in tables.WITH_REFERENCES}
     write_run(folder / "slide-slm", config("slide", slm="/m/slm", variant="slm"), of_all)
@@ -49,7 +49,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("hred", "vhcr"):
         write_run(folder / f"reconstruction-{name}", config("dialogue_reconstruction", model=f"/m/{name}"), of_some)
     write_run(
-        folder / "judge", {"model": "hf", "model_args": {"pretrained": "/m/gpt2"}}, {"dstc10_dialog_ft": (rows, [0.5] * 12)}
+        folder / "judge", {"model": "hf", "model_args": {"pretrained": "/m/gpt2"}}, {"dstc10_dialog_ft": (rows, [0.5] * 60)}
     )
     return folder.parent
 
@@ -98,8 +98,8 @@ def test_a_mean_is_over_all_of_its_sets_or_none(work: Path) -> None:
 
 
 def test_what_is_scored_in_part_says_so(tmp_path: Path) -> None:
-    rows = documents(12)
-    scores: list[float | None] = [None, None, None, *noisy_scores(rows, 0.2)[3:]]
+    rows = documents(80)
+    scores: list[float | None] = [*[None] * 20, *noisy_scores(rows, 0.2)[20:]]
     of_all = {f"dstc10_dialog_{code}": (rows, scores) for code in tables.TURN_LEVEL}
     write_run(tmp_path / "runs" / "dre", config("dre", llm="hf", llm_args="pretrained=/m/gpt2"), of_all)
     results = tables.read_results(tmp_path / "runs")

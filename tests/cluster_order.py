@@ -1,0 +1,19 @@
+"""The order in which the statistics number clusters, written down a second time: for loops that draw the same ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+
+def rows_by_cluster(clusters: Any, *stages: Sequence[Any]) -> list[np.ndarray]:
+    """The rows of each cluster; clusters are ordered by their sorted rows, those that are equal by the next columns."""
+    labels = list(dict.fromkeys(np.asarray(clusters).tolist()))
+    rows = [np.flatnonzero(np.asarray(clusters) == label) for label in labels]
+
+    def content(of: np.ndarray) -> list[list[tuple[float, ...]]]:
+        return [sorted(zip(*(np.asarray(column)[of].tolist() for column in columns), strict=True)) for columns in stages]
+
+    return sorted(rows, key=content)

@@ -1,0 +1,105 @@
+"""TRIAL 17: scores have one value, one interval and one ceiling, in lm-eval, rescore, meta-eval and on the page."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import lm_eval
+import pytest
+from lm_eval.api.instance import Instance
+from lm_eval.api.model import LM
+from lm_eval.loggers import EvaluationTracker
+from lm_eval.tasks import TaskManager
+
+from dialeval_plugin.cli.score import write_scores
+from dialeval_plugin.corpora import dstc10, mini
+from dialeval_plugin.hosts.registration import register_models
+from dialeval_plugin.reports.agreement import Finding, Question, find
+from dialeval_plugin.reports.leaderboard_build import build
+from dialeval_plugin.reports.leaderboard_references import HALF_THE_PEOPLE, ONE_PERSON
+from dialeval_plugin.reports.lm_eval_files import read_runs
+from dialeval_plugin.reports.rescoring import rescore
+from dialeval_plugin.reports.score_alignment import Alignment, align
+from dialeval_plugin.resources import tasks_path
+from dialeval_plugin.scoring import load_scorer
+
+QUESTION = Question(permutations=0)
+NAMES = {"spearman": "spearman", "pearson": "pearson", "kendall": "kendall_b"}
+
+
+class Chance(LM):  # type: ignore[misc]  # the host is not typed
+    """Judges by a hash of what it is asked: for dialogues, of which the scorers without a model give none a score."""
+
+    def loglikelihood(self, requests: list[Instance], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
+        shares = [hashlib.sha256("".join(request.args).encode()).digest()[0] for request in requests]
+        return [(math.log(0.05 + share / 1000), False) for share in shares]
+
+    def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
+        raise NotImplementedError
+
+    def loglikelihood_rolling(self, requests: list[Instance], disable_tqdm: bool = False) -> list[float]:
+        raise NotImplementedError
+
+
+def through_lm_eval(task: str, scorer: str | None, output: Path) -> dict[str, Any]:
+    register_models()
+    manager = TaskManager(include_path=str(tasks_path()), include_defaults=False)
+    tracker = EvaluationTracker(output_path=str(output))
+    results: dict[str, Any] = lm_eval.simple_evaluate(
+        Chance() if scorer is None else "dialogue-metric",
+        model_args="" if scorer is None else f"scorer={scorer}",
+        tasks=[task],
+        task_manager=manager,
+        bootstrap_iters=0,
+        evaluation_tracker=tracker,
+    )
+    samples = results.pop("samples")
+    tracker.save_results_aggregated(results=results, samples=samples)
+    tracker.save_results_samples(task_name=task, samples=samples[task])
+    figures: dict[str, Any] = results["results"][task]
+    return figures
+
+
+@pytest.mark.parametrize(
+    ("dataset", "scorer"),
+    [
+        ("mini", "random"),
+        pytest.param("tu", "chrf", marks=pytest.mark.real_data),
+        pytest.param("fd", None, marks=pytest.mark.real_data),
+    ],
+)
+def test_one_figure_has_one_value(dataset: str, scorer: str | None, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    if dataset != "mini":
+        request.getfixturevalue("data_dir")
+    printed = through_lm_eval(f"dstc10_dialog_{dataset}", scorer, tmp_path / "output")
+    (run,) = read_runs([tmp_path / "output"])
+    again = {finding.statistic: finding for finding in rescore([run], QUESTION)}
+    if scorer is None:
+        lines = [json.dumps({"id": row.id, "score": row.score}) for row in reversed(run.rows or ())]
+        (tmp_path / "scores.jsonl").write_text("\n".join(lines))
+    else:
+        items = mini.read_examples(split="test") if dataset == "mini" else dstc10.read(dataset)
+        write_scores(load_scorer(scorer).score(items[::-1]), tmp_path / "scores.jsonl", complete=True)
+    own = {one.statistic: one for one in find(align([tmp_path / "scores.jsonl"], Alignment(ratings=dataset)), QUESTION)}
+    board = build([tmp_path / "output"]).board
+    (cell,) = board.cells
+    ceilings = {(one.coefficient, one.name): one.value for one in board.references}
+    for name, statistic in NAMES.items():
+        ends = [printed[f"{name}{end},none"] for end in ("", "_ci_low", "_ci_high")]
+        assert all(isinstance(end, float) for end in ends)
+        assert figures(again[statistic]) == ends
+        assert [cell.figures[name].value, cell.figures[name].ci_low, cell.figures[name].ci_high] == ends
+        # A score passes through the host as a probability: ranks stay what they are, the last digits of values do not.
+        assert figures(own[statistic]) == (pytest.approx(ends, abs=1e-12) if name == "pearson" else ends)
+        beside = again[statistic].beside
+        assert beside[:2] == own[statistic].beside[:2]
+        assert beside[:2] == tuple(ceilings.get((name, who)) for who in (ONE_PERSON, HALF_THE_PEOPLE))
+        assert again[statistic].estimate.is_rough == own[statistic].estimate.is_rough == cell.figures[name].is_rough
+
+
+def figures(finding: Finding) -> list[float | None]:
+    return [finding.estimate.value, finding.estimate.ci_low, finding.estimate.ci_high]
