@@ -16,7 +16,7 @@ N_EQUAL = "n_references_equal"
 """Column: how many of the references are the response itself, white space aside."""
 
 BLANK_RESPONSE = Unscored(Reason.EMPTY_INPUT, "the response has no visible character")
-NO_REFERENCE = Unscored(Reason.EMPTY_INPUT, "there is no reference with a visible character")
+NO_REFERENCE = Unscored(Reason.NEEDS_REFERENCES, "there is no reference with a visible character")
 
 
 class Compared(NamedTuple):
@@ -30,9 +30,9 @@ class Compared(NamedTuple):
 class ReferenceScorer(Scorer):
     """A scorer of responses that have references.
 
-    A response without a visible character, or without a reference that has one, has no score (`empty_input`). A response that
-    equals a reference is scored like any other and counted in `n_references_equal`: where a human's response is the
-    reference, its own score says nothing about it.
+    A response without a visible character has no score (`empty_input`), nor has one without a reference that has one
+    (`needs_references`). A response that equals a reference is scored like any other and counted in `n_references_equal`:
+    where a human's response is the reference, its own score says nothing about it.
 
     A subclass fills `measures` and `compare`.
     """
