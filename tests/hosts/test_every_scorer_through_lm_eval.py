@@ -46,7 +46,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for place, response in enumerate((one.positive[0], one.adversarial[0], one.random[0])):
             ratings = [1 + (3 * number + 2 * place) % 5, 1 + (number + 4 - place) % 5]
             row = {"dialogue_id": f"{number}-{place}", "model": f"system {place}", "context": "\n".join(one.context)}
-            row |= {"response": response, "reference": reference, "fact": fact, "annotations": {"Overall": ratings}}
+            row |= {"response": response, "reference": [reference], "fact": fact, "annotations": {"Overall": ratings}}
             turns.append(row)
         said = [*one.context, one.positive[0]]
         dialog = [{"speaker": "human" if i % 2 else "model", "text": text} for i, text in enumerate(said)]
