@@ -25,6 +25,8 @@ Build: TypeAlias = Callable[..., dict[str, Any]]
 
 _MODULES = ("tasks", "rating_tasks", "slm_tasks", "opinion_tasks", "preference_tasks", "classification", "breakdown")
 _HOSTS = ("version", "config_source")
+_OF_GROUPS = ("when_absent", "group_sets")
+"""Not for a user to type, also where a task file gives them not."""
 _known: set[str] = set()
 """What any of our tasks takes."""
 
@@ -69,8 +71,8 @@ def _check(given: Mapping[str, Any], typed: set[str], takes: set[str]) -> None:
         return
     for module in _MODULES:
         importlib.import_module(f"{__package__}.lm_eval_{module}")
-    # What the task file gives is not for the user to type.
-    for_users = ", ".join(sorted(takes - (given.keys() - typed))) or "none"
+    # Nor is what the task file gives.
+    for_users = ", ".join(sorted(takes.difference(given.keys() - typed, _OF_GROUPS))) or "none"
     task = Path(str(given.get("config_source", "task"))).stem
     if unknown := [name for name in others if name not in _known]:
         raise InputError(f"{task}: --metadata names {unknown[0]!r}, which is no option of a task. This one takes: {for_users}.")
