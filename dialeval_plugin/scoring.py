@@ -35,6 +35,13 @@ class Reason(str, enum.Enum):
     EMPTY_INPUT = "empty_input"
     CONTEXT_TOO_LONG = "context_too_long"
     NON_FINITE = "non_finite"
+    NEEDS_REFERENCES = "needs_references"
+    SCORES_TURNS_ONLY = "scores_turns_only"
+    SCORES_DIALOGUES_ONLY = "scores_dialogues_only"
+
+
+NOT_FOR_THIS_DATA = frozenset({Reason.NEEDS_REFERENCES, Reason.SCORES_TURNS_ONLY, Reason.SCORES_DIALOGUES_ONLY})
+"""Reasons that lie in the data and in what the scorer is for: nothing has failed."""
 
 
 @dataclass(frozen=True, slots=True)

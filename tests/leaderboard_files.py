@@ -67,7 +67,8 @@ def write_run(
     started = datetime(2026, 5, 1, 12, 0, second, tzinfo=timezone.utc)
     date = started.strftime("%Y-%m-%dT%H-%M-%S.000000")
     file: dict[str, Any] = {"results": {}, "configs": {}, "versions": {}, "n-shot": {}, "n-samples": {}, "task_hashes": {}}
-    file |= {"config": dict(config), "date": started.timestamp(), "total_evaluation_time_seconds": "12.5"}
+    signed = {"scorer_signature": "method:known"} if config["model"] == "dialogue-metric" else {}
+    file |= {"config": {**signed, **config}, "date": started.timestamp(), "total_evaluation_time_seconds": "12.5"}
     file |= {"lm_eval_version": "0.4.13", "transformers_version": "5.23.0"}
     place = folder / f"run-{second}"
     place.mkdir(parents=True)

@@ -95,7 +95,7 @@ def check_share(option: str, value: float) -> None:
 
 
 def report(findings: Sequence[Finding], asked: Question, format: str, output: Path | None, max_unscored: float) -> None:
-    """Print or write the table; exit with 1 where an evaluator left too many rows unscored."""
+    """Print or write the table; exit with 1 where an evaluator left too many rows unscored that are such as it scores."""
     from dialeval_plugin.files import write_text
     from dialeval_plugin.reports.agreement_table import table
 
@@ -110,7 +110,11 @@ def report(findings: Sequence[Finding], asked: Question, format: str, output: Pa
         place = one.dataset, one.quality, one.evaluator
         if place not in worst or one.estimate.n_unscored > worst[place].estimate.n_unscored:
             worst[place] = one
-    failed = [one for one in worst.values() if one.estimate.n_unscored > max_unscored * one.n_rated]
+    undefined = [one for one in worst.values() if _is_not_for(one)]
+    for one in undefined:
+        reasons = ", ".join(one.unscored).replace("_", " ")
+        typer.echo(f"{one.evaluator}, {one.dataset}, {one.quality}: undefined ({reasons})", err=True)
+    failed = [one for one in worst.values() if one not in undefined and one.estimate.n_unscored > max_unscored * one.n_rated]
     for one in failed:
         typer.echo(
             f"{one.evaluator}, {one.dataset}, {one.quality}: {one.estimate.n_unscored} of {one.n_rated} rows have no score, "
@@ -119,3 +123,11 @@ def report(findings: Sequence[Finding], asked: Question, format: str, output: Pa
         )
     if failed:
         raise typer.Exit(code=1)
+
+
+def _is_not_for(one: Finding) -> bool:
+    """Whether nothing has a score because the evaluator is not for such data: nothing failed."""
+    from dialeval_plugin.scoring import NOT_FOR_THIS_DATA
+
+    expected = {reason.value for reason in NOT_FOR_THIS_DATA}
+    return not one.estimate.n_scored and bool(one.unscored) and expected.issuperset(one.unscored)

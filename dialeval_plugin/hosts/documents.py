@@ -19,6 +19,9 @@ token of the common vocabularies, so that one forward pass answers all four."""
 YES_LABEL, NO_LABEL = 0, 1
 """Place of an example's answer in `FORMS`."""
 
+ITEM_COLUMNS = frozenset({"id", "level", "context", "response", "references", "facts", "turns", "system"})
+"""The columns of `item_columns`: what has them is a document of our tasks."""
+
 _TURN = ("speaker", "text")
 
 

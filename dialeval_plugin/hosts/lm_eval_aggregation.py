@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from dialeval_plugin.meta_evaluation.correlation import Correlation, correlations
+from dialeval_plugin.scoring import NOT_FOR_THIS_DATA
 
 logger = logging.getLogger(__name__)
 
@@ -32,10 +35,14 @@ class Judged(NamedTuple):
     """None where the document is unscored."""
     rating: float
     cluster: str
+    unscored: str | None = None
+    """Why it is, where the scorer says so: a value of `scoring.Reason`."""
 
 
 class Undefined(str):
     """A coefficient that has no value, with the reason: the text stands in the result file in the number's place.
+
+    The host prints it in a column of its table, so it is kept short: see `undefined`.
 
     NaN would make the file invalid JSON and would spread into the group's mean; 0 would be a lie; None makes the host fail
     while it averages the group, after all inference. In the host's sum for a group, an undefined value counts for nothing:
@@ -69,79 +76,112 @@ class _WeightedSum:
         return self.total / (weights - self.missing) if weights > self.missing else self.reason
 
 
+def undefined(reason: str | None, unscored: Iterable[str | None] = ()) -> Undefined:
+    """Return the text for a number that is not there.
+
+    Args:
+        reason: as the statistic gives it: what it is the reason for, what is wrong, and what to do.
+        unscored: of each document, where none has a score, why it has none.
+
+    Example:
+        >>> undefined("pearson: all 4 ratings are 5.0. Give ratings that differ.")
+        'undefined (all 4 ratings are 5.0)'
+        >>> undefined("pearson: 0 pairs of score and rating.", ["scores_turns_only", "scores_turns_only"])
+        'undefined (scores turns only)'
+        >>> undefined("pearson: 0 pairs of score and rating.", ["parse_failure", "parse_failure", "refusal"])
+        'undefined (no scores: parse failure 2, refusal 1)'
+    """
+    return Undefined(f"undefined ({no_scores(Counter(filter(None, unscored))) or _problem(reason or 'no value')})")
+
+
+def no_scores(reasons: Counter[str]) -> str:
+    """Say in words why nothing has a score, from the number of documents by reason; empty where no reason is known.
+
+    Example:
+        >>> no_scores(Counter(needs_references=5)), no_scores(Counter())
+        ('needs references', '')
+    """
+    counts = sorted(reasons.items())
+    if len(counts) == 1 and counts[0][0] in {reason.value for reason in NOT_FOR_THIS_DATA}:
+        return counts[0][0].replace("_", " ")
+    return "no scores: " + ", ".join(f"{name} {number}" for name, number in counts).replace("_", " ") if counts else ""
+
+
+def _problem(reason: str) -> str:
+    return re.sub(r"^[\w ]+: ", "", reason).partition(". ")[0].removesuffix(".")
+
+
+def why_unscored(items: Iterable[Any], score: str = "score") -> list[str | None]:
+    """The reasons of documents, for `undefined`; none where one of them has a score, which stands in its field `score`."""
+    found = list(items)
+    return [item.unscored for item in found] if all(getattr(item, score) is None for item in found) else []
+
+
 @functools.lru_cache(maxsize=32)
 def _correlations(judged: tuple[Judged, ...]) -> dict[str, Correlation]:
-    scores, ratings, clusters = zip(*judged, strict=True)
+    scores, ratings, clusters, _ = zip(*judged, strict=True)
     found = correlations(
         scores, ratings, coefficients=("spearman", "pearson", "kendall_b"), clusters=clusters, rounds=ROUNDS, seed=SEED
     )
     for coefficient in found.values():
         if coefficient.value is None:
-            logger.warning("no coefficient: %s", coefficient.reason)
+            logger.warning("no coefficient: %s", undefined(coefficient.reason, why_unscored(judged)))
     if any(coefficient.is_rough for coefficient in found.values()):
         logger.warning("the intervals are rough: they rest on %d clusters (dialogues)", found["spearman"].n_clusters)
     return found
 
 
-def _find(items: Sequence[Judged], coefficient: str) -> Correlation:
+def _find(items: Sequence[Judged], coefficient: str, name: str) -> float | Undefined:
     # Items that went through the host's gathering may have become plain tuples.
-    return _correlations(tuple(Judged(*item) for item in items))[coefficient]
-
-
-def _value(items: Sequence[Judged], coefficient: str) -> float | Undefined:
-    found = _find(items, coefficient)
-    return Undefined(f"undefined ({found.reason})") if found.value is None else found.value
-
-
-def _bound(items: Sequence[Judged], coefficient: str, name: str) -> float | Undefined:
-    found = _find(items, coefficient)
+    judged = tuple(Judged(*item) for item in items)
+    found = _correlations(judged)[coefficient]
     value: float | None = getattr(found, name)
-    return Undefined(f"undefined ({found.reason})") if value is None else value
+    return undefined(found.reason, why_unscored(judged)) if value is None else value
 
 
 def spearman(items: Sequence[Judged]) -> float | Undefined:
     """Spearman's rho between scores and ratings, over the documents that have a score."""
-    return _value(items, "spearman")
+    return _find(items, "spearman", "value")
 
 
 def spearman_ci_low(items: Sequence[Judged]) -> float | Undefined:
     """Lower bound of rho's 95 % interval, from a bootstrap over dialogues."""
-    return _bound(items, "spearman", "ci_low")
+    return _find(items, "spearman", "ci_low")
 
 
 def spearman_ci_high(items: Sequence[Judged]) -> float | Undefined:
     """Upper bound of rho's interval."""
-    return _bound(items, "spearman", "ci_high")
+    return _find(items, "spearman", "ci_high")
 
 
 def pearson(items: Sequence[Judged]) -> float | Undefined:
     """Pearson's r between scores and ratings, over the documents that have a score."""
-    return _value(items, "pearson")
+    return _find(items, "pearson", "value")
 
 
 def pearson_ci_low(items: Sequence[Judged]) -> float | Undefined:
     """Lower bound of r's 95 % interval, from the same resamples as rho's."""
-    return _bound(items, "pearson", "ci_low")
+    return _find(items, "pearson", "ci_low")
 
 
 def pearson_ci_high(items: Sequence[Judged]) -> float | Undefined:
     """Upper bound of r's interval."""
-    return _bound(items, "pearson", "ci_high")
+    return _find(items, "pearson", "ci_high")
 
 
 def kendall(items: Sequence[Judged]) -> float | Undefined:
     """Kendall's tau-b between scores and ratings, over the documents that have a score."""
-    return _value(items, "kendall_b")
+    return _find(items, "kendall_b", "value")
 
 
 def kendall_ci_low(items: Sequence[Judged]) -> float | Undefined:
     """Lower bound of tau-b's 95 % interval, from the same resamples as rho's."""
-    return _bound(items, "kendall_b", "ci_low")
+    return _find(items, "kendall_b", "ci_low")
 
 
 def kendall_ci_high(items: Sequence[Judged]) -> float | Undefined:
     """Upper bound of tau-b's interval."""
-    return _bound(items, "kendall_b", "ci_high")
+    return _find(items, "kendall_b", "ci_high")
 
 
 def n_scored(items: Sequence[Judged]) -> int:

@@ -2,7 +2,7 @@
 
 A language model is a breakdown detector by the probabilities that it gives the three labels; a scorer through
 `--model dialogue-metric` by P(NB) = g and P(B) = 1 - g. Beside every metric stands what a detector earns that calls every turn
-a breakdown. As in `lm_eval_tasks.py`, each function takes the keywords that it knows and ignores the host's others.
+a breakdown.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ from dialeval_plugin.meta_evaluation.breakdown import (
 from dialeval_plugin.methods.judging.breakdown_prompts import BreakdownPrompt, breakdown_prompt, distribution_of_forms
 
 from .documents import item_columns, item_features
-from .lm_eval_aggregation import ROUNDS, SEED, Undefined
+from .lm_eval_aggregation import ROUNDS, SEED, Undefined, undefined, why_unscored
+from .scorer_answers import verdict_of
+from .task_data import task_data
 
 logger = logging.getLogger(__name__)
 
@@ -48,14 +50,16 @@ class Detected(NamedTuple):
     """None where the turn is unscored."""
     counts: tuple[int, int, int]
     cluster: str
+    unscored: str | None = None
+    """Why it is, where the scorer says so: a value of `scoring.Reason`."""
 
 
+@task_data()
 def dbdc_dataset(
     *,
     system: str,
     answers: str = "letters",
     annotations: str = "revised",
-    **_: Any,
 ) -> dict[str, Any]:
     """Build the data set of a task over the English turns of one system: evaluation turns, and development turns as examples.
 
@@ -63,7 +67,6 @@ def dbdc_dataset(
         system: "cic", "iris", "tktk" or "yi".
         answers: how the labels are spelled; see `breakdown_prompts`.
         annotations: "revised", or "original" for those of the challenge; they differ for cic and yi.
-        **_: the host's other keywords.
 
     Raises:
         InputError: there is no such system, spelling or set of annotations.
@@ -85,7 +88,8 @@ def process_breakdown(doc: Mapping[str, Any], results: Sequence[tuple[float, boo
     """
     distribution = distribution_of_forms([value for value, _ in results])
     no, possible, yes = doc["counts"]
-    return dict.fromkeys(TASK_METRICS, Detected(distribution, (no, possible, yes), doc["cluster"]))
+    unscored = verdict.unscored if (verdict := verdict_of(results)) else None
+    return dict.fromkeys(TASK_METRICS, Detected(distribution, (no, possible, yes), doc["cluster"], unscored))
 
 
 def metrics_of(items: Sequence[Detected], bootstrap: Bootstrap = _BOOTSTRAP) -> dict[str, BreakdownMetric]:
@@ -117,7 +121,9 @@ def __getattr__(name: str) -> Callable[[Sequence[Detected]], float | Undefined]:
     def aggregate(items: Sequence[Detected]) -> float | Undefined:
         found = (baseline_of if is_baseline else metrics_of)(items)[metric]
         value: float | None = getattr(found, field)
-        return Undefined(f"undefined ({found.reason})") if value is None else value
+        if value is None:
+            return undefined(found.reason, why_unscored((Detected(*item) for item in items), "distribution"))
+        return value
 
     aggregate.__name__ = aggregate.__qualname__ = name
     return aggregate
@@ -125,7 +131,7 @@ def __getattr__(name: str) -> Callable[[Sequence[Detected]], float | Undefined]:
 
 def _plain(items: Sequence[Detected]) -> tuple[Detected, ...]:
     # Items that went through the host's gathering may have become plain sequences.
-    return tuple(Detected(None if item[0] is None else tuple(item[0]), tuple(item[1]), item[2]) for item in items)  # type: ignore[arg-type]
+    return tuple(Detected(None if item[0] is None else tuple(item[0]), tuple(item[1]), *item[2:]) for item in items)  # type: ignore[arg-type]
 
 
 @functools.lru_cache(maxsize=16)

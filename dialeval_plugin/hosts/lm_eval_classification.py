@@ -33,7 +33,9 @@ from dialeval_plugin.methods.judging.goodness import goodness, merge_forms
 from dialeval_plugin.scoring import Unscored
 
 from .documents import item_columns, item_features, item_of
-from .lm_eval_aggregation import ROUNDS, SEED, Undefined
+from .lm_eval_aggregation import ROUNDS, SEED, Undefined, undefined, why_unscored
+from .scorer_answers import verdict_of
+from .task_data import task_data
 
 logger = logging.getLogger(__name__)
 
@@ -58,9 +60,12 @@ class Classified(NamedTuple):
     hit: float | None
     """1.0 where the answer is the response's label, 0.0 where it is the other one, None where there is none."""
     cluster: str
+    unscored: str | None = None
+    """Why there is none, where a scorer says so: a value of `scoring.Reason`."""
 
 
-def dailydialog_pp_dataset(**_: Any) -> dict[str, Any]:
+@task_data()
+def dailydialog_pp_dataset() -> dict[str, Any]:
     """Build the data set over DailyDialog++'s test contexts, one document a response.
 
     Raises:
@@ -74,7 +79,8 @@ def dailydialog_pp_dataset(**_: Any) -> dict[str, Any]:
     return _dataset(dailydialog_pp.read(path))
 
 
-def mini_dataset(**_: Any) -> dict[str, Any]:
+@task_data()
+def mini_dataset() -> dict[str, Any]:
     """Build the data set over the test split of the embedded corpus, whose labels are by construction."""
     return _dataset(mini.read_response_sets("test"))
 
@@ -83,7 +89,7 @@ def process_choice(doc: Document, results: Sequence[tuple[float, bool]]) -> dict
     """Return what became of a document whose choices were scored: the likelier label counts, positive where both are equal."""
     merged = merge_forms((form, value) for form, (value, _) in zip(doc["choices"], results, strict=True))
     share = goodness(merged["positive"], merged["negative"])
-    return _result(doc, None if share is None else share >= 0.5)
+    return _result(doc, None if share is None else share >= 0.5, results)
 
 
 def process_generation(doc: Document, results: Sequence[str]) -> dict[str, Classified]:
@@ -92,7 +98,7 @@ def process_generation(doc: Document, results: Sequence[str]) -> dict[str, Class
     # The host keeps no prompt: it is put together again, so that its examples are not read as the answer where it is echoed.
     prompt = ClassificationPrompt().render(item) if isinstance(item, Example) else ""
     label = read_label(results[0], prompt)
-    return _result(doc, None if isinstance(label, Unscored) else label == POSITIVE)
+    return _result(doc, None if isinstance(label, Unscored) else label == POSITIVE, results)
 
 
 class PrintedExamples(ContextSampler):  # type: ignore[misc]  # the host is not typed
@@ -193,9 +199,10 @@ def n_unscored(items: Sequence[Classified]) -> int:
 
 def _value(items: Sequence[Classified], accuracy: str, name: str) -> float | Undefined:
     # Items that went through the host's gathering are plain tuples.
-    found = _accuracies(tuple(Classified(*item) for item in items))[accuracy]
+    classified = tuple(Classified(*item) for item in items)
+    found = _accuracies(classified)[accuracy]
     value: float | None = getattr(found, name)
-    return Undefined(f"undefined ({found.reason})") if value is None else value
+    return undefined(found.reason, why_unscored(classified, "hit")) if value is None else value
 
 
 @functools.lru_cache(maxsize=32)
@@ -219,9 +226,10 @@ def _accuracies(items: tuple[Classified, ...]) -> dict[str, Mean]:
     return found
 
 
-def _result(doc: Document, is_positive: bool | None) -> dict[str, Classified]:
+def _result(doc: Document, is_positive: bool | None, results: Sequence[Any]) -> dict[str, Classified]:
     hit = None if is_positive is None else float(is_positive == (doc["kind"] == POSITIVE))
-    return dict.fromkeys(METRICS, Classified(doc["kind"], hit, doc["cluster"]))
+    unscored = verdict.unscored if (verdict := verdict_of(results)) else None
+    return dict.fromkeys(METRICS, Classified(doc["kind"], hit, doc["cluster"], unscored))
 
 
 def _dataset(sets: Sequence[ResponseSet]) -> dict[str, Any]:

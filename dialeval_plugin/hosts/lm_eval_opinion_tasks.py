@@ -5,6 +5,9 @@ after the turns before it; the aggregations join the turns of a dialogue again a
 
 The host gives the log probability of a whole turn and hides those of its tokens. So the mean of equation 5.4 is taken as the
 geometric mean over the turn's words, whose number is the same for every model; the product, equation 5.10, is exact.
+
+A scorer gives each turn its score, of which sum and mean are taken. The product is taken of the score as a share of the
+scorer's range, as if it were the probability of each word; where that range has no two ends there is none.
 """
 
 from __future__ import annotations
@@ -27,8 +30,10 @@ from dialeval_plugin.methods.likelihood.aggregation import dialogue_log_score, r
 
 from .absent_sets import check_any_present
 from .documents import absent_item, item_columns, item_features, rater_columns, rater_features
-from .lm_eval_aggregation import ROUNDS, SEED, Undefined
+from .lm_eval_aggregation import ROUNDS, SEED, Undefined, undefined, why_unscored
 from .lm_eval_tasks import n_processes
+from .scorer_answers import verdict_of
+from .task_data import task_data
 
 logger = logging.getLogger(__name__)
 
@@ -66,8 +71,15 @@ class Opinion(NamedTuple):
     """Of the whole turn; None where the model gives none."""
     n_words: int
     rating: float
+    score: float | None = None
+    """A scorer's, where it judged the turn."""
+    is_share: bool = True
+    """Whether the log probability is a model's, or of a score that has a range with two ends."""
+    unscored: str | None = None
+    """Why there is no score, where the scorer says so: a value of `scoring.Reason`."""
 
 
+@task_data()
 def opinion_dataset(
     *,
     challenge: Challenge,
@@ -76,7 +88,6 @@ def opinion_dataset(
     bot_ratings: str = "left_out",
     when_absent: str = "fail",
     group_sets: Sequence[str] = (),
-    **_: Any,
 ) -> dict[str, Any]:
     """Build the data set of a task over one challenge.
 
@@ -87,7 +98,6 @@ def opinion_dataset(
         bot_ratings: see `convai.read_convai1`.
         when_absent: "fail", or "skip" for a task inside a group: one placeholder then stands for the challenge.
         group_sets: the group's challenges; one at least has to be there.
-        **_: the host's other keywords.
 
     Raises:
         InputError: an option is unknown, or no dialogue is rated.
@@ -128,6 +138,9 @@ def process_opinion(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]
     ((log_probability, _),) = results
     found = log_probability if math.isfinite(log_probability) else None
     opinion = Opinion(doc["dialogue"], doc["turn"], doc["n_turns"], found, doc["n_words"], doc["rating"])
+    if verdict := verdict_of(results):
+        is_share = verdict.score is None or verdict.share is not None
+        opinion = opinion._replace(score=verdict.score, is_share=is_share, unscored=verdict.unscored)
     return dict.fromkeys(METRICS, opinion)
 
 
@@ -136,7 +149,8 @@ class DialogueOpinion(NamedTuple):
 
     dialogue: str
     rating: float
-    scores: dict[str, float] | None
+    scores: dict[str, float | None] | None
+    """None in place of a product where the turns' scores are no shares."""
     n_turns: int
 
 
@@ -157,7 +171,7 @@ def dialogue_opinions(items: Sequence[Opinion]) -> list[DialogueOpinion]:
     ]
 
 
-def _scores(turns: Sequence[Opinion]) -> dict[str, float] | None:
+def _scores(turns: Sequence[Opinion]) -> dict[str, float | None] | None:
     logs = [turn.log_probability for turn in turns]
     known = [log for log in logs if log is not None]
     if len(known) < len(logs):
@@ -165,11 +179,16 @@ def _scores(turns: Sequence[Opinion]) -> dict[str, float] | None:
     # One "word" a turn: its geometric mean. A product wants the whole turn.
     means = [np.array([log / turn.n_words]) for log, turn in zip(known, turns, strict=True)]
     wholes = [np.array([log]) for log in known]
-    scores = {
+    scores: dict[str, float | None] = {
         name: reported(dialogue_log_score(wholes if name.startswith("product") else means, name), name)
         for name in AGGREGATIONS.values()
         if name != "length"
     }
+    of_scorer = [turn.score for turn in turns if turn.score is not None]
+    if of_scorer:
+        scores |= {"sum_of_means": math.fsum(of_scorer), "mean_of_means": math.fsum(of_scorer) / len(of_scorer)}
+    if not all(turn.is_share for turn in turns):
+        scores["product_of_products"] = None
     return {**scores, "length": float(len(turns))}
 
 
@@ -211,7 +230,12 @@ def __getattr__(name: str) -> Callable[[Sequence[Opinion]], float | Undefined]:
     def aggregate(items: Sequence[Opinion]) -> float | Undefined:
         found = _find(items, aggregation, coefficient)
         value: float | None = getattr(found, field)
-        return Undefined(f"undefined ({found.reason})") if value is None else value
+        if value is not None:
+            return value
+        opinions = [Opinion(*item) for item in items]
+        if aggregation == "product_of_products" and not all(opinion.is_share for opinion in opinions):
+            return undefined("product: the scores are no probabilities.")
+        return undefined(found.reason, why_unscored(opinions, "log_probability"))
 
     aggregate.__name__ = aggregate.__qualname__ = name
     return aggregate

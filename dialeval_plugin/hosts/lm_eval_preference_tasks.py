@@ -18,12 +18,12 @@ from dialeval_plugin.errors import MissingPrerequisite
 from dialeval_plugin.files import to_json
 from dialeval_plugin.meta_evaluation.agreement import Agreement, comparisons, cont2cat, ignore_equal, voting
 from dialeval_plugin.meta_evaluation.bootstrap import Bootstrap
-from dialeval_plugin.methods.judging.goodness import goodness_of_forms
 
 from .absent_sets import check_any_present
 from .documents import absent_document, document, features
-from .lm_eval_aggregation import Undefined
-from .lm_eval_tasks import n_processes, reading_of
+from .lm_eval_aggregation import Undefined, undefined, why_unscored
+from .lm_eval_tasks import judgement, n_processes, reading_of
+from .task_data import task_data
 
 logger = logging.getLogger(__name__)
 
@@ -62,15 +62,17 @@ class JudgedResponse(NamedTuple):
     """None where the response is unscored."""
     compared: tuple[tuple[str, tuple[tuple[int, ...], ...]], ...]
     """The system called B, and for each of `CRITERIA` the answers of the annotators."""
+    unscored: str | None = None
+    """Why it is, where the scorer says so: a value of `scoring.Reason`."""
 
 
+@task_data()
 def preference_dataset(
     *,
     preferences: str,
     when_absent: str = "fail",
     group_sets: Sequence[str] = (),
     literal_log: bool | str = False,
-    **_: Any,
 ) -> dict[str, Any]:
     """Build the data set of a task over the preferences on one corpus.
 
@@ -79,7 +81,6 @@ def preference_dataset(
         when_absent: "fail", or "skip" for a task inside a group: one placeholder then stands for the file.
         group_sets: the group's corpora; one at least has to be there.
         literal_log: read g off the log probabilities, as Huynh et al. print it.
-        **_: the host's other keywords.
 
     Raises:
         MissingPrerequisite: the file is not there, and may not be left out.
@@ -106,14 +107,9 @@ def process_preferences(doc: Mapping[str, Any], results: Sequence[tuple[float, b
     """Return the score of one response and its comparisons under the name of every metric; nothing for a placeholder."""
     if doc["is_absent"]:
         return {}
-    log_probabilities = {form: value for form, (value, _) in zip(doc["choices"], results, strict=True)}
-    score = goodness_of_forms(log_probabilities, reading=doc["reading"])
-    return dict.fromkeys(METRICS, judged_response(doc["cluster"], doc["system"], score, json.loads(doc["compared"])))
-
-
-def judged_response(dialogue: str, system: str, score: float | None, compared: ComparedWith) -> JudgedResponse:
-    """Return what the aggregations take of one response; `compared` is that of `compared_with`."""
-    return JudgedResponse(dialogue, system, score, tuple((other, tuple(map(tuple, votes))) for other, votes in compared))
+    verdict = judgement(doc, results)
+    compared = tuple((other, tuple(map(tuple, votes))) for other, votes in json.loads(doc["compared"]))
+    return dict.fromkeys(METRICS, JudgedResponse(doc["cluster"], doc["system"], verdict.score, compared, verdict.unscored))
 
 
 def agreements(items: Sequence[JudgedResponse], bootstrap: Bootstrap = _BOOTSTRAP) -> dict[tuple[str, str], Agreement]:
@@ -168,7 +164,7 @@ def __getattr__(name: str) -> Callable[[Sequence[JudgedResponse]], float | Undef
     def aggregate(items: Sequence[JudgedResponse]) -> float | Undefined:
         found = agreements(items)[criterion, statistic]
         value: float | None = getattr(found, field)
-        return Undefined(f"undefined ({found.reason})") if value is None else value
+        return undefined(found.reason, why_unscored(JudgedResponse(*item) for item in items)) if value is None else value
 
     aggregate.__name__ = aggregate.__qualname__ = name
     return aggregate

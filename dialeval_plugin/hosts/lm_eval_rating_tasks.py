@@ -1,7 +1,4 @@
-"""What the task files under `tasks/fed_dialog/` name: the data set of one quality, and the rating of one document.
-
-As in `lm_eval_tasks.py`, each function takes the keywords that it knows and ignores the host's others.
-"""
+"""What the task files under `tasks/fed_dialog/` name: the data set of one quality, and the rating of one document."""
 
 from __future__ import annotations
 
@@ -19,8 +16,11 @@ from .lm_eval_aggregation import METRICS, Judged
 from .lm_eval_seed_aggregation import SEED_METRICS, SeededJudged
 from .lm_eval_tasks import rated_items, reading_of
 from .rating_documents import Document, for_each_seed, joined_threads, rating_documents, rating_features, shown
+from .scorer_answers import Verdict, verdict_of
+from .task_data import task_data
 
 
+@task_data()
 def fed_dataset(
     *,
     level: Level,
@@ -29,7 +29,6 @@ def fed_dataset(
     seeds: Sequence[int] = (),
     k: int | str = DEFAULT_K,
     literal_log: bool | str = False,
-    **_: Any,
 ) -> dict[str, Any]:
     """Build the data set of a task over one quality of FED.
 
@@ -41,7 +40,6 @@ def fed_dataset(
         seeds: for each item one document a seed, for a sampler that draws examples by it.
         k: how many ratings count.
         literal_log: weight ratings by log probabilities, as the paper prints it.
-        **_: the host's other keywords.
 
     Raises:
         InputError: there is no such quality or dialogue, or `k` is no whole number from 1.
@@ -64,23 +62,27 @@ def fed_dataset(
 
 
 def process_ratings(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]]) -> dict[str, Judged]:
-    """Return the K-top rating, the people's rating and the cluster of one document under the name of every metric.
+    """Return the K-top rating or the scorer's score, the people's rating and the cluster of one document, by metric.
 
-    The rating is None where the model gives no rating of the scale any probability: such a document is unscored.
+    The score is None where the model gives no rating of the scale any probability: such a document is unscored.
     """
-    return dict.fromkeys(METRICS, Judged(_rating(doc, results), doc["rating"], doc["cluster"]))
+    verdict = _judgement(doc, results)
+    return dict.fromkeys(METRICS, Judged(verdict.score, doc["rating"], doc["cluster"], verdict.unscored))
 
 
 def process_seeded_ratings(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]]) -> dict[str, SeededJudged]:
     """Return the same for a document of one of several runs."""
-    return dict.fromkeys(SEED_METRICS, SeededJudged(_rating(doc, results), doc["rating"], doc["seed"]))
+    verdict = _judgement(doc, results)
+    return dict.fromkeys(SEED_METRICS, SeededJudged(verdict.score, doc["rating"], doc["seed"], verdict.unscored))
 
 
-def _rating(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]]) -> float | None:
+def _judgement(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]]) -> Verdict:
+    if verdict := verdict_of(results):
+        return verdict
     log_probabilities = {form: value for form, (value, _) in zip(doc["choices"], results, strict=True)}
     prompt = rating_prompt(doc["quality"], doc["level"])
     rating = rating_of_forms(log_probabilities, prompt, k=doc["k"], reading=doc["reading"])
-    return None if isinstance(rating, Unscored) else rating
+    return Verdict(None if isinstance(rating, Unscored) else rating)
 
 
 def _examples(documents: Sequence[Document], ids: Sequence[str]) -> list[Document]:

@@ -85,20 +85,22 @@ class RandomSampler(OtherDialogueSampler):
 class _BM25Sampler(OtherDialogueSampler):
     """The nearest documents by Okapi BM25 over lower-cased words, the nearest last, beside the question."""
 
-    _index: tuple[int, Any] | None = None
+    _pool: Sequence[Document] | None = None
+    _index: Any = None
     _rankings: dict[str, list[int]]
 
     def ranking(self, pool: Sequence[Document], eval_doc: Document | None) -> Sequence[int]:
         """Places in `pool` by descending similarity; where two are equal, the first of the file."""
-        if self._index is None or self._index[0] != len(pool):
+        # The pool that is indexed is kept, so that no other can be taken for it.
+        if pool is not self._pool:
             from rank_bm25 import BM25Okapi
 
             # An empty corpus text would make the average length 0 where all are empty.
-            self._index = (len(pool), BM25Okapi([_words(self.text(doc)) or [""] for doc in pool], k1=K1, b=B))
-            self._rankings = {}
+            self._index = BM25Okapi([_words(self.text(doc)) or [""] for doc in pool], k1=K1, b=B)
+            self._pool, self._rankings = pool, {}
         query = self.text(eval_doc) if eval_doc is not None else ""
         if query not in self._rankings:
-            scores = self._index[1].get_scores(_words(query))
+            scores = self._index.get_scores(_words(query))
             self._rankings[query] = sorted(range(len(pool)), key=lambda index: (-scores[index], index))
         return self._rankings[query]
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from dialeval_plugin.meta_evaluation.correlation import correlate
 
-from .lm_eval_aggregation import Undefined
+from .lm_eval_aggregation import Undefined, undefined, why_unscored
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +32,8 @@ class SeededJudged(NamedTuple):
     """None where the document is unscored."""
     rating: float
     seed: int
+    unscored: str | None = None
+    """Why it is, where the scorer says so: a value of `scoring.Reason`."""
 
 
 def spearman(items: Sequence[SeededJudged]) -> float | Undefined:
@@ -95,7 +97,8 @@ def _of_runs(items: Sequence[SeededJudged], coefficient: str) -> list[float] | U
         run = [item for item in judged if item.seed == seed]
         found = correlate([item.score for item in run], [item.rating for item in run], coefficient=coefficient, rounds=0)
         if found.value is None:
-            logger.warning("no coefficient: seed %d: %s", seed, found.reason)
-            return Undefined(f"undefined (seed {seed}: {found.reason})")
+            why = undefined(found.reason, why_unscored(judged))
+            logger.warning("no coefficient: seed %d: %s", seed, why)
+            return why
         values.append(found.value)
     return values

@@ -33,6 +33,8 @@ from dialeval_plugin.version import __version__
 from .documents import absent_item, item_columns, item_features, rater_columns, rater_features
 from .lm_eval_aggregation import METRICS, Judged
 from .lm_eval_tasks import n_processes, rated_items, read_unless_absent
+from .scorer_answers import verdict_of
+from .task_data import task_data
 
 SLIDE_VARIANTS = ("slide", "slm", "llm")
 
@@ -57,16 +59,6 @@ class Failure(NamedTuple):
     detail: str
 
 
-def dre_dataset(**settings: Any) -> dict[str, Any]:
-    """Build the data set of a `dre` task: `set_documents` with the columns of `dre_columns`."""
-    return set_documents("dre", dre_columns, **settings)
-
-
-def slide_dataset(**settings: Any) -> dict[str, Any]:
-    """Build the data set of a `slide` task: `set_documents` with the columns of `slide_columns`."""
-    return set_documents("slide", slide_columns, **settings)
-
-
 def set_documents(
     task: str,
     columns: Columns,
@@ -87,7 +79,7 @@ def set_documents(
         rated_quality: the quality to compare with; without it the one that stands for overall quality in the set.
         when_absent: "fail" or "skip", see `read_unless_absent`.
         group_sets: codes of the group's sets.
-        **options: the method's, among the host's other keywords.
+        **options: the method's.
 
     Raises:
         InputError: an option is unknown, or the set holds whole dialogues.
@@ -112,7 +104,6 @@ def dre_columns(
     eq26: bool | str = False,
     clamp: bool | Sequence[float] | None = None,
     clip: bool | str = False,
-    **_: Any,
 ) -> list[dict[str, Any]]:
     """Let the small model judge examples, and return both prompts and what `dre_results` needs.
 
@@ -122,7 +113,6 @@ def dre_columns(
         eq26: as in the scorer `dre`, like the next two.
         clamp: see there.
         clip: see there.
-        **_: the host's keywords.
 
     Raises:
         InputError: an option has a wrong value.
@@ -157,7 +147,6 @@ def slide_columns(
     fusion: str = "first_match",
     slm_scale: float = 1.0,
     clip: bool | str = False,
-    **_: Any,
 ) -> list[dict[str, Any]]:
     """Let the small model judge examples, and return SLIDE's prompt and what `slide_results` needs.
 
@@ -167,7 +156,6 @@ def slide_columns(
         fusion: as in the scorer `slide`, like the next two.
         slm_scale: see there.
         clip: see there.
-        **_: the host's keywords.
 
     Raises:
         InputError: an option has a wrong value.
@@ -189,6 +177,18 @@ def slide_columns(
         }
         for example, row in zip(examples, evidence.rows(examples), strict=True)
     ]
+
+
+@task_data(set_documents, dre_columns)
+def dre_dataset(**settings: Any) -> dict[str, Any]:
+    """Build the data set of a `dre` task: `set_documents` with the columns of `dre_columns`."""
+    return set_documents("dre", dre_columns, **settings)
+
+
+@task_data(set_documents, slide_columns)
+def slide_dataset(**settings: Any) -> dict[str, Any]:
+    """Build the data set of a `slide` task: `set_documents` with the columns of `slide_columns`."""
+    return set_documents("slide", slide_columns, **settings)
 
 
 class DreTask(ConfigurableTask):  # type: ignore[misc]  # the host is not typed
@@ -244,16 +244,22 @@ def dre_results(doc: Mapping[str, Any], results: Sequence[str | None]) -> dict[s
 def slide_results(doc: Mapping[str, Any], results: Sequence[str | None]) -> dict[str, Any]:
     """Return the same for a document of `slide_dataset` and the answer to SLIDE's prompt.
 
-    The variant `llm` is Score_LLM alone, in [0, 1], and `slm` Score_SLM alone.
+    The variant `llm` is Score_LLM alone, in [0, 1], or the score of a scorer that answers in its place, and `slm` Score_SLM
+    alone.
     """
     if doc["is_absent"]:
         return {}
     prompt = scoring_prompt("slide")
     (answer,) = results
     llm = _blank(doc) or _read(lambda text, asked: _share(text, asked, prompt), answer, doc["prompt"])
+    verdict = verdict_of(results)
+    if verdict is not None and verdict.unscored is not None:
+        llm = Unscored(Reason(verdict.unscored), "the scorer has no score")
     scores: dict[str, float | None] = {"slm": doc["slm"], "llm": None if isinstance(llm, Unscored) else llm}
     if scores["slm"] is not None and scores["llm"] is not None:
         scores["slide"] = fuse(scores["slm"], scores["llm"], reading=doc["fusion"], slm_scale=doc["slm_scale"])
+    if verdict is not None:
+        scores["llm"] = verdict.score
     failures = {"slm": _small_model_failure(doc), "llm": llm}
     return _judged(doc, {name: scores.get(name) for name in SLIDE_VARIANTS}, failures)
 

@@ -1,8 +1,4 @@
-"""What the task files under `tasks/` name: the data sets, and the score of one document.
-
-The host calls `custom_dataset` with the task's metadata, its `dataset_kwargs`, the user's `--metadata` and the model's
-arguments, all as keywords; every function here takes those that it knows and ignores the rest.
-"""
+"""What the task files under `tasks/` name: the data sets, and the score of one document."""
 
 from __future__ import annotations
 
@@ -20,12 +16,15 @@ from dialeval_plugin.methods.judging.goodness import Reading, goodness_of_forms
 from .absent_sets import check_any_present
 from .documents import absent_document, document, features
 from .lm_eval_aggregation import METRICS, Judged
+from .scorer_answers import Verdict, verdict_of
+from .task_data import task_data
 
 logger = logging.getLogger(__name__)
 
 _FETCH = "Type `dialeval data fetch dstc10`, or name a folder that has them in DIALEVAL_DATA_DIR."
 
 
+@task_data()
 def dstc10_dataset(
     *,
     dialogue_set: str,
@@ -33,7 +32,6 @@ def dstc10_dataset(
     when_absent: str = "fail",
     group_sets: Sequence[str] = (),
     literal_log: bool | str = False,
-    **_: Any,
 ) -> dict[str, Any]:
     """Build the data set of a task over one DSTC10 set.
 
@@ -44,7 +42,6 @@ def dstc10_dataset(
             score and no part in the group's mean.
         group_sets: codes of the group's sets; one at least has to be there.
         literal_log: read g off the log probabilities, as the paper prints it.
-        **_: the host's other keywords.
 
     Raises:
         MissingPrerequisite: the set is not there, and may not be left out.
@@ -88,22 +85,28 @@ def n_processes() -> int:
     return max(1, int(os.environ.get("WORLD_SIZE", "1")))
 
 
-def mini_dataset(*, literal_log: bool | str = False, **_: Any) -> dict[str, Any]:
+@task_data()
+def mini_dataset(*, literal_log: bool | str = False) -> dict[str, Any]:
     """Build the data set over the test split of the embedded corpus, whose ratings are by construction."""
     return _dataset(_documents(mini.read_examples(split="test"), mini.QUALITY, (0.0, 1.0), reading_of(literal_log)))
 
 
 def process_results(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]]) -> dict[str, Judged]:
-    """Return g, the rating and the cluster of one document under the name of every metric; nothing for a placeholder.
+    """Return g or the scorer's score, the rating and the cluster of one document under the name of every metric.
 
-    The host hands the list of these to each metric's aggregation. g is None where the model gave neither answer any
-    probability: such a document is unscored.
+    Nothing for a placeholder. The host hands the list of these to each metric's aggregation. g is None where the model gave
+    neither answer any probability: such a document is unscored.
     """
     if doc["is_absent"]:
         return {}
+    verdict = judgement(doc, results)
+    return dict.fromkeys(METRICS, Judged(verdict.score, doc["rating"], doc["cluster"], verdict.unscored))
+
+
+def judgement(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]]) -> Verdict:
+    """What a scorer says of a document, or a language model by its g, from its answers to yes and no."""
     log_probabilities = {form: value for form, (value, _) in zip(doc["choices"], results, strict=True)}
-    judged = Judged(goodness_of_forms(log_probabilities, reading=doc["reading"]), doc["rating"], doc["cluster"])
-    return dict.fromkeys(METRICS, judged)
+    return verdict_of(results) or Verdict(goodness_of_forms(log_probabilities, reading=doc["reading"]))
 
 
 def _documents(

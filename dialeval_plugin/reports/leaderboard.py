@@ -9,13 +9,17 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeAlias
+
+from annotated_types import Ge, Interval
+from typing_extensions import Required, TypedDict
 
 from dialeval_plugin.errors import InputError
 from dialeval_plugin.plain_text import for_markdown
+from dialeval_plugin.shapes import checked
 
 from .tables import bounds, spreadsheet_row
 
@@ -45,7 +49,9 @@ CSV_COLUMNS = (
     "reason",
 )
 _PREFERRED = ("spearman", "pearson", "kendall")
-_Read = TypeVar("_Read")
+
+Value: TypeAlias = Annotated[float, Interval(ge=-1, le=1)]
+Count: TypeAlias = Annotated[int, Ge(0)]
 
 
 class Column(NamedTuple):
@@ -79,12 +85,12 @@ class Figure:
         reason: why `value` or the interval is None.
     """
 
-    value: float | None
-    ci_low: float | None = None
-    ci_high: float | None = None
+    value: Value | None
+    ci_low: Value | None = None
+    ci_high: Value | None = None
     is_rough: bool = False
     higher_is_better: bool = True
-    rank: int | None = None
+    rank: Annotated[int, Ge(1)] | None = None
     reason: str | None = None
 
     def __str__(self) -> str:
@@ -100,9 +106,9 @@ class Figure:
 class Cost:
     """What the run that a cell comes from took, as far as its files tell; None where they do not."""
 
-    seconds: float | None = None
-    n_requests: int | None = None
-    n_prompt_characters: int | None = None
+    seconds: Annotated[float, Ge(0)] | None = None
+    n_requests: Count | None = None
+    n_prompt_characters: Count | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,8 +132,8 @@ class Cell:
     evaluator: str
     column: Column
     figures: Mapping[str, Figure]
-    n_scored: int
-    n_total: int
+    n_scored: Count
+    n_total: Count
     signature: str
     is_partial: bool = False
     cost: Cost = field(default_factory=Cost)
@@ -155,7 +161,7 @@ class Reference:
     name: str
     column: Column
     coefficient: str
-    value: float | None
+    value: Value | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,11 +180,11 @@ class PairTests:
 
     column: Column
     coefficient: str
-    n_rows: int
-    n_dialogues: int
-    n_pairs: int
-    n_different: int
-    n_rounds: int
+    n_rows: Count
+    n_dialogues: Count
+    n_pairs: Count
+    n_different: Count
+    n_rounds: Count
 
 
 class MacroMean(NamedTuple):
@@ -190,6 +196,14 @@ class MacroMean(NamedTuple):
     value: float | None
     n_present: int
     n_missing: int
+
+
+class _File(TypedDict, total=False):
+    """What `Leaderboard.to_dict` writes and `from_dict` reads."""
+
+    cells: Required[tuple[Cell, ...]]
+    references: tuple[Reference, ...]
+    tests: tuple[PairTests, ...]
 
 
 @dataclass(frozen=True)
@@ -318,12 +332,9 @@ class Leaderboard:
                 f"{where}: schema_version is {version!r}, this release reads {SCHEMA_VERSION}. "
                 "Build the leaderboard again from its result files."
             )
-        return cls(
-            _read_all(data, "cells", "cell", _cell_from_dict, where),
-            # Files of older releases do not have these.
-            _read_all(data, "references", "reference", lambda value: Reference(**_read_column(value)), where),
-            _read_all(data, "tests", "test", lambda value: PairTests(**_read_column(value)), where),
-        )
+        found = checked(data, _File, where, advice="Build the leaderboard again from its result files.")
+        # Files of older releases have no references and no tests.
+        return cls(found["cells"], found.get("references", ()), found.get("tests", ()))
 
     def to_csv(self) -> str:
         """Return one line for each coefficient of each cell, then one for each reference; what is not known is empty."""
@@ -394,23 +405,6 @@ def _with_column(value: Reference | PairTests) -> dict[str, Any]:
     return {**asdict(value), "column": value.column._asdict()}
 
 
-def _read_column(data: Mapping[str, Any]) -> dict[str, Any]:
-    return {**data, "column": Column(**data["column"])}
-
-
-def _read_all(data: Mapping[str, Any], name: str, one: str, read: Callable[[Any], _Read], where: str) -> tuple[_Read, ...]:
-    found = []
-    for index, value in enumerate(data.get(name, ())):
-        try:
-            found.append(read(value))
-        except (KeyError, TypeError, AttributeError) as error:
-            raise InputError(
-                f"{where}: {one} {index} cannot be read ({type(error).__name__}: {error}). "
-                "Build the leaderboard again from its result files."
-            ) from error
-    return tuple(found)
-
-
 def _cell_to_dict(cell: Cell) -> dict[str, Any]:
     return {
         "evaluator": cell.evaluator,
@@ -421,8 +415,3 @@ def _cell_to_dict(cell: Cell) -> dict[str, Any]:
         "cost": asdict(cell.cost),
         "metadata": dict(cell.metadata),
     }
-
-
-def _cell_from_dict(data: Mapping[str, Any]) -> Cell:
-    figures = {name: Figure(**figure) for name, figure in data["figures"].items()}
-    return Cell(**{**data, "column": Column(**data["column"]), "figures": figures, "cost": Cost(**data["cost"])})

@@ -19,7 +19,7 @@ from .leaderboard import Cell, Column, Cost, Figure, Leaderboard, Reference
 from .leaderboard_page import TITLE, render
 from .leaderboard_ranks import ranked
 from .leaderboard_references import PRINTED_BESIDE, of_people, of_run
-from .lm_eval_files import TaskRun, read_runs
+from .lm_eval_files import TaskRun, check_one_scorer, read_runs
 
 logger = logging.getLogger(__name__)
 
@@ -47,11 +47,12 @@ def build(paths: Iterable[Path | str], *, rank_rounds: int = 1000) -> Built:
         rank_rounds: least permutations of each test behind the rank clusters, see `leaderboard_ranks.ranked`; 0 for no ranks.
 
     Raises:
-        InputError: as `lm_eval_files.read_runs`.
+        InputError: as `lm_eval_files.read_runs` and `check_one_scorer`.
     """
     cells: dict[tuple[str, Column], Cell] = {}
     evidence: dict[tuple[str, Column], Evidence] = {}
     beside: dict[tuple[str, Column, str], Reference] = {}
+    kept: list[TaskRun] = []
     n_older = 0
     for run in read_runs(paths):
         for reference in of_run(run, _columns(run)):
@@ -62,8 +63,10 @@ def build(paths: Iterable[Path | str], *, rank_rounds: int = 1000) -> Built:
                 n_older += 1
                 continue
             cells[place] = cell
+            kept.append(run)
             if run.rows:
                 evidence[place] = Evidence(cell.evaluator, cell.column, run.rows)
+    check_one_scorer(kept)
     if n_older:
         logger.warning("leaderboard: %d older results of the same evaluator and data are left out", n_older)
     rows = tuple(evidence.values())
@@ -148,7 +151,7 @@ def _is_coefficient(name: str) -> bool:
 
 def _figure(run: TaskRun, name: str) -> Figure:
     low, high = (run.metrics.get(f"{name}{bound}") for bound in _BOUNDS)
-    reason = run.undefined.get(name) or run.undefined.get(f"{name}_ci_low")
+    reason = _why(run.undefined.get(name) or run.undefined.get(f"{name}_ci_low"))
     if low is not None and run.n_clusters is not None and run.n_clusters < MIN_CLUSTERS:
         # Files of older releases have intervals of any number of dialogues.
         low, high, reason = None, None, too_few_clusters(name, run.n_clusters)
@@ -160,6 +163,11 @@ def _figure(run: TaskRun, name: str) -> Figure:
         higher_is_better=not name.startswith(_LOWER_IS_BETTER),
         reason=reason,
     )
+
+
+def _why(undefined: str | None) -> str | None:
+    """The reason alone, of what stands in a result file in a number's place."""
+    return None if undefined is None else undefined.removeprefix("undefined (").removesuffix(")")
 
 
 def _without_folders(signature: str) -> str:

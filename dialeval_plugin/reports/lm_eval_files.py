@@ -13,7 +13,6 @@ release since 0.1.0 load (`tests/historic_results/`): where an older file does n
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 import re
@@ -22,12 +21,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, cast
+
+from annotated_types import Ge, Interval
+from typing_extensions import Required, TypedDict
 
 from dialeval_plugin.errors import InputError
-from dialeval_plugin.files import read_text
+from dialeval_plugin.files import parse_json, read_text
 from dialeval_plugin.meta_evaluation.bootstrap import MIN_CLUSTERS, ROUGH_CLUSTERS
 from dialeval_plugin.scoring import Reason
+from dialeval_plugin.shapes import checked
 from dialeval_plugin.signature import Signature, Value, text_hash
 
 from .lm_eval_names import TaskName, evaluator_name, model_arguments, task_name
@@ -49,6 +52,74 @@ _MARKS: Mapping[str, Kind] = {"relevance_cont2cat": "preference", "accuracy_over
 _PLACES: Mapping[Kind, tuple[int, int]] = {"classification": (2, 1), "breakdown": (2, 0), "preference": (0, 2)}
 """Where cluster and score stand in the outcomes of each kind that has no rows."""
 _SETTINGS = ("model_sha", "model_revision", "model_dtype", "gen_kwargs", "limit", "random_seed", "fewshot_seed")
+
+
+_AGAIN = "Run the task again."
+_NO_NUMBERS = {"NaN": None, "Infinity": None, "-Infinity": None}
+"""The host writes them where a foreign task has no number."""
+
+_Count: TypeAlias = Annotated[int, Ge(0)]
+
+
+class _Config(TypedDict, total=False):
+    model: str | None
+    model_args: dict[str, Any] | str | None
+    scorer: str | None
+    scorer_signature: str | None
+    scorer_unscored: dict[str, dict[str, _Count]]
+
+
+class _Sizes(TypedDict, total=False):
+    original: _Count
+    effective: _Count
+
+
+_OfTasks = TypedDict("_OfTasks", {"n-shot": dict[str, int | None], "n-samples": dict[str, _Sizes]}, total=False)
+
+
+class _File(_OfTasks, total=False):
+    """What is read of a result file."""
+
+    results: Required[dict[str, dict[str, Any]]]
+    configs: Required[dict[str, Any]]
+    config: Required[_Config]
+    date: Annotated[float, Interval(ge=0, le=253402300799)] | None
+    versions: dict[str, str | float | None]
+    task_hashes: dict[str, str]
+    chat_template_sha: str | None
+    system_instruction_sha: str | None
+
+
+class _Turn(TypedDict, total=False):
+    text: Required[str]
+    speaker: str | None
+
+
+class _Document(TypedDict, total=False):
+    """What is read of a task's document, beside what `_row` demands."""
+
+    id: Required[str]
+    level: str
+    context: list[_Turn] | None
+    response: _Turn | None
+    turns: list[_Turn] | None
+    references: list[str] | None
+    facts: list[str] | None
+    system: str | None
+    raters: list[float] | None
+    cluster: str | None
+    dialogue: str
+    quality: str | None
+    signature: str | None
+
+
+class _Classified(NamedTuple):
+    """`hosts.lm_eval_classification.Classified`, which needs the host."""
+
+    kind: str
+    hit: Annotated[float, Interval(ge=0, le=1)] | None
+    cluster: str
+    unscored: str | None = None
 
 
 class Place(NamedTuple):
@@ -94,10 +165,10 @@ class RatedRow:
         try:
             with self.place.path.open("rb") as file:
                 file.seek(self.place.offset)
-                document = json.loads(file.readline())["doc"]
-        except (OSError, ValueError, KeyError) as error:
-            raise InputError(f"{self.place.path}: has changed since it was read ({error}). Read the run again.") from error
-        return dict(document)
+                document = parse_json(file.readline().decode("utf-8"), str(self.place.path))["doc"]
+            return dict(checked(document, _Document, str(self.place.path), advice=_AGAIN))
+        except (OSError, ValueError, KeyError, TypeError, InputError) as error:
+            raise InputError(f"{self.place.path}: has changed since it was read. Read the run again.") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +201,8 @@ class TaskRun:
     unscored_by_reason: Mapping[str, int]
     signature: str
     """Everything in the file that can move a number."""
+    scorer_signature: str
+    """The part of it that the scorer, or the task's own small model, wrote; "" where there is none."""
     is_partial: bool
     """Whether the host was told to run a part of the documents only."""
     seconds: float | None
@@ -192,6 +265,23 @@ def read_runs(paths: Iterable[Path | str]) -> list[TaskRun]:
     return sorted(runs.values(), key=lambda run: run.date, reverse=True)
 
 
+def check_one_scorer(runs: Iterable[TaskRun]) -> None:
+    """Refuse runs of one evaluator that were made by different scorers: their figures are not to stand under one name.
+
+    Raises:
+        InputError: names two files whose signatures differ.
+    """
+    found: dict[str, TaskRun] = {}
+    for run in runs:
+        first = found.setdefault(run.evaluator, run)
+        if run.scorer_signature != first.scorer_signature:
+            raise InputError(
+                f"{run.path}: {run.evaluator!r} is another scorer than in {first.path}: its signature is "
+                f"{run.scorer_signature!r}, and there it is {first.scorer_signature!r}. Leave one of the files out, or run its "
+                "tasks again."
+            )
+
+
 @dataclass(frozen=True, slots=True)
 class _Files:
     results: tuple[Path, ...]
@@ -230,17 +320,18 @@ def _expanded(path: Path) -> Iterator[Path]:
 
 
 def _read_results(path: Path, samples: Mapping[tuple[str, str], Path]) -> list[TaskRun]:
-    file = _load(read_text(path), str(path))
+    file = parse_json(read_text(path), str(path), constants=_NO_NUMBERS)
     for name in ("results", "configs", "config"):
         if not isinstance(file, dict) or not isinstance(file.get(name), dict):
             raise InputError(f"{path}: is not a result file of lm-eval: it has no {name!r}. Leave it out.")
+    checked(file, _File, str(path), advice="Copy the file again.")
     date = _DATE.search(path.stem)
     tables = {}
     for task in file["configs"]:
         found = samples.get((task, date[1])) if date else None
         tables[task] = _Samples.read(found) if found else None
     n_requests = {task: table.n_requests for task, table in tables.items() if table}
-    seconds = _number(file.get("total_evaluation_time_seconds"))
+    seconds = _number(file.get("total_evaluation_time_seconds"), f"{path}: total_evaluation_time_seconds", lowest=0)
     runs = []
     for task, table in tables.items():
         share = n_requests[task] / sum(n_requests.values()) if table and len(n_requests) == len(tables) else None
@@ -268,10 +359,12 @@ class _Samples:
         values, offsets, requests, characters, offset = [], [], 0, 0, 0
         for number, line in enumerate(text.split("\n"), start=1):
             if line.strip():
-                sample = _load(line, f"{path}:{number}")
+                sample = parse_json(line, f"{path}:{number}", constants=_NO_NUMBERS)
                 if not isinstance(sample, dict) or not isinstance(sample.get("doc"), dict):
                     raise InputError(f"{path}:{number}: is not a sample of lm-eval: it has no 'doc'. Leave the file out.")
                 asked = sample.pop("arguments", {})
+                if not isinstance(asked, (dict, list)):
+                    raise InputError(f"{path}:{number}: arguments: input should be an object. {_AGAIN}")
                 requests += len(asked)
                 prompts = asked.values() if isinstance(asked, dict) else ()
                 characters += sum(len(str(given.get("arg_0", ""))) for given in prompts if isinstance(given, dict))
@@ -303,12 +396,18 @@ class _Task:
 
     def _run(self, kind: Kind, prefix: str, values: Mapping[str, Any]) -> TaskRun:
         variant = prefix.rstrip("_")
-        metrics, undefined = _metrics(kind, prefix, values)
+        metrics, undefined = _metrics(kind, prefix, values, f"{self.path}: results.{self.task}")
         config, name = self.file["config"], task_name(self.task)
         outcomes = self._outcomes(kind, prefix)
         rows = self._rows(prefix, variant) if kind == "rating" else None
         level, quality = self._of_documents(name)
         n_scored, n_unscored = (int(metrics.get(count) or 0) for count in _COUNTS)
+        scorer_signature = self._scorer_signature()
+        if config.get("model") == "dialogue-metric" and n_scored and not scorer_signature:
+            raise InputError(
+                f"{self.path}: {self.task}: has scores, but not the signature of the scorer that gave them: they may be "
+                "another's, out of a cache of the host. Run the task again."
+            )
         reasons = self._reasons(rows, n_unscored)
         sizes = self.file.get("n-samples", {}).get(self.task, {})
         evaluator, method = self._evaluator(name, variant)
@@ -324,14 +423,15 @@ class _Task:
             level=level,
             quality=quality,
             kind=kind,
-            date=datetime.fromtimestamp(_number(self.file.get("date")) or 0.0, tz=timezone.utc),
+            date=datetime.fromtimestamp(self.file.get("date") or 0.0, tz=timezone.utc),
             metrics=metrics,
             undefined=undefined,
             n_total=n_scored + n_unscored,
             n_scored=n_scored,
             n_unscored=n_unscored,
             unscored_by_reason={reason: number for reason, number in sorted(reasons.items()) if number},
-            signature=self._signature(quality, settings),
+            signature=self._signature(quality, settings, scorer_signature),
+            scorer_signature=scorer_signature,
             is_partial=sizes.get("effective") != sizes.get("original"),
             seconds=self.seconds,
             n_requests=self.samples.n_requests if self.samples else None,
@@ -389,14 +489,19 @@ class _Task:
             "transformers_version": self.file.get("transformers_version"),
         }
 
-    def _signature(self, quality: str, settings: Mapping[str, Any]) -> str:
+    def _signature(self, quality: str, settings: Mapping[str, Any], inner: str) -> str:
         version = self.file.get("versions", {}).get(self.task)
         fields: dict[str, Value] = {"task": self.task, "version": version, "quality": quality or None}
         fields |= {name: value if value is None else str(value) for name, value in settings.items() if value != {}}
-        inner = self.file["config"].get("scorer_signature")
-        if inner is None and self.samples:
-            inner = next((doc["doc"]["signature"] for doc in self.samples.values if doc["doc"].get("signature")), None)
         return str(Signature(fields)) + (f"|[{inner}]" if inner else "")
+
+    def _scorer_signature(self) -> str:
+        of_scorer = self.file["config"].get("scorer_signature")
+        documents = [sample["doc"] for sample in self.samples.values] if self.samples else []
+        of_samples = sorted({str(document["signature"]) for document in documents if document.get("signature")})
+        if len(of_samples) > 1:
+            raise InputError(f"{self.path}: {self.task}: mixes samples of {of_samples[0]!r} and {of_samples[1]!r}. {_AGAIN}")
+        return of_scorer or next(iter(of_samples), "")
 
     def _of_documents(self, name: TaskName) -> tuple[str, str]:
         """Level and quality, from the documents where they say so."""
@@ -409,7 +514,12 @@ class _Task:
             return None
         mark = f"{prefix}spearman" if kind == "rating" else next(mark for mark, of in _MARKS.items() if of == kind)
         # A placeholder for an absent set has no metric.
-        return tuple(_frozen(sample[mark]) for sample in self.samples.values if mark in sample)
+        found = [sample for sample in self.samples.values if mark in sample]
+        path = str(self.samples.path)
+        checked([sample["doc"] for sample in found], list[_Document], f"{path}: documents", advice=_AGAIN)
+        shape = _shape(kind, found[0]["doc"], found[0][mark]) if found else _Classified
+        outcomes = [sample[mark] for sample in found]
+        return tuple(checked(outcomes, cast("type[list[Any]]", list[shape]), f"{path}: {mark}", advice=_AGAIN))  # type: ignore[valid-type]
 
     def _rows(self, prefix: str, variant: str) -> tuple[RatedRow, ...] | None:
         if self.samples is None:
@@ -428,7 +538,7 @@ class _Task:
 def _row(sample: Mapping[str, Any], place: Place, mark: str, reason: str) -> RatedRow:
     document = sample["doc"]
     try:
-        score, rating, last = sample[mark]
+        score, rating, last, *why = sample[mark]
         seed = last if isinstance(last, int) else None
         return RatedRow(
             id=document["id"],
@@ -436,7 +546,7 @@ def _row(sample: Mapping[str, Any], place: Place, mark: str, reason: str) -> Rat
             item=text_hash(*(turn["text"] for turn in document["context"])) if document["context"] else document["id"],
             system=document.get("system"),
             score=score,
-            unscored=reason if score is None else None,
+            unscored=(next(iter(why), None) or reason) if score is None else None,
             rating=float(rating),
             ratings=tuple(document.get("raters") or ()),
             response_words=_words([document["response"] or {}] if document["level"] == "turn" else document["turns"]),
@@ -479,11 +589,33 @@ def _opinion_rows(found: Sequence[tuple[Mapping[str, Any], Place]], mark: str, v
     return tuple(rows)
 
 
+def _shape(kind: Kind, document: Mapping[str, Any], judged: Any) -> Any:
+    """What the task's aggregations take of a sample."""
+    if kind == "rating" and "n_words" in document:
+        from dialeval_plugin.hosts.lm_eval_opinion_tasks import Opinion
+
+        return Opinion
+    if kind == "rating":
+        from dialeval_plugin.hosts.lm_eval_aggregation import Judged
+        from dialeval_plugin.hosts.lm_eval_seed_aggregation import SeededJudged
+
+        return SeededJudged if isinstance(judged, list) and judged[2:3] and isinstance(judged[2], int) else Judged
+    if kind == "preference":
+        from dialeval_plugin.hosts.lm_eval_preference_tasks import JudgedResponse
+
+        return JudgedResponse
+    if kind == "breakdown":
+        from dialeval_plugin.hosts.lm_eval_breakdown import Detected
+
+        return Detected
+    return _Classified
+
+
 def _why(sample: Mapping[str, Any], variant: str) -> str | None:
     """The logged reason: the variant's own, else the first that the sample has, else None."""
     names = [name for name in sample if name.endswith("_unscored") and not name.endswith("n_unscored")]
     for name in sorted(names, key=lambda name: name != f"{variant}_unscored"):
-        if sample[name] is not None:
+        if isinstance(sample[name], list) and sample[name]:
             return str(sample[name][0])
     return None
 
@@ -492,7 +624,7 @@ def _words(turns: Iterable[Mapping[str, Any]]) -> int:
     return sum(len(str(turn.get("text", "")).split()) for turn in turns)
 
 
-def _metrics(kind: Kind, prefix: str, values: Mapping[str, Any]) -> tuple[dict[str, float | None], dict[str, str]]:
+def _metrics(kind: Kind, prefix: str, values: Mapping[str, Any], where: str) -> tuple[dict[str, float | None], dict[str, str]]:
     """Metrics without prefix and standard errors, and why one has no value."""
     if kind == "rating":
         wanted = {f"{name}{suffix}": f"{prefix}{name}{suffix}" for name in _COEFFICIENTS for suffix in _SUFFIXES}
@@ -501,27 +633,29 @@ def _metrics(kind: Kind, prefix: str, values: Mapping[str, Any]) -> tuple[dict[s
         plain = ("alias", "name", "sample_len", "sample_count")
         wanted = {name: name for name in values if name not in plain and not name.endswith("_stderr")}
     given = {name: values[source] for name, source in wanted.items() if source in values}
-    metrics = {name: _number(value) for name, value in given.items()}
+    metrics = {
+        name: _number(value, f"{where}.{wanted[name]}", **({"lowest": 0} if name in _COUNTS else {"lowest": -1, "highest": 1}))
+        for name, value in given.items()
+    }
     undefined = {name: str(given[name]) for name, value in metrics.items() if value is None}
     return metrics, undefined
 
 
-def _number(value: Any) -> float | None:
-    """A finite number, which the host may have written as text; None for "N/A", "undefined (...)" and NaN."""
+def _number(value: Any, where: str, *, lowest: float, highest: float = math.inf) -> float | None:
+    """A finite number, which the host may have written as text; None for "N/A", "undefined (...)", an empty value and NaN.
+
+    Raises:
+        InputError: the number is out of its range, or the value is true or false.
+    """
+    if isinstance(value, bool):
+        raise InputError(f"{where}: is {value!r}, which is no number. Copy the file again.")
     try:
         number = float(value)
     except (TypeError, ValueError):
         return None
-    return number if math.isfinite(number) else None
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
-
-
-def _load(text: str, where: str) -> Any:
-    try:
-        # The host writes NaN where a foreign task has no number.
-        return json.loads(text, parse_constant=lambda _: None)
-    except json.JSONDecodeError as error:
-        raise InputError(f"{where}: not valid JSON ({error.msg}). Was the file cut off?") from None
+    if not math.isfinite(number):
+        return None
+    if not lowest <= number <= highest:
+        ends = f"from {lowest:g}" + (f" to {highest:g}" if math.isfinite(highest) else "")
+        raise InputError(f"{where}: is {number:g}, expected a number {ends}. Copy the file again.")
+    return number

@@ -9,21 +9,27 @@ from dataclasses import replace
 from typing import Any
 
 from dialeval_plugin.errors import InputError
+from dialeval_plugin.hosts.lm_eval_aggregation import no_scores
 from dialeval_plugin.meta_evaluation.bootstrap import Bootstrap, Estimate
 from dialeval_plugin.meta_evaluation.means import balanced_mean_interval, mean_interval
 from dialeval_plugin.meta_evaluation.raters import aggregate
 
 from .agreement import Finding, Judgements, Question, find
-from .lm_eval_files import RatedRow, TaskRun
+from .lm_eval_files import RatedRow, TaskRun, check_one_scorer
 
 logger = logging.getLogger(__name__)
 
 
 def newest(runs: Iterable[TaskRun]) -> list[TaskRun]:
-    """Keep the newest run of each cell, in the order of the runs, which is newest first."""
+    """Keep the newest run of each cell, in the order of the runs, which is newest first.
+
+    Raises:
+        InputError: as `check_one_scorer`.
+    """
     kept: dict[tuple[str, ...], TaskRun] = {}
     for run in runs:
         kept.setdefault((*run.cell, run.task), run)
+    check_one_scorer(kept.values())
     return list(kept.values())
 
 
@@ -53,8 +59,19 @@ def rescore(
     for one in chosen:
         name = f"{one.evaluator}, {one.task}, {one.date:%Y-%m-%d %H:%M:%S}"
         run = replace(one, evaluator=name) if repeated[one.cell] > 1 else one
-        found += find(judgements(run, human), question) if run.kind == "rating" else _others(run, question.bootstrap)
+        findings = find(judgements(run, human), question) if run.kind == "rating" else _others(run, question.bootstrap)
+        found += map(_explained, findings)
     return found
+
+
+def _explained(finding: Finding) -> Finding:
+    """Say of an evaluator without any score why it has none."""
+    why = no_scores(Counter(finding.unscored))
+    if finding.estimate.n_scored or not why:
+        return finding
+    reason = f"{finding.evaluator}, {finding.dataset}: undefined ({why})."
+    # There is nothing to withhold.
+    return replace(finding, is_withheld=False, estimate=replace(finding.estimate, reason=reason))
 
 
 def judgements(run: TaskRun, human: str = "mean") -> list[Judgements]:
@@ -118,17 +135,17 @@ def _accuracies(outcomes: Sequence[tuple[Any, ...]], bootstrap: Bootstrap) -> Ma
     for kind in ("positive", "adversarial", "random"):
         of_kind = [item for item in outcomes if item[0] == kind]
         found["appropriate", f"accuracy_{kind}"] = mean_interval(
-            [hit for _, hit, _ in of_kind],
-            clusters=[cluster for _, _, cluster in of_kind],
+            [item[1] for item in of_kind],
+            clusters=[item[2] for item in of_kind],
             rounds=rounds,
             confidence=confidence,
             seed=seed,
         )
     pair = [item for item in outcomes if item[0] in {"positive", "adversarial"}]
     found["appropriate", "accuracy_overall"] = balanced_mean_interval(
-        [hit for _, hit, _ in pair],
-        [kind for kind, _, _ in pair],
-        clusters=[cluster for _, _, cluster in pair],
+        [item[1] for item in pair],
+        [item[0] for item in pair],
+        clusters=[item[2] for item in pair],
         rounds=rounds,
         confidence=confidence,
         seed=seed,

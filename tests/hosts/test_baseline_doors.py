@@ -45,7 +45,7 @@ def test_the_command_line_scores_with_bleu(tmp_path: Path) -> None:
     direct = Bleu(2).score(read_items(data))
     assert [row["bleu_2"] for row in rows] == list(direct.values)
     assert [row["n_references_equal"] for row in rows] == [0.0, None, 1.0]
-    assert rows[1]["unscored"] == "empty_input"
+    assert rows[1]["unscored"] == "needs_references"
     assert "bleu_2: mean" in done.output
     assert "2 of 3 scored" in done.output
 
@@ -80,7 +80,7 @@ def test_ground_truth_systems_are_counted(code: str, n_equal: int, data_dir: Pat
 def test_a_set_without_references_has_no_bleu(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DIALEVAL_DATA_DIR", str(data_dir))
     scores = Bleu().score(dstc10.read("ft"))
-    assert scores.unscored_by_reason == {"empty_input": 375}
+    assert scores.unscored_by_reason == {"needs_references": 375}
     found = run_task("dstc10_dialog_ft", "scorer=bleu")
     assert (found["n_scored,none"], found["n_unscored,none"]) == (0, 375)
     assert not isinstance(found["spearman,none"], float)

@@ -201,7 +201,7 @@ def test_the_result_does_not_depend_on_the_order_of_the_turns(small_zip: Path) -
     assert tasks.f1_b_ci_low(shuffled) == tasks.f1_b_ci_low(items)
     assert tasks.n_unscored(shuffled) == 1
     nothing = [item._replace(distribution=None) for item in items]
-    assert tasks.accuracy(nothing) == "undefined (accuracy: no annotated turn has an answer. Score annotated turns.)"
+    assert tasks.accuracy(nothing) == "undefined (no annotated turn has an answer)"
     with pytest.raises(AttributeError, match=r"^module 'dialeval_plugin.hosts.lm_eval_breakdown' has no attribute 'f2'$"):
         tasks.f2  # noqa: B018 - the access is what is tested
 

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import copy
+import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from lm_eval.api.instance import Instance
 
 from dialeval_plugin.corpora import dstc10, fed
 from dialeval_plugin.corpora.items import context_key, mean_rating
 from dialeval_plugin.dialogue import Example, Item
 from dialeval_plugin.errors import InputError
+from dialeval_plugin.hosts.documents import FORMS, item_columns
 from dialeval_plugin.hosts.lm_eval_model import DialogueMetricLM, to_unit
 from dialeval_plugin.hosts.registration import register
+from dialeval_plugin.hosts.scorer_answers import Verdict, verdict_of
 from dialeval_plugin.meta_evaluation.correlation import correlations
 from dialeval_plugin.resources import tasks_path
-from dialeval_plugin.scoring import Reason, Row, Scorer, Unscored, register_scorer
+from dialeval_plugin.scoring import Reason, Row, Scorer, Unscored, load_scorer, register_scorer
 from tests.fed_files import fed_rows, write_fed
 
 
@@ -80,11 +85,14 @@ def test_the_coefficients_are_those_of_the_scorer(kind: type[Length], use_tiny_d
     assert direct["spearman"].n_unscored == 1
 
 
-def test_the_tasks_g_is_the_scorers_score(use_tiny_data: Path) -> None:
+def test_the_tasks_score_is_the_scorers_and_its_answers_are_probabilities(use_tiny_data: Path) -> None:
     result = evaluate(DialogueMetricLM(Length()), "dstc10_dialog_tu")
     values = Length().score(dstc10.read("tu")).values
-    g = [sample["spearman"].score for sample in result["samples"]["dstc10_dialog_tu"]]
-    assert [None if value is None else value / 40 for value in values] == pytest.approx(g, abs=1e-9)
+    samples = result["samples"]["dstc10_dialog_tu"]
+    assert [sample["spearman"].score for sample in samples] == list(values)
+    for value, sample in zip(values, samples, strict=True):
+        answers = {form: math.exp(found) for form, (found, _) in zip(FORMS, sample["filtered_resps"], strict=True)}
+        assert answers["Yes"] + answers["yes"] == pytest.approx(0 if value is None else value / 40, abs=1e-9)
 
 
 def test_all_documents_of_all_tasks_are_scored_in_one_call(use_tiny_data: Path) -> None:
@@ -100,7 +108,9 @@ def test_all_documents_of_all_tasks_are_scored_in_one_call(use_tiny_data: Path) 
     assert tasks["dstc10_dialog"]["spearman,none"] == pytest.approx(sum(present) / 6)
 
 
-def test_a_rating_is_the_scorers_score_on_the_scale_of_the_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rating_is_the_scorers_score_and_its_answers_are_on_the_tasks_scale(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_fed(tmp_path, fed_rows(4))
     monkeypatch.setenv("DIALEVAL_DATA_DIR", str(tmp_path))
     scorer = Length(skip="rain number 2")
@@ -111,8 +121,12 @@ def test_a_rating_is_the_scorers_score_on_the_scale_of_the_task(tmp_path: Path, 
     assert values.count(None) == 1
     assert scorer.calls == [len({(item.context, item.response) for item in items})]
     for name, highest in (("overall", 4), ("understandable", 1)):
-        found = [sample["spearman"].score for sample in result["samples"][f"fed_dialog_turn_{name}"]]
-        assert found == pytest.approx([None if value is None else highest * value / 40 for value in values], abs=1e-9)
+        samples = result["samples"][f"fed_dialog_turn_{name}"]
+        assert [sample["spearman"].score for sample in samples] == list(values)
+        for value, sample in zip(values, samples, strict=True):
+            answers = [math.exp(found) for found, _ in sample["filtered_resps"]]
+            mean = math.fsum(int(form) * answer for form, answer in zip(sample["doc"]["choices"], answers, strict=True))
+            assert mean == pytest.approx(0 if value is None else highest * value / 40, abs=1e-9)
         assert result["results"][f"fed_dialog_turn_{name}"]["n_unscored,none"] == 1
 
 
@@ -145,8 +159,6 @@ def test_the_signature_is_in_the_result(use_tiny_data: Path) -> None:
 
 
 def test_a_task_that_asks_for_something_else_is_refused(use_tiny_data: Path) -> None:
-    from lm_eval.api.instance import Instance
-
     request = Instance("loglikelihood", {}, ("context", " maybe"), 0, metadata=("boolq", 0, 1))
     with pytest.raises(InputError) as caught:
         DialogueMetricLM(Length()).loglikelihood([request])
@@ -170,8 +182,6 @@ def test_a_scorer_has_to_be_named() -> None:
 
 
 def test_a_generation_is_answered_with_the_number(use_tiny_data: Path) -> None:
-    from lm_eval.api.instance import Instance
-
     from dialeval_plugin.hosts.lm_eval_tasks import dstc10_dataset
 
     documents = list(dstc10_dataset(dialogue_set="tu")["test"])
@@ -241,3 +251,82 @@ def test_registering_again_changes_nothing() -> None:
     register()
     assert (TaskManager.__init__, dict(model_registry.items())) == before
     assert get_metric_aggregation("acc") is not None
+
+
+class Open(Length):
+    """Numbers from 40 up, in a range without an upper end."""
+
+    range: ClassVar[tuple[float, float]] = (0.0, math.inf)
+    positive_from: ClassVar[float | None] = 50.0
+
+    def score_batch(self, items: Sequence[Item]) -> list[Row]:
+        return [{"length": 40.0 + int(item.id.split("-")[1])} for item in items if isinstance(item, Example)]
+
+
+def test_a_score_without_an_upper_end_reaches_people_as_it_is(use_tiny_data: Path) -> None:
+    """TRIAL S1: from 37 words up all were 1.0, and Pearson was that of something else."""
+    result = evaluate(DialogueMetricLM("response_length"), "dstc10_dialog_tu")
+    scores = load_scorer("response_length").score(dstc10.read("tu")).values
+    assert [sample["spearman"].score for sample in result["samples"]["dstc10_dialog_tu"]] == list(scores)
+    result = evaluate(DialogueMetricLM(Open()), "dstc10_dialog_tu")
+    found = [sample["spearman"].score for sample in result["samples"]["dstc10_dialog_tu"]]
+    assert len(set(found)) == 6
+    assert min(found) == 40.0
+
+
+def test_a_decision_is_that_of_the_scorers_own_threshold_where_its_range_saturates(use_tiny_data: Path) -> None:
+    request = Instance("loglikelihood", {**_document(), "choices": ["Positive", "Negative"]}, ("", " Positive"), 0)
+    other = Instance("loglikelihood", request.doc, ("", " Negative"), 1)
+    for score, is_positive in ((49.0, False), (50.0, True), (51.0, True)):
+        lm = DialogueMetricLM(Constantly(score))
+        positive, negative = lm.loglikelihood([request, other])
+        assert (positive[0] >= negative[0]) is is_positive
+        assert lm.generate_until([request]) == ["Positive" if is_positive else "Negative"]
+
+
+class Constantly(Open):
+    def __init__(self, score: float) -> None:
+        super().__init__()
+        self.score_of_all = score
+
+    def score_batch(self, items: Sequence[Item]) -> list[Row]:
+        return [{"length": self.score_of_all} for _ in items]
+
+
+def _document() -> dict[str, Any]:
+    return item_columns(Example.from_texts(["Hi."], "Hello.", id="a"))
+
+
+def test_an_answer_keeps_its_score_through_filters_and_copies(use_tiny_data: Path) -> None:
+    lm = DialogueMetricLM(Constantly(60.0))
+    request = Instance("loglikelihood", {**_document(), "choices": list(FORMS)}, ("", " Yes"), 0)
+    (choice,), (words,) = lm.loglikelihood([request]), lm.generate_until([request])
+    for answer in (choice, words):
+        for copied in (copy.copy(answer), copy.deepcopy(answer)):
+            assert copied == answer
+            assert verdict_of([copied]) == Verdict(60.0)
+    assert json.loads(json.dumps([choice, words])) == [list(choice), str(words)]
+    assert verdict_of([(-1.0, False)]) is None
+
+
+def test_documents_are_told_apart_by_their_content(use_tiny_data: Path) -> None:
+    # Issue G 9: a document was known by its place in the task, or by its address in memory.
+    def asked(text: str) -> Instance:
+        document = {**item_columns(Example.from_texts(["Hi."], text, id="a")), "choices": list(FORMS)}
+        return Instance("loglikelihood", document, ("", " Yes"), 0, metadata=("task", 0, 1))
+
+    lm = DialogueMetricLM(Length())
+    first, second = (lm.loglikelihood([asked(text)])[0] for text in ("Hello.", "Hello there."))
+    assert [verdict_of([answer]) for answer in (first, second)] == [Verdict(6.0, 0.15), Verdict(12.0, 0.3)]
+
+
+def test_a_set_of_another_level_says_so_in_the_hosts_table(use_tiny_data: Path) -> None:
+    """TRIAL 10, issue G 12: "0 pairs of score and rating ... Score and rate more examples" was no help."""
+    found = evaluate(DialogueMetricLM("chrf"), "dstc10_dialog_fd", "dstc10_dialog_tu")
+    for name in ("spearman", "pearson_ci_low", "kendall"):
+        assert found["results"]["dstc10_dialog_fd"][f"{name},none"] == "undefined (scores turns only)"
+        assert found["results"]["dstc10_dialog_tu"][f"{name},none"] == "undefined (needs references)"
+    assert found["config"]["scorer_unscored"] == {
+        "dstc10_dialog_fd": {"scores_turns_only": 6},
+        "dstc10_dialog_tu": {"needs_references": 12},
+    }

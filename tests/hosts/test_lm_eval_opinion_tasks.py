@@ -225,3 +225,22 @@ def test_the_published_dialogues_are_those_of_the_thesis(data_dir: Path, monkeyp
         documents = opinion_dataset(challenge=challenge)["test"]  # type: ignore[arg-type]
         counts[challenge] = (len(set(documents["dialogue"])), len(documents))
     assert counts == {"convai1": (2154, 27331), "convai2": (2095, 34725)}
+
+
+def test_a_scorer_without_an_upper_end_is_summed_as_it_is_and_has_no_product(few: Path) -> None:
+    """Issue G 2: a number of words is no probability."""
+    register_models()
+    found = evaluate("convai2_opinion", "dialogue-metric", model_args="scorer=response_length")["results"]["convai2_opinion"]
+    words: dict[str, list[float]] = {}
+    ratings: dict[str, float] = {}
+    for document in opinion_dataset(challenge="convai2")["test"]:
+        words.setdefault(document["dialogue"], []).append(len(document["response"]["text"].split()))
+        ratings[document["dialogue"]] = document["rating"]
+    for prefix, scores in (
+        ("", [math.fsum(of_dialogue) for of_dialogue in words.values()]),
+        ("mean_of_means_", [math.fsum(of_dialogue) / len(of_dialogue) for of_dialogue in words.values()]),
+    ):
+        expected = correlations(scores, list(ratings.values()), rounds=0)
+        assert found[f"{prefix}pearson,none"] == pytest.approx(expected["pearson"].value, abs=1e-9)
+    assert found["product_pearson,none"] == "undefined (the scores are no probabilities)"
+    assert found["n_scored,none"] == len(words)

@@ -86,3 +86,13 @@ def test_too_few_other_dialogues_are_an_error(documents: list[dict[str, Any]]) -
         r"Ask for fewer \(--num_fewshot\)\.$",
     ):
         RandomSampler(documents).sample(n=11, eval_doc=documents[0])
+
+
+def test_other_documents_of_the_same_number_are_indexed_anew(documents: list[dict[str, Any]]) -> None:
+    # Issue G 9: the index was kept by the number of documents.
+    others = [{**document, "context": documents[-1 - place]["context"]} for place, document in enumerate(documents)]
+    sampler = ContextBM25Sampler(documents)
+    first = sampler.sample(n=3, eval_doc=documents[0])
+    assert sampler.replace_df(others).sample(n=3, eval_doc=documents[0]) != first
+    assert sampler.sample(n=3, eval_doc=documents[0]) == ContextBM25Sampler(others).sample(n=3, eval_doc=documents[0])
+    assert sampler.sample(n=3, eval_doc=documents[0], df=documents) == first

@@ -141,7 +141,7 @@ def test_a_document_holds_its_example_and_what_the_small_model_found(use_tiny_da
     examples = dstc10.read_examples("ft")
     small: Scores = SlideScorer(str(tiny_slm), variant="slm").score(examples)
     for build in (dre_dataset, slide_dataset):
-        found = documents(build(dialogue_set="ft", slm=str(tiny_slm), max_length=7))
+        found = documents(build(dialogue_set="ft", slm=str(tiny_slm)))
         assert [item_of(document).response for document in found] == [example.response for example in examples]
         for name in ("slm", "slm_probability", "slm_distance"):
             assert [document[name] for document in found] == pytest.approx(small.columns[name], abs=1e-6)

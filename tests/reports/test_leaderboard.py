@@ -118,7 +118,7 @@ def test_json_that_lacks_a_field_names_the_cell() -> None:
     with pytest.raises(InputError) as raised:
         Leaderboard.from_dict(data, where="cut.json")
     assert str(raised.value) == (
-        "cut.json: cell 1 cannot be read (KeyError: 'figures'). Build the leaderboard again from its result files."
+        "cut.json: cells.1.figures: field required. Build the leaderboard again from its result files."
     )
 
 

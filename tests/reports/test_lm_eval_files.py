@@ -247,6 +247,4 @@ def test_a_document_that_is_gone_is_said(copy: Path) -> None:
     path.write_text("x")
     with pytest.raises(InputError) as caught:
         run.rows[-1].document()
-    assert str(caught.value) == (
-        f"{path}: has changed since it was read (Expecting value: line 1 column 1 (char 0)). Read the run again."
-    )
+    assert str(caught.value) == f"{path}: has changed since it was read. Read the run again."

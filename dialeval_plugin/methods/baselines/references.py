@@ -20,7 +20,7 @@ LONGEST_COMPARED = 4_000
 seconds and 128 MB here."""
 
 BLANK_RESPONSE = Unscored(Reason.EMPTY_INPUT, "the response has no visible character")
-NO_REFERENCE = Unscored(Reason.EMPTY_INPUT, "there is no reference with a visible character")
+NO_REFERENCE = Unscored(Reason.NEEDS_REFERENCES, "there is no reference with a visible character")
 
 
 class Compared(NamedTuple):
@@ -39,9 +39,9 @@ class Compared(NamedTuple):
 class ReferenceScorer(Scorer):
     """A scorer of responses that have references.
 
-    A response without a visible character, or without a reference that has one, has no score (`empty_input`). A response that
-    equals a reference is scored like any other and counted in `n_references_equal`: where a human's response is the
-    reference, its own score says nothing about it.
+    A response without a visible character has no score (`empty_input`), nor has one without a reference that has one
+    (`needs_references`). A response that equals a reference is scored like any other and counted in `n_references_equal`:
+    where a human's response is the reference, its own score says nothing about it.
 
     A subclass fills `measures` and `compare`; the rows of the latter hold the columns of `cuts` too.
     """

@@ -1,0 +1,81 @@
+"""TRIAL, issue G 7: a misspelt option in `--metadata` stops the run, whichever model it is for and however it is started."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import lm_eval
+import pytest
+from lm_eval.tasks import TaskManager
+
+from dialeval_plugin.errors import InputError
+from dialeval_plugin.hosts.lm_eval_classification import mini_dataset
+from dialeval_plugin.hosts.lm_eval_slm_tasks import slide_dataset
+from dialeval_plugin.hosts.registration import register_models
+from dialeval_plugin.resources import tasks_path
+
+SLIDE = "clip, fusion, rated_quality, slm, slm_scale"
+
+
+def evaluate(task: str, metadata: dict[str, Any], model_args: dict[str, Any]) -> Any:
+    register_models()
+    manager = TaskManager(include_path=str(tasks_path()), include_defaults=False, metadata={**model_args, **metadata})
+    return lm_eval.simple_evaluate(
+        "scripted-judge", model_args=model_args, tasks=[task], task_manager=manager, bootstrap_iters=0, limit=2
+    )
+
+
+@pytest.mark.parametrize("name", ["fuson", "round3", "normalise"])
+def test_an_option_that_no_task_takes_is_refused(name: str, tiny_slm: Path) -> None:
+    with pytest.raises(InputError) as refused:
+        evaluate("slide_mini", {"slm": str(tiny_slm), name: "x"}, {})
+    assert str(refused.value) == (
+        f"slide_mini: --metadata names {name!r}, which is no option of a task. This one takes: {SLIDE}."
+    )
+    with pytest.raises(InputError) as refused:
+        evaluate("dstc10_dialog_mini", {name: 1}, {})
+    assert str(refused.value) == (
+        f"dstc10_dialog_mini: --metadata names {name!r}, which is no option of a task. This one takes: literal_log."
+    )
+
+
+def test_a_models_arguments_are_no_options_and_another_tasks_option_is_said(
+    tiny_slm: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        found = evaluate("dstc10_dialog_mini", {"slm": str(tiny_slm)}, {"refuse": "cats"})
+    assert found["results"]["dstc10_dialog_mini"]["n_scored,none"] == 2
+    assert "dstc10_dialog_mini: --metadata names slm, which this task does not take. It takes: literal_log." in caplog.messages
+
+
+def test_called_by_hand_a_data_set_takes_its_own_options_only(tiny_slm: Path) -> None:
+    assert len(mini_dataset(version=1.0, config_source="x.yaml")["test"]) > 0
+    with pytest.raises(InputError) as refused:
+        slide_dataset(dialogue_set="mini", slm=str(tiny_slm), fuson="agree")
+    assert str(refused.value).startswith("task: --metadata names 'fuson', which is no option of a task. This one takes: ")
+
+
+def test_the_hosts_own_command_line_says_so(clean_run: Callable[..., CompletedProcess[str]]) -> None:
+    done = clean_run(
+        *("-m", "lm_eval", "run", "--model", "dummy", "--tasks", "dstc10_dialog_mini", "--include_path", str(tasks_path())),
+        *("--limit", "2", "--metadata", '{"literal": true}'),
+    )
+    assert done.returncode != 0
+    assert (
+        "InputError: dstc10_dialog_mini: --metadata names 'literal', which is no option of a task. This one takes: literal_log."
+    ) in done.stderr
+
+
+def test_an_option_that_a_scorer_does_not_have_is_refused() -> None:
+    with pytest.raises(InputError, match=r"^scorer 'chrf': .* 'fuson'"):
+        evaluate_scorer("scorer=chrf,fuson=1")
+
+
+def evaluate_scorer(model_args: str) -> Any:
+    register_models()
+    manager = TaskManager(include_path=str(tasks_path()), include_defaults=False)
+    return lm_eval.simple_evaluate("dialogue-metric", model_args=model_args, tasks=["dstc10_dialog_mini"], task_manager=manager)
