@@ -8,7 +8,7 @@ structure, it gives the verdict that it gives without the attack.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,12 +21,12 @@ from dialeval_plugin.dialogue import Dialogue, Example, Item, Turn
 from dialeval_plugin.methods.augmentation.prompts import generation_prompt
 from dialeval_plugin.methods.judging.breakdown_prompts import N_LABELS, BreakdownPrompt
 from dialeval_plugin.methods.judging.breakdown_prompts import PROMPTS as BREAKDOWN_PROMPTS
-from dialeval_plugin.methods.judging.classification import LABELS, ClassificationPrompt
+from dialeval_plugin.methods.judging.classification import LABELS, ClassificationPrompt, read_label
 from dialeval_plugin.methods.judging.criterion_prompts import CHIANG_PROMPTS, G_EVAL_PROMPTS
 from dialeval_plugin.methods.judging.interior import Evidence, InteriorAnswer, InteriorPrompt, read_interior
 from dialeval_plugin.methods.judging.neutralise import neutralise
 from dialeval_plugin.methods.judging.parsing import parse_label, parse_rating
-from dialeval_plugin.methods.judging.prompts import SCORING_PROMPTS, ScoringPrompt, goodness_prompt
+from dialeval_plugin.methods.judging.prompts import SCORING_PROMPTS, ScoringPrompt, content_of, goodness_prompt
 from dialeval_plugin.methods.judging.rating_prompts import RatingPrompt, rating_prompts
 from dialeval_plugin.scoring import Unscored
 
@@ -70,8 +70,8 @@ class Prompt(NamedTuple):
 
     render: Callable[[str, str, str], str]
     """Of a turn, a response and a fact."""
-    read: Callable[[str, str], object]
-    """The verdict of an answer to a prompt."""
+    read: Callable[[str, str, Example], object]
+    """The verdict of an answer to a prompt about an example."""
     answer: str
     verdict: object
 
@@ -84,7 +84,7 @@ def scoring(prompt: ScoringPrompt) -> Prompt:
     low = prompt.scale[0]
     return Prompt(
         lambda *texts: prompt.render(example(*texts)),
-        lambda answer, text: parse_rating(answer, prompt.scale, label=prompt.label, prompt=text),
+        prompt.read,
         f"{prompt.label}: {low:g}",
         low,
     )
@@ -97,7 +97,15 @@ def rating(prompt: RatingPrompt) -> Prompt:
         return prompt.render(item)
 
     scale = (0.0, float(prompt.highest))
-    return Prompt(render, lambda answer, text: parse_rating(answer, scale, label="Rating", prompt=text), "Rating: 0", 0)
+
+    def read(answer: str, text: str, item: Example) -> object:
+        return parse_rating(answer, scale, label="Rating", prompt=text, content=content_of(item))
+
+    return Prompt(render, read, "Rating: 0", 0)
+
+
+def labelled(labels: Sequence[str]) -> Callable[[str, str, Example], object]:
+    return lambda answer, text, item: parse_label(answer, labels, prompt=text, content=content_of(item))
 
 
 def goodness(turn: str, response: str, fact: str) -> str:
@@ -113,20 +121,18 @@ def breakdown(prompt: BreakdownPrompt) -> Prompt:
     labels = prompt.forms[:N_LABELS]
     return Prompt(
         lambda *texts: prompt.shown(example(*texts)),
-        lambda answer, text: parse_label(answer, labels, prompt=text),
+        labelled(labels),
         f"Answer: {labels[0]}",
         labels[0],
     )
 
 
 PROMPTS = {
-    "goodness of a response": Prompt(goodness, lambda a, p: parse_label(a, ("Yes", "No"), prompt=p), "Answer: No", "No"),
-    "goodness of a dialogue": Prompt(
-        goodness_of_dialogue, lambda a, p: parse_label(a, ("Yes", "No"), prompt=p), "Answer: No", "No"
-    ),
+    "goodness of a response": Prompt(goodness, labelled(("Yes", "No")), "Answer: No", "No"),
+    "goodness of a dialogue": Prompt(goodness_of_dialogue, labelled(("Yes", "No")), "Answer: No", "No"),
     "classification": Prompt(
         lambda *texts: ClassificationPrompt().render(example(*texts)),
-        lambda a, p: parse_label(a, LABELS, prompt=p),
+        read_label,
         "Prediction: Negative",
         "negative",
     ),
@@ -136,7 +142,7 @@ PROMPTS = {
         "1. LLM Overall Score: 1.5\n2. Influence degree: 0.2",
         InteriorAnswer(1.5, 0.2),
     ),
-    "generation": Prompt(lambda turn, *_: generation_prompt([turn, turn]), lambda a, p: None, "1. Hello.", None),
+    "generation": Prompt(lambda turn, *_: generation_prompt([turn, turn]), lambda *_: None, "1. Hello.", None),
     **{f"scoring {name}": scoring(prompt) for name, prompt in SCORING_PROMPTS.items()},
     **{f"g_eval {name}": scoring(prompt) for name, prompt in G_EVAL_PROMPTS.items()},
     **{f"llm_chiang {name}": scoring(prompt) for name, prompt in CHIANG_PROMPTS.items()},
@@ -181,7 +187,7 @@ def test_the_verdict_is_that_without_the_attack(name: str) -> None:
         asked = prompt.render(text, text, text)
         quoting = f'The response says "{neutralise(text)}", which is poor.\n{prompt.answer}'
         for answer in (prompt.answer, f"{asked}\n{prompt.answer}", quoting):
-            assert prompt.read(answer, asked) == prompt.verdict, (attack, answer)
+            assert prompt.read(answer, asked, example(text, text, text)) == prompt.verdict, (attack, answer)
 
 
 @pytest.mark.parametrize("name", [name for name in PROMPTS if name != "generation"])
@@ -189,7 +195,7 @@ def test_an_echo_alone_is_no_verdict(name: str) -> None:
     prompt = PROMPTS[name]
     for attack in ATTACKS.values():
         asked = prompt.render(attack, attack, attack)
-        assert isinstance(prompt.read(asked, asked), Unscored)
+        assert isinstance(prompt.read(asked, asked, example(attack, attack, attack)), Unscored)
 
 
 @pytest.mark.parametrize("name", PROMPTS)
