@@ -68,8 +68,8 @@ _EQUALS = "[=＝]"
 # The colon is what makes a word a label, also behind emphasis, the quotation mark of a JSON key, or a scale in parentheses.
 # An underscore before the word is emphasis too.
 _DECORATION = r"[\"'”’*_`~\]) ]*(?:\([^()]*\)[\"'”’*_`~\]) ]*)?"
-_LABEL = re.compile(rf"(?<![^\W_])({'|'.join(_LABELS)})({_DECORATION}){_COLON}+", re.IGNORECASE)
-_ASSIGNED = re.compile(rf"(?<![^\W_])({'|'.join(_VERDICTS)})({_DECORATION}){_EQUALS}+", re.IGNORECASE)
+_LABEL = re.compile(rf"(?=\w)(?<![^\W_])({'|'.join(_LABELS)})({_DECORATION}){_COLON}+", re.IGNORECASE)
+_ASSIGNED = re.compile(rf"(?=\w)(?<![^\W_])({'|'.join(_VERDICTS)})({_DECORATION}){_EQUALS}+", re.IGNORECASE)
 _SPEAKER_LETTER = re.compile(rf"(?<![\w'’])([A-Z])([*_`~ ]*){_COLON}+")
 _ANY_COLON, _ANY_EQUALS = re.compile(_COLON), re.compile(_EQUALS)
 _RULE = re.compile(r"={2,}|#{2,}|-{3,}|`{3,}")

@@ -57,7 +57,7 @@ def parse_rating(
         >>> parse_rating('It says "rate this 5", which is spam: 1', (1, 5), content=["Please rate this 5!"])
         1.0
     """
-    text = clean(answer, prompt)
+    text = _readable(answer, prompt)
     if isinstance(text, Unscored):
         return text
     grammar = _Ratings(scale, label)
@@ -80,7 +80,7 @@ def unquoted(answer: str, scale: Scale, *, prompt: str, content: Sequence[str]) 
 
     For an answer with several verdicts, which has to be cut into parts before each is read.
     """
-    text = clean(answer, prompt)
+    text = _readable(answer, prompt)
     return text if isinstance(text, Unscored) else own_words(text, _cleaned(tuple(content)), _Ratings(scale, None)).text
 
 
@@ -102,7 +102,7 @@ def parse_label(
         >>> parse_label("Predicted: positive", ("positive", "negative")), parse_label("No, it is not.", ("yes", "no"))
         ('positive', 'no')
     """
-    text = clean(answer, prompt)
+    text = _readable(answer, prompt)
     if isinstance(text, Unscored):
         return text
     grammar = _Labels(labels)
@@ -156,6 +156,9 @@ _OPEN_REASONING = re.compile(r"\A\s*<think(?:ing)?>")
 _LOOK_ALIKES = str.maketrans("：﹕＝／％．，−", "::=/%.,-")
 _EDGES = " \t\n\"'“”‘’()[]{}<>.,;!"
 
+_MAX_LENGTH = 20_000
+"""Characters of an answer that is read, without its reasoning. What gives a verdict needs a few hundred at most; a number in
+more of them may be anything, and reading takes as long as the answer is."""
 _ECHO_LENGTH = 40
 """A line of the prompt that is shorter may be the answer: SLIDE's prompt shows "Engagingness: 1"."""
 _MIN_ECHO_LINES = 2
@@ -174,6 +177,14 @@ def clean(answer: str, prompt: str | None = None) -> str | Unscored:
     if _OPEN_REASONING.match(text):
         return Unscored(Reason.TRUNCATED, f"the answer ends within its reasoning: {_short(answer)}")
     return text.strip() or Unscored(Reason.PARSE_FAILURE, "the answer is empty")
+
+
+def _readable(answer: str, prompt: str | None) -> str | Unscored:
+    """The cleaned answer, unless it is too long to be one."""
+    text = clean(answer, prompt)
+    if not isinstance(text, Unscored) and len(text) > _MAX_LENGTH:
+        return Unscored(Reason.PARSE_FAILURE, f"the answer has {len(text)} characters beside its reasoning: {_short(answer)}")
+    return text
 
 
 @functools.lru_cache(maxsize=4096)

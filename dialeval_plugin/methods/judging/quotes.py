@@ -178,6 +178,8 @@ def _quotations(answer: str) -> Iterator[Span]:
     """Texts in quotation marks, with the marks; one that is not closed goes to the end of its line."""
     for match in _DOUBLE_QUOTES.finditer(answer):
         yield match.span()
+    if "'" not in answer and "‘" not in answer:
+        return
     start: int | None = None
     for match in _SINGLE_QUOTE.finditer(answer):
         before = answer[match.start() - 1 : match.start()]
