@@ -8,7 +8,7 @@ several. The last line is one JSON object:
     slowest_read_ms        milliseconds for the slowest answer of 20,000 characters, which is read
     slowest_refused_ms     the same for 100,000 characters, which are refused
     slowest_neutralise_ms  the same for neutralising 100,000 characters
-    growth                 the largest ratio of the time for 20,000 characters to that for 2,000, or of the time for neutralising
+    growth                 the largest ratio of the time for 20,000 characters to that for 2,000, or of neutralising
                            100,000 to that for 10,000; what is linear has about 10
     ordinary_ms            milliseconds for an answer of 300 characters
 """
