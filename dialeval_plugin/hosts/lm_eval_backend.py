@@ -13,7 +13,7 @@ from dialeval_plugin.errors import InputError, MissingPrerequisite, ModelLoadErr
 from dialeval_plugin.methods.judging.language_model import NumberListener, TextListener, cut_at_stop
 from dialeval_plugin.model_folders import check_device, opening, refuse_pickles
 from dialeval_plugin.redaction import redacted, without_secrets
-from dialeval_plugin.scoring import Unscored
+from dialeval_plugin.scoring import Reason, Unscored
 from dialeval_plugin.signature import content_hash, file_hash, text_hash
 
 from .host_logs import redact_host_logs
@@ -36,6 +36,8 @@ _WEIGHT_ARGUMENTS = ("pretrained", "model", "peft", "delta")
 """Arguments that may name a folder of weights."""
 LOCAL_BATCH_SIZE = 8
 """Few enough for the memory that a judge's prompts of some thousand tokens need, and most of the gain of a batch."""
+_N_MARKS = 8
+"""Tokens that a tokenizer may add to those of a text."""
 NEVER_SAID = "<|endoftext|>"
 """Stop string of a request that has none."""
 HOST_DEVICE = "cuda:0"
@@ -152,10 +154,45 @@ class LmEvalLanguageModel:
         on_answer: Callable[[int, Answer], None] | None,
     ) -> list[Answer | Unscored]:
         check_key(self.identity, self.lm)
-        asking = Asking(self.lm, kind, arguments, self._patience, read, on_answer)
+        overlong = self._overlong(arguments)
+        places = [place for place in range(len(arguments)) if place not in overlong]
+        handed = None if on_answer is None else lambda index, answer: on_answer(places[index], answer)
+        asking = Asking(self.lm, kind, [arguments[place] for place in places], self._patience, read, handed)
         # A served model that is asked one batch after the other is handed one at a time: it is known then which one failed.
         one_by_one = self._is_served and self.lm._concurrent <= 1
-        return asking.run(self.lm._batch_size if one_by_one else len(arguments))
+        answers = iter(asking.run(self.lm._batch_size if one_by_one else len(places)))
+        return [overlong[place] if place in overlong else next(answers) for place in range(len(arguments))]
+
+    def _overlong(self, arguments: Sequence[tuple[Any, Any]]) -> dict[int, Unscored]:
+        """The requests that the host would cut at their beginning, where the question stands, to fit them into the window."""
+        window = self._window()
+        if window is None:
+            return {}
+        found = {}
+        for place, (prompt, rest) in enumerate(arguments):
+            room, text = (window - rest["max_gen_toks"], prompt) if isinstance(rest, dict) else (window, prompt + rest)
+            # A token is a byte at least, but for the few that mark beginning and end.
+            if len(text.encode("utf-8", "surrogatepass")) + _N_MARKS <= room:
+                continue
+            if (n_tokens := len(self.lm.tok_encode(text))) > room:
+                detail = f"the prompt has {n_tokens} tokens, and the model's window of {window} has room for {max(0, room)}"
+                found[place] = Unscored(Reason.CONTEXT_TOO_LONG, detail)
+        if found:
+            logger.warning(
+                "%d of %d prompts are longer than the model's window of %d tokens; they are not asked, and their rows are "
+                "unscored (context_too_long)",
+                len(found),
+                len(arguments),
+                window,
+            )
+        return found
+
+    def _window(self) -> int | None:
+        """Tokens of prompt and answer together that the host keeps; None where it does not look, and the server has to."""
+        if self._is_served and not self.lm.tokenized_requests:
+            return None
+        window = getattr(self.lm, "max_length", None)
+        return window if isinstance(window, int) and callable(getattr(self.lm, "tok_encode", None)) else None
 
 
 def _at_stride(on_answer: TextListener | None, n_samples: int, sample: int) -> TextListener | None:

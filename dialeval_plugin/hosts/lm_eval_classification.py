@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from lm_eval.api.samplers import ContextSampler
 
@@ -94,10 +94,9 @@ def process_choice(doc: Document, results: Sequence[tuple[float, bool]]) -> dict
 
 def process_generation(doc: Document, results: Sequence[str]) -> dict[str, Classified]:
     """Return what became of a document that was answered with text."""
-    item = item_of(doc)
+    item = cast("Example", item_of(doc))
     # The host keeps no prompt: it is put together again, so that its examples are not read as the answer where it is echoed.
-    prompt = ClassificationPrompt().render(item) if isinstance(item, Example) else ""
-    label = read_label(results[0], prompt)
+    label = read_label(results[0], ClassificationPrompt().render(item), item)
     return _result(doc, None if isinstance(label, Unscored) else label == POSITIVE, results)
 
 

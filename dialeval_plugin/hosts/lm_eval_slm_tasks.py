@@ -19,9 +19,8 @@ from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.dialogue import Example
 from dialeval_plugin.errors import InputError, MissingPrerequisite
 from dialeval_plugin.methods.judging.interior import read_interior
-from dialeval_plugin.methods.judging.parsing import parse_rating
 from dialeval_plugin.methods.judging.prompts import ScoringPrompt, scoring_prompt
-from dialeval_plugin.methods.slide.dre import PLAIN_PROMPT, SmallModelEvidence, read_plain
+from dialeval_plugin.methods.slide.dre import PLAIN_PROMPT, SmallModelEvidence
 from dialeval_plugin.methods.slide.dre import VARIANTS as DRE_VARIANTS
 from dialeval_plugin.methods.slide.fusion import check_reading, fuse
 from dialeval_plugin.methods.slide.refinement import Refinement, read_clamp
@@ -30,7 +29,7 @@ from dialeval_plugin.scoring import Reason, Row, Unscored
 from dialeval_plugin.signature import Signature
 from dialeval_plugin.version import __version__
 
-from .documents import absent_item, item_columns, item_features, rater_columns, rater_features
+from .documents import absent_item, item_columns, item_features, item_of, rater_columns, rater_features
 from .lm_eval_aggregation import METRICS, Judged
 from .lm_eval_tasks import n_processes, rated_items, read_unless_absent
 from .scorer_answers import verdict_of
@@ -232,10 +231,10 @@ def dre_results(doc: Mapping[str, Any], results: Sequence[str | None]) -> dict[s
     refinement = Refinement(doc["eq26"], tuple(doc["clamp"]) if doc["clamp"] else None)
     interior_answer, plain_answer = results
     scores: dict[str, float] = {}
-    interior = _small_model_failure(doc) or _read(read_interior, interior_answer, doc["prompt"])
+    interior = _small_model_failure(doc) or _read(read_interior, interior_answer, doc["prompt"], doc)
     if not isinstance(interior, Unscored):
         scores |= refinement.interior(doc["slm"], **interior._asdict())
-    plain = _blank(doc) or _read(read_plain, plain_answer, doc["plain_prompt"])
+    plain = _blank(doc) or _read(scoring_prompt(PLAIN_PROMPT).read, plain_answer, doc["plain_prompt"], doc)
     if not isinstance(plain, Unscored):
         scores |= refinement.plain(doc["slm"], llm=plain)
     return _judged(doc, {name: scores.get(name) for name in DRE_VARIANTS}, {"interior": interior, "plain": plain})
@@ -249,9 +248,8 @@ def slide_results(doc: Mapping[str, Any], results: Sequence[str | None]) -> dict
     """
     if doc["is_absent"]:
         return {}
-    prompt = scoring_prompt("slide")
     (answer,) = results
-    llm = _blank(doc) or _read(lambda text, asked: _share(text, asked, prompt), answer, doc["prompt"])
+    llm = _blank(doc) or _read(_share, answer, doc["prompt"], doc)
     verdict = verdict_of(results)
     if verdict is not None and verdict.unscored is not None:
         llm = Unscored(Reason(verdict.unscored), "the scorer has no score")
@@ -289,13 +287,16 @@ def _judged(
     return {**metrics, **failures}
 
 
-def _read(read: Callable[[str, str], Any], answer: str | None, prompt: str) -> Any:
-    return Unscored(Reason.API_ERROR, "the model gave no answer") if answer is None else read(answer, prompt)
+def _read(read: Callable[[str, str, Example], Any], answer: str | None, prompt: str, doc: Mapping[str, Any]) -> Any:
+    if answer is None:
+        return Unscored(Reason.API_ERROR, "the model gave no answer")
+    return read(answer, prompt, cast("Example", item_of(doc)))
 
 
-def _share(answer: str, prompt: str, asked: ScoringPrompt) -> float | Unscored:
+def _share(answer: str, prompt: str, example: Example) -> float | Unscored:
     """An answer's number as its share of the prompt's scale, which is the same number on SLIDE's scale of 0 to 1."""
-    rating = parse_rating(answer, asked.scale, label=asked.label, prompt=prompt)
+    asked = scoring_prompt("slide")
+    rating = asked.read(answer, prompt, example)
     low, high = asked.scale
     return rating if isinstance(rating, Unscored) else (rating - low) / (high - low)
 

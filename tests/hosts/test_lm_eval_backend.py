@@ -6,6 +6,7 @@ import math
 import os
 import pickle  # noqa: TID251 - writes what has to be refused
 import shutil
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,12 @@ import torch
 from dialeval_plugin.dialogue import Example
 from dialeval_plugin.errors import InputError, MissingPrerequisite, ModelLoadError
 from dialeval_plugin.hosts.lm_eval_backend import LmEvalLanguageModel, load_language_model
+from dialeval_plugin.methods.judging.criterion_judges import GEval, LlmChiang
+from dialeval_plugin.methods.judging.dialogue_rating import DialogueRatingScorer
 from dialeval_plugin.methods.judging.judge import PromptedJudge
-from dialeval_plugin.scoring import Reason, Unscored
+from dialeval_plugin.methods.slide.dre import DreScorer
+from dialeval_plugin.scoring import Reason, Scorer, Unscored
+from tests.tiny_language_models import write_rating_language_model
 
 
 class Flaky:
@@ -101,6 +106,53 @@ def test_a_real_judge_on_a_tiny_model_reads_or_counts(tiny_lm: Path) -> None:
     judge = PromptedJudge(load_language_model("hf", f"pretrained={tiny_lm}", device="cpu", batch_size=2), prompt="dre")
     scores = judge.score([Example.from_texts(["hi"], "hello"), Example.from_texts(["hi"], "bye")])
     assert scores.n_scored + scores.n_unscored == 2
+
+
+LONG = Example.from_texts(["tea and rain " * 2000], "hello", id="long")
+SHORT = Example.from_texts(["hi"], "hello", id="short")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda llm: PromptedJudge(llm, prompt="slide"),
+        lambda llm: GEval(llm, n_samples=2),
+        lambda llm: LlmChiang(llm, n_samples=2, unparsed=1),
+        lambda llm: GEval(llm, mode="weighted"),
+        DialogueRatingScorer,
+        lambda llm: DreScorer(llm, variant="non_dre"),
+    ],
+    ids=["llm_judge", "g_eval", "llm_chiang", "g_eval weighted", "dialogue_rating", "dre"],
+)
+def test_d10_a_prompt_beyond_the_window_is_not_asked(make: Callable[[LmEvalLanguageModel], Scorer], tmp_path: Path) -> None:
+    """R05: the host cut the instruction away and scored what was left."""
+    folder = write_rating_language_model(tmp_path / "lm", " 1")
+    llm = load_language_model("hf", f"pretrained={folder}", device="cpu", batch_size=2)
+    long, short = make(llm).score_batch([LONG, SHORT])
+    assert isinstance(long, Unscored)
+    assert long.reason is Reason.CONTEXT_TOO_LONG
+    assert not isinstance(short, Unscored), short
+
+
+def test_d10_what_just_fits_is_asked_and_counted(tiny_lm: Path, caplog: pytest.LogCaptureFixture) -> None:
+    llm = load_language_model("hf", f"pretrained={tiny_lm}", device="cpu", batch_size=2)
+    fitting, window = " tea" * 1021, 1024
+    n_tokens = len(llm.lm.tok_encode(fitting))
+    assert n_tokens == 1021
+    handed: dict[int, str] = {}
+    answers = llm.generate([fitting + " tea", fitting, "tea"], max_tokens=3, stop=[], on_answer=handed.__setitem__)
+    detail = f"the prompt has 1022 tokens, and the model's window of {window} has room for 1021"
+    assert answers[0] == Unscored(Reason.CONTEXT_TOO_LONG, detail)
+    assert handed == {1: answers[1], 2: answers[2]}
+    assert (
+        "1 of 3 prompts are longer than the model's window of 1024 tokens; they are not asked, and their rows are unscored "
+        "(context_too_long)"
+    ) in caplog.text
+    (fits, cut) = llm.loglikelihood([(fitting + " tea tea", " Yes"), (fitting + " tea tea tea", " Yes")])
+    assert isinstance(fits, float)
+    assert cut == Unscored(
+        Reason.CONTEXT_TOO_LONG, f"the prompt has 1025 tokens, and the model's window of {window} has room for 1024"
+    )
 
 
 def test_a_model_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

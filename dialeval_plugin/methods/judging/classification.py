@@ -21,6 +21,7 @@ from dialeval_plugin.signature import text_hash
 from .language_model import LanguageModel
 from .neutralise import neutralise
 from .parsing import parse_label
+from .prompts import content_of
 
 Label: TypeAlias = Literal["positive", "negative"]
 
@@ -186,13 +187,13 @@ def classify(
     prompts = [prompt.render(examples[index]) for index in asked]
     answers = model.generate(prompts, max_tokens=MAX_TOKENS, stop=STOP) if prompts else []
     for index, text, answer in zip(asked, prompts, answers, strict=True):
-        found[index] = answer if isinstance(answer, Unscored) else read_label(answer, text)
+        found[index] = answer if isinstance(answer, Unscored) else read_label(answer, text, examples[index])
     return found
 
 
-def read_label(answer: str, prompt: str) -> Label | Unscored:
-    """Return the label that an answer gives, or why it gives none; it is never taken for a wrong one."""
-    found = parse_label(answer, LABELS, prompt=prompt)
+def read_label(answer: str, prompt: str, example: Example) -> Label | Unscored:
+    """Return the label that an answer gives to an example, or why it gives none; it is never taken for a wrong one."""
+    found = parse_label(answer, LABELS, prompt=prompt, content=content_of(example))
     if isinstance(found, Unscored):
         return found
     return POSITIVE if found == POSITIVE else NEGATIVE

@@ -14,7 +14,6 @@ from dialeval_plugin.signature import Value
 
 from .criterion_prompts import CHIANG_PROMPTS, CRITERIA, G_EVAL_PROMPTS, CriterionPrompts
 from .language_model import LanguageModel, require_language_model
-from .parsing import parse_rating
 from .prompts import ScoringPrompt
 from .ratings import k_top_rating, merge_ratings
 
@@ -39,6 +38,17 @@ class CriterionRating(NamedTuple):
     """Answers without a rating."""
     samples: tuple[float | None, ...] = ()
     """One rating a drawn answer, None where it could not be read."""
+
+
+class _Question(NamedTuple):
+    """One criterion of one response."""
+
+    prompt: ScoringPrompt
+    text: str
+    example: Example
+
+    def read(self, answer: str | Unscored) -> float | Unscored:
+        return answer if isinstance(answer, Unscored) else self.prompt.read(answer, self.text, self.example)
 
 
 class CriterionJudge(Scorer):
@@ -119,7 +129,11 @@ class CriterionJudge(Scorer):
         examples = [item for item in items if isinstance(item, Example)]
         rows: list[Row] = [Unscored(Reason.EMPTY_INPUT, "the response is blank")] * len(examples)
         asked = [index for index, example in enumerate(examples) if not is_blank(example.response.text)]
-        questions = [(prompt, prompt.render(examples[index])) for index in asked for prompt in self.criteria.values()]
+        questions = [
+            _Question(prompt, prompt.render(examples[index]), examples[index])
+            for index in asked
+            for prompt in self.criteria.values()
+        ]
         ask = self._weigh if self.mode == "weighted" else self._sample
         ratings = iter(ask(questions) if questions else ())
         for index in asked:
@@ -141,26 +155,26 @@ class CriterionJudge(Scorer):
             "scale": f"{low:g}-{high:g}",
         }
 
-    def _sample(self, questions: Sequence[tuple[ScoringPrompt, str]]) -> list[CriterionRating | Unscored]:
-        prompt = questions[0][0]
+    def _sample(self, questions: Sequence[_Question]) -> list[CriterionRating | Unscored]:
+        prompt = questions[0].prompt
         drawn = self.llm.sample(
-            [text for _, text in questions],
+            [question.text for question in questions],
             n_samples=self.n_samples,
             temperature=self.temperature,
             max_tokens=prompt.max_tokens,
             stop=prompt.stop,
         )
         return [
-            sampled_rating([_read(answer, prompt, text) for answer in answers], unparsed=self.unparsed)
-            for (prompt, text), answers in zip(questions, drawn, strict=True)
+            sampled_rating([question.read(answer) for answer in answers], unparsed=self.unparsed)
+            for question, answers in zip(questions, drawn, strict=True)
         ]
 
-    def _weigh(self, questions: Sequence[tuple[ScoringPrompt, str]]) -> list[CriterionRating | Unscored]:
+    def _weigh(self, questions: Sequence[_Question]) -> list[CriterionRating | Unscored]:
         low, high = self._scale
         scale = range(int(low), int(high) + 1)
         # A tokenizer may take the space before a number into its token or not.
         forms = [f"{space}{rating}" for space in (" ", "") for rating in scale]
-        answers = self.llm.loglikelihood([(text, form) for _, text in questions for form in forms])
+        answers = self.llm.loglikelihood([(question.text, form) for question in questions for form in forms])
         starts = range(0, len(answers), len(forms))
         return [weighted_rating(dict(zip(forms, answers[start : start + len(forms)], strict=True)), scale) for start in starts]
 
@@ -210,7 +224,7 @@ class LlmChiang(CriterionJudge):
 def sampled_rating(ratings: Sequence[float | Unscored], *, unparsed: float | None = None) -> CriterionRating | Unscored:
     """Return the mean of drawn ratings; those that could not be read are left out, or count as `unparsed`.
 
-    A request that failed is no answer and is left out in any case.
+    A request that failed, or was too long to be made, is no answer and is left out in any case.
 
     Returns:
         The rating; where nothing is left, `Unscored` with the commonest reason.
@@ -259,15 +273,9 @@ def weighted_rating(log_probabilities: dict[str, float | Unscored], scale: range
     return CriterionRating(found.rating, math.fsum(weight * (rating - found.rating) ** 2 for rating, weight in weighted))
 
 
-def _read(answer: str | Unscored, prompt: ScoringPrompt, text: str) -> float | Unscored:
-    if isinstance(answer, Unscored):
-        return answer
-    return parse_rating(answer, prompt.scale, label=prompt.label, prompt=text)
-
-
 def _or_unparsed(rating: float | Unscored, unparsed: float | None) -> float | None:
     if isinstance(rating, Unscored):
-        return None if rating.reason is Reason.API_ERROR else unparsed
+        return None if rating.reason in {Reason.API_ERROR, Reason.CONTEXT_TOO_LONG} else unparsed
     return rating
 
 

@@ -14,8 +14,8 @@ from dialeval_plugin.dialogue import Example, Turn
 from dialeval_plugin.scoring import Reason, Unscored
 from dialeval_plugin.signature import text_hash
 
-from .parsing import parse_rating
-from .prompts import DRE_OVERALL_TASK, dre_exchange
+from .parsing import parse_rating, unquoted
+from .prompts import DRE_OVERALL_TASK, content_of, dre_exchange
 
 VERSION = 1
 OVERALL, INFLUENCE = "LLM Overall Score", "Influence degree"
@@ -118,23 +118,27 @@ class InteriorPrompt:
         )
 
 
-def read_interior(answer: str, prompt: str) -> InteriorAnswer | Unscored:
-    r"""Read both numbers out of an answer to `prompt`; where one of them cannot be read, say why for both.
+def read_interior(answer: str, prompt: str, example: Example) -> InteriorAnswer | Unscored:
+    r"""Read both numbers out of an answer to `prompt` about `example`; where one of them cannot be read, say why for both.
 
     The prompt ends with the first label, so the first number may come without one. Two numbers without any label count
     where each has a line of its own.
 
     Example:
-        >>> read_interior(" 4.5\n2. Influence degree: 0.3", "")
+        >>> read_interior(" 4.5\n2. Influence degree: 0.3", "", Example.from_texts(["Hi."], "Hello."))
         InteriorAnswer(llm=4.5, influence=0.3)
     """
-    overall, influence = _parts(answer.replace(prompt.strip(), " ") if prompt.strip() else answer)
-    llm = parse_rating(overall, OVERALL_SCALE, label=OVERALL, prompt=prompt)
+    content = content_of(example)
+    text = unquoted(answer, OVERALL_SCALE, prompt=prompt, content=content)
+    if isinstance(text, Unscored):
+        return text
+    overall, influence = _parts(text)
+    llm = parse_rating(overall, OVERALL_SCALE, label=OVERALL, content=content)
     if isinstance(llm, Unscored):
         return llm
     if influence is None:
         return Unscored(Reason.PARSE_FAILURE, f"the answer has no influence degree: {answer[:80]!r}")
-    degree = parse_rating(influence, INFLUENCE_SCALE, label=INFLUENCE, prompt=prompt)
+    degree = parse_rating(influence, INFLUENCE_SCALE, label=INFLUENCE, content=content)
     return degree if isinstance(degree, Unscored) else InteriorAnswer(llm, degree)
 
 

@@ -10,7 +10,6 @@ from dialeval_plugin.scoring import Reason, Row, Scorer, Unscored
 from dialeval_plugin.signature import Value
 
 from .language_model import LanguageModel, require_language_model
-from .parsing import parse_rating
 from .prompts import scoring_prompt
 
 COLUMN = "llm"
@@ -52,7 +51,7 @@ class PromptedJudge(Scorer):
         prompts = [self.prompt.render(examples[index]) for index in asked]
         answers = self.llm.generate(prompts, max_tokens=self.prompt.max_tokens, stop=self.prompt.stop) if prompts else []
         for index, prompt, answer in zip(asked, prompts, answers, strict=True):
-            rows[index] = answer if isinstance(answer, Unscored) else self._row(answer, prompt)
+            rows[index] = answer if isinstance(answer, Unscored) else self._row(answer, prompt, examples[index])
         return rows
 
     def signature_fields(self) -> dict[str, Value]:
@@ -60,8 +59,8 @@ class PromptedJudge(Scorer):
         low, high = self.prompt.scale
         return {"method": self.name, "prompt": self.prompt.id, "llm": self.llm.identity, "scale": f"{low:g}-{high:g}"}
 
-    def _row(self, answer: str, prompt: str) -> Row:
-        rating = parse_rating(answer, self.prompt.scale, label=self.prompt.label, prompt=prompt)
+    def _row(self, answer: str, prompt: str, example: Example) -> Row:
+        rating = self.prompt.read(answer, prompt, example)
         if isinstance(rating, Unscored):
             return rating
         low, high = self.prompt.scale

@@ -2,19 +2,21 @@
 
 Turns, responses and facts are written by people and chatbots under test. A turn that says "Answer: Yes", a response with a
 line break and "Question:", or a model's end-of-text mark must reach the judge as something that was said. The same holds for
-what a judge quotes in its answer: no heading that `parsing` looks for is left in a neutralised text.
+what a judge quotes in its answer: no heading that `parsing` looks for is left in a neutralised text, which is read for them
+with its own patterns.
 
 Words are not touched. A response that asks for a good rating in a sentence still asks for it.
 """
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
 
-_VERDICTS = (
-    "answer",
-    r"(?:label|class|classification|category|grade|verdict|judgment|judgement)",
+from .parsing import VERDICT_NAMES, has_heading
+
+ASKED = (
     "engagingness",
     "coherence",
     "naturalness",
@@ -22,10 +24,10 @@ _VERDICTS = (
     "influence degree",
     "llm overall score",
     "llm score",
-    r"predict(?:ion|ed)",
     "rating",
-    "scores?",
 )
+"""What the prompts ask for by name."""
+_VERDICTS = (*ASKED, *VERDICT_NAMES, "scores?")
 """What a verdict is headed by, with a colon or, as some judges write it, an equals sign."""
 _LABELS = (
     *_VERDICTS,
@@ -62,25 +64,30 @@ _LABELS = (
 )
 
 _COLON = "[:：﹕︰∶ː꞉]"
-# White space is one plain space by then. The colon is what makes a word a label, also behind emphasis, the quotation mark of a
-# JSON key, or a scale in parentheses. An underscore before the word is emphasis too.
-_DECORATION = r"(?:[\"'”’*_`~\])]| ?\([^()]{0,40}\))*"
-_LABEL = re.compile(rf"(?<![^\W_])({'|'.join(_LABELS)})({_DECORATION})\s*{_COLON}+", re.IGNORECASE)
-_ASSIGNED = re.compile(rf"(?<![^\W_])({'|'.join(_VERDICTS)})({_DECORATION})\s*[=＝]+", re.IGNORECASE)
-_SPEAKER_LETTER = re.compile(rf"(?<![\w'’])([A-Z])([*_`~]*)\s*{_COLON}+")
+_EQUALS = "[=＝]"
+# The colon is what makes a word a label, also behind emphasis, the quotation mark of a JSON key, or a scale in parentheses.
+# An underscore before the word is emphasis too.
+_DECORATION = r"[\"'”’*_`~\]) ]*(?:\([^()]*\)[\"'”’*_`~\]) ]*)?"
+_LABEL = re.compile(rf"(?=\w)(?<![^\W_])({'|'.join(_LABELS)})({_DECORATION}){_COLON}+", re.IGNORECASE)
+_ASSIGNED = re.compile(rf"(?=\w)(?<![^\W_])({'|'.join(_VERDICTS)})({_DECORATION}){_EQUALS}+", re.IGNORECASE)
+_SPEAKER_LETTER = re.compile(rf"(?<![\w'’])([A-Z])([*_`~ ]*){_COLON}+")
+_ANY_COLON, _ANY_EQUALS = re.compile(_COLON), re.compile(_EQUALS)
 _RULE = re.compile(r"={2,}|#{2,}|-{3,}|`{3,}")
 _MARKS = (
     re.compile(r"<(?=[|｜]|/?[A-Za-z][\w:.-]*/?>)"),  # <|im_end|>, <think>, </s>
     re.compile(r"[|｜](?=>)"),
+    re.compile(r"\\(?=boxed)", re.IGNORECASE),
     re.compile(r"\[(?=/?(?:INST|SYSTEM_PROMPT|CLS|SEP|MASK|PAD|UNK|[gs]MASK)\])"),
 )
 _JOINER = "\u200d"
 # Emoji are spelled with these; behind or before a letter they only hide a word from a pattern, and not from a model.
-_HIDDEN = re.compile("(?<=[A-Za-z])[\u200d\ufe00-\ufe0f]+|[\u200d\ufe00-\ufe0f]+(?=[A-Za-z:=])")
+_HIDDEN = re.compile("(?<=[A-Za-z])[\u200d\ufe00-\ufe0f]+|(?<![\u200d\ufe00-\ufe0f])[\u200d\ufe00-\ufe0f]+(?=[A-Za-z:=])")
 _BLANK_LETTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 """Letters and marks that show nothing."""
 
 
+# The same turns stand in several prompts, and are looked for in the answers to them.
+@functools.lru_cache(maxsize=512)
 def neutralise(text: str) -> str:
     r"""Return `text` on one line, with labels, rules and special tokens of prompts broken.
 
@@ -95,8 +102,13 @@ def neutralise(text: str) -> str:
     """
     line = " ".join("".join(map(_visible, text)).split())
     line = _broken_rules(_HIDDEN.sub("", line))
-    for label in (_LABEL, _ASSIGNED, _SPEAKER_LETTER):
-        line = label.sub(r"\1\2 -", line)
+    if _ANY_COLON.search(line):
+        line = _SPEAKER_LETTER.sub(_with_hyphen, _LABEL.sub(_with_hyphen, line))
+    if _ANY_EQUALS.search(line):
+        line = _ASSIGNED.sub(_with_hyphen, line)
+    if has_heading(line, ASKED):
+        # It is spelled in a way that the patterns above do not know. Without these signs there is no heading at all.
+        line = _ANY_EQUALS.sub("-", _ANY_COLON.sub("-", line))
     # The hyphen that now stands for a colon may be the first of several.
     line = _broken_rules(line)
     for mark in _MARKS:
@@ -104,10 +116,15 @@ def neutralise(text: str) -> str:
     return line
 
 
+def _with_hyphen(match: re.Match[str]) -> str:
+    return f"{match[1]}{match[2].rstrip()} -"
+
+
 def _broken_rules(line: str) -> str:
     return _RULE.sub(lambda match: match[0][0], line)
 
 
+@functools.lru_cache(maxsize=4096)
 def _visible(character: str) -> str:
     category = unicodedata.category(character)
     if character in _BLANK_LETTERS or (category == "Cf" and character != _JOINER):

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 from dialeval_plugin.dialogue import Dialogue, Example, Item, Turn
 from dialeval_plugin.errors import InputError
-from dialeval_plugin.scoring import Level
+from dialeval_plugin.scoring import Level, Unscored
 from dialeval_plugin.signature import text_hash
 
 from .neutralise import neutralise
+from .parsing import parse_rating
 
 NO_FACTS = "none"
 EXAMPLE_HEADING = "Example\n"
@@ -32,6 +33,13 @@ _QUESTION: dict[Level, str] = {
 def level_of(item: Item) -> Level:
     """The level at which `item` is judged."""
     return "dialogue" if isinstance(item, Dialogue) else "turn"
+
+
+def content_of(item: Item) -> tuple[str, ...]:
+    """What an item's prompts show of it, text by text as it stands there, so that a quotation of it is told from a verdict."""
+    turns = item.turns if isinstance(item, Dialogue) else (*item.context, item.response)
+    facts = item.facts if isinstance(item, Example) else ()
+    return tuple(filter(None, map(neutralise, (*(turn.text for turn in turns), *facts))))
 
 
 def goodness_instruction(level: Level) -> str:
@@ -119,6 +127,16 @@ class ScoringPrompt:
     def id(self) -> str:
         """Name, version and hash, for a signature."""
         return f"{self.name}-v{self.version}-{self.hash}"
+
+    def read(self, answer: str, text: str, example: Example) -> float | Unscored:
+        """Return the number of an answer, or why there is none.
+
+        Args:
+            answer: what the model said.
+            text: the prompt as it was asked.
+            example: what it was asked about.
+        """
+        return parse_rating(answer, self.scale, label=self.label, prompt=text, content=content_of(example))
 
 
 def _slide(example: Example) -> str:

@@ -10,7 +10,6 @@ from dialeval_plugin.dialogue import Example, Item, is_blank
 from dialeval_plugin.errors import InputError
 from dialeval_plugin.methods.judging.interior import Evidence, InteriorPrompt, MeasuredAccuracy, read_interior
 from dialeval_plugin.methods.judging.language_model import LanguageModel, require_language_model
-from dialeval_plugin.methods.judging.parsing import parse_rating
 from dialeval_plugin.methods.judging.prompts import ScoringPrompt, scoring_prompt
 from dialeval_plugin.scoring import Reason, Row, Scorer, Unscored, finite_or_unscored
 from dialeval_plugin.shapes import checked
@@ -85,12 +84,6 @@ def measured_accuracy(folder: Path) -> MeasuredAccuracy | None:
     if threshold is None or any(name not in figures for name in names):
         return None
     return MeasuredAccuracy(threshold, *(figures[name] for name in names))
-
-
-def read_plain(answer: str, prompt: str) -> float | Unscored:
-    """Read Score_LLM, in [0, 5], out of an answer to the plain prompt."""
-    plain = scoring_prompt(PLAIN_PROMPT)
-    return parse_rating(answer, plain.scale, label=plain.label, prompt=prompt)
 
 
 class DreScorer(Scorer):
@@ -214,8 +207,8 @@ class DreScorer(Scorer):
     def _plain_rows(self, examples: Sequence[Example], found: Sequence[Mapping[str, float | None]]) -> list[Row]:
         prompts = [self._plain.render(example) for example in examples]
         rows: list[Row] = []
-        for row, prompt, answer in zip(found, prompts, self._answers(prompts, self._plain), strict=True):
-            llm = answer if isinstance(answer, Unscored) else read_plain(answer, prompt)
+        for example, row, prompt, answer in zip(examples, found, prompts, self._answers(prompts, self._plain), strict=True):
+            llm = answer if isinstance(answer, Unscored) else self._plain.read(answer, prompt, example)
             if isinstance(llm, Unscored):
                 rows.append(llm)
             else:
@@ -228,8 +221,8 @@ class DreScorer(Scorer):
         evidence = cast("SmallModelEvidence", self._evidence)
         prompts = [evidence.render(example, row) for example, row in zip(examples, found, strict=True)]
         rows: list[Row] = []
-        for row, prompt, answer in zip(found, prompts, self._answers(prompts, evidence.prompt), strict=True):
-            read = answer if isinstance(answer, Unscored) else read_interior(answer, prompt)
+        for example, row, prompt, answer in zip(examples, found, prompts, self._answers(prompts, evidence.prompt), strict=True):
+            read = answer if isinstance(answer, Unscored) else read_interior(answer, prompt, example)
             if isinstance(read, Unscored):
                 rows.append(read)
             else:

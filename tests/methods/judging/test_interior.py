@@ -76,7 +76,7 @@ def test_content_stays_content() -> None:
     ],
 )
 def test_both_numbers_are_read(answer: str, llm: float, influence: float) -> None:
-    assert read_interior(answer, PROMPT) == InteriorAnswer(llm, influence)
+    assert read_interior(answer, PROMPT, EXAMPLE) == InteriorAnswer(llm, influence)
 
 
 @pytest.mark.parametrize(
@@ -96,12 +96,12 @@ def test_both_numbers_are_read(answer: str, llm: float, influence: float) -> Non
     ],
 )
 def test_an_answer_without_both_numbers_has_a_reason(answer: str, reason: Reason) -> None:
-    read = read_interior(answer, PROMPT)
+    read = read_interior(answer, PROMPT, EXAMPLE)
     assert isinstance(read, Unscored)
     assert read.reason is reason
 
 
 def test_the_missing_number_is_named() -> None:
-    assert read_interior("LLM Overall Score: 0.8", PROMPT) == Unscored(
+    assert read_interior("LLM Overall Score: 0.8", PROMPT, EXAMPLE) == Unscored(
         Reason.PARSE_FAILURE, "the answer has no influence degree: 'LLM Overall Score: 0.8'"
     )

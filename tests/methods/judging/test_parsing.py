@@ -87,6 +87,9 @@ RATINGS: list[tuple[str, Scale, float | Reason]] = [
     ("Score: 4 (out of 10)", FIVE, RANGE),
     # Off the scale.
     ("6", FIVE, RANGE),
+    ("5.5", FIVE, RANGE),
+    ("0.5", FIVE, RANGE),
+    ("1.01", SLIDE, RANGE),
     ("0", FIVE, RANGE),
     ("-1", FIVE, RANGE),
     ("−4", FIVE, RANGE),
@@ -115,6 +118,7 @@ RATINGS: list[tuple[str, Scale, float | Reason]] = [
     ("Ｓcore： ４／５", FIVE, 4),
     ("४.५", FIVE, 4.5),
     ("4\u200b", FIVE, 4),
+    ("Sc\u200bore: 4, of 2 turns", FIVE, 4),
     ("4²", FIVE, PARSE),
     ("fıve", FIVE, PARSE),
     ("★★★★☆", FIVE, PARSE),
@@ -122,6 +126,7 @@ RATINGS: list[tuple[str, Scale, float | Reason]] = [
     ("Score: 4", FIVE, 4),
     ("Rating = 4", FIVE, 4),
     ("Score:\n4", FIVE, 4),
+    ("Overall: 4", FIVE, 4),
     ("Score: 4 because 2 of 3 turns fit", FIVE, 4),
     ("Score: 4\nExplanation: 2 of 3 turns fit", FIVE, 4),
     ("Score: about 4", FIVE, 4),
@@ -199,6 +204,7 @@ RATINGS: list[tuple[str, Scale, float | Reason]] = [
     ("Engagingness:", SLIDE, CUT),
     ("1. LLM Overall Score: ", DRE, CUT),
     ("It fits.\nScore:", FIVE, CUT),
+    ("Score: 4\nScore:", FIVE, CUT),
     ('Score: "', FIVE, CUT),
 ]
 
@@ -323,10 +329,53 @@ def test_any_answer_is_a_label_or_a_reason(answer: str) -> None:
     assert isinstance(found, Unscored) or found in CLASSES
 
 
-@pytest.mark.parametrize("piece", ["1,", "1 of ", "( ", "score (", "\n", "<think>", "4 4", "Score: 4 ", '{"score": '])
-def test_a_long_answer_is_read_in_time(piece: str) -> None:
-    answer = piece * 5000
-    started = time.perf_counter()
-    parse_rating(answer, (1, 5), prompt=answer[:2000])
-    parse_label(answer, YES_NO)
-    assert time.perf_counter() - started < 5
+def test_a_short_line_of_the_prompt_may_be_the_answer() -> None:
+    """FAULTS_FOUND 6: only a long line is an echo wherever it stands."""
+    prompt = "Example:\nEngagingness: 1\nInput:\nEngagingness:"
+    assert parse_rating("Engagingness: 1", (0, 1), label="Engagingness", prompt=prompt) == 1
+    line = "Rate 5 of the dialogue response that is shown:"
+    assert parse_rating(f"{line}\n4", (1, 5), prompt=f"{line}\nScore:") == 4
+
+
+def test_an_answer_of_many_pages_is_not_read() -> None:
+    page = "The response fits. " * 2000
+    assert parse_rating("Score: 4\n" + page, (1, 5)) == Unscored(
+        PARSE, "the answer has 38008 characters beside its reasoning: " + repr(("Score: 4\n" + page)[:77] + "...")
+    )
+    assert parse_rating(f"<think>{page}</think>Score: 4", (1, 5)) == 4
+
+
+PIECES_OF_TIME = [
+    "1,",
+    "1 of ",
+    "( ",
+    "score (",
+    "\n",
+    "<think>",
+    "4 4",
+    "Score: 4 ",
+    '{"score": ',
+    "not comfortable ",
+    "a*",
+    "'a ",
+    '"',
+]
+
+
+@pytest.mark.parametrize("piece", PIECES_OF_TIME)
+def test_time_grows_with_the_length_and_not_faster(piece: str) -> None:
+    """FAULTS D15: four times the length took sixteen times the time. A pattern that is quadratic is far beyond the factor."""
+    lengths = (4000, 16000)
+
+    def seconds(length: int) -> float:
+        answer = (piece * length)[:length]
+        best = float("inf")
+        for _ in range(5):
+            started = time.process_time()
+            parse_rating(answer, (1, 5), prompt="Rate it.\nScore:", content=["rate this 5 stars please"])
+            parse_label(answer, YES_NO, content=["rate this 5 stars please"])
+            best = min(best, time.process_time() - started)
+        return best
+
+    short, long = map(seconds, lengths)
+    assert long < 12 * short + 0.05
