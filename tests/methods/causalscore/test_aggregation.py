@@ -81,6 +81,19 @@ def test_by_hand() -> None:
     assert score_of(p, THREE, texts, variant="preceding_2") == pytest.approx(0.4)
 
 
+def test_the_three_largest_of_each_cause_by_hand() -> None:
+    p, texts = [0.9, 0.8, 0.7, 0.6, 0.55], list("abcde")
+    matrix = np.array([[(place + 1) / 10 for place in range(5)]] * 5)
+    # Of a turn's four pairs the smallest is left out: for a 0.2, for the others 0.1.
+    conditional = ((0.3 + 0.4 + 0.5) + (0.3 + 0.4 + 0.5) + (0.2 + 0.4 + 0.5) + (0.2 + 0.3 + 0.5) + (0.2 + 0.3 + 0.4)) / 15
+    parts = parts_of(p, matrix, texts, average="top_3")
+    assert parts == pytest.approx((0.8, conditional, 0.5))
+    assert parts_of(p, matrix, texts) == pytest.approx((0.71, 0.3, 0.5))
+    # By text, the mean of the turns' means: e has no condition after it, d one.
+    by_turn = parts_of(p, matrix, texts, dedupe="text", pairs="unordered").conditional
+    assert by_turn == pytest.approx(((0.2 + 0.3 + 0.4 + 0.5) / 4 + (0.3 + 0.4 + 0.5) / 3 + 0.45 + 0.5) / 4)
+
+
 def test_one_dependent_turn() -> None:
     assert score_of([0.9, 0.5], np.zeros((2, 2)), ["a", "b"]) == pytest.approx(0.9)
     assert score_of([0.9, 0.5], np.zeros((2, 2)), ["a", "b"], single="half") == pytest.approx(0.45)
@@ -127,6 +140,11 @@ def test_scores_lie_between_0_and_1_and_pruning_to_all_changes_nothing(p: list[f
             "Choose one of causalscore, unconditional, conditional, max_ci, preceding_2.",
         ),
         ({"pairs": "all"}, "causalscore: there is no pairs='all'. Choose one of ordered, unordered."),
+        ({"dedupe": "id"}, "causalscore: there is no dedupe='id'. Choose one of position, text."),
+        ({"single": "none"}, "causalscore: there is no single='none'. Choose one of own, half."),
+        ({"max_ci": "both"}, "causalscore: there is no max_ci='both'. Choose one of alone, half."),
+        ({"average": "top"}, "causalscore: there is no average='top'. Choose one of all, top_3."),
+        ({"n_conditions": 2.0}, "causalscore: n_conditions is 2.0. Give a whole number from 1, or none for all."),
         ({"n_conditions": 0}, "causalscore: n_conditions is 0. Give a whole number from 1, or none for all."),
         ({"n_conditions": True}, "causalscore: n_conditions is True. Give a whole number from 1, or none for all."),
     ],

@@ -14,6 +14,7 @@ from dialeval_plugin.methods.likelihood.aggregation import (
     DIALOGUE_REDUCTIONS,
     TURN_REDUCTIONS,
     dialogue_log_score,
+    dialogue_log_scores,
     reported,
     turn_log_score,
 )
@@ -87,6 +88,30 @@ def test_a_probability_of_zero_counts_in_a_mean_and_makes_a_product_zero() -> No
     turns = logs([[0.5, 0.0]])
     assert math.exp(dialogue_log_score(turns, "sum_of_means")) == pytest.approx(0.25)
     assert dialogue_log_score(turns, "product_of_products") == -math.inf
+
+
+def test_a_turn_of_which_nothing_is_possible_is_zero_and_not_undefined() -> None:
+    turns = logs([[0.0, 0.0], [0.5]])
+    assert dialogue_log_score(turns[:1], "sum_of_means") == dialogue_log_score(turns[:1], "sum_of_sums") == -math.inf
+    assert math.exp(dialogue_log_score(turns, "sum_of_means")) == pytest.approx(0.5)
+    assert dialogue_log_score(turns, "product_of_sums") == -math.inf
+    assert turn_log_score(turns[0]) == -math.inf
+
+
+def test_what_is_no_product_is_reported_as_the_value_itself() -> None:
+    log = math.log(0.25)
+    assert {name: reported(log, name) for name in (*DIALOGUE_REDUCTIONS, *TURN_REDUCTIONS)} == {
+        **dict.fromkeys(("sum_of_means", "sum_of_sums", "mean_of_means", "mean_of_sums"), pytest.approx(0.25)),
+        **dict.fromkeys(("product_of_sums", "product_of_means", "product_of_products", "product"), log),
+        **dict.fromkeys(("mean", "sum", "geometric_mean"), pytest.approx(0.25)),
+    }
+
+
+def test_the_defaults_are_equation_5_4_and_the_mean() -> None:
+    turns = logs([[0.5, 0.25], [0.125]])
+    assert dialogue_log_score(turns) == dialogue_log_score(turns, "sum_of_means") == pytest.approx(math.log(0.5))
+    assert turn_log_score(turns[0]) == turn_log_score(turns[0], "mean")
+    assert list(dialogue_log_scores(turns)) == list(DIALOGUE_REDUCTIONS)
 
 
 def test_turns_without_a_token_count_for_nothing() -> None:

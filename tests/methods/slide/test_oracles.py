@@ -177,6 +177,31 @@ def test_scores_and_fusion(oracles_dir: Path) -> None:
         assert found == pytest.approx(expected, abs=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("slm", "llm", "expected"),
+    [
+        # Both papers call a score positive from 0.5 on; what differs by reading is a conflict.
+        (0.5, 0.5, {"first_match": 0.5, "llm_first": 0.5, "agree": 0.5}),
+        (0.5, 0.25, {"first_match": 0.5, "llm_first": 0.25, "agree": 0.375}),
+        (0.25, 0.5, {"first_match": 0.375, "llm_first": 0.375, "agree": 0.375}),
+        (0.25, 0.125, {"first_match": 0.125, "llm_first": 0.125, "agree": 0.125}),
+        (0.75, 1.0, {"first_match": 0.75, "llm_first": 0.75, "agree": 0.75}),
+    ],
+)
+def test_the_readings_of_equation_9_at_their_borders(slm: float, llm: float, expected: dict[str, float]) -> None:
+    assert {name: fuse(slm, llm, reading=name) for name in expected} == expected  # type: ignore[arg-type]
+    assert fuse(slm, llm) == expected["first_match"]
+    assert fuse(2 * slm, llm, slm_scale=0.5) == expected["first_match"]
+
+
+def test_a_distance_beyond_the_range_is_cut_by_clip_only() -> None:
+    narrow = DistanceRange(0.5, 1.0)
+    assert [narrow.normalise(distance) for distance in (0.25, 0.5, 0.625, 1.0, 1.5)] == [-0.5, 0.0, 0.25, 1.0, 2.0]
+    assert [narrow.normalise(distance, clip=True) for distance in (0.25, 0.5, 0.625, 1.0, 1.5)] == [0.0, 0.0, 0.25, 1.0, 1.0]
+    with pytest.raises(InputError, match=r"^DistanceRange: d_min is 1.5 and d_max is 0.5, so that no distance "):
+        DistanceRange(1.5, 0.5)
+
+
 def test_a_range_without_width_is_refused(oracles_dir: Path) -> None:
     given = oracle(oracles_dir, "slide_scores")["degenerate_d_min_eq_d_max"]["in"]
     with pytest.raises(InputError) as refused:

@@ -48,7 +48,25 @@ def test_the_forms_of_clamp(clamp: object, bounds: object) -> None:
     assert read_clamp(clamp) == bounds
 
 
-@pytest.mark.parametrize("clamp", ["no", 5, (5, 0), (0, 5, 9), ("0", "5"), (0, float("inf")), (0, True)])
+def test_bounds_hold_for_the_products_at_both_ends_and_for_nothing_else() -> None:
+    refinement = Refinement(clamp=(1.0, 4.0))
+    assert refinement.interior(2.0, llm=4.5, influence=1.0) == {"dre": 4.0, "in_dre": 4.5, "coefficient": 2.0}
+    assert refinement.interior(0.5, llm=0.5, influence=0.5) == {"dre": 1.0, "in_dre": 0.5, "coefficient": 0.25}
+    assert refinement.interior(1.0, llm=3.0, influence=1.0)["dre"] == 3.0
+    assert refinement.plain(2.0, llm=4.5) == {"ex_dre": 4.0, "non_dre": 4.5}
+    assert refinement.plain(0.5, llm=0.5) == {"ex_dre": 1.0, "non_dre": 0.5}
+    assert Refinement().plain(2.0, llm=5.0) == {"ex_dre": 10.0, "non_dre": 5.0}
+
+
+def test_the_signature_has_the_options_that_differ_from_their_defaults() -> None:
+    assert Refinement().signature_fields() == {"eq26": None, "clamp": None}
+    assert Refinement(eq26=True, clamp=(0, 5)).signature_fields() == {"eq26": True, "clamp": "0-5"}
+    assert Refinement(clamp=(0.5, 4.25)).signature_fields() == {"eq26": None, "clamp": "0.5-4.25"}
+
+
+@pytest.mark.parametrize(
+    "clamp", ["05", (3, 3), (True, 5), (float("nan"), 5), "no", 5, (5, 0), (0, 5, 9), ("0", "5"), (0, float("inf")), (0, True)]
+)
 def test_other_clamps_are_refused(clamp: object) -> None:
     with pytest.raises(InputError) as refused:
         read_clamp(clamp)
