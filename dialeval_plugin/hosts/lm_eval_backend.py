@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -186,7 +187,7 @@ def load_language_model(
         arguments = simple_parse_args_string(model_args)
         register_models()
         kind = get_model(model)
-    except ModuleNotFoundError as error:
+    except (ModuleNotFoundError, NameError) as error:
         raise _missing_package(model, error) from error
     except ValueError as error:
         raise InputError(f"llm {model!r}: {str(error).splitlines()[0]}") from error
@@ -208,8 +209,19 @@ def load_language_model(
     return LmEvalLanguageModel(lm, _identity(model, arguments, name, lm), as_chat=chat)
 
 
-def _missing_package(model: str, error: ModuleNotFoundError) -> MissingPrerequisite:
-    return MissingPrerequisite(f"llm {model!r}: needs the package {error.name!r}. Install it, or choose another model.")
+def _missing_package(model: str, error: ModuleNotFoundError | NameError) -> MissingPrerequisite:
+    """Say what to install: a package by its name, or the host's extra, which an error of the host's own names in its text."""
+    if isinstance(error, NameError):  # the host's API models go on without aiohttp, up to the first use of a name from it
+        needed: str | None = "lm-eval[api]"
+    elif extra := re.search(r"lm-eval\[\w+\]", str(error)):
+        needed = extra[0]
+    else:
+        needed = error.name
+    if not needed:
+        return MissingPrerequisite(f"llm {model!r}: {' '.join(str(error).split())}")
+    return MissingPrerequisite(
+        f"llm {model!r}: needs packages that are not installed. Run pip install '{needed}', or choose another model."
+    )
 
 
 def _identity(model: str, arguments: dict[str, Any], name: str, lm: Any) -> str:

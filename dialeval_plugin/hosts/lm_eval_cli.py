@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from .importing import importing
 from .registration import register
 
 
@@ -14,10 +15,11 @@ def main(argv: Sequence[str]) -> None:
     Our task folder is indexed beside the host's own and the one of a user's `--include_path`.
 
     Raises:
-        DialevalError: one of our tasks or scorers lacks something; the host lets it through.
+        DialevalError: the host is not installed, or one of our tasks or scorers lacks something; the host lets it through.
         SystemExit: as the host's parser does for `--help` and wrong arguments.
     """
-    from lm_eval.__main__ import cli_evaluate
+    with importing("lm_eval"):
+        from lm_eval.__main__ import cli_evaluate
 
     register()
     # The host's parser reads sys.argv itself, and edits it.
