@@ -11,7 +11,7 @@ INSTALL = build/installed/venv/bin/pip install --quiet --constraint constraints.
 SDIST_TESTS = tests/test_package.py tests/test_files.py tests/test_signature.py tests/corpora tests/cli/test_help.py \
 	tests/reports/test_lm_eval_files.py tests/hosts/test_validation.py
 
-.PHONY: demo test lint types tests real-data installed bench clean
+.PHONY: demo test lint types tests real-data installed mutants bench clean
 
 demo: $(READY)
 	$(BIN)/dialeval demo
@@ -49,6 +49,11 @@ installed: $(READY)
 	$(INSTALL) "$$(echo build/installed/*.tar.gz)[dev]"
 	cd build/installed/source && OMP_NUM_THREADS=1 ../venv/bin/python -m pytest -q -m "not real_data" $(SDIST_TESTS)
 
+# Changes the modules that compute and read the numbers, and counts what their tests notice; MODULE=methods/slide/fusion.py for one.
+mutants: $(READY)
+	$(BIN)/pip install --quiet --constraint constraints.txt mutmut
+	$(BIN)/python tests/mutants.py $(MODULE)
+
 bench: $(READY)
 	$(BIN)/python benchmarks/slm.py
 
@@ -59,4 +64,4 @@ $(READY): setup.cfg constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info demo_output
+	rm -rf $(VENV) build dist *.egg-info demo_output mutants
