@@ -5,8 +5,13 @@ BIN := $(VENV)/bin
 # One thread a process: processes that share cores and synchronise their threads wait for each other.
 PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 --dist loadfile
 READY := $(VENV)/.ready
+INSTALLED = OMP_NUM_THREADS=1 build/installed/venv/bin/python
+INSTALL = build/installed/venv/bin/pip install --quiet --constraint constraints.txt
+# Of the source distribution's tests those that are over in a minute and read every kind of file that it has to hold.
+SDIST_TESTS = tests/test_package.py tests/test_files.py tests/test_signature.py tests/corpora tests/cli/test_help.py \
+	tests/reports/test_lm_eval_files.py tests/hosts/test_validation.py
 
-.PHONY: demo test lint types tests real-data bench clean
+.PHONY: demo test lint types tests real-data installed mutants bench clean
 
 demo: $(READY)
 	$(BIN)/dialeval demo
@@ -28,6 +33,27 @@ tests: $(READY)
 real-data: $(READY)
 	$(PYTEST) -m real_data tests
 
+# What users install, from the built files in an environment of its own: the wheel alone, the wheel with the extra [offline],
+# and the source distribution with its own tests.
+installed: $(READY)
+	rm -rf build/installed && mkdir -p build/installed
+	$(BIN)/python -m build --outdir build/installed .
+	$(PYTHON) -m venv build/installed/venv
+	$(INSTALL) torch
+	$(INSTALL) build/installed/*.whl
+	$(INSTALLED) tests/smoke.py
+	$(INSTALL) "$$(echo build/installed/*.whl)[offline]"
+	$(INSTALLED) tests/smoke.py offline
+	tar -xzf build/installed/*.tar.gz --strip-components 1 --one-top-level=build/installed/source
+	$(INSTALL) --force-reinstall --no-deps build/installed/*.tar.gz
+	$(INSTALL) "$$(echo build/installed/*.tar.gz)[dev]"
+	cd build/installed/source && OMP_NUM_THREADS=1 ../venv/bin/python -m pytest -q -m "not real_data" $(SDIST_TESTS)
+
+# Changes the modules that compute and read the numbers, and counts what their tests notice; MODULE=methods/slide/fusion.py for one.
+mutants: $(READY)
+	$(BIN)/pip install --quiet --constraint constraints.txt mutmut
+	$(BIN)/python tests/mutants.py $(MODULE)
+
 bench: $(READY)
 	$(BIN)/python benchmarks/slm.py
 
@@ -38,4 +64,4 @@ $(READY): setup.cfg constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info demo_output
+	rm -rf $(VENV) build dist *.egg-info demo_output mutants

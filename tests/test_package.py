@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -62,3 +63,13 @@ def test_the_package_is_typed_and_carries_its_tasks_and_metrics() -> None:
     assert (Path(dialeval_plugin.__file__).parent / "py.typed").is_file()
     assert (tasks_path() / "dstc10_dialog" / "dstc10_dialog.yaml").is_file()
     assert (metrics_path() / "slide" / "slide.py").is_file()
+
+
+@pytest.mark.parametrize("metric", sorted(path.parent.name for path in metrics_path().glob("*/app.py")))
+def test_a_space_installs_what_its_page_may_be_told_to_use(metric: str) -> None:
+    """TRIAL S1: a page whose DIALEVAL_LLM names a served judge had nothing that brings lm-eval's API models."""
+    page, requirements = (
+        (metrics_path() / metric / name).read_text(encoding="utf-8") for name in ("app.py", "requirements.txt")
+    )
+    extras = {extra for line in re.findall(r"^dialeval-plugin\[(.*?)\]", requirements, re.M) for extra in line.split(",")}
+    assert ("api" in extras) == ("DIALEVAL_LLM" in page)

@@ -25,12 +25,15 @@ def write_random_language_model(folder: Path) -> Path:
 
 
 def write_rating_language_model(folder: Path, answer: str = " 4") -> Path:
-    """Write a GPT-2 that continues every prompt by `answer`, which is one token, and ends.
+    """Write a GPT-2 that continues every prompt by `answer`, which becomes one token where it is none, and ends.
 
     Its layers add nothing to the embeddings: the last token alone decides. `answer` has an embedding that calls for the end,
     every other token one that calls for `answer`.
     """
     tokenizer = _write_tokenizer(folder)
+    if len(tokenizer.encode(answer)) > 1:
+        tokenizer.add_tokens([answer])
+        tokenizer.save_pretrained(folder)
     (token,) = tokenizer.encode(answer)
     config = _config(tokenizer, tie_word_embeddings=False)
     model = GPT2LMHeadModel(config)

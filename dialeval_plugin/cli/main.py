@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from dialeval_plugin.errors import DialevalError, InputError
+from dialeval_plugin.version import __version__
 
 from . import augment, data, demo, enable, leaderboard, meta_eval, plot, rescore, score, train, validate
 
@@ -40,6 +41,8 @@ app = typer.Typer(
     help="Evaluate open-domain dialogue: scorers, training, lm-eval tasks and evaluate metrics.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # markup takes an extra's brackets out of the help
+    context_settings={"max_content_width": 128},
 )
 app.add_typer(data.app, name="data")
 app.add_typer(train.app, name="train")
@@ -57,8 +60,17 @@ app.command()(enable.status)
 app.command()(validate.validate)
 
 
+def _show_version(*, is_asked: bool) -> None:
+    if is_asked:
+        typer.echo(f"dialeval {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
 def settings(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say on stderr what is being done.")] = False,
 ) -> None:
     """Evaluate open-domain dialogue: scorers, training, lm-eval tasks and evaluate metrics."""

@@ -12,19 +12,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from dialeval_plugin.dialogue import Dialogue, Example, Turn, advice_for_list, check_text
-from dialeval_plugin.errors import InputError, MissingPrerequisite
+from dialeval_plugin.errors import InputError
 from dialeval_plugin.resources import metrics_path
 from dialeval_plugin.scoring import Scorer, Scores, scorer_factory, scorer_names
 
+from .importing import importing
 from .judges import load_scorer_with_judge, scorer_options
 
-try:
+with importing("evaluate"):
     import datasets
     import evaluate
-except ImportError as error:
-    raise MissingPrerequisite(
-        f"evaluate: the host of the metrics cannot be imported ({error}). Install it: pip install 'evaluate>=0.4.6'."
-    ) from error
 
 COLUMNS = ("predictions", "contexts", "references", "facts")
 

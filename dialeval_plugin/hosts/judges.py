@@ -12,6 +12,8 @@ from dialeval_plugin.methods.judging.answers import CachedLanguageModel, Unasked
 from dialeval_plugin.methods.judging.language_model import LanguageModel
 from dialeval_plugin.scoring import Scorer, check_options, load_scorer, option_names, scorer_factory
 
+from .importing import importing
+
 Answers: TypeAlias = str | Path | bool | None
 """Where answers are kept: a file, the user's file (None and True), or nowhere (False)."""
 
@@ -61,11 +63,12 @@ def load_cached_model(llm: str, llm_args: str = "", *, answers: Answers = None, 
 
     Raises:
         InputError: there is no such model, or the file of answers cannot be used.
-        MissingPrerequisite: the model or its package is not there.
+        MissingPrerequisite: the model, its package or the host is not there.
     """
     # Before the model, which may take minutes to load.
     cache = None if answers is False else AnswerCache(Path(answers) if isinstance(answers, (str, Path)) else default_path())
-    from .lm_eval_backend import load_language_model
+    with importing("lm_eval"):
+        from .lm_eval_backend import load_language_model
 
     model: LanguageModel = load_language_model(llm, llm_args)
     return CachedLanguageModel(UnaskedLanguageModel(model) if dry_run else model, cache)

@@ -7,14 +7,11 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from lm_eval.models.api_models import TemplateAPI
-
 from dialeval_plugin.errors import InputError, MissingPrerequisite
 
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 _UNEXPECTED = re.compile(r"unexpected keyword argument '(\w+)'")
-_ADVICE = re.compile(r"\b[Pp]lease\b")
-_EXTRA = re.compile(r"lm-eval\[(\w+)\]")
+_EXTRA = re.compile(r"lm-eval\[\w+\]")
 
 
 def check_arguments(model: str, kind: type[Any], arguments: Iterable[str]) -> None:
@@ -32,7 +29,8 @@ def check_arguments(model: str, kind: type[Any], arguments: Iterable[str]) -> No
         InputError: names the argument and those that are known.
     """
     known = _known(kind)
-    if issubclass(kind, TemplateAPI):
+    # By name: without the packages of served models, the module of the host's class cannot be imported.
+    if any(base.__name__ == "TemplateAPI" for base in kind.__mro__):
         for name in arguments:
             if name not in known:
                 raise _unknown(model, name, known)
@@ -64,15 +62,19 @@ def check_key(identity: str, lm: Any) -> None:
         raise MissingPrerequisite(f"llm {identity}: {error}") from None
 
 
-def missing_package(model: str, error: ModuleNotFoundError) -> MissingPrerequisite:
-    """The error for a package that a kind of model needs; the host names some in its own message only."""
-    if error.name:
-        return MissingPrerequisite(f"llm {model!r}: needs the package {error.name!r}. Install it, or choose another model.")
-    said = " ".join(" ".join(map(str, error.args)).split())
-    extra = _EXTRA.search(said)
-    advice = f"Run `pip install 'lm-eval[{extra[1]}]'`" if extra else "Install it"
-    what = _ADVICE.split(said)[0].rstrip(" ,.")
-    return MissingPrerequisite(f"llm {model!r}: {what}. {advice}, or choose another model.")
+def missing_package(model: str, error: ModuleNotFoundError | NameError) -> MissingPrerequisite:
+    """Say what to install: a package by its name, or the host's extra, which an error of the host's own names in its text."""
+    if isinstance(error, NameError):  # the host's API models go on without aiohttp, up to the first use of a name from it
+        needed: str | None = "lm-eval[api]"
+    elif extra := _EXTRA.search(str(error)):
+        needed = extra[0]
+    else:
+        needed = error.name
+    if not needed:
+        return MissingPrerequisite(f"llm {model!r}: {' '.join(str(error).split())}")
+    return MissingPrerequisite(
+        f"llm {model!r}: needs packages that are not installed. Run pip install '{needed}', or choose another model."
+    )
 
 
 def _known(kind: type[Any]) -> Mapping[str, inspect.Parameter]:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import importlib
 import itertools
 import logging
 import random
+import sys
 import time
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 from lm_eval.api.instance import Instance
-from lm_eval.models import api_models
 from tqdm.auto import tqdm
 
 from dialeval_plugin.errors import DialevalError
@@ -149,7 +150,9 @@ def describe(error: Exception) -> str:
 
 def is_served(lm: Any) -> bool:
     """Whether the model is behind HTTP: the host's API models share one base."""
-    return isinstance(lm, api_models.TemplateAPI)
+    # Importing this module takes packages that only the extra [api] brings; whoever made an API model has imported it.
+    api_models = sys.modules.get("lm_eval.models.api_models")
+    return api_models is not None and isinstance(lm, api_models.TemplateAPI)
 
 
 def take_over_retries(lm: Any, patience: Patience) -> None:
@@ -241,7 +244,7 @@ class Asking(Generic[Answer]):
         self._patience.failures_in_a_row = 0
         places = list(range(len(self._arguments)))
         starts = range(0, len(places), max(1, step))
-        with self._as_cache_hook(), _without_bars():
+        with self._as_cache_hook(), _without_bars() if is_served(self._lm) else contextlib.nullcontext():
             for start in tqdm(starts, desc="asking", disable=None if len(starts) > 1 else True):
                 self._ask(places[start : start + step])
         return [self._answers[place] for place in places]
@@ -312,7 +315,8 @@ class Asking(Generic[Answer]):
 
 @contextlib.contextmanager
 def _without_bars() -> Iterator[None]:
-    """Keep the host from drawing a bar for each batch that it is handed."""
+    """Keep the host from drawing a bar for each batch that a served model is handed."""
+    api_models: Any = importlib.import_module("lm_eval.models.api_models")
     drawn = api_models.tqdm
     api_models.tqdm = functools.partial(drawn, disable=True)
     try:

@@ -233,7 +233,7 @@ def load_language_model(
         arguments = simple_parse_args_string(model_args)
         register_models()
         kind = get_model(model)
-    except ModuleNotFoundError as error:
+    except (ModuleNotFoundError, NameError) as error:
         raise missing_package(model, error) from error
     except ValueError as error:
         raise InputError(f"llm {model!r}: {str(error).splitlines()[0]}") from error

@@ -10,6 +10,7 @@ from dialeval_plugin.errors import DialevalError
 from dialeval_plugin.redaction import redacted
 
 from .host_logs import redact_host_logs
+from .importing import importing
 from .registration import register
 
 
@@ -23,7 +24,8 @@ def main(argv: Sequence[str]) -> None:
         SystemExit: as the host's parser does for `--help` and wrong arguments; 1 for any other error of the host's, which is
             printed without what is secret in it.
     """
-    from lm_eval.__main__ import cli_evaluate
+    with importing("lm_eval"):
+        from lm_eval.__main__ import cli_evaluate
 
     register()
     redact_host_logs()

@@ -16,6 +16,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from dialeval_plugin.errors import MissingPrerequisite
 from dialeval_plugin.resources import metrics_path, tasks_path
 
+from .importing import importing
+
 Kind: TypeAlias = Literal["task", "group", "metric"]
 State: TypeAlias = Literal["ok", "absent", "error"]
 
@@ -40,7 +42,8 @@ def validate_tasks(folder: Path) -> Iterator[Validation]:
 
     A group's children are checked as tasks of their own; of the group itself, that each child exists.
     """
-    from lm_eval.tasks import TaskManager
+    with importing("lm_eval"):
+        from lm_eval.tasks import TaskManager
 
     configurations = {path: _read(path) for path in sorted(folder.rglob("*.yaml"))}
     manager = TaskManager(include_path=str(folder), include_defaults=False)
@@ -63,7 +66,8 @@ def validate_tasks(folder: Path) -> Iterator[Validation]:
 
 def validate_metrics(folder: Path) -> Iterator[Validation]:
     """Load each metric folder as `evaluate` does, by its absolute path."""
-    import evaluate
+    with importing("evaluate"):
+        import evaluate
 
     for script in sorted(folder.glob("*/*.py")):
         if script.stem != script.parent.name:

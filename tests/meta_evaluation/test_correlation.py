@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from scipy import stats
 
 from dialeval_plugin.errors import InputError
 from dialeval_plugin.meta_evaluation import bootstrap, pair_counts
+from dialeval_plugin.meta_evaluation.bootstrap import Bootstrap
+from dialeval_plugin.meta_evaluation.coefficients import COEFFICIENTS
 from dialeval_plugin.meta_evaluation.correlation import Correlation, correlate, correlations, level_correlations
 from dialeval_plugin.meta_evaluation.levels import Rated
 from tests.cluster_order import rows_by_cluster
@@ -322,3 +325,19 @@ def test_coverage_on_clustered_data() -> None:
             hits[kind] += found.ci_low <= 0.5 <= found.ci_high
     assert hits["clusters"] / simulations >= 0.88
     assert hits["rows"] / simulations <= 0.85
+
+
+def test_r32_coefficients_of_different_kinds_are_never_averaged() -> None:
+    """A mean over groups is one of each kind, the same whatever other kinds are asked for, and no other number comes out."""
+    scores, ratings, contexts = rated_data()
+    rated = Rated(scores=scores, ratings=ratings, items=contexts)
+    asked = partial(level_correlations, rated, level="turn", average_by="item", bootstrap=Bootstrap(rounds=0))
+    together = asked(coefficients=list(COEFFICIENTS))
+    assert list(together) == list(COEFFICIENTS)
+    for name, found in together.items():
+        assert (found.coefficient, found) == (name, asked(coefficients=[name])[name])
+    groups = [[index for index, context in enumerate(contexts) if context == group] for group in dict.fromkeys(contexts)]
+    parts = [([scores[index] for index in rows], [ratings[index] for index in rows]) for rows in groups]
+    values = [correlate(*part, coefficient="pearson", rounds=0).value for part in parts]
+    values = [value for value in values if value is not None]
+    assert together["pearson"].value == pytest.approx(sum(values) / len(values), abs=1e-12)

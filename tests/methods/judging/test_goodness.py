@@ -109,3 +109,18 @@ def test_ratings_without_a_probability_have_no_mean() -> None:
     assert k_top_rating({}) is None
     assert k_top_rating({0: -math.inf, 1: -math.inf}) is None
     assert k_top_rating({0: math.nan, 1: -1.0}) is None
+
+
+@pytest.mark.parametrize(
+    ("forms", "reading", "expected"),
+    [
+        ({" Yes": -0.5}, "probabilities", 1.0),
+        ({" No": -0.5}, "probabilities", 0.0),
+        ({" Maybe": -0.5}, "probabilities", None),
+        ({" Yes": -0.25, " No": -2.0}, "literal_log", 0.25 / 2.25),
+        ({" Yes": math.nan, " yes": -0.5, " No": -1.0}, "probabilities", None),
+    ],
+)
+def test_forms_that_are_missing_count_as_0_under_either_reading(forms: Any, reading: Any, expected: float | None) -> None:
+    found = goodness_of_forms(forms, reading=reading)
+    assert found == (None if expected is None else pytest.approx(expected, abs=1e-12))

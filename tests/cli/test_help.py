@@ -1,0 +1,60 @@
+"""What the command line says of itself. TRIAL §1: help swallowed `[offline]`, `--version` and `python -m` were unknown."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import click
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from dialeval_plugin.cli.main import app
+from dialeval_plugin.version import __version__
+
+
+def commands(command: click.Command, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Every command with the words that call it."""
+    yield words, command
+    for name, part in getattr(command, "commands", {}).items():
+        yield from commands(part, (*words, name))
+
+
+COMMANDS = {
+    " ".join(words): command
+    for words, command in commands(typer.main.get_command(app))
+    if words != ("lm-eval",)  # its help is the host's
+}
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_help_shows_every_text_as_it_is_written(words: str) -> None:
+    command = COMMANDS[words]
+    done = CliRunner().invoke(app, [*words.split(), "--help"], env={"COLUMNS": "200"})
+    assert done.exit_code == 0
+    texts = [command.help, *(getattr(parameter, "help", None) for parameter in command.params)]
+    shown = squeezed(done.stdout)
+    assert [text for text in texts if text and squeezed(text) not in shown] == []
+
+
+def squeezed(text: str) -> str:
+    """The text without blanks and without the frames of a table."""
+    return re.sub(r"[\s│]", "", text)
+
+
+def test_help_keeps_the_brackets_of_an_extra() -> None:
+    done = CliRunner().invoke(app, ["train", "slm", "--help"], env={"COLUMNS": "200"})
+    assert "the extra [offline] brings." in " ".join(done.stdout.split())
+
+
+def test_the_version_is_shown() -> None:
+    done = CliRunner().invoke(app, ["--version"])
+    assert (done.exit_code, done.stdout) == (0, f"dialeval {__version__}\n")
+
+
+def test_the_package_can_be_run_as_a_module() -> None:
+    done = subprocess.run([sys.executable, "-m", "dialeval_plugin", "--version"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"dialeval {__version__}\n", "")

