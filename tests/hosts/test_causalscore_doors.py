@@ -62,7 +62,7 @@ def two_corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "data" / cgdialog.CORPUS
     folder.mkdir(parents=True)
     for name in ("dream", "msc"):
-        rows = [preferences(number) for number in range(5)]
+        rows = [preferences(number) for number in range(12)]
         (folder / cgdialog.PREFERENCE_FILES[name]).write_text(json.dumps(rows), encoding="utf-8")
     monkeypatch.setenv("DIALEVAL_DATA_DIR", str(tmp_path / "data"))
     return folder
@@ -137,11 +137,11 @@ def test_preferences_through_lm_eval_equal_those_computed_directly(two_corpora: 
         }
         for name, agreement in expected.items():
             assert found[f"{criterion}_{name},none"] == pytest.approx(agreement.value, abs=1e-9)
-            assert found[f"{criterion}_{name}_ci_low,none"] == pytest.approx(agreement.ci_low, abs=0.1)
+            assert found[f"{criterion}_{name}_ci_low,none"] == pytest.approx(agreement.ci_low, abs=1e-9)
         assert found[f"{criterion}_cont2cat_ceiling,none"] == pytest.approx(expected["cont2cat"].ceiling, abs=1e-9)
-        assert found[f"{criterion}_cont2cat_floor,none"] == pytest.approx(expected["cont2cat"].floor, abs=0.1)
+        assert found[f"{criterion}_cont2cat_floor,none"] == pytest.approx(expected["cont2cat"].floor, abs=1e-9)
     # The blank response takes part in three comparisons, which have no score.
-    assert (found["n_scored,none"], found["n_unscored,none"]) == (27, 3)
+    assert (found["n_scored,none"], found["n_unscored,none"]) == (69, 3)
     json.dumps(found, allow_nan=False)
 
 

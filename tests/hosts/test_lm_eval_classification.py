@@ -171,7 +171,8 @@ def test_accuracies_are_over_the_scored_and_overall_is_the_mean_of_two() -> None
 
 
 def test_intervals_depend_neither_on_order_nor_on_the_hosts_plain_tuples() -> None:
-    items = classified()
+    items = [item._replace(cluster=f"{item.cluster} {number}") for number in range(9) for item in classified()]
+    assert isinstance(accuracy_overall_ci_low(items), float)
     assert accuracy_overall_ci_low(items) == accuracy_overall_ci_low([tuple(item) for item in reversed(items)])  # type: ignore[misc]
 
 
