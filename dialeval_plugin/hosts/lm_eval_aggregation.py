@@ -125,7 +125,8 @@ def _correlations(judged: tuple[Judged, ...]) -> dict[str, Correlation]:
     )
     for coefficient in found.values():
         if coefficient.value is None:
-            logger.warning("no coefficient: %s", undefined(coefficient.reason, why_unscored(judged)))
+            reasons = Counter(filter(None, why_unscored(judged)))
+            logger.warning("no coefficient: %s", no_scores(reasons) or coefficient.reason)
     if any(coefficient.is_rough for coefficient in found.values()):
         logger.warning("the intervals are rough: they rest on %d clusters (dialogues)", found["spearman"].n_clusters)
     return found

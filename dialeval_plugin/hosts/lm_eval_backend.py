@@ -245,7 +245,7 @@ def load_language_model(
         check_device(arguments.get("device", device))
     if device is None and "device" not in arguments:
         device = HOST_DEVICE
-    named = next((key for key in _NAME_ARGUMENTS if key in arguments), None)
+    named = _name_argument(arguments)
     name = "" if named is None else redacted(str(arguments[named]))
     given = {"batch_size": batch_size, "device": device, **_safe_weights(model, arguments, is_local=is_local)}
     extra = {key: value for key, value in given.items() if value is not None}
@@ -267,7 +267,7 @@ def load_language_model(
                 raise
             raise refused from error
     chat = as_chat if as_chat is not None else "chat" in model or model == "litellm"
-    return LmEvalLanguageModel(lm, _identity(model, arguments, named, lm), as_chat=chat)
+    return LmEvalLanguageModel(lm, identity_of(model, arguments, lm), as_chat=chat)
 
 
 def _safe_weights(model: str, arguments: Mapping[str, Any], *, is_local: bool) -> dict[str, Any]:
@@ -287,11 +287,17 @@ def _safe_weights(model: str, arguments: Mapping[str, Any], *, is_local: bool) -
     return {"use_safetensors": True} if is_local and "use_safetensors" not in arguments else {}
 
 
-def _identity(model: str, arguments: Mapping[str, Any], named: str | None, lm: Any) -> str:
+def _name_argument(arguments: Mapping[str, Any]) -> str | None:
+    """The argument that names the model; None where none does."""
+    return next((key for key in _NAME_ARGUMENTS if key in arguments), None)
+
+
+def identity_of(model: str, arguments: Mapping[str, Any], lm: Any) -> str:
     """Kind, name and revision of the model, a hash of the arguments that may move an answer, and the hosts' versions.
 
     It holds no path and no secret: folders and files count by their contents, an address without user and query.
     """
+    named = _name_argument(arguments)
     folder = Path(str(arguments[named])) if named else None
     if folder is not None and folder.is_dir():
         shown, revision = folder.resolve().name, content_hash(folder)

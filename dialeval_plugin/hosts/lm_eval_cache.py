@@ -13,7 +13,6 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import metadata
 from typing import Any
 
 from dialeval_plugin.version import __version__
@@ -115,21 +114,12 @@ def _rows(cache: Any, rows: _RowsOfOneModel | None) -> Iterator[None]:
 
 def _identity_of(lm: Any) -> str | None:
     """Everything that an answer depends on but the request; None where it is not known."""
-    from .lm_eval_backend import _NAME_ARGUMENTS, _identity
+    from .lm_eval_backend import identity_of
 
     started = lm_eval_run.model()
     if started is None:
         return None
-    name = next((str(started.arguments[key]) for key in _NAME_ARGUMENTS if key in started.arguments), "")
-    versions = [f"{package} {_version(package)}" for package in ("lm_eval", "transformers")]
-    return "\n".join([_identity(started.name, dict(started.arguments), name, lm), *versions, f"dialeval-plugin {__version__}"])
-
-
-def _version(package: str) -> str:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return "absent"
+    return f"{identity_of(started.name, started.arguments, lm)}+dialeval_plugin-{__version__}"
 
 
 def _warn_once(cache: Any, message: str) -> None:

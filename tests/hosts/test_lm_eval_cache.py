@@ -100,7 +100,7 @@ def test_a_language_model_is_answered_by_its_own_rows_alone(
     scores("hf", {**one, "truncation": True}, cache=cache)
     scores("hf", {**one, "dtype": "bfloat16"}, cache=cache)
     assert asked == [24] * 4
-    monkeypatch.setattr("dialeval_plugin.hosts.lm_eval_cache._version", lambda package: "9")
+    monkeypatch.setattr("dialeval_plugin.hosts.lm_eval_backend.version", lambda package: "9")
     scores("hf", one, cache=cache)
     assert asked == [24] * 5
     # What is handed over as an object has no name: it is asked, and nothing is kept.
