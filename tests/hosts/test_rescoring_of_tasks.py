@@ -66,10 +66,10 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (root / corpus).mkdir()
     with zipfile.ZipFile(root / dbdc.CORPUS / dbdc.FILE, "w") as archive:
         for split in ("dev", "eval"):
-            for number in range(6):
+            for number in range(12):
                 path = f"DBDC3/dbdc3_revised/en/{split}/YI_5/{number}.log.json"
                 archive.writestr(path, json.dumps(dialogue("yi", split, number)))
-    rows = [preferences(number) for number in range(5)]
+    rows = [preferences(number) for number in range(12)]
     (root / cgdialog.CORPUS / cgdialog.PREFERENCE_FILES["msc"]).write_text(json.dumps(rows), encoding="utf-8")
     return root
 
@@ -89,7 +89,7 @@ def runs(data: Path, tmp_path_factory: pytest.TempPathFactory) -> list[TaskRun]:
             bootstrap_iters=0,
             evaluation_tracker=tracker,
             # Fewer responses of the embedded corpus: those tasks are not what takes time here.
-            limit=40,
+            limit=80,
         )
     samples = results.pop("samples")
     tracker.save_results_aggregated(results=results, samples=samples)
