@@ -20,6 +20,7 @@ def mean_rating(item: Item, quality: str) -> float | None:
         InputError: the item has no such quality; the message lists those that it has.
 
     Example:
+        >>> from dialeval_plugin.dialogue import Example
         >>> mean_rating(Example.from_texts([], "Fine."), "Overall")
         Traceback (most recent call last):
         dialeval_plugin.errors.InputError: '0': has no quality 'Overall'. It has: none.

@@ -248,6 +248,8 @@ def _counts(data: Data, rows: tuple[TokenRows, TokenRows]) -> dict[str, int]:
 
 
 def _write(opened: OpenedModel, head: ConfidenceHead | None, folder: Path) -> Path:
+    # All that lies in it is published, so nothing of a run that was killed here may.
+    shutil.rmtree(folder, ignore_errors=True)
     opened.model.save_pretrained(folder)
     opened.tokenizer.save_pretrained(folder)
     if head is not None:
