@@ -29,6 +29,8 @@ DEEPEST = 100
 
 _BLOCK = 1 << 20
 _SHOWN = 50
+_N_RANDOM = 16
+"""Characters that tell the name of an unfinished file from others."""
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -279,6 +281,12 @@ def atomic_path(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+def remove_half_written(folder: Path) -> None:
+    """Remove what `atomic_path` left in a folder where a process was killed while it wrote; no other may be writing there."""
+    for path in folder.glob(f".*.{'?' * _N_RANDOM}.part"):
+        path.unlink()
+
+
 def is_stream(path: Path) -> bool:
     """Whether what stands at `path` is written to and not replaced: a device, a pipe, this process's own output.
 
@@ -322,7 +330,7 @@ def _new_file(path: Path, earlier: os.stat_result | None) -> tuple[Path, int]:
     target = path.resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
     # Not all of a long name: with what is added it would be longer than a name may be.
-    temporary = target.with_name(f".{target.name[:_SHOWN]}.{secrets.token_hex(8)}.part")
+    temporary = target.with_name(f".{target.name[:_SHOWN]}.{secrets.token_hex(_N_RANDOM // 2)}.part")
     # The system takes the mask off the mode; reading the mask means changing it, for all threads, for a moment.
     descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666 if earlier is None else 0o600)
     try:

@@ -17,7 +17,7 @@ from tqdm.auto import tqdm
 
 from dialeval_plugin.checkpoints import SEAL
 from dialeval_plugin.errors import InputError
-from dialeval_plugin.files import read_json, to_json, write_text
+from dialeval_plugin.files import read_json, remove_half_written, to_json, write_text
 from dialeval_plugin.locks import sole_process
 
 logger = logging.getLogger(__name__)
@@ -80,10 +80,7 @@ def report(line: str, *, shown: bool) -> None:
 
 def _claim(place: Path, identity: Mapping[str, Any]) -> None:
     path = place / _IDENTITY_FILE
-    # What `files.atomic_path` left where a run was killed in the write of its model.
-    for suffix in ("json", "safetensors"):
-        for half_written in place.parent.glob(f".*.{suffix}.????????.part"):
-            half_written.unlink()
+    remove_half_written(place.parent)
     if path.exists():
         stored = read_json(path)
         if differing := [name for name, value in identity.items() if stored.get(name) != value]:
