@@ -127,7 +127,8 @@ def test_what_cannot_be_scored_has_a_reason_and_leaves_the_others_alone(tiny_bre
             "long response": Reason.CONTEXT_TOO_LONG,
         }
         assert dict(zip(scores.ids, scores.columns["n_cut"], strict=True))["long context"] == 1.0
-        assert scores.values[0] == scorer(tiny_breakdown_models, method).score(items[:1]).values[0]
+        alone = scorer(tiny_breakdown_models, method).score(items[:1]).values[0]
+        assert scores.values[0] == pytest.approx(alone, abs=1e-5)  # R45: the others decide how far it is padded
 
 
 def test_weights_that_are_not_numbers_leave_no_score(tiny_breakdown_models: TinyModels, tmp_path: Path) -> None:
