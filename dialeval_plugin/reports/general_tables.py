@@ -20,6 +20,7 @@ from dialeval_plugin.dialogue import Example, Item, is_blank
 from dialeval_plugin.errors import MissingPrerequisite
 from dialeval_plugin.meta_evaluation.correlation import Correlation, correlate
 from dialeval_plugin.meta_evaluation.means import half_width_of_mean
+from dialeval_plugin.methods.general.model import TOKENS_CUT
 from dialeval_plugin.methods.general.rated_mixing import RatedSet, fit_on_ratings, rated_log_odds
 from dialeval_plugin.methods.general.scoring import DIALOGUE_COLUMNS, TURN_COLUMNS, GeneralScorer
 
@@ -32,7 +33,8 @@ LEFT_OUT = "leave-one-set-out"
 CONTROLS = ("response length", "random")
 MACRO, MACRO_OF_TURNS = "macro mean", "mean of turn-level sets"
 _SEED = 13
-_EVALUATORS = (*dict.fromkeys((*TURN_COLUMNS[:-1], *DIALOGUE_COLUMNS[:-1])),)
+_COUNTS = {"n_turns", *TOKENS_CUT}
+_EVALUATORS = tuple(name for name in dict.fromkeys((*TURN_COLUMNS, *DIALOGUE_COLUMNS)) if name not in _COUNTS)
 """The columns that judge; the last one of each level counts."""
 
 Values = Sequence[float | None]

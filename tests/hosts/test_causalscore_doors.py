@@ -178,7 +178,7 @@ def test_the_task_files_name_every_metric() -> None:
 
 def test_validate_covers_the_tasks(two_corpora: Path) -> None:
     found = {result.name: (result.state, result.detail) for result in validate_tasks(tasks_path() / "cgdialog_preference")}
-    assert found["cgdialog_preference_dream"] == ("ok", "20 documents, 0 examples")
+    assert found["cgdialog_preference_dream"] == ("ok", "48 documents, 0 examples")
     assert found["cgdialog_preference"] == ("ok", "3 tasks")
     state, detail = found["cgdialog_preference_esconv"]
     assert state == "absent"

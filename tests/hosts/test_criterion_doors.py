@@ -61,7 +61,7 @@ def test_a_judge_runs_on_the_tasks_of_other_judges(use_tiny_data: Path) -> None:
     )
     values = load_scorer_with_judge("g_eval", options).score(dstc10.read("tu")).values
     g = [sample["spearman"].score for sample in result["samples"]["dstc10_dialog_tu"]]
-    assert g == pytest.approx([(value - 1) / 2 for value in values if value is not None], abs=1e-9)
+    assert g == [value for value in values if value is not None]
     assert len(set(values)) > 1
 
 

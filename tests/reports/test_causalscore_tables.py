@@ -18,7 +18,7 @@ import pytest
 
 from dialeval_plugin.corpora import cgdialog, mini
 from dialeval_plugin.corpora.cgdialog import CRITERIA, OPTIONS, PreferenceDialogue
-from dialeval_plugin.hosts.lm_eval_preference_tasks import agreements, compared_with, judged_response
+from dialeval_plugin.hosts.lm_eval_preference_tasks import JudgedResponse, agreements, compared_with
 from dialeval_plugin.meta_evaluation import agreement
 from dialeval_plugin.meta_evaluation.bootstrap import Bootstrap
 from dialeval_plugin.methods.causalscore.model import CausalModelConfig
@@ -112,7 +112,12 @@ def test_the_figures_are_those_of_the_lm_eval_task(data: Path) -> None:
     found = tables.figures_of(dialogues, scores, CRITERIA)
     hosted = agreements(
         [
-            judged_response(dialogue.id, system, scores[f"{dialogue.id}/{system}"], compared_with(dialogue, system))
+            JudgedResponse(
+                dialogue.id,
+                system,
+                scores[f"{dialogue.id}/{system}"],
+                tuple((other, tuple(map(tuple, votes))) for other, votes in compared_with(dialogue, system)),
+            )
             for dialogue in dialogues
             for system in dialogue.responses
         ]
