@@ -202,7 +202,7 @@ def _refusing_errors(parse: Callable[..., Result]) -> Callable[..., Result]:
         for output in outputs if isinstance(outputs, list) else [outputs]:
             if isinstance(output, dict) and (sent := output.get("error")):
                 # The log alone has the server's own words, which may differ from one run to the next.
-                logger.warning("the server sent an error in the place of an answer: %s", redacted(str(sent)[:_LONGEST_ERROR]))
+                logger.warning("the server sent an error in the place of an answer: %s", redacted(str(sent))[:_LONGEST_ERROR])
                 raise ErrorReply("the server sent an error in the place of an answer")
         return parse(outputs=outputs, **kwargs)
 
