@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -16,14 +17,16 @@ class Reply:
     """What one request is answered.
 
     Attributes:
-        body: JSON, or text as it is.
+        body: JSON, or text or bytes as they are.
         promised: how many bytes more than the body's the header promises: the connection closes before they come.
+        pause: seconds before each byte of the body, which comes whole where there is none.
     """
 
     body: Any
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     promised: int = 0
+    pause: float = 0.0
 
 
 @dataclass
@@ -69,7 +72,8 @@ def serve(rule: Callable[[dict[str, Any]], Reply]) -> Iterator[Loopback]:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             loopback.asked.append(body)
             reply = rule(body)
-            raw = (reply.body if isinstance(reply.body, str) else json.dumps(reply.body)).encode()
+            sent = reply.body if isinstance(reply.body, (str, bytes)) else json.dumps(reply.body)
+            raw = sent.encode() if isinstance(sent, str) else sent
             self.send_response(reply.status)
             for name, value in reply.headers.items():
                 self.send_header(name, value)
@@ -77,7 +81,12 @@ def serve(rule: Callable[[dict[str, Any]], Reply]) -> Iterator[Loopback]:
             self.send_header("Content-Length", str(len(raw) + reply.promised))
             with suppress(OSError):  # whoever asked may have stopped waiting
                 self.end_headers()
-                self.wfile.write(raw)
+                if not reply.pause:
+                    self.wfile.write(raw)
+                    return
+                for at in range(len(raw)):
+                    time.sleep(reply.pause)
+                    self.wfile.write(raw[at : at + 1])
 
         def log_message(self, *_: object) -> None:
             """Keep the test's output clean."""

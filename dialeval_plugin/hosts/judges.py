@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from dialeval_plugin.errors import InputError
-from dialeval_plugin.methods.judging.answer_cache import AnswerCache, default_path
+from dialeval_plugin.methods.judging.answer_cache import AnswerCache, open_default
 from dialeval_plugin.methods.judging.answers import CachedLanguageModel, UnaskedLanguageModel
 from dialeval_plugin.methods.judging.language_model import LanguageModel
 from dialeval_plugin.scoring import Scorer, check_options, load_scorer, option_names, scorer_factory
@@ -66,7 +66,7 @@ def load_cached_model(llm: str, llm_args: str = "", *, answers: Answers = None, 
         MissingPrerequisite: the model, its package or the host is not there.
     """
     # Before the model, which may take minutes to load.
-    cache = None if answers is False else AnswerCache(Path(answers) if isinstance(answers, (str, Path)) else default_path())
+    cache = None if answers is False else AnswerCache(Path(answers)) if isinstance(answers, (str, Path)) else open_default()
     with importing("lm_eval"):
         from .lm_eval_backend import load_language_model
 

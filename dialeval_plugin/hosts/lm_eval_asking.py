@@ -13,12 +13,14 @@ import sys
 import time
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from types import SimpleNamespace
 from typing import Any, Generic, TypeVar
 
 from lm_eval.api.instance import Instance
 from tqdm.auto import tqdm
 
 from dialeval_plugin.errors import DialevalError
+from dialeval_plugin.redaction import redacted
 from dialeval_plugin.scoring import Reason, Unscored
 
 logger = logging.getLogger(__name__)
@@ -31,6 +33,8 @@ LONGEST_PAUSE = 60.0
 """Seconds that a server may make us wait before we ask again."""
 _PASSING = frozenset({408, 409, 425, 429})
 """Client errors (RFC 9110, RFC 6585, RFC 8470) that the same request may not meet again."""
+_LONGEST_ERROR = 500
+"""Characters of a server's own words that are logged."""
 _TRANSPORTS = ("requests", "urllib3", "aiohttp", "httpx")
 NO_ANSWER = Unscored(Reason.API_ERROR, "the model gave no answer")
 NOT_ASKED = Unscored(Reason.API_ERROR, "not asked: the requests before failed one after the other")
@@ -42,6 +46,10 @@ class GaveUp(Exception):
 
 class NoLogProbabilities(Exception):
     """The model or its server does not give the log probabilities that it was asked for."""
+
+
+class ErrorReply(Exception):
+    """A server said that all is well (HTTP 200) and sent an error in the place of an answer."""
 
 
 NEVER_REPEATED = (AssertionError, NotImplementedError, DialevalError, NoLogProbabilities)
@@ -162,6 +170,8 @@ def take_over_retries(lm: Any, patience: Patience) -> None:
     `Unscored` among the answers.
     """
     lm.max_retries = 1
+    lm.parse_generations = _refusing_errors(lm.parse_generations)
+    lm.parse_logprobs = _refusing_errors(lm.parse_logprobs)
     original = lm.amodel_call
 
     async def once(*args: Any, **kwargs: Any) -> list[Any]:
@@ -183,6 +193,20 @@ def take_over_retries(lm: Any, patience: Patience) -> None:
         return [failure] * len(kwargs["messages"])
 
     lm.amodel_call = patient
+
+
+def _refusing_errors(parse: Callable[..., Result]) -> Callable[..., Result]:
+    """Let the host read replies that are answers only: of a chat API it reads any other as an empty text."""
+
+    def parsed(*, outputs: Any, **kwargs: Any) -> Result:
+        for output in outputs if isinstance(outputs, list) else [outputs]:
+            if isinstance(output, dict) and (sent := output.get("error")):
+                # The log alone has the server's own words, which may differ from one run to the next.
+                logger.warning("the server sent an error in the place of an answer: %s", redacted(str(sent))[:_LONGEST_ERROR])
+                raise ErrorReply("the server sent an error in the place of an answer")
+        return parse(outputs=outputs, **kwargs)
+
+    return parsed
 
 
 def _turns(lm: Any) -> asyncio.Semaphore:
@@ -244,7 +268,7 @@ class Asking(Generic[Answer]):
         self._patience.failures_in_a_row = 0
         places = list(range(len(self._arguments)))
         starts = range(0, len(places), max(1, step))
-        with self._as_cache_hook(), _without_bars() if is_served(self._lm) else contextlib.nullcontext():
+        with self._as_cache_hook(), _asking_our_way() if is_served(self._lm) else contextlib.nullcontext():
             for start in tqdm(starts, desc="asking", disable=None if len(starts) > 1 else True):
                 self._ask(places[start : start + step])
         return [self._answers[place] for place in places]
@@ -314,15 +338,22 @@ class Asking(Generic[Answer]):
 
 
 @contextlib.contextmanager
-def _without_bars() -> Iterator[None]:
-    """Keep the host from drawing a bar for each batch that a served model is handed."""
+def _asking_our_way() -> Iterator[None]:
+    """Let the host's API models ask with bounds of time and size, and without a bar for each batch that they are handed."""
     api_models: Any = importlib.import_module("lm_eval.models.api_models")
-    drawn = api_models.tqdm
-    api_models.tqdm = functools.partial(drawn, disable=True)
+    from .bounded_http import BoundedResponse, post
+
+    ours = {
+        "tqdm": functools.partial(api_models.tqdm, disable=True),
+        "requests": SimpleNamespace(post=post),
+        "ClientSession": functools.partial(api_models.ClientSession, response_class=BoundedResponse),
+    }
+    theirs = {name: getattr(api_models, name) for name in ours}
+    vars(api_models).update(ours)
     try:
         yield
     finally:
-        api_models.tqdm = drawn
+        vars(api_models).update(theirs)
 
 
 def _key(request: tuple[Any, Any]) -> tuple[Any, str | None]:

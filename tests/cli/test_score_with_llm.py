@@ -65,6 +65,31 @@ def test_a_dry_run_says_what_would_be_asked_and_a_run_then_asks_that(score: Any,
     assert score(*words, "--dry-run").stdout == ("dry run: 0 calls, 0 prompt tokens, 3 of 3 requests from the cache (100 %)\n")
 
 
+def test_d27_a_run_goes_on_without_answers_where_the_users_cache_cannot_be_written(
+    score: Any, asked: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "home").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("DIALEVAL_ANSWERS")
+    path = tmp_path / "home" / "dialeval" / "answers.sqlite"
+    problem = f"[Errno 20] Not a directory: '{path.parent}'"
+
+    done = score("--llm", "scripted-judge")
+    assert (done.exit_code, len(asked)) == (0, 3)
+    assert [record.getMessage() for record in caplog.records if record.name.endswith("answer_cache")] == [
+        f"{path}: cannot be written ({problem}). The run goes on and keeps no answers; "
+        "name a file with DIALEVAL_ANSWERS to keep them."
+    ]
+
+    with pytest.raises(InputError) as caught:
+        score("--llm", "scripted-judge", "--answers", path, output="other.jsonl")
+    assert str(caught.value) == (
+        f"{path}: cannot be used for answers ({problem}). What is in it stays; mend this and repeat the command, "
+        "or name another file."
+    )
+    assert len(asked) == 3
+
+
 def test_a_repeated_run_asks_nothing_and_writes_the_same_bytes(score: Any, asked: list[str], tmp_path: Path) -> None:
     words = ("--llm", "scripted-judge", "--answers", tmp_path / "answers.sqlite")
     score(*words)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import gzip
+import json
+import socketserver
 import threading
 import time
 from collections import Counter
@@ -10,13 +14,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lm_eval.models import api_models
 
+from dialeval_plugin.corpora import mini
 from dialeval_plugin.errors import InputError
 from dialeval_plugin.hosts import lm_eval_asking
+from dialeval_plugin.hosts.bounded_http import MAX_REPLY_BYTES
 from dialeval_plugin.hosts.lm_eval_asking import MAX_FAILURES_IN_A_ROW, NOT_ASKED
 from dialeval_plugin.hosts.lm_eval_backend import LmEvalLanguageModel, load_language_model
 from dialeval_plugin.methods.judging.answers import CachedLanguageModel
-from dialeval_plugin.scoring import Reason, Unscored
+from dialeval_plugin.methods.judging.judge import PromptedJudge
+from dialeval_plugin.runner import run
+from dialeval_plugin.scoring import Reason, Scores, Unscored
 from tests.loopback import Loopback, Reply, prompt_of, serve, text_reply
 from tests.tiny_language_models import write_random_language_model
 
@@ -192,6 +201,138 @@ def test_an_error_of_the_one_who_keeps_answers_is_not_a_failure_of_the_server(pa
         with serve(echo) as server, pytest.raises(InputError, match=r"^answers\.sqlite: the disk is full\.$"):
             model(server, num_concurrent=concurrent).generate(["a"], max_tokens=5, stop=["\n"], on_answer=full)
     assert pauses == []
+
+
+# FAULTS D25: servers that send slowly, too much, or an error where all is well
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("concurrent", "detail"), [(1, "ReadTimeout"), (4, "TimeoutError")])
+def test_d25_the_timeout_holds_for_a_whole_reply_that_drips(kind: str, concurrent: int, detail: str) -> None:
+    def dripping(body: dict[str, Any]) -> Reply:
+        return Reply({"choices": []}, pause=0.5) if prompt_of(body) == "drip" else echo(body)
+
+    with serve(dripping) as server:
+        start = time.monotonic()
+        answers = model(server, kind, num_concurrent=concurrent, timeout=1, max_retries=1).generate(
+            ["a", "drip", "b"], max_tokens=5, stop=["\n"]
+        )
+        took = time.monotonic() - start
+    assert answers == ["re: a", failed(detail), "re: b"]
+    assert 1 <= took < 4
+
+
+@pytest.mark.parametrize(("concurrent", "detail"), [(1, "ReadTimeout"), (4, "TimeoutError")])
+def test_d25_the_timeout_holds_for_headers_that_drip(concurrent: int, detail: str) -> None:
+    is_over = threading.Event()
+
+    class Dripping(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.sendall(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+            with contextlib.suppress(OSError):
+                for _ in range(25):  # an end, so that the test has one where the timeout fails
+                    if is_over.wait(0.2):
+                        break
+                    self.request.sendall(b"x")
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Dripping) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        start = time.monotonic()
+        judge = model(
+            Loopback(f"http://127.0.0.1:{server.server_address[1]}"), num_concurrent=concurrent, timeout=1, max_retries=1
+        )
+        answers = judge.generate(["a"], max_tokens=5, stop=[])
+        took = time.monotonic() - start
+        is_over.set()
+        server.shutdown()
+        thread.join()
+    assert answers == [failed(detail)]
+    assert 1 <= took < 4
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("concurrent", [1, 4])
+def test_d25_a_reply_that_is_too_long_is_a_failure(kind: str, concurrent: int, pauses: list[float]) -> None:
+    def padded(body: dict[str, Any]) -> Reply:
+        text = json.dumps(echo(body).body)
+        n_more = {"fits": 0, "one more": 1, "far more": MAX_REPLY_BYTES}.get(prompt_of(body))
+        return Reply(text if n_more is None else text.ljust(MAX_REPLY_BYTES + n_more))
+
+    with serve(padded) as server:
+        answers = model(server, kind, num_concurrent=concurrent, max_retries=1).generate(
+            ["fits", "one more", "far more", "a"], max_tokens=5, stop=["\n"]
+        )
+    too_long = failed("ReplyTooLong: the reply has more than 16777216 bytes")
+    assert answers == ["re: fits", too_long, too_long, "re: a"]
+
+
+def test_d25_a_reply_is_measured_as_it_is_decompressed(pauses: list[float]) -> None:
+    """A MiB of gzip may hold a GiB."""
+    bomb = gzip.compress(b" " * (MAX_REPLY_BYTES + 1))
+    assert len(bomb) < MAX_REPLY_BYTES / 100
+    for concurrent in (1, 4):
+        with serve(lambda body: Reply(bomb, headers={"Content-Encoding": "gzip"})) as server:
+            answers = model(server, num_concurrent=concurrent, max_retries=1).generate(["a"], max_tokens=5, stop=[])
+        assert answers == [failed("ReplyTooLong: the reply has more than 16777216 bytes")]
+
+
+@pytest.mark.parametrize(
+    "sent", [{"error": {"message": "overloaded", "key": "sk-aaaaaaaaaaaaaaaaaaaa"}}, [{"error": "overloaded"}]]
+)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("concurrent", [1, 4])
+def test_d25_an_error_in_the_place_of_an_answer_is_a_failure(
+    sent: object, kind: str, concurrent: int, pauses: list[float], caplog: pytest.LogCaptureFixture
+) -> None:
+    with serve(lambda body: Reply(sent) if prompt_of(body) == PROMPTS[5] else echo(body)) as server:
+        answers = model(server, kind, num_concurrent=concurrent, max_retries=3).generate(PROMPTS, max_tokens=5, stop=["\n"])
+    expected: list[object] = [f"re: {prompt}" for prompt in PROMPTS]
+    expected[5] = failed("ErrorReply: the server sent an error in the place of an answer")
+    assert answers == expected
+    assert Counter(server.prompts()) == {prompt: 3 if prompt == PROMPTS[5] else 1 for prompt in PROMPTS}
+    assert "overloaded" in caplog.text
+    assert "sk-aaaa" not in caplog.text
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("concurrent", [1, 4])
+def test_d25_an_answer_beside_an_empty_error_counts(kind: str, concurrent: int) -> None:
+    with serve(lambda body: Reply({**echo(body).body, "error": None})) as server:
+        assert model(server, kind, num_concurrent=concurrent).generate(["a"], max_tokens=5, stop=[]) == ["re: a"]
+
+
+@pytest.mark.parametrize("concurrent", [1, 4])
+def test_d25_an_error_in_the_place_of_log_probabilities_is_a_failure(
+    concurrent: int, tmp_path: Path, pauses: list[float]
+) -> None:
+    folder = write_random_language_model(tmp_path)
+    given = {"num_concurrent": concurrent, "max_retries": 2, "tokenizer_backend": "huggingface", "tokenizer": folder}
+    with serve(lambda body: Reply({"error": "overloaded"})) as server:
+        answers = model(server, **given).loglikelihood([("a", " Yes")])
+    assert answers == [failed("ErrorReply: the server sent an error in the place of an answer")]
+    assert len(server.asked) == 2
+
+
+def test_d25_a_resumed_run_asks_again_where_an_error_came(tmp_path: Path, pauses: list[float]) -> None:
+    is_up = threading.Event()
+    examples = mini.read_examples("test")[:3]
+    with serve(lambda body: text_reply(body, "4.0") if is_up.is_set() else Reply({"error": "overloaded"})) as server:
+
+        def scored() -> Scores:
+            judge = PromptedJudge(model(server, "local-chat-completions", max_retries=1), prompt="dre")
+            return run(judge, examples, journal=tmp_path / "scores.journal")
+
+        assert scored().unscored_by_reason == {"api_error": 3}
+        is_up.set()
+        assert scored().values == (0.8, 0.8, 0.8)
+
+
+def test_d25_the_host_asks_in_its_own_way_again_afterwards() -> None:
+    before = dict(vars(api_models))
+    with serve(echo) as server:
+        model(server).generate(["a"], max_tokens=5, stop=[])
+    assert dict(vars(api_models)) == before
 
 
 # What is sent

@@ -9,6 +9,7 @@ batches of a local model are not held up; what a power cut may take is the newes
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import logging
@@ -34,6 +35,10 @@ BUSY_SECONDS = 60.0
 Kind: TypeAlias = Literal["generate", "sample", "loglikelihood"]
 
 
+class AnswersNotWritable(InputError):
+    """The file of answers cannot be opened, made or written; nothing is wrong with what is in it."""
+
+
 def default_path() -> Path:
     """The file that `DIALEVAL_ANSWERS` names, else `answers.sqlite` in the user's cache."""
     if value := os.environ.get(ANSWERS_VARIABLE):
@@ -41,6 +46,33 @@ def default_path() -> Path:
     import pooch
 
     return Path(pooch.os_cache("dialeval")) / "answers.sqlite"
+
+
+def open_default() -> AnswerCache | None:
+    """Open the file at `default_path`; None, and a warning, where nobody named one and the user's cache cannot be written.
+
+    Raises:
+        InputError: the file is something else, was written by a later release, or was named and cannot be written.
+    """
+    path = default_path()
+    try:
+        return AnswerCache(path)
+    except AnswersNotWritable as error:
+        if os.environ.get(ANSWERS_VARIABLE):
+            raise
+        _warn_of_no_cache(path, str(error.__cause__))
+    return None
+
+
+@functools.cache
+def _warn_of_no_cache(path: Path, problem: str) -> None:
+    """Say it once: a run may load several models."""
+    logger.warning(
+        "%s: cannot be written (%s). The run goes on and keeps no answers; name a file with %s to keep them.",
+        path,
+        problem,
+        ANSWERS_VARIABLE,
+    )
 
 
 def request_key(identity: str, kind: Kind, prompt: str, **parameters: object) -> str:
@@ -177,7 +209,9 @@ def _clear_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except (sqlite3.Error, OSError) as error:
-        raise InputError(
+        # Other errors of SQLite are about what it found in the file.
+        kind = AnswersNotWritable if isinstance(error, (sqlite3.OperationalError, OSError)) else InputError
+        raise kind(
             f"{path}: cannot be used for answers ({error}). What is in it stays; mend this and repeat the command, "
             "or name another file."
         ) from error

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from dialeval_plugin.errors import InputError
 from dialeval_plugin.methods.judging import answer_cache
-from dialeval_plugin.methods.judging.answer_cache import AnswerCache, default_path, request_key
+from dialeval_plugin.methods.judging.answer_cache import AnswerCache, default_path, open_default, request_key
 
 ENDING = "What is in it stays; mend this and repeat the command, or name another file."
 REQUEST: dict[str, Any] = {
@@ -148,6 +148,54 @@ def test_the_default_file_lies_in_the_users_cache(monkeypatch: pytest.MonkeyPatc
     assert default_path() == tmp_path / "mine"
 
 
+@pytest.fixture
+def no_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The path of the user's file of answers, where none can be made; as root too, who may write into any folder."""
+    (tmp_path / "home").touch()
+    monkeypatch.delenv("DIALEVAL_ANSWERS")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    return tmp_path / "home" / "dialeval" / "answers.sqlite"
+
+
+def test_d27_where_the_users_cache_cannot_be_written_there_is_none_and_one_warning(
+    no_home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert open_default() is None
+    assert open_default() is None
+    assert [(record.levelno, record.getMessage()) for record in caplog.records] == [
+        (
+            logging.WARNING,
+            f"{no_home}: cannot be written ([Errno 20] Not a directory: '{no_home.parent}'). The run goes on and keeps no "
+            "answers; name a file with DIALEVAL_ANSWERS to keep them.",
+        )
+    ]
+
+
+def test_d27_a_file_that_was_named_must_be_writable(no_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DIALEVAL_ANSWERS", str(no_home))
+    for opened in (open_default, lambda: AnswerCache(no_home)):
+        with pytest.raises(InputError) as caught:
+            opened()
+        problem = f"[Errno 20] Not a directory: '{no_home.parent}'"
+        assert str(caught.value) == f"{no_home}: cannot be used for answers ({problem}). {ENDING}"
+
+
+def test_d27_a_users_file_that_can_only_be_read_is_done_without(no_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    no_home.parent.parent.unlink()
+    write(AnswerCache(no_home), {"a": "1"})
+    monkeypatch.setattr(AnswerCache, "connect", ReadOnly.connect)
+    assert open_default() is None
+
+
+def test_d27_a_users_file_that_is_damaged_is_still_an_error(no_home: Path) -> None:
+    no_home.parent.parent.unlink()
+    no_home.parent.mkdir(parents=True)
+    no_home.write_text("Milk, bread.\n" * 100)
+    with pytest.raises(InputError) as caught:
+        open_default()
+    assert str(caught.value) == f"{no_home}: cannot be used for answers (file is not a database). {ENDING}"
+
+
 # Damage
 
 
@@ -180,10 +228,12 @@ def test_answers_of_an_earlier_schema_are_dropped_with_a_count(
     assert read(AnswerCache(cache.path), "a") == {"a": "3"}
 
 
-def test_a_file_of_a_later_release_is_left_alone(cache: AnswerCache, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("version", [answer_cache.SCHEMA_VERSION + 1, 99])
+def test_a_file_of_a_later_release_is_left_alone(version: int, cache: AnswerCache) -> None:
+    """FAULTS, section 6: the very next schema too."""
     write(cache, {"a": "1"})
     with sqlite3.connect(cache.path) as connection:
-        connection.execute("PRAGMA user_version = 99")
+        connection.execute(f"PRAGMA user_version = {version}")
     with pytest.raises(InputError) as caught:
         AnswerCache(cache.path)
     assert str(caught.value) == (
