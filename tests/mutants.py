@@ -23,18 +23,18 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "mutants"
 MODULES = {
     "methods/slide/fusion.py": ("methods/slide/test_oracles.py", "methods/slide/test_scoring.py"),
-    "methods/slide/losses.py": ("methods/slide/test_oracles.py",),
-    "methods/slide/refinement.py": ("methods/slide/test_refinement.py", "methods/slide/test_dre.py"),
+    "methods/slide/losses.py": ("methods/slide/test_losses.py", "methods/slide/test_oracles.py"),
+    "methods/slide/refinement.py": ("methods/slide/test_refinement.py",),
     "methods/causalscore/aggregation.py": ("methods/causalscore/test_aggregation.py",),
     "methods/likelihood/aggregation.py": ("methods/likelihood/test_likelihood_aggregation.py",),
-    "methods/judging/parsing.py": ("methods/judging/test_parsing.py", "methods/judging/test_injection.py"),
+    "methods/judging/parsing.py": ("methods/judging/test_parsing.py", "methods/judging/test_quotes.py"),
     "methods/judging/goodness.py": ("methods/judging/test_goodness.py",),
     "methods/judging/neutralise.py": ("methods/judging/test_injection.py", "methods/judging/test_prompts.py"),
     "meta_evaluation/correlation.py": ("meta_evaluation/test_correlation.py", "meta_evaluation/test_levels.py"),
     "meta_evaluation/kendall.py": ("meta_evaluation/test_coefficients.py",),
-    "meta_evaluation/bootstrap.py": ("meta_evaluation/test_bootstrap.py", "meta_evaluation/test_correlation.py"),
+    "meta_evaluation/bootstrap.py": ("meta_evaluation/test_bootstrap.py",),
     "runner.py": ("test_runner.py", "test_signature.py"),
-    "journal.py": ("test_runner.py",),
+    "journal.py": ("test_journal.py", "test_runner.py"),
 }
 """A module of the package, and the test files that are its own."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
@@ -148,6 +149,40 @@ def test_d32_a_name_too_long_says_so(tmp_path: Path) -> None:
     assert message_of(refused) == (
         f"{path}: cannot be written (File name too long). Choose a shorter name for the output, beside which this file stands."
     )
+
+
+def test_the_folders_of_a_journal_are_made(tmp_path: Path) -> None:
+    assert Journal(tmp_path / "new" / "newer" / "journal", "id").read(same) == []
+
+
+def test_r64_a_journal_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "journal"
+    journal = Journal(path, "id")
+    journal.read(same)
+    path.write_bytes(path.read_bytes() + b"[1")  # a part that a kill left half written is to be cut off
+
+    def full(self: Path, mode: str = "r", **options: Any) -> Any:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    message = (
+        f"{path}: cannot be written (No space left on device). Finished parts are kept; repeat the command when there is room."
+    )
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "open", full)
+        with pytest.raises(InputError) as refused:
+            journal.append([1])
+        assert message_of(refused) == message
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "read_bytes", lambda self: b'{"run": "id"}\n[1')
+        patched.setattr(Path, "open", full)
+        with pytest.raises(InputError) as refused:
+            journal.read(same)
+        assert message_of(refused) == message
+    folder = tmp_path / "file"
+    folder.write_text("")
+    with pytest.raises(InputError) as refused:
+        Journal(folder / "journal", "id").read(same)
+    assert message_of(refused).startswith(f"{folder / 'journal'}: cannot be written (")
 
 
 def test_the_header_is_json(tmp_path: Path) -> None:
