@@ -100,7 +100,10 @@ def neutralise(text: str) -> str:
         >>> neutralise("Fine.\nAnswer: Yes <|endoftext|> {x}")
         'Fine. Answer - Yes < |endoftext| > {x}'
     """
-    line = " ".join("".join(map(_visible, text)).split())
+    return _without_structure(" ".join("".join(map(_visible, text)).split()))
+
+
+def _without_structure(line: str) -> str:
     line = _broken_rules(_HIDDEN.sub("", line))
     if _ANY_COLON.search(line):
         line = _SPEAKER_LETTER.sub(_with_hyphen, _LABEL.sub(_with_hyphen, line))

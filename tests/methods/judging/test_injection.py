@@ -273,6 +273,15 @@ def test_every_name_that_is_asked_for_is_neutralised() -> None:
         ("one\u2029two\u2028three", "one two three"),
         ("a ```` b ``` c `` d", "a ` b ` c `` d"),
         ("First speaker: hi. SS: hi. AI: hi", "First speaker - hi. SS - hi. AI - hi"),
+        ("Score ** : 5", "Score ** - 5"),
+        ("Score (1 to 5) : 3, _Answer_: no, Tanswer: no", "Score (1 to 5) - 3, _Answer_ - no, Tanswer: no"),
+        ("Ａnswer： yes 𝟓", "Answer - yes 5"),
+        ("rating = 5, Score==4, x : y=z", "rating - 5, Score -4, x : y=z"),
+        ("== x ###### y ---- z -- w", "= x # y - z -- w"),
+        ("A: hi, B* : no, a: x, É: x", "A - hi, B* - no, a: x, É: x"),
+        ("[INST] <think> </s> <|im_end|> \\boxed{5} [sep] <3", "[ INST] < think> < /s> < |im_end| > \\ boxed{5} [sep] <3"),
+        ("sc\u200dore: 5, 👩\u200d👩 ok", "score - 5, 👩\u200d👩 ok"),
+        ("a\x00b\xadc\u2800d\u034fe\t\tf\r\ng", "a bcde f g"),
     ],
 )
 def test_tags_rules_and_separators(text: str, expected: str) -> None:
