@@ -37,7 +37,7 @@ real-data: $(READY)
 # and the source distribution with its own tests.
 installed: $(READY)
 	rm -rf build/installed && mkdir -p build/installed
-	$(BIN)/python -m build --outdir build/installed .
+	$(BIN)/python -m build --quiet --outdir build/installed .
 	$(PYTHON) -m venv build/installed/venv
 	$(INSTALL) torch
 	$(INSTALL) build/installed/*.whl
