@@ -641,3 +641,75 @@ def test_a_rehearsal_hands_over_the_windows_of_a_run_and_keeps_nothing() -> None
     assert scorer.asked == [["1", "2", "3"], ["4", "5"]]
     with pytest.raises(InputError, match=r"^scripted: item 0 is of type Dialogue"):
         runner.rehearse(scorer, [Dialogue("d", ())])
+
+
+def test_what_was_cut_is_said_once_a_run(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Scripted, "cuts", {"length": "the end was not read", "value": "nothing is ever lost"})
+    scores = Scripted().score(examples(["0", "0", "00", "refuse", "0"]))
+    assert [record.getMessage() for record in caplog.records] == [
+        f"scripted: 1 of 5 examples have no score: {scores.unscored_by_reason}",
+        "scripted: in 4 of 5 examples the end was not read",
+    ]
+
+
+class Bar:
+    """Stands for the progress bar, of which it keeps what it was told."""
+
+    made: ClassVar[list[Bar]] = []
+
+    def __init__(self, **settings: object) -> None:
+        self.settings = settings
+        self.steps: list[int] = []
+        self.made.append(self)
+
+    def __enter__(self) -> Bar:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def update(self, n: int) -> None:
+        self.steps.append(n)
+
+
+def test_the_bar_counts_examples_also_of_a_run_that_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Bar, "made", [])
+    monkeypatch.setattr(runner, "tqdm", Bar)
+    items = examples([str(number) for number in range(10)])
+    run(Failing("0", "1"), items[:8], progress=True)
+    settings = {"unit": "example", "desc": "scripted"}
+    assert [(bar.settings, bar.steps) for bar in Bar.made] == [
+        ({**settings, "total": 8, "initial": 0, "disable": None}, [4, 4])  # None: shown on a terminal only
+    ]
+    run(Failing("0", "1"), items, journal=tmp_path / "journal")
+    run(Failing(), items, progress=True, journal=tmp_path / "journal")
+    assert [(bar.settings, bar.steps) for bar in Bar.made[1:]] == [
+        ({**settings, "total": 10, "initial": 0, "disable": True}, [4, 4, 2]),
+        ({**settings, "total": 10, "initial": 8, "disable": None}, [2]),
+    ]
+
+
+def test_a_run_has_its_scorers_orientation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Scripted, "orientation", "lower")
+    assert Scripted().score(examples(["1"])).orientation == "lower"
+
+
+def test_an_error_of_the_same_kind_is_not_taken_for_a_lack_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Narrow, "error", RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
+    with pytest.raises(RuntimeError, match=r"^mat1 and mat2 shapes cannot be multiplied$"):
+        run(Narrow(), examples(["3.00000"]))
+
+
+def test_the_order_of_signature_fields_is_no_part_of_a_runs_identity(monkeypatch: pytest.MonkeyPatch) -> None:
+    fields: dict[str, str | int | float | bool | None] = {"method": "scripted", "seed": 0, "clip": True, "window": None}
+    monkeypatch.setattr(Scripted, "signature_fields", lambda self: fields)
+    one = runner.run_id(Scripted(), examples(["1"]))
+    monkeypatch.setattr(Scripted, "signature_fields", lambda self: dict(reversed(fields.items())))
+    assert runner.run_id(Scripted(), examples(["1"])) == one
+
+
+def test_the_first_row_of_a_run_is_scored_again_as_any_other(tmp_path: Path) -> None:
+    items = examples(["0", "1"])
+    run(Failing("0"), items, journal=tmp_path / "journal")
+    run(Failing("0"), items, journal=tmp_path / "journal")  # a repetition that failed as well stands in the journal
+    assert run(Failing(), items, journal=tmp_path / "journal") == Scripted().score(items)
