@@ -21,6 +21,7 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -347,7 +348,7 @@ _REVISED = re.compile(
 _CORRECTED = re.compile(r"(?:\A|[.!?;:,\n(–—-] ?)(?:no|wait|actually|hmm+|sorry|correction)\b[,.:;!–— -]*")
 
 
-class _Grammar:
+class _Grammar(ABC):
     """One kind of verdict: where it stands in an answer, and what it looks like.
 
     Attributes:
@@ -364,9 +365,9 @@ class _Grammar:
         """The headings of the best name that occurs."""
         return _headings(text, self.heading)
 
+    @abstractmethod
     def opens(self, text: str, start: int) -> bool:
         """Whether a verdict stands at `start`, with a stop behind it."""
-        raise NotImplementedError
 
 
 def _revised(own: Own, grammar: _Grammar) -> tuple[Own, bool]:
