@@ -8,8 +8,8 @@ READY := $(VENV)/.ready
 INSTALLED = OMP_NUM_THREADS=1 build/installed/venv/bin/python
 INSTALL = build/installed/venv/bin/pip install --quiet --constraint constraints.txt
 # Of the source distribution's tests those that are over in a minute and read every kind of file that it has to hold.
-SDIST_TESTS = tests/test_package.py tests/test_files.py tests/test_signature.py tests/corpora tests/cli/test_help.py \
-	tests/reports/test_lm_eval_files.py tests/hosts/test_validation.py
+SDIST_TESTS = tests/test_package.py tests/core/test_files.py tests/core/test_signature.py tests/corpora tests/cli/test_help.py \
+	tests/leaderboard/test_lm_eval_files.py tests/hosts/test_validation.py
 
 .PHONY: demo test lint types tests real-data installed mutants bench clean
 
@@ -57,7 +57,7 @@ mutants: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks/slm.py
 
-$(READY): setup.cfg constraints.txt
+$(READY): setup.cfg setup.py constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --constraint constraints.txt torch
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev,offline]'

@@ -33,13 +33,14 @@ import numpy as np
 import torch
 from measuring import peak_mb, peaks_of_a_process, resident_mb
 
-from dialeval_plugin.corpora import cgdialog, esconv, mini
-from dialeval_plugin.dialogue import Example, Turn
-from dialeval_plugin.errors import MissingPrerequisite
+from dialeval_plugin.core.dialogue import Example, Turn
+from dialeval_plugin.core.errors import MissingPrerequisite
+from dialeval_plugin.corpora import mini
+from dialeval_plugin.corpora.readers import cgdialog, esconv
 from dialeval_plugin.methods.causalscore.classifiers import IndependenceClassifier, new_classifier
 from dialeval_plugin.methods.causalscore.model import CausalModel, CausalModelConfig
-from dialeval_plugin.methods.causalscore.scoring import CausalScorer
-from dialeval_plugin.model_folders import PACKAGED_ENCODER, resolve
+from dialeval_plugin.methods.causalscore.scorer import CausalScorer
+from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
 
 LENGTHS = {"DREAM": 9, "ESConv": 20, "MSC": 39}
 """Turns of a history, on average."""

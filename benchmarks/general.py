@@ -24,15 +24,15 @@ import torch
 from measuring import peak_mb, peaks_of_a_process, ratio
 from slm import responses, seconds
 
-from dialeval_plugin.encoders import load_encoder, without_normalisation
 from dialeval_plugin.methods.general.mixing import CoherenceWeights, Mixing
 from dialeval_plugin.methods.general.model import GeneralConfig, GeneralModel, TrainedGeneral
-from dialeval_plugin.methods.general.scoring import GeneralScorer
+from dialeval_plugin.methods.general.scorer import GeneralScorer
 from dialeval_plugin.methods.slide.fusion import DistanceRange
 from dialeval_plugin.methods.slide.model import SmallModel, TrainedSmallModel
 from dialeval_plugin.methods.slide.recipes import find_recipe
-from dialeval_plugin.methods.slide.scoring import SlideScorer
-from dialeval_plugin.model_folders import PACKAGED_ENCODER
+from dialeval_plugin.methods.slide.scorer import SlideScorer
+from dialeval_plugin.models.encoders import load_encoder, without_normalisation
+from dialeval_plugin.models.folders import PACKAGED_ENCODER
 
 
 def write_untrained_general(folder: Path, config: GeneralConfig) -> Path:

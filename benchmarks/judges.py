@@ -28,9 +28,9 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.hosts.lm_eval_backend import LmEvalLanguageModel, load_language_model
-from dialeval_plugin.methods.judging.answer_cache import AnswerCache
-from dialeval_plugin.methods.judging.answers import CachedLanguageModel
+from dialeval_plugin.hosts.lm_eval.backend import LmEvalLanguageModel, load_language_model
+from dialeval_plugin.llm.answer_cache import AnswerCache
+from dialeval_plugin.llm.answers import CachedLanguageModel
 from dialeval_plugin.methods.judging.prompts import goodness_prompt
 
 END = "<|endoftext|>"

@@ -31,13 +31,14 @@ from measuring import peak_mb, peaks_of_a_process, resident_mb
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
-from dialeval_plugin.corpora import convai, mini
-from dialeval_plugin.dialogue import Dialogue, Turn, is_blank
-from dialeval_plugin.errors import MissingPrerequisite
-from dialeval_plugin.language_models.causal import turn_pieces
-from dialeval_plugin.language_models.passes import batches
+from dialeval_plugin.core.dialogue import Dialogue, Turn, is_blank
+from dialeval_plugin.core.errors import MissingPrerequisite
+from dialeval_plugin.corpora import mini
+from dialeval_plugin.corpora.readers import convai
 from dialeval_plugin.methods.likelihood.causal_lm import CausalEvaluator
-from dialeval_plugin.methods.likelihood.scoring import DialogueLikelihoodScorer
+from dialeval_plugin.methods.likelihood.scorer import DialogueLikelihoodScorer
+from dialeval_plugin.models.causal import turn_pieces
+from dialeval_plugin.models.passes import batches
 
 N_TURNS = 17
 """Turns of a scored ConvAI2 dialogue, on average."""

@@ -27,12 +27,13 @@ import lm_eval
 from lm_eval.models.huggingface import HFLM
 from lm_eval.tasks import TaskManager
 
-from dialeval_plugin.cli.tiny_language_model import train_tiny_language_model
+from dialeval_plugin.cli.train.tiny_language_model import train_tiny_language_model
+from dialeval_plugin.core.errors import MissingPrerequisite
+from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.errors import MissingPrerequisite
-from dialeval_plugin.hosts import lm_eval_aggregation, lm_eval_tasks
 from dialeval_plugin.hosts.registration import register
-from dialeval_plugin.resources import tasks_path
+from dialeval_plugin.judgement_tasks import aggregation as lm_eval_aggregation
+from dialeval_plugin.judgement_tasks import responses as lm_eval_tasks
 
 
 class Timer:
@@ -82,7 +83,7 @@ def evaluate(model: Path, task: str, batch_size: int, limit: int | None) -> Run:
 
 
 def available_task() -> str:
-    from dialeval_plugin.corpora import dstc10
+    from dialeval_plugin.corpora.readers import dstc10
 
     try:
         dstc10.read("dgu")

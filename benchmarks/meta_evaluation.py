@@ -13,9 +13,9 @@ import time
 import numpy as np
 from measuring import peak_mb
 
-from dialeval_plugin.meta_evaluation.bootstrap import Bootstrap
-from dialeval_plugin.meta_evaluation.correlation import level_correlations
-from dialeval_plugin.meta_evaluation.levels import Rated
+from dialeval_plugin.statistics.bootstrap import Bootstrap
+from dialeval_plugin.statistics.correlation import level_correlations
+from dialeval_plugin.statistics.levels import Rated
 
 COEFFICIENTS = ("pearson", "spearman", "kendall_b")
 RESPONSES = 10

@@ -20,8 +20,8 @@ import json
 import time
 from collections.abc import Callable
 
-from dialeval_plugin.methods.judging.neutralise import neutralise
-from dialeval_plugin.methods.judging.parsing import parse_label, parse_rating
+from dialeval_plugin.llm.neutralise import neutralise
+from dialeval_plugin.llm.parsing import parse_label, parse_rating
 
 LENGTHS = (2_000, 20_000, 100_000)
 """A tenth of the longest answer that is read, that one, and one that is refused."""

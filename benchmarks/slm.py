@@ -25,14 +25,14 @@ from pathlib import Path
 import torch
 from measuring import peak_mb, peaks_of_a_process, ratio
 
+from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.dialogue import Example
-from dialeval_plugin.encoders import load_encoder, without_normalisation
 from dialeval_plugin.methods.slide.fusion import DistanceRange
 from dialeval_plugin.methods.slide.model import SmallModel, TrainedSmallModel
 from dialeval_plugin.methods.slide.recipes import find_recipe
-from dialeval_plugin.methods.slide.scoring import SlideScorer
-from dialeval_plugin.model_folders import PACKAGED_ENCODER
+from dialeval_plugin.methods.slide.scorer import SlideScorer
+from dialeval_plugin.models.encoders import load_encoder, without_normalisation
+from dialeval_plugin.models.folders import PACKAGED_ENCODER
 
 
 def responses(number: int) -> list[Example]:

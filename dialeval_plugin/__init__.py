@@ -11,24 +11,24 @@ from typing import TYPE_CHECKING, Any
 from .version import __version__
 
 if TYPE_CHECKING:
-    from .dialogue import Dialogue, Example, Turn
-    from .hosts.evaluate_metric import load_metric
-    from .scoring import Reason, Scorer, Scores, Unscored, load_scorer, register_scorer, scorer_names
-    from .signature import Signature
+    from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
+    from dialeval_plugin.core.scoring import Reason, Scorer, Scores, Unscored, load_scorer, register_scorer, scorer_names
+    from dialeval_plugin.core.signature import Signature
+    from dialeval_plugin.hosts.evaluate.metric import load_metric
 
 _HOMES = {
-    "Dialogue": "dialogue",
-    "Example": "dialogue",
-    "Turn": "dialogue",
-    "Reason": "scoring",
-    "Scorer": "scoring",
-    "Scores": "scoring",
-    "Unscored": "scoring",
-    "Signature": "signature",
-    "load_metric": "hosts.evaluate_metric",
-    "load_scorer": "scoring",
-    "register_scorer": "scoring",
-    "scorer_names": "scoring",
+    "Dialogue": "core.dialogue",
+    "Example": "core.dialogue",
+    "Turn": "core.dialogue",
+    "Reason": "core.scoring",
+    "Scorer": "core.scoring",
+    "Scores": "core.scoring",
+    "Unscored": "core.scoring",
+    "Signature": "core.signature",
+    "load_metric": "hosts.evaluate.metric",
+    "load_scorer": "core.scoring",
+    "register_scorer": "core.scoring",
+    "scorer_names": "core.scoring",
 }
 
 __all__ = [

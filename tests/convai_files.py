@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from dialeval_plugin.corpora.convai import CONVAI1_FILES, CONVAI2_FILES
+from dialeval_plugin.corpora.readers.convai import CONVAI1_FILES, CONVAI2_FILES
 
 Rows = list[dict[str, Any]]
 _TEXTS = ("Hi there.", "Hello, do you like tea?", "I do.", "And cake?", "Cake is fine.", "Bye.")

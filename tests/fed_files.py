@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from dialeval_plugin.corpora.fed import FILE, HIGHEST
-from dialeval_plugin.scoring import Level
+from dialeval_plugin.core.scoring import Level
+from dialeval_plugin.corpora.readers.fed import FILE, HIGHEST
 
 NOT_APPLICABLE = "N/A (no errors)"
 WORDS = ("tea", "rain", "cats", "music", "trains", "bread", "snow", "books")

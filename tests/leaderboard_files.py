@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dialeval_plugin.meta_evaluation.correlation import correlations
+from dialeval_plugin.statistics.correlation import correlations
 
 HOSTILE = "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'> & \"quoted\" \u2028 {{ 7 * 7 }}"
 _METRICS = {"spearman": "spearman", "pearson": "pearson", "kendall": "kendall_b"}

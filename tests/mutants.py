@@ -22,23 +22,23 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "mutants"
 MODULES = {
-    "methods/slide/fusion.py": ("methods/slide/test_oracles.py", "methods/slide/test_scoring.py"),
+    "methods/slide/fusion.py": ("methods/slide/test_oracles.py", "methods/slide/test_slide_scorer.py"),
     "methods/slide/losses.py": ("methods/slide/test_losses.py", "methods/slide/test_oracles.py"),
     "methods/slide/refinement.py": ("methods/slide/test_refinement.py",),
     "methods/causalscore/aggregation.py": ("methods/causalscore/test_aggregation.py",),
     "methods/likelihood/aggregation.py": ("methods/likelihood/test_likelihood_aggregation.py",),
-    "methods/judging/parsing.py": ("methods/judging/test_parsing.py", "methods/judging/test_quotes.py"),
+    "llm/parsing.py": ("methods/judging/test_parsing.py", "methods/judging/test_quotes.py"),
     "methods/judging/goodness.py": ("methods/judging/test_goodness.py",),
-    "methods/judging/neutralise.py": ("methods/judging/test_injection.py", "methods/judging/test_prompts.py"),
-    "meta_evaluation/correlation.py": ("meta_evaluation/test_correlation.py", "meta_evaluation/test_levels.py"),
-    "meta_evaluation/kendall.py": ("meta_evaluation/test_coefficients.py",),
-    "meta_evaluation/bootstrap.py": ("meta_evaluation/test_bootstrap.py",),
-    "runner.py": ("test_runner.py", "test_signature.py"),
-    "journal.py": ("test_journal.py", "test_runner.py"),
+    "llm/neutralise.py": ("methods/judging/test_injection.py", "methods/judging/test_prompts.py"),
+    "statistics/correlation.py": ("statistics/test_correlation.py", "statistics/test_levels.py"),
+    "statistics/coefficients/kendall.py": ("statistics/test_coefficients.py",),
+    "statistics/bootstrap.py": ("statistics/test_bootstrap.py",),
+    "core/runner.py": ("core/test_runner.py", "core/test_signature.py"),
+    "core/journal.py": ("core/test_journal.py", "core/test_runner.py"),
 }
 """A module of the package, and the test files that are its own."""
 
-COPIED = ("dialeval_plugin", "tests", "tasks", "metrics", "setup.cfg", "pyproject.toml")
+COPIED = ("dialeval_plugin", "tests", "tasks", "metrics", "setup.cfg", "setup.py", "pyproject.toml")
 
 
 def main(modules: list[str]) -> int:

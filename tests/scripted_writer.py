@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from dialeval_plugin.corpora.dailydialog_pp import ResponseSet
+from dialeval_plugin.core.scoring import Unscored
+from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
 from dialeval_plugin.methods.augmentation.augmentation import augment, write_augmented
 from dialeval_plugin.methods.augmentation.generation import ResponseWriter
-from dialeval_plugin.methods.judging.scripted import ScriptedLanguageModel
-from dialeval_plugin.scoring import Unscored
+from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
 
 
 def lists(positive: Sequence[str], adversarial: Sequence[str]) -> str:

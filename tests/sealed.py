@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from dialeval_plugin.model_folders import SETTINGS_FILES, publish
+from dialeval_plugin.models.folders import SETTINGS_FILES, publish
 
 
 def seal(folder: Path) -> Path:

@@ -93,7 +93,7 @@ def isolate(folder: Path) -> None:
 def all_checks(folder: Path, extra: str) -> list[tuple[str, Callable[[], object]]]:
     """Every check with its name."""
     import dialeval_plugin
-    from dialeval_plugin.hosts.evaluate_metric import metric_names
+    from dialeval_plugin.hosts.evaluate.metric import metric_names
 
     given = options(folder / "models")
     silent = NO_MODEL if extra else {**NO_MODEL, "embedding_overlap": NO_ENCODER, "sentence_similarity": NO_ENCODER}
@@ -203,7 +203,7 @@ def installation() -> None:
 
 def scorer_without_options(name: str, missing: str | None) -> None:
     """A scorer that needs nothing gives scores; another says in one line what it needs."""
-    from dialeval_plugin.errors import MissingPrerequisite
+    from dialeval_plugin.core.errors import MissingPrerequisite
 
     said = None
     try:

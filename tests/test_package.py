@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import dialeval_plugin
-from dialeval_plugin.resources import metrics_path, tasks_path
+from dialeval_plugin.core.resources import metrics_path, tasks_path
 
 HEAVY = ("torch", "lm_eval", "evaluate", "datasets", "transformers", "sentence_transformers", "scipy", "pandas")
 SHOW_LOADED = f"; import json, sys; print(json.dumps([name for name in {HEAVY!r} if name in sys.modules]))"
@@ -32,7 +32,7 @@ def test_the_public_names_are_listed() -> None:
     "code",
     [
         "import dialeval_plugin",
-        "import dialeval_plugin.scoring, dialeval_plugin.runner, dialeval_plugin.corpora.readers",
+        "import dialeval_plugin.core.scoring, dialeval_plugin.core.runner, dialeval_plugin.corpora.scored_files",
         "from dialeval_plugin import Dialogue, Example, Scores, register_scorer; import dialeval_plugin as d; d.scorer_names()",
         "import sys; sys.argv = ['dialeval', '--help']\n"
         "import dialeval_plugin.cli.main as command\n"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from dialeval_plugin.core.dialogue import Dialogue, Turn
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.dialogue import Dialogue, Turn
 from dialeval_plugin.methods.breakdown.preparation import Sources
 from dialeval_plugin.methods.breakdown.training import TrainingOptions, train
 

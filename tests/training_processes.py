@@ -182,7 +182,7 @@ def _train(
 
 
 def _serve() -> None:
-    from dialeval_plugin.errors import DialevalError
+    from dialeval_plugin.core.errors import DialevalError
 
     _watch_writers()
     import tests.tiny_trainings  # noqa: F401 - what the forked processes need

@@ -10,8 +10,8 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dialeval_plugin.meta_evaluation.levels import AverageBy
     from dialeval_plugin.reports.agreement import Finding, Question
+    from dialeval_plugin.statistics.levels import AverageBy
 
 Coefficients: TypeAlias = Annotated[
     list[str] | None, typer.Option("--coefficient", help="pearson, spearman, kendall_b, ...; may be repeated.")
@@ -58,11 +58,11 @@ def question(
     Raises:
         InputError: an option has a wrong value.
     """
-    from dialeval_plugin.errors import InputError
-    from dialeval_plugin.meta_evaluation.bootstrap import Bootstrap, IntervalKind
-    from dialeval_plugin.meta_evaluation.correlation import DEFAULT_COEFFICIENTS
-    from dialeval_plugin.meta_evaluation.levels import AverageBy
+    from dialeval_plugin.core.errors import InputError
     from dialeval_plugin.reports.agreement import Question
+    from dialeval_plugin.statistics.bootstrap import Bootstrap, IntervalKind
+    from dialeval_plugin.statistics.correlation import DEFAULT_COEFFICIENTS
+    from dialeval_plugin.statistics.levels import AverageBy
 
     rounds, confidence, seed, interval = bootstrap
     for option, value, kind in (("--average-by", average_by, AverageBy), ("--interval", interval, IntervalKind)):
@@ -88,7 +88,7 @@ def check_share(option: str, value: float) -> None:
     Raises:
         InputError: it is none.
     """
-    from dialeval_plugin.errors import InputError
+    from dialeval_plugin.core.errors import InputError
 
     if not 0 <= value <= 1:
         raise InputError(f"{option} {value}: is no share. Give a number from 0 to 1.")
@@ -96,7 +96,7 @@ def check_share(option: str, value: float) -> None:
 
 def report(findings: Sequence[Finding], asked: Question, format: str, output: Path | None, max_unscored: float) -> None:
     """Print or write the table; exit with 1 where an evaluator left too many rows unscored that are such as it scores."""
-    from dialeval_plugin.files import write_text
+    from dialeval_plugin.core.files import write_text
     from dialeval_plugin.reports.agreement_table import table
 
     text = table(findings, asked).render(format)
@@ -127,7 +127,7 @@ def report(findings: Sequence[Finding], asked: Question, format: str, output: Pa
 
 def _is_not_for(one: Finding) -> bool:
     """Whether nothing has a score because the evaluator is not for such data: nothing failed."""
-    from dialeval_plugin.scoring import NOT_FOR_THIS_DATA
+    from dialeval_plugin.core.scoring import NOT_FOR_THIS_DATA
 
     expected = {reason.value for reason in NOT_FOR_THIS_DATA}
     return not one.estimate.n_scored and bool(one.unscored) and expected.issuperset(one.unscored)

@@ -36,14 +36,14 @@ def augment(
 
     The same command goes on where it was killed. Contexts that could not be completed are in <output>.incomplete.jsonl.
     """
-    from dialeval_plugin.corpora.dailydialog_pp import read_contexts
-    from dialeval_plugin.errors import InputError
+    from dialeval_plugin.core.errors import InputError
+    from dialeval_plugin.core.scoring import load_scorer
+    from dialeval_plugin.corpora.readers.dailydialog_pp import read_contexts
     from dialeval_plugin.hosts.judges import load_cached_model
     from dialeval_plugin.methods.augmentation.augmentation import augment as run
     from dialeval_plugin.methods.augmentation.augmentation import write_augmented
     from dialeval_plugin.methods.augmentation.generation import ResponseWriter
     from dialeval_plugin.methods.augmentation.spot_check import write_spot_check
-    from dialeval_plugin.scoring import load_scorer
 
     items = read_contexts(contexts)
     if output.is_dir():

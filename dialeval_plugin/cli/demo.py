@@ -36,7 +36,7 @@ def demo(
     _heading('2. evaluate.load("slide")')
     _score(slm)
     _heading(f"3. lm_eval --tasks {TASK}: a tiny language model and the SLM as judges of the same responses")
-    from dialeval_plugin.cli.tiny_language_model import train_tiny_language_model
+    from dialeval_plugin.cli.train.tiny_language_model import train_tiny_language_model
     from dialeval_plugin.corpora import mini
 
     examples = [(item, item.ratings[mini.QUALITY][0] == 1) for item in mini.read_examples("train")]
@@ -92,7 +92,7 @@ def _score(slm: Path) -> None:
 
 def _lm_eval(model: str, arguments: str, folder: Path) -> Mapping[str, Any]:
     """Run the host's own command line in this process and return the task's results as the host wrote them."""
-    from dialeval_plugin.hosts.lm_eval_cli import main as lm_eval
+    from dialeval_plugin.hosts.lm_eval.cli import main as lm_eval
 
     words = ["run", "--model", model, "--model_args", arguments, "--tasks", TASK, "--output_path", str(folder)]
     known = set(folder.rglob("results_*.json"))

@@ -23,8 +23,8 @@ def build(
 
     Plots, cases and rank clusters need the files that `--log_samples` wrote; without them the page has the figures only.
     """
-    from dialeval_plugin.reports.leaderboard_build import build as build_board
-    from dialeval_plugin.reports.leaderboard_build import write
+    from dialeval_plugin.leaderboard.build import build as build_board
+    from dialeval_plugin.leaderboard.build import write
 
     built = build_board(results, rank_rounds=rank_rounds)
     for path in write(built, output, title=title):
@@ -47,9 +47,9 @@ def export(
     organization: Annotated[str, typer.Option(help="Who ran the evaluation, for every-eval-ever.")] = "unknown",
 ) -> None:
     """Write the results in a format of the Hub, or in that of Every Eval Ever."""
-    from dialeval_plugin.reports.exports import ExportOptions, now
-    from dialeval_plugin.reports.exports import export as export_board
-    from dialeval_plugin.reports.leaderboard_build import read
+    from dialeval_plugin.leaderboard.build import read
+    from dialeval_plugin.leaderboard.exports import ExportOptions, now
+    from dialeval_plugin.leaderboard.exports import export as export_board
 
     options = ExportOptions(dataset_id=dataset_id, source_url=source_url, organization=organization, created=now())
     exported = export_board(read(folder), format, output, options)
@@ -66,7 +66,7 @@ def space(
     title: Annotated[str, typer.Option(help="Title of the Space.")] = "Dialogue evaluators against people",
 ) -> None:
     """Write a ready Gradio Space that shows the page."""
-    from dialeval_plugin.reports.hub import write_space
+    from dialeval_plugin.leaderboard.hub import write_space
 
     for path in write_space(folder, output, title=title):
         typer.echo(path)
@@ -85,7 +85,7 @@ def push(
 
     The token is the one of `hf auth login` or of HF_TOKEN; it is never printed.
     """
-    from dialeval_plugin.reports.hub import push as push_board
+    from dialeval_plugin.leaderboard.hub import push as push_board
 
     for upload in push_board(folder, repo_id, space=not no_space, private=private, dry_run=dry_run, title=title):
         typer.echo(f"{'would upload to' if dry_run else 'uploaded to'} {upload.kind} {upload.repo_id}:")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 if TYPE_CHECKING:
-    from dialeval_plugin.dialogue import Dialogue
-    from dialeval_plugin.leaks import Leak, LeakCount, ReportedDialogues
+    from dialeval_plugin.core.dialogue import Dialogue
+    from dialeval_plugin.corpora.leaks import Leak, LeakCount, ReportedDialogues
 
 
 class _Checked(NamedTuple):
@@ -38,8 +38,8 @@ def leaks(
     show: Annotated[int, typer.Option(min=0, help="Print so many leaks of each file and set.")] = 0,
 ) -> None:
     """Look for reported dialogues in training dialogues; exit with 1 if there are any. The rule is in `docs/corpora.md`."""
+    from dialeval_plugin.corpora.leaks import ReportedDialogues
     from dialeval_plugin.corpora.reported import read_reported
-    from dialeval_plugin.leaks import ReportedDialogues
 
     sets, absent = read_reported(against)
     reported = ReportedDialogues(sets)
@@ -56,7 +56,7 @@ def leaks(
 
 def _check(path: Path, reported: ReportedDialogues) -> _Checked:
     from dialeval_plugin.corpora.dialogues import read_dialogues
-    from dialeval_plugin.leaks import count_leaks, find_leaks
+    from dialeval_plugin.corpora.leaks import count_leaks, find_leaks
 
     dialogues = read_dialogues(path)
     found = find_leaks(dialogues, reported)

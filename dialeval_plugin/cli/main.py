@@ -12,10 +12,11 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from dialeval_plugin.errors import DialevalError, InputError
+from dialeval_plugin.core.errors import DialevalError, InputError
 from dialeval_plugin.version import __version__
 
-from . import augment, data, demo, enable, leaderboard, meta_eval, plot, rescore, score, train, validate
+from . import augment, data, demo, enable, leaderboard, meta_eval, plot, rescore, score, validate
+from .train import slm as train
 
 _RESUMED = frozenset({"score", "augment", "train"})
 """Commands that keep what they have finished."""
@@ -80,7 +81,7 @@ def settings(
 @app.command("tasks-path")
 def tasks_path() -> None:
     """Print the folder of the lm-eval tasks: lm_eval --include_path "$(dialeval tasks-path)"."""
-    from dialeval_plugin.resources import tasks_path as path
+    from dialeval_plugin.core.resources import tasks_path as path
 
     typer.echo(path())
 
@@ -88,7 +89,7 @@ def tasks_path() -> None:
 @app.command("metrics-path")
 def metrics_path() -> None:
     """Print the folder of the `evaluate` metrics."""
-    from dialeval_plugin.resources import metrics_path as path
+    from dialeval_plugin.core.resources import metrics_path as path
 
     typer.echo(path())
 
@@ -99,7 +100,7 @@ def metrics_path() -> None:
 )
 def lm_eval(context: typer.Context) -> None:
     """Run lm-eval's command line with this package's tasks and models known."""
-    from dialeval_plugin.hosts.lm_eval_cli import main as run
+    from dialeval_plugin.hosts.lm_eval.cli import main as run
 
     run(context.args)
 

@@ -25,7 +25,7 @@ def disentangling(
     seed: Annotated[int, typer.Option(help="Of t-SNE.")] = 0,
 ) -> None:
     """Contexts and their responses before and after disentangling, by t-SNE (SLIDE figure 2)."""
-    from dialeval_plugin.corpora import dailydialog_pp
+    from dialeval_plugin.corpora.readers import dailydialog_pp
     from dialeval_plugin.reports.figures import check_format, write_figure
     from dialeval_plugin.reports.plots import disentangling_figure
     from dialeval_plugin.reports.slm_plots import leak_note, vectors
@@ -47,7 +47,7 @@ def training(
     output: Output,
 ) -> None:
     """Loss and accuracy after each epoch, a panel for each stage (DRE figures 3 and 4)."""
-    from dialeval_plugin.files import read_text
+    from dialeval_plugin.core.files import read_text
     from dialeval_plugin.reports.figures import check_format, write_figure
     from dialeval_plugin.reports.plots import read_epochs, training_figure
 
@@ -60,8 +60,8 @@ def training(
 @app.command()
 def thresholds(data: Data, output: Output, slm: Slm = None) -> None:
     """Accuracy of the small model over all thresholds (DRE figure 6)."""
-    from dialeval_plugin.corpora import dailydialog_pp
-    from dialeval_plugin.errors import InputError
+    from dialeval_plugin.core.errors import InputError
+    from dialeval_plugin.corpora.readers import dailydialog_pp
     from dialeval_plugin.reports import slm_plots
     from dialeval_plugin.reports.figures import check_format, write_figure
     from dialeval_plugin.reports.plots import threshold_figure
@@ -100,7 +100,7 @@ def distribution(
 
     Classes are DailyDialog++'s kinds of responses, or with --scores the levels of a rating, a mean for the nearest one.
     """
-    from dialeval_plugin.corpora import dailydialog_pp
+    from dialeval_plugin.corpora.readers import dailydialog_pp
     from dialeval_plugin.reports.figures import check_format, write_figure
     from dialeval_plugin.reports.plots import distribution_figure
 
@@ -135,9 +135,9 @@ def weights(
 
 def _by_level(data: str, scores: Path, column: str | None, quality: str | None) -> tuple[str, dict[str, list[float]]]:
     """Name of a score and its values, by the rating of the items that they are of."""
+    from dialeval_plugin.core.errors import InputError
     from dialeval_plugin.corpora.rated_items import qualities, read_rated_items
     from dialeval_plugin.corpora.score_files import read_score_file
-    from dialeval_plugin.errors import InputError
 
     items = read_rated_items(data)
     rated = qualities(items)

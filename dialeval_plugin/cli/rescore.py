@@ -51,9 +51,9 @@ def rescore(
     output: Output = None,
 ) -> None:
     """Compute the agreement with people of lm-eval runs again from their samples; no model is needed."""
-    from dialeval_plugin.reports.lm_eval_files import read_runs
-    from dialeval_plugin.reports.rescoring import newest
-    from dialeval_plugin.reports.rescoring import rescore as compute
+    from dialeval_plugin.leaderboard.rescoring import newest
+    from dialeval_plugin.leaderboard.rescoring import rescore as compute
+    from dialeval_plugin.leaderboard.result_files import read_runs
 
     check_share("--max-unscored", max_unscored)
     asked = question(

@@ -12,8 +12,8 @@ from .agreement_options import check_share
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dialeval_plugin.dialogue import Item
-    from dialeval_plugin.scoring import Scorer, Scores
+    from dialeval_plugin.core.dialogue import Item
+    from dialeval_plugin.core.scoring import Scorer, Scores
 
 
 def score(
@@ -37,10 +37,10 @@ def score(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace scores of another scorer or input.")] = False,
 ) -> None:
     """Score responses; the same command goes on where it was killed."""
-    from dialeval_plugin.corpora.readers import read_items
-    from dialeval_plugin.errors import InputError
+    from dialeval_plugin.core.errors import InputError
+    from dialeval_plugin.core.runner import rehearse, run_id
+    from dialeval_plugin.corpora.scored_files import read_items
     from dialeval_plugin.hosts.judges import load_cached_model, load_scorer_with_judge
-    from dialeval_plugin.runner import rehearse, run_id
 
     check_share("--max-unscored", max_unscored)
     options: dict[str, Any] = dict(_pair(text) for text in option or ())
@@ -96,7 +96,7 @@ def _meta_file(output: Path) -> Path:
 
 
 def _check_output(output: Path, input: Path) -> None:
-    from dialeval_plugin.errors import InputError
+    from dialeval_plugin.core.errors import InputError
 
     if output.is_dir():
         raise InputError(f"{output}: is a folder, expected the name of a file to write.")
@@ -106,8 +106,8 @@ def _check_output(output: Path, input: Path) -> None:
 
 def _refuse_other_file(output: Path, run: str) -> None:
     """Refuse to replace a file that does not hold the scores of this run, as the file beside it says."""
-    from dialeval_plugin.errors import InputError
-    from dialeval_plugin.files import is_stream, read_json
+    from dialeval_plugin.core.errors import InputError
+    from dialeval_plugin.core.files import is_stream, read_json
 
     if is_stream(output) or not output.is_file():
         return
@@ -121,16 +121,16 @@ def _refuse_other_file(output: Path, run: str) -> None:
 
 
 def _scored(method: Scorer, items: Sequence[Item], output: Path) -> Scores:
-    from dialeval_plugin.files import is_stream
-    from dialeval_plugin.runner import run
+    from dialeval_plugin.core.files import is_stream
+    from dialeval_plugin.core.runner import run
 
     return run(method, items, progress=True, journal=None if is_stream(output) else _journal(output))
 
 
 def write_scores(scores: Scores, output: Path, *, run: str, complete: bool) -> None:
     """Write the rows to `output` and, where that is a file, what belongs to all of them to `<output>.meta.json`."""
-    from dialeval_plugin.files import is_stream, to_json, write_json_lines, write_text
-    from dialeval_plugin.scoring import SCHEMA_VERSION
+    from dialeval_plugin.core.files import is_stream, to_json, write_json_lines, write_text
+    from dialeval_plugin.core.scoring import SCHEMA_VERSION
 
     write_json_lines(output, scores.rows())
     if is_stream(output):
@@ -167,14 +167,14 @@ def accuracy(
     A response counts as positive from the threshold that the model's validation contexts gave; the paper's rule,
     Score_SLM >= 0.5, stands in the last row. Contexts that the model was trained on are counted.
     """
-    from dialeval_plugin.corpora import dailydialog_pp
+    from dialeval_plugin.corpora.readers import dailydialog_pp
     from dialeval_plugin.reports.slm_accuracy import classification_table
 
     typer.echo(classification_table(dailydialog_pp.read(data), slm))
 
 
 def _pair(text: str) -> tuple[str, Any]:
-    from dialeval_plugin.errors import InputError
+    from dialeval_plugin.core.errors import InputError
 
     name, equals, value = text.partition("=")
     if not equals:

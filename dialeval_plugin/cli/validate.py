@@ -13,7 +13,7 @@ def validate(
     metrics: Annotated[Path | None, typer.Option(help="Folder of metric folders; this package's by default.")] = None,
 ) -> None:
     """Build every lm-eval task and load every metric; exit with 1 if one of them is wrong."""
-    from dialeval_plugin.hosts import validation
+    from dialeval_plugin.hosts.lm_eval import validation
 
     found = validation.validate(tasks, metrics)
     for name, kind, state, detail in found:

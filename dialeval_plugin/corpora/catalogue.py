@@ -15,7 +15,7 @@ from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
 
-from dialeval_plugin.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 
 from . import mini
 

@@ -7,8 +7,8 @@ import io
 import math
 from pathlib import Path
 
-from dialeval_plugin.errors import InputError
-from dialeval_plugin.files import Line, read_text
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.files import Line, read_text
 
 
 def read_csv(path: Path) -> list[Line]:

@@ -9,12 +9,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dialeval_plugin.dialogue import Dialogue, Turn, is_blank
-from dialeval_plugin.errors import InputError
-from dialeval_plugin.files import Line, parse_json_prefix, read_json_lines, read_text
+from dialeval_plugin.core.dialogue import Dialogue, Turn, is_blank
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.files import Line, parse_json_prefix, read_json_lines, read_text
+from dialeval_plugin.corpora.readers.grounded import GroundedDialogue
 
-from . import cgdialog, convai, dailydialog, dailydialog_pp, dream, empathetic_dialogues, esconv, personachat, topical_chat
-from .grounded import GroundedDialogue
+from .readers import (
+    cgdialog,
+    convai,
+    dailydialog,
+    dailydialog_pp,
+    dream,
+    empathetic_dialogues,
+    esconv,
+    personachat,
+    topical_chat,
+)
 from .rows import texts_field
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from dialeval_plugin.dialogue import Item, context_turns
-from dialeval_plugin.errors import InputError
-from dialeval_plugin.signature import text_hash
+from dialeval_plugin.core.dialogue import Item, context_turns
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.signature import text_hash
 
 OPENING_TURNS = 3
 
@@ -20,10 +20,10 @@ def mean_rating(item: Item, quality: str) -> float | None:
         InputError: the item has no such quality; the message lists those that it has.
 
     Example:
-        >>> from dialeval_plugin.dialogue import Example
+        >>> from dialeval_plugin.core.dialogue import Example
         >>> mean_rating(Example.from_texts([], "Fine."), "Overall")
         Traceback (most recent call last):
-        dialeval_plugin.errors.InputError: '0': has no quality 'Overall'. It has: none.
+        dialeval_plugin.core.errors.InputError: '0': has no quality 'Overall'. It has: none.
     """
     if quality not in item.ratings:
         raise InputError(f"{item.id!r}: has no quality {quality!r}. It has: {', '.join(item.ratings) or 'none'}.")

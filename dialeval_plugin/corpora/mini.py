@@ -12,12 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from dialeval_plugin.dialogue import Example
-from dialeval_plugin.errors import InputError
-from dialeval_plugin.files import read_json_lines
+from dialeval_plugin.core.dialogue import Example
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.files import read_json_lines
+from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
 
-from . import dailydialog_pp
-from .dailydialog_pp import ResponseSet
+from .readers import dailydialog_pp
 
 Split: TypeAlias = Literal["train", "validation", "test"]
 

@@ -15,13 +15,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dialeval_plugin.errors import InputError
-from dialeval_plugin.files import Line, read_json, read_text
-from dialeval_plugin.scoring import Level
-from dialeval_plugin.signature import text_hash
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.files import Line, read_json, read_text
+from dialeval_plugin.core.scoring import Level
+from dialeval_plugin.core.signature import text_hash
 
-from . import usr
 from .rated_items import RatedItem
+from .readers import usr
 from .rows import read_array
 from .score_columns import ScoreColumn, ScoreFile
 

@@ -14,17 +14,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dialeval_plugin.dialogue import Dialogue, Item, Ratings
-from dialeval_plugin.errors import InputError
-from dialeval_plugin.files import Line, read_json_lines, read_text
-from dialeval_plugin.scoring import Level
-from dialeval_plugin.signature import text_hash
+from dialeval_plugin.core.dialogue import Dialogue, Item, Ratings
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.files import Line, read_json_lines, read_text
+from dialeval_plugin.core.scoring import Level
+from dialeval_plugin.core.signature import text_hash
 
-from . import convai, dstc10, fed, mini
+from . import mini
 from .csv_rows import number_or_none, read_csv
 from .items import context_key
-from .readers import read_items
+from .readers import convai, dstc10, fed
 from .rows import label_field, read_array
+from .scored_files import read_items
 
 logger = logging.getLogger(__name__)
 

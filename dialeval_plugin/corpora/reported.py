@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from dialeval_plugin.dialogue import Item
-from dialeval_plugin.errors import InputError, MissingPrerequisite
-from dialeval_plugin.files import read_text
+from dialeval_plugin.core.dialogue import Item
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.files import read_text
 
-from . import cgdialog, conture, convai, dstc10, fed, mini, usr
+from . import mini
 from .dialogues import begins_with, read_dialogues
-from .readers import read_items
+from .readers import cgdialog, conture, convai, dstc10, fed, usr
 from .rows import read_array
+from .scored_files import read_items
 
 ALL_DSTC10 = "dstc10"
 _ARRAY_OF_ARRAYS = re.compile(r"\[\s*\[")

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dialeval_plugin.dialogue import check_text
-from dialeval_plugin.errors import InputError
-from dialeval_plugin.files import Line, parse_json_prefix, read_text
+from dialeval_plugin.core.dialogue import check_text
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.files import Line, parse_json_prefix, read_text
 
 _WHITE_SPACE = re.compile(r"[ \t\n\r]*")
 # "10:15 is too late." has no speaker; "M:Okay." has one, though its blank is missing.

@@ -14,8 +14,8 @@ import sysconfig
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
-from dialeval_plugin.errors import InputError, MissingPrerequisite
-from dialeval_plugin.files import read_text, write_text
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.files import read_text, write_text
 
 from . import startup_hook
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
 
-from dialeval_plugin.errors import MissingPrerequisite
+from dialeval_plugin.core.errors import MissingPrerequisite
 
 _HOSTS = {
     "lm_eval": ("lm-eval: the host of the tasks and the language models", "lm-eval[hf]>=0.4.13"),

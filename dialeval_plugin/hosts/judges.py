@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-from dialeval_plugin.errors import InputError
-from dialeval_plugin.methods.judging.answer_cache import AnswerCache, open_default
-from dialeval_plugin.methods.judging.answers import CachedLanguageModel, UnaskedLanguageModel
-from dialeval_plugin.methods.judging.language_model import LanguageModel
-from dialeval_plugin.scoring import Scorer, check_options, load_scorer, option_names, scorer_factory
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.scoring import Scorer, check_options, load_scorer, option_names, scorer_factory
+from dialeval_plugin.llm.answer_cache import AnswerCache, open_default
+from dialeval_plugin.llm.answers import CachedLanguageModel, UnaskedLanguageModel
+from dialeval_plugin.llm.language_model import LanguageModel
 
 from .importing import importing
 
@@ -68,7 +68,7 @@ def load_cached_model(llm: str, llm_args: str = "", *, answers: Answers = None, 
     # Before the model, which may take minutes to load.
     cache = None if answers is False else AnswerCache(Path(answers)) if isinstance(answers, (str, Path)) else open_default()
     with importing("lm_eval"):
-        from .lm_eval_backend import load_language_model
+        from dialeval_plugin.hosts.lm_eval.backend import load_language_model
 
     model: LanguageModel = load_language_model(llm, llm_args)
     return CachedLanguageModel(UnaskedLanguageModel(model) if dry_run else model, cache)

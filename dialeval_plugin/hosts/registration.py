@@ -10,11 +10,11 @@ import importlib
 from pathlib import Path
 from typing import Any
 
-from dialeval_plugin.resources import metrics_path, tasks_path
+from dialeval_plugin.core.resources import metrics_path, tasks_path
 
 MODELS = {
-    "dialogue-metric": "dialeval_plugin.hosts.lm_eval_model:DialogueMetricLM",
-    "scripted-judge": "dialeval_plugin.hosts.scripted_model:ScriptedJudgeLM",
+    "dialogue-metric": "dialeval_plugin.hosts.lm_eval.model:DialogueMetricLM",
+    "scripted-judge": "dialeval_plugin.testing.scripted_lm:ScriptedJudgeLM",
 }
 """Model names, and where their classes are; the host imports a class when somebody asks for its name."""
 

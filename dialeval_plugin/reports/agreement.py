@@ -11,16 +11,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from dialeval_plugin.errors import InputError
-from dialeval_plugin.meta_evaluation.bias import covariate_bias
-from dialeval_plugin.meta_evaluation.bootstrap import Bootstrap, Estimate
-from dialeval_plugin.meta_evaluation.ceiling import leave_one_rater_out, split_half
-from dialeval_plugin.meta_evaluation.correlation import DEFAULT_COEFFICIENTS, level_correlations
-from dialeval_plugin.meta_evaluation.levels import AverageBy, Level, Range, Rated
-from dialeval_plugin.meta_evaluation.means import mean_interval
-from dialeval_plugin.meta_evaluation.ranking import Ranking, rank_metrics
-from dialeval_plugin.meta_evaluation.sensitivity import sensitivity_range
-from dialeval_plugin.meta_evaluation.significance import Measure
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.statistics.bias import covariate_bias
+from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
+from dialeval_plugin.statistics.ceiling import leave_one_rater_out, split_half
+from dialeval_plugin.statistics.comparison.ranking import Ranking, rank_metrics
+from dialeval_plugin.statistics.comparison.significance import Measure
+from dialeval_plugin.statistics.correlation import DEFAULT_COEFFICIENTS, level_correlations
+from dialeval_plugin.statistics.levels import AverageBy, Level, Range, Rated
+from dialeval_plugin.statistics.means import mean_interval
+from dialeval_plugin.statistics.sensitivity import sensitivity_range
 
 _NO_RESAMPLES = Bootstrap(rounds=0)
 

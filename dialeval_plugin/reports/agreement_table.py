@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dialeval_plugin.meta_evaluation.bootstrap import ROUGH_CLUSTERS
-from dialeval_plugin.meta_evaluation.correlation import Correlation
+from dialeval_plugin.statistics.bootstrap import ROUGH_CLUSTERS
+from dialeval_plugin.statistics.correlation import Correlation
 
 from .agreement import Finding, Question
 from .tables import Cell, Column, Row, Table, figure

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from dialeval_plugin.errors import InputError
-from dialeval_plugin.files import read_text, write_text
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.files import read_text, write_text
 
 from .tables import Table
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dialeval_plugin.errors import InputError, MissingPrerequisite
-from dialeval_plugin.files import atomic_path
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.files import atomic_path
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.stats import gaussian_kde
 
-from dialeval_plugin.errors import InputError
-from dialeval_plugin.meta_evaluation.checks import FloatArray, IntArray
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.statistics.checks import FloatArray, IntArray
 
 from .figures import BLUE, GREEN, GREY, ORANGE, new_figure
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy import stats
 
-from dialeval_plugin.meta_evaluation.coefficients import pearson, spearman
 from dialeval_plugin.methods.proxy_indicators.regression import (
     DEFAULT_FOLDS,
     FloatArray,
@@ -19,6 +18,7 @@ from dialeval_plugin.methods.proxy_indicators.regression import (
     predict_held_out,
 )
 from dialeval_plugin.methods.proxy_indicators.tasks import FACT, SUBSETS, task_of
+from dialeval_plugin.statistics.coefficients.by_name import pearson, spearman
 
 from .figures import BLUE, FORMATS, GREEN, ORANGE, new_figure, write_figure
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dialeval_plugin.corpora.dailydialog_pp import ResponseSet
-from dialeval_plugin.errors import ModelLoadError
-from dialeval_plugin.meta_evaluation.means import Mean, mean_interval, paired_difference_interval
+from dialeval_plugin.core.errors import ModelLoadError
+from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
 from dialeval_plugin.methods.slide.data import context_hash, leaks
 from dialeval_plugin.methods.slide.fusion import POSITIVE_FROM
 from dialeval_plugin.methods.slide.model import TrainedSmallModel, read_settings
-from dialeval_plugin.methods.slide.scoring import SLM, SlideScorer
-from dialeval_plugin.model_folders import resolve
+from dialeval_plugin.methods.slide.scorer import SLM, SlideScorer
+from dialeval_plugin.models.folders import resolve
+from dialeval_plugin.statistics.means import Mean, mean_interval, paired_difference_interval
 
 from .tables import bounds
 

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import torch
 
-from dialeval_plugin.corpora.dailydialog_pp import ResponseSet
-from dialeval_plugin.errors import InputError
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
 from dialeval_plugin.methods.slide.data import leaks
 from dialeval_plugin.methods.slide.model import SmallModel, TrainedSmallModel, read_settings
-from dialeval_plugin.methods.slide.scoring import SLM, SlideScorer
-from dialeval_plugin.model_folders import resolve
+from dialeval_plugin.methods.slide.scorer import SLM, SlideScorer
+from dialeval_plugin.models.folders import resolve
 
 from .plots import CONTEXT, NEGATIVE, POSITIVE, Vectors
 

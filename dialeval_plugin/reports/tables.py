@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
-from dialeval_plugin.errors import InputError
-from dialeval_plugin.files import to_json
-from dialeval_plugin.meta_evaluation.bootstrap import Estimate
-from dialeval_plugin.plain_text import for_markdown, for_spreadsheet, one_line
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.files import to_json
+from dialeval_plugin.core.plain_text import for_markdown, for_spreadsheet, one_line
+from dialeval_plugin.statistics.bootstrap import Estimate
 
 Cell: TypeAlias = str | int | float | bool | None
 Row: TypeAlias = Mapping[str, Cell]

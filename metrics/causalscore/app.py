@@ -3,7 +3,7 @@
 The environment variable DIALEVAL_CAUSALSCORE names the trained classifiers, a folder or a repository of the Hub.
 """
 
-from dialeval_plugin.hosts.space import response_page
+from dialeval_plugin.hosts.evaluate.space import response_page
 
 if __name__ == "__main__":
     response_page(

@@ -3,7 +3,7 @@
 The environment variable DIALEVAL_LANGUAGE_MODEL names the language model, a folder that `dialeval train language-model` wrote.
 """
 
-from dialeval_plugin.hosts.space import response_page
+from dialeval_plugin.hosts.evaluate.space import response_page
 
 if __name__ == "__main__":
     response_page(

@@ -3,7 +3,7 @@
 The host loads the first metric class that it finds in this module, so the base class is reached through its module.
 """
 
-import dialeval_plugin.hosts.evaluate_metric as host
+import dialeval_plugin.hosts.evaluate.metric as host
 
 
 class DialogueReconstruction(host.DialogueMetric):

@@ -6,7 +6,7 @@ one, as lm-evaluation-harness writes its arguments ("pretrained=MODEL"), and DIA
 
 import os
 
-from dialeval_plugin.hosts.space import response_page
+from dialeval_plugin.hosts.evaluate.space import response_page
 
 if __name__ == "__main__":
     response_page(

@@ -6,7 +6,7 @@ The environment variable DIALEVAL_LLM_ARGS names the large model, as lm-evaluati
 
 import os
 
-from dialeval_plugin.hosts.space import response_page
+from dialeval_plugin.hosts.evaluate.space import response_page
 
 if __name__ == "__main__":
     response_page(

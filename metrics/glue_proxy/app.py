@@ -6,7 +6,7 @@ DIALEVAL_COLA names, a folder or a repository of the Hub.
 
 import os
 
-from dialeval_plugin.hosts.space import response_page
+from dialeval_plugin.hosts.evaluate.space import response_page
 
 if __name__ == "__main__":
     model = os.environ.get("DIALEVAL_COLA")

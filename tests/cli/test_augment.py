@@ -11,9 +11,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from dialeval_plugin.cli.main import app
-from dialeval_plugin.corpora import dailydialog_pp
-from dialeval_plugin.errors import InputError
-from dialeval_plugin.scoring import Reason, Unscored
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.corpora.readers import dailydialog_pp
 from tests.scripted_writer import CONTEXTS, NumberedScript, is_generation
 
 
@@ -21,7 +21,7 @@ from tests.scripted_writer import CONTEXTS, NumberedScript, is_generation
 def script(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> NumberedScript:
     """The model that every name loads."""
     found = NumberedScript()
-    monkeypatch.setattr("dialeval_plugin.hosts.lm_eval_backend.load_language_model", lambda *_, **__: found.model)
+    monkeypatch.setattr("dialeval_plugin.hosts.lm_eval.backend.load_language_model", lambda *_, **__: found.model)
     monkeypatch.setenv("DIALEVAL_ANSWERS", str(tmp_path / "answers.sqlite"))
     return found
 

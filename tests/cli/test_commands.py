@@ -16,16 +16,16 @@ from typing import Any
 import pytest
 
 from dialeval_plugin import scorer_names
+from dialeval_plugin.core.resources import metrics_path, tasks_path
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.methods.slide.scoring import SlideScorer
-from dialeval_plugin.resources import metrics_path, tasks_path
+from dialeval_plugin.methods.slide.scorer import SlideScorer
 
 DIALEVAL = Path(sys.executable).parent / "dialeval"
 
 # A package of somebody else: installed as far as Python can tell, and light, so that most tests here need no torch.
 SCORERS = '''
 import os
-from dialeval_plugin.scoring import Reason, Scorer, Unscored
+from dialeval_plugin.core.scoring import Reason, Scorer, Unscored
 
 class Scripted(Scorer):
     """Scores a response by its length; knows some words."""

@@ -6,9 +6,9 @@ import pytest
 from typer.testing import CliRunner
 
 from dialeval_plugin.cli.data import app
+from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora import catalogue, mini
 from dialeval_plugin.corpora.catalogue import ByHand, Corpus, Fetched
-from dialeval_plugin.errors import InputError
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from dialeval_plugin.cli.main import app
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.files import write_json_lines
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.errors import InputError
-from dialeval_plugin.files import write_json_lines
 
 REPORTED = "dialogue number 7"
 
@@ -103,8 +103,8 @@ def test_options_of_another_recipe_are_refused(words: tuple[str, ...], message: 
 
 
 def test_dailydialog_pp_gives_each_positive_response_and_what_was_written_to_mislead(tmp_path: Path) -> None:
-    from dialeval_plugin.cli.train_general import read_conversations
-    from dialeval_plugin.leaks import ReportedDialogues
+    from dialeval_plugin.cli.train.general import read_conversations
+    from dialeval_plugin.corpora.leaks import ReportedDialogues
 
     source = mini.folder() / "dailydialog_pp.jsonl"
     first = mini.read_response_sets()[0]
@@ -115,8 +115,8 @@ def test_dailydialog_pp_gives_each_positive_response_and_what_was_written_to_mis
 
 
 def test_facts_belong_to_the_speaker_whom_they_describe(tmp_path: Path) -> None:
-    from dialeval_plugin.cli.train_general import read_conversations
-    from dialeval_plugin.leaks import ReportedDialogues
+    from dialeval_plugin.cli.train.general import read_conversations
+    from dialeval_plugin.corpora.leaks import ReportedDialogues
 
     lines = [
         "1 your persona: i sail.",
@@ -132,8 +132,8 @@ def test_facts_belong_to_the_speaker_whom_they_describe(tmp_path: Path) -> None:
 
 
 def test_dialogues_with_a_chatbot_teach_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from dialeval_plugin.cli.train_general import read_conversations
-    from dialeval_plugin.leaks import ReportedDialogues
+    from dialeval_plugin.cli.train.general import read_conversations
+    from dialeval_plugin.corpora.leaks import ReportedDialogues
 
     def dialogue(number: int, kind: str) -> dict[str, object]:
         return {

@@ -1,4 +1,4 @@
-"""`dialeval leaderboard` from result files to files for others; `push` is in tests/reports/test_hub.py."""
+"""`dialeval leaderboard` from result files to files for others; `push` is in tests/leaderboard/test_hub.py."""
 
 from __future__ import annotations
 

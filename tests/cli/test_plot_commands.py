@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from dialeval_plugin.cli.plot import app
-from dialeval_plugin.errors import InputError
+from dialeval_plugin.core.errors import InputError
 
 SET = {
     "context": ["Do you have plans?", "Not yet."],

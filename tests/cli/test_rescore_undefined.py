@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dialeval_plugin.cli.main import app
-from dialeval_plugin.reports.leaderboard_build import build, write
+from dialeval_plugin.leaderboard.build import build, write
 from tests.leaderboard_files import documents, noisy_scores, write_run
 
 CONFIG = {

@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from dialeval_plugin.cli.main import app
-from dialeval_plugin.errors import InputError
-from dialeval_plugin.hosts.evaluate_metric import load_metric
-from dialeval_plugin.hosts.scripted_model import ScriptedJudgeLM
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.hosts.evaluate.metric import load_metric
+from dialeval_plugin.testing.scripted_lm import ScriptedJudgeLM
 
 ROWS = [
     {"context": ["Do you like tea?"], "response": "I like tea."},
@@ -33,7 +33,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return original(self, requests, disable_tqdm)
 
     monkeypatch.setattr(ScriptedJudgeLM, "generate_until", noted)
-    monkeypatch.setattr("dialeval_plugin.hosts.lm_eval_asking.time.sleep", lambda seconds: None)
+    monkeypatch.setattr("dialeval_plugin.hosts.lm_eval.asking.time.sleep", lambda seconds: None)
     return prompts
 
 

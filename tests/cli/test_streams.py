@@ -148,12 +148,12 @@ sys.meta_path.insert(0, Interrupt())
         ("typer", score("out"), "dialeval: interrupted\n"),
         ("dialeval_plugin.cli.score", ("--help",), "dialeval: interrupted\n"),
         (
-            "dialeval_plugin.corpora.readers",
+            "dialeval_plugin.corpora.scored_files",
             score("out"),
             "dialeval: interrupted; finished parts are kept, the same command goes on\n",
         ),
         ("dialeval_plugin.reports.agreement", ("meta-eval", "in.jsonl"), "dialeval: interrupted\n"),
-        ("dialeval_plugin.hosts.lm_eval_cli", ("lm-eval", "ls"), "dialeval: interrupted\n"),
+        ("dialeval_plugin.hosts.lm_eval.cli", ("lm-eval", "ls"), "dialeval: interrupted\n"),
     ],
 )
 def test_r68_ctrl_c_at_any_moment_exits_with_130_and_promises_what_is_true(

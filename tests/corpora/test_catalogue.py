@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.corpora import catalogue, mini
 from dialeval_plugin.corpora.catalogue import (
     ByHand,
@@ -23,7 +24,6 @@ from dialeval_plugin.corpora.catalogue import (
     locate,
     status,
 )
-from dialeval_plugin.errors import InputError, MissingPrerequisite
 
 CONTENT = b'[{"a": 1}]\n'
 SHA256 = hashlib.sha256(CONTENT).hexdigest()

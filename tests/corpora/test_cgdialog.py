@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from dialeval_plugin.corpora import cgdialog
-from dialeval_plugin.corpora.cgdialog import CRITERIA, read_causes, read_preferences
-from dialeval_plugin.dialogue import Example, Turn
-from dialeval_plugin.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.dialogue import Example, Turn
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.corpora.readers import cgdialog
+from dialeval_plugin.corpora.readers.cgdialog import CRITERIA, read_causes, read_preferences
 
 HISTORY = ["W: When does it arrive? I will meet you.", "M: At 11:15.", "M: Or later.", "W: Or later.", ""]
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from dialeval_plugin.corpora import convai
+from dialeval_plugin.core.dialogue import Turn
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.corpora.items import mean_rating
-from dialeval_plugin.dialogue import Turn
-from dialeval_plugin.errors import InputError, MissingPrerequisite
+from dialeval_plugin.corpora.readers import convai
 from tests.convai_files import Rows, convai1_rows, convai2_rows, write_convai
 
 

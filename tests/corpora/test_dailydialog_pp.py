@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from dialeval_plugin.corpora.dailydialog_pp import ResponseSet, read, read_contexts
-from dialeval_plugin.dialogue import Turn
-from dialeval_plugin.errors import InputError
+from dialeval_plugin.core.dialogue import Turn
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet, read, read_contexts
 
 ROW = {
     "id": 12,

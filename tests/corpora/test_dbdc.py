@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from dialeval_plugin.corpora import dbdc
-from dialeval_plugin.corpora.dbdc import QUALITY, SYSTEMS, counts, read, read_logs
-from dialeval_plugin.dialogue import Example, Turn
-from dialeval_plugin.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.dialogue import Example, Turn
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.corpora.readers import dbdc
+from dialeval_plugin.corpora.readers.dbdc import QUALITY, SYSTEMS, counts, read, read_logs
 
 INSIDE = "DBDC3/dbdc3_revised/en/eval/YI_50/"
 NAME = f"{INSIDE}YIT0001.log.json"

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from dialeval_plugin.corpora import dstc10
-from dialeval_plugin.corpora.dstc10 import SETS, overall_quality, read, read_dialogues, read_examples
-from dialeval_plugin.dialogue import Dialogue, Example, Turn
-from dialeval_plugin.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.corpora.readers import dstc10
+from dialeval_plugin.corpora.readers.dstc10 import SETS, overall_quality, read, read_dialogues, read_examples
 
 ROW = {
     "dialogue_id": "topical-usr_00000",

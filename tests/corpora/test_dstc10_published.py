@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from dialeval_plugin.corpora.dstc10 import SETS, overall_quality, read, read_dialogues, read_examples
 from dialeval_plugin.corpora.items import context_key, mean_rating
+from dialeval_plugin.corpora.readers.dstc10 import SETS, overall_quality, read, read_dialogues, read_examples
 
 pytestmark = pytest.mark.real_data
 

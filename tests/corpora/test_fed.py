@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from dialeval_plugin.corpora import dstc10, fed
+from dialeval_plugin.core.dialogue import Turn
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.corpora.items import mean_rating
-from dialeval_plugin.dialogue import Turn
-from dialeval_plugin.errors import InputError, MissingPrerequisite
+from dialeval_plugin.corpora.readers import dstc10, fed
 from tests.fed_files import NOT_APPLICABLE, fed_rows, write_fed
 
 Rows = list[dict[str, Any]]

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
+from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
+from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora.items import context_key, mean_rating
-from dialeval_plugin.dialogue import Dialogue, Example, Turn
-from dialeval_plugin.errors import InputError
 
 
 def example(*context: str, response: str = "Yes.", id: str = "0") -> Example:

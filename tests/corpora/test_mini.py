@@ -5,9 +5,10 @@ from collections import Counter
 
 import pytest
 
-from dialeval_plugin.corpora import dailydialog_pp, mini
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.items import mean_rating
-from dialeval_plugin.errors import InputError
+from dialeval_plugin.corpora.readers import dailydialog_pp
 
 SIZES: dict[mini.Split, int] = {"train": 48, "validation": 12, "test": 12}
 

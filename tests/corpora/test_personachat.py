@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from dialeval_plugin.corpora import personachat
+from dialeval_plugin.core.dialogue import Dialogue, Turn
+from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora.dialogues import read_dialogues, read_grounded
-from dialeval_plugin.corpora.grounded import GroundedDialogue
-from dialeval_plugin.dialogue import Dialogue, Turn
-from dialeval_plugin.errors import InputError
+from dialeval_plugin.corpora.readers import personachat
+from dialeval_plugin.corpora.readers.grounded import GroundedDialogue
 
 PUBLISHED = """\
 1 your persona: i only eat kosher.

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from dialeval_plugin.core.dialogue import Dialogue, Example
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.reported import read_reported
-from dialeval_plugin.dialogue import Dialogue, Example
-from dialeval_plugin.errors import InputError, MissingPrerequisite
 from tests.convai_files import convai1_rows, convai2_rows
 from tests.fed_files import fed_rows
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora.rows import read_array, unique_ids
-from dialeval_plugin.errors import InputError
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

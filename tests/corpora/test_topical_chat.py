@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from dialeval_plugin.corpora import topical_chat
+from dialeval_plugin.core.dialogue import Dialogue, Turn
+from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora.dialogues import read_dialogues
-from dialeval_plugin.dialogue import Dialogue, Turn
-from dialeval_plugin.errors import InputError
+from dialeval_plugin.corpora.readers import topical_chat
 
 
 def write(folder: Path, value: Any) -> Path:

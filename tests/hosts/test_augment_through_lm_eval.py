@@ -9,8 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 from dialeval_plugin.cli.main import app
-from dialeval_plugin.corpora import dailydialog_pp, mini
-from dialeval_plugin.hosts.lm_eval_backend import load_language_model
+from dialeval_plugin.corpora import mini
+from dialeval_plugin.corpora.readers import dailydialog_pp
+from dialeval_plugin.hosts.lm_eval.backend import load_language_model
 from dialeval_plugin.methods.augmentation.generation import ResponseWriter
 from dialeval_plugin.methods.augmentation.prompts import TEMPERATURE
 from dialeval_plugin.methods.slide.data import split_by_context

@@ -11,17 +11,18 @@ import pytest
 import yaml
 
 from dialeval_plugin import load_metric
-from dialeval_plugin.corpora import cgdialog, mini
-from dialeval_plugin.corpora.cgdialog import CRITERIA, OPTIONS
-from dialeval_plugin.dialogue import Example
-from dialeval_plugin.errors import MissingPrerequisite
-from dialeval_plugin.hosts import lm_eval_preference_tasks as tasks
+from dialeval_plugin.core.dialogue import Example
+from dialeval_plugin.core.errors import MissingPrerequisite
+from dialeval_plugin.core.resources import metrics_path, tasks_path
+from dialeval_plugin.corpora import mini
+from dialeval_plugin.corpora.readers import cgdialog
+from dialeval_plugin.corpora.readers.cgdialog import CRITERIA, OPTIONS
+from dialeval_plugin.hosts.lm_eval.validation import validate_tasks
 from dialeval_plugin.hosts.registration import register
-from dialeval_plugin.hosts.validation import validate_tasks
-from dialeval_plugin.meta_evaluation.agreement import comparisons, cont2cat, ignore_equal, voting
-from dialeval_plugin.meta_evaluation.correlation import correlations
-from dialeval_plugin.methods.causalscore.scoring import CausalScorer
-from dialeval_plugin.resources import metrics_path, tasks_path
+from dialeval_plugin.judgement_tasks import preference as tasks
+from dialeval_plugin.methods.causalscore.scorer import CausalScorer
+from dialeval_plugin.statistics.correlation import correlations
+from dialeval_plugin.statistics.preference.preferences import comparisons, cont2cat, ignore_equal, voting
 
 SYSTEMS = ("human", "good", "bad", "blank")
 CONTEXTS = [["Hi there.", "Hello! How was the trip?"], ["Do you like jazz?"], [], ["Any plans?"]]

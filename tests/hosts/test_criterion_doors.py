@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 
 from dialeval_plugin import load_metric
-from dialeval_plugin.corpora import dstc10
-from dialeval_plugin.dialogue import Example
-from dialeval_plugin.errors import MissingPrerequisite
+from dialeval_plugin.core.dialogue import Example
+from dialeval_plugin.core.errors import MissingPrerequisite
+from dialeval_plugin.core.resources import tasks_path
+from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.hosts.judges import load_scorer_with_judge
-from dialeval_plugin.hosts.lm_eval_backend import load_language_model
-from dialeval_plugin.hosts.lm_eval_model import DialogueMetricLM
+from dialeval_plugin.hosts.lm_eval.backend import load_language_model
+from dialeval_plugin.hosts.lm_eval.model import DialogueMetricLM
 from dialeval_plugin.methods.judging.criterion_judges import CriterionJudge, GEval, LlmChiang
 from dialeval_plugin.methods.judging.criterion_prompts import CHIANG_PROMPTS, G_EVAL_PROMPTS
-from dialeval_plugin.methods.judging.scripted import ScriptedLanguageModel
-from dialeval_plugin.methods.judging.scripted_rules import overlap_answer, overlap_log_probability
-from dialeval_plugin.resources import tasks_path
+from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
+from dialeval_plugin.testing.scripted_rules import overlap_answer, overlap_log_probability
 
 CONTEXTS = [["Hello.", "Would you like black tea?"]] * 3
 RESPONSES = ["Black tea, please.", "", "My shoes are old."]

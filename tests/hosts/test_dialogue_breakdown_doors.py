@@ -14,13 +14,13 @@ from typer.testing import CliRunner
 
 from dialeval_plugin import load_metric
 from dialeval_plugin.cli.main import app
-from dialeval_plugin.corpora import dbdc
-from dialeval_plugin.dialogue import Example
-from dialeval_plugin.hosts.lm_eval_model import DialogueMetricLM
-from dialeval_plugin.meta_evaluation.breakdown import METRICS, breakdown_metrics, detections
+from dialeval_plugin.core.dialogue import Example
+from dialeval_plugin.core.resources import metrics_path, tasks_path
+from dialeval_plugin.corpora.readers import dbdc
+from dialeval_plugin.hosts.lm_eval.model import DialogueMetricLM
 from dialeval_plugin.methods.breakdown.calibration import Calibration
-from dialeval_plugin.methods.breakdown.scoring import DialogueBreakdownScorer
-from dialeval_plugin.resources import metrics_path, tasks_path
+from dialeval_plugin.methods.breakdown.scorer import DialogueBreakdownScorer
+from dialeval_plugin.statistics.breakdown.detection import METRICS, breakdown_metrics, detections
 from tests.tiny_breakdown_models import SIZES, TinyModels, mini_dialogues
 
 CONTEXTS = [["Hi there.", "Hello! How was the trip?"], ["Do you like jazz?"], [], ["Any plans?"]]

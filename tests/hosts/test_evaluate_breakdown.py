@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 from dialeval_plugin import load_metric
-from dialeval_plugin.errors import InputError
-from dialeval_plugin.hosts.evaluate_breakdown import COLUMNS, OPTIONS, BreakdownMetric
-from dialeval_plugin.hosts.space import breakdown_values
-from dialeval_plugin.hosts.validation import Validation, validate_metrics
-from dialeval_plugin.meta_evaluation.bootstrap import Bootstrap
-from dialeval_plugin.meta_evaluation.breakdown import ALWAYS_BREAKDOWN, LABELS, METRICS, breakdown_metrics
-from dialeval_plugin.resources import metrics_path
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.resources import metrics_path
+from dialeval_plugin.hosts.evaluate.breakdown_metric import COLUMNS, OPTIONS, BreakdownMetric
+from dialeval_plugin.hosts.evaluate.space import breakdown_values
+from dialeval_plugin.hosts.lm_eval.validation import Validation, validate_metrics
+from dialeval_plugin.statistics.bootstrap import Bootstrap
+from dialeval_plugin.statistics.breakdown.detection import ALWAYS_BREAKDOWN, LABELS, METRICS, breakdown_metrics
 
 RANDOM = np.random.default_rng(0)
 COUNTS = RANDOM.multinomial(30, (0.4, 0.3, 0.3), size=40).tolist()
@@ -169,6 +169,6 @@ def test_the_page_reads_a_line_a_turn(metric: BreakdownMetric, monkeypatch: pyte
         def launch(self) -> None:
             launched.append("dbdc")
 
-    monkeypatch.setattr("dialeval_plugin.hosts.space.breakdown_page", Page)
+    monkeypatch.setattr("dialeval_plugin.hosts.evaluate.space.breakdown_page", Page)
     runpy.run_path(str(FOLDER / "app.py"), run_name="__main__")
     assert launched == ["dbdc"]

@@ -14,15 +14,16 @@ import evaluate
 import numpy as np
 import pytest
 
-from dialeval_plugin import __version__, load_metric, scoring
-from dialeval_plugin.dialogue import Example, Item, is_blank
-from dialeval_plugin.errors import InputError
-from dialeval_plugin.hosts.evaluate_metric import DialogueMetric, metric_names, read_examples
+from dialeval_plugin import __version__, load_metric
+from dialeval_plugin.core import scoring
+from dialeval_plugin.core.dialogue import Example, Item, is_blank
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.resources import metrics_path
+from dialeval_plugin.core.scoring import Reason, Row, Scorer, Unscored
+from dialeval_plugin.hosts.evaluate.metric import DialogueMetric, metric_names, read_examples
+from dialeval_plugin.hosts.evaluate.space import response_score
 from dialeval_plugin.hosts.judges import judge_from_options
-from dialeval_plugin.hosts.space import response_score
-from dialeval_plugin.methods.judging.answers import CachedLanguageModel
-from dialeval_plugin.resources import metrics_path
-from dialeval_plugin.scoring import Reason, Row, Scorer, Unscored
+from dialeval_plugin.llm.answers import CachedLanguageModel
 
 CONTEXTS = [["Hi there.", "Hello! How was the trip?"], ["Do you like jazz?"], ["Where is the station?"]]
 RESPONSES = ["Long, but worth it.", "", "Two streets from here."]
@@ -150,7 +151,7 @@ LOAD_BY_PATH = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
 from test_evaluate_metric import CONTEXTS, RESPONSES, StubScorer
-from dialeval_plugin.scoring import register_scorer
+from dialeval_plugin.core.scoring import register_scorer
 register_scorer("slide")(StubScorer)
 import evaluate
 metric = evaluate.load(sys.argv[2])
@@ -179,7 +180,7 @@ def test_r75_without_the_host_the_core_works_and_the_message_says_what_to_instal
         "import sys; sys.modules['evaluate'] = None\n"
         "import dialeval_plugin\n"
         "dialeval_plugin.Example.from_texts(['Hi.'], 'Hello.')\n"
-        "from dialeval_plugin.errors import MissingPrerequisite\n"
+        "from dialeval_plugin.core.errors import MissingPrerequisite\n"
         "try:\n    dialeval_plugin.load_metric\nexcept MissingPrerequisite as error:\n    print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
@@ -373,7 +374,7 @@ def scripted_llm(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, str]]:
             asked.append((*model.model, prompt))  # type: ignore[misc] # the pair that the backend returned
 
     judge.PromptedJudge = PromptedJudge  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "dialeval_plugin.hosts.lm_eval_backend", backend)
+    monkeypatch.setitem(sys.modules, "dialeval_plugin.hosts.lm_eval.backend", backend)
     monkeypatch.setitem(sys.modules, "dialeval_plugin.methods.judging.judge", judge)
     return asked
 
@@ -542,7 +543,7 @@ class RecordedPage:
 
 @pytest.mark.parametrize("name", SCORER_METRICS)
 def test_the_page_of_a_space_opens_its_own_metric(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dialeval_plugin.hosts.space.response_page", RecordedPage)
+    monkeypatch.setattr("dialeval_plugin.hosts.evaluate.space.response_page", RecordedPage)
     monkeypatch.setenv("DIALEVAL_LLM_ARGS", "pretrained=x")
     runpy.run_path(str(metrics_path() / name / "app.py"), run_name="__main__")
     assert RecordedPage.launched == name

@@ -8,10 +8,10 @@ import evaluate
 import pytest
 
 from dialeval_plugin import load_metric
-from dialeval_plugin.dialogue import Dialogue, Example, Turn
-from dialeval_plugin.errors import InputError, MissingPrerequisite
-from dialeval_plugin.methods.likelihood.scoring import DialogueLikelihoodScorer
-from dialeval_plugin.resources import metrics_path
+from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.resources import metrics_path
+from dialeval_plugin.methods.likelihood.scorer import DialogueLikelihoodScorer
 from tests.tiny_likelihood_models import write_likelihood_model
 
 CONTEXTS = [["Hi there.", "Hello! How was the trip?"], ["Do you like jazz?"], [], ["Any plans?"]]

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from dialeval_plugin import load_metric
-from dialeval_plugin.dialogue import Dialogue, Example, Turn
-from dialeval_plugin.errors import InputError, MissingPrerequisite
-from dialeval_plugin.hosts.lm_eval_backend import load_language_model
+from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.resources import metrics_path
+from dialeval_plugin.hosts.lm_eval.backend import load_language_model
 from dialeval_plugin.methods.judging.dialogue_rating import DialogueRatingScorer
-from dialeval_plugin.methods.judging.scripted import ScriptedLanguageModel
-from dialeval_plugin.resources import metrics_path
+from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
 
 CONTEXTS = [["Hi there.", "Hello! How was the trip?"], ["Do you like jazz?"], [], ["Any plans?"]]
 RESPONSES = ["Long, but worth it.", " ", "Two streets from here.", "🙂"]

@@ -11,10 +11,10 @@ from typer.testing import CliRunner
 
 from dialeval_plugin import load_metric
 from dialeval_plugin.cli.main import app
-from dialeval_plugin.dialogue import Dialogue, Example, Turn
-from dialeval_plugin.errors import InputError, MissingPrerequisite
-from dialeval_plugin.methods.reconstruction.scoring import DialogueReconstructionScorer
-from dialeval_plugin.resources import metrics_path
+from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.resources import metrics_path
+from dialeval_plugin.methods.reconstruction.scorer import DialogueReconstructionScorer
 from tests.tiny_reconstruction_models import write_tiny_model
 
 CONTEXTS = [["Hi there.", "Hello! How was the trip?"], ["Do you like jazz?"], [], ["Any plans?"]]

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from dialeval_plugin import load_metric
-from dialeval_plugin.dialogue import Example
-from dialeval_plugin.errors import InputError
-from dialeval_plugin.hosts.lm_eval_backend import load_language_model
+from dialeval_plugin.core.dialogue import Example
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.resources import metrics_path
+from dialeval_plugin.hosts.lm_eval.backend import load_language_model
 from dialeval_plugin.methods.slide.dre import DreScorer
-from dialeval_plugin.resources import metrics_path
 
 CONTEXTS = [["Hi there.", "Hello! How was the long trip?"], ["Do you like jazz?"], [], ["Any plans?"]]
 RESPONSES = ["The trip was long, but worth it.", "", "Two streets from here.", "🙂"]

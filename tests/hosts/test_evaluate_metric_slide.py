@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from dialeval_plugin import load_metric
-from dialeval_plugin.dialogue import Example
-from dialeval_plugin.errors import MissingPrerequisite
+from dialeval_plugin.core.dialogue import Example
+from dialeval_plugin.core.errors import MissingPrerequisite
+from dialeval_plugin.core.resources import metrics_path
 from dialeval_plugin.methods.judging.judge import PromptedJudge
-from dialeval_plugin.methods.slide.scoring import SlideScorer
-from dialeval_plugin.resources import metrics_path
+from dialeval_plugin.methods.slide.scorer import SlideScorer
 
 CONTEXTS = [["Hi there.", "Hello! How was the trip?"], ["Do you like jazz?"], [], ["Any plans?"]]
 RESPONSES = ["Long, but worth it.", "", "Two streets from here.", "🙂"]

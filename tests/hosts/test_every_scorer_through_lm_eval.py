@@ -13,19 +13,20 @@ import pytest
 from lm_eval.loggers import EvaluationTracker
 from lm_eval.tasks import TaskManager
 
-from dialeval_plugin.corpora import dstc10, mini
+from dialeval_plugin.core.resources import tasks_path
+from dialeval_plugin.core.scoring import Scorer, load_scorer, scorer_factory, scorer_names
+from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.items import context_key, mean_rating
-from dialeval_plugin.hosts.lm_eval_model import DialogueMetricLM
-from dialeval_plugin.meta_evaluation.correlation import correlations
+from dialeval_plugin.corpora.readers import dstc10
+from dialeval_plugin.hosts.lm_eval.model import DialogueMetricLM
+from dialeval_plugin.leaderboard.build import build
+from dialeval_plugin.leaderboard.rescoring import rescore
+from dialeval_plugin.leaderboard.result_files import read_runs
 from dialeval_plugin.methods.judging.judge import PromptedJudge
-from dialeval_plugin.methods.judging.scripted import ScriptedLanguageModel
-from dialeval_plugin.methods.judging.scripted_rules import overlap_answer, overlap_log_probability
 from dialeval_plugin.reports.agreement import Question
-from dialeval_plugin.reports.leaderboard_build import build
-from dialeval_plugin.reports.lm_eval_files import read_runs
-from dialeval_plugin.reports.rescoring import rescore
-from dialeval_plugin.resources import tasks_path
-from dialeval_plugin.scoring import Scorer, load_scorer, scorer_factory, scorer_names
+from dialeval_plugin.statistics.correlation import correlations
+from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
+from dialeval_plugin.testing.scripted_rules import overlap_answer, overlap_log_probability
 from tests.tiny_breakdown_models import TinyModels
 from tests.tiny_classifiers import write_classifier
 from tests.tiny_likelihood_models import write_likelihood_model

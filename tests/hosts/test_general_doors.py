@@ -12,13 +12,13 @@ from typer.testing import CliRunner
 
 from dialeval_plugin import load_metric
 from dialeval_plugin.cli.main import app
+from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
+from dialeval_plugin.core.resources import metrics_path, tasks_path
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.items import context_key
-from dialeval_plugin.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.hosts.registration import register
-from dialeval_plugin.meta_evaluation.correlation import correlate
-from dialeval_plugin.methods.general.scoring import GeneralScorer
-from dialeval_plugin.resources import metrics_path, tasks_path
+from dialeval_plugin.methods.general.scorer import GeneralScorer
+from dialeval_plugin.statistics.correlation import correlate
 
 CONTEXTS = [["Hi there.", "Hello! How was the trip?"], ["Do you like jazz?"], [], ["Any plans?"]]
 RESPONSES = ["Long, but worth it.", "", "Two streets from here.", "None yet."]

@@ -12,14 +12,15 @@ from typer.testing import CliRunner
 
 from dialeval_plugin import load_metric
 from dialeval_plugin.cli.main import app
-from dialeval_plugin.corpora import mini, usr
-from dialeval_plugin.dialogue import Example
+from dialeval_plugin.core.dialogue import Example
+from dialeval_plugin.core.resources import metrics_path, tasks_path
+from dialeval_plugin.corpora import mini
+from dialeval_plugin.corpora.readers import usr
 from dialeval_plugin.hosts.registration import register
-from dialeval_plugin.meta_evaluation.correlation import correlations
 from dialeval_plugin.methods.proxy_indicators.model import ProxyModel
-from dialeval_plugin.methods.proxy_indicators.scoring import GlueProxyScorer
+from dialeval_plugin.methods.proxy_indicators.scorer import GlueProxyScorer
 from dialeval_plugin.methods.proxy_indicators.tasks import FEATURES, TASKS
-from dialeval_plugin.resources import metrics_path, tasks_path
+from dialeval_plugin.statistics.correlation import correlations
 from tests.tiny_classifiers import write_classifier
 
 WORDS = ("tea", "rain", "cats", "music", "trains", "bread", "snow", "books")

@@ -9,7 +9,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from dialeval_plugin.hosts.host_logs import redact_host_logs
+from dialeval_plugin.hosts.lm_eval.logs import redact_host_logs
 from tests.loopback import Reply, serve
 
 Run = Callable[..., CompletedProcess[str]]

@@ -16,16 +16,16 @@ from typing import Any
 import pytest
 from lm_eval.models import api_models
 
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.runner import run
+from dialeval_plugin.core.scoring import Reason, Scores, Unscored
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.errors import InputError
-from dialeval_plugin.hosts import lm_eval_asking
-from dialeval_plugin.hosts.bounded_http import MAX_REPLY_BYTES
-from dialeval_plugin.hosts.lm_eval_asking import MAX_FAILURES_IN_A_ROW, NOT_ASKED
-from dialeval_plugin.hosts.lm_eval_backend import LmEvalLanguageModel, load_language_model
-from dialeval_plugin.methods.judging.answers import CachedLanguageModel
+from dialeval_plugin.hosts.lm_eval import asking as lm_eval_asking
+from dialeval_plugin.hosts.lm_eval.asking import MAX_FAILURES_IN_A_ROW, NOT_ASKED
+from dialeval_plugin.hosts.lm_eval.backend import LmEvalLanguageModel, load_language_model
+from dialeval_plugin.hosts.lm_eval.bounded_http import MAX_REPLY_BYTES
+from dialeval_plugin.llm.answers import CachedLanguageModel
 from dialeval_plugin.methods.judging.judge import PromptedJudge
-from dialeval_plugin.runner import run
-from dialeval_plugin.scoring import Reason, Scores, Unscored
 from tests.loopback import Loopback, Reply, prompt_of, serve, text_reply
 from tests.tiny_language_models import write_random_language_model
 

@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 import torch
 
-from dialeval_plugin.dialogue import Example
-from dialeval_plugin.errors import InputError, MissingPrerequisite, ModelLoadError
-from dialeval_plugin.hosts.lm_eval_backend import LmEvalLanguageModel, load_language_model
+from dialeval_plugin.core.dialogue import Example
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLoadError
+from dialeval_plugin.core.scoring import Reason, Scorer, Unscored
+from dialeval_plugin.hosts.lm_eval.backend import LmEvalLanguageModel, load_language_model
 from dialeval_plugin.methods.judging.criterion_judges import GEval, LlmChiang
 from dialeval_plugin.methods.judging.dialogue_rating import DialogueRatingScorer
 from dialeval_plugin.methods.judging.judge import PromptedJudge
 from dialeval_plugin.methods.slide.dre import DreScorer
-from dialeval_plugin.scoring import Reason, Scorer, Unscored
 from tests.tiny_language_models import write_rating_language_model
 
 
@@ -274,7 +274,7 @@ def test_r60_d2_a_template_and_pickled_weights_are_part_of_the_model(tiny_lm: Pa
 def test_r60_d2_the_versions_of_the_hosts_are_part_of_the_identity(tiny_lm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = identity(tiny_lm)
     assert before.endswith(f"+lm_eval-{version('lm_eval')}+transformers-{version('transformers')}")
-    monkeypatch.setattr("dialeval_plugin.hosts.lm_eval_backend.version", lambda package: "99")
+    monkeypatch.setattr("dialeval_plugin.hosts.lm_eval.backend.version", lambda package: "99")
     assert identity(tiny_lm) == before.partition("+")[0] + "+lm_eval-99+transformers-99"
 
 

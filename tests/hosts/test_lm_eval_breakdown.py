@@ -14,17 +14,17 @@ import yaml
 from lm_eval.api.instance import Instance
 from lm_eval.api.model import LM
 
-from dialeval_plugin.corpora import dbdc
-from dialeval_plugin.dialogue import Example
-from dialeval_plugin.errors import InputError, MissingPrerequisite
-from dialeval_plugin.hosts import lm_eval_breakdown as tasks
-from dialeval_plugin.hosts.lm_eval_model import DialogueMetricLM
+from dialeval_plugin.core.dialogue import Example
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.resources import tasks_path
+from dialeval_plugin.core.scoring import Reason, Scorer, Unscored
+from dialeval_plugin.corpora.readers import dbdc
+from dialeval_plugin.hosts.lm_eval.model import DialogueMetricLM
+from dialeval_plugin.hosts.lm_eval.validation import validate_tasks
 from dialeval_plugin.hosts.registration import register
-from dialeval_plugin.hosts.validation import validate_tasks
-from dialeval_plugin.meta_evaluation.breakdown import ALWAYS_BREAKDOWN, METRICS, breakdown_metrics, detections
+from dialeval_plugin.judgement_tasks import breakdown as tasks
 from dialeval_plugin.methods.judging.breakdown_prompts import PROMPTS
-from dialeval_plugin.resources import tasks_path
-from dialeval_plugin.scoring import Reason, Scorer, Unscored
+from dialeval_plugin.statistics.breakdown.detection import ALWAYS_BREAKDOWN, METRICS, breakdown_metrics, detections
 
 SYSTEMS = dbdc.SYSTEMS
 WORDS = ("tea", "rain", "cats", "music", "trains", "bread")
@@ -187,7 +187,7 @@ def test_the_task_files_name_every_metric_once() -> None:
     assert tuple(listed) == tasks.TASK_METRICS
     assert len(loaded["metric_list"]) == len(listed)
     for name, entry in listed.items():
-        assert entry["aggregation"] == f"dialeval_plugin.hosts.lm_eval_breakdown.{name}"
+        assert entry["aggregation"] == f"dialeval_plugin.judgement_tasks.breakdown.{name}"
         is_loss = name.removeprefix(tasks.BASELINE).startswith(("jsd", "mse", "n_unscored"))
         assert entry["higher_is_better"] is not is_loss
 
@@ -202,7 +202,7 @@ def test_the_result_does_not_depend_on_the_order_of_the_turns(small_zip: Path) -
     assert tasks.n_unscored(shuffled) == 1
     nothing = [item._replace(distribution=None) for item in items]
     assert tasks.accuracy(nothing) == "undefined (no annotated turn has an answer)"
-    with pytest.raises(AttributeError, match=r"^module 'dialeval_plugin.hosts.lm_eval_breakdown' has no attribute 'f2'$"):
+    with pytest.raises(AttributeError, match=r"^module 'dialeval_plugin.judgement_tasks.breakdown' has no attribute 'f2'$"):
         tasks.f2  # noqa: B018 - the access is what is tested
 
 

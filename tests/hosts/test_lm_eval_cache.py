@@ -16,9 +16,9 @@ from lm_eval.api.model import LM, CachingLM, hash_args
 from lm_eval.models.huggingface import HFLM
 from lm_eval.tasks import TaskManager
 
-from dialeval_plugin.hosts.lm_eval_cache import guard_cache
+from dialeval_plugin.core.resources import tasks_path
+from dialeval_plugin.hosts.lm_eval.cache import guard_cache
 from dialeval_plugin.hosts.registration import register_models
-from dialeval_plugin.resources import tasks_path
 
 Run = Callable[..., CompletedProcess[str]]
 TASK = "dstc10_dialog_mini"
@@ -100,7 +100,7 @@ def test_a_language_model_is_answered_by_its_own_rows_alone(
     scores("hf", {**one, "truncation": True}, cache=cache)
     scores("hf", {**one, "dtype": "bfloat16"}, cache=cache)
     assert asked == [24] * 4
-    monkeypatch.setattr("dialeval_plugin.hosts.lm_eval_backend.version", lambda package: "9")
+    monkeypatch.setattr("dialeval_plugin.hosts.lm_eval.backend.version", lambda package: "9")
     scores("hf", one, cache=cache)
     assert asked == [24] * 5
     # What is handed over as an object has no name: it is asked, and nothing is kept.

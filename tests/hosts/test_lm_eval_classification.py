@@ -10,12 +10,15 @@ from typing import Any, ClassVar
 
 import pytest
 
+from dialeval_plugin.core.dialogue import Example, Item
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.resources import tasks_path
+from dialeval_plugin.core.scoring import Reason, Row, Scorer, Unscored
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.items import context_key
-from dialeval_plugin.dialogue import Example, Item
-from dialeval_plugin.errors import InputError, MissingPrerequisite
-from dialeval_plugin.hosts.documents import item_of
-from dialeval_plugin.hosts.lm_eval_classification import (
+from dialeval_plugin.hosts.lm_eval.model import DialogueMetricLM, around
+from dialeval_plugin.hosts.registration import register
+from dialeval_plugin.judgement_tasks.classification import (
     METRICS,
     Classified,
     PrintedExamples,
@@ -31,13 +34,10 @@ from dialeval_plugin.hosts.lm_eval_classification import (
     process_choice,
     process_generation,
 )
-from dialeval_plugin.hosts.lm_eval_model import DialogueMetricLM, around
-from dialeval_plugin.hosts.registration import register
-from dialeval_plugin.meta_evaluation.means import balanced_mean_interval, mean_interval
+from dialeval_plugin.judgement_tasks.documents import item_of
 from dialeval_plugin.methods.judging.classification import PRINTED_EXAMPLES, ClassificationPrompt
-from dialeval_plugin.methods.slide.scoring import SlideScorer
-from dialeval_plugin.resources import tasks_path
-from dialeval_plugin.scoring import Reason, Row, Scorer, Unscored
+from dialeval_plugin.methods.slide.scorer import SlideScorer
+from dialeval_plugin.statistics.means import balanced_mean_interval, mean_interval
 
 FORMS = ("dailydialog_pp_mini", "dailydialog_pp_generate_mini")
 ROW = {

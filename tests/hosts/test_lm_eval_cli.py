@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 Run = Callable[..., CompletedProcess[str]]
-MAIN = "import sys; from dialeval_plugin.hosts.lm_eval_cli import main; main(sys.argv[1:])"
+MAIN = "import sys; from dialeval_plugin.hosts.lm_eval.cli import main; main(sys.argv[1:])"
 
 
 def test_a_model_judges_the_group_and_a_users_folder_counts_too(
@@ -71,13 +71,14 @@ def test_without_the_host_the_core_still_imports(clean_run: Run) -> None:
     # R75
     code = (
         "import sys; sys.modules['lm_eval'] = None\n"
-        "import dialeval_plugin.methods.judging.judge, dialeval_plugin.hosts.documents, dialeval_plugin.hosts.lm_eval_tasks\n"
+        "import dialeval_plugin.methods.judging.judge, dialeval_plugin.judgement_tasks.documents\n"
+        "import dialeval_plugin.judgement_tasks.responses\n"
         "from dialeval_plugin.methods.judging.prompts import scoring_prompt; print(scoring_prompt('dre').version)"
     )
     assert clean_run("-c", code).stdout == "1\n"
 
 
 def _tasks() -> Path:
-    from dialeval_plugin.resources import tasks_path
+    from dialeval_plugin.core.resources import tasks_path
 
     return tasks_path()

@@ -12,17 +12,17 @@ from typing import Any, ClassVar
 import pytest
 from lm_eval.api.instance import Instance
 
-from dialeval_plugin.corpora import dstc10, fed
+from dialeval_plugin.core.dialogue import Example, Item
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.resources import tasks_path
+from dialeval_plugin.core.scoring import Reason, Row, Scorer, Unscored, load_scorer, register_scorer
 from dialeval_plugin.corpora.items import context_key, mean_rating
-from dialeval_plugin.dialogue import Example, Item
-from dialeval_plugin.errors import InputError
-from dialeval_plugin.hosts.documents import FORMS, item_columns
-from dialeval_plugin.hosts.lm_eval_model import DialogueMetricLM, to_unit
+from dialeval_plugin.corpora.readers import dstc10, fed
+from dialeval_plugin.hosts.lm_eval.model import DialogueMetricLM, to_unit
 from dialeval_plugin.hosts.registration import register
-from dialeval_plugin.hosts.scorer_answers import Verdict, verdict_of
-from dialeval_plugin.meta_evaluation.correlation import correlations
-from dialeval_plugin.resources import tasks_path
-from dialeval_plugin.scoring import Reason, Row, Scorer, Unscored, load_scorer, register_scorer
+from dialeval_plugin.judgement_tasks.documents import FORMS, item_columns
+from dialeval_plugin.judgement_tasks.scorer_answers import Verdict, verdict_of
+from dialeval_plugin.statistics.correlation import correlations
 from tests.fed_files import fed_rows, write_fed
 
 
@@ -182,7 +182,7 @@ def test_a_scorer_has_to_be_named() -> None:
 
 
 def test_a_generation_is_answered_with_the_number(use_tiny_data: Path) -> None:
-    from dialeval_plugin.hosts.lm_eval_tasks import dstc10_dataset
+    from dialeval_plugin.judgement_tasks.responses import dstc10_dataset
 
     documents = list(dstc10_dataset(dialogue_set="tu")["test"])
     requests = [

@@ -14,14 +14,17 @@ import yaml
 from lm_eval.tasks import TaskManager
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from dialeval_plugin.corpora import convai
+from dialeval_plugin.core.dialogue import Example
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.corpora.items import mean_rating
-from dialeval_plugin.dialogue import Example
-from dialeval_plugin.errors import InputError, MissingPrerequisite
-from dialeval_plugin.hosts import lm_eval_opinion_tasks
-from dialeval_plugin.hosts.documents import item_of
-from dialeval_plugin.hosts.lm_eval_aggregation import Undefined
-from dialeval_plugin.hosts.lm_eval_opinion_tasks import (
+from dialeval_plugin.corpora.readers import convai
+from dialeval_plugin.hosts.lm_eval.validation import validate_tasks
+from dialeval_plugin.hosts.registration import register_models
+from dialeval_plugin.judgement_tasks import opinion as lm_eval_opinion_tasks
+from dialeval_plugin.judgement_tasks.aggregation import Undefined
+from dialeval_plugin.judgement_tasks.documents import item_of
+from dialeval_plugin.judgement_tasks.opinion import (
     METRICS,
     Opinion,
     continuation,
@@ -32,11 +35,8 @@ from dialeval_plugin.hosts.lm_eval_opinion_tasks import (
     process_opinion,
     prompt,
 )
-from dialeval_plugin.hosts.registration import register_models
-from dialeval_plugin.hosts.validation import validate_tasks
-from dialeval_plugin.meta_evaluation.correlation import correlations
-from dialeval_plugin.methods.likelihood.scoring import DialogueLikelihoodScorer
-from dialeval_plugin.resources import tasks_path
+from dialeval_plugin.methods.likelihood.scorer import DialogueLikelihoodScorer
+from dialeval_plugin.statistics.correlation import correlations
 from tests.convai_files import write_convai
 from tests.tiny_likelihood_models import write_likelihood_model
 

@@ -16,28 +16,28 @@ import yaml
 from lm_eval.tasks import TaskManager
 
 from dialeval_plugin import load_metric, load_scorer
-from dialeval_plugin.corpora import fed
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.corpora.items import context_key, mean_rating
-from dialeval_plugin.errors import InputError, MissingPrerequisite
-from dialeval_plugin.hosts import lm_eval_seed_aggregation
-from dialeval_plugin.hosts.documents import item_of
-from dialeval_plugin.hosts.lm_eval_aggregation import METRICS, Undefined
-from dialeval_plugin.hosts.lm_eval_backend import load_language_model
-from dialeval_plugin.hosts.lm_eval_rating_tasks import fed_dataset, process_ratings, process_seeded_ratings
-from dialeval_plugin.hosts.lm_eval_seed_aggregation import SEED_METRICS, SeededJudged
-from dialeval_plugin.hosts.lm_eval_thread_samplers import (
+from dialeval_plugin.corpora.readers import fed
+from dialeval_plugin.hosts.lm_eval.backend import load_language_model
+from dialeval_plugin.hosts.lm_eval.thread_samplers import (
     ContextBM25ThreadSampler,
     ContextResponseBM25ThreadSampler,
     RandomThreadSampler,
     ResponseBM25ThreadSampler,
     SeededThreadSampler,
 )
+from dialeval_plugin.hosts.lm_eval.validation import validate_tasks
 from dialeval_plugin.hosts.registration import register_models
-from dialeval_plugin.hosts.validation import validate_tasks
-from dialeval_plugin.meta_evaluation.correlation import correlations
+from dialeval_plugin.judgement_tasks import seed_aggregation as lm_eval_seed_aggregation
+from dialeval_plugin.judgement_tasks.aggregation import METRICS, Undefined
+from dialeval_plugin.judgement_tasks.documents import item_of
+from dialeval_plugin.judgement_tasks.rating import fed_dataset, process_ratings, process_seeded_ratings
+from dialeval_plugin.judgement_tasks.seed_aggregation import SEED_METRICS, SeededJudged
 from dialeval_plugin.methods.judging.dialogue_rating import DialogueRatingScorer
 from dialeval_plugin.methods.judging.rating_prompts import rating_prompt, rating_prompts
-from dialeval_plugin.resources import tasks_path
+from dialeval_plugin.statistics.correlation import correlations
 from tests.fed_files import fed_rows, write_fed
 
 KINDS = ("", "manual_", "random_", "bm25_c_", "bm25_r_", "bm25_cr_")

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from rank_bm25 import BM25Okapi
 
-from dialeval_plugin.errors import InputError
-from dialeval_plugin.hosts.lm_eval_samplers import (
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.hosts.lm_eval.samplers import (
     ContextBM25Sampler,
     ContextResponseBM25Sampler,
     OtherDialogueSampler,
     RandomSampler,
     ResponseBM25Sampler,
 )
-from dialeval_plugin.hosts.lm_eval_tasks import dstc10_dataset
+from dialeval_plugin.judgement_tasks.responses import dstc10_dataset
 
 SAMPLERS = (RandomSampler, ContextBM25Sampler, ResponseBM25Sampler, ContextResponseBM25Sampler)
 

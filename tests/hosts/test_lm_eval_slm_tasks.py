@@ -11,23 +11,24 @@ import lm_eval
 import pytest
 from lm_eval.tasks import TaskManager
 
-from dialeval_plugin.corpora import dstc10, mini
+from dialeval_plugin.core.dialogue import Example
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.resources import tasks_path
+from dialeval_plugin.core.scoring import Scores, Unscored
+from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.items import context_key
-from dialeval_plugin.dialogue import Example
-from dialeval_plugin.errors import InputError, MissingPrerequisite
-from dialeval_plugin.hosts import lm_eval_aggregation
-from dialeval_plugin.hosts.documents import item_of
-from dialeval_plugin.hosts.lm_eval_slm_tasks import dre_dataset, dre_results, reasons, slide_dataset, slide_results
-from dialeval_plugin.hosts.scripted_model import ScriptedJudgeLM
-from dialeval_plugin.hosts.validation import validate_tasks
-from dialeval_plugin.meta_evaluation.correlation import correlations
+from dialeval_plugin.corpora.readers import dstc10
+from dialeval_plugin.hosts.lm_eval.slm_tasks import dre_dataset, dre_results, reasons, slide_dataset, slide_results
+from dialeval_plugin.hosts.lm_eval.validation import validate_tasks
+from dialeval_plugin.judgement_tasks import aggregation as lm_eval_aggregation
+from dialeval_plugin.judgement_tasks.documents import item_of
 from dialeval_plugin.methods.judging.judge import PromptedJudge
 from dialeval_plugin.methods.judging.prompts import scoring_prompt
-from dialeval_plugin.methods.judging.scripted import ScriptedLanguageModel
 from dialeval_plugin.methods.slide.dre import VARIANTS, DreScorer
-from dialeval_plugin.methods.slide.scoring import SlideScorer
-from dialeval_plugin.resources import tasks_path
-from dialeval_plugin.scoring import Scores, Unscored
+from dialeval_plugin.methods.slide.scorer import SlideScorer
+from dialeval_plugin.statistics.correlation import correlations
+from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
+from dialeval_plugin.testing.scripted_lm import ScriptedJudgeLM
 
 TURN_LEVEL = [code for code, entry in dstc10.SETS.items() if entry.level == "turn"]
 

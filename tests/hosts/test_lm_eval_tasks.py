@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from dialeval_plugin.corpora import dstc10
-from dialeval_plugin.dialogue import Dialogue, Example
-from dialeval_plugin.errors import InputError, MissingPrerequisite
-from dialeval_plugin.hosts.documents import FORMS, item_of
-from dialeval_plugin.hosts.lm_eval_tasks import dstc10_dataset, mini_dataset, process_results
-from dialeval_plugin.meta_evaluation.correlation import correlations
-from dialeval_plugin.resources import tasks_path
+from dialeval_plugin.core.dialogue import Dialogue, Example
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.resources import tasks_path
+from dialeval_plugin.corpora.readers import dstc10
+from dialeval_plugin.judgement_tasks.documents import FORMS, item_of
+from dialeval_plugin.judgement_tasks.responses import dstc10_dataset, mini_dataset, process_results
+from dialeval_plugin.statistics.correlation import correlations
 
 Run = Callable[..., CompletedProcess[str]]
 Read = Callable[[Path], Any]

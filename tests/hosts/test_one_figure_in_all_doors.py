@@ -16,16 +16,17 @@ from lm_eval.loggers import EvaluationTracker
 from lm_eval.tasks import TaskManager
 
 from dialeval_plugin.cli.score import write_scores
-from dialeval_plugin.corpora import dstc10, mini
+from dialeval_plugin.core.resources import tasks_path
+from dialeval_plugin.core.scoring import load_scorer
+from dialeval_plugin.corpora import mini
+from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.hosts.registration import register_models
+from dialeval_plugin.leaderboard.build import build
+from dialeval_plugin.leaderboard.references import HALF_THE_PEOPLE, ONE_PERSON
+from dialeval_plugin.leaderboard.rescoring import rescore
+from dialeval_plugin.leaderboard.result_files import read_runs
 from dialeval_plugin.reports.agreement import Finding, Question, find
-from dialeval_plugin.reports.leaderboard_build import build
-from dialeval_plugin.reports.leaderboard_references import HALF_THE_PEOPLE, ONE_PERSON
-from dialeval_plugin.reports.lm_eval_files import read_runs
-from dialeval_plugin.reports.rescoring import rescore
 from dialeval_plugin.reports.score_alignment import Alignment, align
-from dialeval_plugin.resources import tasks_path
-from dialeval_plugin.scoring import load_scorer
 
 QUESTION = Question(permutations=0)
 NAMES = {"spearman": "spearman", "pearson": "pearson", "kendall": "kendall_b"}

@@ -16,12 +16,12 @@ from lm_eval.api.model import LM
 from lm_eval.loggers import EvaluationTracker
 from lm_eval.tasks import TaskManager
 
-from dialeval_plugin.corpora import cgdialog, dbdc
-from dialeval_plugin.meta_evaluation.bootstrap import Estimate
+from dialeval_plugin.core.resources import tasks_path
+from dialeval_plugin.corpora.readers import cgdialog, dbdc
+from dialeval_plugin.leaderboard.rescoring import rescore
+from dialeval_plugin.leaderboard.result_files import TaskRun, read_runs
 from dialeval_plugin.reports.agreement import Question
-from dialeval_plugin.reports.lm_eval_files import TaskRun, read_runs
-from dialeval_plugin.reports.rescoring import rescore
-from dialeval_plugin.resources import tasks_path
+from dialeval_plugin.statistics.bootstrap import Estimate
 from tests.convai_files import write_convai
 from tests.fed_files import fed_rows, write_fed
 from tests.hosts.test_causalscore_doors import preferences

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from dialeval_plugin.dialogue import Dialogue, Example, Turn
-from dialeval_plugin.errors import InputError
-from dialeval_plugin.hosts.lm_eval_backend import LmEvalLanguageModel, load_language_model
-from dialeval_plugin.hosts.scripted_model import FAILURES, ScriptedJudgeLM
+from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.resources import tasks_path
+from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.hosts.lm_eval.backend import LmEvalLanguageModel, load_language_model
 from dialeval_plugin.methods.judging.goodness import goodness_of_forms
 from dialeval_plugin.methods.judging.judge import PromptedJudge
 from dialeval_plugin.methods.judging.prompts import goodness_prompt
-from dialeval_plugin.methods.judging.scripted_rules import Asked, overlap_answer, overlap_log_probability
-from dialeval_plugin.resources import tasks_path
-from dialeval_plugin.scoring import Reason, Unscored
+from dialeval_plugin.testing.scripted_lm import FAILURES, ScriptedJudgeLM
+from dialeval_plugin.testing.scripted_rules import Asked, overlap_answer, overlap_log_probability
 
 FITS = Example.from_texts(["Hello.", "Would you like some black tea?"], "I like black tea.", id="fits")
 HALF = Example.from_texts(["Hello.", "Would you like some black tea?"], "Black trousers, please like!", id="half")

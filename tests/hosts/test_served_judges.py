@@ -20,11 +20,11 @@ from typing import Any
 import pytest
 import torch
 
+from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.errors import InputError
-from dialeval_plugin.hosts.lm_eval_backend import LmEvalLanguageModel, load_language_model
-from dialeval_plugin.methods.judging.answer_cache import AnswerCache
-from dialeval_plugin.methods.judging.answers import CachedLanguageModel
+from dialeval_plugin.hosts.lm_eval.backend import LmEvalLanguageModel, load_language_model
+from dialeval_plugin.llm.answer_cache import AnswerCache
+from dialeval_plugin.llm.answers import CachedLanguageModel
 from dialeval_plugin.methods.judging.judge import PromptedJudge
 from dialeval_plugin.methods.judging.prompts import goodness_prompt, scoring_prompt
 from tests.loopback import Reply, serve

@@ -9,12 +9,12 @@ import lm_eval
 import pytest
 
 from dialeval_plugin import load_metric
+from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.hosts.registration import register
-from dialeval_plugin.meta_evaluation.correlation import correlations
-from dialeval_plugin.methods.slide.scoring import SlideScorer
-from dialeval_plugin.resources import tasks_path
+from dialeval_plugin.methods.slide.scorer import SlideScorer
+from dialeval_plugin.statistics.correlation import correlations
 
 TASK = "dstc10_dialog_mini"
 

@@ -12,11 +12,11 @@ import lm_eval
 import pytest
 from lm_eval.tasks import TaskManager
 
-from dialeval_plugin.errors import InputError
-from dialeval_plugin.hosts.lm_eval_classification import mini_dataset
-from dialeval_plugin.hosts.lm_eval_slm_tasks import slide_dataset
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.resources import tasks_path
+from dialeval_plugin.hosts.lm_eval.slm_tasks import slide_dataset
 from dialeval_plugin.hosts.registration import register_models
-from dialeval_plugin.resources import tasks_path
+from dialeval_plugin.judgement_tasks.classification import mini_dataset
 
 SLIDE = "clip, fusion, rated_quality, slm, slm_scale"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from dialeval_plugin.hosts.validation import Validation, validate_metrics, validate_tasks
-from dialeval_plugin.resources import metrics_path, tasks_path
+from dialeval_plugin.core.resources import metrics_path, tasks_path
+from dialeval_plugin.hosts.lm_eval.validation import Validation, validate_metrics, validate_tasks
 
 
 def test_every_task_of_this_package_is_right_or_absent(use_tiny_data: Path) -> None:
@@ -45,8 +45,8 @@ def test_every_metric_of_this_package_loads() -> None:
 
 BROKEN = {
     "function": (
-        "task: function\ncustom_dataset: !function dialeval_plugin.hosts.lm_eval_tasks.nothing\n",
-        "AttributeError: Module 'dialeval_plugin.hosts.lm_eval_tasks' has no function 'nothing' (from YAML in {folder})",
+        "task: function\ncustom_dataset: !function dialeval_plugin.judgement_tasks.responses.nothing\n",
+        "AttributeError: Module 'dialeval_plugin.judgement_tasks.responses' has no function 'nothing' (from YAML in {folder})",
     ),
     "syntax": ("task: [\n", "ParserError: while parsing a flow node"),
     "nameless": ("output_type: multiple_choice\n", "ValueError: names neither a task nor a group"),
@@ -92,7 +92,7 @@ def test_a_metric_whose_base_class_would_be_loaded_is_an_error(tmp_path: Path) -
     folder.mkdir()
     script = folder / "mine.py"
     script.write_text(
-        "from dialeval_plugin.hosts.evaluate_metric import DialogueMetric\n\n\n"
+        "from dialeval_plugin.hosts.evaluate.metric import DialogueMetric\n\n\n"
         "class Mine(DialogueMetric):\n    scorer_name = 'slide'\n",
         encoding="utf-8",
     )

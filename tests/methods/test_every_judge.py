@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from dialeval_plugin.dialogue import Example
+from dialeval_plugin.core.dialogue import Example
+from dialeval_plugin.core.scoring import Reason, Scorer, Unscored, load_scorer, scorer_factory, scorer_names
 from dialeval_plugin.methods.judging.judge import PromptedJudge
 from dialeval_plugin.methods.judging.prompts import SCORING_PROMPTS
-from dialeval_plugin.methods.judging.scripted import ScriptedLanguageModel
-from dialeval_plugin.methods.judging.scripted_rules import overlap_answer, overlap_log_probability
-from dialeval_plugin.scoring import Reason, Scorer, Unscored, load_scorer, scorer_factory, scorer_names
+from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
+from dialeval_plugin.testing.scripted_rules import overlap_answer, overlap_log_probability
 
 MAKERS: dict[str, Callable[[ScriptedLanguageModel, Path], Scorer]] = {
     **{

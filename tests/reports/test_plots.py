@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dialeval_plugin.errors import InputError
+from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.reports.figures import write_figure
 from dialeval_plugin.reports.plots import (
     CONTEXT,

@@ -12,9 +12,9 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from dialeval_plugin.corpora import usr
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.corpora.items import mean_rating
-from dialeval_plugin.errors import InputError, MissingPrerequisite
+from dialeval_plugin.corpora.readers import usr
 from dialeval_plugin.methods.proxy_indicators.regression import fit
 from dialeval_plugin.methods.proxy_indicators.tasks import FEATURES, SUBSETS
 from dialeval_plugin.reports.proxy_indicators import (

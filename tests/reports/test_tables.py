@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from dialeval_plugin.errors import InputError
+from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.reports.tables import Column, Row, Table, figure
 
 ROWS: list[Row] = [

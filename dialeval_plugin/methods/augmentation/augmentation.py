@@ -10,10 +10,10 @@ from typing import Any, NamedTuple, Protocol
 
 from tqdm.auto import tqdm
 
-from dialeval_plugin.files import to_json, write_json_lines
-from dialeval_plugin.journal import Journal
-from dialeval_plugin.scoring import Unscored
-from dialeval_plugin.signature import Value
+from dialeval_plugin.core.files import to_json, write_json_lines
+from dialeval_plugin.core.journal import Journal
+from dialeval_plugin.core.scoring import Unscored
+from dialeval_plugin.core.signature import Value
 from dialeval_plugin.version import __version__
 
 from .generation import FIELDS, AugmentedContext, ResponseWriter

@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from dialeval_plugin.dialogue import Example, is_blank
-from dialeval_plugin.errors import InputError
+from dialeval_plugin.core.dialogue import Example, is_blank
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.scoring import Reason, Scorer, Unscored
+from dialeval_plugin.core.signature import Signature, Value, text_hash
+from dialeval_plugin.llm.language_model import LanguageModel
 from dialeval_plugin.methods.judging.classification import NEGATIVE, POSITIVE, ClassificationPrompt, classify
-from dialeval_plugin.methods.judging.language_model import LanguageModel
-from dialeval_plugin.scoring import Reason, Scorer, Unscored
-from dialeval_plugin.signature import Signature, Value, text_hash
 
 from .numbered_lists import KINDS, Kind, read_responses
 from .prompts import EXAMPLE_ADVERSARIAL, EXAMPLE_POSITIVE, MAX_TOKENS, STOP, TEMPERATURE, generation_prompt, prompt_id

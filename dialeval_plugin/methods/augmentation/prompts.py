@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dialeval_plugin.dialogue import Turn
+from dialeval_plugin.core.dialogue import Turn
+from dialeval_plugin.core.signature import text_hash
 from dialeval_plugin.methods.judging.classification import RESPONSE_KINDS, context_lines
-from dialeval_plugin.signature import text_hash
 
 TEMPERATURE = 0.7
 MAX_TOKENS = 512

@@ -8,8 +8,8 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
-from dialeval_plugin.files import write_text
-from dialeval_plugin.plain_text import for_spreadsheet
+from dialeval_plugin.core.files import write_text
+from dialeval_plugin.core.plain_text import for_spreadsheet
 
 from .generation import AugmentedContext
 from .numbered_lists import KINDS

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import ClassVar, Literal, NamedTuple, TypeAlias, cast
 
-from dialeval_plugin.dialogue import Example, Item, is_blank
-from dialeval_plugin.scoring import Reason, Row, Scorer, Unscored
-from dialeval_plugin.signature import Value, content_hash
+from dialeval_plugin.core.dialogue import Example, Item, is_blank
+from dialeval_plugin.core.scoring import Reason, Row, Scorer, Unscored
+from dialeval_plugin.core.signature import Value, content_hash
 
 from .references import BLANK_RESPONSE, NO_REFERENCE, check_choice
 from .seq2seq import batches_by_length, open_seq2seq

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 
 import torch
 
-from dialeval_plugin.errors import InputError, MissingPrerequisite
-from dialeval_plugin.model_folders import check_complete, check_device, check_weights, opening, resolve
-from dialeval_plugin.scoring import Row
-from dialeval_plugin.signature import Value, content_hash
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.scoring import Row
+from dialeval_plugin.core.signature import Value, content_hash
+from dialeval_plugin.models.folders import check_complete, check_device, check_weights, opening, resolve
 
 from .references import Compared, ReferenceScorer, texts_longer_than, version_of
 

@@ -8,10 +8,10 @@ import math
 from collections.abc import Sequence
 from typing import ClassVar, cast
 
-from dialeval_plugin.dialogue import Example, Item, is_blank
-from dialeval_plugin.errors import InputError
-from dialeval_plugin.scoring import Row, Scorer
-from dialeval_plugin.signature import Value
+from dialeval_plugin.core.dialogue import Example, Item, is_blank
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.scoring import Row, Scorer
+from dialeval_plugin.core.signature import Value
 
 from .references import BLANK_RESPONSE
 

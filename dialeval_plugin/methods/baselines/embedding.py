@@ -9,11 +9,11 @@ from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from dialeval_plugin.encoders import load_encoder
-from dialeval_plugin.errors import InputError
-from dialeval_plugin.model_folders import PACKAGED_ENCODER, resolve
-from dialeval_plugin.scoring import Reason, Row, Unscored
-from dialeval_plugin.signature import Value, content_hash
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.scoring import Reason, Row, Unscored
+from dialeval_plugin.core.signature import Value, content_hash
+from dialeval_plugin.models.encoders import load_encoder
+from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
 
 from .references import Compared, ReferenceScorer, beyond_limit, check_choice, texts_longer_than
 from .word_vectors import EncoderVectors, FileVectors, Vectors, WordVectors

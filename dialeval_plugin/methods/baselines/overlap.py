@@ -12,9 +12,9 @@ from rouge_score.rouge_scorer import RougeScorer
 from rouge_score.tokenizers import DefaultTokenizer
 from sacrebleu.metrics import BLEU, CHRF
 
-from dialeval_plugin.errors import InputError, MissingPrerequisite
-from dialeval_plugin.scoring import Reason, Row, Unscored
-from dialeval_plugin.signature import Value
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.scoring import Reason, Row, Unscored
+from dialeval_plugin.core.signature import Value
 
 from .references import Compared, ReferenceScorer, beyond_limit, check_choice, version_of
 

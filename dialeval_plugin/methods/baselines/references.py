@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from importlib import metadata
 from typing import Any, NamedTuple, cast, get_args
 
-from dialeval_plugin.dialogue import Example, Item, is_blank
-from dialeval_plugin.errors import InputError
-from dialeval_plugin.scoring import Reason, Row, Scorer, Unscored
+from dialeval_plugin.core.dialogue import Example, Item, is_blank
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.scoring import Reason, Row, Scorer, Unscored
 
 N_EQUAL = "n_references_equal"
 """Column: how many of the references are the response itself, white space aside."""

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
-from dialeval_plugin.errors import InputError, ModelLoadError
-from dialeval_plugin.model_folders import check_device, check_vocabulary, check_weights, opening, resolve
+from dialeval_plugin.core.errors import InputError, ModelLoadError
+from dialeval_plugin.models.folders import check_device, check_vocabulary, check_weights, opening, resolve
 
 Ids: TypeAlias = list[int]
 

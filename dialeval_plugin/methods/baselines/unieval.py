@@ -9,9 +9,9 @@ from typing import ClassVar, Literal, NamedTuple, TypeAlias, cast
 
 from nltk.tokenize.punkt import PunktSentenceTokenizer
 
-from dialeval_plugin.dialogue import Example, Item, is_blank
-from dialeval_plugin.scoring import Reason, Row, Scorer, Unscored
-from dialeval_plugin.signature import Value, content_hash
+from dialeval_plugin.core.dialogue import Example, Item, is_blank
+from dialeval_plugin.core.scoring import Reason, Row, Scorer, Unscored
+from dialeval_plugin.core.signature import Value, content_hash
 
 from .references import BLANK_RESPONSE, check_choice
 from .seq2seq import Ids, batches_by_length, open_seq2seq

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 from nltk.tokenize import wordpunct_tokenize
 
-from dialeval_plugin.encoders import load_encoder
-from dialeval_plugin.errors import InputError
-from dialeval_plugin.model_folders import resolve
-from dialeval_plugin.signature import content_hash
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.signature import content_hash
+from dialeval_plugin.models.encoders import load_encoder
+from dialeval_plugin.models.folders import resolve
 
 Vectors: TypeAlias = npt.NDArray[np.float64]
 

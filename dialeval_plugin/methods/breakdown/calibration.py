@@ -14,12 +14,12 @@ from pathlib import Path
 
 from typing_extensions import TypedDict
 
-from dialeval_plugin.errors import InputError
-from dialeval_plugin.files import to_json, write_text
-from dialeval_plugin.language_models.passes import Context
-from dialeval_plugin.model_folders import read_settings
-from dialeval_plugin.scoring import Unscored
-from dialeval_plugin.signature import content_hash
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.files import to_json, write_text
+from dialeval_plugin.core.scoring import Unscored
+from dialeval_plugin.core.signature import content_hash
+from dialeval_plugin.models.folders import read_settings
+from dialeval_plugin.models.passes import Context
 
 from .detectors import Detector, read_responses
 

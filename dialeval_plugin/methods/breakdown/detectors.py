@@ -7,10 +7,10 @@ from typing import NamedTuple, Protocol
 
 import torch
 
-from dialeval_plugin.language_models.causal import FloatArray, layout_tokens, turn_pieces
-from dialeval_plugin.language_models.models import OpenedModel
-from dialeval_plugin.language_models.passes import Context, batches, collect, dialogue_passes, share_beginnings
-from dialeval_plugin.scoring import Reason, Unscored
+from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.models.causal import FloatArray, layout_tokens, turn_pieces
+from dialeval_plugin.models.language_models import OpenedModel
+from dialeval_plugin.models.passes import Context, batches, collect, dialogue_passes, share_beginnings
 
 
 class Places(NamedTuple):

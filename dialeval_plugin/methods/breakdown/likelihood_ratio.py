@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from dialeval_plugin.errors import InputError
-from dialeval_plugin.language_models.causal import FloatArray, as_array, padded_ids
-from dialeval_plugin.language_models.models import OpenedModel
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.models.causal import FloatArray, as_array, padded_ids
+from dialeval_plugin.models.language_models import OpenedModel
 
 from .detectors import Places
 

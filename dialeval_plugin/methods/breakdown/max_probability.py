@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from dialeval_plugin.language_models.causal import FloatArray, as_array, padded_ids
-from dialeval_plugin.language_models.models import OpenedModel
+from dialeval_plugin.models.causal import FloatArray, as_array, padded_ids
+from dialeval_plugin.models.language_models import OpenedModel
 
 from .detectors import Places
 

@@ -13,10 +13,10 @@ from types import MappingProxyType
 import torch
 from safetensors.torch import load_file
 
-from dialeval_plugin.default_models import DefaultModel
-from dialeval_plugin.errors import ModelLoadError
-from dialeval_plugin.language_models.models import OpenedModel
-from dialeval_plugin.model_folders import save_weights, tensor_names
+from dialeval_plugin.core.errors import ModelLoadError
+from dialeval_plugin.models.defaults import DefaultModel
+from dialeval_plugin.models.folders import save_weights, tensor_names
+from dialeval_plugin.models.language_models import OpenedModel
 
 from .odin import ConfidenceHead, feature_width
 

@@ -13,8 +13,8 @@ from torch import Tensor
 from torch.nn import functional
 from transformers import EarlyStoppingCallback, EvalPrediction, Trainer, TrainerCallback, TrainingArguments
 
-from dialeval_plugin.epochs import epoch_arguments, train_epochs
-from dialeval_plugin.language_models.models import OpenedModel
+from dialeval_plugin.models.language_models import OpenedModel
+from dialeval_plugin.training.epochs import epoch_arguments, train_epochs
 
 from .recipes import Recipe
 from .rows import IGNORED, PadRows, RowsByLength, TokenRows

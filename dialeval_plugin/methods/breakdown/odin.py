@@ -15,8 +15,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from dialeval_plugin.language_models.causal import FloatArray, as_array, padded_ids
-from dialeval_plugin.language_models.models import OpenedModel
+from dialeval_plugin.models.causal import FloatArray, as_array, padded_ids
+from dialeval_plugin.models.language_models import OpenedModel
 
 from .detectors import Places
 

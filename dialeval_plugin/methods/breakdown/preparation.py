@@ -10,10 +10,10 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from dialeval_plugin.dialogue import Dialogue, Item, context_turns, is_blank
-from dialeval_plugin.errors import InputError
-from dialeval_plugin.leaks import HeldOut
-from dialeval_plugin.signature import text_hash
+from dialeval_plugin.core.dialogue import Dialogue, Item, context_turns, is_blank
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.signature import text_hash
+from dialeval_plugin.corpora.leaks import HeldOut
 
 logger = logging.getLogger(__name__)
 

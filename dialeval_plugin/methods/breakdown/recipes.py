@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from dialeval_plugin.errors import InputError
+from dialeval_plugin.core.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset, Sampler
 
-from dialeval_plugin.language_models.causal import layout_tokens, turn_pieces
-from dialeval_plugin.language_models.models import OpenedModel
+from dialeval_plugin.models.causal import layout_tokens, turn_pieces
+from dialeval_plugin.models.language_models import OpenedModel
 
 from .perturbation import IntArray, perturb
 

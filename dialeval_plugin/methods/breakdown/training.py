@@ -19,14 +19,14 @@ from accelerate import PartialState
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast, set_seed
 
-from dialeval_plugin.errors import InputError
-from dialeval_plugin.language_models.causal import check_causal, window
-from dialeval_plugin.language_models.models import OpenedModel, open_model
-from dialeval_plugin.model_folders import publish
-from dialeval_plugin.precision import Precision, uses_bfloat16
-from dialeval_plugin.signature import content_hash
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.signature import content_hash
+from dialeval_plugin.models.causal import check_causal, window
+from dialeval_plugin.models.folders import publish
+from dialeval_plugin.models.language_models import OpenedModel, open_model
+from dialeval_plugin.training.precision import Precision, uses_bfloat16
+from dialeval_plugin.training.run_folder import refuse_finished, workplace
 from dialeval_plugin.version import __version__
-from dialeval_plugin.workplace import refuse_finished, workplace
 
 from .calibration import CALIBRATION_FILE, calibrate, responses_of, weights_hash
 from .detectors import Detector

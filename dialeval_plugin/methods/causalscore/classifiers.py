@@ -11,8 +11,8 @@ import torch
 from sentence_transformers import CrossEncoder
 from torch import Tensor
 
-from dialeval_plugin.errors import ModelLoadError
-from dialeval_plugin.model_folders import check_complete, check_device, check_vocabulary, check_weights, opening
+from dialeval_plugin.core.errors import ModelLoadError
+from dialeval_plugin.models.folders import check_complete, check_device, check_vocabulary, check_weights, opening
 
 from .aggregation import FloatArray, IntArray
 from .first_token import first_token_only

@@ -9,9 +9,9 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from scipy.stats import rankdata
 
-from dialeval_plugin.dialogue import Turn
-from dialeval_plugin.errors import InputError
-from dialeval_plugin.signature import text_hash
+from dialeval_plugin.core.dialogue import Turn
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.signature import text_hash
 
 from .aggregation import FloatArray, dependent_turns
 from .model import Labels

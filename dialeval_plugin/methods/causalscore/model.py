@@ -15,9 +15,9 @@ from typing import Any, Literal, TypeAlias
 from sentence_transformers import CrossEncoder
 from typing_extensions import TypedDict
 
-from dialeval_plugin import model_folders
-from dialeval_plugin.errors import InputError
-from dialeval_plugin.files import to_json, write_text
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.files import to_json, write_text
+from dialeval_plugin.models import folders as model_folders
 
 from .classifiers import IndependenceClassifier, load_classifier
 from .texts import Layout, RowEncoder, Truncate

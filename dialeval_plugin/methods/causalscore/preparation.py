@@ -6,9 +6,9 @@ import logging
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dialeval_plugin.dialogue import Example, Item, Turn, context_turns
-from dialeval_plugin.errors import InputError
-from dialeval_plugin.leaks import HeldOut
+from dialeval_plugin.core.dialogue import Example, Item, Turn, context_turns
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.corpora.leaks import HeldOut
 
 from .data import CausePairLike, dialogue_hash, pair_hash, split_by_dialogue
 from .self_training import UnlabelledResponse, unlabelled_responses

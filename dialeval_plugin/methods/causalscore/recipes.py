@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from dialeval_plugin.errors import InputError
+from dialeval_plugin.core.errors import InputError
 
 from .texts import Layout, Truncate
 

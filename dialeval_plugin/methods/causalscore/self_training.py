@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dialeval_plugin.dialogue import Turn
+from dialeval_plugin.core.dialogue import Turn
 
 from .aggregation import FloatArray, IntArray, dependent_turns
 from .classifiers import IndependenceClassifier

@@ -14,7 +14,7 @@ from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncode
 from torch import Tensor, nn
 from torch.nn import functional
 
-from dialeval_plugin.epochs import epoch_arguments, train_epochs
+from dialeval_plugin.training.epochs import epoch_arguments, train_epochs
 
 from .classifiers import IndependenceClassifier
 from .data import Row, classification_figures

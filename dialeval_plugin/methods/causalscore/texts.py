@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
-from dialeval_plugin.errors import InputError, ModelLoadError
+from dialeval_plugin.core.errors import InputError, ModelLoadError
 
 from .aggregation import IntArray
 

@@ -15,20 +15,20 @@ from safetensors.torch import load_file
 from sentence_transformers import CrossEncoder
 from transformers import set_seed
 
-from dialeval_plugin.errors import InputError
-from dialeval_plugin.files import read_json, to_json, write_text
-from dialeval_plugin.model_folders import PACKAGED_ENCODER, resolve, save_weights
-from dialeval_plugin.precision import Precision, uses_bfloat16
-from dialeval_plugin.signature import content_hash
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.files import read_json, to_json, write_text
+from dialeval_plugin.core.signature import content_hash
+from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve, save_weights
+from dialeval_plugin.training.precision import Precision, uses_bfloat16
+from dialeval_plugin.training.run_folder import refuse_finished, workplace
 from dialeval_plugin.version import __version__
-from dialeval_plugin.workplace import refuse_finished, workplace
 
 from .classifiers import IndependenceClassifier, new_classifier
 from .data import CausePairLike, OtherUtterances, Row, conditional_rows, pair_hash, unconditional_rows
 from .model import CONFIG_FILE, CausalModel, CausalModelConfig, Labels, classifier_of
 from .preparation import Data, Sources, prepare
 from .recipes import Recipe, find_recipe
-from .scoring import CAUSAL_MODEL
+from .scorer import CAUSAL_MODEL
 from .self_training import Pool, build_pool, choose, turn_probabilities
 from .stages import BEST, Run, fit, measure_rows
 from .texts import RowEncoder

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from scipy.stats import rankdata
 
-from dialeval_plugin.errors import InputError
+from dialeval_plugin.core.errors import InputError
 
 from .conversations import Conversation, Pair
 from .mixing import CoherenceWeights, FloatArray, Mixing, equal_mixture, fit_weights, turn_statistics, weighted_sum

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from dialeval_plugin.dialogue import is_blank
-from dialeval_plugin.errors import InputError
-from dialeval_plugin.signature import text_hash
+from dialeval_plugin.core.dialogue import is_blank
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.signature import text_hash
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from dialeval_plugin.logistic import logistic_regression
+from dialeval_plugin.models.logistic import logistic_regression
 
 FloatArray = NDArray[np.float64]
 OFFSET = "offset"

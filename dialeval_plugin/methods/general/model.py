@@ -19,12 +19,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 from typing_extensions import TypedDict
 
-from dialeval_plugin import model_folders
-from dialeval_plugin.context_texts import TextEncoder, TextIds
-from dialeval_plugin.encoders import embed, load_encoder, transformer_of
-from dialeval_plugin.errors import InputError
-from dialeval_plugin.files import to_json, write_text
-from dialeval_plugin.lexical import FEATURES, LexicalFeatures
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.files import to_json, write_text
+from dialeval_plugin.models import folders as model_folders
+from dialeval_plugin.models.context_texts import TextEncoder, TextIds
+from dialeval_plugin.models.encoders import embed, load_encoder, transformer_of
+from dialeval_plugin.models.lexical import FEATURES, LexicalFeatures
 
 from .mixing import CoherenceWeights, Mixing
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from dialeval_plugin.encoders import embed
+from dialeval_plugin.models.encoders import embed
 
 from .model import GeneralModel
 from .sampling import SAYING, Row

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from typing_extensions import TypedDict
 
-from dialeval_plugin.dialogue import Example
-from dialeval_plugin.errors import InputError, ModelLoadError
-from dialeval_plugin.files import read_json, to_json, write_text
-from dialeval_plugin.model_folders import checked_model_file
-from dialeval_plugin.signature import text_hash
+from dialeval_plugin.core.dialogue import Example
+from dialeval_plugin.core.errors import InputError, ModelLoadError
+from dialeval_plugin.core.files import read_json, to_json, write_text
+from dialeval_plugin.core.signature import text_hash
+from dialeval_plugin.models.folders import checked_model_file
 from dialeval_plugin.version import __version__
 
 from .mixing import OFFSET, FloatArray, weighted_sum

@@ -18,14 +18,14 @@ from safetensors.torch import load_file
 from torch import nn
 from tqdm.auto import tqdm
 
-from dialeval_plugin.encoders import load_encoder, transformer_of, without_normalisation
-from dialeval_plugin.errors import InputError, ModelLoadError
-from dialeval_plugin.files import read_json, to_json, write_text
-from dialeval_plugin.model_folders import PACKAGED_ENCODER, resolve, save_weights
-from dialeval_plugin.precision import Precision, uses_bfloat16
-from dialeval_plugin.signature import content_hash
+from dialeval_plugin.core.errors import InputError, ModelLoadError
+from dialeval_plugin.core.files import read_json, to_json, write_text
+from dialeval_plugin.core.signature import content_hash
+from dialeval_plugin.models.encoders import load_encoder, transformer_of, without_normalisation
+from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve, save_weights
+from dialeval_plugin.training.precision import Precision, uses_bfloat16
+from dialeval_plugin.training.run_folder import refuse_finished, report, workplace
 from dialeval_plugin.version import __version__
-from dialeval_plugin.workplace import refuse_finished, report, workplace
 
 from .calibration import Fitted, fit, validation_dialogues, validation_rows
 from .conversations import Conversation, Pair, by_corpus, split
@@ -33,7 +33,7 @@ from .model import CONFIG_FILE, GeneralConfig, GeneralModel, TrainedGeneral
 from .objective import loss_terms, make_step
 from .recipes import Recipe
 from .sampling import Plan
-from .scoring import GENERAL_MODEL
+from .scorer import GENERAL_MODEL
 
 logger = logging.getLogger(__name__)
 

@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from dialeval_plugin.dialogue import Example
-from dialeval_plugin.errors import InputError
+from dialeval_plugin.core.dialogue import Example
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.llm.neutralise import neutralise
 
 from .goodness import log_sum
-from .neutralise import neutralise
 from .prompts import EXAMPLE_HEADING
 
 N_LABELS = 3

@@ -14,13 +14,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
-from dialeval_plugin.dialogue import Example, Turn, is_blank
-from dialeval_plugin.scoring import Reason, Unscored
-from dialeval_plugin.signature import text_hash
+from dialeval_plugin.core.dialogue import Example, Turn, is_blank
+from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.core.signature import text_hash
+from dialeval_plugin.llm.language_model import LanguageModel
+from dialeval_plugin.llm.neutralise import neutralise
+from dialeval_plugin.llm.parsing import parse_label
 
-from .language_model import LanguageModel
-from .neutralise import neutralise
-from .parsing import parse_label
 from .prompts import content_of
 
 Label: TypeAlias = Literal["positive", "negative"]

@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import ClassVar, Literal, NamedTuple, TypeAlias, get_args
 
-from dialeval_plugin.dialogue import Example, Item, is_blank
-from dialeval_plugin.errors import InputError
-from dialeval_plugin.scoring import Reason, Row, Scorer, Unscored
-from dialeval_plugin.signature import Value
+from dialeval_plugin.core.dialogue import Example, Item, is_blank
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.scoring import Reason, Row, Scorer, Unscored
+from dialeval_plugin.core.signature import Value
+from dialeval_plugin.llm.language_model import LanguageModel, require_language_model
 
 from .criterion_prompts import CHIANG_PROMPTS, CRITERIA, G_EVAL_PROMPTS, CriterionPrompts
-from .language_model import LanguageModel, require_language_model
 from .prompts import ScoringPrompt
 from .ratings import k_top_rating, merge_ratings
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeAlias
 
-from dialeval_plugin.dialogue import Example
+from dialeval_plugin.core.dialogue import Example
+from dialeval_plugin.llm.neutralise import neutralise
 
-from .neutralise import neutralise
 from .prompts import ScoringPrompt
 
 CriterionPrompts: TypeAlias = Mapping[str, ScoringPrompt]

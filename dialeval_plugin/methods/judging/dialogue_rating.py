@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from dialeval_plugin.dialogue import Dialogue, Example, Item, is_blank
-from dialeval_plugin.errors import InputError
-from dialeval_plugin.scoring import Level, Reason, Row, Scorer, Unscored
-from dialeval_plugin.signature import Value, text_hash
+from dialeval_plugin.core.dialogue import Dialogue, Example, Item, is_blank
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.scoring import Level, Reason, Row, Scorer, Unscored
+from dialeval_plugin.core.signature import Value, text_hash
+from dialeval_plugin.llm.language_model import LanguageModel, require_language_model
 
 from .goodness import Reading
-from .language_model import LanguageModel, require_language_model
 from .rating_prompts import RatingPrompt, rating_prompt
 from .ratings import k_top_rating, merge_ratings
 

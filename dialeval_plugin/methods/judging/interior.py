@@ -10,11 +10,11 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from dialeval_plugin.dialogue import Example, Turn
-from dialeval_plugin.scoring import Reason, Unscored
-from dialeval_plugin.signature import text_hash
+from dialeval_plugin.core.dialogue import Example, Turn
+from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.core.signature import text_hash
+from dialeval_plugin.llm.parsing import parse_rating, unquoted
 
-from .parsing import parse_rating, unquoted
 from .prompts import DRE_OVERALL_TASK, content_of, dre_exchange
 
 VERSION = 1

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from dialeval_plugin.dialogue import Example, Item, is_blank
-from dialeval_plugin.scoring import Reason, Row, Scorer, Unscored
-from dialeval_plugin.signature import Value
+from dialeval_plugin.core.dialogue import Example, Item, is_blank
+from dialeval_plugin.core.scoring import Reason, Row, Scorer, Unscored
+from dialeval_plugin.core.signature import Value
+from dialeval_plugin.llm.language_model import LanguageModel, require_language_model
 
-from .language_model import LanguageModel, require_language_model
 from .prompts import scoring_prompt
 
 COLUMN = "llm"

@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from dialeval_plugin.dialogue import Dialogue, Example, Item, Turn
-from dialeval_plugin.errors import InputError
-from dialeval_plugin.scoring import Level, Unscored
-from dialeval_plugin.signature import text_hash
-
-from .neutralise import neutralise
-from .parsing import parse_rating
+from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.scoring import Level, Unscored
+from dialeval_plugin.core.signature import text_hash
+from dialeval_plugin.llm.neutralise import neutralise
+from dialeval_plugin.llm.parsing import parse_rating
 
 NO_FACTS = "none"
 EXAMPLE_HEADING = "Example\n"

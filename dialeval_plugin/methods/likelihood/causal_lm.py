@@ -7,25 +7,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from dialeval_plugin.language_models.causal import (
-    check_causal,
-    layout_tokens,
-    log_probabilities,
-    padded_ids,
-    turn_pieces,
-    window,
-)
-from dialeval_plugin.language_models.models import OpenedModel
-from dialeval_plugin.language_models.passes import (
-    Context,
-    Layout,
-    Pass,
-    Span,
-    batches,
-    collect,
-    dialogue_passes,
-    share_beginnings,
-)
+from dialeval_plugin.models.causal import check_causal, layout_tokens, log_probabilities, padded_ids, turn_pieces, window
+from dialeval_plugin.models.language_models import OpenedModel
+from dialeval_plugin.models.passes import Context, Layout, Pass, Span, batches, collect, dialogue_passes, share_beginnings
 
 from .aggregation import FloatArray
 from .evaluators import Alignment, Judged, by_dialogue

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import torch
 
-from dialeval_plugin.errors import InputError, ModelLoadError
-from dialeval_plugin.language_models.causal import as_array, window
-from dialeval_plugin.language_models.models import OpenedModel
-from dialeval_plugin.language_models.passes import Overlong, batches, too_long
+from dialeval_plugin.core.errors import InputError, ModelLoadError
+from dialeval_plugin.models.causal import as_array, window
+from dialeval_plugin.models.language_models import OpenedModel
+from dialeval_plugin.models.passes import Overlong, batches, too_long
 
 from .evaluators import Judged, TurnProbabilities
 

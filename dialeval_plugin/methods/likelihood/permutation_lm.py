@@ -13,10 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dialeval_plugin.errors import ModelLoadError
-from dialeval_plugin.language_models.causal import log_probabilities, turn_pieces, window
-from dialeval_plugin.language_models.models import OpenedModel
-from dialeval_plugin.language_models.passes import Context, Span, batches, collect, dialogue_passes
+from dialeval_plugin.core.errors import ModelLoadError
+from dialeval_plugin.models.causal import log_probabilities, turn_pieces, window
+from dialeval_plugin.models.language_models import OpenedModel
+from dialeval_plugin.models.passes import Context, Span, batches, collect, dialogue_passes
 
 from .aggregation import FloatArray
 from .evaluators import Judged, by_dialogue

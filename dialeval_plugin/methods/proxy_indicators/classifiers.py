@@ -12,8 +12,8 @@ import numpy.typing as npt
 import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from dialeval_plugin.errors import ModelLoadError
-from dialeval_plugin.model_folders import check_device, check_weights, opening, resolve
+from dialeval_plugin.core.errors import ModelLoadError
+from dialeval_plugin.models.folders import check_device, check_weights, opening, resolve
 
 from .tasks import TASKS, Choice, IndicatorSettings, Truncate
 

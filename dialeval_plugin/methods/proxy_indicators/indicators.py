@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from dialeval_plugin.dialogue import Example, is_blank
-from dialeval_plugin.scoring import Reason, Unscored
-from dialeval_plugin.signature import content_hash
+from dialeval_plugin.core.dialogue import Example, is_blank
+from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.core.signature import content_hash
 
 from .classifiers import GlueClassifier, Texts, find_folder, load_classifier
 from .tasks import FACT, IndicatorSettings, task_of

@@ -9,9 +9,9 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
-from dialeval_plugin.errors import InputError
-from dialeval_plugin.files import read_json, to_json, write_text
-from dialeval_plugin.shapes import checked
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.files import read_json, to_json, write_text
+from dialeval_plugin.core.shapes import checked
 
 from .regression import LinearRegression
 from .tasks import Entailment, IndicatorSettings, Truncate

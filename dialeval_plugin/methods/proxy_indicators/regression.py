@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dialeval_plugin.errors import InputError
+from dialeval_plugin.core.errors import InputError
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 Table: TypeAlias = Sequence[Sequence[float]] | npt.NDArray[Any]

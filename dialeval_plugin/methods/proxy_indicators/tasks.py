@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, get_args
 
-from dialeval_plugin.errors import InputError
+from dialeval_plugin.core.errors import InputError
 
 Entailment: TypeAlias = Literal["entailment", "not_entailment"]
 Truncate: TypeAlias = Literal["right", "left"]

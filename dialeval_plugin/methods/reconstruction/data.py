@@ -8,10 +8,10 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from dialeval_plugin.dialogue import Item, Turn, context_turns, is_blank
-from dialeval_plugin.errors import InputError
-from dialeval_plugin.leaks import HeldOut
-from dialeval_plugin.signature import text_hash
+from dialeval_plugin.core.dialogue import Item, Turn, context_turns, is_blank
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.signature import text_hash
+from dialeval_plugin.corpora.leaks import HeldOut
 
 from .batches import EncodedDialogue
 from .recipes import Recipe

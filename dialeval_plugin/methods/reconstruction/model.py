@@ -16,10 +16,10 @@ from safetensors.torch import load_file
 from torch import nn
 from typing_extensions import TypedDict
 
-from dialeval_plugin import model_folders
-from dialeval_plugin.errors import InputError, ModelLoadError
-from dialeval_plugin.files import to_json, write_text
-from dialeval_plugin.model_folders import save_weights
+from dialeval_plugin.core.errors import InputError, ModelLoadError
+from dialeval_plugin.core.files import to_json, write_text
+from dialeval_plugin.models import folders as model_folders
+from dialeval_plugin.models.folders import save_weights
 
 from .batches import Batch
 from .hred import HRED

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from dialeval_plugin.errors import InputError
+from dialeval_plugin.core.errors import InputError
 
 from .layers import Architecture
 

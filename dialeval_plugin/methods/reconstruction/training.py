@@ -16,18 +16,18 @@ from safetensors.torch import load_file
 from torch import nn
 from tqdm.auto import tqdm
 
-from dialeval_plugin.errors import InputError, ModelLoadError
-from dialeval_plugin.files import read_json, to_json, write_text
-from dialeval_plugin.model_folders import save_weights
+from dialeval_plugin.core.errors import InputError, ModelLoadError
+from dialeval_plugin.core.files import read_json, to_json, write_text
+from dialeval_plugin.models.folders import save_weights
+from dialeval_plugin.training.run_folder import refuse_finished, report, workplace
 from dialeval_plugin.version import __version__
-from dialeval_plugin.workplace import refuse_finished, report, workplace
 
 from .batches import EncodedDialogue, batches_by_length, make_batch
 from .data import Corpus, Sources, prepare
 from .latent import Noise
 from .model import SETTINGS_FILE, DialogueModel, Kind, TrainedReconstruction, new_model
 from .recipes import Recipe, find_recipe
-from .scoring import RECONSTRUCTION_MODEL, TOKENS_PER_BATCH
+from .scorer import RECONSTRUCTION_MODEL, TOKENS_PER_BATCH
 
 logger = logging.getLogger(__name__)
 

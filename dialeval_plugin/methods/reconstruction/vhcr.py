@@ -8,15 +8,7 @@ from torch import Tensor, nn
 from .batches import Batch
 from .decoder import Decoder
 from .latent import GaussianLayer, Noise, kl_divergence, standard_like
-from .layers import (
-    Architecture,
-    ContextEncoder,
-    DialogueEncoder,
-    Reconstruction,
-    UtteranceEncoder,
-    WordTable,
-    feed_forward,
-)
+from .layers import Architecture, ContextEncoder, DialogueEncoder, Reconstruction, UtteranceEncoder, WordTable, feed_forward
 
 
 class VHCR(nn.Module):

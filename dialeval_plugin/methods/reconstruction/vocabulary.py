@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from dialeval_plugin.errors import InputError
+from dialeval_plugin.core.errors import InputError
 
 TOKENIZER = "words_1"
 """Name of what `words` does, for signatures."""

@@ -10,8 +10,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import scipy.sparse
 
-from dialeval_plugin.errors import InputError
-from dialeval_plugin.signature import text_hash
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.signature import text_hash
 
 
 class ResponseSetLike(Protocol):

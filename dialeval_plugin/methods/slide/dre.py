@@ -6,18 +6,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Literal, TypeAlias, cast
 
-from dialeval_plugin.dialogue import Example, Item, is_blank
-from dialeval_plugin.errors import InputError
+from dialeval_plugin.core.dialogue import Example, Item, is_blank
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.scoring import Reason, Row, Scorer, Unscored, finite_or_unscored
+from dialeval_plugin.core.shapes import checked
+from dialeval_plugin.core.signature import Value
+from dialeval_plugin.llm.language_model import LanguageModel, require_language_model
 from dialeval_plugin.methods.judging.interior import Evidence, InteriorPrompt, MeasuredAccuracy, read_interior
-from dialeval_plugin.methods.judging.language_model import LanguageModel, require_language_model
 from dialeval_plugin.methods.judging.prompts import ScoringPrompt, scoring_prompt
-from dialeval_plugin.scoring import Reason, Row, Scorer, Unscored, finite_or_unscored
-from dialeval_plugin.shapes import checked
-from dialeval_plugin.signature import Value
 
 from .model import CONFIG_FILE, read_settings
 from .refinement import LLM_SCALE, Refinement, read_clamp
-from .scoring import SlideScorer
+from .scorer import SlideScorer
 
 Variant: TypeAlias = Literal["dre", "in_dre", "ex_dre", "non_dre"]
 

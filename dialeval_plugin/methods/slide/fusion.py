@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from dialeval_plugin.errors import InputError
+from dialeval_plugin.core.errors import InputError
 
 Reading: TypeAlias = Literal["first_match", "llm_first", "agree"]
 

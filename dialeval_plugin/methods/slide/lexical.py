@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from dialeval_plugin.lexical import FEATURES, RARE, LexicalFeatures, lexical_features, token_rarity
+from dialeval_plugin.models.lexical import FEATURES, RARE, LexicalFeatures, lexical_features, token_rarity
 
 __all__ = ["FEATURES", "RARE", "LexicalClassifier", "lexical_features", "token_rarity"]
 

@@ -18,11 +18,11 @@ from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 from typing_extensions import NotRequired, TypedDict
 
-from dialeval_plugin import model_folders
-from dialeval_plugin.context_texts import TextEncoder, TextFormat
-from dialeval_plugin.encoders import embed, load_encoder, transformer_of
-from dialeval_plugin.errors import InputError, ModelLoadError
-from dialeval_plugin.files import to_json, write_text
+from dialeval_plugin.core.errors import InputError, ModelLoadError
+from dialeval_plugin.core.files import to_json, write_text
+from dialeval_plugin.models import folders as model_folders
+from dialeval_plugin.models.context_texts import TextEncoder, TextFormat
+from dialeval_plugin.models.encoders import embed, load_encoder, transformer_of
 
 from .fusion import DistanceRange
 from .lexical import LexicalClassifier

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from dialeval_plugin.errors import InputError
-from dialeval_plugin.signature import Value
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.signature import Value
 
 Bounds: TypeAlias = tuple[float, float]
 

@@ -22,9 +22,9 @@ from torch.nn import functional
 from torch.utils.data import Dataset
 from transformers import EvalPrediction, Trainer, TrainerCallback, TrainingArguments
 
-from dialeval_plugin.context_texts import TextEncoder
-from dialeval_plugin.epochs import epoch_arguments, train_epochs
-from dialeval_plugin.errors import InputError
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.models.context_texts import TextEncoder
+from dialeval_plugin.training.epochs import epoch_arguments, train_epochs
 
 from .data import LabelledResponses, MixedSets, ResponseSetLike
 from .lexical import LexicalClassifier

@@ -16,23 +16,23 @@ from accelerate import PartialState
 from safetensors.torch import load_file
 from transformers import set_seed
 
-from dialeval_plugin.dialogue import Item, context_turns
-from dialeval_plugin.encoders import load_encoder, without_normalisation
-from dialeval_plugin.errors import ModelLoadError
-from dialeval_plugin.files import to_json
-from dialeval_plugin.leaks import HeldOut
-from dialeval_plugin.logistic import logistic_regression
-from dialeval_plugin.model_folders import PACKAGED_ENCODER, resolve, save_weights
-from dialeval_plugin.precision import Precision, uses_bfloat16
-from dialeval_plugin.signature import content_hash
+from dialeval_plugin.core.dialogue import Item, context_turns
+from dialeval_plugin.core.errors import ModelLoadError
+from dialeval_plugin.core.files import to_json
+from dialeval_plugin.core.signature import content_hash
+from dialeval_plugin.corpora.leaks import HeldOut
+from dialeval_plugin.models.encoders import load_encoder, without_normalisation
+from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve, save_weights
+from dialeval_plugin.models.logistic import logistic_regression
+from dialeval_plugin.training.precision import Precision, uses_bfloat16
+from dialeval_plugin.training.run_folder import refuse_finished, workplace
 from dialeval_plugin.version import __version__
-from dialeval_plugin.workplace import refuse_finished, workplace
 
 from .data import ResponseSetLike, context_hash, split_by_context
 from .fusion import DistanceRange, slm_score
 from .model import BLEND_BEFORE_FIT, CONFIG_FILE, PairJudgement, SmallModel, TrainedSmallModel
 from .recipes import Recipe, Stage, find_recipe
-from .scoring import SLM
+from .scorer import SLM
 from .stages import Run, train_contrast, train_head, train_joint, train_lexical
 
 logger = logging.getLogger(__name__)

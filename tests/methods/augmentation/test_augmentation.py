@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from dialeval_plugin.corpora import dailydialog_pp
-from dialeval_plugin.corpora.readers import read_items
-from dialeval_plugin.errors import InputError
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.corpora.readers import dailydialog_pp
+from dialeval_plugin.corpora.scored_files import read_items
 from dialeval_plugin.methods.augmentation.augmentation import augment, incomplete_path, write_augmented
 from dialeval_plugin.methods.augmentation.generation import ResponseWriter
 from dialeval_plugin.methods.slide.data import MixedSets, split_by_context
-from dialeval_plugin.scoring import Reason, Unscored
 from tests.scripted_writer import CONTEXTS, NumberedScript, finish, is_generation
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from dialeval_plugin.errors import InputError
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.scoring import Reason, Unscored
 from dialeval_plugin.methods.augmentation.generation import AugmentedContext, Candidate, ResponseWriter
 from dialeval_plugin.methods.augmentation.prompts import generation_prompt, prompt_id
-from dialeval_plugin.methods.judging.scripted import ScriptedLanguageModel
-from dialeval_plugin.methods.slide.scoring import SlideScorer
-from dialeval_plugin.scoring import Reason, Unscored
+from dialeval_plugin.methods.slide.scorer import SlideScorer
+from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
 from tests.scripted_writer import is_generation, judged, lists
 
 CONTEXT = ("Shall we walk?", "It rains.")
@@ -186,7 +186,7 @@ def test_what_the_language_model_rejects_the_small_model_is_not_asked_about(tiny
 
 
 def _example(text: str) -> Any:
-    from dialeval_plugin.dialogue import Example
+    from dialeval_plugin.core.dialogue import Example
 
     return Example.from_texts(CONTEXT, text)
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dialeval_plugin.core.scoring import Reason, Unscored
 from dialeval_plugin.methods.augmentation.numbered_lists import ResponseLists, read_responses, same_text
 from dialeval_plugin.methods.augmentation.prompts import generation_prompt
-from dialeval_plugin.scoring import Reason, Unscored
 
 P5, A5 = tuple(f"Good {word}." for word in "abcde"), tuple(f"Bad {word}." for word in "vwxyz")
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from dialeval_plugin.core.plain_text import for_spreadsheet
 from dialeval_plugin.methods.augmentation.generation import AugmentedContext, Candidate
 from dialeval_plugin.methods.augmentation.spot_check import HEADER, write_spot_check
-from dialeval_plugin.plain_text import for_spreadsheet
 
 
 def context(id: str, turns: tuple[str, ...], *texts: str) -> AugmentedContext:

@@ -7,13 +7,13 @@ import sys
 
 import pytest
 
-from dialeval_plugin.dialogue import Example
-from dialeval_plugin.errors import InputError
+from dialeval_plugin.core.dialogue import Example
+from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.methods.baselines.controls import RandomScore, ResponseLength
 
 ITEMS = [Example.from_texts([f"Turn {number}."], "Yes.", id=str(number)) for number in range(400)]
 PRINT_ONE = """
-from dialeval_plugin.dialogue import Example
+from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.methods.baselines.controls import RandomScore
 print(repr(RandomScore(3).score([Example.from_texts(["Turn 7."], "Yes.", id="x")]).values[0]))
 """

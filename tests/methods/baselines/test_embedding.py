@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
 
-from dialeval_plugin.dialogue import Example
-from dialeval_plugin.errors import InputError, MissingPrerequisite, ModelLoadError
+from dialeval_plugin.core.dialogue import Example
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLoadError
+from dialeval_plugin.core.scoring import Reason, Unscored
 from dialeval_plugin.methods.baselines import references
 from dialeval_plugin.methods.baselines.bertscore import BertScore
 from dialeval_plugin.methods.baselines.embedding import (
@@ -23,7 +24,6 @@ from dialeval_plugin.methods.baselines.embedding import (
     greedy_similarity,
 )
 from dialeval_plugin.methods.baselines.word_vectors import EncoderVectors, FileVectors
-from dialeval_plugin.scoring import Reason, Unscored
 
 VECTORS = """\
 tea 1.0 0.0

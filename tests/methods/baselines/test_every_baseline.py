@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from dialeval_plugin.core.dialogue import Example
+from dialeval_plugin.core.scoring import Scorer, Unscored, scorer_factory, scorer_names
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.dialogue import Example
 from dialeval_plugin.methods.baselines.bartscore import BartScore
 from dialeval_plugin.methods.baselines.bertscore import BertScore
 from dialeval_plugin.methods.baselines.controls import RandomScore, ResponseLength
@@ -17,7 +18,6 @@ from dialeval_plugin.methods.baselines.embedding import EmbeddingOverlap, Senten
 from dialeval_plugin.methods.baselines.overlap import Bleu, Chrf, Meteor, Rouge
 from dialeval_plugin.methods.baselines.references import ReferenceScorer
 from dialeval_plugin.methods.baselines.unieval import UniEval
-from dialeval_plugin.scoring import Scorer, Unscored, scorer_factory, scorer_names
 from tests.tiny_seq2seq_models import write_tiny_bart, write_tiny_t5
 
 

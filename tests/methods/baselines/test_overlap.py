@@ -12,11 +12,11 @@ from nltk.tokenize import wordpunct_tokenize
 from nltk.translate.meteor_score import meteor_score
 from rouge_score.rouge_scorer import RougeScorer
 
-from dialeval_plugin.dialogue import Example
-from dialeval_plugin.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.dialogue import Example
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.scoring import Reason, Scores, Unscored
 from dialeval_plugin.methods.baselines import overlap, references
 from dialeval_plugin.methods.baselines.overlap import Bleu, Chrf, Meteor, Rouge
-from dialeval_plugin.scoring import Reason, Scores, Unscored
 
 PAIRS = [
     ("The plan is to meet on Sunday.", ["We plan to meet on Sunday.", "Sunday it is, the plan is fixed."]),

@@ -11,8 +11,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
-from dialeval_plugin.dialogue import Example
-from dialeval_plugin.errors import InputError, ModelLoadError
+from dialeval_plugin.core.dialogue import Example
+from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.methods.baselines.bartscore import BartScore
 from dialeval_plugin.methods.baselines.unieval import QUESTIONS, UniEval, _Asked
 from tests.tiny_seq2seq_models import BART_WINDOW, write_tiny_bart, write_tiny_t5

@@ -14,13 +14,13 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from dialeval_plugin import load_scorer
-from dialeval_plugin.dialogue import Example
-from dialeval_plugin.errors import InputError, MissingPrerequisite, ModelLoadError
-from dialeval_plugin.language_models import models
-from dialeval_plugin.language_models.models import open_model
-from dialeval_plugin.methods.breakdown.scoring import AGGREGATIONS, DialogueBreakdownScorer
+from dialeval_plugin.core.dialogue import Example
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLoadError
+from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.methods.breakdown.scorer import AGGREGATIONS, DialogueBreakdownScorer
 from dialeval_plugin.methods.breakdown.training import train
-from dialeval_plugin.scoring import Reason, Unscored
+from dialeval_plugin.models import language_models as models
+from dialeval_plugin.models.language_models import open_model
 from tests.sealed import seal
 from tests.tiny_breakdown_models import TinyModels, options, sources
 from tests.tiny_likelihood_models import write_likelihood_model

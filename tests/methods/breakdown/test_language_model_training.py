@@ -15,11 +15,11 @@ import pytest
 from safetensors import safe_open
 from transformers import AutoModelForCausalLM, AutoTokenizer, Trainer
 
-from dialeval_plugin import checkpoints
-from dialeval_plugin.errors import InputError, ModelLoadError
+from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.methods.breakdown.calibration import Calibration, weights_hash
 from dialeval_plugin.methods.breakdown.recipes import find_recipe
 from dialeval_plugin.methods.breakdown.training import END, TrainingOptions, train
+from dialeval_plugin.training import checkpoints
 from tests.tiny_breakdown_models import SIZES, TinyModels, options, sources
 from tests.tiny_likelihood_models import write_likelihood_model
 

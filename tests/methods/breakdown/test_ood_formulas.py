@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from dialeval_plugin.errors import InputError
+from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.methods.breakdown.calibration import ScoreRange, distribution, learn_range
 from dialeval_plugin.methods.breakdown.detectors import Places
 from dialeval_plugin.methods.breakdown.likelihood_ratio import likelihood_ratio_scores

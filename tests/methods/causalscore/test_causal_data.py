@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dialeval_plugin.corpora import cgdialog
-from dialeval_plugin.corpora.cgdialog import CausePair
-from dialeval_plugin.dialogue import Turn
-from dialeval_plugin.errors import InputError
+from dialeval_plugin.core.dialogue import Turn
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.corpora.readers import cgdialog
+from dialeval_plugin.corpora.readers.cgdialog import CausePair
 from dialeval_plugin.methods.causalscore import self_training
 from dialeval_plugin.methods.causalscore.classifiers import Probabilities
 from dialeval_plugin.methods.causalscore.data import (

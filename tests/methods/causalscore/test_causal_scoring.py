@@ -16,14 +16,14 @@ import torch
 from safetensors.torch import load_file, save_file
 from sentence_transformers import CrossEncoder
 
-from dialeval_plugin.dialogue import Example, Turn
-from dialeval_plugin.errors import InputError, MissingPrerequisite, ModelLoadError
+from dialeval_plugin.core.dialogue import Example, Turn
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLoadError
+from dialeval_plugin.core.runner import run
+from dialeval_plugin.core.scoring import Reason, Unscored
 from dialeval_plugin.methods.causalscore import classifiers
-from dialeval_plugin.methods.causalscore import scoring as causal_scoring
+from dialeval_plugin.methods.causalscore import scorer as causal_scoring
 from dialeval_plugin.methods.causalscore.model import CONFIG_FILE, CausalModelConfig
-from dialeval_plugin.methods.causalscore.scoring import CausalScorer
-from dialeval_plugin.runner import run
-from dialeval_plugin.scoring import Reason, Unscored
+from dialeval_plugin.methods.causalscore.scorer import CausalScorer
 from tests.sealed import seal
 from tests.tiny_models import write_tiny_causal_model
 

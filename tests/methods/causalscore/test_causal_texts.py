@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-from dialeval_plugin.errors import InputError, ModelLoadError
+from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.methods.causalscore.texts import RowEncoder
 
 SPECIAL = {"cls_token": "<s>", "sep_token": "</s>", "bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>"}

@@ -16,17 +16,17 @@ import pytest
 import torch
 from sentence_transformers import CrossEncoder
 
+from dialeval_plugin.core.dialogue import Dialogue, Turn
+from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.corpora.cgdialog import CausePair
-from dialeval_plugin.dialogue import Dialogue, Turn
-from dialeval_plugin.errors import InputError
+from dialeval_plugin.corpora.readers.cgdialog import CausePair
 from dialeval_plugin.methods.causalscore import training
 from dialeval_plugin.methods.causalscore.classifiers import IndependenceClassifier, load_classifier, new_classifier
 from dialeval_plugin.methods.causalscore.data import Row
 from dialeval_plugin.methods.causalscore.model import CausalModel
 from dialeval_plugin.methods.causalscore.preparation import Sources
 from dialeval_plugin.methods.causalscore.recipes import find_recipe
-from dialeval_plugin.methods.causalscore.scoring import CausalScorer
+from dialeval_plugin.methods.causalscore.scorer import CausalScorer
 from dialeval_plugin.methods.causalscore.self_training import Pool
 from dialeval_plugin.methods.causalscore.stages import Run, fit
 from dialeval_plugin.methods.causalscore.texts import RowEncoder

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from dialeval_plugin.errors import InputError
+from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.methods.general.conversations import Conversation, Pair, by_corpus, conversation, split
 from dialeval_plugin.methods.general.recipes import Recipe
 from dialeval_plugin.methods.general.sampling import Plan, quotas

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
-from dialeval_plugin.dialogue import Dialogue, Example, Turn
-from dialeval_plugin.errors import InputError, MissingPrerequisite, ModelLoadError
+from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLoadError
+from dialeval_plugin.core.scoring import Unscored
 from dialeval_plugin.methods.general.model import GeneralConfig, TrainedGeneral
-from dialeval_plugin.methods.general.scoring import GeneralScorer
-from dialeval_plugin.scoring import Unscored
+from dialeval_plugin.methods.general.scorer import GeneralScorer
 from tests.tiny_models import write_tiny_general
 
 TURNS = ["Where were you?", "At the market, they had plums.", "Did you buy any?", "A whole bag of them!"]
@@ -177,7 +177,7 @@ def test_a_dialogue_is_the_mean_of_its_turns_and_their_coherence(
 
 def test_a_dialogue_does_not_depend_on_the_others(of_dialogues: GeneralScorer, monkeypatch: pytest.MonkeyPatch) -> None:
     together = of_dialogues.score(dialogues())
-    monkeypatch.setattr("dialeval_plugin.methods.general.scoring.DIALOGUES_AT_ONCE", 2)
+    monkeypatch.setattr("dialeval_plugin.methods.general.scorer.DIALOGUES_AT_ONCE", 2)
     assert of_dialogues.score(dialogues()).values == pytest.approx(together.values, abs=1e-5)
     assert [of_dialogues.score([one]).values[0] for one in dialogues()] == pytest.approx(together.values, abs=1e-5)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from sentence_transformers import SentenceTransformer
 
-from dialeval_plugin.errors import InputError
+from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.methods.general.conversations import Conversation, conversation
 from dialeval_plugin.methods.general.model import TrainedGeneral
 from dialeval_plugin.methods.general.recipes import Recipe

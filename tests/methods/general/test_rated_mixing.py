@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from dialeval_plugin.dialogue import Example
-from dialeval_plugin.errors import InputError, ModelLoadError
+from dialeval_plugin.core.dialogue import Example
+from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.methods.general.mixing import Mixing, equal_mixture
 from dialeval_plugin.methods.general.rated_mixing import (
     RIDGE,
@@ -20,7 +20,7 @@ from dialeval_plugin.methods.general.rated_mixing import (
     rated_log_odds,
     response_hash,
 )
-from dialeval_plugin.methods.general.scoring import GeneralScorer
+from dialeval_plugin.methods.general.scorer import GeneralScorer
 from dialeval_plugin.methods.general.signals import HEADS
 
 

@@ -21,9 +21,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dialeval_plugin.errors import InputError
-from dialeval_plugin.methods.judging import answer_cache
-from dialeval_plugin.methods.judging.answer_cache import AnswerCache, default_path, open_default, request_key
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.llm import answer_cache
+from dialeval_plugin.llm.answer_cache import AnswerCache, default_path, open_default, request_key
 
 ENDING = "What is in it stays; mend this and repeat the command, or name another file."
 REQUEST: dict[str, Any] = {
@@ -358,7 +358,7 @@ def test_processes_that_share_a_file_lose_nothing(tmp_path: Path) -> None:
 WRITER = """
 import itertools, sys
 from pathlib import Path
-from dialeval_plugin.methods.judging.answer_cache import AnswerCache
+from dialeval_plugin.llm.answer_cache import AnswerCache
 
 with AnswerCache(Path(sys.argv[1])).session() as session:
     for index in itertools.count():

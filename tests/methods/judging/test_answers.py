@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from dialeval_plugin.dialogue import Example
-from dialeval_plugin.errors import InputError
-from dialeval_plugin.methods.judging.answer_cache import AnswerCache
-from dialeval_plugin.methods.judging.answers import CachedLanguageModel, UnaskedLanguageModel, Usage
+from dialeval_plugin.core.dialogue import Example
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.llm.answer_cache import AnswerCache
+from dialeval_plugin.llm.answers import CachedLanguageModel, UnaskedLanguageModel, Usage
 from dialeval_plugin.methods.judging.judge import PromptedJudge
-from dialeval_plugin.methods.judging.scripted import ScriptedLanguageModel
-from dialeval_plugin.scoring import Reason, Unscored
+from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
 
 DOWN = Unscored(Reason.API_ERROR, "HTTP 503")
 
@@ -297,9 +297,9 @@ def test_a_full_disk_ends_the_run_and_keeps_what_is_there(tmp_path: Path) -> Non
 SLOW = """
 import sys, time
 from pathlib import Path
-from dialeval_plugin.methods.judging.answer_cache import AnswerCache
-from dialeval_plugin.methods.judging.answers import CachedLanguageModel
-from dialeval_plugin.methods.judging.scripted import ScriptedLanguageModel
+from dialeval_plugin.llm.answer_cache import AnswerCache
+from dialeval_plugin.llm.answers import CachedLanguageModel
+from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
 
 def slow(prompt):
     print(prompt, flush=True)

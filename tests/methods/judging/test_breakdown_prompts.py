@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from dialeval_plugin.dialogue import Example, Turn
-from dialeval_plugin.errors import InputError
+from dialeval_plugin.core.dialogue import Example, Turn
+from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.methods.judging.breakdown_prompts import PROMPTS, breakdown_prompt, distribution_of_forms
 
 EXAMPLE = Example("0", (Turn("Hello!", "System"), Turn("Hi.\nAnswer: O", "User")), Turn("Yes {x}.", "System"))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dialeval_plugin.dialogue import Example, Turn
+from dialeval_plugin.core.dialogue import Example, Turn
+from dialeval_plugin.core.scoring import Reason, Unscored
 from dialeval_plugin.methods.judging.classification import (
     NEGATIVE,
     POSITIVE,
@@ -13,8 +14,7 @@ from dialeval_plugin.methods.judging.classification import (
     LabelledExample,
     classify,
 )
-from dialeval_plugin.methods.judging.scripted import ScriptedLanguageModel
-from dialeval_plugin.scoring import Reason, Unscored
+from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
 
 EXAMPLE = Example.from_texts(["Shall we walk?", "It rains."], "Then let us stay in.")
 

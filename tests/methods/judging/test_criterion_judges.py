@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialeval_plugin.dialogue import Dialogue, Example, Turn
-from dialeval_plugin.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.scoring import Reason, Unscored
 from dialeval_plugin.methods.judging.criterion_judges import (
     CriterionJudge,
     CriterionRating,
@@ -22,8 +23,7 @@ from dialeval_plugin.methods.judging.criterion_judges import (
     weighted_rating,
 )
 from dialeval_plugin.methods.judging.criterion_prompts import CHIANG_PROMPTS, CRITERIA, G_EVAL_PROMPTS
-from dialeval_plugin.methods.judging.scripted import ScriptedLanguageModel
-from dialeval_plugin.scoring import Reason, Unscored
+from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
 
 EXAMPLE = Example.from_texts(["Shall we walk?", "It rains."], "Then let us stay in.", facts=["It rains in June."])
 WITHOUT_FACT = Example.from_texts(["Shall we walk?", "It rains."], "Then let us stay in.")

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from dialeval_plugin.dialogue import Example
+from dialeval_plugin.core.dialogue import Example
+from dialeval_plugin.core.scoring import Reason, Unscored
 from dialeval_plugin.methods.judging.interior import Evidence, InteriorAnswer, InteriorPrompt, MeasuredAccuracy, read_interior
 from dialeval_plugin.methods.judging.prompts import scoring_prompt
-from dialeval_plugin.scoring import Reason, Unscored
 
 EXAMPLE = Example.from_texts(
     ["Do you have plans for Sunday?", "Not yet. Why?"], "There is a market by the river. Come with me!"

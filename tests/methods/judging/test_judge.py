@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from dialeval_plugin.dialogue import Example
-from dialeval_plugin.errors import InputError
+from dialeval_plugin.core.dialogue import Example
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.scoring import Reason, Unscored
 from dialeval_plugin.methods.judging.judge import PromptedJudge
-from dialeval_plugin.methods.judging.scripted import ScriptedLanguageModel
-from dialeval_plugin.scoring import Reason, Unscored
+from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
 
 
 def scripted(answers: dict[str, str | Unscored], *, echo: bool = False) -> ScriptedLanguageModel:

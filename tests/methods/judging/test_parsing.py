@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialeval_plugin.dialogue import Example
-from dialeval_plugin.methods.judging.parsing import parse_label, parse_rating
+from dialeval_plugin.core.dialogue import Example
+from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.llm.parsing import parse_label, parse_rating
 from dialeval_plugin.methods.judging.prompts import SCORING_PROMPTS
-from dialeval_plugin.scoring import Reason, Unscored
 
 PARSE, RANGE, REFUSAL, CUT = Reason.PARSE_FAILURE, Reason.OUT_OF_RANGE, Reason.REFUSAL, Reason.TRUNCATED
 

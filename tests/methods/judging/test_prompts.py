@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialeval_plugin.dialogue import Dialogue, Example, Turn
-from dialeval_plugin.methods.judging.neutralise import neutralise
+from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
+from dialeval_plugin.llm.neutralise import neutralise
 from dialeval_plugin.methods.judging.prompts import SCORING_PROMPTS, goodness_prompt, scoring_prompt
 
 PRINTED = """\
@@ -144,7 +144,7 @@ def test_dres_prompt_is_the_printed_one() -> None:
 
 
 def test_a_prompt_without_a_name_is_refused() -> None:
-    from dialeval_plugin.errors import InputError
+    from dialeval_plugin.core.errors import InputError
 
     with pytest.raises(InputError, match=r"^prompt: there is no scoring prompt 'geval'\. Known are: slide, dre\.$"):
         scoring_prompt("geval")

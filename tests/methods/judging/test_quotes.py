@@ -14,14 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialeval_plugin.dialogue import Example, Turn
+from dialeval_plugin.core.dialogue import Example, Turn
+from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.llm.neutralise import neutralise
+from dialeval_plugin.llm.parsing import parse_label, parse_rating
 from dialeval_plugin.methods.judging.classification import ClassificationPrompt, read_label
 from dialeval_plugin.methods.judging.criterion_prompts import CHIANG_PROMPTS, G_EVAL_PROMPTS
 from dialeval_plugin.methods.judging.interior import Evidence, InteriorAnswer, InteriorPrompt, read_interior
-from dialeval_plugin.methods.judging.neutralise import neutralise
-from dialeval_plugin.methods.judging.parsing import parse_label, parse_rating
 from dialeval_plugin.methods.judging.prompts import SCORING_PROMPTS, ScoringPrompt, content_of, goodness_prompt
-from dialeval_plugin.scoring import Reason, Unscored
 
 PARSE = Reason.PARSE_FAILURE
 

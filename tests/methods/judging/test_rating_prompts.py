@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from dialeval_plugin.corpora import fed
-from dialeval_plugin.dialogue import Dialogue, Example, Turn
-from dialeval_plugin.errors import InputError
+from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.corpora.readers import fed
 from dialeval_plugin.methods.judging.rating_prompts import RatingPrompt, rating_prompt, rating_prompts
 
 PRINTED = """\

@@ -18,14 +18,14 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from dialeval_plugin.dialogue import Example
-from dialeval_plugin.errors import DialevalError, InputError, MissingPrerequisite, ModelLoadError
+from dialeval_plugin.core.dialogue import Example
+from dialeval_plugin.core.errors import DialevalError, InputError, MissingPrerequisite, ModelLoadError
+from dialeval_plugin.core.scoring import Reason
 from dialeval_plugin.methods.proxy_indicators.indicators import IndicatorModels
 from dialeval_plugin.methods.proxy_indicators.model import ProxyModel
 from dialeval_plugin.methods.proxy_indicators.regression import fit
-from dialeval_plugin.methods.proxy_indicators.scoring import GlueProxyScorer
+from dialeval_plugin.methods.proxy_indicators.scorer import GlueProxyScorer
 from dialeval_plugin.methods.proxy_indicators.tasks import FEATURES, SUBSETS, TASKS, Choice, IndicatorSettings
-from dialeval_plugin.scoring import Reason
 from tests.tiny_classifiers import WINDOW, write_classifier
 
 FACTS = ("tea is a plant .", "it grows in hills .")
@@ -398,7 +398,7 @@ def test_the_default_classifiers_are_looked_for_on_the_hub(monkeypatch: pytest.M
         asked.append((name, revision))
         raise OSError("offline")
 
-    monkeypatch.setattr("dialeval_plugin.model_folders.snapshot_download", offline)
+    monkeypatch.setattr("dialeval_plugin.models.folders.snapshot_download", offline)
     for models, expected in ((None, ("textattack/bert-base-uncased-RTE", None)), ("rte=me/rte@v2", ("me/rte", "v2"))):
         with pytest.raises(DialevalError):
             GlueProxyScorer(variant="rte", models=models).score(EXAMPLES[:1])

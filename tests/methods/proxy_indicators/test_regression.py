@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dialeval_plugin.errors import InputError
+from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.methods.proxy_indicators.regression import LinearRegression, Range, fit, predict_held_out
 from dialeval_plugin.methods.proxy_indicators.tasks import SUBSETS
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.distributions import Independent, Normal
 from torch.distributions import kl_divergence as torch_kl
 
-from dialeval_plugin.errors import InputError
+from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.methods.reconstruction.batches import batches_by_length, make_batch
 from dialeval_plugin.methods.reconstruction.latent import Gaussian, GaussianLayer, Noise, kl_divergence
 from dialeval_plugin.methods.reconstruction.layers import Architecture

@@ -11,13 +11,13 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from dialeval_plugin.dialogue import Dialogue, Example, Turn
-from dialeval_plugin.errors import DialevalError, InputError, MissingPrerequisite, ModelLoadError
-from dialeval_plugin.methods.reconstruction import scoring
+from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
+from dialeval_plugin.core.errors import DialevalError, InputError, MissingPrerequisite, ModelLoadError
+from dialeval_plugin.core.scoring import load_scorer
+from dialeval_plugin.methods.reconstruction import scorer as scoring
 from dialeval_plugin.methods.reconstruction.batches import make_batch
 from dialeval_plugin.methods.reconstruction.latent import Noise
-from dialeval_plugin.methods.reconstruction.scoring import DialogueReconstructionScorer
-from dialeval_plugin.scoring import load_scorer
+from dialeval_plugin.methods.reconstruction.scorer import DialogueReconstructionScorer
 from tests.sealed import seal
 from tests.tiny_reconstruction_models import KINDS, write_tiny_model
 

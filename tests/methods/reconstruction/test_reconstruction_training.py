@@ -16,15 +16,15 @@ import torch
 from typer.testing import CliRunner
 
 from dialeval_plugin.cli.main import app
+from dialeval_plugin.core.dialogue import Dialogue, Turn
+from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.dialogues import read_dialogues
-from dialeval_plugin.dialogue import Dialogue, Turn
-from dialeval_plugin.errors import InputError, ModelLoadError
 from dialeval_plugin.methods.reconstruction import recipes, training
 from dialeval_plugin.methods.reconstruction.data import Sources, prepare
 from dialeval_plugin.methods.reconstruction.model import Kind, TrainedReconstruction
 from dialeval_plugin.methods.reconstruction.recipes import Recipe, find_recipe
-from dialeval_plugin.methods.reconstruction.scoring import RECONSTRUCTION_MODEL, DialogueReconstructionScorer
+from dialeval_plugin.methods.reconstruction.scorer import RECONSTRUCTION_MODEL, DialogueReconstructionScorer
 from dialeval_plugin.methods.reconstruction.training import TrainingOptions, train
 from tests.tiny_reconstruction_models import KINDS
 

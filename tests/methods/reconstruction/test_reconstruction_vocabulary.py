@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dialeval_plugin.errors import InputError
+from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.methods.reconstruction.vocabulary import END, UNKNOWN, Vocabulary, words
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.corpora.dailydialog_pp import ResponseSet
+from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
 from dialeval_plugin.methods.slide.data import LexicalNegatives, MixedSets, context_hash, leaks, split_by_context
 
 FULL = mini.read_response_sets("train")

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from dialeval_plugin.dialogue import Example
-from dialeval_plugin.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.dialogue import Example
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.scoring import Reason, Unscored
 from dialeval_plugin.methods.judging.interior import MeasuredAccuracy
-from dialeval_plugin.methods.judging.scripted import ScriptedLanguageModel
 from dialeval_plugin.methods.slide.dre import DreScorer, Variant, measured_accuracy
 from dialeval_plugin.methods.slide.model import TrainedSmallModel
 from dialeval_plugin.methods.slide.refinement import Refinement
-from dialeval_plugin.methods.slide.scoring import SlideScorer
-from dialeval_plugin.scoring import Reason, Unscored
+from dialeval_plugin.methods.slide.scorer import SlideScorer
+from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
 from tests.tiny_models import write_tiny_slm
 
 INTERIOR_MARK = "Influence degree"
@@ -202,5 +202,5 @@ def test_without_a_language_model_it_is_refused(tiny_slm: Path) -> None:
         DreScorer(3, str(tiny_slm))  # type: ignore[arg-type]
     assert str(refused.value) == (
         "dre: llm: expected a language model, got 3 (int). "
-        "Make one with dialeval_plugin.hosts.lm_eval_backend.load_language_model."
+        "Make one with dialeval_plugin.hosts.lm_eval.backend.load_language_model."
     )

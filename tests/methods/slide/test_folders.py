@@ -11,9 +11,9 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from dialeval_plugin.errors import MissingPrerequisite, ModelLoadError
+from dialeval_plugin.core.errors import MissingPrerequisite, ModelLoadError
 from dialeval_plugin.methods.slide.model import HEAD_FILE, TrainedSmallModel
-from dialeval_plugin.model_folders import resolve
+from dialeval_plugin.models.folders import resolve
 from tests.sealed import seal
 
 ADVICE = (

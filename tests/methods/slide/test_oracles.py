@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from dialeval_plugin.errors import InputError
+from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.methods.slide.fusion import DistanceRange, fuse, slm_score
 from dialeval_plugin.methods.slide.losses import (
     Parts,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dialeval_plugin.errors import InputError
+from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.methods.slide.fusion import slm_score
 from dialeval_plugin.methods.slide.refinement import Refinement, coefficient, read_clamp
 

@@ -16,9 +16,9 @@ import torch
 from scipy.special import expit
 from sentence_transformers import SentenceTransformer
 
+from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.corpora.dailydialog_pp import ResponseSet
-from dialeval_plugin.errors import InputError
+from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
 from dialeval_plugin.methods.slide.model import BLEND_BEFORE_FIT, TrainedSmallModel
 from dialeval_plugin.methods.slide.training import TrainingOptions, best_threshold, train
 

@@ -1,0 +1,39 @@
+"""What `dialeval train ... --evaluation` names, for every trainer alike: files in any layout, and sets by name or code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from dialeval_plugin.core.dialogue import Item
+
+
+def read_sets(sources: Iterable[str]) -> dict[str, list[Item]]:
+    """Read what will be reported on, and say what of it is not on this machine.
+
+    Raises:
+        InputError: as `corpora.reported.read_reported`.
+        MissingPrerequisite: as `corpora.reported.read_reported`.
+    """
+    from dialeval_plugin.corpora.reported import read_reported
+
+    found = read_reported(sources)
+    if found.absent:
+        typer.echo(f"not on this machine, so not looked for: {', '.join(found.absent)}", err=True)
+    return found.sets
+
+
+def read_evaluation(sources: Iterable[str]) -> list[Item]:
+    """Read what will be reported on, of all sets together; raises as `read_sets`."""
+    return [item for items in read_sets(sources).values() for item in items]
+
+
+def has_causes(source: str) -> bool:
+    """Whether a source is a file of responses with marked causes, which are measured besides."""
+    from dialeval_plugin.corpora.dialogues import begins_with
+
+    return Path(source).is_file() and begins_with(Path(source), "history", "entities")

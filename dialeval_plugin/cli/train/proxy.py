@@ -1,0 +1,153 @@
+"""`dialeval train proxy`: the regression over GLUE classifiers' outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple, cast
+
+import typer
+
+from dialeval_plugin.core.errors import InputError
+
+if TYPE_CHECKING:
+    from dialeval_plugin.core.dialogue import Example
+    from dialeval_plugin.methods.proxy_indicators.indicators import IndicatorModels
+    from dialeval_plugin.methods.proxy_indicators.regression import FloatArray
+    from dialeval_plugin.methods.proxy_indicators.tasks import Entailment, IndicatorSettings, Truncate
+
+
+class _Rows(NamedTuple):
+    """The rated responses that have every indicator."""
+
+    examples: list[Example]
+    table: list[list[float]]
+    ratings: list[float]
+
+
+def proxy(
+    data: Annotated[Path, typer.Option(help="Rated responses in the layout of USR (with facts) or of a DSTC10 set.")],
+    output: Annotated[Path, typer.Option(help="File of the regression, JSON.")],
+    quality: Annotated[str, typer.Option(help="Quality that is predicted.")] = "Overall",
+    features: Annotated[str, typer.Option(help="all, single, context or fact.")] = "all",
+    models: Annotated[
+        str | None, typer.Option(help="Classifiers in place of the defaults: rte=FOLDER;cola=OWNER/NAME.")
+    ] = None,
+    labels: Annotated[
+        str | None, typer.Option(help="What a classifier's classes mean, if it does not say so: rte=entailment/not_entailment.")
+    ] = None,
+    entailment: Annotated[
+        str | None, typer.Option(help="Label of QNLI and RTE whose probability counts: entailment (default) or not_entailment.")
+    ] = None,
+    absent_fact: Annotated[str | None, typer.Option(help="Text in place of the facts where there are none.")] = None,
+    truncate: Annotated[str, typer.Option(help="End at which a long text is cut: right or left.")] = "right",
+    published_scores: Annotated[
+        bool, typer.Option("--published-scores", help="Take the indicators that the USR file has, and run no classifier.")
+    ] = False,
+    folds: Annotated[int, typer.Option(help="Folds of contexts for the held-out correlations.")] = 10,
+    in_sample: Annotated[
+        bool, typer.Option("--in-sample", help="Correlate on the rows of the fit, as the thesis does, not on held-out ones.")
+    ] = False,
+    plot: Annotated[Path | None, typer.Option(help="Draw the weights to this file, as PNG and as SVG.")] = None,
+    device: Annotated[str | None, typer.Option(help="A torch device.")] = None,
+) -> None:
+    """Fit the regression that combines proxy indicators to one score, and say how well it predicts ratings."""
+    from dialeval_plugin.methods.proxy_indicators.indicators import IndicatorModels
+    from dialeval_plugin.methods.proxy_indicators.model import ProxyModel
+    from dialeval_plugin.methods.proxy_indicators.regression import fit, predict_held_out
+    from dialeval_plugin.methods.proxy_indicators.scorer import REGRESSION
+    from dialeval_plugin.methods.proxy_indicators.tasks import IndicatorSettings, read_choices, subset
+
+    if published_scores and entailment == "entailment":
+        raise InputError("--entailment: the published scores are of not_entailment. Leave one of the options out.")
+    oriented = entailment or ("not_entailment" if published_scores else "entailment")
+    settings = IndicatorSettings(
+        subset(features),
+        read_choices(models, labels),
+        cast("Entailment", oriented),
+        # The published scores of the responses without a fact are those of this text.
+        "_nofact" if published_scores else absent_fact,
+        cast("Truncate", truncate),
+    )
+    indicators = IndicatorModels(settings, device=device)
+    rows = _published_rows(data, settings, quality) if published_scores else _rows(data, indicators, quality)
+    fitted = fit(settings.features, rows.table, rows.ratings)
+    model = ProxyModel(settings, fitted, quality, {} if published_scores else indicators.hashes())
+    if in_sample:
+        predicted = fitted.predict(rows.table)
+    else:
+        contexts = [example.context for example in rows.examples]
+        predicted = predict_held_out(settings.features, rows.table, rows.ratings, contexts, n_folds=folds)
+    model.save(output)
+    REGRESSION.remember(output)
+    typer.echo(f"{output}: fitted on {fitted.n_rows} responses, {quality}")
+    for name, weight in zip((*fitted.features, "(intercept)"), (*fitted.weights, fitted.intercept), strict=True):
+        typer.echo(f"{name:14}{weight:+9.4f}")
+    _print_correlations(
+        predicted, rows.examples, "on the rows of the fit" if in_sample else f"held out, {folds} folds of contexts"
+    )
+    if plot is not None:
+        from dialeval_plugin.reports.proxy_indicators import save_figure, weight_figure
+
+        title = f"{quality}, fitted on {fitted.n_rows} responses"
+        for path in save_figure(weight_figure(fitted, title=title), plot):
+            typer.echo(f"weights: {path}")
+
+
+def _rows(data: Path, indicators: IndicatorModels, quality: str) -> _Rows:
+    from dialeval_plugin.core.dialogue import Example
+    from dialeval_plugin.corpora.scored_files import read_items
+
+    examples = [item for item in read_items(data) if isinstance(item, Example)]
+    if not examples or not any(example.ratings for example in examples):
+        raise InputError(f"{data}: has no rated responses. Give a file in the layout of USR or of a DSTC10 set.")
+    return _complete(data, examples, indicators.indicate(examples).columns, quality)
+
+
+def _published_rows(data: Path, settings: IndicatorSettings, quality: str) -> _Rows:
+    from dialeval_plugin.corpora.readers import usr
+
+    scored = usr.read_scored(data)
+    if missing := [name for name in settings.features if name not in scored.scores]:
+        raise InputError(f"{data}: has no scores {missing[0]!r}. Leave --published-scores out to run the classifiers.")
+    return _complete(data, scored.examples, {name: scored.scores[name] for name in settings.features}, quality)
+
+
+def _complete(data: Path, examples: Sequence[Example], columns: Mapping[str, Sequence[object]], quality: str) -> _Rows:
+    """Leave out what is not rated or lacks an indicator, and say how many."""
+    from dialeval_plugin.corpora.items import mean_rating
+
+    rows = _Rows([], [], [])
+    features = list(columns)
+    for place, example in enumerate(examples):
+        rating = mean_rating(example, quality)
+        values = [columns[name][place] for name in features]
+        numbers = [value for value in values if isinstance(value, float)]
+        if rating is not None and len(numbers) == len(features):
+            rows.examples.append(example)
+            rows.table.append(numbers)
+            rows.ratings.append(rating)
+    if left_out := len(examples) - len(rows.examples):
+        typer.echo(
+            f"{data}: {left_out} of {len(examples)} responses have no rating or lack an indicator and are left out", err=True
+        )
+    return rows
+
+
+def _print_correlations(predicted: FloatArray, examples: Sequence[Example], how: str) -> None:
+    from dialeval_plugin.corpora.items import mean_rating
+    from dialeval_plugin.reports.tables import bounds
+    from dialeval_plugin.statistics.correlation import correlations
+
+    typer.echo(f"\n{how:34}{'Pearson':>26}{'Spearman':>26}")
+    contexts = [example.context for example in examples]
+    for name in examples[0].ratings:
+        ratings = [mean_rating(example, name) for example in examples]
+        found = correlations(predicted, ratings, coefficients=("pearson", "spearman"), clusters=contexts)
+        shown = [
+            "undefined"
+            if entry.value is None
+            else f"{entry.value:.4f}{bounds(entry.ci_low, entry.ci_high, is_rough=entry.is_rough)}"
+            for entry in found.values()
+        ]
+        typer.echo(f"{name:34}{shown[0]:>26}{shown[1]:>26}")

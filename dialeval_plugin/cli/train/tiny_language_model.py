@@ -1,0 +1,73 @@
+"""A language model small enough to be trained while one waits: it shows the way of a judge through lm-eval, not a good one."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast, set_seed
+
+from dialeval_plugin.core.dialogue import Example
+from dialeval_plugin.methods.judging.prompts import goodness_prompt
+
+END = "<|endoftext|>"
+ANSWERS = (" Yes", " No", " yes", " no")
+
+
+def train_tiny_language_model(
+    examples: Sequence[tuple[Example, bool]], folder: Path, *, n_steps: int = 120, seed: int = 13
+) -> Path:
+    """Train a two-layer GPT-2 on answered prompts and write it as a transformers folder, in safetensors.
+
+    Args:
+        examples: responses, and whether each is good.
+        folder: where it goes.
+        n_steps: steps of 8 prompts.
+        seed: of the weights and the order.
+    """
+    set_seed(seed)
+    texts = [goodness_prompt(example) + (" Yes" if is_good else " No") for example, is_good in examples]
+    tokenizer = _train_tokenizer(texts)
+    end = tokenizer.eos_token_id
+    config = GPT2Config(
+        vocab_size=len(tokenizer), n_positions=512, n_embd=128, n_layer=2, n_head=4, bos_token_id=end, eos_token_id=end
+    )
+    model = GPT2LMHeadModel(config)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    model.train()
+    for batch in itertools.islice(_batches(texts, 8, seed), n_steps):
+        inputs = tokenizer(batch, padding=True, truncation=True, max_length=512, return_tensors="pt")
+        labels = inputs["input_ids"].masked_fill(inputs["attention_mask"] == 0, -100)
+        loss = model(input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"], labels=labels).loss
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    model.eval().save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def _train_tokenizer(texts: Sequence[str]) -> PreTrainedTokenizerFast:
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=1500,
+        special_tokens=[END],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    # The answers often enough to become single tokens, so that one forward pass decides between them.
+    tokenizer.train_from_iterator([*texts, *("".join(ANSWERS) for _ in range(500))], trainer)
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=END, bos_token=END, pad_token=END)
+
+
+def _batches(texts: Sequence[str], size: int, seed: int) -> Iterator[list[str]]:
+    generator = torch.Generator().manual_seed(seed)
+    while True:
+        order = torch.randperm(len(texts), generator=generator).tolist()
+        for start in range(0, len(order) - size + 1, size):
+            yield [texts[index] for index in order[start : start + size]]

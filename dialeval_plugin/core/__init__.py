@@ -1,0 +1,1 @@
+"""What every part of the package speaks in: dialogues, scores, errors, files."""

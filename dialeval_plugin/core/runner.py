@@ -1,0 +1,212 @@
+"""The pipeline that every scorer shares: checks, de-duplication, windows of bounded memory, journal, resume, progress."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tqdm.auto import tqdm
+
+from dialeval_plugin.version import __version__
+
+from .dialogue import Dialogue, Example, Item
+from .errors import DialevalError, InputError
+from .journal import Journal
+from .scoring import Reason, Row, Scorer, Scores, Unscored, finite_or_unscored
+from .signature import Signature
+
+logger = logging.getLogger(__name__)
+
+
+def run(scorer: Scorer, items: Sequence[Item], *, progress: bool = False, journal: Path | None = None) -> Scores:
+    """Score `items` in windows of `scorer.window`; with a `journal`, a run that was killed goes on where it stopped.
+
+    The journal holds whole windows only, and a resumed run has the windows of an uninterrupted one, so both end with the
+    same bytes. Rows that failed with `api_error` are no results: a resumed run scores them again.
+
+    Raises:
+        InputError: an item is not of the scorer's level, or the journal belongs to another run or is in use by another process.
+    """
+    _check_level(scorer, items)
+    if journal is None:
+        rows = _score_windows(scorer, items, None, progress=progress)
+    else:
+        log = Journal(journal, run_id(scorer, items))
+        with log.lock():
+            rows = _score_windows(scorer, items, log, progress=progress)
+    scores = Scores.from_rows(
+        scorer.finish(rows),
+        [item.id for item in items],
+        scorer.columns,
+        Signature({**scorer.signature_fields(), "level": scorer.level, "version": __version__}),
+        scorer.level,
+        scorer.orientation,
+    )
+    if scores.n_unscored:
+        logger.warning(
+            "%s: %d of %d examples have no score: %s", scorer.name, scores.n_unscored, scores.n_total, scores.unscored_by_reason
+        )
+    warn_of_cuts(scorer, scores)
+    return scores
+
+
+def warn_of_cuts(scorer: Scorer, scores: Scores) -> None:
+    """Say once for a whole run of how many examples something was not read, for each of the scorer's `cuts`."""
+    for column, lost in scorer.cuts.items():
+        if n_cut := sum(bool(value) for value in scores.columns[column]):
+            logger.warning("%s: in %d of %d examples %s", scorer.name, n_cut, scores.n_total, lost)
+
+
+def rehearse(scorer: Scorer, items: Sequence[Item]) -> None:
+    """Hand `items` to `scorer` as `run` does and forget the rows; a model that only counts then knows what a run would ask.
+
+    Raises:
+        InputError: an item is not of the scorer's level.
+    """
+    _check_level(scorer, items)
+    for start in range(0, len(items), scorer.window):
+        _score_distinct(scorer, items[start : start + scorer.window])
+
+
+def _score_windows(scorer: Scorer, items: Sequence[Item], log: Journal | None, *, progress: bool) -> list[Row]:
+    rows = _replay(log, len(items)) if log is not None else []
+    failed = [place for place, row in enumerate(rows) if isinstance(row, Unscored) and row.reason is Reason.API_ERROR]
+    n_done = len(rows) - len(failed)
+    if log is not None and rows:
+        logger.info("%s: %d examples were scored before; going on with the next", log.path, n_done)
+    bar = tqdm(total=len(items), initial=n_done, disable=None if progress else True, unit="example", desc=scorer.name)
+    with bar:
+        for start in range(0, len(failed), scorer.window):
+            places = failed[start : start + scorer.window]
+            again = dict(zip(places, _score_distinct(scorer, [items[place] for place in places]), strict=True))
+            if log is not None:
+                log.append({str(place): _row_to_json(row) for place, row in again.items()})
+            _replace(rows, again)
+            bar.update(len(again))
+        for start in range(len(rows), len(items), scorer.window):
+            fresh = _score_distinct(scorer, items[start : start + scorer.window])
+            if log is not None:
+                log.append([_row_to_json(row) for row in fresh])
+            rows.extend(fresh)
+            bar.update(len(fresh))
+    return rows
+
+
+def _check_level(scorer: Scorer, items: Sequence[Item]) -> None:
+    expected = Example if scorer.level == "turn" else Dialogue
+    for index, item in enumerate(items):
+        if not isinstance(item, expected):
+            raise InputError(
+                f"{scorer.name}: item {index} is of type {type(item).__name__}, but this scorer works at {scorer.level} level. "
+                f"Pass {expected.__name__} objects."
+            )
+
+
+def content(item: Item) -> tuple[Any, ...]:
+    """What a score may depend on: everything but the id, the system and the ratings."""
+    if isinstance(item, Dialogue):
+        return (item.turns,)
+    return (item.context, item.response, item.references, item.facts)
+
+
+def _score_distinct(scorer: Scorer, items: Sequence[Item]) -> list[Row]:
+    """Score each distinct item of a window once."""
+    positions: dict[tuple[Any, ...], int] = {}
+    distinct: list[Item] = []
+    for item in items:
+        if (found := content(item)) not in positions:
+            positions[found] = len(distinct)
+            distinct.append(item)
+    rows = _score_batch(scorer, distinct)
+    return [finite_or_unscored(rows[positions[content(item)]]) for item in items]
+
+
+def _score_batch(scorer: Scorer, items: Sequence[Item]) -> list[Row]:
+    """Call the scorer; where memory does not suffice, item by item, so that one item takes no other's score with it.
+
+    Any other error is the scorer's own; the log names the items that it had.
+    """
+    try:
+        rows = scorer.score_batch(items)
+    except DialevalError:
+        raise
+    except Exception as error:
+        if not _is_out_of_memory(error):
+            logger.error("%s: failed on %s", scorer.name, _named(items))
+            raise
+        if len(items) == 1:
+            return [Unscored(Reason.CONTEXT_TOO_LONG, f"memory does not suffice ({str(error) or type(error).__name__})")]
+        return [row for item in items for row in _score_batch(scorer, [item])]
+    if len(rows) != len(items):
+        raise RuntimeError(f"{scorer.name}.score_batch returned {len(rows)} rows for {len(items)} items")
+    return rows
+
+
+def _named(items: Sequence[Item]) -> str:
+    if len(items) == 1:
+        return f"item {items[0].id!r}"
+    return f"one of the {len(items)} items from {items[0].id!r} to {items[-1].id!r}"
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """Whether it is Python's or numpy's error, or one of torch's: that of a GPU has a type, that of a processor a text."""
+    return (
+        isinstance(error, MemoryError)
+        or type(error).__name__ == "OutOfMemoryError"
+        or (isinstance(error, RuntimeError) and "can't allocate memory" in str(error))
+    )
+
+
+def run_id(scorer: Scorer, items: Sequence[Item]) -> str:
+    """Identity of a run: a hash of the items and of everything that can move a score of theirs."""
+    digest = hashlib.sha256()
+    digest.update(repr(sorted(scorer.signature_fields().items(), key=lambda field: field[0])).encode())
+    digest.update(f"{__version__} {scorer.window}".encode())
+    for item in items:
+        digest.update(repr((item.id, content(item))).encode())
+    return digest.hexdigest()
+
+
+def _row_to_json(row: Row) -> dict[str, Any]:
+    if isinstance(row, Unscored):
+        return {"reason": row.reason.value, "detail": row.detail}
+    return {"columns": dict(row)}
+
+
+def _part_from_json(part: Any) -> list[Row] | dict[int, Row]:
+    """A window of rows, or rows that were scored again, by their place in the run."""
+    if isinstance(part, dict):
+        return {int(place): _row_from_json(row) for place, row in part.items()}
+    return [_row_from_json(row) for row in part]
+
+
+def _replay(log: Journal, n_items: int) -> list[Row]:
+    """The rows of a journal: its windows one after the other, with those that were scored again in their places."""
+    rows: list[Row] = []
+    problem = None
+    for part in log.read(_part_from_json):
+        if not isinstance(part, dict):
+            rows.extend(part)
+        elif foreign := [place for place in part if not 0 <= place < len(rows)]:
+            problem = f"place {foreign[0]} of {len(rows)}"
+        else:
+            _replace(rows, part)
+    if len(rows) > n_items:
+        problem = f"{len(rows)} rows of {n_items}"
+    if problem is not None:
+        raise InputError(f"{log.path}: is damaged ({problem}). Delete the file to start again.")
+    return rows
+
+
+def _replace(rows: list[Row], by_place: Mapping[int, Row]) -> None:
+    for place, row in by_place.items():
+        rows[place] = row
+
+
+def _row_from_json(data: dict[str, Any]) -> Row:
+    if "columns" in data:
+        return dict(data["columns"])
+    return Unscored(Reason(data["reason"]), data["detail"])

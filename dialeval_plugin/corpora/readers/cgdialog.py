@@ -1,0 +1,226 @@
+"""Reader of CGDIALOG+ and of the human preferences of CausalScore (Feng et al. 2024), in the layout as published.
+
+`<corpus>_response_cause_<split>.json` is a JSON array of `{history, response, entities}`, where `entities` are the spans of
+the history that an annotator marked as direct causes of the response. `<corpus>_responses_pairwise.json` is a JSON array of
+dialogues, each with the responses of four systems, compared two at a time by three annotators on five criteria.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+
+from dialeval_plugin.core.dialogue import Example, Turn, is_blank
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.files import Line
+from dialeval_plugin.corpora.catalogue import locate
+from dialeval_plugin.corpora.rows import id_field, read_array, split_speaker, text_field, texts_field, unique_ids
+
+logger = logging.getLogger(__name__)
+
+CORPUS = "cgdialog_plus"
+CRITERIA = ("relevance", "specificity", "consistency", "empathy", "overall")
+"""What the annotators were asked, in the order of the files."""
+OPTIONS = ("A is better.", "B is better.", "Both are good.", "Both are bad.")
+"""What they could answer. A is the first system of the comparison's name."""
+HUMAN = "human"
+"""The system whose responses are a person's: the paper's reference-based metrics compare all four systems' with them."""
+PREFERENCE_FILES = {
+    "dream": "DREAM_responses_pairwise.json",
+    "esconv": "ESConv_responses_pairwise.json",
+    "msc": "msc_responses_pairwise.json",
+}
+
+_VERSUS = "-vs-"
+_RESPONSE = "_response"
+_EVALUATION = "human_evaluation_"
+
+
+@dataclass(frozen=True, slots=True)
+class CausePair:
+    """A response with the turns that an annotator marked as its direct causes."""
+
+    id: str
+    context: tuple[Turn, ...]
+    """Turns before the response, oldest first, without the blank ones."""
+    response: Turn
+    causes: tuple[int, ...]
+    """Indices into `context`, ascending; empty where nothing was marked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two responses to one context and what each annotator answered."""
+
+    first: str
+    """The system called A."""
+    second: str
+    """The system called B."""
+    votes: Mapping[str, tuple[str, ...]]
+    """Criterion to one of `OPTIONS` an annotator, in the order of the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreferenceDialogue:
+    """A context, the responses of several systems to it, and how annotators compared them."""
+
+    id: str
+    context: tuple[Turn, ...]
+    responses: Mapping[str, Turn]
+    """System to response; a response may be blank."""
+    comparisons: tuple[Comparison, ...]
+
+    def examples(self) -> Iterator[Example]:
+        """Yield an example a response, with the id `<dialogue>/<system>` and the human's response as its reference."""
+        human = self.responses.get(HUMAN)
+        references = () if human is None or is_blank(human.text) else (human.text,)
+        for system, response in self.responses.items():
+            yield Example(f"{self.id}/{system}", self.context, response, references, system=system)
+
+
+def read_causes(path: Path) -> list[CausePair]:
+    """Read a file of responses with their causes.
+
+    What the reader changes: a turn `W: text` becomes speaker and text; blank turns, with which every published history ends,
+    are left out; a response loses its speaker where all responses of the file have one (DREAM's do, ESConv's and MSC's do
+    not) or where it begins with one that the file's histories know. A cause is every turn that the marked span lies in, or
+    all turns that it runs across, where an annotator marked more than one; white space does not count. Spans that are
+    nowhere in the history are counted and logged. Other fields (`HITId`, `WorkerId`) are ignored. A pair is called after the
+    file and its position, as `DREAM_train_00012`.
+
+    Raises:
+        InputError: the file is malformed; the message names the line. No row is returned then.
+    """
+    rows = read_array(path)
+    histories = [_history(row) for row in rows]
+    replies = [text_field(row, "response") for row in rows]
+    known = {turn.speaker for history in histories for turn in history if turn.speaker is not None}
+    speakers = None if all(split_speaker(reply)[0] for reply in replies) else known
+    stem = path.name.partition(".")[0].replace("_response_cause", "")
+    pairs, n_lost, n_spans = [], 0, 0
+    for index, (row, history, reply) in enumerate(zip(rows, histories, replies, strict=True)):
+        spans = [span for span in texts_field(row, "entities") if not is_blank(span)]
+        found = [_find_span(span, history) for span in spans]
+        n_spans, n_lost = n_spans + len(spans), n_lost + sum(not places for places in found)
+        causes = tuple(sorted({place for places in found for place in places}))
+        pairs.append(CausePair(f"{stem}_{index:05d}", history, _turn(reply, speakers), causes))
+    if n_lost:
+        logger.warning("%s: %d of %d marked causes are in no turn of their history and are left out", path, n_lost, n_spans)
+    return pairs
+
+
+def read_preferences(source: str | Path, *, folder: Path | None = None) -> list[PreferenceDialogue]:
+    """Read the human preferences of a corpus by its name ("dream", "esconv" or "msc"), or any file of the layout by its path.
+
+    What the reader changes: texts lose the white space around them; blank turns are left out. `first` and `second` are the
+    systems' names without `_response`.
+
+    Args:
+        source: a name in `PREFERENCE_FILES`, or a path.
+        folder: where the named files lie; without it `catalogue.locate("cgdialog_plus")`.
+
+    Raises:
+        InputError: the file is malformed; the message names the line. No row is returned then.
+        MissingPrerequisite: the corpus' file is not there.
+    """
+    if isinstance(source, Path) or any(mark in source for mark in "./\\"):
+        return _read_preferences(Path(source))
+    if source not in PREFERENCE_FILES:
+        raise InputError(
+            f"{source!r}: is neither a file nor a corpus with preferences. Known are: {', '.join(PREFERENCE_FILES)}."
+        )
+    path = (folder if folder is not None else locate(CORPUS)) / PREFERENCE_FILES[source]
+    if not path.is_file():
+        raise MissingPrerequisite(
+            f"{path.parent}: has no {path.name} (the human preferences on {source}). Nobody offers it for download any more: "
+            "get it from whoever has it, for example the history of its repository, and put it there."
+        )
+    return _read_preferences(path)
+
+
+def _history(row: Line) -> tuple[Turn, ...]:
+    if "history" not in row.value or "entities" not in row.value:
+        missing = "history" if "history" not in row.value else "entities"
+        raise InputError(f"{row.where}: has no {missing!r}. Is this another file's layout?")
+    return tuple(_turn(text) for text in texts_field(row, "history") if not is_blank(text))
+
+
+def _turn(text: str, speakers: Collection[str] | None = None) -> Turn:
+    """Split `W: text`; with `speakers` given, only one of these is taken for a speaker."""
+    speaker, spoken = split_speaker(text)
+    return Turn(spoken, speaker) if speakers is None or speaker in speakers else Turn(text.strip())
+
+
+def _find_span(span: str, history: Sequence[Turn]) -> list[int]:
+    """Indices of the turns that hold the span, or that it runs across."""
+    sought = _squeeze(span)
+    texts = [_squeeze(turn.text) for turn in history]
+    if inside := [index for index, text in enumerate(texts) if sought in text]:
+        return inside
+    lines = [f"{turn.speaker}: {text}" if turn.speaker else text for turn, text in zip(history, texts, strict=True)]
+    start = " ".join(lines).find(sought)
+    if start < 0:
+        return []
+    ends = list(accumulate(len(line) + 1 for line in lines))
+    return [index for index, end in enumerate(ends) if start < end and end - len(lines[index]) - 1 < start + len(sought)]
+
+
+def _squeeze(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _read_preferences(path: Path) -> list[PreferenceDialogue]:
+    rows = read_array(path)
+    found = [id_field(row, "id") for row in rows]
+    ids = unique_ids([id if id is not None else f"{path.stem}_{index:05d}" for index, id in enumerate(found)])
+    return [_preference_dialogue(row, id) for row, id in zip(rows, ids, strict=True)]
+
+
+def _preference_dialogue(row: Line, id: str) -> PreferenceDialogue:
+    history = row.value.get("history")
+    if not isinstance(history, list):
+        raise InputError(f"{row.where}: history: expected a list of objects with 'speaker' and 'utterance', got {history!r}.")
+    turns = [_spoken(turn, f"{row.where}: history[{index}]") for index, turn in enumerate(history)]
+    responses = {
+        name.removesuffix(_RESPONSE): _spoken(value, f"{row.where}: {name}")
+        for name, value in row.value.items()
+        if name.endswith(_RESPONSE) and _VERSUS not in name
+    }
+    comparisons = [_comparison(row, name, responses) for name in row.value if _VERSUS in name]
+    if not comparisons:
+        raise InputError(
+            f"{row.where}: has no comparison, a field named like 'x_response-vs-y_response'. Is this another file?"
+        )
+    return PreferenceDialogue(id, tuple(turn for turn in turns if not is_blank(turn.text)), responses, tuple(comparisons))
+
+
+def _spoken(value: object, where: str) -> Turn:
+    if not isinstance(value, dict):
+        raise InputError(f"{where}: expected an object with 'speaker' and 'utterance', got {value!r}.")
+    line = Line(where, value)
+    speaker = text_field(line, "speaker") if value.get("speaker") else None
+    return Turn(text_field(line, "utterance").strip(), speaker)
+
+
+def _comparison(row: Line, name: str, responses: Mapping[str, Turn]) -> Comparison:
+    where = f"{row.where}: {name}"
+    value = row.value[name]
+    first, _, second = (part.removesuffix(_RESPONSE) for part in name.partition(_VERSUS))
+    for system in (first, second):
+        if system not in responses:
+            raise InputError(f"{where}: there is no response of {system!r}. It has: {', '.join(responses)}.")
+    annotators = [key for key in value if key.startswith(_EVALUATION)] if isinstance(value, dict) else []
+    if not annotators:
+        raise InputError(f"{where}: has no '{_EVALUATION}1'. Is this another file's layout?")
+    votes = {criterion: tuple(_vote(value[key], criterion, f"{where}: {key}") for key in annotators) for criterion in CRITERIA}
+    return Comparison(first, second, votes)
+
+
+def _vote(answers: object, criterion: str, where: str) -> str:
+    answer = answers.get(criterion) if isinstance(answers, dict) else None
+    if answer not in OPTIONS:
+        raise InputError(f"{where}: {criterion}: {answer!r} is none of the four answers: {' '.join(OPTIONS)}")
+    return str(answer)

@@ -1,0 +1,104 @@
+"""Reader of ConTurE (Ghazarian et al. 2022): people with DSTC9's chatbots, rated by turn and as a whole, as published.
+
+The file is a JSON array of `{dialog_id, turns: [{user, chatbot, "overall impression"}], dialog_ratings: [{quality: number}]}`.
+Each text begins with `User:` or `Chatbot:`. A turn has one rating; a dialogue has two or three raters' objects of ratings, in
+which "N/A" stands for what a rater did not answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.files import Line
+from dialeval_plugin.corpora.catalogue import locate
+from dialeval_plugin.corpora.rows import id_field, objects_field, read_array, text_field
+
+CORPUS = "conture"
+FILE = "data.json"
+TURN_QUALITY = "overall impression"
+USER, CHATBOT = "User", "Chatbot"
+NOT_APPLICABLE = "N/A"
+
+
+class RatedDialogue(NamedTuple):
+    """A dialogue that was rated as a whole, and the chatbot's responses in it."""
+
+    responses: tuple[Example, ...]
+    """In the order of the dialogue, each with all turns before it as its context."""
+    whole: Dialogue
+
+
+def read(path: Path | None = None) -> list[RatedDialogue]:
+    """Read all dialogues with their rated responses, in file order.
+
+    What the reader changes: texts lose `User:`, `Chatbot:` and the white space around them, which is how the speakers are
+    told. Dialogues are called `conture_0`, ... after their `dialog_id`, responses `conture_0_1`, ... The file names no systems.
+
+    Args:
+        path: a file of the layout; without it `data.json` in `catalogue.locate("conture")`.
+
+    Raises:
+        InputError: the file is malformed; the message names the line. Nothing is returned then.
+        MissingPrerequisite: the file is not there.
+    """
+    if path is None:
+        folder = locate(CORPUS)
+        path = folder / FILE
+        if not path.is_file():
+            raise MissingPrerequisite(f"{folder}: has no {FILE}. Type `dialeval data fetch {CORPUS}`.")
+    return [_dialogue(row) for row in read_array(path)]
+
+
+def read_examples(path: Path | None = None) -> list[Example]:
+    """Read the rated responses; see `read`."""
+    return [example for dialogue in read(path) for example in dialogue.responses]
+
+
+def read_dialogues(path: Path | None = None) -> list[Dialogue]:
+    """Read the dialogues that were rated as a whole; see `read`."""
+    return [dialogue.whole for dialogue in read(path)]
+
+
+def _dialogue(row: Line) -> RatedDialogue:
+    number = id_field(row, "dialog_id")
+    if number is None:
+        raise InputError(f"{row.where}: has no 'dialog_id'. Is this another file's layout?")
+    id = f"{CORPUS}_{number}"
+    turns: list[Turn] = []
+    responses = []
+    for place, exchange in enumerate(objects_field(row, "turns"), start=1):
+        turns.append(_turn(exchange, "user", USER))
+        response = _turn(exchange, "chatbot", CHATBOT)
+        ratings = {TURN_QUALITY: (_number(exchange, TURN_QUALITY),)}
+        responses.append(Example(f"{id}_{place}", tuple(turns), response, ratings=ratings))
+        turns.append(response)
+    return RatedDialogue(tuple(responses), Dialogue(id, tuple(turns), ratings=_ratings(objects_field(row, "dialog_ratings"))))
+
+
+def _turn(exchange: Line, field: str, speaker: str) -> Turn:
+    text = text_field(exchange, field)
+    if not text.startswith(f"{speaker}:"):
+        raise InputError(f"{exchange.where}: {field}: expected a text that begins with '{speaker}:', got {text!r:.80}.")
+    return Turn(text.removeprefix(f"{speaker}:").strip(), speaker)
+
+
+def _ratings(raters: Sequence[Line]) -> dict[str, tuple[float, ...]]:
+    qualities = dict.fromkeys(quality for rater in raters for quality in rater.value)
+    return {
+        quality: tuple(
+            _number(rater, quality) for rater in raters if rater.value.get(quality, NOT_APPLICABLE) != NOT_APPLICABLE
+        )
+        for quality in qualities
+    }
+
+
+def _number(row: Line, name: str) -> float:
+    value = row.value.get(name)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise InputError(f"{row.where}: {name}: expected a finite number, got {value!r}. Leave out what was not rated.")
+    return float(value)

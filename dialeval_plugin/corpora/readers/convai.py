@@ -1,0 +1,139 @@
+"""Readers of the ConvAI challenges: dialogues of people with bots, each rated as a whole, in the layouts as published.
+
+ConvAI1 (2017) is a JSON array of `{dialogId, context, users[{id, userType}], thread[{userId, text, evaluation, time?}],
+evaluation[{userId, quality, breadth, engagement}]}`, in which both sides of a dialogue have an evaluation and a bot's is 0.
+ConvAI2 (2018) is a JSON array of `{dialog[{sender, text}], eval_score, profile_match}`, some with `dialog_id`, profiles or
+participants; a dialogue that nobody rated has `eval_score` null, and a profile that nobody chose is "".
+
+Turns are kept as published, blank ones and empty dialogues included: the thesis counts utterances before it drops any.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, get_args
+
+from dialeval_plugin.core.dialogue import Dialogue, Turn
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.files import Line
+from dialeval_plugin.corpora.catalogue import locate
+from dialeval_plugin.corpora.rows import id_field, objects_field, read_array, text_field, unique_ids
+
+BotRatings: TypeAlias = Literal["left_out", "as_zero"]
+
+CONVAI1_FILES = ("data_train_1501534800.json", "data_test_1501534800.json")
+CONVAI2_FILES = tuple(f"export_2018-07-{day:02d}_train.json" for day in range(4, 8))
+"""The exports of the wild evaluation, nearest to the thesis' input; two further files hold earlier and later volunteers."""
+
+CONVAI1_QUALITIES = ("quality", "breadth", "engagement")
+CONVAI2_QUALITIES = ("eval_score", "profile_match")
+HIGHEST = {"quality": 5, "breadth": 5, "engagement": 5, "eval_score": 5, "profile_match": 1}
+LOWEST = {"quality": 0, "breadth": 0, "engagement": 0, "eval_score": 1, "profile_match": 0}
+BOT, HUMAN = "Bot", "Human"
+
+
+def read_convai1(paths: Sequence[Path] | None = None, *, bot_ratings: BotRatings = "left_out") -> list[Dialogue]:
+    """Read ConvAI1's dialogues, in file order.
+
+    The qualities `quality`, `breadth` and `engagement` run from 0 to 5. `system` is "Bot" where one took part, else "Human".
+
+    Args:
+        paths: files of the layout; without them those in `catalogue.locate("convai1")`.
+        bot_ratings: the file has a 0 for each bot, which no bot gave: "left_out" keeps the people's ratings only; "as_zero"
+            keeps the zeros, so that the mean is that of the thesis' notebook, half of the human's rating.
+
+    Raises:
+        InputError: a file is malformed, or the option is unknown; the message names the line. Nothing is returned then.
+        MissingPrerequisite: a file is not there.
+    """
+    if bot_ratings not in get_args(BotRatings):
+        raise InputError(f"bot_ratings: expected one of {', '.join(get_args(BotRatings))}, got {bot_ratings!r}.")
+    return _read("convai1", paths, CONVAI1_FILES, lambda row, id: _convai1(row, id, bot_ratings))
+
+
+def read_convai2(paths: Sequence[Path] | None = None) -> list[Dialogue]:
+    """Read ConvAI2's dialogues, in file order.
+
+    The qualities are `eval_score`, 1 to 5, and `profile_match`, 0 or 1; one that nobody rated has an empty tuple. `system` is
+    the bot's name where the file has it. A dialogue without an id is called after its file and place.
+
+    Args:
+        paths: files of the layout; without them the four exports in `catalogue.locate("convai2")`.
+
+    Raises:
+        InputError: a file is malformed; the message names the line. Nothing is returned then.
+        MissingPrerequisite: a file is not there.
+    """
+    return _read("convai2", paths, CONVAI2_FILES, _convai2)
+
+
+def _read(
+    corpus: str, paths: Sequence[Path] | None, names: Sequence[str], read_row: Callable[[Line, str], Dialogue]
+) -> list[Dialogue]:
+    chosen = _published(corpus, names) if paths is None else paths
+    rows = [(row, _id(row, f"{path.stem}_{index:05d}")) for path in chosen for index, row in enumerate(read_array(path))]
+    ids = unique_ids([id for _, id in rows])
+    return [read_row(row, id) for (row, _), id in zip(rows, ids, strict=True)]
+
+
+def _published(corpus: str, names: Sequence[str]) -> list[Path]:
+    folder = locate(corpus)
+    for name in names:
+        if not (folder / name).is_file():
+            raise MissingPrerequisite(
+                f"{folder}: has no {name}. Type `dialeval data fetch {corpus}` to see where it comes from."
+            )
+    return [folder / name for name in names]
+
+
+def _id(row: Line, otherwise: str) -> str:
+    return id_field(row, "dialogId", "dialog_id") or otherwise
+
+
+def _convai1(row: Line, id: str, bot_ratings: BotRatings) -> Dialogue:
+    kinds = {text_field(user, "id"): text_field(user, "userType") for user in objects_field(row, "users")}
+    for user, kind in kinds.items():
+        if kind not in (BOT, HUMAN):
+            raise InputError(f"{row.where}: users: {user!r} has the type {kind!r}, expected {BOT!r} or {HUMAN!r}.")
+    turns = tuple(Turn(text_field(turn, "text"), _user(turn, kinds)) for turn in objects_field(row, "thread"))
+    evaluations = objects_field(row, "evaluation")
+    rated = [one for one in evaluations if bot_ratings == "as_zero" or kinds[_user(one, kinds)] == HUMAN]
+    ratings = {name: tuple(_rating(one, name) for one in rated) for name in CONVAI1_QUALITIES}
+    return Dialogue(id, turns, BOT if BOT in kinds.values() else HUMAN, ratings)
+
+
+def _user(row: Line, kinds: dict[str, str]) -> str:
+    user = text_field(row, "userId")
+    if user not in kinds:
+        raise InputError(f"{row.where}: userId: {user!r} is not among the users {', '.join(map(repr, kinds))}.")
+    return user
+
+
+def _convai2(row: Line, id: str) -> Dialogue:
+    turns = tuple(Turn(text_field(turn, "text"), text_field(turn, "sender")) for turn in objects_field(row, "dialog"))
+    ratings = {}
+    for name in CONVAI2_QUALITIES:
+        if name not in row.value:
+            raise InputError(f"{row.where}: has no {name!r}. Is this another file's layout?")
+        ratings[name] = () if row.value[name] in (None, "") else (_rating(row, name),)
+    return Dialogue(id, turns, _bot(row), ratings)
+
+
+def _bot(row: Line) -> str | None:
+    """Name of the bot; the exports name nobody."""
+    for name in ("participant1_id", "participant2_id"):
+        participant = row.value.get(name)
+        if isinstance(participant, dict) and participant.get("class") == BOT:
+            return text_field(Line(f"{row.where}: {name}", participant), "user_id")
+    return None
+
+
+def _rating(row: Line, name: str) -> float:
+    value: Any = row.value.get(name)
+    low, high = LOWEST[name], HIGHEST[name]
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    if not is_number or not low <= value <= high:
+        raise InputError(f"{row.where}: {name}: expected a number from {low} to {high}, got {value!r}.")
+    return float(value)

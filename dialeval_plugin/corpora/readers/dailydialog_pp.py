@@ -1,0 +1,104 @@
+"""Reader of DailyDialog++ (Sai et al. 2020): one context a line, with five responses of each kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dialeval_plugin.core.dialogue import Example, Turn
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.files import Line, read_json_lines
+from dialeval_plugin.corpora.rows import id_field, texts_field
+
+QUALITY = "appropriate"
+"""Name of the label of `ResponseSet.examples`: 1 for a positive response, 0 for a negative one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseSet:
+    """A context with the responses written for it."""
+
+    id: str
+    context: tuple[str, ...]
+    """Turns, oldest first."""
+    positive: tuple[str, ...]
+    """Responses that fit."""
+    adversarial: tuple[str, ...] = ()
+    """Responses that share words with the context and do not fit."""
+    random: tuple[str, ...] = ()
+    """Responses that fit another context."""
+
+    def examples(self, quality: str = QUALITY) -> Iterator[Example]:
+        """Yield an example a response, rated 1.0 (positive) or 0.0 (negative) in `quality`.
+
+        The ids are the keys of the published predictions: `<id>p0` positive, `<id>r0` random, `<id>a0` adversarial.
+        """
+        context = tuple(Turn(text) for text in self.context)
+        for kind, responses, label in (("p", self.positive, 1.0), ("r", self.random, 0.0), ("a", self.adversarial, 0.0)):
+            for index, response in enumerate(responses):
+                yield Example(f"{self.id}{kind}{index}", context, Turn(response), ratings={quality: (label,)})
+
+
+def read(path: Path) -> list[ResponseSet]:
+    """Read a file of DailyDialog++ lines.
+
+    Texts stay as published, with their mixed spacing. The file of further contexts says `dialog_id` instead of `id` and has
+    no negatives. Fields that others added (`bm25_sampled`, ...) are ignored.
+
+    Raises:
+        InputError: the file is malformed, or an id occurs twice; the message names the line. No row is returned then.
+    """
+    rows = read_json_lines(path)
+    sets = [_response_set(row) for row in rows]
+    _check_ids(rows, sets)
+    return sets
+
+
+def read_contexts(path: Path) -> list[ResponseSet]:
+    """Read the contexts of a file to write responses to: DailyDialog++ lines, or any with `context`, a list of turns.
+
+    Responses are read where there are any. A row without `id` or `dialog_id` has its number, from 0, as its id.
+
+    Raises:
+        InputError: as `read`.
+    """
+    rows = read_json_lines(path)
+    sets = []
+    for number, row in enumerate(rows):
+        if "context" not in row.value:
+            raise InputError(f"{row.where}: has no 'context'. Give the turns as a list of strings.")
+        id = id_field(row, "id", "dialog_id")
+        sets.append(_with_responses(row, str(number) if id is None else id))
+    _check_ids(rows, sets)
+    return sets
+
+
+def _response_set(row: Line) -> ResponseSet:
+    id = id_field(row, "id", "dialog_id")
+    if id is None:
+        raise InputError(f"{row.where}: has neither 'id' nor 'dialog_id'. Is this another file's layout?")
+    for name in ("context", "positive_responses"):
+        if name not in row.value:
+            raise InputError(f"{row.where}: has no {name!r}. Is this another file's layout?")
+    return _with_responses(row, id)
+
+
+def _with_responses(row: Line, id: str) -> ResponseSet:
+    return ResponseSet(
+        id=id,
+        context=texts_field(row, "context"),
+        positive=texts_field(row, "positive_responses"),
+        adversarial=texts_field(row, "adversarial_negative_responses"),
+        random=texts_field(row, "random_negative_responses"),
+    )
+
+
+def _check_ids(rows: Sequence[Line], sets: Sequence[ResponseSet]) -> None:
+    first: dict[str, str] = {}
+    for row, response_set in zip(rows, sets, strict=True):
+        other = first.setdefault(response_set.id, row.where)
+        if other != row.where:
+            raise InputError(
+                f"{row.where}: the id {response_set.id!r} is also at {other}. Predictions are keyed by id: renumber one."
+            )

@@ -1,0 +1,260 @@
+"""Reader of the development sets of DSTC10 Track 5 (Zhang et al. 2021): `<name>_eval.json`, in the layout as published.
+
+A turn-level file is a JSON array of `{dialogue_id, model, context, response, reference, annotations}`, a dialogue-level
+one of `{dialogue_id, model, dialog, annotations}`. `dstc10_sets.json` lists the 14 sets with the quality that stands for
+overall quality in each, and why.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from types import MappingProxyType
+
+from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.files import Line
+from dialeval_plugin.core.scoring import Level
+from dialeval_plugin.corpora.catalogue import locate
+from dialeval_plugin.corpora.rows import id_field, ratings_field, read_array, text_field, texts_field, unique_ids
+
+_SPEAKER = re.compile(r"(User|System):(?: |$)")
+_PERSONA = "your persona:"
+_NO_FACT = "_nofact"
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationSet:
+    """One of the 14 sets."""
+
+    code: str
+    """Short name of the tables, as "tu"."""
+    name: str
+    """Name in the file name, as "topical-usr"."""
+    files: tuple[str, ...]
+    """Where the set may lie in the data folder; the first that exists is read."""
+    level: Level
+    overall: str | None
+    """The quality that stands for overall quality; None where it has to be looked up in the file."""
+    scale: tuple[float, float] | None
+    """Lowest and highest rating of the overall quality."""
+    qualities: tuple[str, ...]
+    reason: str
+    """Why `overall` is what it is."""
+
+
+def _load_sets() -> Mapping[str, EvaluationSet]:
+    text = resources.files(__package__).joinpath("dstc10_sets.json").read_text(encoding="utf-8")
+    sets = (
+        EvaluationSet(
+            code=entry["code"],
+            name=entry["name"],
+            files=tuple(entry["files"]),
+            level=entry["level"],
+            overall=entry["overall"],
+            scale=(entry["scale"][0], entry["scale"][1]) if entry["scale"] else None,
+            qualities=tuple(entry["qualities"]),
+            reason=entry["reason"],
+        )
+        for entry in json.loads(text)
+    )
+    return MappingProxyType({entry.code: entry for entry in sets})
+
+
+SETS: Mapping[str, EvaluationSet] = _load_sets()
+"""The 14 sets by code."""
+
+
+def find_set(code_or_name: str) -> EvaluationSet:
+    """Return the set with this code or name.
+
+    Raises:
+        InputError: there is none; the message lists all.
+    """
+    for entry in SETS.values():
+        if code_or_name in {entry.code, entry.name}:
+            return entry
+    known = ", ".join(f"{entry.code} ({entry.name})" for entry in SETS.values())
+    raise InputError(f"{code_or_name!r}: is neither a file nor a DSTC10 set. Known are: {known}.")
+
+
+def overall_quality(items: Sequence[Item], entry: EvaluationSet | None = None) -> str:
+    """Return the quality that stands for overall quality in `items`.
+
+    It is the one that `entry` names; else the one called "overall" in any spelling; else the only one.
+
+    Raises:
+        InputError: nothing tells which of several qualities it is; the message lists them.
+    """
+    qualities = list(dict.fromkeys(quality for item in items for quality in item.ratings))
+    if entry is not None and entry.overall in qualities:
+        return entry.overall
+    named = [quality for quality in qualities if quality.casefold() == "overall"]
+    if len(named) == 1:
+        return named[0]
+    if len(qualities) == 1:
+        return qualities[0]
+    where = entry.name if entry is not None else "overall quality"
+    raise InputError(
+        f"{where}: none of the qualities stands for overall quality. Name one of: {', '.join(qualities) or 'none'}."
+    )
+
+
+def read(source: str | Path, *, folder: Path | None = None) -> list[Item]:
+    """Read a set by its code or name, or any file of the layout by its path.
+
+    What the readers change: each turn and response loses the white space around it; `User: ` and `System: ` become the
+    speaker where every turn and response of the file has one (fed-turn); persona lines become one fact each, without
+    `your persona:`; `_nofact` is no fact. An id that occurs again gets `#2`, `#3`, ...; a row without one is called after
+    the file and its position, as `humod_00012`.
+
+    Args:
+        source: a code or name of `SETS`, or a path. A set's overall ratings must lie on its published scale; a path may be
+            any file of the layout, so its ratings are not compared with a scale.
+        folder: where the sets lie; without it `catalogue.locate("dstc10")`.
+
+    Raises:
+        InputError: the file is malformed; the message names the line. No row is returned then.
+        MissingPrerequisite: the set's file is not there.
+    """
+    if isinstance(source, Path) or any(mark in source for mark in "./\\"):
+        return _read_file(Path(source))
+    entry = find_set(source)
+    return _read_file(_find_file(entry, folder if folder is not None else locate("dstc10")), entry)
+
+
+def read_examples(source: str | Path, *, folder: Path | None = None) -> list[Example]:
+    """Read a turn-level set; see `read`.
+
+    Raises:
+        InputError: as `read`, or the set holds whole dialogues.
+        MissingPrerequisite: as `read`.
+    """
+    items = read(source, folder=folder)
+    examples = [item for item in items if isinstance(item, Example)]
+    if len(examples) != len(items):
+        raise InputError(f"{source}: holds whole dialogues, not responses. Use read_dialogues, or a turn-level set.")
+    return examples
+
+
+def read_dialogues(source: str | Path, *, folder: Path | None = None) -> list[Dialogue]:
+    """Read a dialogue-level set; see `read`.
+
+    Raises:
+        InputError: as `read`, or the set holds single responses.
+        MissingPrerequisite: as `read`.
+    """
+    items = read(source, folder=folder)
+    dialogues = [item for item in items if isinstance(item, Dialogue)]
+    if len(dialogues) != len(items):
+        raise InputError(f"{source}: holds single responses, not whole dialogues. Use read_examples, or a dialogue-level set.")
+    return dialogues
+
+
+def _find_file(entry: EvaluationSet, folder: Path) -> Path:
+    for name in entry.files:
+        if (folder / name).is_file():
+            return folder / name
+    raise MissingPrerequisite(
+        f"{folder}: has no {entry.files[0]} (DSTC10 set {entry.code}). Type `dialeval data fetch dstc10`; if the set is not "
+        "among the files that it fetches, get it from https://chateval.org/dstc10 and put it there."
+    )
+
+
+def _read_file(path: Path, entry: EvaluationSet | None = None) -> list[Item]:
+    rows = read_array(path)
+    stem = path.name.partition(".")[0].removesuffix("_eval")
+    found = [id_field(row, "dialogue_id") for row in rows]
+    ids = unique_ids([id if id is not None else f"{stem}_{index:05d}" for index, id in enumerate(found)])
+    turns_name = next((name for name in ("dialog", "dialogue") if name in rows[0].value), None)
+    if entry is not None:
+        _check_level(entry, rows[0], "turn" if turns_name is None else "dialogue")
+    if turns_name is not None:
+        items: list[Item] = [_dialogue(row, id, turns_name) for row, id in zip(rows, ids, strict=True)]
+    else:
+        texts = [(_context(row), text_field(row, "response").strip()) for row in rows]
+        tagged = all(_SPEAKER.match(text) for context, response in texts for text in (*context, response))
+        items = [
+            Example(
+                id=id,
+                context=tuple(_turn(text, tagged) for text in context),
+                response=_turn(response, tagged),
+                references=tuple(text.strip() for text in texts_field(row, "reference")),
+                facts=_facts(row),
+                system=_system(row),
+                ratings=ratings_field(row, "annotations"),
+            )
+            for row, id, (context, response) in zip(rows, ids, texts, strict=True)
+        ]
+    if entry is not None:
+        _check_scale(entry, rows, items)
+    return items
+
+
+def _context(row: Line) -> tuple[str, ...]:
+    context = text_field(row, "context").strip()
+    return tuple(turn.strip() for turn in context.split("\n")) if context else ()
+
+
+def _turn(text: str, tagged: bool) -> Turn:
+    match = _SPEAKER.match(text) if tagged else None
+    return Turn(text[match.end() :].strip(), match[1]) if match else Turn(text)
+
+
+def _dialogue(row: Line, id: str, turns_name: str) -> Dialogue:
+    turns = row.value.get(turns_name)
+    if not isinstance(turns, list):
+        raise InputError(f"{row.where}: {turns_name}: expected a list of objects with 'speaker' and 'text', got {turns!r}.")
+    return Dialogue(
+        id=id,
+        turns=tuple(_spoken(turn, f"{row.where}: {turns_name}[{index}]") for index, turn in enumerate(turns)),
+        system=_system(row),
+        ratings=ratings_field(row, "annotations"),
+    )
+
+
+def _spoken(turn: object, where: str) -> Turn:
+    if not isinstance(turn, dict):
+        raise InputError(f"{where}: expected an object with 'speaker' and 'text', got {turn!r}.")
+    line = Line(where, turn)
+    return Turn(text_field(line, "text").strip(), text_field(line, "speaker"))
+
+
+def _facts(row: Line) -> tuple[str, ...]:
+    if "fact" not in row.value:
+        return ()
+    fact = text_field(row, "fact").strip()
+    lines = [line.strip() for line in fact.split("\n")]
+    if all(line.startswith(_PERSONA) for line in lines):
+        return tuple(line.removeprefix(_PERSONA).strip() for line in lines)
+    return (fact,) if fact not in {"", _NO_FACT} else ()
+
+
+def _system(row: Line) -> str | None:
+    name = next((name for name in ("model", "model_name") if name in row.value), None)
+    return text_field(row, name) if name is not None else None
+
+
+def _check_level(entry: EvaluationSet, row: Line, level: Level) -> None:
+    if level != entry.level:
+        raise InputError(
+            f"{row.where}: {entry.name} is a {entry.level}-level set, but this row is of the {level}-level layout. "
+            "Is this another set's file?"
+        )
+
+
+def _check_scale(entry: EvaluationSet, rows: Sequence[Line], items: Sequence[Item]) -> None:
+    if entry.scale is None or entry.overall is None:
+        return
+    low, high = entry.scale
+    for row, item in zip(rows, items, strict=True):
+        for rater, value in enumerate(item.ratings.get(entry.overall, ())):
+            if not low <= value <= high:
+                raise InputError(
+                    f"{row.where}: annotations[{entry.overall!r}][{rater}]: {value:g} is outside the scale of {entry.name}, "
+                    f"{low:g} to {high:g}. To read ratings on another scale, give the file's path."
+                )

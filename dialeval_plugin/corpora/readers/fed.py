@@ -1,0 +1,172 @@
+"""Reader of FED (Mehri and Eskenazi 2020): `fed_data.json`, in the layout as published.
+
+The file is a JSON array of `{context, response, system, annotations}` for a rated response and `{context, system,
+annotations}` for a whole dialogue. A whole dialogue follows the responses that were rated in it (three in the published
+file). Every line of a context, and every response, starts with `User: ` or `System: `. An annotation is a whole number or,
+where a rater did not answer, a text that starts with `N/A`. DSTC10's fed-turn and fed-dial hold the same data in another
+layout, without those texts (`dstc10.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.files import Line
+from dialeval_plugin.core.scoring import Level
+from dialeval_plugin.corpora.catalogue import locate
+from dialeval_plugin.corpora.items import context_key
+from dialeval_plugin.corpora.rows import read_array, text_field
+
+FILE = "fed_data.json"
+NOT_APPLICABLE = "N/A"
+
+_SPEAKER = re.compile(r"(User|System):(?: |$)")
+
+HIGHEST: Mapping[Level, Mapping[str, int]] = MappingProxyType(
+    {
+        "turn": {
+            **dict.fromkeys(("Interesting", "Engaging", "Specific", "Relevant", "Correct", "Semantically appropriate"), 2),
+            "Understandable": 1,
+            "Fluent": 2,
+            "Overall": 4,
+        },
+        "dialogue": {
+            **dict.fromkeys(("Coherent", "Error recovery"), 2),
+            "Consistent": 1,
+            **dict.fromkeys(("Diverse", "Depth", "Likeable", "Understanding", "Flexible", "Informative", "Inquisitive"), 2),
+            "Overall": 4,
+        },
+    }
+)
+"""Qualities of each level with the top of their scale, counted in the published file; the bottom is 0."""
+
+
+class RatedDialogue(NamedTuple):
+    """A dialogue that was rated as a whole, and the responses in it that were rated."""
+
+    responses: tuple[Example, ...]
+    """In the order of the dialogue."""
+    whole: Dialogue
+
+
+def read(path: Path | None = None) -> list[RatedDialogue]:
+    """Read all dialogues with their rated responses, in file order.
+
+    What the reader changes: texts lose the white space around them; `User: ` and `System: ` become the speaker; what a rater
+    did not answer is left out, so a quality that nobody answered has an empty tuple. The file has no ids: the dialogues are
+    called `fed_000`, `fed_001`, ... and the responses in one `fed_000_1`, `fed_000_2`, ...
+
+    Args:
+        path: a file of the layout; without it `fed_data.json` in `catalogue.locate("fed")`.
+
+    Raises:
+        InputError: the file is malformed; the message names the line and the item. Nothing is returned then.
+        MissingPrerequisite: the file is not there.
+    """
+    dialogues: list[RatedDialogue] = []
+    waiting: list[tuple[Line, Example]] = []
+    row = Line("", {})
+    for index, row in enumerate(_rows(path)):
+        id = f"fed_{len(dialogues):03d}"
+        if "response" in row.value:
+            waiting.append((row, _example(row, f"{id}_{len(waiting) + 1}")))
+        else:
+            dialogues.append(_rated_dialogue(waiting, _dialogue(row, id), index))
+            waiting = []
+    if waiting:
+        raise InputError(
+            f"{row.where}: the file ends with {len(waiting)} responses that no whole dialogue follows. Was the file cut off?"
+        )
+    return dialogues
+
+
+def read_examples(path: Path | None = None) -> list[Example]:
+    """Read the rated responses; see `read`."""
+    return [example for dialogue in read(path) for example in dialogue.responses]
+
+
+def read_dialogues(path: Path | None = None) -> list[Dialogue]:
+    """Read the dialogues that were rated as a whole; see `read`."""
+    return [dialogue.whole for dialogue in read(path)]
+
+
+def _rows(path: Path | None) -> Iterable[Line]:
+    if path is None:
+        folder = locate("fed")
+        path = folder / FILE
+        if not path.is_file():
+            raise MissingPrerequisite(f"{folder}: has no {FILE}. Type `dialeval data fetch fed`.")
+    return [Line(f"{row.where}: item {index}", row.value) for index, row in enumerate(read_array(path))]
+
+
+def _rated_dialogue(responses: Sequence[tuple[Line, Example]], whole: Dialogue, index: int) -> RatedDialogue:
+    for row, response in responses:
+        # A response of another dialogue would be shown as an example beside the dialogue that it is part of.
+        if context_key(response) != context_key(whole):
+            raise InputError(
+                f"{row.where}: its first turns are not those of item {index}, the next whole dialogue. "
+                "Put the responses right before their dialogue, as in the published file."
+            )
+    return RatedDialogue(tuple(response for _, response in responses), whole)
+
+
+def _example(row: Line, id: str) -> Example:
+    return Example(
+        id=id,
+        context=_turns(row),
+        response=_turn(text_field(row, "response"), f"{row.where}: response"),
+        system=text_field(row, "system"),
+        ratings=_ratings(row, "turn"),
+    )
+
+
+def _dialogue(row: Line, id: str) -> Dialogue:
+    return Dialogue(id=id, turns=_turns(row), system=text_field(row, "system"), ratings=_ratings(row, "dialogue"))
+
+
+def _turns(row: Line) -> tuple[Turn, ...]:
+    lines = text_field(row, "context").strip().split("\n")
+    return tuple(_turn(line, f"{row.where}: context: turn {index}") for index, line in enumerate(lines))
+
+
+def _turn(text: str, where: str) -> Turn:
+    match = _SPEAKER.match(text.strip())
+    if match is None:
+        raise InputError(f"{where}: expected 'User: ' or 'System: ' and a text, got {text!r}. Is this another file's layout?")
+    return Turn(text.strip()[match.end() :].strip(), match[1])
+
+
+def _ratings(row: Line, level: Level) -> dict[str, tuple[float, ...]]:
+    annotations = row.value.get("annotations")
+    if not isinstance(annotations, dict):
+        raise InputError(f"{row.where}: annotations: expected an object of quality names and lists, got {annotations!r}.")
+    highest = HIGHEST[level]
+    if set(annotations) != set(highest):
+        raise InputError(
+            f"{row.where}: annotations: has the qualities {', '.join(annotations) or 'none'}, but {level} level has "
+            f"{', '.join(highest)}. Is this another file's layout?"
+        )
+    return {quality: _answers(annotations[quality], top, row, quality) for quality, top in highest.items()}
+
+
+def _answers(values: Any, highest: int, row: Line, quality: str) -> tuple[float, ...]:
+    where = f"{row.where}: annotations[{quality!r}]"
+    if not isinstance(values, list):
+        raise InputError(f"{where}: expected the list of the raters' answers, got {values!r}.")
+    answers = []
+    for rater, value in enumerate(values):
+        if isinstance(value, str) and value.startswith(NOT_APPLICABLE):
+            continue
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= highest:
+            raise InputError(
+                f"{where}[{rater}]: expected a whole number from 0 to {highest} or a text that starts with "
+                f"{NOT_APPLICABLE!r}, got {value!r}."
+            )
+        answers.append(float(value))
+    return tuple(answers)

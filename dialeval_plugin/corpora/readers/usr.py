@@ -1,0 +1,160 @@
+"""Reader of the USR ratings (Mehri and Eskenazi 2020): responses on TopicalChat and PersonaChat, in the layout as published.
+
+The file is a JSON array of `{context, fact, annotators, responses: [{response, model, <quality>: [numbers]}]}`: several systems
+answer one context, and the raters named in `annotators` rate each answer. Nedelchev et al. (2021) published the same with one
+number a response from every GLUE classifier (`eval_usr_topical_chat.json`), which `read_scored` returns as well. DSTC10's
+topical-usr and persona-usr hold the same ratings in another layout (`dstc10.py`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from dialeval_plugin.core.dialogue import Example, Turn
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.files import Line
+from dialeval_plugin.corpora.catalogue import locate
+from dialeval_plugin.corpora.rows import read_array, text_field
+
+CORPUS = "usr"
+FILES: Mapping[str, str] = MappingProxyType(
+    {
+        "topical_chat": "usr_topical_chat.json",
+        "persona_chat": "usr_percona_chat.json",
+        "topical_chat_glue": "eval_usr_topical_chat.json",
+    }
+)
+"""The published files by name; the second one's is misspelt there."""
+SCALES: Mapping[str, tuple[int, int]] = MappingProxyType(
+    {
+        "Understandable": (0, 1),
+        "Natural": (1, 3),
+        "Maintains Context": (1, 3),
+        "Engaging": (1, 3),
+        "Uses Knowledge": (0, 1),
+        "Overall": (1, 5),
+    }
+)
+"""Qualities with the ends of their scales. The thesis of Nedelchev calls "Engaging" "Interesting"."""
+
+_PERSONA = "your persona:"
+_NO_FACT = "_nofact"
+
+
+class ScoredExamples(NamedTuple):
+    """Rated responses, and the numbers that were published beside them."""
+
+    examples: tuple[Example, ...]
+    scores: Mapping[str, tuple[float, ...]]
+    """Name of a number to its value for each example, in their order; empty where the file has none."""
+
+
+def read_examples(source: str | Path) -> list[Example]:
+    """Read the rated responses of a file; see `read_scored`."""
+    return list(read_scored(source).examples)
+
+
+def read_scored(source: str | Path) -> ScoredExamples:
+    """Read the rated responses of a file, in its order, with the numbers that it has for each.
+
+    What the reader changes: the context is split into turns at its line ends, and turns and responses lose the white space
+    around them; persona lines become one fact each, without `your persona:`; `_nofact` is no fact. The file has no ids: the
+    responses to its first context are called after the file `..._000_1`, `..._000_2`, ...
+
+    Args:
+        source: a name of `FILES`, looked for in `catalogue.locate("usr")`, or a path.
+
+    Raises:
+        InputError: the file is malformed, a rating lies outside its scale, or a response has other numbers than the first
+            one; the message names the line and the response. Nothing is returned then.
+        MissingPrerequisite: the file is not there.
+    """
+    path = _path(source)
+    stem = path.name.partition(".")[0]
+    examples: list[Example] = []
+    scores: list[dict[str, float]] = []
+    for number, row in enumerate(read_array(path)):
+        n_raters = len(_list(row, "annotators"))
+        context, facts = _turns(text_field(row, "context")), _facts(text_field(row, "fact"))
+        for index, value in enumerate(_list(row, "responses")):
+            where = f"{row.where}: responses[{index}]"
+            if not isinstance(value, dict):
+                raise InputError(f"{where}: expected an object, got {value!r:.80}.")
+            response = Line(where, value)
+            examples.append(
+                Example(
+                    id=f"{stem}_{number:03d}_{index + 1}",
+                    context=context,
+                    response=Turn(text_field(response, "response").strip()),
+                    facts=facts,
+                    system=text_field(response, "model"),
+                    ratings={quality: _ratings(response, quality, n_raters) for quality in SCALES},
+                )
+            )
+            scores.append(_scores(response, scores[0] if scores else None))
+    columns = {name: tuple(row[name] for row in scores) for name in (scores[0] if scores else ())}
+    return ScoredExamples(tuple(examples), MappingProxyType(columns))
+
+
+def _path(source: str | Path) -> Path:
+    if isinstance(source, Path) or any(mark in source for mark in "./\\"):
+        return Path(source)
+    if source not in FILES:
+        raise InputError(f"{source!r}: is neither a file nor a USR set. Known are: {', '.join(FILES)}.")
+    folder = locate(CORPUS)
+    path = folder / FILES[source]
+    if not path.is_file():
+        raise MissingPrerequisite(f"{folder}: has no {FILES[source]}. Type `dialeval data fetch {CORPUS}`.")
+    return path
+
+
+def _turns(context: str) -> tuple[Turn, ...]:
+    stripped = context.strip()
+    return tuple(Turn(line.strip()) for line in stripped.split("\n")) if stripped else ()
+
+
+def _facts(fact: str) -> tuple[str, ...]:
+    stripped = fact.strip()
+    lines = [line.strip() for line in stripped.split("\n")]
+    if all(line.startswith(_PERSONA) for line in lines):
+        return tuple(line.removeprefix(_PERSONA).strip() for line in lines)
+    return (stripped,) if stripped not in {"", _NO_FACT} else ()
+
+
+def _list(row: Line, name: str) -> list[Any]:
+    values = row.value.get(name)
+    if not isinstance(values, list):
+        raise InputError(f"{row.where}: {name}: expected a list, got {values!r:.80}. Is this another file's layout?")
+    return values
+
+
+def _ratings(response: Line, quality: str, n_raters: int) -> tuple[float, ...]:
+    values = _list(response, quality)
+    low, high = SCALES[quality]
+    for rater, value in enumerate(values):
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            raise InputError(
+                f"{response.where}: {quality}[{rater}]: expected a whole number from {low} to {high}, got {value!r}."
+            )
+    if len(values) != n_raters:
+        raise InputError(f"{response.where}: {quality}: has {len(values)} ratings, but {n_raters} annotators are named.")
+    return tuple(float(value) for value in values)
+
+
+def _scores(response: Line, first: Mapping[str, float] | None) -> dict[str, float]:
+    """The response's numbers, which are those of the first response."""
+    found = {
+        name: float(value)
+        for name, value in response.value.items()
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    }
+    if first is not None and set(found) != set(first):
+        raise InputError(
+            f"{response.where}: has the numbers {', '.join(found) or 'none'}, but the file's first response has "
+            f"{', '.join(first) or 'none'}. Give every response the same."
+        )
+    return found

@@ -1,0 +1,1 @@
+"""HuggingFace `evaluate`: metrics and the pages of their Spaces."""

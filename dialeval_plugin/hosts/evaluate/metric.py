@@ -1,0 +1,283 @@
+"""Every scorer as a metric of HuggingFace `evaluate`.
+
+The host moves its inputs through arrow: it checks the type of the first row only, turns every other value into a string
+in silence, insists on columns that are optional here, and locks a cache file. Here the rows are checked as they come
+and kept in memory as `Example` objects, so that none of this happens.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from dialeval_plugin.core.dialogue import Dialogue, Example, Turn, advice_for_list, check_text
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.resources import metrics_path
+from dialeval_plugin.core.scoring import Scorer, Scores, scorer_factory, scorer_names
+from dialeval_plugin.hosts.importing import importing
+from dialeval_plugin.hosts.judges import load_scorer_with_judge, scorer_options
+
+with importing("evaluate"):
+    import datasets
+    import evaluate
+
+COLUMNS = ("predictions", "contexts", "references", "facts")
+
+_ADD_NAMES = {"prediction": "predictions", "context": "contexts", "reference": "references"}
+"""`add` takes one row, and the host names two of its columns in the singular there."""
+
+HOST_SETTINGS = frozenset(inspect.signature(evaluate.Metric.__init__).parameters) - {"self", "kwargs"}
+"""What the host's own metrics are made with; all else is an option of ours."""
+
+_INPUTS_DESCRIPTION = """
+Args:
+    predictions: the responses to judge, a list of strings.
+    contexts: for every response the turns before it, a list of strings, oldest first; it may be empty.
+    references: optional; for every response a string or a list of strings that are known to be good.
+    facts: optional; for every response the persona lines or the knowledge that it may draw on, as `references`.
+    **options: of the scorer: {options}.
+
+Returns:
+    A dict: the mean score as `{name}` (None where no row has a score); `scores` and one list for every column of the
+    scorer, with None where a row has no score; `n_total`, `n_scored`, `n_unscored`, and `unscored` with the number of rows
+    by reason; `signature`, the string that pins everything that can move a number.
+"""
+
+
+def metric_info(scorer_name: str) -> evaluate.MetricInfo:
+    """Describe a scorer to the host: its docstring, its `citation` if it has one, its options, and our columns."""
+    factory = scorer_factory(scorer_name)
+    options = scorer_options(scorer_name)
+    texts = datasets.Sequence(datasets.Value("string"))
+    return evaluate.MetricInfo(
+        description=inspect.getdoc(factory) or "",
+        citation=getattr(factory, "citation", ""),
+        inputs_description=_INPUTS_DESCRIPTION.format(
+            name=scorer_name, options="any" if options is None else ", ".join(options) or "none"
+        ),
+        features=datasets.Features(
+            {"predictions": datasets.Value("string"), "contexts": texts, "references": texts, "facts": texts}
+        ),
+    )
+
+
+class DialogueMetric(evaluate.Metric):  # type: ignore[misc] # the host has no types
+    """A scorer behind the host's interface; a shim in `metrics/` names the scorer and nothing else.
+
+    Options of the scorer can be given when the metric is loaded, and again when it computes, which then count. The loaded
+    scorer is kept until other options are asked for.
+
+    Args:
+        config_name: the host's name for a variant; metrics of this package have none.
+        **settings: the host's settings and the scorer's options. The inputs are always kept in memory.
+
+    Raises:
+        InputError: an option or a configuration that does not exist.
+    """
+
+    scorer_name: ClassVar[str]
+
+    def __init__(self, config_name: str | None = None, **settings: Any) -> None:
+        self._options = {name: value for name, value in settings.items() if name not in HOST_SETTINGS}
+        self._check_options(self._options)
+        if config_name not in (None, "default"):
+            raise InputError(
+                f"{self.scorer_name}: there is no configuration {config_name!r}. Pass what you want to compute() as an option."
+            )
+        if settings.get("num_process", 1) != 1:
+            raise InputError(
+                f"{self.scorer_name}: num_process is {settings['num_process']!r}, but this metric runs in one process. "
+                "Gather the responses in one process and compute there."
+            )
+        self._examples: list[Example] = []
+        self._scorer: Scorer | None = None
+        self._scorer_options: dict[str, Any] = {}
+        host_settings = {name: value for name, value in settings.items() if name in HOST_SETTINGS}
+        super().__init__(config_name, **{**host_settings, "keep_in_memory": True})
+
+    def _info(self) -> evaluate.MetricInfo:
+        return metric_info(self.scorer_name)
+
+    def _feature_names(self) -> list[str]:
+        """Names of our columns; for `evaluate.combine`, which looks each up in the rows that it was given, of those only."""
+        names: list[str] = super()._feature_names()
+        caller = inspect.currentframe()
+        given = caller and caller.f_back and caller.f_back.f_locals.get("batch")
+        return [name for name in names if name in given] if isinstance(given, dict) else names
+
+    def __len__(self) -> int:
+        """Number of rows that were added and not computed yet."""
+        return len(self._examples)
+
+    def add(self, **row: Any) -> None:
+        """Add one row: `prediction`, `context`, and optionally `reference` and `facts`.
+
+        Raises:
+            InputError: as `add_batch`.
+        """
+        columns: dict[str, Any] = {}
+        for name, value in row.items():
+            columns[_ADD_NAMES.get(name, name)] = None if value is None else [value]
+        self.add_batch(**columns)
+
+    def add_batch(self, **columns: Any) -> None:
+        """Add rows, all or none.
+
+        Raises:
+            InputError: a column is missing or unknown, two differ in length, or a value is not text.
+        """
+        for name in columns:
+            if name not in COLUMNS:
+                raise InputError(
+                    f"{self.scorer_name}: there is no column {name!r}. Accepted are {', '.join(COLUMNS)}; "
+                    "options belong to compute()."
+                )
+        self._examples.extend(self._read(columns))
+
+    def compute(
+        self, *, predictions: Any = None, contexts: Any = None, references: Any = None, facts: Any = None, **options: Any
+    ) -> dict[str, Any]:
+        """Score the rows that were added and those given here.
+
+        Raises:
+            InputError: a column is missing, two differ in length, a value is not text, or an option is unknown.
+            MissingPrerequisite: something that the scorer needs is not there; the message says how to get it.
+        """
+        options = {**self._options, **options}
+        self._check_options(options)
+        columns = {"predictions": predictions, "contexts": contexts, "references": references, "facts": facts}
+        # The rows of a call that fails are not kept: repeating the call must not score them twice.
+        examples = list(self._examples)
+        if not examples or any(column is not None for column in columns.values()):
+            examples += self._read(columns)
+        scorer = self._load(options)
+        items = [_whole(example) for example in examples] if scorer.level == "dialogue" else examples
+        scores = scorer.score(items, progress=True)
+        self._examples.clear()
+        return _result(self.scorer_name, scores)
+
+    def _check_options(self, options: Mapping[str, Any]) -> None:
+        accepted = scorer_options(self.scorer_name)
+        unknown = [] if accepted is None else [name for name in options if name not in accepted]
+        if unknown and accepted is not None:
+            raise InputError(
+                f"{self.scorer_name}: there is no input or option {unknown[0]!r}. Accepted are the columns "
+                f"{', '.join(COLUMNS)} and the options {', '.join(accepted) or '(none)'}."
+            )
+
+    def _read(self, columns: Mapping[str, Any]) -> list[Example]:
+        try:
+            return read_examples(columns, first=len(self._examples))
+        except InputError as error:
+            raise InputError(f"{self.scorer_name}: {error}") from None
+
+    def _load(self, options: dict[str, Any]) -> Scorer:
+        if self._scorer is None or options != self._scorer_options:
+            self._scorer = None  # the old model goes before the new one comes
+            self._scorer = load_scorer_with_judge(self.scorer_name, options)
+            self._scorer_options = options
+        return self._scorer
+
+
+def _whole(example: Example) -> Dialogue:
+    """The dialogue that a row stands for where whole dialogues are judged: its last turn is in the column of responses."""
+    return Dialogue(example.id, (*example.context, example.response))
+
+
+def _result(name: str, scores: Scores) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        name: scores.mean(),
+        "scores": list(scores.values),
+        "n_total": scores.n_total,
+        "n_scored": scores.n_scored,
+        "n_unscored": scores.n_unscored,
+        "unscored": scores.unscored_by_reason,
+        "signature": str(scores.signature),
+    }
+    for column, values in scores.columns.items():
+        if column == scores.main == name:
+            continue  # it is under "scores"; the name stands for the mean
+        if column in result:
+            raise RuntimeError(f"scorer {name!r} has a column {column!r}, which is the name of another entry of the result")
+        result[column] = list(values)
+    return result
+
+
+def read_examples(columns: Mapping[str, Any], first: int = 0) -> list[Example]:
+    """Build one example a row, with its number, counted from `first`, as the id; a column that is None counts as absent.
+
+    Raises:
+        InputError: a column is missing, two differ in length, or a value is not text; the message names column and row.
+    """
+    given = {name: as_list(column, name) for name, column in columns.items() if column is not None}
+    for required in ("predictions", "contexts"):
+        if required not in given:
+            raise InputError(
+                f"the column {required!r} is missing. Pass {' and '.join(COLUMNS[:2])}, one row for every response."
+            )
+    for name, rows in given.items():
+        if len(rows) != len(given["predictions"]):
+            raise InputError(
+                f"the columns 'predictions' and {name!r} have {len(given['predictions'])} and {len(rows)} rows. "
+                "Pass one row of each for every response."
+            )
+    examples = []
+    for index, prediction in enumerate(given["predictions"]):
+        response = Turn(check_text(prediction, f"predictions[{index}]"))
+        context = tuple(Turn(text) for text in _texts(given["contexts"][index], f"contexts[{index}]"))
+        references, facts = (
+            _texts(given[name][index], f"{name}[{index}]", may_be_single=True) if name in given else ()
+            for name in ("references", "facts")
+        )
+        examples.append(Example(str(first + index), context, response, references, facts))
+    return examples
+
+
+def _texts(value: object, where: str, *, may_be_single: bool = False) -> tuple[str, ...]:
+    if may_be_single and isinstance(value, str):
+        return (check_text(value, where),)
+    return tuple(check_text(text, f"{where}[{index}]") for index, text in enumerate(as_list(value, where)))
+
+
+def as_list(value: object, where: str) -> list[Any]:
+    """Return a list from a list, a tuple, a column of a dataset, an array or a series; a single string is not one.
+
+    Raises:
+        InputError: `value` is none of them.
+    """
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
+        raise InputError(f"{where}: expected a list, got {value!r} ({type(value).__name__}). {advice_for_list(value)}")
+    return list(value)
+
+
+def metric_names() -> list[str]:
+    """Names of the metrics that this package brings, sorted."""
+    return sorted(folder.name for folder in metrics_path().iterdir() if (folder / f"{folder.name}.py").is_file())
+
+
+def load_metric(name: str, **options: Any) -> evaluate.Metric:
+    """Load one of this package's metrics, whatever the working directory is, without a look at the hub.
+
+    Args:
+        name: for example `slide`.
+        **options: options of the scorer or the metric, used by every `compute`.
+
+    Raises:
+        InputError: the name or an option is unknown.
+        MissingPrerequisite: the scorer's package cannot be imported.
+    """
+    if name not in metric_names():
+        advice = (
+            f" {name!r} is a scorer without a metric: use it as dialeval_plugin.load_scorer({name!r}) "
+            f"or `dialeval score --scorer {name}`."
+            if name in scorer_names()
+            else ""
+        )
+        raise InputError(f"metric: there is no {name!r} in this package. Known are: {', '.join(metric_names())}.{advice}")
+    # A path that ends in .py is the only form that the host never takes for a name on the hub.
+    metric = evaluate.load(str(metrics_path().resolve() / name / f"{name}.py"))
+    # Not by the host's `load`, which keeps some names for itself: `revision` would never reach the scorer.
+    return type(metric)(**options) if options else metric

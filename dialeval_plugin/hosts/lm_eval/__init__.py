@@ -1,0 +1,1 @@
+"""lm-evaluation-harness: its models, task classes, samplers and caches."""

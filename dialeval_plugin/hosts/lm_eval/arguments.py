@@ -1,0 +1,94 @@
+"""Checks of an lm-eval model's arguments, key and packages before it is asked anything, in words that say what to do."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+
+_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+_UNEXPECTED = re.compile(r"unexpected keyword argument '(\w+)'")
+_EXTRA = re.compile(r"lm-eval\[\w+\]")
+
+
+def check_arguments(model: str, kind: type[Any], arguments: Iterable[str]) -> None:
+    """Refuse arguments that a kind of model does not know, and ask for those that it needs.
+
+    A served model swallows what it does not know. Others hand it to the library behind them, which says what it does not take
+    when the model is made; see `refused_argument`.
+
+    Args:
+        model: lm-eval's name of the kind.
+        kind: its class.
+        arguments: names of those that are given.
+
+    Raises:
+        InputError: names the argument and those that are known.
+    """
+    known = _known(kind)
+    # By name: without the packages of served models, the module of the host's class cannot be imported.
+    if any(base.__name__ == "TemplateAPI" for base in kind.__mro__):
+        for name in arguments:
+            if name not in known:
+                raise _unknown(model, name, known)
+    required = [name for name, parameter in known.items() if parameter.default is inspect.Parameter.empty]
+    for name in required:
+        if name not in arguments:
+            raise InputError(f"llm {model!r}: the argument {name!r} is missing. Give it as llm_args='{name}=...'.")
+
+
+def refused_argument(model: str, kind: type[Any], arguments: Iterable[str], error: TypeError) -> InputError | None:
+    """The error for an argument of the user's that the library behind a model did not take; None where it is another error."""
+    found = _UNEXPECTED.search(str(error))
+    return _unknown(model, found[1], _known(kind)) if found is not None and found[1] in arguments else None
+
+
+def check_key(identity: str, lm: Any) -> None:
+    """Ask a served model for its key, so that one that has none stops the run and not each of its rows.
+
+    Args:
+        identity: of the model, for the message.
+        lm: the host's model.
+
+    Raises:
+        MissingPrerequisite: there is none; the message names the variable.
+    """
+    try:
+        getattr(lm, "api_key", None)
+    except ValueError as error:
+        raise MissingPrerequisite(f"llm {identity}: {error}") from None
+
+
+def missing_package(model: str, error: ModuleNotFoundError | NameError) -> MissingPrerequisite:
+    """Say what to install: a package by its name, or the host's extra, which an error of the host's own names in its text."""
+    if isinstance(error, NameError):  # the host's API models go on without aiohttp, up to the first use of a name from it
+        needed: str | None = "lm-eval[api]"
+    elif extra := _EXTRA.search(str(error)):
+        needed = extra[0]
+    else:
+        needed = error.name
+    if not needed:
+        return MissingPrerequisite(f"llm {model!r}: {' '.join(str(error).split())}")
+    return MissingPrerequisite(
+        f"llm {model!r}: needs packages that are not installed. Run pip install '{needed}', or choose another model."
+    )
+
+
+def _known(kind: type[Any]) -> Mapping[str, inspect.Parameter]:
+    """Arguments of a class and, where it hands on what it does not know, of those that it is derived from."""
+    known: dict[str, inspect.Parameter] = {}
+    for base in kind.__mro__:
+        if "__init__" not in vars(base) or base is object:
+            continue
+        parameters = list(inspect.signature(vars(base)["__init__"]).parameters.values())[1:]
+        known = {parameter.name: parameter for parameter in parameters if parameter.kind in _NAMED} | known
+        if not any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters):
+            break
+    return known
+
+
+def _unknown(model: str, name: str, known: Iterable[str]) -> InputError:
+    return InputError(f"llm {model!r}: there is no argument {name!r}. Known are: {', '.join(known)}.")

@@ -1,0 +1,362 @@
+"""Asking an lm-eval model for many answers: one request that fails costs no other its answer, and none is asked for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import importlib
+import itertools
+import logging
+import random
+import sys
+import time
+from collections import defaultdict, deque
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from types import SimpleNamespace
+from typing import Any, Generic, TypeVar
+
+from lm_eval.api.instance import Instance
+from tqdm.auto import tqdm
+
+from dialeval_plugin.core.errors import DialevalError
+from dialeval_plugin.core.redaction import redacted
+from dialeval_plugin.core.scoring import Reason, Unscored
+
+logger = logging.getLogger(__name__)
+
+Answer = TypeVar("Answer")
+Result = TypeVar("Result")
+
+MAX_FAILURES_IN_A_ROW = 5
+LONGEST_PAUSE = 60.0
+"""Seconds that a server may make us wait before we ask again."""
+_PASSING = frozenset({408, 409, 425, 429})
+"""Client errors (RFC 9110, RFC 6585, RFC 8470) that the same request may not meet again."""
+_LONGEST_ERROR = 500
+"""Characters of a server's own words that are logged."""
+_TRANSPORTS = ("requests", "urllib3", "aiohttp", "httpx")
+NO_ANSWER = Unscored(Reason.API_ERROR, "the model gave no answer")
+NOT_ASKED = Unscored(Reason.API_ERROR, "not asked: the requests before failed one after the other")
+
+
+class GaveUp(Exception):
+    """So many requests failed one after the other that the model is taken to be down."""
+
+
+class NoLogProbabilities(Exception):
+    """The model or its server does not give the log probabilities that it was asked for."""
+
+
+class ErrorReply(Exception):
+    """A server said that all is well (HTTP 200) and sent an error in the place of an answer."""
+
+
+NEVER_REPEATED = (AssertionError, NotImplementedError, DialevalError, NoLogProbabilities)
+"""A request of the wrong kind fails in the same way for every document, so it is not a document's failure."""
+NEVER_REPEATED_LOCALLY = (*NEVER_REPEATED, AttributeError, TypeError)
+"""From a served model these two mean that its reply is not what the host expects, which the next one may be."""
+
+
+class Patience:
+    """How often a request is repeated, how long is waited between, and when to stop asking altogether.
+
+    Pauses grow by a factor of 2 and vary by half, so that many clients that failed together do not come back together
+    (Brooker 2015, "Exponential Backoff And Jitter"); where the server says how long to wait, that counts.
+
+    Args:
+        attempts: of each request, the first one included.
+        wait: seconds before the first repetition.
+        never: errors that end the run.
+    """
+
+    def __init__(self, attempts: int, wait: float, never: tuple[type[Exception], ...]) -> None:
+        self.attempts = max(1, attempts)
+        self.wait = wait
+        self.never = never
+        self.failures_in_a_row = 0
+
+    @property
+    def is_at_its_end(self) -> bool:
+        """Whether the model is taken to be down."""
+        return self.failures_in_a_row >= MAX_FAILURES_IN_A_ROW
+
+    def call(self, function: Callable[..., Result], *args: Any) -> Result:
+        """Call `function` until it succeeds.
+
+        Raises:
+            GaveUp: the model is taken to be down.
+            Exception: the last error of a request that fails for good.
+        """
+        for attempt in itertools.count(1):
+            if self.is_at_its_end:
+                break
+            try:
+                return function(*args)
+            except self.never:
+                raise
+            except Exception as error:  # a transport, a server or a device may fail with any error of its own
+                if (pause := self._pause(error, attempt)) is None:
+                    raise
+                time.sleep(pause)
+        raise GaveUp
+
+    async def acall(self, function: Callable[..., Awaitable[Result]], *args: Any, **kwargs: Any) -> Result:
+        """As `call`, for a coroutine."""
+        for attempt in itertools.count(1):
+            if self.is_at_its_end:
+                break
+            try:
+                return await function(*args, **kwargs)
+            except self.never:
+                raise
+            except Exception as error:
+                if (pause := self._pause(error, attempt)) is None:
+                    raise
+                await asyncio.sleep(pause)
+        raise GaveUp
+
+    def _pause(self, error: Exception, attempt: int) -> float | None:
+        """Seconds to wait after a failure; None where the request has failed for good."""
+        status = _status(error)
+        is_refused = status is not None and 400 <= status < 500 and status not in _PASSING
+        if is_refused or attempt >= self.attempts:
+            # A request that the server refuses says nothing about the next one: the server is there.
+            self.failures_in_a_row += not is_refused
+            logger.warning("a request failed for good: %s", describe(error))
+            return None
+        told = _retry_after(error)
+        if told is not None:
+            return min(told, LONGEST_PAUSE)
+        return min(self.wait * 2.0 ** (attempt - 1), LONGEST_PAUSE) * random.uniform(0.5, 1.5)
+
+
+def _status(error: Exception) -> int | None:
+    """The HTTP status in an error of requests (`response.status_code`) or aiohttp (`status`)."""
+    status = getattr(error, "status", None) or getattr(getattr(error, "response", None), "status_code", None)
+    return status if isinstance(status, int) else None
+
+
+def _retry_after(error: Exception) -> float | None:
+    headers = getattr(error, "headers", None) or getattr(getattr(error, "response", None), "headers", None) or {}
+    try:
+        seconds = float(headers.get("Retry-After", "nan"))
+    except ValueError:  # a date
+        return None
+    return seconds if seconds >= 0 else None
+
+
+def describe(error: Exception) -> str:
+    """The error in a few words; a transport's own name addresses, which may hold a key and differ from run to run."""
+    if (status := _status(error)) is not None:
+        return f"HTTP {status}"
+    name = type(error).__name__
+    if type(error).__module__.partition(".")[0] in _TRANSPORTS or not str(error):
+        return name
+    return f"{name}: {error}"
+
+
+def is_served(lm: Any) -> bool:
+    """Whether the model is behind HTTP: the host's API models share one base."""
+    # Importing this module takes packages that only the extra [api] brings; whoever made an API model has imported it.
+    api_models = sys.modules.get("lm_eval.models.api_models")
+    return api_models is not None and isinstance(lm, api_models.TemplateAPI)
+
+
+def take_over_retries(lm: Any, patience: Patience) -> None:
+    """Let a served model ask with our patience instead of the host's, which has no jitter and knows no refusal.
+
+    With several requests at once the host drops all that are under way when one fails for good; here that one becomes an
+    `Unscored` among the answers.
+    """
+    lm.max_retries = 1
+    lm.parse_generations = _refusing_errors(lm.parse_generations)
+    lm.parse_logprobs = _refusing_errors(lm.parse_logprobs)
+    original = lm.amodel_call
+
+    async def once(*args: Any, **kwargs: Any) -> list[Any]:
+        with _naming_absent_log_probabilities(asked=not kwargs["generate"]):
+            answers: list[Any] = await original(*args, **kwargs)
+        return answers
+
+    async def patient(*args: Any, **kwargs: Any) -> list[Any]:
+        # Waiting for a turn in here, and not in the host's call, lets requests that have not started see that others failed.
+        async with _turns(lm):
+            try:
+                return await patience.acall(once, *args, **kwargs)
+            except patience.never:
+                raise
+            except GaveUp:
+                failure = NOT_ASKED
+            except Exception as error:
+                failure = Unscored(Reason.API_ERROR, describe(error))
+        return [failure] * len(kwargs["messages"])
+
+    lm.amodel_call = patient
+
+
+def _refusing_errors(parse: Callable[..., Result]) -> Callable[..., Result]:
+    """Let the host read replies that are answers only: of a chat API it reads any other as an empty text."""
+
+    def parsed(*, outputs: Any, **kwargs: Any) -> Result:
+        for output in outputs if isinstance(outputs, list) else [outputs]:
+            if isinstance(output, dict) and (sent := output.get("error")):
+                # The log alone has the server's own words, which may differ from one run to the next.
+                logger.warning("the server sent an error in the place of an answer: %s", redacted(str(sent))[:_LONGEST_ERROR])
+                raise ErrorReply("the server sent an error in the place of an answer")
+        return parse(outputs=outputs, **kwargs)
+
+    return parsed
+
+
+def _turns(lm: Any) -> asyncio.Semaphore:
+    """As many turns as the model may have requests under way; a semaphore belongs to the event loop that it is made in."""
+    loop = asyncio.get_running_loop()
+    known = getattr(lm, "_dialeval_turns", None)
+    if known is None or known[0] is not loop:
+        known = lm._dialeval_turns = (loop, asyncio.Semaphore(lm._concurrent))
+    semaphore: asyncio.Semaphore = known[1]
+    return semaphore
+
+
+@contextlib.contextmanager
+def _naming_absent_log_probabilities(*, asked: bool) -> Iterator[None]:
+    """Name what is wrong where the host cannot ask for log probabilities, or cannot read a reply because it lacks them."""
+    try:
+        yield
+    except (AssertionError, KeyError, NotImplementedError, TypeError) as error:
+        if asked and (not isinstance(error, KeyError) or error.args == ("logprobs",)):
+            raise NoLogProbabilities from error
+        raise
+
+
+class Asking(Generic[Answer]):
+    """The requests of one call, and their answers as they come.
+
+    A batch that fails is halved until the request that fails is alone. Answers that came before the failure are kept: the
+    host hands each to its model's cache hook, in whose place this object stands while it asks.
+
+    Args:
+        lm: the host's model.
+        kind: the host's name of the kind of request.
+        arguments: of each request.
+        patience: with the model.
+        read: makes an answer of what the host returns.
+        on_answer: called with the place of a request and its answer.
+    """
+
+    def __init__(
+        self,
+        lm: Any,
+        kind: str,
+        arguments: Sequence[tuple[Any, Any]],
+        patience: Patience,
+        read: Callable[[Any], Answer],
+        on_answer: Callable[[int, Answer], None] | None,
+    ) -> None:
+        self._lm = lm
+        self._kind = kind
+        self._arguments = arguments
+        self._patience = patience
+        self._read = read
+        self._on_answer = on_answer
+        self._answers: dict[int, Answer | Unscored] = {}
+        self._under_way: dict[Any, deque[int]] = {}
+
+    def run(self, step: int) -> list[Answer | Unscored]:
+        """Ask for everything, `step` requests in a call of the host; one answer a request, in their order."""
+        self._patience.failures_in_a_row = 0
+        places = list(range(len(self._arguments)))
+        starts = range(0, len(places), max(1, step))
+        with self._as_cache_hook(), _asking_our_way() if is_served(self._lm) else contextlib.nullcontext():
+            for start in tqdm(starts, desc="asking", disable=None if len(starts) > 1 else True):
+                self._ask(places[start : start + step])
+        return [self._answers[place] for place in places]
+
+    def add_partial(self, kind: str, request: Any, answer: Any) -> None:
+        """Take an answer from the host; the name is that of the host's cache hook."""
+        if places := self._under_way.get(_key(request)):
+            self._settle(places.popleft(), answer)
+
+    def _ask(self, places: list[int]) -> None:
+        try:
+            answers = self._patience.call(self._call, places) if len(places) == 1 else self._call(places)
+        except self._patience.never:
+            raise
+        except GaveUp:
+            self._settle(places[0], NOT_ASKED)
+        except Exception as error:
+            self._ask_again([place for place in places if place not in self._answers], error, n_failed=len(places))
+        else:
+            for place, answer in zip(places, answers, strict=True):
+                self._settle(place, answer)
+
+    def _ask_again(self, missing: list[int], error: Exception, *, n_failed: int) -> None:
+        if n_failed == 1:
+            for place in missing:
+                self._settle(place, Unscored(Reason.API_ERROR, describe(error)))
+            return
+        middle = (len(missing) + 1) // 2
+        for part in filter(None, (missing[:middle], missing[middle:])):
+            self._ask(part)
+
+    def _call(self, places: list[int]) -> list[Any]:
+        self._under_way = defaultdict(deque)
+        for place in places:
+            self._under_way[_key(self._arguments[place])].append(place)
+        requests = [
+            Instance(request_type=self._kind, doc={}, arguments=self._arguments[place], idx=0, metadata=("judge", place, 1))
+            for place in places
+        ]
+        if self._patience.is_at_its_end:
+            return [NOT_ASKED] * len(places)
+        with _naming_absent_log_probabilities(asked=self._kind == "loglikelihood" and is_served(self._lm)):
+            answers: list[Any] = getattr(self._lm, self._kind)(requests)
+        return answers
+
+    def _settle(self, place: int, answer: Any) -> None:
+        if place in self._answers:
+            return
+        if answer is None:
+            answer = NO_ANSWER
+        if isinstance(answer, Unscored):
+            self._answers[place] = answer
+            return
+        self._patience.failures_in_a_row = 0
+        self._answers[place] = read = self._read(answer)
+        if self._on_answer is not None:
+            self._on_answer(place, read)
+
+    @contextlib.contextmanager
+    def _as_cache_hook(self) -> Iterator[None]:
+        previous = getattr(self._lm, "cache_hook", None)
+        self._lm.cache_hook = self
+        try:
+            yield
+        finally:
+            self._lm.cache_hook = previous
+
+
+@contextlib.contextmanager
+def _asking_our_way() -> Iterator[None]:
+    """Let the host's API models ask with bounds of time and size, and without a bar for each batch that they are handed."""
+    api_models: Any = importlib.import_module("lm_eval.models.api_models")
+    from .bounded_http import BoundedResponse, post
+
+    ours = {
+        "tqdm": functools.partial(api_models.tqdm, disable=True),
+        "requests": SimpleNamespace(post=post),
+        "ClientSession": functools.partial(api_models.ClientSession, response_class=BoundedResponse),
+    }
+    theirs = {name: getattr(api_models, name) for name in ours}
+    vars(api_models).update(ours)
+    try:
+        yield
+    finally:
+        vars(api_models).update(theirs)
+
+
+def _key(request: tuple[Any, Any]) -> tuple[Any, str | None]:
+    """What the host names a request by; the settings of a generation are the same in all of one call."""
+    first, second = request
+    return first, second if isinstance(second, str) else None

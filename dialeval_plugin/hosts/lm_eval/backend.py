@@ -1,0 +1,322 @@
+"""Makes any lm-eval model (`hf`, `vllm`, `local-chat-completions`, ...) a `LanguageModel` for our methods."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLoadError
+from dialeval_plugin.core.redaction import redacted, without_secrets
+from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.core.signature import content_hash, file_hash, text_hash
+from dialeval_plugin.llm.language_model import NumberListener, TextListener, cut_at_stop
+from dialeval_plugin.models.folders import check_device, opening, refuse_pickles
+
+from .arguments import check_arguments, check_key, missing_package, refused_argument
+from .asking import (
+    NEVER_REPEATED,
+    NEVER_REPEATED_LOCALLY,
+    Answer,
+    Asking,
+    NoLogProbabilities,
+    Patience,
+    is_served,
+    take_over_retries,
+)
+from .logs import redact_host_logs
+
+logger = logging.getLogger(__name__)
+
+_NAME_ARGUMENTS = ("pretrained", "model", "path", "engine")
+_WEIGHT_ARGUMENTS = ("pretrained", "model", "peft", "delta")
+"""Arguments that may name a folder of weights."""
+LOCAL_BATCH_SIZE = 8
+"""Few enough for the memory that a judge's prompts of some thousand tokens need, and most of the gain of a batch."""
+_N_MARKS = 8
+"""Tokens that a tokenizer may add to those of a text."""
+NEVER_SAID = "<|endoftext|>"
+"""Stop string of a request that has none."""
+HOST_DEVICE = "cuda:0"
+"""The host's command line asks for it, and `hf` then does without where there is no GPU; its own default insists on one."""
+_SPEED_ARGUMENTS = ("batch_size", "max_batch_size", "num_concurrent", "max_retries", "timeout", "verify_certificate")
+"""Arguments that change how fast or how patiently a model is asked, and not what it is."""
+
+
+class LmEvalLanguageModel:
+    """An lm-eval model behind the protocol that our methods know.
+
+    Args:
+        lm: the host's model.
+        identity: model and revision.
+        as_chat: put each prompt into a user message and the model's chat template.
+        retries: how often a failed request is repeated; a served model's argument `max_retries` counts instead.
+        wait: seconds before the first repetition; each further one waits about twice as long.
+    """
+
+    def __init__(self, lm: Any, identity: str, *, as_chat: bool = False, retries: int = 2, wait: float = 1.0) -> None:
+        redact_host_logs()
+        self.lm = lm
+        self.identity = identity + ("+chat" if as_chat else "")
+        self._as_chat = as_chat
+        self._is_served = is_served(lm)
+        if self._is_served:
+            self._patience = Patience(lm.max_retries, wait, NEVER_REPEATED)
+            take_over_retries(lm, self._patience)
+        else:
+            self._patience = Patience(retries + 1, wait, NEVER_REPEATED_LOCALLY)
+
+    def generate(
+        self, prompts: Sequence[str], *, max_tokens: int, stop: Sequence[str], on_answer: TextListener | None = None
+    ) -> list[str | Unscored]:
+        """Continue each prompt greedily. What a prompt is answered depends neither on the others nor on their order."""
+        settings = {"max_gen_toks": max_tokens, "do_sample": False, "temperature": 0.0}
+        return self._generate(prompts, stop, settings, on_answer)
+
+    def sample(
+        self,
+        prompts: Sequence[str],
+        *,
+        n_samples: int,
+        temperature: float,
+        max_tokens: int,
+        stop: Sequence[str],
+        first_sample: int = 0,
+        on_answer: TextListener | None = None,
+    ) -> list[list[str | Unscored]]:
+        """Draw continuations of each prompt. Only a served model takes a seed: those of others differ from run to run."""
+        settings = {"max_gen_toks": max_tokens, "do_sample": True, "temperature": temperature}
+        if not hasattr(self.lm, "_seed"):
+            repeated = [prompt for prompt in prompts for _ in range(n_samples)]
+            answers = self._generate(repeated, stop, settings, on_answer)
+            return [answers[start : start + n_samples] for start in range(0, len(answers), n_samples)]
+        # The host sends one seed with every request, which makes all samples of a prompt equal.
+        seed = self.lm._seed
+        columns = []
+        try:
+            for sample in range(n_samples):
+                self.lm._seed = seed + first_sample + sample
+                columns.append(self._generate(prompts, stop, settings, _at_stride(on_answer, n_samples, sample)))
+        finally:
+            self.lm._seed = seed
+        return [list(samples) for samples in zip(*columns, strict=True)]
+
+    def loglikelihood(
+        self, pairs: Sequence[tuple[str, str]], *, on_answer: NumberListener | None = None
+    ) -> list[float | Unscored]:
+        """Log probability of each continuation after its context.
+
+        Raises:
+            InputError: the model generates only.
+        """
+        arguments = [(self._prompt(context), continuation) for context, continuation in pairs]
+        try:
+            return self._ask("loglikelihood", arguments, lambda answer: float(answer[0]), on_answer)
+        except NoLogProbabilities as error:
+            raise InputError(
+                f"llm {self.identity}: gives no log probabilities of a prompt's text. "
+                "Use a prompt that asks for words, or a model that gives them: hf, vllm, or local-completions where the server "
+                "echoes the prompt and llm_args names a tokenizer."
+            ) from error
+
+    def count_tokens(self, prompts: Sequence[str]) -> int | None:
+        """Tokens of all prompts as they are sent; None where the model's tokenizer is not at hand."""
+        # Not getattr: a property may fetch a tokenizer from the hub, as that of the host's dummy does.
+        tokenizer = vars(self.lm).get("tokenizer")
+        sent = [self._prompt(prompt) for prompt in prompts]
+        texts = [text if isinstance(text, str) else prompt for text, prompt in zip(sent, prompts, strict=True)]
+        if not texts:
+            return 0
+        if callable(tokenizer):
+            return sum(map(len, tokenizer(texts, add_special_tokens=False)["input_ids"]))
+        return None
+
+    def _generate(
+        self, prompts: Sequence[str], stop: Sequence[str], settings: dict[str, Any], on_answer: TextListener | None
+    ) -> list[str | Unscored]:
+        # A server may refuse an empty list; the host has the same default for its chat models.
+        until = list(stop) or ([NEVER_SAID] if self._is_served else [])
+        # Some backends change the dictionary that they are given: each request has its own.
+        arguments = [(self._prompt(prompt), {**settings, "until": list(until)}) for prompt in prompts]
+        return self._ask("generate_until", arguments, lambda answer: cut_at_stop(str(answer), stop), on_answer)
+
+    def _prompt(self, text: str) -> Any:
+        return self.lm.apply_chat_template([{"role": "user", "content": text}]) if self._as_chat else text
+
+    def _ask(
+        self,
+        kind: str,
+        arguments: Sequence[tuple[Any, Any]],
+        read: Callable[[Any], Answer],
+        on_answer: Callable[[int, Answer], None] | None,
+    ) -> list[Answer | Unscored]:
+        check_key(self.identity, self.lm)
+        overlong = self._overlong(arguments)
+        places = [place for place in range(len(arguments)) if place not in overlong]
+        handed = None if on_answer is None else lambda index, answer: on_answer(places[index], answer)
+        asking = Asking(self.lm, kind, [arguments[place] for place in places], self._patience, read, handed)
+        # A served model that is asked one batch after the other is handed one at a time: it is known then which one failed.
+        one_by_one = self._is_served and self.lm._concurrent <= 1
+        answers = iter(asking.run(self.lm._batch_size if one_by_one else len(places)))
+        return [overlong[place] if place in overlong else next(answers) for place in range(len(arguments))]
+
+    def _overlong(self, arguments: Sequence[tuple[Any, Any]]) -> dict[int, Unscored]:
+        """The requests that the host would cut at their beginning, where the question stands, to fit them into the window."""
+        window = self._window()
+        if window is None:
+            return {}
+        found = {}
+        for place, (prompt, rest) in enumerate(arguments):
+            room, text = (window - rest["max_gen_toks"], prompt) if isinstance(rest, dict) else (window, prompt + rest)
+            # A token is a byte at least, but for the few that mark beginning and end.
+            if len(text.encode("utf-8", "surrogatepass")) + _N_MARKS <= room:
+                continue
+            if (n_tokens := len(self.lm.tok_encode(text))) > room:
+                detail = f"the prompt has {n_tokens} tokens, and the model's window of {window} has room for {max(0, room)}"
+                found[place] = Unscored(Reason.CONTEXT_TOO_LONG, detail)
+        if found:
+            logger.warning(
+                "%d of %d prompts are longer than the model's window of %d tokens; they are not asked, and their rows are "
+                "unscored (context_too_long)",
+                len(found),
+                len(arguments),
+                window,
+            )
+        return found
+
+    def _window(self) -> int | None:
+        """Tokens of prompt and answer together that the host keeps; None where it does not look, and the server has to."""
+        if self._is_served and not self.lm.tokenized_requests:
+            return None
+        window = getattr(self.lm, "max_length", None)
+        return window if isinstance(window, int) and callable(getattr(self.lm, "tok_encode", None)) else None
+
+
+def _at_stride(on_answer: TextListener | None, n_samples: int, sample: int) -> TextListener | None:
+    """Map the place of a prompt to that of its sample."""
+    if on_answer is None:
+        return None
+    return lambda place, answer: on_answer(place * n_samples + sample, answer)
+
+
+def load_language_model(
+    model: str = "hf",
+    model_args: str = "",
+    *,
+    batch_size: int | str | None = None,
+    device: str | None = None,
+    as_chat: bool | None = None,
+) -> LmEvalLanguageModel:
+    """Load a model as lm-eval does.
+
+    Args:
+        model: lm-eval's name of the kind of model.
+        model_args: its arguments as lm-eval writes them, as "pretrained=gpt2,dtype=float32".
+        batch_size: prompts at once, also an argument of the model; 8 for `hf`, and otherwise the host's default, which is 1.
+        device: as "cpu" or "cuda:1", also an argument of the model; by default a GPU where there is one.
+        as_chat: put prompts into the model's chat template; by default where the model is a chat API, which takes no other.
+
+    Raises:
+        InputError: there is no such kind of model, or an argument is not understood.
+        MissingPrerequisite: the model or a package that it needs is not there.
+        ModelLoadError: the model's weights are pickled, and the arguments do not ask for that.
+    """
+    from lm_eval.api.registry import get_model
+    from lm_eval.utils import simple_parse_args_string
+
+    from dialeval_plugin.hosts.registration import register_models
+
+    try:
+        arguments = simple_parse_args_string(model_args)
+        register_models()
+        kind = get_model(model)
+    except (ModuleNotFoundError, NameError) as error:
+        raise missing_package(model, error) from error
+    except ValueError as error:
+        raise InputError(f"llm {model!r}: {str(error).splitlines()[0]}") from error
+    check_arguments(model, kind, arguments)
+    if batch_size is None and model == "hf" and "batch_size" not in arguments:
+        batch_size = LOCAL_BATCH_SIZE
+    # By name: the module of the host's own class takes seconds to import, and a served model needs none of it.
+    if is_local := any(base.__name__ == "HFLM" for base in kind.__mro__):
+        check_device(arguments.get("device", device))
+    if device is None and "device" not in arguments:
+        device = HOST_DEVICE
+    named = _name_argument(arguments)
+    name = "" if named is None else redacted(str(arguments[named]))
+    given = {"batch_size": batch_size, "device": device, **_safe_weights(model, arguments, is_local=is_local)}
+    extra = {key: value for key, value in given.items() if value is not None}
+    is_folder = named is not None and Path(str(arguments[named])).is_dir()
+    with opening(name, "a judge") if is_local and is_folder else contextlib.nullcontext():
+        try:
+            lm = kind.create_from_arg_string(model_args, extra)
+        except ModuleNotFoundError as error:
+            raise missing_package(model, error) from error
+        except OSError as error:
+            if is_folder:
+                raise
+            raise MissingPrerequisite(
+                f"llm {model!r}: the model {name!r} is neither a folder, nor in the Hugging Face cache, nor can it be fetched "
+                "from the hub. Check the name, or fetch it on a machine with a network (`hf download " + name + "`)."
+            ) from error
+        except TypeError as error:
+            if (refused := refused_argument(model, kind, arguments, error)) is None:
+                raise
+            raise refused from error
+    chat = as_chat if as_chat is not None else "chat" in model or model == "litellm"
+    return LmEvalLanguageModel(lm, identity_of(model, arguments, lm), as_chat=chat)
+
+
+def _safe_weights(model: str, arguments: Mapping[str, Any], *, is_local: bool) -> dict[str, Any]:
+    """Return the argument that keeps transformers from opening a pickle, unless the user's arguments ask for one."""
+    if arguments.get("use_safetensors") is False or arguments.get("load_format") == "pt":
+        return {}
+    for key in _WEIGHT_ARGUMENTS:
+        folder = Path(str(arguments.get(key, "")))
+        if key in arguments and folder.is_dir():
+            try:
+                refuse_pickles(folder)
+            except ModelLoadError as error:
+                raise ModelLoadError(
+                    f"llm {model!r}: {error} If you trust whoever made the file, llm_args can ask for it by name: "
+                    "use_safetensors=False (vllm: load_format=pt)."
+                ) from None
+    return {"use_safetensors": True} if is_local and "use_safetensors" not in arguments else {}
+
+
+def _name_argument(arguments: Mapping[str, Any]) -> str | None:
+    """The argument that names the model; None where none does."""
+    return next((key for key in _NAME_ARGUMENTS if key in arguments), None)
+
+
+def identity_of(model: str, arguments: Mapping[str, Any], lm: Any) -> str:
+    """Kind, name and revision of the model, a hash of the arguments that may move an answer, and the hosts' versions.
+
+    It holds no path and no secret: folders and files count by their contents, an address without user and query.
+    """
+    named = _name_argument(arguments)
+    folder = Path(str(arguments[named])) if named else None
+    if folder is not None and folder.is_dir():
+        shown, revision = folder.resolve().name, content_hash(folder)
+    else:
+        config = getattr(getattr(lm, "_model", None), "config", None)
+        shown = redacted(str(arguments[named])) if named else ""
+        revision = str(getattr(config, "_commit_hash", None) or arguments.get("revision") or "unknown")
+    others = sorted(
+        f"{key}={_content(value)}"
+        for key, value in without_secrets(arguments).items()
+        if key not in {named, *_SPEED_ARGUMENTS, "revision"}
+    )
+    hosts = "".join(f"+{package}-{version(package)}" for package in ("lm_eval", "transformers"))
+    return f"{model}:{shown}@{revision}" + (f"#{text_hash(*others)[:8]}" if others else "") + hosts
+
+
+def _content(value: Any) -> str:
+    """An argument's value; of a folder or a file, such as a tokenizer's or an adapter's, the hash of its contents."""
+    path = Path(str(value))
+    if isinstance(value, str) and path.is_dir():
+        return content_hash(path)
+    return file_hash(path) if isinstance(value, str) and path.is_file() else str(value)

@@ -1,0 +1,342 @@
+"""The lm-eval model `dialogue-metric`: any scorer runs on the tasks that LLM judges run on, and lands in the same files.
+
+Each answer carries the scorer's own score (`scorer_answers`), and that is what our tasks compare with people. Besides, an
+answer is what the host expects of a model. It reads the document behind a request and answers yes with log g and no with
+log(1 - g), where g is the score as a share of the scorer's range. A task that asks for a class is answered positive in place
+of yes and negative in place of no, with g moved so that 0.5 is where the scorer calls a response positive. A task that asks
+for a whole-numbered rating gets g on its scale, shared out between the two ratings around it, whose weighted mean it is. A
+task that asks how likely a turn is gets the log probability of a turn whose words all have the probability g.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import sys
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from lm_eval.api.instance import Instance
+from lm_eval.api.model import LM
+
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.runner import content
+from dialeval_plugin.core.scoring import Reason, Scorer
+from dialeval_plugin.core.signature import text_hash
+from dialeval_plugin.hosts.judges import load_scorer_with_judge, scorer_options
+from dialeval_plugin.judgement_tasks.documents import item_of
+from dialeval_plugin.judgement_tasks.scorer_answers import Choice, Verdict, Words
+from dialeval_plugin.methods.judging.breakdown_prompts import N_LABELS, PROMPTS
+from dialeval_plugin.methods.judging.classification import NEGATIVE, POSITIVE
+from dialeval_plugin.methods.judging.goodness import NO, YES
+from dialeval_plugin.methods.judging.prompts import level_of
+
+from .cache import guard_cache
+
+CLASSES: dict[str, str] = {POSITIVE: YES, NEGATIVE: NO}
+POSSIBLE_BREAKDOWN = "possible breakdown"
+_BREAKDOWN_LABELS = (YES, POSSIBLE_BREAKDOWN, NO)
+OPINION = "opinion"
+"""Stands for the answer to a task that asks how likely a turn is."""
+_BELOW = 0.5 - 1e-9
+"""The highest share of a response that is not called positive: less than 0.5 also after a logarithm and an exponential."""
+
+logger = logging.getLogger(__name__)
+
+
+def to_unit(value: float, low: float, high: float) -> float:
+    """Map a score to [0, 1] by the range of its scorer: linearly, which leaves every coefficient as it is.
+
+    A range without an end is squeezed by an exponential or logistic curve, which no coefficient but those of ranks survives,
+    and far from its end not even those: our tasks compare the score itself with people. A value beyond a range that has ends
+    counts as that end.
+    """
+    if math.isfinite(low) and math.isfinite(high):
+        return min(1.0, max(0.0, (value - low) / (high - low)))
+    if math.isfinite(high):
+        return math.exp(min(0.0, value - high))
+    if math.isfinite(low):
+        return -math.expm1(min(0.0, low - value))
+    return 1 / (1 + math.exp(-value)) if value >= 0 else math.exp(value) / (1 + math.exp(value))
+
+
+def around(unit: float, cut: float, *, is_positive: bool) -> float:
+    """Stretch [0, 1] so that `cut` comes to 0.5, which leaves the order as it is.
+
+    Args:
+        unit: a score as `to_unit` maps it.
+        cut: the same of the score from which on a response is positive.
+        is_positive: which side the score itself is on; where both are squeezed to one number, `unit` cannot tell.
+
+    Example:
+        >>> [around(unit, 0.25, is_positive=unit >= 0.25) for unit in (0.0, 0.25, 1.0)]
+        [0.0, 0.5, 1.0]
+        >>> around(1.0, 1.0, is_positive=False) < 0.5
+        True
+    """
+    if not is_positive:
+        return min(_BELOW, 0.5 * unit / cut) if cut else 0.0
+    return 0.5 + 0.5 * max(0.0, unit - cut) / (1 - cut) if cut < 1 else 0.5
+
+
+def rating_shares(unit: float, scale: Sequence[int]) -> dict[str, float]:
+    """Share [0, 1] out over the ratings of a scale, given in ascending order, so that their weighted mean lies at `unit` of it.
+
+    Only the two ratings around it get a share, so that the mean of the two likeliest or more is exact.
+
+    Example:
+        >>> rating_shares(0.375, (0, 1, 2))
+        {'0': 0.25, '1': 0.75, '2': 0.0}
+    """
+    place = unit * (len(scale) - 1)
+    return {str(rating): max(0.0, 1 - abs(place - position)) for position, rating in enumerate(scale)}
+
+
+class _Judged(NamedTuple):
+    """What the scorer says of a document, once for all of its requests."""
+
+    verdict: Verdict
+    unit: float
+    """The score on [0, 1]; 0 where there is none."""
+    is_positive: bool
+
+
+class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
+    """A scorer as an lm-eval model.
+
+    Args:
+        scorer: the scorer's name.
+        batch_size: handed on to a scorer that takes it, if it is more than 1, the host's default.
+        max_batch_size: the host's; not used.
+        device: handed on to a scorer that takes it, unless it names a GPU that is not there, as the host's default may.
+        **options: options of the scorer; `llm` and `llm_args` name the language model that it asks.
+    """
+
+    def __init__(
+        self,
+        scorer: str | Scorer | None = None,
+        batch_size: int | str | None = None,
+        max_batch_size: int | None = None,
+        device: str | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__()
+        guard_cache()
+        if not scorer:
+            raise InputError("dialogue-metric: no scorer was named. Type --model_args scorer=NAME, for example scorer=slide.")
+        if isinstance(scorer, str):
+            accepted = scorer_options(scorer)
+            takes = {name: accepted is None or name in accepted for name in ("batch_size", "device")}
+            if takes["batch_size"] and str(batch_size).isdecimal() and int(str(batch_size)) > 1:
+                options.setdefault("batch_size", int(str(batch_size)))
+            if takes["device"] and device and _is_there(device):
+                options.setdefault("device", device)
+            scorer = load_scorer_with_judge(scorer, options)
+        self.scorer = scorer
+        self._signature: str | None = None
+        self._judged: dict[Hashable, _Judged] = {}
+        self._unscored: dict[str, dict[str, str]] = {}
+
+    def loglikelihood(self, requests: list[Instance], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
+        """Answer each yes or no, positive or negative, rating of a document, or its turn.
+
+        g is shared out equally over the forms of yes that the task asks for, and 1 - g over those of no. Where the document
+        has no score all answers have probability 0, from which a task of this package sees that it is unscored.
+
+        Raises:
+            InputError: a request asks for something else, or its document is not one of our tasks'.
+        """
+        answers = [_answer(request) for request in requests]
+        keys = [(request.task_name, _key(request)) for request in requests]
+        distinct = {(key, request.idx): answer for key, request, answer in zip(keys, requests, answers, strict=True)}
+        n_forms = Counter((key, answer) for (key, _), answer in distinct.items())
+        judged = self._judge(requests, progress=not disable_tqdm)
+        results: list[tuple[float, bool]] = []
+        for request, key, answer, one in zip(requests, keys, answers, judged, strict=True):
+            if one.verdict.score is None:
+                results.append(Choice(-math.inf, False, one.verdict))
+                continue
+            if answer == OPINION:
+                results.append(Choice(_turn_log_probability(one.unit, request), False, one.verdict))
+                continue
+            shares = self._shares(one, request)
+            share = shares[answer] / n_forms[key, answer]
+            is_likeliest = answer == max(shares, key=lambda answer: shares[answer])
+            results.append(Choice(math.log(share) if share > 0 else -math.inf, is_likeliest, one.verdict))
+        return results
+
+    def _shares(self, judged: _Judged, request: Instance) -> dict[str, float]:
+        """Probability of each answer; of two that are equally likely the first counts as the likelier."""
+        unit = judged.unit
+        if scale := _rating_scale(request):
+            return rating_shares(unit, scale)
+        if _asks_for_class(request) or _asks_for_breakdown(request):
+            unit = around(unit, self._cut, is_positive=judged.is_positive)
+        return {YES: unit, NO: 1 - unit, POSSIBLE_BREAKDOWN: 0.0}
+
+    def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
+        """Answer each document with its g or its class as text, and with `unscored` where there is none."""
+        judged = self._judge(requests, progress=not disable_tqdm)
+        return [Words(_in_words(request, one), one.verdict) for request, one in zip(requests, judged, strict=True)]
+
+    def loglikelihood_rolling(self, requests: list[Instance], disable_tqdm: bool = False) -> list[float]:
+        """Refuse: a scorer judges responses, it has no likelihood of a text."""
+        raise InputError(
+            f"dialogue-metric: {self.scorer.name} has no likelihood of a text, which the task asks for. "
+            "Run it on the tasks of this package, for example dstc10_dialog."
+        )
+
+    def get_model_info(self) -> dict[str, Any]:
+        """What the host writes into the result file's `config`: the scorer and, after the run, its signature and failures."""
+        return {
+            "scorer": self.scorer.name,
+            "scorer_signature": self._signature,
+            "scorer_positive_from": self.scorer.positive_from,
+            # A request has no room for the reason, so the counts by task and reason stand beside the results.
+            "scorer_unscored": {
+                task: dict(sorted(Counter(reasons.values()).items())) for task, reasons in self._unscored.items()
+            },
+        }
+
+    @property
+    def tokenizer_name(self) -> str:
+        """Name of the scorer, in the place of a tokenizer's."""
+        return self.scorer.name
+
+    def _judge(self, requests: Sequence[Instance], *, progress: bool) -> list[_Judged]:
+        """Score each distinct content once, however many tasks over several qualities, and runs, have it."""
+        items = {_key(request): None if request.doc.get("is_absent", False) else item_of(request.doc) for request in requests}
+        fitting = {content(item): item for item in items.values() if item is not None and level_of(item) == self.scorer.level}
+        if n_others := sum(item is not None and level_of(item) != self.scorer.level for item in items.values()):
+            logger.warning(
+                "%s works at %s level: %d documents of another level stay unscored",
+                self.scorer.name,
+                self.scorer.level,
+                n_others,
+            )
+        fresh = {each: item for each, item in fitting.items() if each not in self._judged}
+        if fresh:
+            scores = self.scorer.score(list(fresh.values()), progress=progress)
+            self._signature = str(scores.signature)
+            units = self._to_unit(scores.values)
+            for place, (each, value, unit) in enumerate(zip(fresh, scores.values, units, strict=True)):
+                missing = scores.unscored.get(place)
+                self._judged[each] = self._verdict(value, unit, missing.reason.value if missing else None)
+        results = []
+        for request in requests:
+            key = _key(request)
+            item = items[key]
+            if item is None:
+                one = _UNSCORED
+            elif level_of(item) != self.scorer.level:
+                one = _OTHER_LEVEL[self.scorer.level]
+            else:
+                one = self._judged[content(item)]
+            if one.verdict.unscored:
+                self._unscored.setdefault(request.task_name or "", {})[key] = one.verdict.unscored
+            results.append(one)
+        return results
+
+    def _verdict(self, value: float | None, unit: float | None, unscored: str | None) -> _Judged:
+        if value is None or unit is None:
+            return _Judged(Verdict(None, None, unscored), 0.0, is_positive=False)
+        sign = -1 if self.scorer.orientation == "lower" else 1
+        start = self.scorer.positive_from
+        is_positive = unit >= self._cut if start is None else sign * value >= sign * start
+        share = unit if all(map(math.isfinite, self.scorer.range)) else None
+        return _Judged(Verdict(sign * value, share), unit, is_positive)
+
+    @property
+    def _cut(self) -> float:
+        """Where between 0 and 1 the scorer calls a response positive."""
+        if self.scorer.positive_from is None:
+            return 0.5
+        (cut,) = self._to_unit([self.scorer.positive_from])
+        return 0.5 if cut is None else cut
+
+    def _to_unit(self, values: Sequence[float | None]) -> list[float | None]:
+        low, high = self.scorer.range
+        beyond = sum(value is not None and not low <= value <= high for value in values)
+        if beyond:
+            logger.warning(
+                "%s: %d scores lie beyond its range %g to %g and count as its ends where a task asks for a probability",
+                self.scorer.name,
+                beyond,
+                low,
+                high,
+            )
+        units = [None if value is None else to_unit(value, low, high) for value in values]
+        if self.scorer.orientation == "lower":
+            return [None if unit is None else 1 - unit for unit in units]
+        return units
+
+
+_UNSCORED = _Judged(Verdict(None), 0.0, is_positive=False)
+_OTHER_LEVEL = {
+    "turn": _Judged(Verdict(None, None, Reason.SCORES_TURNS_ONLY.value), 0.0, is_positive=False),
+    "dialogue": _Judged(Verdict(None, None, Reason.SCORES_DIALOGUES_ONLY.value), 0.0, is_positive=False),
+}
+
+
+def _is_there(device: str) -> bool:
+    if not device.startswith("cuda"):
+        return True
+    import torch
+
+    return torch.cuda.is_available()
+
+
+def _asks_for_class(request: Instance) -> bool:
+    """True where the task has the choices positive and negative."""
+    choices: Sequence[str] = request.doc.get("choices", ())
+    return any(choice.casefold() in CLASSES for choice in choices)
+
+
+def _asks_for_breakdown(request: Instance) -> bool:
+    """True where the task has the choices of a prompt for breakdowns, which "yes" and "no" belong to in another sense."""
+    choices = tuple(request.doc.get("choices", ()))
+    return any(choices == prompt.forms for prompt in PROMPTS.values())
+
+
+def _rating_scale(request: Instance) -> list[int]:
+    """The ratings that the task has as its choices, ascending; none where it asks for something else."""
+    forms = {choice.strip() for choice in request.doc.get("choices", ())}
+    return sorted(map(int, forms)) if all(form.isdecimal() for form in forms) else []
+
+
+def _key(request: Instance) -> str:
+    """What tells a document from all that differ from it."""
+    return text_hash(repr(request.doc))
+
+
+def _in_words(request: Instance, judged: _Judged) -> str:
+    if judged.verdict.score is None:
+        return "unscored"
+    if not _asks_for_class(request):
+        # Without an exponent, which a task that reads numbers out of prose would take for another number.
+        return format(Decimal(repr(judged.unit)), "f")
+    return (POSITIVE if judged.is_positive else NEGATIVE).capitalize()
+
+
+def _turn_log_probability(score: float, request: Instance) -> float:
+    # The log of 0 would say that there is no score.
+    return int(request.doc["n_words"]) * math.log(max(score, sys.float_info.min))
+
+
+def _answer(request: Instance) -> str:
+    if "n_words" in request.doc:
+        return OPINION
+    form = str(request.args[1]).strip()
+    if _asks_for_breakdown(request):
+        return _BREAKDOWN_LABELS[list(request.doc["choices"]).index(form) % N_LABELS]
+    if _rating_scale(request):
+        return form
+    answer = CLASSES.get(form.casefold(), form.casefold())
+    if answer not in {YES, NO}:
+        raise InputError(
+            f"dialogue-metric: task {request.task_name!r} asks for the continuation {request.args[1]!r}, and a scorer answers "
+            "yes or no, positive or negative only. Run it on the tasks of this package, for example dstc10_dialog."
+        )
+    return answer

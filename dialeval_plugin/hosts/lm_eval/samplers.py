@@ -1,0 +1,155 @@
+"""Few-shot examples for the dialogue tasks: seeded random ones, and those nearest by BM25 (Huynh et al. 2023, section 3.3).
+
+No example comes from the dialogue under test: several systems answer one context, and such an example would give it away.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lm_eval.api.samplers import ContextSampler
+
+from dialeval_plugin.core.errors import InputError
+
+Document = Mapping[str, Any]
+
+K1, B = 1.5, 0.75
+
+
+class OtherDialogueSampler(ContextSampler, ABC):  # type: ignore[misc]  # the host is not typed
+    """Base of the samplers: hands on the documents of other dialogues, in an order that a subclass chooses."""
+
+    def __init__(self, df: Sequence[Document] | None = None, *, rnd: int | None = None, **kwargs: Any) -> None:
+        super().__init__(df, rnd=rnd, **kwargs)
+        self._seed = rnd
+
+    def set_rnd(self, rnd: int | None) -> OtherDialogueSampler:
+        """Take the host's few-shot seed."""
+        self._seed = rnd
+        super().set_rnd(rnd)
+        return self
+
+    def sample(
+        self, n: int, eval_doc: Document | None = None, df: Sequence[Document] | None = None, **kwargs: Any
+    ) -> list[Document]:
+        """Return `n` examples for `eval_doc`, in the order in which the prompt shows them.
+
+        Raises:
+            InputError: other dialogues have fewer than `n` documents.
+        """
+        if df:
+            self.replace_df(df)
+        pool = self.fewshot_docs()
+        if n == 0 or (eval_doc is not None and eval_doc["is_absent"]):
+            return []
+        cluster = eval_doc["cluster"] if eval_doc is not None else None
+        chosen = [index for index in self.ranking(pool, eval_doc) if pool[index]["cluster"] != cluster][:n]
+        if len(chosen) < n:
+            raise InputError(
+                f"few-shot examples: {n} were asked for, but the other dialogues of the set have {len(chosen)}. "
+                "Ask for fewer (--num_fewshot)."
+            )
+        return [pool[index] for index in self.shown_order(chosen)]
+
+    @abstractmethod
+    def ranking(self, pool: Sequence[Document], eval_doc: Document | None) -> Sequence[int]:
+        """Places in `pool`, the best example first."""
+
+    def shown_order(self, chosen: list[int]) -> list[int]:
+        """The chosen places in the order of the prompt."""
+        return chosen
+
+
+class RandomSampler(OtherDialogueSampler):
+    """The same random examples for every document, as in the paper, but for those of its own dialogue.
+
+    The order is drawn once from the seed, so that a document's examples depend neither on the documents before it nor on
+    the number of processes.
+    """
+
+    _order: tuple[int | None, int, list[int]] | None = None
+
+    def ranking(self, pool: Sequence[Document], eval_doc: Document | None) -> Sequence[int]:
+        """Places in `pool` in random order."""
+        if self._order is None or self._order[:2] != (self._seed, len(pool)):
+            order = list(range(len(pool)))
+            random.Random(self._seed).shuffle(order)
+            self._order = (self._seed, len(pool), order)
+        return self._order[2]
+
+
+class _BM25Sampler(OtherDialogueSampler):
+    """The nearest documents by Okapi BM25 over lower-cased words, the nearest last, beside the question."""
+
+    _pool: Sequence[Document] | None = None
+    _index: Any = None
+    _rankings: dict[str, list[int]]
+
+    def ranking(self, pool: Sequence[Document], eval_doc: Document | None) -> Sequence[int]:
+        """Places in `pool` by descending similarity; where two are equal, the first of the file."""
+        # The pool that is indexed is kept, so that no other can be taken for it.
+        if pool is not self._pool:
+            from rank_bm25 import BM25Okapi
+
+            # An empty corpus text would make the average length 0 where all are empty.
+            self._index = BM25Okapi([_words(self.text(doc)) or [""] for doc in pool], k1=K1, b=B)
+            self._pool, self._rankings = pool, {}
+        query = self.text(eval_doc) if eval_doc is not None else ""
+        if query not in self._rankings:
+            scores = self._index.get_scores(_words(query))
+            self._rankings[query] = sorted(range(len(pool)), key=lambda index: (-scores[index], index))
+        return self._rankings[query]
+
+    def shown_order(self, chosen: list[int]) -> list[int]:
+        """Ascending similarity."""
+        return chosen[::-1]
+
+    @abstractmethod
+    def text(self, doc: Document) -> str:
+        """What is compared."""
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())
+
+
+def _context(doc: Document) -> str:
+    """The context; of a whole dialogue, the turns of the one who opens it."""
+    return " ".join(turn["text"] for turn in doc["context"] or _turns(doc, of_opener=True))
+
+
+def _response(doc: Document) -> str:
+    """The response; of a whole dialogue, the turns of the others."""
+    return " ".join(turn["text"] for turn in ([doc["response"]] if doc["level"] == "turn" else _turns(doc, of_opener=False)))
+
+
+def _turns(doc: Document, *, of_opener: bool) -> list[Any]:
+    return [turn for turn in doc["turns"] if (turn["speaker"] == doc["turns"][0]["speaker"]) == of_opener]
+
+
+class ContextBM25Sampler(_BM25Sampler):
+    """BM25_C: nearest by context."""
+
+    def text(self, doc: Document) -> str:
+        """The context."""
+        return _context(doc)
+
+
+class ResponseBM25Sampler(_BM25Sampler):
+    """BM25_R: nearest by response."""
+
+    def text(self, doc: Document) -> str:
+        """The response."""
+        return _response(doc)
+
+
+class ContextResponseBM25Sampler(_BM25Sampler):
+    """BM25_C+R: nearest by context and response."""
+
+    def text(self, doc: Document) -> str:
+        """The context and the response."""
+        return f"{_context(doc)} {_response(doc)}"

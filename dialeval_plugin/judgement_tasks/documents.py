@@ -1,0 +1,159 @@
+"""The documents of our lm-eval tasks: an `Example` or `Dialogue` as a row, with its rating and its prompt, and back again.
+
+Everything that a judge or a scorer may look at is in the row, because the row is all that the host hands on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.methods.judging.goodness import Reading
+from dialeval_plugin.methods.judging.prompts import EXAMPLE_HEADING, goodness_instruction, goodness_question, level_of
+
+FORMS = ("Yes", "No", "yes", "no")
+"""Continuations that are asked for. The host puts a space before each, or nothing under a chat template; each is then one
+token of the common vocabularies, so that one forward pass answers all four."""
+YES_LABEL, NO_LABEL = 0, 1
+"""Place of an example's answer in `FORMS`."""
+
+ITEM_COLUMNS = frozenset({"id", "level", "context", "response", "references", "facts", "turns", "system"})
+"""The columns of `item_columns`: what has them is a document of our tasks."""
+
+_TURN = ("speaker", "text")
+
+
+def document(
+    item: Item, *, rating: float, cluster: str, midpoint: float, reading: Reading, quality: str = ""
+) -> dict[str, Any]:
+    """Return the row of one rated item.
+
+    Args:
+        item: the response or dialogue.
+        rating: mean of its raters.
+        cluster: key of its dialogue.
+        midpoint: of the rating scale; from there on the item is a "Yes" example.
+        reading: how g is to be read off the model's answers.
+        quality: what its raters rated; their single answers are for whoever reads the logged samples.
+    """
+    question = goodness_question(item)
+    return {
+        **item_columns(item),
+        **rater_columns(item, quality),
+        "rating": float(rating),
+        "cluster": cluster,
+        "label": YES_LABEL if rating >= midpoint else NO_LABEL,
+        "instruction": goodness_instruction(level_of(item)),
+        "question": question,
+        "example": EXAMPLE_HEADING + question,
+        "choices": list(FORMS),
+        "reading": reading,
+        "is_absent": False,
+    }
+
+
+def item_columns(item: Item) -> dict[str, Any]:
+    """The columns that hold an item, in the documents of every task; `item_of` reads them back."""
+    return {
+        "id": item.id,
+        "level": level_of(item),
+        "context": [] if isinstance(item, Dialogue) else [_turn(turn) for turn in item.context],
+        "response": None if isinstance(item, Dialogue) else _turn(item.response),
+        "references": [] if isinstance(item, Dialogue) else list(item.references),
+        "facts": [] if isinstance(item, Dialogue) else list(item.facts),
+        "turns": [_turn(turn) for turn in item.turns] if isinstance(item, Dialogue) else [],
+        "system": item.system,
+    }
+
+
+def rater_columns(item: Item, quality: str) -> dict[str, Any]:
+    """The columns of the raters: the quality that they rated and the answer of each; () where they are not known."""
+    return {"quality": quality, "raters": [float(value) for value in item.ratings.get(quality, ())]}
+
+
+def absent_document(name: str, reading: Reading) -> dict[str, Any]:
+    """Return the row that stands for a set that is not on this machine: the host cannot build a task without one."""
+    row = document(absent_item(name), rating=0.0, cluster="", midpoint=0.0, reading=reading)
+    return {**row, "is_absent": True}
+
+
+def absent_item(name: str) -> Example:
+    """Return the example of a placeholder."""
+    return Example(f"{name} is absent", (), Turn(""))
+
+
+def item_of(document: Mapping[str, Any]) -> Item:
+    """Return the item that a row was made of, without its ratings.
+
+    Raises:
+        InputError: the row is of another task's kind.
+    """
+    missing = [name for name in ("id", "level", "context", "response", "turns") if name not in document]
+    if missing:
+        raise InputError(
+            f"document: has no {missing[0]!r}, so it is not from a dialogue task of this package. "
+            f"It has: {', '.join(document)}."
+        )
+    if document["level"] == "dialogue":
+        return Dialogue(document["id"], tuple(map(_read_turn, document["turns"])), document["system"])
+    return Example(
+        id=document["id"],
+        context=tuple(map(_read_turn, document["context"])),
+        response=_read_turn(document["response"]),
+        references=tuple(document["references"]),
+        facts=tuple(document["facts"]),
+        system=document["system"],
+    )
+
+
+def features() -> Any:
+    """Column types of `document`, stated because a set may have no value in a column (no speaker, no fact) to tell it from."""
+    from datasets import Features, List, Value
+
+    text = Value("string")
+    return Features(
+        {
+            **item_features(),
+            **rater_features(),
+            "rating": Value("float64"),
+            "cluster": text,
+            "label": Value("int64"),
+            **dict.fromkeys(("instruction", "question", "example"), text),
+            "choices": List(text),
+            "reading": text,
+            "is_absent": Value("bool"),
+        }
+    )
+
+
+def item_features() -> dict[str, Any]:
+    """Types of the columns of `item_columns`."""
+    from datasets import List, Value
+
+    text, turn = Value("string"), {name: Value("string") for name in _TURN}
+    return {
+        **dict.fromkeys(("id", "level"), text),
+        "context": List(turn),
+        "response": turn,
+        "references": List(text),
+        "facts": List(text),
+        "turns": List(turn),
+        "system": text,
+    }
+
+
+def rater_features() -> dict[str, Any]:
+    """Types of the columns of `rater_columns`."""
+    from datasets import List, Value
+
+    return {"quality": Value("string"), "raters": List(Value("float64"))}
+
+
+def _turn(turn: Turn) -> dict[str, str | None]:
+    return {"speaker": turn.speaker, "text": turn.text}
+
+
+def _read_turn(value: Mapping[str, Any]) -> Turn:
+    return Turn(value["text"], value["speaker"])

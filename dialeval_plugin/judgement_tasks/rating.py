@@ -1,0 +1,105 @@
+"""What the task files under `tasks/fed_dialog/` name: the data set of one quality, and the rating of one document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dialeval_plugin.core.dialogue import Item
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.scoring import Level, Unscored
+from dialeval_plugin.corpora.readers import fed
+from dialeval_plugin.methods.judging.dialogue_rating import DEFAULT_K, rating_of_forms
+from dialeval_plugin.methods.judging.rating_prompts import rating_prompt
+
+from .aggregation import METRICS, Judged
+from .rating_documents import Document, for_each_seed, joined_threads, rating_documents, rating_features, shown
+from .responses import rated_items, reading_of
+from .scorer_answers import Verdict, verdict_of
+from .seed_aggregation import SEED_METRICS, SeededJudged
+from .task_data import task_data
+
+
+@task_data()
+def fed_dataset(
+    *,
+    level: Level,
+    quality: str,
+    shown_dialogues: Sequence[str] = (),
+    seeds: Sequence[int] = (),
+    k: int | str = DEFAULT_K,
+    literal_log: bool | str = False,
+) -> dict[str, Any]:
+    """Build the data set of a task over one quality of FED.
+
+    Args:
+        level: "turn" or "dialogue".
+        quality: name of the quality, as in `rating_prompts`.
+        shown_dialogues: ids of the dialogues that are shown as examples to every document, in this order. They are the split
+            `examples`; neither they nor another dialogue that opens with the same turns is in the split `test`.
+        seeds: for each item one document a seed, for a sampler that draws examples by it.
+        k: how many ratings count.
+        literal_log: weight ratings by log probabilities, as the paper prints it.
+
+    Raises:
+        InputError: there is no such quality or dialogue, or `k` is no whole number from 1.
+        MissingPrerequisite: FED is not on this machine.
+    """
+    prompt = rating_prompt(quality, level)
+    threads: dict[str, Sequence[Item]] = {
+        dialogue.whole.id: dialogue.responses if level == "turn" else (dialogue.whole,) for dialogue in fed.read()
+    }
+    ratings = {
+        item.id: rating for item, rating in rated_items([i for items in threads.values() for i in items], prompt.published)
+    }
+    documents = rating_documents(prompt, threads, ratings, k=_k(k), reading=reading_of(literal_log))
+    if not shown_dialogues:
+        return {"test": _dataset(for_each_seed(documents, seeds))}
+    examples = _examples(documents, shown_dialogues)
+    clusters = {example["cluster"] for example in examples}
+    others = [document for document in documents if document["cluster"] not in clusters]
+    return {"test": _dataset(for_each_seed(others, seeds)), "examples": _dataset(examples)}
+
+
+def process_ratings(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]]) -> dict[str, Judged]:
+    """Return the K-top rating or the scorer's score, the people's rating and the cluster of one document, by metric.
+
+    The score is None where the model gives no rating of the scale any probability: such a document is unscored.
+    """
+    verdict = _judgement(doc, results)
+    return dict.fromkeys(METRICS, Judged(verdict.score, doc["rating"], doc["cluster"], verdict.unscored))
+
+
+def process_seeded_ratings(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]]) -> dict[str, SeededJudged]:
+    """Return the same for a document of one of several runs."""
+    verdict = _judgement(doc, results)
+    return dict.fromkeys(SEED_METRICS, SeededJudged(verdict.score, doc["rating"], doc["seed"], verdict.unscored))
+
+
+def _judgement(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]]) -> Verdict:
+    if verdict := verdict_of(results):
+        return verdict
+    log_probabilities = {form: value for form, (value, _) in zip(doc["choices"], results, strict=True)}
+    prompt = rating_prompt(doc["quality"], doc["level"])
+    rating = rating_of_forms(log_probabilities, prompt, k=doc["k"], reading=doc["reading"])
+    return Verdict(None if isinstance(rating, Unscored) else rating)
+
+
+def _examples(documents: Sequence[Document], ids: Sequence[str]) -> list[Document]:
+    joined = {document["thread"]: document for document in joined_threads(documents)}
+    for id in ids:
+        if id not in joined:
+            raise InputError(f"shown_dialogues: FED has no rated dialogue {id!r}. They are called fed_000, fed_001, ...")
+    return [shown(joined[id], number) for number, id in enumerate(ids, start=1)]
+
+
+def _k(value: int | str) -> int:
+    if not str(value).isdecimal() or int(value) < 1:
+        raise InputError(f"k: expected a whole number from 1, got {value!r}. Type --metadata '{{\"k\": 3}}'.")
+    return int(value)
+
+
+def _dataset(rows: list[Document]) -> Any:
+    from datasets import Dataset
+
+    return Dataset.from_list(rows, features=rating_features())

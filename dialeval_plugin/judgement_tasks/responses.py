@@ -1,0 +1,163 @@
+"""What the task files under `tasks/` name: the data sets, and the score of one document."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dialeval_plugin.core.dialogue import Item
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.corpora import mini
+from dialeval_plugin.corpora.items import context_key, mean_rating
+from dialeval_plugin.corpora.readers import dstc10
+from dialeval_plugin.methods.judging.goodness import Reading, goodness_of_forms
+
+from .absent_sets import check_any_present
+from .aggregation import METRICS, Judged
+from .documents import absent_document, document, features
+from .scorer_answers import Verdict, verdict_of
+from .task_data import task_data
+
+logger = logging.getLogger(__name__)
+
+_FETCH = "Type `dialeval data fetch dstc10`, or name a folder that has them in DIALEVAL_DATA_DIR."
+
+
+@task_data()
+def dstc10_dataset(
+    *,
+    dialogue_set: str,
+    rated_quality: str | None = None,
+    when_absent: str = "fail",
+    group_sets: Sequence[str] = (),
+    literal_log: bool | str = False,
+) -> dict[str, Any]:
+    """Build the data set of a task over one DSTC10 set.
+
+    Args:
+        dialogue_set: the set's code, as "tu".
+        rated_quality: the quality to compare with; without it the one that stands for overall quality in the set.
+        when_absent: "fail", or "skip" for a task inside a group: one placeholder then stands for the set, which has no
+            score and no part in the group's mean.
+        group_sets: codes of the group's sets; one at least has to be there.
+        literal_log: read g off the log probabilities, as the paper prints it.
+
+    Raises:
+        MissingPrerequisite: the set is not there, and may not be left out.
+    """
+    reading = reading_of(literal_log)
+    items = read_unless_absent(dialogue_set, when_absent=when_absent, group_sets=group_sets)
+    if items is None:
+        return _dataset([absent_document(dialogue_set, reading)] * n_processes())
+    entry = dstc10.find_set(dialogue_set)
+    quality = rated_quality or dstc10.overall_quality(items, entry)
+    # The published scale is the overall quality's; any other quality has the scale that its ratings show.
+    return _dataset(_documents(items, quality, entry.scale if quality == entry.overall else None, reading))
+
+
+def read_unless_absent(
+    dialogue_set: str, *, when_absent: str, group_sets: Sequence[str], group: str = "dstc10_dialog"
+) -> list[Item] | None:
+    """Read a DSTC10 set, or return None where it is not on this machine and may be left out of its group.
+
+    Args:
+        dialogue_set: as in `dstc10_dataset`, like the next two.
+        when_absent: "fail" or "skip".
+        group_sets: codes of the group's sets.
+        group: name of the group, for messages.
+
+    Raises:
+        MissingPrerequisite: the set may not be left out, or none of the group's sets is there.
+    """
+    try:
+        return dstc10.read(dialogue_set)
+    except MissingPrerequisite as error:
+        if when_absent != "skip":
+            raise
+        check_any_present(group, group_sets, dstc10.read, advice=_FETCH, error=error)
+        logger.warning("%s_%s: left out of the group and of its mean: %s", group, dialogue_set, error)
+        return None
+
+
+def n_processes() -> int:
+    """How many placeholders an absent set needs: the host deals the documents out and fails where a process gets none."""
+    return max(1, int(os.environ.get("WORLD_SIZE", "1")))
+
+
+@task_data()
+def mini_dataset(*, literal_log: bool | str = False) -> dict[str, Any]:
+    """Build the data set over the test split of the embedded corpus, whose ratings are by construction."""
+    return _dataset(_documents(mini.read_examples(split="test"), mini.QUALITY, (0.0, 1.0), reading_of(literal_log)))
+
+
+def process_results(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]]) -> dict[str, Judged]:
+    """Return g or the scorer's score, the rating and the cluster of one document under the name of every metric.
+
+    Nothing for a placeholder. The host hands the list of these to each metric's aggregation. g is None where the model gave
+    neither answer any probability: such a document is unscored.
+    """
+    if doc["is_absent"]:
+        return {}
+    verdict = judgement(doc, results)
+    return dict.fromkeys(METRICS, Judged(verdict.score, doc["rating"], doc["cluster"], verdict.unscored))
+
+
+def judgement(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]]) -> Verdict:
+    """What a scorer says of a document, or a language model by its g, from its answers to yes and no."""
+    log_probabilities = {form: value for form, (value, _) in zip(doc["choices"], results, strict=True)}
+    return verdict_of(results) or Verdict(goodness_of_forms(log_probabilities, reading=doc["reading"]))
+
+
+def _documents(
+    items: Sequence[Item], quality: str, scale: tuple[float, float] | None, reading: Reading
+) -> list[dict[str, Any]]:
+    rated = rated_items(items, quality)
+    low, high = scale or _observed_scale(items, quality)
+    return [
+        document(item, rating=rating, cluster=context_key(item), midpoint=(low + high) / 2, reading=reading, quality=quality)
+        for item, rating in rated
+    ]
+
+
+def rated_items(items: Sequence[Item], quality: str) -> list[tuple[Item, float]]:
+    """Pair the items with the mean of their raters; those that nobody rated are left out, with a warning.
+
+    Raises:
+        InputError: nobody rated any.
+    """
+    rated = [(item, rating) for item in items if (rating := _rating(item, quality)) is not None]
+    if not rated:
+        raise InputError(f"{quality}: none of the {len(items)} items is rated. Use a file with ratings.")
+    if len(rated) < len(items):
+        logger.warning("%s: %d of %d items have no rating and are left out", quality, len(items) - len(rated), len(items))
+    return rated
+
+
+def _rating(item: Item, quality: str) -> float | None:
+    return mean_rating(item, quality) if quality in item.ratings else None
+
+
+def _observed_scale(items: Sequence[Item], quality: str) -> tuple[float, float]:
+    values = [value for item in items for value in item.ratings.get(quality, ())]
+    return min(values), max(values)
+
+
+def _dataset(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    from datasets import Dataset
+
+    return {"test": Dataset.from_list(rows, features=features())}
+
+
+def reading_of(literal_log: bool | str) -> Reading:
+    """How probabilities are read, from a task's switch `literal_log`.
+
+    Raises:
+        InputError: it is neither true nor false.
+    """
+    if str(literal_log).lower() not in {"true", "false"}:
+        raise InputError(
+            f"literal_log: expected true or false, got {literal_log!r}. Type --metadata '{{\"literal_log\": true}}'."
+        )
+    return "literal_log" if str(literal_log).lower() == "true" else "probabilities"

@@ -1,1 +1,0 @@
-"""What every method that reads dialogues with a language model shares: opening the model, and which sequences it reads."""

@@ -1,0 +1,1 @@
+"""The leaderboard, from result files to the page and its exports."""

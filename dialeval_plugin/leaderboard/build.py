@@ -1,0 +1,183 @@
+"""Builds the leaderboard's folder from lm-eval's result files."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.files import read_json, to_json, write_text
+from dialeval_plugin.core.plain_text import for_markdown
+from dialeval_plugin.corpora.readers import dstc10
+from dialeval_plugin.statistics.bootstrap import MIN_CLUSTERS, too_few_clusters
+
+from .board import Cell, Column, Cost, Figure, Leaderboard, Reference
+from .evidence import Evidence
+from .page import TITLE, render
+from .ranks import ranked
+from .references import PRINTED_BESIDE, of_people, of_run
+from .result_files import TaskRun, check_one_scorer, read_runs
+
+logger = logging.getLogger(__name__)
+
+JSON_FILE, CSV_FILE, MARKDOWN_FILE, PAGE_FILE = "leaderboard.json", "leaderboard.csv", "leaderboard.md", "index.html"
+FILES = (JSON_FILE, CSV_FILE, MARKDOWN_FILE, PAGE_FILE)
+
+_BOUNDS = ("_ci_low", "_ci_high")
+_COUNTS = ("n_scored", "n_unscored")
+_SPREADS = ("_deviation",)
+_LOWER_IS_BETTER = ("jsd_", "mse_")
+
+
+class Built(NamedTuple):
+    """What was made of the files."""
+
+    board: Leaderboard
+    evidence: tuple[Evidence, ...]
+
+
+def build(paths: Iterable[Path | str], *, rank_rounds: int = 1000) -> Built:
+    """Read result files and folders of them; of several runs of one cell the newest counts.
+
+    Args:
+        paths: result files and folders.
+        rank_rounds: least permutations of each test behind the rank clusters, see `leaderboard_ranks.ranked`; 0 for no ranks.
+
+    Raises:
+        InputError: as `lm_eval_files.read_runs` and `check_one_scorer`.
+    """
+    cells: dict[tuple[str, Column], Cell] = {}
+    evidence: dict[tuple[str, Column], Evidence] = {}
+    beside: dict[tuple[str, Column, str], Reference] = {}
+    kept: list[TaskRun] = []
+    n_older = 0
+    for run in read_runs(paths):
+        for reference in of_run(run, _columns(run)):
+            beside.setdefault((reference.name, reference.column, reference.coefficient), reference)
+        for cell in cells_of(run):
+            place = (cell.evaluator, cell.column)
+            if place in cells:
+                n_older += 1
+                continue
+            cells[place] = cell
+            kept.append(run)
+            if run.rows:
+                evidence[place] = Evidence(cell.evaluator, cell.column, run.rows)
+    check_one_scorer(kept)
+    if n_older:
+        logger.warning("leaderboard: %d older results of the same evaluator and data are left out", n_older)
+    rows = tuple(evidence.values())
+    board = Leaderboard(tuple(cells.values()), (*of_people(rows), *beside.values()))
+    return Built(ranked(board, rows, rounds=rank_rounds), rows)
+
+
+def write(built: Built, folder: Path, *, title: str = TITLE) -> list[Path]:
+    """Write the table as JSON, CSV, Markdown and HTML; return the paths.
+
+    Raises:
+        InputError: the folder cannot be written.
+    """
+    board = built.board
+    texts = {
+        JSON_FILE: to_json(board.to_dict(), indent=1) + "\n",
+        CSV_FILE: board.to_csv(),
+        MARKDOWN_FILE: "\n".join(f"## {for_markdown(name)}\n\n{board.to_markdown(name)}" for name in board.coefficients),
+        PAGE_FILE: render(board, built.evidence, title=title),
+    }
+    for name, text in texts.items():
+        write_text(folder / name, text)
+    return [folder / name for name in texts]
+
+
+def read(folder: Path) -> Leaderboard:
+    """Read the leaderboard that `write` wrote.
+
+    Raises:
+        InputError: the folder holds none, or one of another schema version.
+    """
+    path = folder / JSON_FILE
+    if not path.exists():
+        raise InputError(f"{folder}: holds no {JSON_FILE}. Type `dialeval leaderboard build RESULTS --output {folder}`.")
+    return Leaderboard.from_dict(read_json(path), where=str(path))
+
+
+def cells_of(run: TaskRun) -> Iterator[Cell]:
+    """Yield the cells of one run: one, or for human preferences one a criterion."""
+    for quality, names in _qualities(run).items():
+        yield Cell(
+            evaluator=run.evaluator,
+            column=_column(run, quality),
+            figures={coefficient: _figure(run, name) for coefficient, name in names.items()},
+            n_scored=run.n_scored,
+            n_total=run.n_total,
+            signature=_without_folders(run.signature),
+            is_partial=run.is_partial,
+            cost=Cost(seconds=run.seconds, n_requests=run.n_requests, n_prompt_characters=run.n_prompt_characters),
+            date=run.date.isoformat(timespec="seconds"),
+            source=f"{run.path.parent.name}/{run.path.name}",
+            metadata={"task": run.task, "task version": run.version},
+        )
+
+
+def _qualities(run: TaskRun) -> dict[str, dict[str, str]]:
+    """Quality to the coefficients that its column shows, each with the metric's name in the file."""
+    names = [name for name in run.metrics if _is_coefficient(name)]
+    if run.kind != "preference":
+        return {run.quality: {name: name for name in names}}
+    return {
+        criterion: {name.removeprefix(f"{criterion}_"): name for name in names if name.startswith(f"{criterion}_")}
+        for criterion in dict.fromkeys(name.partition("_")[0] for name in names)
+    }
+
+
+def _columns(run: TaskRun) -> list[tuple[Column, str]]:
+    """The run's columns, each with what the names of its metrics begin with."""
+    is_preference = run.kind == "preference"
+    return [(_column(run, quality), f"{quality}_" if is_preference else "") for quality in _qualities(run)]
+
+
+def _column(run: TaskRun, quality: str) -> Column:
+    return Column(_dataset(run.dataset), run.level, quality)
+
+
+def _is_coefficient(name: str) -> bool:
+    if name in _COUNTS or name.endswith((*_BOUNDS, *_SPREADS)):
+        return False
+    return not any(name.startswith(part) or name.endswith(part) for part in PRINTED_BESIDE)
+
+
+def _figure(run: TaskRun, name: str) -> Figure:
+    low, high = (run.metrics.get(f"{name}{bound}") for bound in _BOUNDS)
+    reason = _why(run.undefined.get(name) or run.undefined.get(f"{name}_ci_low"))
+    if low is not None and run.n_clusters is not None and run.n_clusters < MIN_CLUSTERS:
+        # Files of older releases have intervals of any number of dialogues.
+        low, high, reason = None, None, too_few_clusters(name, run.n_clusters)
+    return Figure(
+        value=run.metrics[name],
+        ci_low=low,
+        ci_high=high,
+        is_rough=low is not None and run.has_rough_intervals,
+        higher_is_better=not name.startswith(_LOWER_IS_BETTER),
+        reason=reason,
+    )
+
+
+def _why(undefined: str | None) -> str | None:
+    """The reason alone, of what stands in a result file in a number's place."""
+    return None if undefined is None else undefined.removeprefix("undefined (").removesuffix(")")
+
+
+def _without_folders(signature: str) -> str:
+    """Leave of each path its last part: what is shown to others names no folder of this machine.
+
+    A model's weights are told by their hash, which a signature holds besides.
+    """
+    return re.sub(r"(?<=:)(?:/|~/|\.{1,2}/)[^|\]]*?([^/|\]]+)/*(?=[|\]]|$)", r"\1", signature)
+
+
+def _dataset(name: str) -> str:
+    """The published name of a DSTC10 set, whose code says little to most readers; any other name as it is."""
+    return dstc10.SETS[name].name if name in dstc10.SETS else name

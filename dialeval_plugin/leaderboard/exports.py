@@ -1,0 +1,239 @@
+"""The leaderboard in the formats of others: the Hub's `.eval_results`, a model card's `model-index`, Every Eval Ever.
+
+Each evaluator gets a folder of its own, because the Hub keeps results with the model that they are of. A coefficient that is
+undefined has no place in these formats: it is left out and counted, never written as 0.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.files import to_json, write_text
+from dialeval_plugin.core.plain_text import for_markdown
+from dialeval_plugin.core.signature import text_hash
+from dialeval_plugin.version import __version__
+
+from .board import Cell, Figure, Leaderboard
+from .page import coefficient_name
+
+EVERY_EVAL_EVER = "0.2.2"
+"""Version of the JSON schema (evaleval/every_eval_ever, eval.schema.json) that the files keep to."""
+TASK_TYPE = "dialogue-evaluation"
+CONFIDENCE = 0.95
+
+_FROM_0 = ("accuracy", "f1", "jsd", "mse")
+_HUB_METRICS = {"spearman": "spearmanr", "pearson": "pearsonr", "kendall": "kendalltau"}
+
+
+class Exported(NamedTuple):
+    """What was written."""
+
+    paths: list[Path]
+    n_left_out: int
+    """Figures without a value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportOptions:
+    """What a format asks for and result files do not say.
+
+    Attributes:
+        dataset_id: Hub repository of the human ratings, OWNER/NAME; `eval-results` needs it.
+        source_url: page on which the results can be looked up.
+        organization: who ran the evaluation.
+        created: when the record is made.
+    """
+
+    dataset_id: str | None = None
+    source_url: str | None = None
+    organization: str = "unknown"
+    created: datetime
+
+
+def export(board: Leaderboard, format: str, folder: Path, options: ExportOptions) -> Exported:
+    """Write the files of one format, below `folder/<evaluator>/`.
+
+    Raises:
+        InputError: there is no such format, an option that it needs is missing, the address is none of the web, or a file
+            cannot be written.
+    """
+    if options.source_url is not None and not re.fullmatch(r"https?://[^\s<>\"'()\[\]]+", options.source_url):
+        raise InputError(f"--source-url {options.source_url!r}: is no address of a page. Give one that begins with https://.")
+    if format not in FORMATS:
+        raise InputError(f"--format {format!r}: there is no such format. Choose one of {', '.join(FORMATS)}.")
+    paths = []
+    for evaluator in board.evaluators:
+        cells = [cell for cell in board.cells if cell.evaluator == evaluator]
+        if not any(True for _ in _values(cells)):
+            continue
+        for name, text in FORMATS[format](evaluator, cells, options).items():
+            path = folder / slug(evaluator) / name
+            write_text(path, text)
+            paths.append(path)
+    figures = [figure for cell in board.cells for figure in cell.figures.values()]
+    return Exported(paths, sum(figure.value is None for figure in figures))
+
+
+def eval_results(evaluator: str, cells: list[Cell], options: ExportOptions) -> dict[str, str]:
+    """Return `.eval_results/dialeval_<coefficient>.yaml` for a model repository of the Hub, one file a coefficient.
+
+    Raises:
+        InputError: no data set of the Hub is named.
+    """
+    if not options.dataset_id or not re.fullmatch(r"[\w.-]+/[\w.-]+", options.dataset_id):
+        raise InputError(
+            f"--dataset-id {options.dataset_id!r}: the format names the Hub's data set of the human ratings. Give OWNER/NAME."
+        )
+    entries: dict[str, list[dict[str, Any]]] = {}
+    for cell, coefficient, figure in _values(cells):
+        entry: dict[str, Any] = {"dataset": {"id": options.dataset_id, "task_id": _task_id(cell)}, "value": figure.value}
+        if cell.date:
+            entry["date"] = cell.date
+        if options.source_url:
+            entry["source"] = {"url": options.source_url, "name": "dialeval-plugin"}
+        entry["notes"] = f"{coefficient_name(coefficient)}{figure.interval}, {_circumstances(cell)}; signature {cell.signature}"
+        entries.setdefault(coefficient, []).append(entry)
+    return {f".eval_results/dialeval_{_file_name(name)}.yaml": _yaml(found) for name, found in entries.items()}
+
+
+def model_index(evaluator: str, cells: list[Cell], options: ExportOptions) -> dict[str, str]:
+    """Return a model card, README.md, with the results as `model-index` in its metadata and as a table."""
+    from huggingface_hub import EvalResult, ModelCardData
+
+    results = [
+        EvalResult(
+            task_type=TASK_TYPE,
+            task_name="Agreement with human ratings",
+            dataset_type=options.dataset_id or cell.column.dataset,
+            dataset_name=str(cell.column),
+            dataset_config=_task_id(cell),
+            metric_type=_HUB_METRICS.get(coefficient, coefficient),
+            metric_name=coefficient_name(coefficient),
+            metric_value=figure.value,
+            source_url=options.source_url,
+            source_name="dialeval-plugin" if options.source_url else None,
+        )
+        for cell, coefficient, figure in _values(cells)
+    ]
+    data = ModelCardData(model_name=evaluator, eval_results=results, tags=["dialogue", "evaluation"])
+    board = Leaderboard(tuple(cells))
+    tables = [f"## {for_markdown(coefficient_name(name))}\n\n{board.to_markdown(name)}" for name in board.coefficients]
+    return {"README.md": f"---\n{data.to_yaml()}\n---\n\n" + "\n".join(tables)}
+
+
+def every_eval_ever(evaluator: str, cells: list[Cell], options: ExportOptions) -> dict[str, str]:
+    """Return one record in the schema of Every Eval Ever; its name is an identifier made of its contents."""
+    created = str(options.created.timestamp())
+    record = {
+        "schema_version": EVERY_EVAL_EVER,
+        "evaluation_id": f"dialeval/{slug(evaluator)}/{created}",
+        "evaluation_timestamp": max(cell.date for cell in cells),
+        "retrieved_timestamp": created,
+        "source_metadata": {
+            "source_name": "dialeval-plugin leaderboard",
+            "source_type": "evaluation_run",
+            "source_organization_name": options.organization,
+            **({"source_organization_url": options.source_url} if options.source_url else {}),
+            "evaluator_relationship": "other",
+        },
+        "eval_library": {"name": "dialeval-plugin", "version": __version__, "additional_details": {"host": "lm_eval"}},
+        "model_info": {"name": evaluator, "id": evaluator},
+        "evaluation_results": [_every_eval_ever_result(*value) for value in _values(cells)],
+    }
+    text = to_json(record, indent=1) + "\n"
+    return {f"{uuid.uuid5(uuid.NAMESPACE_URL, text)}.json": text}
+
+
+FORMATS: Mapping[str, Callable[[str, list[Cell], ExportOptions], dict[str, str]]] = {
+    "eval-results": eval_results,
+    "model-index": model_index,
+    "every-eval-ever": every_eval_ever,
+}
+
+
+def slug(evaluator: str) -> str:
+    """A name for a folder: the evaluator's, without what a file system or an address minds, and a hash that keeps it unique.
+
+    Example:
+        >>> slug("openai-community/gpt2, dstc10_dialog")
+        'openai-community-gpt2-dstc10_dialog-041bc4'
+    """
+    readable = re.sub(r"[^\w]+", "-", evaluator, flags=re.ASCII).strip("-")[:60] or "evaluator"
+    return f"{readable}-{text_hash(evaluator)[:6]}"
+
+
+def _file_name(coefficient: str) -> str:
+    """A coefficient's name, which a result file may have from anybody."""
+    return coefficient if re.fullmatch(r"[a-z0-9_]{1,60}", coefficient) else slug(coefficient)
+
+
+def now() -> datetime:
+    """The time, for `ExportOptions.created`."""
+    return datetime.now(timezone.utc)
+
+
+def _values(cells: list[Cell]) -> Iterator[tuple[Cell, str, Figure]]:
+    for cell in cells:
+        for coefficient, figure in cell.figures.items():
+            if figure.value is not None:
+                yield cell, coefficient, figure
+
+
+def _every_eval_ever_result(cell: Cell, coefficient: str, figure: Figure) -> dict[str, Any]:
+    # All further details have to be strings.
+    details = {"n_scored": str(cell.n_scored), "n_total": str(cell.n_total), "is_partial": str(cell.is_partial).lower()}
+    details |= {"signature": cell.signature, "result_file": cell.source, **cell.metadata}
+    interval = {}
+    if figure.ci_low is not None and figure.ci_high is not None:
+        interval = {
+            "confidence_interval": {
+                "lower": figure.ci_low,
+                "upper": figure.ci_high,
+                "confidence_level": CONFIDENCE,
+                "method": f"percentile bootstrap over dialogues{', rough: there are few' if figure.is_rough else ''}",
+            }
+        }
+    return {
+        "evaluation_result_id": f"{_task_id(cell)}/{coefficient}",
+        "evaluation_name": f"{cell.column}, {coefficient_name(coefficient)}",
+        "source_data": {"dataset_name": cell.column.dataset, "source_type": "other"},
+        "evaluation_timestamp": cell.date,
+        "metric_config": {
+            "evaluation_description": "Agreement of the evaluator's scores with the mean human ratings",
+            "metric_id": f"dialeval.{coefficient}",
+            "metric_name": coefficient_name(coefficient),
+            "lower_is_better": not figure.higher_is_better,
+            "score_type": "continuous",
+            "min_score": 0.0 if coefficient.startswith(_FROM_0) else -1.0,
+            "max_score": 1.0,
+        },
+        "score_details": {
+            "score": figure.value,
+            "details": details,
+            "uncertainty": {**interval, "num_samples": cell.n_scored},
+        },
+    }
+
+
+def _task_id(cell: Cell) -> str:
+    parts = (cell.column.dataset, cell.column.level, cell.column.quality)
+    return "_".join(re.sub(r"[^\w]+", "_", part.lower()) for part in parts if part)
+
+
+def _circumstances(cell: Cell) -> str:
+    partly = " of a part of the set" if cell.is_partial else ""
+    return f"{cell.column.detail or cell.column.dataset}, {cell.n_scored} of {cell.n_total} rows{partly} scored"
+
+
+def _yaml(value: Any) -> str:
+    text: str = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=1000)
+    return text

@@ -1,0 +1,62 @@
+"""What the columns of the leaderboard are read beside: how far people agree, and what a trivial answer earns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from dialeval_plugin.reports.agreement import people
+
+from .board import Column, Reference
+from .evidence import Evidence
+from .result_files import TaskRun
+
+ONE_PERSON = "one person against the others"
+HALF_THE_PEOPLE = "half the people against the rest"
+COEFFICIENTS = {"spearman": "spearman", "pearson": "pearson", "kendall": "kendall_b"}
+"""A coefficient's name in result files to that in `meta_evaluation`."""
+
+_PREFIXES = {"always_breakdown_": "every turn called a breakdown"}
+_SUFFIXES = {"_floor": "coin flips", "_ceiling": "what most people said"}
+PRINTED_BESIDE = (*_PREFIXES, *_SUFFIXES)
+"""Parts of the names of metrics that a task prints beside the evaluator's own."""
+
+
+def of_people(evidence: Sequence[Evidence]) -> list[Reference]:
+    """Return the human ceiling of each column whose rows have several raters; see `agreement.people`."""
+    found = []
+    for column in sorted({item.column for item in evidence}):
+        # A partial run has a part of the rows; a task with several seeds has each row several times.
+        rows = {row.id: row for item in evidence if item.column == column for row in item.rows}
+        raters = [row.ratings for row in rows.values()]
+        for name, coefficient in COEFFICIENTS.items():
+            one, half = people(raters, coefficient)
+            found += _present(((ONE_PERSON, one), (HALF_THE_PEOPLE, half)), column, name)
+    return found
+
+
+def of_run(run: TaskRun, columns: Iterable[tuple[Column, str]]) -> list[Reference]:
+    """Return what the task printed beside the evaluator's figures.
+
+    Args:
+        run: the run.
+        columns: that it fills, each with what its metrics' names begin with.
+    """
+    found = []
+    for column, begin in columns:
+        for metric, value in run.metrics.items():
+            name = metric.removeprefix(begin)
+            if begin and name == metric:
+                continue
+            for prefix, reference in _PREFIXES.items():
+                if name.startswith(prefix):
+                    found += _present([(reference, value)], column, name.removeprefix(prefix))
+            for suffix, reference in _SUFFIXES.items():
+                if name.endswith(suffix):
+                    found += _present([(reference, value)], column, name.removesuffix(suffix))
+    return found
+
+
+def _present(values: Iterable[tuple[str, float | None]], column: Column, coefficient: str) -> list[Reference]:
+    return [
+        Reference(name=name, column=column, coefficient=coefficient, value=value) for name, value in values if value is not None
+    ]

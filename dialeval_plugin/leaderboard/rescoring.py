@@ -1,0 +1,165 @@
+"""Computes the statistics of lm-eval runs again from their samples, with other settings if asked: no model is needed."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.judgement_tasks.aggregation import no_scores
+from dialeval_plugin.reports.agreement import Finding, Judgements, Question, find
+from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
+from dialeval_plugin.statistics.means import balanced_mean_interval, mean_interval
+from dialeval_plugin.statistics.raters import aggregate
+
+from .result_files import RatedRow, TaskRun, check_one_scorer
+
+logger = logging.getLogger(__name__)
+
+
+def newest(runs: Iterable[TaskRun]) -> list[TaskRun]:
+    """Keep the newest run of each cell, in the order of the runs, which is newest first.
+
+    Raises:
+        InputError: as `check_one_scorer`.
+    """
+    kept: dict[tuple[str, ...], TaskRun] = {}
+    for run in runs:
+        kept.setdefault((*run.cell, run.task), run)
+    check_one_scorer(kept.values())
+    return list(kept.values())
+
+
+def rescore(
+    runs: Sequence[TaskRun], question: Question, *, human: str = "mean", only_coefficients: bool = False
+) -> list[Finding]:
+    """Return the statistics of all runs that have samples; with the settings of the tasks, they are what the runs printed.
+
+    Args:
+        runs: see `lm_eval_files.read_runs`.
+        question: coefficients, level, range and bootstrap.
+        human: how one rating is made of several; see `raters.AGGREGATIONS`.
+        only_coefficients: leave out the tasks that compare or classify, whose statistics are others.
+
+    Raises:
+        InputError: no run has samples, or a rating is asked for that the samples do not tell.
+    """
+    with_samples = [run for run in runs if run.outcomes]
+    if len(with_samples) < len(runs):
+        left_out = sorted({run.task for run in runs if not run.outcomes})
+        logger.warning("no samples: %s. Run with --log_samples.", ", ".join(left_out))
+    chosen = [run for run in with_samples if run.kind == "rating" or not only_coefficients]
+    if not chosen:
+        raise InputError("rescore: no run with samples is there. Run lm-eval with --log_samples, and give the whole folder.")
+    repeated = Counter(run.cell for run in chosen)
+    found: list[Finding] = []
+    for one in chosen:
+        name = f"{one.evaluator}, {one.task}, {one.date:%Y-%m-%d %H:%M:%S}"
+        run = replace(one, evaluator=name) if repeated[one.cell] > 1 else one
+        findings = find(judgements(run, human), question) if run.kind == "rating" else _others(run, question.bootstrap)
+        found += map(_explained, findings)
+    return found
+
+
+def _explained(finding: Finding) -> Finding:
+    """Say of an evaluator without any score why it has none."""
+    why = no_scores(Counter(finding.unscored))
+    if finding.estimate.n_scored or not why:
+        return finding
+    reason = f"{finding.evaluator}, {finding.dataset}: undefined ({why})."
+    # There is nothing to withhold.
+    return replace(finding, is_withheld=False, estimate=replace(finding.estimate, reason=reason))
+
+
+def judgements(run: TaskRun, human: str = "mean") -> list[Judgements]:
+    """Return the rows of a run beside their ratings; for each seed where the task ran with several.
+
+    Raises:
+        InputError: `human` needs the single raters, which the samples of older releases do not have.
+    """
+    rows = list(run.rows or ())
+    if human != "mean" and not all(row.ratings for row in rows):
+        raise InputError(f"{run.path}: the samples of {run.task} do not have the single raters' answers. Use --human mean.")
+    seeds = sorted({row.seed for row in rows if row.seed is not None})
+    if not seeds:
+        return [_judgements(run, run.evaluator, rows, human)]
+    return [
+        _judgements(run, f"{run.evaluator}, seed {seed}", [row for row in rows if row.seed == seed], human) for seed in seeds
+    ]
+
+
+def _judgements(run: TaskRun, evaluator: str, rows: Sequence[RatedRow], human: str) -> Judgements:
+    systems = [row.system for row in rows if row.system is not None]
+    return Judgements(
+        evaluator=evaluator,
+        dataset=run.dataset,
+        quality=run.quality,
+        level="dialogue" if run.level == "dialogue" else "turn",
+        ids=[row.id for row in rows],
+        scores=[row.score for row in rows],
+        ratings=[row.rating for row in rows] if human == "mean" else aggregate([row.ratings for row in rows], human),
+        raters={row.id: row.ratings for row in rows},
+        clusters=[row.cluster for row in rows],
+        items=[row.item for row in rows],
+        systems=systems if len(systems) == len(rows) else None,
+        words=[row.response_words for row in rows],
+        unscored=run.unscored_by_reason,
+    )
+
+
+def _others(run: TaskRun, bootstrap: Bootstrap) -> list[Finding]:
+    """The statistics of a task that compares, classifies or detects breakdowns."""
+    outcomes = list(run.outcomes or ())
+    compute = {"classification": _accuracies, "preference": _agreements, "breakdown": _breakdowns}[run.kind]
+    return [
+        Finding(
+            evaluator=run.evaluator,
+            dataset=run.dataset,
+            quality=quality,
+            level="dialogue" if run.level == "dialogue" else "turn",
+            statistic=name,
+            estimate=estimate,
+            unscored=run.unscored_by_reason,
+        )
+        for (quality, name), estimate in compute(outcomes, bootstrap).items()
+    ]
+
+
+def _accuracies(outcomes: Sequence[tuple[Any, ...]], bootstrap: Bootstrap) -> Mapping[tuple[str, str], Estimate]:
+    """As `hosts.lm_eval_classification` computes them."""
+    rounds, confidence, seed = bootstrap.rounds, bootstrap.confidence, bootstrap.seed
+    found: dict[tuple[str, str], Estimate] = {}
+    for kind in ("positive", "adversarial", "random"):
+        of_kind = [item for item in outcomes if item[0] == kind]
+        found["appropriate", f"accuracy_{kind}"] = mean_interval(
+            [item[1] for item in of_kind],
+            clusters=[item[2] for item in of_kind],
+            rounds=rounds,
+            confidence=confidence,
+            seed=seed,
+        )
+    pair = [item for item in outcomes if item[0] in {"positive", "adversarial"}]
+    found["appropriate", "accuracy_overall"] = balanced_mean_interval(
+        [item[1] for item in pair],
+        [item[0] for item in pair],
+        clusters=[item[2] for item in pair],
+        rounds=rounds,
+        confidence=confidence,
+        seed=seed,
+    )
+    return found
+
+
+def _agreements(outcomes: Sequence[tuple[Any, ...]], bootstrap: Bootstrap) -> Mapping[tuple[str, str], Estimate]:
+    from dialeval_plugin.judgement_tasks.preference import JudgedResponse, agreements
+
+    return dict(agreements([JudgedResponse(*item) for item in outcomes], bootstrap))
+
+
+def _breakdowns(outcomes: Sequence[tuple[Any, ...]], bootstrap: Bootstrap) -> Mapping[tuple[str, str], Estimate]:
+    from dialeval_plugin.judgement_tasks.breakdown import Detected, metrics_of
+
+    return {("breakdown", name): found for name, found in metrics_of([Detected(*item) for item in outcomes], bootstrap).items()}

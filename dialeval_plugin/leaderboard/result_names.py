@@ -1,0 +1,152 @@
+"""What an lm-eval result file says by names: which data a task is over, which evaluator ran, and with which settings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.redaction import redacted, without_secrets
+from dialeval_plugin.corpora.readers import dstc10
+
+MODEL_NAMES = ("peft", "delta", "pretrained", "model", "path", "engine")
+"""Arguments that name a model, in the host's order."""
+
+# They say where and how fast a model runs, not what it says.
+_TECHNICAL = frozenset(
+    {
+        "answers",
+        "base_url",
+        "batch_size",
+        "device",
+        "device_map",
+        "gpu_memory_utilization",
+        "max_batch_size",
+        "max_retries",
+        "num_concurrent",
+        "parallelize",
+        "tensor_parallel_size",
+        "timeout",
+        "tokenized_requests",
+        "trust_remote_code",
+        "verify_certificate",
+    }
+)
+_NUMBER = re.compile(r"[-+]?[\d.]+(?:e[-+]?\d+)?")
+
+_SHOTS = r"(?:(?:manual|random|bm25_c|bm25_cr|bm25_r)_)?"
+_TASKS: tuple[tuple[re.Pattern[str], str | None], ...] = (
+    (re.compile(rf"(?P<method>fed_dialog)_(?P<shots>{_SHOTS})(?P<level>turn|dial)_(?P<quality>\w+)"), "fed"),
+    (re.compile(r"(?P<method>dailydialog_pp(?:_generate)?)_mini"), "mini"),
+    (re.compile(r"(?P<method>dailydialog_pp(?:_generate)?)"), "dailydialog_pp"),
+    (re.compile(r"(?P<dataset>convai[12])_(?P<method>opinion)"), None),
+    (re.compile(rf"(?P<method>dstc10_dialog)_(?P<shots>{_SHOTS})(?P<dataset>\w+)"), None),
+    (re.compile(r"(?P<method>slide|dre|dbdc|cgdialog_preference)_(?P<dataset>\w+)"), None),
+)
+
+
+class TaskName(NamedTuple):
+    """What the name of a task says; "" where it says nothing."""
+
+    method: str
+    """How the model's answers become scores: the task's group, with its choice of examples."""
+    dataset: str
+    level: str
+    quality: str
+
+
+def task_name(task: str) -> TaskName:
+    """Take the name of a task apart; the name of a task that is not of this package stands for both method and data.
+
+    Example:
+        >>> task_name("dstc10_dialog_bm25_c_tu")
+        TaskName(method='dstc10_dialog_bm25_c', dataset='tu', level='turn', quality='Overall')
+        >>> task_name("fed_dialog_random_dial_coherent")
+        TaskName(method='fed_dialog_random', dataset='fed', level='dialogue', quality='coherent')
+    """
+    for pattern, fixed in _TASKS:
+        match = pattern.fullmatch(task)
+        if match is None:
+            continue
+        found = match.groupdict()
+        dataset = fixed or found["dataset"]
+        method = "_".join(filter(None, (found["method"], (found.get("shots") or "").rstrip("_"))))
+        level, quality = _known(dataset)
+        if found.get("level"):
+            level, quality = ("dialogue" if found["level"] == "dial" else "turn"), found["quality"]
+        return TaskName(method, dataset, level, quality)
+    return TaskName(task, task, "", "")
+
+
+def model_arguments(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the model's arguments of a result file, which older hosts wrote as one string; secrets are left out.
+
+    Example:
+        >>> model_arguments({"model_args": "pretrained=gpt2,dtype=float32,api_key=x"})
+        {'pretrained': 'gpt2', 'dtype': 'float32'}
+    """
+    given = config.get("model_args") or {}
+    if isinstance(given, str):
+        given = dict(pair.partition("=")[::2] for pair in given.split(",") if pair)
+    arguments = without_secrets(given)
+    if asked := arguments.get("llm_args"):
+        # Those of the language model that a scorer asks, which may have a key of their own.
+        shown = model_arguments({"model_args": asked})
+        arguments["llm_args"] = ",".join(f"{name}={value}" for name, value in shown.items())
+    return arguments
+
+
+def evaluator_name(config: Mapping[str, Any]) -> str:
+    """Return what ran: a scorer behind `dialogue-metric`, or a language model, with the arguments that can move a score.
+
+    Folders are named by their last part, so that the name is the same wherever they lie. Of a scorer's arguments those that
+    are words stand without their name, and what would be said twice is said once.
+
+    Example:
+        >>> evaluator_name({"model": "dialogue-metric", "model_args": {"scorer": "slide", "slm": "/models/code"}})
+        'slide (code)'
+        >>> evaluator_name({"model": "dialogue-metric", "model_args": "scorer=causalscore,model=./dream,conditions=4"})
+        'causalscore (conditions=4, dream)'
+        >>> evaluator_name({"model": "dialogue-metric", "model_args": "scorer=bleu,n=1"})
+        'bleu-1'
+        >>> evaluator_name({"model": "hf", "model_args": {"pretrained": "openai-community/gpt2"}})
+        'openai-community/gpt2'
+        >>> evaluator_name({"model_args": {"scorer": "g_eval", "llm": "hf", "llm_args": "pretrained=/models/gpt2,device=cpu"}})
+        'g_eval (gpt2)'
+    """
+    arguments = model_arguments(config)
+    if "llm" in arguments:
+        arguments["llm"] = evaluator_name({"model": arguments["llm"], "model_args": arguments.pop("llm_args", "")})
+    named = next((name for name in ("scorer", *MODEL_NAMES) if name in arguments), None)
+    name = _shortened(arguments.pop(named)) if named else redacted(str(config.get("model") or "unknown"))
+    given = {key: _shortened(value) for key, value in sorted(arguments.items()) if key not in _TECHNICAL}
+    if named != "scorer":
+        return _with_options(name, [f"{key}={value}" for key, value in given.items()])
+    if order := given.pop("n", None):
+        name = f"{name}-{order}"
+    return _with_options(name, [_option(key, value) for key, value in given.items() if value != name])
+
+
+def _with_options(name: str, options: Iterable[str]) -> str:
+    shown = ", ".join(dict.fromkeys(options))
+    return f"{name} ({shown})" if shown else name
+
+
+def _option(key: str, value: str) -> str:
+    if value.lower() in {"true", "false"}:
+        return f"{'with' if value.lower() == 'true' else 'without'} {key}"
+    return f"{key}={value}" if _NUMBER.fullmatch(value) else value
+
+
+def _shortened(value: Any) -> str:
+    text = str(value)
+    return text.rstrip("/").rpartition("/")[2] if text.startswith(("/", "./", "../", "~")) else text
+
+
+def _known(dataset: str) -> tuple[str, str]:
+    try:
+        entry = dstc10.find_set(dataset)
+    except InputError:
+        return "dialogue" if dataset.startswith("convai") else "turn", ""
+    return entry.level, entry.overall or ""

@@ -1,0 +1,99 @@
+"""What a method needs of a language model, and nothing of the host that runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeAlias, cast, runtime_checkable
+
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.scoring import Unscored
+
+TextListener: TypeAlias = Callable[[int, str], None]
+NumberListener: TypeAlias = Callable[[int, float], None]
+
+
+class LanguageModel(Protocol):
+    """A model that continues texts and says how likely a continuation is.
+
+    A request that fails for good is an `Unscored` in its place; the others are not affected. `on_answer`, where it is given,
+    is called once with the place of each request and its answer, as soon as the answer is there and in any order; it is not
+    called for a failure. Whoever keeps answers uses it, so that a run that is killed loses only what was being asked.
+    """
+
+    @property
+    def identity(self) -> str:
+        """The model and its revision, for a signature."""
+        ...
+
+    def generate(
+        self, prompts: Sequence[str], *, max_tokens: int, stop: Sequence[str], on_answer: TextListener | None = None
+    ) -> list[str | Unscored]:
+        """Continue each prompt greedily, up to `max_tokens` tokens or the first of `stop`."""
+        ...
+
+    def sample(
+        self,
+        prompts: Sequence[str],
+        *,
+        n_samples: int,
+        temperature: float,
+        max_tokens: int,
+        stop: Sequence[str],
+        first_sample: int = 0,
+        on_answer: TextListener | None = None,
+    ) -> list[list[str | Unscored]]:
+        """Draw `n_samples` continuations of each prompt, at `temperature` above 0.
+
+        `first_sample` is the number of the first of them: where a backend takes a seed, each number has another. The place
+        that `on_answer` gets counts the samples of the first prompt, then those of the next.
+        """
+        ...
+
+    def loglikelihood(
+        self, pairs: Sequence[tuple[str, str]], *, on_answer: NumberListener | None = None
+    ) -> list[float | Unscored]:
+        """Natural log of the probability of each continuation after its context."""
+        ...
+
+
+@runtime_checkable
+class TokenCounter(Protocol):
+    """A language model that can say how long a prompt is."""
+
+    def count_tokens(self, prompts: Sequence[str]) -> int | None:
+        """Tokens of all prompts as they are sent; None where the model's tokenizer is not at hand."""
+        ...
+
+
+def require_language_model(llm: object, scorer: str, *, kind: str = "any lm-eval model") -> LanguageModel:
+    """Return `llm` where it can be asked.
+
+    Args:
+        llm: what the scorer was given.
+        scorer: its name, for the message.
+        kind: which models would do.
+
+    Raises:
+        MissingPrerequisite: nothing was given.
+        InputError: it is no language model.
+    """
+    if llm is None:
+        raise MissingPrerequisite(
+            f"{scorer}: asks a large language model, and no llm is given. Pass llm='hf', llm_args='pretrained=MODEL' ({kind})."
+        )
+    if not callable(getattr(llm, "generate", None)):
+        raise InputError(
+            f"{scorer}: llm: expected a language model, got {llm!r} ({type(llm).__name__}). "
+            "Make one with dialeval_plugin.hosts.lm_eval.backend.load_language_model."
+        )
+    return cast("LanguageModel", llm)
+
+
+def cut_at_stop(answer: str, stop: Sequence[str]) -> str:
+    r"""Cut a continuation before the first stop string; some servers leave it in, or take only so many of them.
+
+    Example:
+        >>> cut_at_stop("4\nBecause", ["\n\n", "\n"])
+        '4'
+    """
+    return answer[: min((place for text in stop if (place := answer.find(text)) >= 0), default=len(answer))]

@@ -1,0 +1,282 @@
+"""The scorer `dialogue_breakdown`: the probability that a system's turn breaks the dialogue down, without labelled data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
+
+from dialeval_plugin.core.dialogue import Example, Item
+from dialeval_plugin.core.errors import InputError, ModelLoadError
+from dialeval_plugin.core.scoring import Orientation, Row, Scorer, Unscored, finite_or_unscored
+from dialeval_plugin.core.signature import Value, content_hash
+from dialeval_plugin.models.causal import check_causal, window
+from dialeval_plugin.models.language_models import OpenedModel, open_model
+from dialeval_plugin.models.passes import Context
+from dialeval_plugin.models.response_texts import response_texts
+
+from .calibration import CALIBRATION_FILE, Calibration, ScoreRange, distribution, learn_range, weights_hash
+from .detectors import Detector, Reading, read_responses
+from .likelihood_ratio import LikelihoodRatio
+from .max_probability import MaxProbability
+from .model import DEFAULT_MODELS, load_head
+from .odin import Odin
+
+Method: TypeAlias = Literal["max_probability", "odin_h", "odin_g", "likelihood_ratio"]
+
+AGGREGATIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "max_probability": MaxProbability.aggregations,
+        "odin_h": Odin.aggregations,
+        "odin_g": Odin.aggregations,
+        "likelihood_ratio": LikelihoodRatio.aggregations,
+    }
+)
+"""Method to its aggregations, the default first."""
+
+COLUMNS = ("breakdown", "p_nb", "p_pb", "p_b", "score", "n_tokens", "n_cut")
+
+
+def open_models(
+    method: Method,
+    model: str | None,
+    background: str | None,
+    *,
+    device: str | None = None,
+    revision: str | None = None,
+) -> tuple[OpenedModel, ...]:
+    """Open the models of a method: one, or for the likelihood ratio the semantic and the background model.
+
+    Raises:
+        InputError: there is no such method, or it has no background model.
+        MissingPrerequisite: no model is named, or there is none of that name.
+        ModelLoadError: a model is damaged, unsafe, or no causal language model.
+    """
+    check_choice("method", method, get_args(Method))
+    if background is not None and method != "likelihood_ratio":
+        raise InputError(f"dialogue_breakdown: {method} has no background model. Leave the option background out.")
+    names = [(DEFAULT_MODELS["odin" if method.startswith("odin") else "lm"].find(model), revision)]
+    if method == "likelihood_ratio":
+        names.append((DEFAULT_MODELS["background"].find(background), None))
+    found = tuple(open_model(name, family="causal_lm", device=device, revision=version) for name, version in names)
+    for opened in found:
+        check_causal(opened)
+    return found
+
+
+def make_detector(method: Method, models: Sequence[OpenedModel]) -> Detector:
+    """Make the detector of a method over its models.
+
+    Raises:
+        InputError: two models do not share a tokenizer.
+        ModelLoadError: a model has no head of ODIN.
+    """
+    if method == "max_probability":
+        return MaxProbability(models[0])
+    if method == "likelihood_ratio":
+        return LikelihoodRatio(models[0], models[1])
+    return Odin(models[0], load_head(models[0]), "h" if method == "odin_h" else "g")
+
+
+def shared_window(models: Sequence[OpenedModel], max_tokens: int | None) -> int:
+    """Return the longest sequence that all models read; see `causal.window`."""
+    return min(window(opened, max_tokens, "dialogue_breakdown") for opened in models)
+
+
+class DialogueBreakdownScorer(Scorer):
+    """Out-of-distribution detection as breakdown detection (Nedelchev 2022, chapter 7).
+
+    The main column `breakdown` is the probability of a breakdown in [0, 1], the higher the worse; `p_nb`, `p_pb` and `p_b` are
+    the distribution [1 - s, 0, s] that DBDC's metrics take; `score` is the method's own number, the higher the more the
+    response is like what the model was trained on. `n_tokens` counts the response's tokens with the end of its turn, and
+    `n_cut` is 1 where a part of the context did not fit.
+
+    Args:
+        model: folder or hub id of a causal language model; for ODIN one that was trained with the objective odin.
+        method: "max_probability", "odin_h", "odin_g" or "likelihood_ratio".
+        background: folder or hub id of the background model; of likelihood_ratio only.
+        context: "full" for all turns before the response, "pair" for the last one.
+        aggregation: from the places of a sequence to a score, see `AGGREGATIONS` and the methods' modules.
+        calibration: file of the extremes of equation 7.11; by default the one that lies with the model, or, for
+            likelihood_ratio, with the background model.
+        transductive: take the extremes of the responses that are scored instead, as the thesis does.
+        cut: probability from which on a task that asks for a class is answered with a breakdown.
+        max_tokens: longest sequence that is read at once; by default the calibration's, else the model's, 1024 at most.
+        device: a torch device.
+        revision: of a hub model.
+
+    Raises:
+        InputError: an option is unknown or does not go with the method, or the calibration is of another model or window.
+        MissingPrerequisite: there is no model.
+        ModelLoadError: a model is damaged, unsafe, or of another kind, or nothing was calibrated.
+    """
+
+    name: ClassVar[str] = "dialogue_breakdown"
+    citation: ClassVar[str] = """\
+@phdthesis{nedelchev2023automatic,
+  title  = {Automatic Evaluation of Dialogue-Systems Using Neural-Network Methods},
+  author = {Nedelchev, Rostislav},
+  school = {Rheinische Friedrich-Wilhelms-Universit{\"a}t Bonn},
+  year   = {2023}
+}"""
+    orientation: Orientation = "lower"
+    window = 2048
+
+    def __init__(  # noqa: PLR0913 - the thesis' choices, each one named in METHODS
+        self,
+        model: str | None = None,
+        *,
+        method: Method = "max_probability",
+        background: str | None = None,
+        context: Context = "full",
+        aggregation: str | None = None,
+        calibration: str | None = None,
+        transductive: bool = False,
+        cut: float = 0.5,
+        max_tokens: int | None = None,
+        device: str | None = None,
+        revision: str | None = None,
+    ) -> None:
+        check_choice("method", method, get_args(Method))
+        check_choice("context", context, get_args(Context))
+        self.aggregation = aggregation or AGGREGATIONS[method][0]
+        check_choice("aggregation", self.aggregation, AGGREGATIONS[method])
+        _check_options(calibration, transductive, cut)
+        self.method = method
+        self.context: Context = context
+        self.transductive = transductive
+        self.positive_from = cut
+        self.models = open_models(method, model, background, device=device, revision=revision)
+        self.detector = make_detector(method, self.models)
+        self._hashes = [content_hash(opened.folder) for opened in self.models]
+        stored = None if transductive else _load_calibration(calibration, self.models)
+        self.extremes = None if stored is None else _extremes(stored, method, context, self.aggregation)
+        self.max_tokens = _max_tokens(self.models, max_tokens, stored)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The probability of a breakdown, the distribution, the method's own score, and the counts."""
+        return COLUMNS
+
+    @property
+    def cuts(self) -> Mapping[str, str]:
+        """Contexts that were not read whole."""
+        return {"n_cut": f"the response with its context is longer than {self.max_tokens} tokens; the beginning was not read"}
+
+    def signature_fields(self) -> dict[str, Value]:
+        """Method, models, how responses are read, and how scores become probabilities."""
+        extremes = None if self.extremes is None else f"{self.extremes.low:.6g},{self.extremes.high:.6g}"
+        return {
+            "method": self.name,
+            "detector": self.method,
+            "model": self._hashes[0],
+            "background": self._hashes[1] if len(self._hashes) > 1 else None,
+            "context": self.context,
+            "aggregation": self.aggregation,
+            "calibration": extremes or "transductive",
+            "cut": self.positive_from,
+            "speakers": "none",
+            "window": self.max_tokens,
+            "truncation": "left",
+        }
+
+    def score_batch(self, items: Sequence[Item]) -> list[Row]:
+        """Read the responses; those of one window share batches."""
+        texts = [response_texts(cast("Example", item)) for item in items]
+        rows: list[Row] = [found if isinstance(found, Unscored) else {} for found in texts]
+        judged = [place for place, found in enumerate(texts) if not isinstance(found, Unscored)]
+        readings = read_responses(
+            self.detector,
+            [cast("list[str]", texts[place]) for place in judged],
+            context=self.context,
+            max_tokens=self.max_tokens,
+        )
+        for place, reading in zip(judged, readings, strict=True):
+            rows[place] = reading if isinstance(reading, Unscored) else self._row(reading)
+        return rows
+
+    def finish(self, rows: list[Row]) -> list[Row]:
+        """With `transductive`, take the extremes of these rows.
+
+        Raises:
+            InputError: the rows have fewer than two different scores.
+        """
+        if not self.transductive:
+            return rows
+        scores = [cast("float", row["score"]) for row in rows if not isinstance(row, Unscored)]
+        if not scores:
+            return rows
+        extremes = learn_range(scores)
+        return [row if isinstance(row, Unscored) else {**row, **_probabilities(extremes, row)} for row in rows]
+
+    def _row(self, reading: Reading) -> Row:
+        row = finite_or_unscored(
+            {
+                "score": reading.scores[self.aggregation],
+                "n_tokens": float(reading.n_tokens),
+                "n_cut": float(reading.is_cut),
+            }
+        )
+        if isinstance(row, Unscored) or self.extremes is None:
+            return row
+        return {**_probabilities(self.extremes, row), **row}
+
+
+def _probabilities(extremes: ScoreRange, row: Mapping[str, float | None]) -> dict[str, float | None]:
+    breakdown = extremes.breakdown(cast("float", row["score"]))
+    no, possible, yes = distribution(breakdown)
+    return {"breakdown": breakdown, "p_nb": no, "p_pb": possible, "p_b": yes}
+
+
+def check_choice(option: str, value: Any, choices: Sequence[str]) -> None:
+    """Refuse an option's unknown value.
+
+    Raises:
+        InputError: names the choices.
+    """
+    if value not in choices:
+        raise InputError(f"dialogue_breakdown: there is no {option}={value!r}. Choose one of {', '.join(choices)}.")
+
+
+def _check_options(calibration: str | None, transductive: object, cut: object) -> None:
+    if not isinstance(transductive, bool):
+        raise InputError(f"dialogue_breakdown: transductive is {transductive!r}. Give true or false.")
+    if transductive and calibration is not None:
+        raise InputError("dialogue_breakdown: transductive scores need no calibration. Leave one of the options out.")
+    if isinstance(cut, bool) or not isinstance(cut, (int, float)) or not 0 <= cut <= 1:
+        raise InputError(f"dialogue_breakdown: cut is {cut!r}. Give a probability from 0 to 1.")
+
+
+def _load_calibration(name: str | None, models: Sequence[OpenedModel]) -> Calibration:
+    # What training stores lies with the last model: with the background model, which knows the semantic one.
+    path = models[-1].folder / CALIBRATION_FILE if name is None else Path(name).expanduser()
+    if name is None and not path.exists():
+        raise ModelLoadError(
+            f"{models[-1].folder}: has no {CALIBRATION_FILE}, so its scores are no probabilities. Make one with "
+            "`dialeval train breakdown`, pass calibration='FILE', or transductive=true for the extremes of what is scored."
+        )
+    stored = Calibration.load(path)
+    if stored.models != tuple(weights_hash(opened.folder) for opened in models):
+        raise InputError(f"{path}: was learnt with other models. Make one for these with `dialeval train breakdown`.")
+    return stored
+
+
+def _extremes(stored: Calibration, method: Method, context: Context, aggregation: str) -> ScoreRange:
+    found = stored.find(method, context, aggregation)
+    if found is None:
+        raise InputError(
+            f"dialogue_breakdown: {method} was not calibrated with context={context!r} and aggregation={aggregation!r}. "
+            "Calibrate it with `dialeval train breakdown`."
+        )
+    return found
+
+
+def _max_tokens(models: Sequence[OpenedModel], max_tokens: int | None, stored: Calibration | None) -> int:
+    chosen = shared_window(models, max_tokens if stored is None or max_tokens is not None else stored.max_tokens)
+    if stored is not None and chosen != stored.max_tokens:
+        raise InputError(
+            f"dialogue_breakdown: max_tokens is {chosen}, but the calibration was learnt with {stored.max_tokens}. "
+            "Leave the option out, or calibrate again."
+        )
+    return chosen

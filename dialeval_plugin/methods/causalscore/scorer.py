@@ -1,0 +1,307 @@
+"""The scorer `causalscore`: which turns a response depends on, and how strongly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple, cast
+
+import numpy as np
+
+from dialeval_plugin.core.dialogue import Example, Item, is_blank
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.scoring import Reason, Row, Scorer, Unscored
+from dialeval_plugin.core.signature import content_hash
+from dialeval_plugin.models.defaults import DefaultModel
+from dialeval_plugin.models.folders import resolve
+
+from .aggregation import (
+    Aggregation,
+    Average,
+    Dedupe,
+    FloatArray,
+    IntArray,
+    MaxCI,
+    Pairs,
+    Single,
+    Variant,
+    combine,
+    conditional_pairs,
+    dependent_turns,
+    score,
+)
+from .classifiers import IndependenceClassifier, Probabilities
+from .model import CausalModel
+from .texts import Layout, Truncate
+
+_NO_PAIRS: IntArray = np.empty((0, 2), dtype=np.int64)
+
+CAUSAL_MODEL = DefaultModel(
+    "causalscore",
+    "DIALEVAL_CAUSALSCORE",
+    "causalscore: no model is named. Train one with `dialeval train independence --data FILE --output FOLDER`, "
+    "or pass model='FOLDER or hub id', or set DIALEVAL_CAUSALSCORE.",
+)
+
+
+MOST_PAIRS = 1_000_000
+"""Pairs of turns that are asked about for one response, and held at once for several: those of a thousand dependent turns."""
+
+
+class Dependence(NamedTuple):
+    """What the classifiers say of one response."""
+
+    turns: IntArray
+    """Places in the context of the turns that were asked about: all but the blank ones."""
+    unconditional: FloatArray
+    """P(l = 1 | turn, response) of each of them."""
+    pairs: IntArray
+    """Pairs (candidate cause, condition), as places in `turns`, of shape (pairs, 2)."""
+    conditional: FloatArray
+    """P(l = 1 | cause, condition, response) of each pair."""
+    n_cut: int
+    """How many of the texts that were asked about did not fit into the window."""
+    n_beyond: int = 0
+    """How many pairs there would be, where they are more than `MOST_PAIRS` and none was asked about; else 0."""
+
+    def as_cause(self, place: int) -> float | None:
+        """Mean of the conditional probabilities with this one of `turns` as the candidate cause; None without a pair."""
+        own = self.conditional[self.pairs[:, 0] == place]
+        return float(own.mean()) if len(own) else None
+
+
+class CausalScorer(Scorer):
+    """CausalScore (Feng et al. 2024): relevance of a response, from how strongly it depends on the turns before it.
+
+    Columns: the variant's own, then `unconditional` (mean of the dependent turns' unconditional probabilities) and, except
+    with the variant "unconditional", `conditional` (mean over pairs) and `max_ci` (their maximum), all in [0, 1];
+    `n_dependent` and `n_turns`, numbers of dependent turns and of turns that are not blank; `n_cut`, how many of the texts
+    that the classifiers read were cut. A response to an empty context, or to one without a dependent turn, has the score 0.
+
+    Args:
+        model: folder or hub id of the trained classifiers; see `DefaultModel`.
+        variant: see `Aggregation`.
+        conditions: "all" dependent turns are conditions; a whole number k takes the k with the largest unconditional
+            probability only, which makes the time linear in the history.
+        pairs: see `Aggregation`.
+        dedupe: see `Aggregation`.
+        single: see `Aggregation`.
+        max_ci: see `Aggregation`.
+        average: see `Aggregation`.
+        layout: see `RowEncoder`; by default the model's own.
+        truncate: see `RowEncoder`; by default the model's own.
+        max_tokens: see `RowEncoder`; by default the model's own.
+        device: a torch device.
+        revision: of a hub model.
+
+    Raises:
+        InputError: an option is unknown, or the variant does not fit the model.
+        MissingPrerequisite: there is no model.
+        ModelLoadError: the model is damaged or unsafe.
+    """
+
+    name = "causalscore"
+    citation = """@article{feng2024causalscore,
+  title   = {{CausalScore}: An Automatic Reference-Free Metric for Assessing Response Relevance
+             in Open-Domain Dialogue Systems},
+  author  = {Feng, Tao and Qu, Lizhen and Kang, Xiaoxi and Haffari, Gholamreza},
+  journal = {arXiv preprint arXiv:2406.17300},
+  year    = {2024}
+}"""
+    window = 64
+
+    def __init__(  # noqa: PLR0913 - the paper's options and its code's, each one named in METHODS
+        self,
+        model: str | None = None,
+        *,
+        variant: Variant = "causalscore",
+        conditions: int | Literal["all"] = "all",
+        pairs: Pairs = "ordered",
+        dedupe: Dedupe = "position",
+        single: Single = "own",
+        max_ci: MaxCI = "alone",
+        average: Average = "all",
+        layout: Layout | None = None,
+        truncate: Truncate | None = None,
+        max_tokens: int | None = None,
+        device: str | None = None,
+        revision: str | None = None,
+    ) -> None:
+        n_conditions = None if conditions == "all" else conditions
+        self.options = Aggregation(variant, pairs, dedupe, single, max_ci, average, n_conditions)
+        self.model_name = CAUSAL_MODEL.find(model)
+        folder = resolve(self.model_name, revision=revision)
+        self.model = CausalModel.load(str(folder), device=device, layout=layout, truncate=truncate, max_tokens=max_tokens)
+        self._model_hash = content_hash(folder)
+        if variant == "preceding_2" and self.model.config.labels != "preceding_2":
+            raise InputError(
+                "causalscore: the variant 'preceding_2' needs a model that was trained without annotated causes, and this one "
+                "was not. Train one with `dialeval train independence --labels preceding_2`, or choose another variant."
+            )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns, the variant's first."""
+        parts = ["unconditional"] if self.options.variant == "unconditional" else ["unconditional", "conditional", "max_ci"]
+        names = [self.options.variant, *parts, "n_dependent", "n_turns", "n_cut"]
+        return tuple(dict.fromkeys(names))
+
+    @property
+    def cuts(self) -> dict[str, str]:
+        """Texts that the classifiers did not read whole."""
+        config = self.model.config
+        return {
+            "n_cut": f"turns and response together are longer than {config.max_tokens} tokens and were cut ({config.truncate})"
+        }
+
+    def signature_fields(self) -> dict[str, str | int | float | bool | None]:
+        """Method, variant, model, conditions, reading of equation 1 and of the texts."""
+        options, config = self.options, self.model.config
+        return {
+            "method": "causalscore",
+            "variant": options.variant,
+            "model": self._model_hash,
+            "recipe": config.recipe,
+            "conditions": "all" if options.n_conditions is None else options.n_conditions,
+            "pairs": options.pairs,
+            "dedupe": options.dedupe,
+            "single": options.single,
+            "max_ci": options.max_ci if options.variant == "max_ci" else None,
+            "average": options.average,
+            "layout": config.layout,
+            "speakers": "none",
+            "window": config.max_tokens,
+            "truncation": config.truncate,
+        }
+
+    def score_batch(self, items: Sequence[Item]) -> list[Row]:
+        """Judge the responses; the classifiers' texts of all of them are pooled."""
+        examples = cast("Sequence[Example]", items)
+        rows: list[Row] = [Unscored(Reason.EMPTY_INPUT, "the response has no visible character")] * len(examples)
+        judged = [index for index, example in enumerate(examples) if not is_blank(example.response.text)]
+        for index, dependence in zip(judged, self._dependences([examples[index] for index in judged]), strict=True):
+            rows[index] = self._row(dependence)
+        return rows
+
+    def dependence(self, examples: Sequence[Example]) -> list[Dependence]:
+        """Return what the classifiers say of each response, which must not be blank."""
+        return list(self._dependences(examples))
+
+    def _dependences(self, examples: Sequence[Example]) -> Iterator[Dependence]:
+        """Yield what the classifiers say; of pairs, whose number grows with the square of the turns, few are held at once."""
+        numbers: dict[str, int] = {}
+        turns = [_visible_turns(example) for example in examples]
+        asked = [_turn_rows(example, places, numbers) for example, places in zip(examples, turns, strict=True)]
+        texts = list(numbers)
+        unconditional = _judge(self.model.unconditional, texts, asked)
+        n_pairs = [self._n_pairs(single.dependent) for single in unconditional]
+        for start, end in _shares(n_pairs):
+            pairs = [
+                _NO_PAIRS if number > MOST_PAIRS else self._pairs(single.dependent, [texts[number] for number in rows[:, 0]])
+                for number, single, rows in zip(n_pairs[start:end], unconditional[start:end], asked[start:end], strict=True)
+            ]
+            triples = [
+                np.column_stack([rows[chosen[:, 0], 0], rows[chosen[:, 1], 0], rows[chosen[:, 0], 1]])
+                for rows, chosen in zip(asked[start:end], pairs, strict=True)
+            ]
+            conditional = _judge(self.model.conditional, texts, triples)
+            for place, (chosen, double) in enumerate(zip(pairs, conditional, strict=True), start):
+                single = unconditional[place]
+                n_cut = int(single.is_cut.sum() + double.is_cut.sum())
+                n_beyond = n_pairs[place] if n_pairs[place] > MOST_PAIRS else 0
+                yield Dependence(turns[place], single.dependent, chosen, double.dependent, n_cut, n_beyond)
+
+    def explain(self, items: Sequence[Item]) -> list[str]:
+        """Return for each response its history as text, a line a turn, with the dependent turns marked by `*`.
+
+        Before each turn stands its unconditional probability and, where it was a candidate cause, the mean of its
+        conditional ones.
+        """
+        examples = cast("Sequence[Example]", items)
+        judged = [example for example in examples if not is_blank(example.response.text)]
+        found = iter(self.dependence(judged))
+        return [
+            f"{example.id}: the response has no visible character"
+            if is_blank(example.response.text)
+            else _explanation(example, next(found))
+            for example in examples
+        ]
+
+    def _n_pairs(self, probabilities: FloatArray) -> int:
+        """How many pairs are looked through for those that the score asks for."""
+        n_dependent = len(dependent_turns(probabilities))
+        n_conditions = n_dependent if self.options.n_conditions is None else min(n_dependent, self.options.n_conditions)
+        return 0 if self.options.variant == "unconditional" else n_dependent * n_conditions
+
+    def _pairs(self, probabilities: FloatArray, texts: Sequence[str]) -> IntArray:
+        if self.options.variant == "unconditional":
+            return _NO_PAIRS
+        return conditional_pairs(probabilities, texts, self.options)
+
+    def _row(self, dependence: Dependence) -> Row:
+        for probabilities in (dependence.unconditional, dependence.conditional):
+            if not np.isfinite(probabilities).all():
+                return Unscored(Reason.NON_FINITE, "a classifier's probability is not finite")
+        if dependence.n_beyond:
+            return Unscored(
+                Reason.CONTEXT_TOO_LONG,
+                f"{len(dependent_turns(dependence.unconditional))} dependent turns make up to {dependence.n_beyond} pairs, "
+                f"more than the {MOST_PAIRS} that are asked about; with conditions=k they are k times as many as turns",
+            )
+        parts = combine(dependence.unconditional, dependence.pairs, dependence.conditional, self.options)
+        columns: dict[str, float | None] = {
+            **parts._asdict(),
+            "n_dependent": float(len(dependent_turns(dependence.unconditional))),
+            "n_turns": float(len(dependence.turns)),
+            "n_cut": float(dependence.n_cut),
+            self.options.variant: score(parts, self.options),
+        }
+        return {name: columns[name] for name in self.columns}
+
+
+def _shares(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Cut a sequence into parts, given by start and end, whose sizes are together no more than `MOST_PAIRS`."""
+    start = total = 0
+    for place, size in enumerate(sizes):
+        if place > start and total + size > MOST_PAIRS:
+            yield start, place
+            start, total = place, 0
+        total += size
+    if sizes:
+        yield start, len(sizes)
+
+
+def _visible_turns(example: Example) -> IntArray:
+    return np.array([place for place, turn in enumerate(example.context) if not is_blank(turn.text)], dtype=np.int64)
+
+
+def _turn_rows(example: Example, places: IntArray, numbers: dict[str, int]) -> IntArray:
+    """Rows (turn, response) of one example, each text by its number, which is given to a text that has none yet."""
+    texts = [example.context[place].text for place in places.tolist()]
+    response = numbers.setdefault(example.response.text, len(numbers))
+    return np.array([[numbers.setdefault(text, len(numbers)), response] for text in texts], dtype=np.int64).reshape(-1, 2)
+
+
+def _judge(classifier: IndependenceClassifier, texts: Sequence[str], groups: Sequence[IntArray]) -> list[Probabilities]:
+    """Judge the rows of all groups at once; one result a group."""
+    if not groups:
+        return []
+    found = classifier.probabilities(texts, np.concatenate(groups))
+    ends = np.cumsum([len(rows) for rows in groups])[:-1]
+    return [Probabilities(*parts) for parts in zip(*(np.split(values, ends) for values in found), strict=True)]
+
+
+def _explanation(example: Example, dependence: Dependence) -> str:
+    dependent = set(dependent_turns(dependence.unconditional).tolist())
+    lines = [f"{example.id}: {len(dependent)} of {len(dependence.turns)} turns are dependent"]
+    for place, turn in enumerate(dependence.turns.tolist()):
+        spoken = example.context[turn]
+        as_cause = dependence.as_cause(place)
+        mark = "*" if place in dependent else " "
+        shown = "    " if as_cause is None else f"{as_cause:.2f}"
+        lines.append(f"  {mark} {dependence.unconditional[place]:.2f} {shown}  {_line(spoken.speaker, spoken.text)}")
+    lines.append(f"  >              {_line(example.response.speaker, example.response.text)}")
+    return "\n".join(lines)
+
+
+def _line(speaker: str | None, text: str) -> str:
+    return " ".join(f"{speaker}: {text}".split()) if speaker else " ".join(text.split())

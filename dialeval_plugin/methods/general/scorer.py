@@ -1,0 +1,249 @@
+"""The scorer `general`: how good a response, or a whole dialogue, looks to a model that no human rating has taught."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar, cast, get_args
+
+import numpy as np
+from scipy.special import expit
+
+from dialeval_plugin.core.dialogue import Dialogue, Example, Item, is_blank
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.scoring import Level, Reason, Row, Scorer, Unscored
+from dialeval_plugin.core.signature import Value, content_hash, text_hash
+from dialeval_plugin.models.defaults import DefaultModel
+from dialeval_plugin.models.folders import resolve
+
+from .mixing import FloatArray
+from .model import TOKENS_CUT, Judgement, TrainedGeneral, Triple
+from .rated_mixing import RatedMixing, rated_log_odds, response_hash
+from .signals import HEADS
+
+GENERAL_MODEL = DefaultModel(
+    "general",
+    "DIALEVAL_GENERAL",
+    "general: no model is named. Train one with `dialeval train slm --recipe general --corpus FILE --output FOLDER`, "
+    "or pass model='FOLDER or hub id', or set DIALEVAL_GENERAL.",
+)
+
+TURN_COLUMNS = ("general", *HEADS, "cosine", *TOKENS_CUT)
+DIALOGUE_COLUMNS = ("general", "coherence", "fit", "fluency", "specificity", "cosine", "n_turns", *TOKENS_CUT[:2])
+
+DIALOGUES_AT_ONCE = 128
+"""Each has many turns, and memory is not to grow with a window of them."""
+
+BLANK_RESPONSE = Unscored(Reason.EMPTY_INPUT, "the response has no visible character")
+TOO_FEW_TURNS = Unscored(Reason.EMPTY_INPUT, "fewer than two turns have a visible character")
+
+
+class GeneralScorer(Scorer):
+    """A small evaluator trained on plain dialogues of several corpora, without human ratings.
+
+    Columns at level "turn", the first five probabilities in [0, 1], higher is better: `general`, the heads mixed; `fit`
+    (this is the next turn of this context), `fluency` (its words are in order), `specificity` (it is no stock reply),
+    `knowledge` (it draws on the facts given; None without facts); `cosine` of context and the response's robust part, in
+    [-1, 1]; `context_tokens_cut`, `response_tokens_cut` and `fact_tokens_cut`, how many tokens at the beginning of the context,
+    at the end of the response and at the beginning of the facts did not fit. To an empty context nothing can fit: `fit` and
+    `cosine` are None then, and `general` takes the chances of fit as even.
+
+    At level "dialogue" every turn from the second on is judged after those before it: `general` is the mean of the turns'
+    `general` and of `coherence` (the dialogue is in its original order and words, from mean, lowest and last fit of its turns),
+    half and half; `fit`, `fluency`, `specificity` and `cosine` are means over `n_turns` turns, the counts of tokens sums.
+
+    The weights that mix the heads come from validation dialogues without ratings, see `calibration.fit`. `mixing` takes others.
+
+    Args:
+        model: folder or hub id of a model that `dialeval train slm --recipe general` made; see `DefaultModel`.
+        level: "turn" or "dialogue".
+        mixing: file of `dialeval train mixing`: weights fitted on people's ratings, at level "turn". `general` is then the
+            logistic function of the predicted standardised rating.
+        leave_out: name of a set of that file whose ratings the weights must not have seen.
+        score_fitted: score responses whose ratings the weights have seen, too; refused otherwise.
+        device: a torch device.
+        revision: of a hub model.
+
+    Raises:
+        InputError: an option is unknown, or `mixing` belongs to another model.
+        MissingPrerequisite: there is no model.
+        ModelLoadError: the model or `mixing` is damaged, unsafe or of another kind.
+    """
+
+    name: ClassVar[str] = "general"
+    positive_from = 0.5
+
+    def __init__(
+        self,
+        model: str | None = None,
+        *,
+        level: Level = "turn",
+        mixing: str | None = None,
+        leave_out: str | None = None,
+        score_fitted: bool = False,
+        device: str | None = None,
+        revision: str | None = None,
+    ) -> None:
+        if level not in get_args(Level):
+            raise InputError(f"general: there is no level={level!r}. Choose one of {', '.join(get_args(Level))}.")
+        if not isinstance(score_fitted, bool):
+            raise InputError(f"general: score_fitted is {score_fitted!r}. Give true or false.")
+        if mixing is None and (leave_out is not None or score_fitted):
+            raise InputError("general: leave_out and score_fitted say how to use a mixing. Give mixing='FILE'.")
+        if mixing is not None and level == "dialogue":
+            raise InputError("general: a mixing is fitted on responses. Leave it out at level='dialogue'.")
+        self.level = level
+        self.folder = resolve(GENERAL_MODEL.find(model), revision=revision)
+        self._trained = TrainedGeneral.load(str(self.folder), device=device)
+        self._model_hash = content_hash(self.folder)
+        self._leave_out = leave_out
+        self._score_fitted = score_fitted
+        self._rated = None if mixing is None else RatedMixing.load(Path(mixing))
+        if self._rated is not None and self._rated.model != self._model_hash:
+            raise InputError(
+                f"{mixing}: was fitted with the model {self._rated.model}, and this one is {self._model_hash}. "
+                "Fit it again with `dialeval train mixing`."
+            )
+        self._weights = None if self._rated is None else self._rated.weights_without(leave_out)
+        self._seen = {} if self._rated is None or score_fitted else self._rated.seen(leave_out)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the level's columns, the main one first."""
+        return TURN_COLUMNS if self.level == "turn" else DIALOGUE_COLUMNS
+
+    @property
+    def cuts(self) -> dict[str, str]:
+        """Tokens of contexts, responses and, where they are read, facts."""
+        config = self._trained.model.config
+        lost = (
+            f"a context is longer than {config.max_context_tokens} tokens; its beginning was not read",
+            f"a response is longer than {config.max_response_tokens} tokens; its end was not read",
+            f"the facts are longer than {config.max_context_tokens} tokens; their beginning was not read",
+        )
+        return {name: words for name, words in zip(TOKENS_CUT, lost, strict=True) if name in self.columns}
+
+    @property
+    def model_hash(self) -> str:
+        """Identity of the model."""
+        return self._model_hash
+
+    def signature_fields(self) -> dict[str, Value]:
+        """Method, model, reading of the texts, and whose weights mix the heads."""
+        config, rated = self._trained.model.config, self._rated
+        return {
+            "method": self.name,
+            "model": self._model_hash,
+            "recipe": config.recipe,
+            "separator": "sep",
+            "speakers": "none",
+            "window": f"{config.max_context_tokens}+{config.max_response_tokens}",
+            "truncation": "oldest",
+            "mixing": "validation" if rated is None else "ratings",
+            "mixing_weights": None if self._weights is None else text_hash(repr(sorted(self._weights.items()))),
+            "mixing_sets": None if rated is None else ",".join(name for name in rated.qualities if name != self._leave_out),
+            "mixing_leave_out": self._leave_out,
+            "score_fitted": self._score_fitted or None,
+        }
+
+    def score_batch(self, items: Sequence[Item]) -> list[Row]:
+        """Judge responses, or the turns of dialogues; each distinct text is read once."""
+        if self.level == "dialogue":
+            dialogues = cast("Sequence[Dialogue]", items)
+            starts = range(0, len(dialogues), DIALOGUES_AT_ONCE)
+            return [row for start in starts for row in self._dialogue_rows(dialogues[start : start + DIALOGUES_AT_ONCE])]
+        examples = cast("Sequence[Example]", items)
+        self._refuse_fitted(examples)
+        rows: list[Row] = [BLANK_RESPONSE] * len(examples)
+        judged = [place for place, example in enumerate(examples) if not is_blank(example.response.text)]
+        for place, row in zip(judged, self._turn_rows([examples[place] for place in judged]), strict=True):
+            rows[place] = row
+        return rows
+
+    def log_odds(self, examples: Sequence[Example]) -> dict[str, FloatArray]:
+        """Return the heads' calibrated log odds of responses, each of shape (n,); NaN in `knowledge` without facts.
+
+        An empty context has log odds of fit of 0: even chances.
+        """
+        found: dict[str, list[FloatArray]] = {head: [] for head in HEADS}
+        for start in range(0, len(examples), self.window):
+            window = examples[start : start + self.window]
+            judgement = self._judge([_triple(example) for example in window])
+            for head in HEADS:
+                found[head].append(judgement.log_odds[head])
+        return {head: np.concatenate(values) for head, values in found.items()}
+
+    def _judge(self, triples: Sequence[Triple]) -> Judgement:
+        judgement = self._trained.model.judge(triples)
+        without_context = np.array([not context for context, _, _ in triples], dtype=bool)
+        judgement.log_odds["fit"][without_context] = 0.0
+        return judgement
+
+    def _main(self, log_odds: dict[str, FloatArray]) -> FloatArray:
+        mixed = self._trained.mixing.log_odds(log_odds) if self._weights is None else rated_log_odds(self._weights, log_odds)
+        main: FloatArray = expit(mixed)
+        return main
+
+    def _turn_rows(self, examples: Sequence[Example]) -> list[Row]:
+        if not examples:
+            return []
+        triples = [_triple(example) for example in examples]
+        judgement = self._judge(triples)
+        main, heads = self._main(judgement.log_odds), {head: expit(values) for head, values in judgement.log_odds.items()}
+        has_knowledge = self._trained.model.config.has_knowledge
+        rows: list[Row] = []
+        for place, (context, _, facts) in enumerate(triples):
+            row: dict[str, float | None] = {"general": float(main[place])}
+            row |= {head: float(heads[head][place]) for head in HEADS}
+            row["cosine"] = float(judgement.cosine[place])
+            row |= {name: float(counts[place]) for name, counts in judgement.tokens_cut.items()}
+            if not context:
+                row |= {"fit": None, "cosine": None}
+            if not (facts and has_knowledge):
+                row |= {"knowledge": None, "fact_tokens_cut": None}
+            rows.append(row)
+        return rows
+
+    def _refuse_fitted(self, examples: Sequence[Example]) -> None:
+        for example in examples if self._seen else ():
+            if (name := self._seen.get(response_hash(example))) is not None:
+                raise InputError(
+                    f"general: the mixing has seen the rating of {example.id!r}, which is in its set {name!r}. "
+                    f"Give leave_out={name!r} for weights of the other sets, or score_fitted=true."
+                )
+
+    def _dialogue_rows(self, dialogues: Sequence[Dialogue]) -> list[Row]:
+        turns = [tuple(turn.text for turn in dialogue.turns if not is_blank(turn.text)) for dialogue in dialogues]
+        rows: list[Row] = [TOO_FEW_TURNS] * len(dialogues)
+        judged = [place for place, texts in enumerate(turns) if len(texts) > 1]
+        if not judged:
+            return rows
+        triples: list[Triple] = [
+            (turns[place][:number], turns[place][number], ()) for place in judged for number in range(1, len(turns[place]))
+        ]
+        judgement = self._judge(triples)
+        ends = np.cumsum([len(turns[place]) - 1 for place in judged])[:-1]
+        of_turns = {
+            "general": self._main(judgement.log_odds),
+            **{head: expit(judgement.log_odds[head]) for head in ("fit", "fluency", "specificity")},
+            "cosine": judgement.cosine,
+        }
+        coherence = self._trained.coherence.probability(np.split(judgement.log_odds["fit"], ends))
+        tokens_cut = {name: [part.sum() for part in np.split(judgement.tokens_cut[name], ends)] for name in self.cuts}
+        means = {name: [part.mean() for part in np.split(values, ends)] for name, values in of_turns.items()}
+        for number, place in enumerate(judged):
+            row: dict[str, float | None] = {name: float(values[number]) for name, values in means.items()}
+            row |= {
+                "general": float((means["general"][number] + coherence[number]) / 2),
+                "coherence": float(coherence[number]),
+                "n_turns": float(len(turns[place]) - 1),
+                **{name: float(counts[number]) for name, counts in tokens_cut.items()},
+            }
+            rows[place] = row
+        return rows
+
+
+def _triple(example: Example) -> Triple:
+    """Blank turns and facts are left out: they say nothing, and a context of them is an empty one."""
+    context = tuple(turn.text for turn in example.context if not is_blank(turn.text))
+    return context, example.response.text, tuple(fact for fact in example.facts if not is_blank(fact))

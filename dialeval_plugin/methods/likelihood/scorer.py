@@ -1,0 +1,240 @@
+"""The scorer `dialogue_likelihood`: how likely a language model finds the turns of a dialogue, or one response."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
+
+import numpy as np
+
+from dialeval_plugin.core.dialogue import Dialogue, Item, is_blank
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.scoring import Level, Reason, Row, Scorer, Unscored
+from dialeval_plugin.core.signature import Value, content_hash
+from dialeval_plugin.models.defaults import DefaultModel
+from dialeval_plugin.models.language_models import Family, OpenedModel, open_model
+from dialeval_plugin.models.passes import Context, Layout
+from dialeval_plugin.models.response_texts import BLANK_RESPONSE, response_texts
+
+from .aggregation import (
+    DIALOGUE_REDUCTIONS,
+    TURN_REDUCTIONS,
+    FloatArray,
+    dialogue_log_scores,
+    is_product,
+    reported,
+    turn_log_score,
+)
+from .evaluators import Alignment, Evaluator, Judged
+
+Probability: TypeAlias = Literal["token", "max"]
+
+LANGUAGE_MODEL = DefaultModel(
+    "language_model",
+    "DIALEVAL_LANGUAGE_MODEL",
+    "dialogue_likelihood: no model is named. Pass model='FOLDER or hub id': a causal language model, XLNet or BERT; "
+    "or set DIALEVAL_LANGUAGE_MODEL.",
+)
+
+TOO_FEW_TURNS = Unscored(Reason.EMPTY_INPUT, "fewer than two turns have a visible character")
+
+
+class DialogueLikelihoodScorer(Scorer):
+    """Probability that a language model gives to the turns of a dialogue after the turns before them.
+
+    The first turn follows nothing and is not scored; turns without a visible character are left out. Speakers' names are
+    not read. A column is named after its aggregation: `sum_of_means` is equation 5.4, `max_sum_of_means` equation 5.11;
+    products are natural logs and named `log_product_of_products` and so on. `n_turns` and `n_tokens` count what was scored: a
+    sum grows with them, so they are the baseline that it has to beat. `n_cut` counts turns whose context did not fit whole.
+
+    Args:
+        model: folder or hub id of a causal language model (GPT-2, DialoGPT), XLNet, or BERT; see `DefaultModel`.
+        level: "dialogue" scores whole dialogues, "turn" one response after its context.
+        family: "causal_lm", "permutation_lm" or "next_sentence"; by default what the model's configuration says.
+        context: turns before a turn that count: "full" (default) or "pair", the last one; next-sentence prediction reads pairs.
+        layout: see `CausalEvaluator`; of causal language models only.
+        alignment: see `CausalEvaluator`; of causal language models only.
+        probability: "token" for the tokens that are there, "max" for the likeliest in their places (equation 5.11).
+        aggregation: at dialogue level a name of `DIALOGUE_REDUCTIONS`, at turn level of `TURN_REDUCTIONS`.
+        max_tokens: longest sequence that is read at once; by default the model's, 1024 at most.
+        next_label: see `NextSentenceEvaluator`.
+        device: a torch device.
+        revision: of a hub model.
+
+    Raises:
+        InputError: an option is unknown, or does not go with the model.
+        MissingPrerequisite: there is no model.
+        ModelLoadError: the model is damaged, unsafe, or of another kind.
+    """
+
+    name: ClassVar[str] = "dialogue_likelihood"
+    citation: ClassVar[str] = """\
+@inproceedings{nedelchev2020language,
+  title     = {Language Model Transformers as Evaluators for Open-domain Dialogues},
+  author    = {Nedelchev, Rostislav and Lehmann, Jens and Usbeck, Ricardo},
+  booktitle = {Proceedings of the 28th International Conference on Computational Linguistics},
+  pages     = {6797--6808},
+  year      = {2020}
+}"""
+    window = 256
+
+    def __init__(  # noqa: PLR0913 - the thesis' choices, each one named in METHODS
+        self,
+        model: str | None = None,
+        *,
+        level: Level = "dialogue",
+        family: Family | None = None,
+        context: Context | None = None,
+        layout: Layout | None = None,
+        alignment: Alignment = "correct",
+        probability: Probability = "token",
+        aggregation: str | None = None,
+        max_tokens: int | None = None,
+        next_label: int | str | None = None,
+        device: str | None = None,
+        revision: str | None = None,
+    ) -> None:
+        for option, value, kind in (
+            ("level", level, Level),
+            ("family", family, Family),
+            ("context", context, Context),
+            ("layout", layout, Layout),
+            ("alignment", alignment, Alignment),
+            ("probability", probability, Probability),
+        ):
+            _check_choice(option, value, get_args(kind))
+        self._aggregations = tuple(DIALOGUE_REDUCTIONS if level == "dialogue" else TURN_REDUCTIONS)
+        _check_choice("aggregation", aggregation, self._aggregations)
+        self.level = level
+        self.probability = probability
+        self.aggregation = aggregation or self._aggregations[0]
+        opened = open_model(LANGUAGE_MODEL.find(model), family=family, device=device, revision=revision)
+        self.family = opened.family
+        self.context: Context = context or ("pair" if self.family == "next_sentence" else "full")
+        self.layout: Layout | None = (layout or "separated") if self.family == "causal_lm" else layout
+        self.alignment = alignment
+        self._refuse_unused(next_label)
+        self._model_hash = content_hash(opened.folder)
+        self.evaluator = self._evaluator(opened, max_tokens, next_label)
+        self._next_label = getattr(self.evaluator, "next_label", None)
+        self.range = _range(self.aggregation)
+
+    def _refuse_unused(self, next_label: int | str | None) -> None:
+        for option, is_given, message in (
+            ("context", self.family == "next_sentence" and self.context == "full", "reads pairs of turns"),
+            ("layout", self.family != "causal_lm" and self.layout is not None, "has one layout"),
+            ("alignment", self.family != "causal_lm" and self.alignment == "published", "has no published misalignment"),
+            ("probability", self.family == "next_sentence" and self.probability == "max", "has one probability a turn"),
+            ("next_label", self.family != "next_sentence" and next_label is not None, "has no labels"),
+        ):
+            if is_given:
+                raise InputError(f"dialogue_likelihood: {self.family} {message}. Leave the option {option} out.")
+
+    def _evaluator(self, opened: OpenedModel, max_tokens: int | None, next_label: int | str | None) -> Evaluator:
+        if opened.family == "next_sentence":
+            from .next_sentence import NextSentenceEvaluator
+
+            return NextSentenceEvaluator(opened, next_label, max_tokens)
+        if opened.family == "permutation_lm":
+            from .permutation_lm import PermutationEvaluator
+
+            return PermutationEvaluator(opened, self.context, max_tokens)
+        from .causal_lm import CausalEvaluator
+
+        return CausalEvaluator(opened, self.context, self.layout or "separated", self.alignment, max_tokens)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The chosen aggregation, then all of them, of the tokens and of the likeliest tokens, and the counts."""
+        kinds: tuple[Probability, ...] = ("token",) if self.family == "next_sentence" else ("token", "max")
+        names = [_column(aggregation, kind) for kind in kinds for aggregation in self._aggregations]
+        main = _column(self.aggregation, self.probability)
+        return tuple(dict.fromkeys([main, *names, "n_turns", "n_tokens", "n_cut"]))
+
+    @property
+    def cuts(self) -> dict[str, str]:
+        """Turns whose context was not read whole."""
+        return {
+            "n_cut": f"a turn with its context is longer than {self.evaluator.max_tokens} tokens; the beginning was not read"
+        }
+
+    def signature_fields(self) -> dict[str, Value]:
+        """Method, model, how dialogues are read, and how probabilities become a score."""
+        return {
+            "method": self.name,
+            "family": self.family,
+            "model": self._model_hash,
+            "context": self.context,
+            "layout": self.layout,
+            "alignment": self.alignment if self.family == "causal_lm" else None,
+            "probability": self.probability,
+            "aggregation": self.aggregation,
+            "next_label": self._next_label,
+            "speakers": "none",
+            "window": self.evaluator.max_tokens,
+            "truncation": "left",
+        }
+
+    def score_batch(self, items: Sequence[Item]) -> list[Row]:
+        """Judge the dialogues; those of one window share batches."""
+        texts = [_visible_texts(item) for item in items]
+        rows: list[Row] = [found if isinstance(found, Unscored) else TOO_FEW_TURNS for found in texts]
+        judged = [place for place, found in enumerate(texts) if not isinstance(found, Unscored)]
+        answers = self.evaluator.judge([cast("list[str]", texts[place]) for place in judged], last_only=self.level == "turn")
+        for place, answer in zip(judged, answers, strict=True):
+            rows[place] = self._row(answer)
+        return rows
+
+    def _row(self, judged: Judged) -> Row:
+        if isinstance(judged, Unscored):
+            return judged
+        if not judged:
+            return BLANK_RESPONSE if self.level == "turn" else TOO_FEW_TURNS
+        for turn in judged:
+            if not (np.isfinite(turn.log_probabilities).all() and np.isfinite(turn.log_maxima).all()):
+                return Unscored(Reason.NON_FINITE, "the log probability of a token is not finite")
+        found: dict[str, float | None] = {
+            "n_turns": float(len(judged)),
+            "n_tokens": float(sum(len(turn.log_probabilities) for turn in judged)),
+            "n_cut": float(sum(turn.is_cut for turn in judged)),
+        }
+        kinds: dict[Probability, list[FloatArray]] = {
+            "token": [turn.log_probabilities for turn in judged],
+            "max": [turn.log_maxima for turn in judged],
+        }
+        for kind, turns in kinds.items():
+            for aggregation, log_score in self._log_scores(turns).items():
+                found[_column(aggregation, kind)] = reported(log_score, aggregation)
+        return {name: found[name] for name in self.columns}
+
+    def _log_scores(self, turns: Sequence[FloatArray]) -> dict[str, float]:
+        if self.level == "turn":
+            return {aggregation: turn_log_score(turns[-1], aggregation) for aggregation in self._aggregations}
+        return dialogue_log_scores(turns)
+
+
+def _check_choice(option: str, value: Any, choices: Sequence[str]) -> None:
+    if value is not None and value not in choices:
+        raise InputError(f"dialogue_likelihood: there is no {option}={value!r}. Choose one of {', '.join(choices)}.")
+
+
+def _column(aggregation: str, probability: Probability) -> str:
+    name = f"log_{aggregation}" if is_product(aggregation) else aggregation
+    return name if probability == "token" else f"max_{name}"
+
+
+def _range(aggregation: str) -> tuple[float, float]:
+    if aggregation in ("mean", "mean_of_means", "geometric_mean"):
+        return 0.0, 1.0
+    if aggregation == "product_of_sums":
+        return -math.inf, math.inf
+    return (-math.inf, 0.0) if is_product(aggregation) else (0.0, math.inf)
+
+
+def _visible_texts(item: Item) -> list[str] | Unscored:
+    """Texts of the turns that have a visible character, the response last."""
+    if isinstance(item, Dialogue):
+        texts = [turn.text for turn in item.turns if not is_blank(turn.text)]
+        return texts if len(texts) > 1 else TOO_FEW_TURNS
+    return response_texts(item)

@@ -1,0 +1,182 @@
+"""The scorer `glue_proxy`: GLUE classifiers' outputs, alone or combined to one score by a trained regression."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from dialeval_plugin.core.dialogue import Example, Item
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.scoring import Reason, Row, Scorer, Unscored
+from dialeval_plugin.core.signature import text_hash
+from dialeval_plugin.models.defaults import DefaultModel
+
+from .indicators import IndicatorModels
+from .model import ProxyModel
+from .tasks import DEFAULT_CHOICES, Entailment, IndicatorSettings, LabelNames, Models, Truncate, read_choices, subset, task_of
+
+COMBINED = "glue_proxy"
+REGRESSION = DefaultModel(
+    COMBINED,
+    "DIALEVAL_GLUE_PROXY",
+    "glue_proxy: no regression is named. Train one with `dialeval train proxy --data FILE --output proxy.json`, or pass "
+    "regression='proxy.json', or set DIALEVAL_GLUE_PROXY; or choose a single indicator, for example variant='cola'.",
+)
+
+
+class GlueProxyScorer(Scorer):
+    """Proxy indicators (Nedelchev et al. 2021): quality of a response, from classifiers that were trained on GLUE.
+
+    Columns: the variant's own; every indicator, `cola` and `sst` of the response, `mrpc`, `qnli`, `qqp`, `rte` and `stsb` of
+    context and response, the latter five with `fact_` of facts and response; `n_cut`, how many texts were longer than a
+    classifier's window. An indicator is the probability in [0, 1] of "acceptable", "positive", "equivalent", "duplicate" and
+    "entailment", and for `stsb` a similarity of about 0 to 5.
+
+    Args:
+        regression: file written by `dialeval train proxy`; see `DefaultModel`.
+        variant: "glue_proxy" for the regression's prediction, about 0 to 1 on the scale of the ratings that it was fitted on;
+            or an indicator, which needs no regression.
+        features: further indicators beside a single one: "all", "single", "context" or "fact". A regression has its own.
+        models: folder or hub id (`id@revision`) of the classifier of each task, in place of the regression's or the published
+            ones; also as the text `rte=FOLDER;cola=FOLDER`.
+        labels: names of the classes of each classifier whose config.json does not name them; also as the text
+            `rte=entailment/not_entailment`.
+        entailment: see `IndicatorSettings`. A regression has its own, like the next two.
+        absent_fact: see `IndicatorSettings`.
+        truncate: see `IndicatorSettings`.
+        device: a torch device.
+
+    Raises:
+        InputError: an option is unknown or belongs to the regression.
+        MissingPrerequisite: there is no regression or a classifier is not there.
+        ModelLoadError: a classifier is damaged, unsafe, or not the one that the regression was fitted on.
+    """
+
+    name = "glue_proxy"
+    citation = """@inproceedings{nedelchev-etal-2021-proxy,
+  title     = {Proxy Indicators for the Quality of Open-domain Dialogues},
+  author    = {Nedelchev, Rostislav and Lehmann, Jens and Usbeck, Ricardo},
+  booktitle = {Proceedings of the 2021 Conference on Empirical Methods in Natural Language Processing},
+  pages     = {7834--7855},
+  year      = {2021}
+}"""
+    window = 256
+
+    def __init__(  # noqa: PLR0913 - the options of the indicators, each with a reading of its own
+        self,
+        regression: str | None = None,
+        *,
+        variant: str = COMBINED,
+        features: str | None = None,
+        models: Models = None,
+        labels: LabelNames = None,
+        entailment: Entailment | None = None,
+        absent_fact: str | None = None,
+        truncate: Truncate | None = None,
+        device: str | None = None,
+    ) -> None:
+        self.variant = variant
+        self.trained = None
+        given = {"entailment": entailment, "absent_fact": absent_fact, "truncate": truncate}
+        options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        if variant == COMBINED:
+            self.trained = _load(
+                Path(REGRESSION.find(regression)).expanduser(), {"features": features, **options}, models, labels
+            )
+            settings = self.trained.settings
+        else:
+            if regression is not None:
+                raise InputError(
+                    f"glue_proxy: a regression was given, but the variant {variant!r} needs none. Leave one of them out."
+                )
+            task_of(variant)
+            columns = (variant, *(subset(features) if features is not None else ()))
+            settings = IndicatorSettings(tuple(dict.fromkeys(columns)), read_choices(models, labels), **options)
+        self.indicators = IndicatorModels(settings, device=device)
+        if self.trained is not None:
+            _check_hashes(self.trained, self.indicators)
+        is_similarity = variant.endswith("stsb")
+        self.range = (0.0, 5.0) if is_similarity else (0.0, 1.0)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns, the variant's first."""
+        return tuple(dict.fromkeys((self.variant, *self.indicators.settings.features, "n_cut")))
+
+    @property
+    def cuts(self) -> Mapping[str, str]:
+        """Texts that a classifier did not read whole."""
+        return {"n_cut": f"texts are longer than a classifier's window and were cut ({self.indicators.settings.truncate})"}
+
+    def signature_fields(self) -> dict[str, str | int | float | bool | None]:
+        """Method, variant, regression, classifiers and their orientation, and how texts are cut."""
+        settings = self.indicators.settings
+        hashes = self.indicators.hashes()
+        trained = self.trained
+        return {
+            "method": "glue_proxy",
+            "variant": self.variant,
+            "regression": None if trained is None else text_hash(repr(trained.regression), trained.quality),
+            "quality": None if trained is None else trained.quality,
+            "features": "+".join(settings.features),
+            "models": text_hash(*(f"{task} {hashes[task]} {settings.choices[task].labels}" for task in settings.tasks)),
+            "entailment": settings.entailment,
+            "absent_fact": settings.absent_fact,
+            "truncation": settings.truncate,
+            "speakers": "none",
+        }
+
+    def score_batch(self, items: Sequence[Item]) -> list[Row]:
+        """Judge the responses; each classifier reads the texts of all of them, in batches of one length."""
+        examples = cast("Sequence[Example]", items)
+        found = self.indicators.indicate(examples)
+        return [
+            self._row({name: column[place] for name, column in found.columns.items()}, n_cut)
+            for place, n_cut in enumerate(found.n_cut)
+        ]
+
+    def _row(self, indicators: Mapping[str, float | Unscored], n_cut: int) -> Row:
+        needed = [self.variant] if self.trained is None else list(self.trained.regression.features)
+        for name in needed:
+            value = indicators[name]
+            if isinstance(value, Unscored):
+                return value
+            if not math.isfinite(value):
+                return Unscored(Reason.NON_FINITE, f"{name} is {value}")
+        columns: dict[str, float | None] = {
+            # An indicator that is not needed may be absent, or not finite, without costing the row its score.
+            name: None if isinstance(value, Unscored) or not math.isfinite(value) else value
+            for name, value in indicators.items()
+        }
+        if self.trained is not None:
+            table = np.array([[cast("float", indicators[name]) for name in needed]])
+            columns[COMBINED] = float(self.trained.regression.predict(table)[0])
+        return {**columns, "n_cut": float(n_cut)}
+
+
+def _load(path: Path, options: Mapping[str, object], models: Models, labels: LabelNames) -> ProxyModel:
+    for name, value in options.items():
+        if value is not None:
+            raise InputError(
+                f"glue_proxy: {name} is {value!r}, but a regression has its own. Leave it out, or train another one."
+            )
+    trained = ProxyModel.load(path)
+    choices = read_choices(models, labels, {**DEFAULT_CHOICES, **trained.settings.choices})
+    return replace(trained, settings=replace(trained.settings, choices=choices))
+
+
+def _check_hashes(trained: ProxyModel, indicators: IndicatorModels) -> None:
+    """Refuse classifiers whose columns mean something else than those of the fit."""
+    if not trained.hashes:
+        return
+    for task, found in indicators.hashes().items():
+        if found != trained.hashes.get(task):
+            raise InputError(
+                f"glue_proxy: the classifier {indicators.settings.choices[task].model!r} of {task} is not the one that the "
+                "regression was fitted on. Give that one under models, or train again."
+            )

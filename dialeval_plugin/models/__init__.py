@@ -1,0 +1,1 @@
+"""Opening, reading and batching encoders and language models."""

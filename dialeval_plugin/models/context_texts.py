@@ -1,0 +1,93 @@
+"""From turns to token ids: separators, truncation and the published notebooks' doubled special tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from dialeval_plugin.core.errors import ModelLoadError
+
+TextFormat: TypeAlias = Literal["plain", "doubled"]
+
+
+class TextIds(NamedTuple):
+    """Token ids of a context or a response, and how many of its tokens were cut off."""
+
+    ids: list[int]
+    n_cut: int
+
+
+@dataclass(frozen=True, slots=True)
+class TextEncoder:
+    """Turns texts into token ids with a transformers tokenizer.
+
+    A context becomes `[CLS] turn [SEP] turn [SEP]`, its oldest tokens cut where it is too long, and a response
+    `[CLS] response [SEP]`, its end cut. Special tokens that stand in a text (`[SEP]`, `<s>`) are text: whoever writes a turn
+    cannot forge the border of another.
+
+    Attributes:
+        tokenizer: a fast transformers tokenizer.
+        text_format: "doubled" repeats the outer special tokens, as the published notebooks do by writing them out.
+        max_context_tokens: longest context, special tokens included.
+        max_response_tokens: longest response, special tokens included.
+    """
+
+    tokenizer: Any
+    text_format: TextFormat
+    max_context_tokens: int
+    max_response_tokens: int
+
+    def __post_init__(self) -> None:
+        if not getattr(self.tokenizer, "is_fast", False):
+            raise ModelLoadError(
+                f"tokenizer {type(self.tokenizer).__name__}: only fast tokenizers (tokenizer.json) are supported. "
+                "Convert it with transformers' AutoTokenizer."
+            )
+
+    @property
+    def _first(self) -> list[int]:
+        token = self.tokenizer.cls_token_id if self.tokenizer.cls_token_id is not None else self.tokenizer.bos_token_id
+        return [token] if token is not None else []
+
+    @property
+    def _last(self) -> list[int]:
+        token = self.tokenizer.sep_token_id if self.tokenizer.sep_token_id is not None else self.tokenizer.eos_token_id
+        return [token] if token is not None else []
+
+    @property
+    def special(self) -> frozenset[int]:
+        """Ids of the tokens that stand around texts and never in them."""
+        return frozenset((*self._first, *self._last))
+
+    def _token_ids(self, texts: Sequence[str]) -> list[list[int]]:
+        if not texts:
+            return []
+        # Content must not turn into structure: "[SEP]" in a turn is read as letters.
+        ids: list[list[int]] = self.tokenizer(list(texts), add_special_tokens=False, split_special_tokens=True, verbose=False)[
+            "input_ids"
+        ]
+        return ids
+
+    def contexts(self, contexts: Sequence[Sequence[str]]) -> list[TextIds]:
+        """Encode contexts, each a sequence of turns from the oldest to the newest; a context may be empty."""
+        flat = iter(self._token_ids([turn for context in contexts for turn in context]))
+        encoded = []
+        doubled = self.text_format == "doubled"
+        opening, closing = self._first * (2 if doubled else 1), self._last * doubled
+        room = self.max_context_tokens - len(opening) - len(closing)
+        for context in contexts:
+            body = [token for _ in context for token in (*next(flat), *self._last)]
+            encoded.append(TextIds([*opening, *body[-room:], *closing], max(0, len(body) - room)))
+        return encoded
+
+    def responses(self, responses: Sequence[str]) -> list[list[int]]:
+        """Encode responses, for whoever need not know what was cut."""
+        return [found.ids for found in self.counted_responses(responses)]
+
+    def counted_responses(self, responses: Sequence[str]) -> list[TextIds]:
+        """Encode responses, and count the tokens at their ends that were cut."""
+        times = 2 if self.text_format == "doubled" else 1
+        opening, closing = self._first * times, self._last * times
+        room = self.max_response_tokens - len(opening) - len(closing)
+        return [TextIds([*opening, *ids[:room], *closing], max(0, len(ids) - room)) for ids in self._token_ids(responses)]

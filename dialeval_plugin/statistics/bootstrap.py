@@ -1,0 +1,346 @@
+"""Bootstrap intervals that resample whole clusters, such as all responses to one context.
+
+Rows of one cluster resemble each other, so resampling single rows would give intervals that are too narrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+
+import numpy as np
+from scipy import sparse, special
+
+from dialeval_plugin.core.errors import InputError
+
+from .checks import FloatArray, IntArray
+
+IntervalKind: TypeAlias = Literal["percentile", "bca"]
+ClusterSums: TypeAlias = Any
+"""`sums[cluster, k]`, what each cluster adds to each of the sums that a statistic takes: an array, or a sparse one."""
+
+Statistic: TypeAlias = Callable[[FloatArray], FloatArray]
+"""Takes `weights[r, i]`, how often cell i occurs in sample r; returns one value a sample, NaN where it is undefined."""
+
+MAX_DEGENERATE = 0.1
+"""Above this share of resamples on which the statistic is undefined, the others tell too little of its spread."""
+
+MIN_CLUSTERS = 10
+"""Of fewer clusters there is no interval: resamples of a handful of dialogues say next to nothing of what others would give."""
+
+ROUGH_CLUSTERS = 30
+"""Of fewer clusters an interval is rough: it is too narrow, see `Bootstrap`."""
+
+MAX_JACKKNIFE = 1000
+"""Above so many clusters, the acceleration of the BCa interval comes from leaving out so many groups of clusters."""
+
+_WEIGHTS_AT_ONCE = 2_000_000
+"""Resamples are handled in chunks of at most so many weights (16 MB): time does not care, memory stays bounded."""
+
+_DRAWN_AHEAD = 100_000
+"""With more clusters than this, drawing takes as long as the statistics: it is done in a thread, one chunk ahead."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """A statistic with its interval and what it rests on; JSON-able, never NaN.
+
+    Attributes:
+        value: the statistic; None where it is undefined.
+        ci_low: lower end of the interval; None where there is none.
+        ci_high: upper end.
+        n_total: rows handed in; every count below says what became of them.
+        n_scored: rows that the value rests on.
+        n_unscored: rows left out because they have no score.
+        n_clusters: clusters of the scored rows.
+        n_degenerate: resamples, of `rounds`, on which the statistic is undefined; the interval is made from the others.
+        confidence: share of such intervals that should hold the true value.
+        rounds: number of resamples.
+        seed: of the generator that drew them.
+        reason: why the value or the interval is None; None where both are there.
+        is_rough: whether the interval rests on fewer than `ROUGH_CLUSTERS` clusters; False where there is none.
+    """
+
+    value: float | None
+    ci_low: float | None
+    ci_high: float | None
+    n_total: int
+    n_scored: int
+    n_unscored: int
+    n_clusters: int
+    n_degenerate: int
+    confidence: float
+    rounds: int
+    seed: int
+    reason: str | None
+    is_rough: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-able object."""
+        return asdict(self)
+
+    def _text(self) -> str:
+        if self.value is None:
+            return "undefined"
+        if self.ci_low is None or self.ci_high is None:
+            return f"{self.value:.3f} (no interval)"
+        kind = f"{'rough ' if self.is_rough else ''}{100 * self.confidence:g} % interval"
+        return f"{self.value:.3f} ({kind} {self.ci_low:.3f} to {self.ci_high:.3f})"
+
+
+class Interval(NamedTuple):
+    """Ends of an interval, or the reason why there is none."""
+
+    low: float | None
+    high: float | None
+    n_degenerate: int
+    reason: str | None
+    is_rough: bool = False
+    """Whether it rests on fewer than `ROUGH_CLUSTERS` clusters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resampled:
+    """A statistic of sums over the clusters that are drawn."""
+
+    statistic: Statistic
+    """Takes `sums[r, k]` of each resample; returns one value a resample, NaN where it is undefined."""
+    sums: ClusterSums
+    shift: float = 0.0
+    """Added to every value, where the statistic stands for another one that differs by so much on the whole data."""
+    bins: tuple[int, int] | None = None
+    """Levels of scores and ratings that it was computed with, where it stands for one that has more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bootstrap:
+    r"""The bootstrap over clusters (Efron 1979; Davison and Hinkley 1997, section 3.8).
+
+    A round draws as many clusters as there are, with replacement, and takes all rows of each as often as it was drawn.
+    Quantiles are numpy's, with linear interpolation. Which cluster is the k-th is for the caller to say: `canonical` makes it
+    follow from the data alone, so that the same data has the same interval whoever asks.
+
+    With few clusters the intervals are too narrow: below `MIN_CLUSTERS` there is none, below `ROUGH_CLUSTERS` it `is_rough`. In
+    a simulation (1000 sets of four rows a cluster that share half of their variance, Pearson's r of 0.5, percentile), intervals
+    of 95 % held the truth in 90.7 % of the sets with 10 clusters, 91.4 % with 20, 92.2 % with 29 and 93.1 % with 60.
+
+    - "percentile" runs between the (1 - confidence) / 2 quantiles of the statistic over the rounds.
+    - "bca" (Efron 1987) moves these quantiles to $\Phi(z_0 + (z_0 + z)/(1 - a(z_0 + z)))$, for a statistic that is biased or
+      skewed: $\Phi(z_0)$ is the share of rounds below the value, ties counting one half, and the acceleration
+      $a = \sum d^3 / (6 (\sum d^2)^{3/2})$ comes from the jackknife over clusters, d being the mean less each value with one
+      cluster left out. Clusters without which it is undefined are not left out. With more than `MAX_JACKKNIFE` clusters,
+      as many random groups of them take their place.
+
+    Degenerate resamples, on which the statistic is undefined, are counted and left out. There is no interval with
+    `rounds=0`, where more than 10 % of the resamples are degenerate, and where all resamples give the same value, as with 20
+    right answers of 20: zero width would claim certainty. BCa has none either where all resamples lie on one side of the
+    value.
+
+    Seed: starts one numpy Generator; a seed gives the same resamples in every process, whatever statistics are asked for.
+
+    Raises:
+        InputError: an argument is out of its range.
+    """
+
+    rounds: int = 1000
+    confidence: float = 0.95
+    seed: int = 0
+    interval: IntervalKind = "percentile"
+
+    def __post_init__(self) -> None:
+        for name, value in (("rounds", self.rounds), ("seed", self.seed)):
+            if not isinstance(value, int) or value < 0:
+                raise InputError(f"bootstrap: {name} is {value!r}. Give an integer that is 0 or more.")
+        if not 0 < self.confidence < 1:
+            raise InputError(f"bootstrap: confidence is {self.confidence!r}. Give a number between 0 and 1, such as 0.95.")
+        if self.interval not in get_args(IntervalKind):
+            kinds = ", ".join(get_args(IntervalKind))
+            raise InputError(f"bootstrap: there is no interval {self.interval!r}. Choose one of {kinds}.")
+
+    def intervals(self, statistics: Mapping[str, Statistic], cells: IntArray, clusters: IntArray) -> dict[str, Interval]:
+        """Return one interval a statistic of weights, all from the same resamples.
+
+        Args:
+            statistics: by name; each takes one weight a cell.
+            cells: for each row, the number of its cell. Rows that no statistic tells apart share one, which saves time.
+            clusters: for each row, the number of its cluster.
+
+        Example:
+            >>> def mean(weights):
+            ...     return weights @ np.array([0.0, 1.0]) / weights.sum(axis=1)
+            >>> answers = np.array([0, 1] * 50)
+            >>> Bootstrap(rounds=200).intervals({"accuracy": mean}, answers, np.arange(100))["accuracy"].n_degenerate
+            0
+        """
+        sums = rows_by_cell(cells, clusters)
+        return self.intervals_of({name: Resampled(statistic, sums) for name, statistic in statistics.items()})
+
+    def intervals_of(self, resampled: Mapping[str, Resampled]) -> dict[str, Interval]:
+        """Return one interval a statistic, all from the same resamples; each statistic has the same clusters.
+
+        Example:
+            >>> of_clusters = np.array([[3.0, 1.0], [5.0, 1.0], [1.0, 1.0], [7.0, 1.0]] * 10)
+            >>> mean = Resampled(lambda sums: sums[:, 0] / sums[:, 1], of_clusters)
+            >>> Bootstrap(rounds=200).intervals_of({"mean": mean})["mean"]
+            Interval(low=3.3, high=4.6, n_degenerate=0, reason=None, is_rough=False)
+        """
+        n_clusters = max((entry.sums.shape[0] for entry in resampled.values()), default=0)
+        if not self.rounds:
+            return {name: _no_interval(name, "rounds is 0", "Ask for 1000 rounds.") for name in resampled}
+        if n_clusters < MIN_CLUSTERS:
+            return {name: Interval(None, None, 0, too_few_clusters(name, n_clusters)) for name in resampled}
+        values = {name: np.empty(self.rounds) for name in resampled}
+        widest = max(n for entry in resampled.values() for n in entry.sums.shape)
+        for rounds, drawn in self._draws(n_clusters, max(1, _WEIGHTS_AT_ONCE // widest)):
+            sums, drawn_sums = None, np.empty(0)
+            for name, entry in resampled.items():
+                # Statistics that share their sums, which follow each other, share the product.
+                if entry.sums is not sums:
+                    sums, drawn_sums = entry.sums, np.ascontiguousarray(drawn @ entry.sums)
+                values[name][rounds] = entry.statistic(drawn_sums) + entry.shift
+        intervals = {name: self._interval(name, values[name], entry) for name, entry in resampled.items()}
+        is_rough = n_clusters < ROUGH_CLUSTERS
+        return {name: one._replace(is_rough=is_rough and one.low is not None) for name, one in intervals.items()}
+
+    def _interval(self, name: str, values: FloatArray, entry: Resampled) -> Interval:
+        if self.interval == "bca":
+            return bca_interval(name, values, entry, self.confidence, self.seed)
+        return percentile_interval(name, values, self.confidence)
+
+    def fields(self, interval: Interval) -> dict[str, Any]:
+        """Return the fields of an `Estimate` that tell of its interval.
+
+        Example:
+            >>> Bootstrap(rounds=10).fields(Interval(0.1, 0.3, 0, None))["ci_high"]
+            0.3
+        """
+        return {
+            "ci_low": interval.low,
+            "ci_high": interval.high,
+            "n_degenerate": interval.n_degenerate,
+            "confidence": self.confidence,
+            "rounds": self.rounds,
+            "seed": self.seed,
+            "reason": interval.reason,
+            "is_rough": interval.is_rough,
+        }
+
+    def _draws(self, n_clusters: int, at_once: int) -> Iterator[tuple[slice, FloatArray]]:
+        """The rounds in chunks, each with how often every cluster is drawn."""
+        generator = np.random.default_rng(self.seed)
+        chunks = [slice(start, min(start + at_once, self.rounds)) for start in range(0, self.rounds, at_once)]
+        if n_clusters <= _DRAWN_AHEAD:
+            yield from ((chunk, draw_clusters(n_clusters, chunk.stop - chunk.start, generator)) for chunk in chunks)
+            return
+        with ThreadPoolExecutor(max_workers=1) as drawing:
+            ahead = drawing.submit(draw_clusters, n_clusters, chunks[0].stop, generator)
+            for i, chunk in enumerate(chunks):
+                drawn = ahead.result()
+                if following := chunks[i + 1 : i + 2]:
+                    ahead = drawing.submit(draw_clusters, n_clusters, following[0].stop - following[0].start, generator)
+                yield chunk, drawn
+
+
+def too_few_clusters(name: str, n_clusters: int) -> str:
+    """Say why a statistic of few clusters has no interval."""
+    why = f"an interval needs {MIN_CLUSTERS} clusters (dialogues), here are {n_clusters}"
+    return str(_no_interval(name, why, "Score and rate more dialogues.").reason)
+
+
+def rows_by_cell(cells: IntArray, clusters: IntArray) -> ClusterSums:
+    """Return how many rows of each cell each cluster has.
+
+    Example:
+        >>> rows_by_cell(np.array([0, 1, 1]), np.array([0, 0, 1])).toarray()
+        array([[1., 1.],
+               [0., 1.]])
+    """
+    counts = sparse.coo_array((np.ones(len(cells)), (clusters, cells))).tocsr()
+    counts.sum_duplicates()
+    return counts
+
+
+def draw_clusters(n_clusters: int, rounds: int, generator: np.random.Generator) -> FloatArray:
+    """Return how often each cluster is drawn in each round, when `n_clusters` are drawn with replacement.
+
+    Drawn round by round, so that the numbers do not depend on how many rounds are asked for at once.
+
+    Example:
+        >>> draw_clusters(4, 2, np.random.default_rng(0)).sum(axis=1)
+        array([4., 4.])
+    """
+    drawn = np.empty((rounds, n_clusters))
+    for row in drawn:
+        row[:] = np.bincount(generator.integers(n_clusters, size=n_clusters), minlength=n_clusters)
+    return drawn
+
+
+def percentile_interval(name: str, values: FloatArray, confidence: float) -> Interval:
+    """Return the central interval of a statistic's `values` on resamples, NaN where it is undefined.
+
+    Example:
+        >>> percentile_interval("mean", np.arange(101.0), confidence=0.5)
+        Interval(low=25.0, high=75.0, n_degenerate=0, reason=None, is_rough=False)
+    """
+    defined = values[~np.isnan(values)]
+    if why := _why_withheld(values, defined):
+        return _no_interval(name, why, "Score and rate more examples.", len(values) - len(defined))
+    low, high = np.quantile(defined, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return Interval(float(low), float(high), len(values) - len(defined), None)
+
+
+def bca_interval(name: str, values: FloatArray, resampled: Resampled, confidence: float, seed: int = 0) -> Interval:
+    """Return the bias-corrected and accelerated interval; see `Bootstrap`. The seed groups the clusters of a long jackknife.
+
+    Example:
+        >>> mean = Resampled(lambda sums: sums[:, 0], np.array([[1.0], [2.0], [6.0]]))
+        >>> bca_interval("mean", np.arange(19.0), mean, confidence=0.5).n_degenerate
+        0
+    """
+    defined = values[~np.isnan(values)]
+    n_degenerate = len(values) - len(defined)
+    if why := _why_withheld(values, defined):
+        return _no_interval(name, why, "Score and rate more examples.", n_degenerate)
+    whole = np.asarray(resampled.sums.sum(axis=0)).reshape(1, -1)
+    value = float(resampled.statistic(whole)[0]) + resampled.shift
+    share = float(((defined < value).sum() + (defined <= value).sum()) / (2 * len(defined)))
+    if not 0 < share < 1:
+        why = "all resamples lie on one side of the value"
+        return _no_interval(name, why, "Ask for the percentile interval.", n_degenerate)
+    bias = special.ndtri(share)
+    moved = bias + special.ndtri(np.array([(1 - confidence) / 2, (1 + confidence) / 2]))
+    low, high = np.quantile(defined, special.ndtr(bias + moved / (1 - _acceleration(resampled, whole, seed) * moved)))
+    return Interval(float(low), float(high), n_degenerate, None)
+
+
+def _acceleration(resampled: Resampled, whole: FloatArray, seed: int) -> float:
+    n_clusters = resampled.sums.shape[0]
+    n_groups = min(n_clusters, MAX_JACKKNIFE)
+    # Neighbours are alike, because clusters are ordered by what they hold: groups of neighbours would differ too much.
+    group_of = np.random.default_rng(seed).permutation(n_clusters) * n_groups // n_clusters
+    groups = sparse.csr_array((np.ones(n_clusters), (group_of, np.arange(n_clusters)))) @ resampled.sums
+    at_once = max(1, _WEIGHTS_AT_ONCE // whole.shape[1])
+    parts = []
+    for start in range(0, n_groups, at_once):
+        some = groups[start : start + at_once]
+        parts.append(resampled.statistic(whole - (some.toarray() if sparse.issparse(some) else some)))
+    values = np.concatenate(parts)
+    values = values[~np.isnan(values)]
+    deviations = values.mean() - values if len(values) else values
+    squares = float((deviations**2).sum())
+    return float((deviations**3).sum() / (6 * squares**1.5)) if squares > 0 else 0.0
+
+
+def _why_withheld(values: FloatArray, defined: FloatArray) -> str | None:
+    n_degenerate = len(values) - len(defined)
+    if n_degenerate > MAX_DEGENERATE * len(values):
+        return f"undefined on {n_degenerate} of {len(values)} resamples, more than {100 * MAX_DEGENERATE:g} %"
+    if np.ptp(defined) <= 1e-12 * np.abs(defined).max():
+        return "the same on all resamples, which tells nothing of its spread"
+    return None
+
+
+def _no_interval(name: str, why: str, advice: str, n_degenerate: int = 0) -> Interval:
+    return Interval(None, None, n_degenerate, f"{name}: {why}, so there is no interval. {advice}")

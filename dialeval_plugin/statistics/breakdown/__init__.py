@@ -1,0 +1,1 @@
+"""Agreement of breakdown detectors with annotators."""

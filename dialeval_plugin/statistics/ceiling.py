@@ -1,0 +1,202 @@
+"""How far people agree with each other, by the coefficient that a metric is judged by: the human ceiling.
+
+No bound: a metric that is compared with the mean of all raters can do better than one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from dialeval_plugin.statistics.coefficients.by_name import Coefficient, coefficient_named
+
+from .bootstrap import Bootstrap, Estimate, Interval
+from .canonical import canonical
+from .checks import BoolArray, FloatArray, IntArray, Labels, OptionalNumbers, optional_numbers, same_length, used_codes
+
+Kind: TypeAlias = Literal["leave_one_rater_out", "split_half"]
+Raters: TypeAlias = Sequence[OptionalNumbers]
+"""For each row the ratings of its raters; None at the place of a rater who left the row out."""
+
+MIN_RATERS = 2
+N_SPLITS = 20
+"""Random splits that a split-half ceiling averages over."""
+
+_BOOTSTRAP = Bootstrap()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ceiling(Estimate):
+    """A coefficient between raters; `n_scored` of `n_total` rows have two raters or more, the others are `n_unscored`.
+
+    Attributes:
+        kind: "leave_one_rater_out" or "split_half".
+        coefficient: its name.
+        is_stepped_up: whether Spearman and Brown's formula was applied.
+        n_parts: raters left out, or splits, that it is the mean of.
+        min_raters: fewest raters of a row that counts; None where no row does.
+        max_raters: most raters of a row.
+    """
+
+    kind: Kind
+    coefficient: str
+    is_stepped_up: bool
+    n_parts: int
+    min_raters: int | None
+    max_raters: int | None
+
+
+def leave_one_rater_out(
+    raters: Raters, *, coefficient: str = "spearman", clusters: Labels | None = None, bootstrap: Bootstrap = _BOOTSTRAP
+) -> Ceiling:
+    """Return the mean coefficient between one rater and the mean of the row's other raters.
+
+    The k-th place of every row is left out in turn: a person where the rows name theirs in the same order, else just some
+    rater. A place on which the coefficient is undefined, such as that of a rater who rated two rows, is not averaged.
+    Range and ties: those of the coefficient. Missing values: a row with fewer than two ratings is left out and counted.
+    Undefined: at every place; then `reason` says why. Interval and seed: see `bootstrap.Bootstrap`.
+
+    Raises:
+        InputError: a rating is neither None nor a finite number, lengths differ, or the coefficient is unknown.
+
+    Example:
+        >>> raters = [[1, 1, 2], [2, 2, 2], [4, 3, 3], [5, 4], [1, 2], [3, 5, 4], [3], [5, 5, 4]]
+        >>> found = leave_one_rater_out(raters, bootstrap=Bootstrap(rounds=0))
+        >>> round(found.value, 3), found.n_parts, found.n_unscored, found.max_raters
+        (0.842, 3, 1, 3)
+    """
+    table = _table("leave_one_rater_out", raters, clusters, has_places=True)
+    parts = []
+    for place in range(table.values.shape[1]):
+        others = table.present.copy()
+        others[:, place] = False
+        rows = np.flatnonzero(table.present[:, place])
+        parts.append(_Part(rows, table.values[rows, place], _mean(table.values, others)[rows]))
+    return _ceiling("leave_one_rater_out", table, parts, coefficient_named(coefficient), bootstrap)
+
+
+def split_half(
+    raters: Raters,
+    *,
+    coefficient: str = "spearman",
+    spearman_brown: bool = False,
+    clusters: Labels | None = None,
+    bootstrap: Bootstrap = _BOOTSTRAP,
+) -> Ceiling:
+    r"""Return the mean coefficient between the means of two halves of each row's raters, over `N_SPLITS` random splits.
+
+    Of an odd number of raters, one half has one more. Half as many raters agree less than all would:
+    `spearman_brown` steps each coefficient r up to $2r/(1 + r)$ (Spearman 1910; Brown 1910), which holds for Pearson's.
+    Range and ties: those of the coefficient. Missing values and undefined: as in `leave_one_rater_out`.
+    Seed: `bootstrap.seed` draws the splits too, which stay the same in all resamples. They follow from the ratings alone: the
+    order of the rows and of the raters in a row, and the clusters, change nothing.
+
+    Raises:
+        InputError: as in `leave_one_rater_out`.
+
+    Example:
+        >>> raters = [[1, 1, 2], [2, 2, 2], [4, 3, 3], [5, 4], [1, 2], [3, 5, 4], [3], [5, 5, 4]]
+        >>> found = split_half(raters, coefficient="pearson", spearman_brown=True, bootstrap=Bootstrap(rounds=0))
+        >>> found.is_stepped_up, found.n_parts, 0.8 < found.value < 1
+        (True, 20, True)
+    """
+    table = _table("split_half", raters, clusters, has_places=False)
+    generator = np.random.default_rng(bootstrap.seed)
+    n_raters = table.present.sum(axis=1, keepdims=True)
+    parts = []
+    for _ in range(N_SPLITS):
+        keys = np.where(table.present, generator.random(table.values.shape), np.inf)
+        in_first = table.present & (keys.argsort(axis=1).argsort(axis=1) < n_raters // 2)
+        halves = _mean(table.values, in_first), _mean(table.values, table.present & ~in_first)
+        parts.append(_Part(np.arange(len(table.values)), *halves))
+    return _ceiling("split_half", table, parts, coefficient_named(coefficient), bootstrap, is_stepped_up=spearman_brown)
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """The rows that two raters or more have rated, a column a place; in their canonical order."""
+
+    values: FloatArray
+    present: BoolArray
+    clusters: IntArray
+    n_total: int
+
+
+class _Part(NamedTuple):
+    """Some rows, and what is compared on them."""
+
+    rows: IntArray
+    x: FloatArray
+    y: FloatArray
+
+
+def _table(where: str, raters: Raters, clusters: Labels | None, *, has_places: bool) -> _Table:
+    """Return the table; unless the place of an answer says who gave it, those of a row are put in ascending order."""
+    if clusters is not None:
+        same_length(where, raters=raters, clusters=clusters)
+    columns = [optional_numbers(where, f"raters[{row}]", given) for row, given in enumerate(raters)]
+    width = max((len(column.values) for column in columns), default=0)
+    values, present = np.zeros((len(columns), width)), np.zeros((len(columns), width), dtype=np.bool_)
+    for row, column in enumerate(columns):
+        values[row, : len(column.values)] = column.values
+        present[row, : len(column.values)] = column.present
+    if not has_places:
+        width = int(present.sum(axis=1).max(initial=0))
+        values = np.sort(np.where(present, values, np.inf), axis=1)[:, :width]
+        present = np.isfinite(values)
+        values = np.where(present, values, 0)
+    used = np.flatnonzero(present.sum(axis=1) >= MIN_RATERS)
+    content = [present[used].sum(axis=1), *present[used].T, *values[used].T]
+    order, codes = canonical(content, used_codes(where, clusters, used, len(columns)))
+    return _Table(values[used[order]], present[used[order]], codes, len(columns))
+
+
+def _mean(values: FloatArray, chosen: BoolArray) -> FloatArray:
+    means: FloatArray = np.where(chosen, values, 0).sum(axis=1) / np.maximum(1, chosen.sum(axis=1))
+    return means
+
+
+def _ceiling(
+    kind: Kind, table: _Table, parts: list[_Part], entry: Coefficient, bootstrap: Bootstrap, *, is_stepped_up: bool = False
+) -> Ceiling:
+    def step_up(values: FloatArray) -> FloatArray:
+        with np.errstate(divide="ignore"):
+            return 2 * values / (1 + values) if is_stepped_up else values
+
+    calibrated = [entry.calibrated(part.x, part.y).coefficient for part in parts]
+    values = step_up(np.array([one.of_group(*part[1:]) for one, part in zip(calibrated, parts, strict=True)]))
+    defined = [i for i, value in enumerate(values) if np.isfinite(value)]
+
+    def of_samples(weights: FloatArray) -> FloatArray:
+        found = [calibrated[i].of_samples(parts[i].x, parts[i].y, weights[:, parts[i].rows]) for i in defined]
+        means: FloatArray = np.mean([step_up(each) for each in found], axis=0)
+        return means
+
+    interval = Interval(None, None, 0, _why_undefined(kind, table, entry.name))
+    if defined:
+        units = np.arange(len(table.values))
+        interval = bootstrap.intervals({kind: of_samples}, units, table.clusters)[kind]
+    n_raters = table.present.sum(axis=1)
+    return Ceiling(
+        kind=kind,
+        coefficient=entry.name,
+        is_stepped_up=is_stepped_up,
+        value=float(np.mean(values[defined])) if defined else None,
+        n_total=table.n_total,
+        n_scored=len(n_raters),
+        n_unscored=table.n_total - len(n_raters),
+        n_clusters=int(table.clusters.max(initial=-1)) + 1,
+        n_parts=len(defined),
+        min_raters=int(n_raters.min()) if len(n_raters) else None,
+        max_raters=int(n_raters.max()) if len(n_raters) else None,
+        **bootstrap.fields(interval),
+    )
+
+
+def _why_undefined(kind: Kind, table: _Table, coefficient: str) -> str:
+    if not len(table.values):
+        return f"{kind}: none of {table.n_total} rows has {MIN_RATERS} raters or more. Have rows rated by several people."
+    return f"{kind}: {coefficient} is undefined on {len(table.values)} rows with {MIN_RATERS} raters. Have more rows rated."

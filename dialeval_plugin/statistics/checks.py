@@ -1,0 +1,156 @@
+"""What the statistics of this folder ask of their input, before any arithmetic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from numbers import Real
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dialeval_plugin.core.errors import InputError
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+IntArray: TypeAlias = npt.NDArray[np.int64]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+Numbers: TypeAlias = Sequence[float] | npt.NDArray[Any]
+OptionalNumbers: TypeAlias = Sequence[float | None] | npt.NDArray[Any]
+Labels: TypeAlias = Sequence[Hashable] | npt.NDArray[Any]
+
+
+class Column(NamedTuple):
+    """Numbers with gaps."""
+
+    values: FloatArray
+    """0 in the gaps; read them through `present` only."""
+    present: BoolArray
+
+
+def numbers(where: str, name: str, values: Numbers) -> FloatArray:
+    """Return `values` as an array.
+
+    Raises:
+        InputError: a value is not a finite number; the message names its index.
+
+    Example:
+        >>> numbers("pearson", "scores", [1, 0.5])
+        array([1. , 0.5])
+    """
+    _refuse_masked(where, name, values)
+    if _is_finite_array(values):
+        return np.asarray(values, dtype=np.float64)
+    return np.array([_number(where, name, i, value, "Leave the row out.") for i, value in enumerate(values)], dtype=np.float64)
+
+
+def optional_numbers(where: str, name: str, values: OptionalNumbers) -> Column:
+    """Return `values`, which may hold None, as an array and a mask.
+
+    NaN does not stand for "no value": it is refused like infinity, because it is what a failed computation leaves behind.
+
+    Raises:
+        InputError: a value is neither None nor a finite number; the message names its index.
+
+    Example:
+        >>> optional_numbers("correlate", "scores", [1, None]).present
+        array([ True, False])
+    """
+    _refuse_masked(where, name, values)
+    if _is_finite_array(values):
+        return Column(np.asarray(values, dtype=np.float64), np.ones(len(values), dtype=np.bool_))
+    remedy = "Give None where there is no value."
+    filled = [0.0 if value is None else _number(where, name, i, value, remedy) for i, value in enumerate(values)]
+    present = [value is not None for value in values]
+    return Column(np.array(filled, dtype=np.float64), np.array(present, dtype=np.bool_))
+
+
+def same_length(where: str, **columns: Sequence[Any] | npt.NDArray[Any]) -> None:
+    """Check that all columns are as long as the first one.
+
+    Raises:
+        InputError: one is not; the message names both lengths.
+
+    Example:
+        >>> same_length("correlate", scores=[1, 2], ratings=[3, 4])
+    """
+    (first, values), *others = columns.items()
+    for name, other in others:
+        if len(other) != len(values):
+            raise InputError(f"{where}: {len(values)} {first} but {len(other)} {name}. Give one of each for every row.")
+
+
+def cluster_codes(where: str, clusters: Labels | None, n: int) -> IntArray:
+    """Number the clusters of `n` rows from 0 in the order in which they appear; without `clusters`, each row is its own.
+
+    The order of appearance, not that of a set, so that the numbers are the same in every process.
+
+    Raises:
+        InputError: a label is None, NaN or cannot be hashed; the message names its index.
+
+    Example:
+        >>> cluster_codes("correlate", ["b", "a", "b"], 3)
+        array([0, 1, 0])
+    """
+    if clusters is None:
+        return np.arange(n, dtype=np.int64)
+    if isinstance(clusters, np.ndarray) and clusters.ndim == 1 and clusters.dtype.kind in "iu":
+        _, first, numbered = np.unique(clusters, return_index=True, return_inverse=True)
+        return np.argsort(np.argsort(first))[numbered.reshape(-1)]
+    codes: dict[Hashable, int] = {}
+    for i, label in enumerate(clusters):
+        if not isinstance(label, Hashable) or label is None or label != label:  # noqa: PLR0124 - true for NaN only
+            raise InputError(f"{where}: clusters[{i}] is {label!r}, which names no cluster. Give a string or an integer.")
+        codes.setdefault(label, len(codes))
+    return np.array([codes[label] for label in clusters], dtype=np.int64)
+
+
+def used_codes(where: str, labels: Labels | None, used: IntArray | BoolArray, n: int) -> IntArray:
+    """Number the clusters of those of `n` rows that are used, from 0 without gaps.
+
+    Raises:
+        InputError: as `cluster_codes`.
+
+    Example:
+        >>> used_codes("correlate", ["b", "a", "b"], np.array([1, 2]), 3)
+        array([0, 1])
+    """
+    codes = cluster_codes(where, labels, n)[used]
+    return cluster_codes(where, codes, len(codes))
+
+
+def rows_by_group(groups: IntArray) -> list[IntArray]:
+    """Return the numbers of the rows of each group.
+
+    Example:
+        >>> rows_by_group(np.array([1, 0, 1]))
+        [array([1]), array([0, 2])]
+    """
+    if not len(groups):
+        return []
+    order = np.argsort(groups, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
+
+
+def _refuse_masked(where: str, name: str, values: Any) -> None:
+    """A mask says "no value here" in a way that every numpy function reads differently, or not at all."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise InputError(f"{where}: {name} is a masked array. Give a list with None where there is no value.")
+
+
+def _is_finite_array(values: Any) -> bool:
+    """Whether there is nothing to look for: a million values are checked at once."""
+    is_numeric = isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "fiub"
+    return is_numeric and bool(np.isfinite(values).all())
+
+
+def _number(where: str, name: str, index: int, value: Any, remedy: str) -> float:
+    if isinstance(value, (Real, np.bool_)):
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+        if math.isfinite(number):
+            return number
+        value = number
+    raise InputError(f"{where}: {name}[{index}] is {value!r}, not a finite number. {remedy}")

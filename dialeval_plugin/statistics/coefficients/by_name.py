@@ -1,0 +1,118 @@
+"""Coefficients of agreement between scores and ratings by name: one value, and the values on many weighted samples at once.
+
+Each coefficient is a pair of functions. The first takes raw scores and ratings, checks them and asks scipy. The second is
+what the bootstrap needs: given pairs `x[i], y[i]` and `weights[r, i]`, how often pair i occurs in sample r, it returns one
+value a sample, NaN where the first function would raise `StatisticUndefined`. Both agree to 1e-9.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.statistics.checks import FloatArray, Labels, Numbers
+
+from .binary import auroc, auroc_of_samples, point_biserial, point_biserial_of_samples
+from .kendall import kendall_b, kendall_b_of_samples, kendall_c, kendall_c_of_samples
+from .pairwise import TieCalibration, accuracy_at, calibrated_epsilon, pairwise_accuracy, pairwise_accuracy_of_samples
+from .pearson import pearson, pearson_of_samples, spearman, spearman_of_samples
+
+__all__ = [
+    "COEFFICIENTS",
+    "Coefficient",
+    "auroc",
+    "coefficient_named",
+    "kendall_b",
+    "kendall_c",
+    "pairwise_accuracy",
+    "pearson",
+    "point_biserial",
+    "spearman",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Coefficient:
+    """A coefficient by name; one more is added by one more entry in `COEFFICIENTS`."""
+
+    name: str
+    of_pairs: Callable[..., float]
+    """Takes scores and ratings."""
+    of_samples: Callable[..., FloatArray]
+    """Takes `x`, `y` and `weights`."""
+    lowest: float = -1.0
+    """Value of scores that contradict the ratings wherever they can; the highest is 1."""
+    has_epsilon: bool = False
+    """Whether scores that differ by at most an epsilon, chosen on the data, count as tied."""
+    of_few: Callable[[FloatArray, FloatArray], float] | None = None
+    """For two or more rows of one group, where constant ratings are no reason to leave the group out."""
+
+    def of_group(self, x: FloatArray, y: FloatArray) -> float:
+        """Return the value of one of many groups, NaN where it is undefined.
+
+        Example:
+            >>> coefficient_named("spearman").of_group(np.array([1.0, 2.0, 3.0]), np.array([1.0, 3.0, 2.0]))
+            0.5
+        """
+        if len(x) < 2:
+            return math.nan
+        if self.of_few is None:
+            return float(self.of_samples(x, y, np.ones((1, len(x))))[0])
+        return self.of_few(x, y)
+
+    def calibrated(self, scores: Numbers, ratings: Numbers, groups: Labels | None = None) -> Calibrated:
+        """Return the coefficient with its epsilon chosen on this data; where it has none, itself.
+
+        Example:
+            >>> coefficient_named("pairwise_accuracy").calibrated([2, 1, 1.5, 5, 3], [1, 2, 2, 3, 4]).ties.epsilon
+            0.5
+        """
+        if not self.has_epsilon:
+            return Calibrated(self, None)
+        ties = calibrated_epsilon(scores, ratings, groups=groups)
+        of_pairs = partial(self.of_pairs, epsilon=ties.epsilon)
+        of_samples = partial(self.of_samples, epsilon=ties.epsilon)
+        of_few = partial(accuracy_at, epsilon=ties.epsilon)
+        return Calibrated(replace(self, of_pairs=of_pairs, of_samples=of_samples, of_few=of_few), ties)
+
+
+class Calibrated(NamedTuple):
+    """A coefficient, and the ties that were calibrated for it."""
+
+    coefficient: Coefficient
+    ties: TieCalibration | None
+
+
+COEFFICIENTS: dict[str, Coefficient] = {
+    entry.name: entry
+    for entry in (
+        Coefficient("pearson", pearson, pearson_of_samples),
+        Coefficient("spearman", spearman, spearman_of_samples),
+        Coefficient("kendall_b", kendall_b, kendall_b_of_samples),
+        Coefficient("kendall_c", kendall_c, kendall_c_of_samples),
+        Coefficient("pairwise_accuracy", pairwise_accuracy, pairwise_accuracy_of_samples, lowest=0.0, has_epsilon=True),
+        Coefficient("point_biserial", point_biserial, point_biserial_of_samples),
+        Coefficient("auroc", auroc, auroc_of_samples, lowest=0.0),
+    )
+}
+
+
+def coefficient_named(name: str) -> Coefficient:
+    """Return the coefficient `name`.
+
+    Raises:
+        InputError: there is none; the message lists those that there are.
+
+    Example:
+        >>> coefficient_named("spearman").of_pairs([1, 2, 3], [1, 3, 2])
+        0.5
+    """
+    if name not in COEFFICIENTS:
+        raise InputError(f"there is no coefficient {name!r}. Known are: {', '.join(sorted(COEFFICIENTS))}.")
+    return COEFFICIENTS[name]

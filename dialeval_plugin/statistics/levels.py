@@ -1,0 +1,343 @@
+"""At which level scores are set beside ratings: rows, systems, or the average of groups (mt-metrics-eval's vocabulary)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+
+import numpy as np
+from scipy import sparse
+
+from dialeval_plugin.core.errors import InputError, StatisticUndefined
+from dialeval_plugin.statistics.coefficients.by_name import Coefficient
+from dialeval_plugin.statistics.coefficients.pairs import MIN_PAIRS
+from dialeval_plugin.statistics.coefficients.pairwise import TieCalibration
+from dialeval_plugin.statistics.coefficients.pearson import pearson_of_moments, unit_scale
+
+from .bootstrap import ClusterSums, Resampled, Statistic, rows_by_cell
+from .canonical import canonical, symmetric
+from .checks import (
+    FloatArray,
+    IntArray,
+    Labels,
+    OptionalNumbers,
+    cluster_codes,
+    optional_numbers,
+    rows_by_group,
+    same_length,
+    used_codes,
+)
+
+Level: TypeAlias = Literal["turn", "dialogue", "system"]
+"""What a row is, or for "system" what the rows are averaged to before they are compared."""
+AverageBy: TypeAlias = Literal["none", "system", "item"]
+"""One coefficient over all rows, or the mean of one coefficient a system, or a context that several systems answer."""
+Range: TypeAlias = tuple[float, float]
+
+MAX_CELLS = 2**14
+"""Up to so many distinct rows, resamples are exact; above, see `binned`."""
+
+_FEW_LEVELS = 256
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rated:
+    """Scores beside ratings, a row a response or a dialogue.
+
+    Attributes:
+        scores: of the metric; None where the row is unscored.
+        ratings: after aggregating the raters; None where nobody rated the row.
+        clusters: label of the dialogue or context; rows of one are resampled together. Without it each row stands alone.
+        systems: label of the system that wrote the response; needed for `level="system"` and `average_by="system"`.
+        items: label of the context, the same for all systems' responses to it; needed for `average_by="item"`.
+    """
+
+    scores: OptionalNumbers
+    ratings: OptionalNumbers
+    clusters: Labels | None = None
+    systems: Labels | None = None
+    items: Labels | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows that have a score and a rating, in their canonical order, and how many have not."""
+
+    scores: FloatArray
+    ratings: FloatArray
+    clusters: IntArray
+    groups: IntArray | None
+    """Number of the system or item, from 0; None where all rows are taken together."""
+    n_total: int
+    n_unscored: int
+    n_unrated: int
+    n_out_of_range: int
+    used: IntArray
+    """Numbers of these rows among all, in the same order."""
+
+
+class LevelValue(NamedTuple):
+    """A coefficient at a level, and how many groups it rests on."""
+
+    value: float
+    n_groups: int | None
+    """Groups that it averages, or systems that it compares."""
+    n_undefined_groups: int
+    """Groups left out because the coefficient is undefined in them."""
+
+
+def rows_of(
+    where: str,
+    rated: Rated,
+    level: Level,
+    average_by: AverageBy,
+    within_range: Range | None,
+    beside: tuple[FloatArray, FloatArray] | None = None,
+) -> Rows:
+    """Return the rows that count, in an order that follows from what they hold; see `canonical`.
+
+    Args:
+        where: name of the caller, for messages.
+        rated: scores, ratings and labels.
+        level: see `Level`.
+        average_by: see `AverageBy`.
+        within_range: lowest and highest rating that count.
+        beside: two metrics' scores of all rows of `rated`, where they are compared; rows are then ordered by both.
+
+    Raises:
+        InputError: lengths differ, a value is neither None nor a finite number, an option is unknown or lacks its labels.
+
+    Example:
+        >>> rows_of("correlate", Rated(scores=[1, None, 3], ratings=[1, 2, 9]), "turn", "none", (0, 5)).scores
+        array([1.])
+    """
+    labels = _grouping(where, rated, level, average_by)
+    columns = {"ratings": rated.ratings, "clusters": rated.clusters, "systems": rated.systems, "items": rated.items}
+    for name, column in columns.items():
+        if column is not None:
+            same_length(where, **{"scores": rated.scores, name: column})
+    if within_range is not None and not within_range[0] <= within_range[1]:
+        raise InputError(f"{where}: within_range is {within_range!r}. Give the lowest and the highest rating that count.")
+    scored, given = (optional_numbers(where, name, getattr(rated, name)) for name in ("scores", "ratings"))
+    low, high = within_range or (-np.inf, np.inf)
+    in_range = given.present & (given.values >= low) & (given.values <= high)
+    used = np.flatnonzero(scored.present & in_range)
+    scores, ratings = scored.values[used], given.values[used]
+    clusters = used_codes(where, rated.clusters, used, len(rated.scores))
+    groups = None if labels is None else used_codes(where, labels, used, len(rated.scores))
+    compared = [scores] if beside is None else [column[used] for column in beside]
+    order, ordered_clusters = canonical(symmetric(([column] for column in compared), [ratings]), clusters, groups)
+    return Rows(
+        scores[order],
+        ratings[order],
+        ordered_clusters,
+        None if groups is None else cluster_codes(where, groups[order], len(used)),
+        n_total=len(rated.scores),
+        n_unscored=int((in_range & ~scored.present).sum()),
+        n_unrated=int((~given.present).sum()),
+        n_out_of_range=int((given.present & ~in_range).sum()),
+        used=used[order],
+    )
+
+
+def _grouping(where: str, rated: Rated, level: Level, average_by: AverageBy) -> Labels | None:
+    for name, value, kind in (("level", level, Level), ("average_by", average_by, AverageBy)):
+        if value not in get_args(kind):
+            raise InputError(f"{where}: there is no {name}={value!r}. Choose one of {', '.join(get_args(kind))}.")
+    if level == "system" and average_by != "none":
+        raise InputError(f"{where}: level='system' has one row a system, nothing to average. Give average_by='none'.")
+    needed = "system" if level == "system" else average_by
+    if needed == "none":
+        return None
+    labels = rated.systems if needed == "system" else rated.items
+    if labels is None:
+        option = "level='system'" if level == "system" else f"average_by={average_by!r}"
+        raise InputError(f"{where}: {option} needs to know the {needed} of each row. Give `{needed}s`.")
+    return labels
+
+
+@dataclass(frozen=True, slots=True)
+class LevelStatistic:
+    """A calibrated coefficient at a level, of any scores that stand beside the same groups and clusters."""
+
+    coefficient: Coefficient
+    level: Level
+    groups: IntArray | None
+    clusters: IntArray
+
+    def value(self, x: FloatArray, y: FloatArray) -> LevelValue:
+        """Return the coefficient of scores x and ratings y.
+
+        Raises:
+            StatisticUndefined: it is undefined, or so it is in all groups.
+        """
+        if self.groups is None or not len(x):
+            return LevelValue(self.coefficient.of_pairs(x, y), None, 0)
+        if self.level == "system":
+            means_x, means_y = _group_means(self.groups, x), _group_means(self.groups, y)
+            return LevelValue(self.coefficient.of_pairs(means_x, means_y), len(means_x), 0)
+        values = self._group_values(x, y)
+        n_undefined = int(np.isnan(values).sum())
+        if n_undefined == len(values):
+            why = f"undefined in all {len(values)} groups, which have fewer than {MIN_PAIRS} rows or no differences"
+            raise StatisticUndefined(f"{self.coefficient.name}: {why}. Give more rows a group.")
+        return LevelValue(float(np.nanmean(values)), len(values) - n_undefined, n_undefined)
+
+    def resampled(self, x: FloatArray, y: FloatArray) -> Resampled:
+        """Return what the bootstrap needs; see `binned` for more than `MAX_CELLS` distinct rows."""
+        if self.groups is None:
+            return self._of_rows(x, y)
+        if self.level == "system":
+            n_systems = int(self.groups.max()) + 1
+            return Resampled(self._of_system_sums(n_systems), _system_sums(self.groups, self.clusters, x, y))
+        cluster_of_group = np.zeros(int(self.groups.max()) + 1, dtype=np.int64)
+        cluster_of_group[self.groups] = self.clusters
+        if (cluster_of_group[self.groups] == self.clusters).all():
+            return self._of_whole_groups(cluster_of_group, x, y)
+        return self._of_rows(x, y)
+
+    def _group_values(self, x: FloatArray, y: FloatArray) -> FloatArray:
+        groups = np.zeros(len(x), dtype=np.int64) if self.groups is None else self.groups
+        return np.array([self.coefficient.of_group(x[rows], y[rows]) for rows in rows_by_group(groups)])
+
+    def _of_whole_groups(self, cluster_of_group: IntArray, x: FloatArray, y: FloatArray) -> Resampled:
+        """Each group lies in one cluster, so it is drawn as a whole, and twice if its cluster is drawn twice."""
+        values = self._group_values(x, y)
+        defined = ~np.isnan(values)
+        n_clusters = int(self.clusters.max()) + 1
+        sums = [np.bincount(cluster_of_group[defined], of, n_clusters) for of in (values[defined], np.ones(defined.sum()))]
+
+        def mean(drawn: FloatArray) -> FloatArray:
+            with np.errstate(invalid="ignore"):
+                means: FloatArray = drawn[:, 0] / drawn[:, 1]
+            return means
+
+        return Resampled(mean, np.stack(sums, axis=1))
+
+    def _of_rows(self, x: FloatArray, y: FloatArray) -> Resampled:
+        groups = np.zeros(len(x), dtype=np.int64) if self.groups is None else self.groups
+        cells, (cells_x, cells_y, cells_group) = distinct_rows(x, y, groups)
+        if len(cells_x) <= MAX_CELLS:
+            return Resampled(self._of_weights(cells_x, cells_y, cells_group), rows_by_cell(cells, self.clusters))
+        if self.groups is None and self.coefficient.name in {"pearson", "point_biserial"}:
+            return Resampled(pearson_of_moments, _moments(self.clusters, x, y))
+        binned_x, binned_y = binned(x, y)
+        cells, (cells_x, cells_y, cells_group) = distinct_rows(binned_x, binned_y, groups)
+        statistic = self._of_weights(cells_x, cells_y, cells_group)
+        of_bins = float(statistic(np.bincount(cells).astype(np.float64)[None, :])[0])
+        shift = self.value(x, y).value - of_bins
+        n_bins = len(np.unique(binned_x)), len(np.unique(binned_y))
+        return Resampled(statistic, rows_by_cell(cells, self.clusters), shift, n_bins)
+
+    def _of_weights(self, x: FloatArray, y: FloatArray, groups: FloatArray) -> Statistic:
+        of_samples = self.coefficient.of_samples
+        if self.groups is None:
+            return lambda weights: of_samples(x, y, weights)
+        members = rows_by_group(groups.astype(np.int64))
+
+        def mean(weights: FloatArray) -> FloatArray:
+            values = np.array([of_samples(x[rows], y[rows], weights[:, rows]) for rows in members])
+            n_defined = (~np.isnan(values)).sum(axis=0)
+            with np.errstate(invalid="ignore"):
+                means: FloatArray = np.nansum(values, axis=0) / n_defined
+            return means
+
+        return mean
+
+    def _of_system_sums(self, n_systems: int) -> Statistic:
+        of_samples = self.coefficient.of_samples
+
+        def statistic(sums: FloatArray) -> FloatArray:
+            counts, totals_x, totals_y = sums.reshape(len(sums), 3, n_systems).transpose(1, 0, 2)
+            values = np.full(len(sums), np.nan)
+            for i, count in enumerate(counts):
+                drawn = count > 0
+                x, y = totals_x[i][drawn] / count[drawn], totals_y[i][drawn] / count[drawn]
+                if len(x):
+                    values[i] = of_samples(x, y, np.ones((1, len(x))))[0]
+            return values
+
+        return statistic
+
+
+def level_statistic(
+    entry: Coefficient, level: Level, rows: Rows, x: FloatArray, y: FloatArray
+) -> tuple[LevelStatistic, TieCalibration | None]:
+    """Return the coefficient at a level, its epsilon chosen on scores x and ratings y, and how that was chosen.
+
+    Example:
+        >>> from dialeval_plugin.statistics.coefficients.by_name import coefficient_named
+        >>> rows = rows_of("correlate", Rated(scores=[1, 2, 3], ratings=[1, 2, 4]), "turn", "none", None)
+        >>> statistic, ties = level_statistic(coefficient_named("pearson"), "turn", rows, rows.scores, rows.ratings)
+        >>> round(statistic.value(rows.scores, rows.ratings).value, 3), ties
+        (0.982, None)
+    """
+    groups: IntArray | None = rows.groups
+    if level == "system" and rows.groups is not None and len(rows.groups):
+        x, y, groups = _group_means(rows.groups, x), _group_means(rows.groups, y), None
+    coefficient, ties = entry.calibrated(x, y, groups)
+    return LevelStatistic(coefficient, level, rows.groups, rows.clusters), ties
+
+
+def binned(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return scores and ratings in so few bins that there are at most `MAX_CELLS` pairs of them.
+
+    Bins hold equally many rows, as far as ties allow, and stand at the mean of their rows, so their order is that of the
+    values. The ratings stay as they are where they have at most 256 levels. Resamples of the bins instead of the rows make a
+    million rows feasible; the interval is shifted by what the value on all rows differs from that of the bins, so binning
+    changes its width only: with K bins by a share of about 1/K for Kendall's tau, and of 1/K^2 for Spearman's rho.
+
+    Example:
+        >>> scores, ratings = binned(np.arange(100_000.0), np.arange(100_000.0) // 20_000)
+        >>> len(np.unique(scores)), len(np.unique(ratings))
+        (3276, 5)
+    """
+    n_x, n_y = (len(np.unique(values)) for values in (x, y))
+    if n_y <= _FEW_LEVELS:
+        return _quantile_bins(x, MAX_CELLS // n_y), y
+    if n_x <= _FEW_LEVELS:
+        return x, _quantile_bins(y, MAX_CELLS // n_x)
+    n_bins = int(MAX_CELLS**0.5)
+    return _quantile_bins(x, n_bins), _quantile_bins(y, n_bins)
+
+
+def _quantile_bins(values: FloatArray, n_bins: int) -> FloatArray:
+    _, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
+    middles = np.cumsum(counts) - counts / 2
+    bin_of_level = np.unique((middles * n_bins / len(values)).astype(np.int64), return_inverse=True)[1].reshape(-1)
+    bins = bin_of_level[codes.reshape(-1)]
+    return _group_means(bins, values)[bins]
+
+
+def distinct_rows(*columns: Any) -> tuple[IntArray, tuple[FloatArray, ...]]:
+    """Return for each row the number of its cell, and the columns of the distinct cells: ties cost nothing.
+
+    Example:
+        >>> distinct_rows(np.array([1.0, 2.0, 1.0]), np.array([5.0, 4.0, 5.0]))
+        (array([0, 1, 0]), (array([1., 2.]), array([5., 4.])))
+    """
+    cells = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        levels, codes = np.unique(column, return_inverse=True)
+        cells = np.unique(cells * max(1, len(levels)) + codes.reshape(-1), return_inverse=True)[1].reshape(-1)
+    first = np.unique(cells, return_index=True)[1]
+    return cells, tuple(np.asarray(column, dtype=np.float64)[first] for column in columns)
+
+
+def _group_means(groups: IntArray, values: FloatArray) -> FloatArray:
+    means: FloatArray = np.bincount(groups, values) / np.bincount(groups)
+    return means
+
+
+def _system_sums(systems: IntArray, clusters: IntArray, x: FloatArray, y: FloatArray) -> ClusterSums:
+    """Rows, scores and ratings of each system that each cluster adds."""
+    n = int(systems.max()) + 1
+    columns = np.concatenate([systems, systems + n, systems + 2 * n])
+    entries = np.concatenate([np.ones(len(x)), x, y])
+    return sparse.coo_array((entries, (np.tile(clusters, 3), columns)), shape=(int(clusters.max()) + 1, 3 * n)).tocsr()
+
+
+def _moments(clusters: IntArray, x: FloatArray, y: FloatArray) -> FloatArray:
+    """Rows, sums, squares and products that each cluster adds, of scores and ratings less their means."""
+    x, y = (values - values.mean() for values in (unit_scale(x), unit_scale(y)))
+    return np.stack([np.bincount(clusters, of) for of in (np.ones(len(x)), x, y, x * x, y * y, x * y)], axis=1)

@@ -1,0 +1,1 @@
+"""Agreement with people who compared responses two at a time."""

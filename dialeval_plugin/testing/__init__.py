@@ -1,0 +1,1 @@
+"""Test doubles: judges that answer by rules."""

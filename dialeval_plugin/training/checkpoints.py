@@ -1,0 +1,121 @@
+"""Which checkpoints of a host's trainer are whole: the host writes their files one by one, until a kill or a full disk.
+
+A checkpoint counts from the moment that its seal is written, a list of all its files with their hashes. The two newest are
+kept, with those that they name as the best so far.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.files import read_json, to_json, write_text
+
+logger = logging.getLogger(__name__)
+
+KEPT = 2
+SEAL = "complete.json"
+_STATE = "trainer_state.json"
+
+
+class Checkpoint(NamedTuple):
+    """A whole checkpoint."""
+
+    folder: Path
+    step: int
+    """After which it was written."""
+    best: str | None
+    """Name of the checkpoint of the best epoch up to this one; None where the run keeps no best one."""
+    is_end: bool
+    """Whether training ended with it."""
+
+
+def seal(folder: Path) -> None:
+    """Say of a checkpoint that all its files are written."""
+    write_text(folder / SEAL, to_json(_hashes(folder), indent=2) + "\n")
+
+
+def find_last(folder: Path) -> Checkpoint | None:
+    """Return the newest checkpoint that is whole, and whose best one is, too.
+
+    Args:
+        folder: of the checkpoints; it need not be there.
+    """
+    usable = _usable(_whole(folder))
+    return usable[-1] if usable else None
+
+
+def remove_broken(folder: Path) -> None:
+    """Remove the checkpoints that no run can go on from."""
+    whole = _whole(folder)
+    needed = _with_best(_usable(whole))
+    for path in _folders(folder):
+        if path.name not in needed:
+            logger.warning("%s: was not written to its end and is left out", path)
+            _remove(path)
+
+
+def remove_old(folder: Path) -> None:
+    """Remove sealed checkpoints but the newest, `KEPT` of them, and those that they need."""
+    # Not read again to their end: they were whole a moment ago.
+    sealed = [_read(path) for path in _folders(folder) if (path / SEAL).exists()]
+    needed = _with_best(sealed[-KEPT:])
+    for checkpoint in sealed:
+        if checkpoint.folder.name not in needed:
+            _remove(checkpoint.folder)
+
+
+def _folders(folder: Path) -> list[Path]:
+    """All checkpoints, by the step after which they were written."""
+    return sorted(folder.glob("checkpoint-*"), key=_step)
+
+
+def _step(path: Path) -> int:
+    return int(path.name.rpartition("-")[2])
+
+
+def _whole(folder: Path) -> list[Checkpoint]:
+    return [_read(path) for path in _folders(folder) if _is_whole(path)]
+
+
+def _is_whole(path: Path) -> bool:
+    try:
+        return bool(read_json(path / SEAL) == _hashes(path))
+    except (InputError, OSError):
+        return False
+
+
+def _hashes(path: Path) -> dict[str, str]:
+    return {
+        file.relative_to(path).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in sorted(path.rglob("*"))
+        if file.is_file() and file.name != SEAL and not file.name.endswith(".part")
+    }
+
+
+def _read(path: Path) -> Checkpoint:
+    state = json.loads((path / _STATE).read_text(encoding="utf-8"))
+    best = state["best_model_checkpoint"]
+    control = state["stateful_callbacks"]["TrainerControl"]
+    return Checkpoint(path, _step(path), best and Path(best).name, control["args"]["should_training_stop"])
+
+
+def _usable(whole: Sequence[Checkpoint]) -> list[Checkpoint]:
+    names = {None, *(checkpoint.folder.name for checkpoint in whole)}
+    return [checkpoint for checkpoint in whole if checkpoint.best in names]
+
+
+def _with_best(checkpoints: Sequence[Checkpoint]) -> set[str | None]:
+    return {name for checkpoint in checkpoints for name in (checkpoint.folder.name, checkpoint.best)}
+
+
+def _remove(path: Path) -> None:
+    # Without its seal it does not count, however far a kill lets the rest of it go.
+    (path / SEAL).unlink(missing_ok=True)
+    shutil.rmtree(path)

@@ -1,0 +1,1 @@
+"""Tables of papers beside ours: not part of the wheel."""

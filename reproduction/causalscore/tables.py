@@ -1,0 +1,275 @@
+"""Tables 2, 3 and 7 of Feng et al. 2024, with the figures of metrics that were run here beside those that the paper prints.
+
+`causalscore_2024.json` holds the paper's, from its Tables 5 to 7, which contain Tables 2 and 3.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib import resources
+from typing import Any, TypeAlias
+
+from scipy.stats import norm
+
+from dialeval_plugin.corpora.readers.cgdialog import CRITERIA, HUMAN, OPTIONS, PreferenceDialogue
+from dialeval_plugin.reports.tables import estimate
+from dialeval_plugin.statistics.comparison.ranking import holm
+from dialeval_plugin.statistics.means import mean_interval
+from dialeval_plugin.statistics.preference.preference_difference import Difference, difference
+from dialeval_plugin.statistics.preference.preferences import (
+    Agreement,
+    Comparisons,
+    comparisons,
+    cont2cat,
+    ignore_equal,
+    voting,
+)
+from dialeval_plugin.statistics.preference.triads import circular_triads
+
+Figures: TypeAlias = Mapping[tuple[str, str], Agreement]
+"""Criterion and statistic to the agreement of one metric on one corpus."""
+ScoresById: TypeAlias = Mapping[str, float | None]
+"""Id of an example, `<dialogue>/<system>`, to its score, the higher the better; None where it is unscored."""
+
+STATISTICS: Mapping[str, Callable[[Comparisons], Agreement]] = {
+    "voting_pearson": partial(voting, coefficient="pearson"),
+    "voting_spearman": voting,
+    "ignore_equal": ignore_equal,
+    "cont2cat": cont2cat,
+}
+FIRST = "voting_pearson"
+TITLES = {
+    "voting_pearson": "Voting, Pearson",
+    "voting_spearman": "Voting, Spearman",
+    "ignore_equal": "IgnoreEqual",
+    "cont2cat": "Cont2Cat",
+}
+NAMES = {"dream": "DREAM", "esconv": "ESConv", "msc": "MSC"}
+COIN_FLIP, MAJORITY = "coin flip", "human majority"
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """One row of a table.
+
+    Attributes:
+        label: of the metric here; None for a row that the paper has and nothing here.
+        paper: of the row in the paper's table; None for a metric that the paper does not have.
+    """
+
+    label: str | None
+    paper: str | None = None
+
+
+def figures_of(
+    dialogues: Sequence[PreferenceDialogue], scores: ScoresById, criteria: Sequence[str], *, with_human: bool = True
+) -> Figures:
+    """Return every statistic of some criteria of one metric, with intervals that resample whole dialogues.
+
+    Args:
+        dialogues: the corpus.
+        scores: of their responses.
+        criteria: out of `cgdialog.CRITERIA`.
+        with_human: take the human's response as one of the systems, as the paper does.
+    """
+    found: dict[tuple[str, str], Agreement] = {}
+    for criterion in criteria:
+        compared = _compared(dialogues, scores, criterion, with_human=with_human)
+        found |= {(criterion, name): statistic(compared) for name, statistic in STATISTICS.items()}
+    return found
+
+
+def metrics_table(figures: Mapping[str, Figures], rows: Sequence[TableRow], corpus: str, criterion: str, part: str) -> str:
+    """Return the Markdown table of one corpus and criterion.
+
+    Args:
+        figures: of each metric by its label. Floor and ceiling of the first that scores every response become rows.
+        rows: what to show, in order; a row of which neither figures nor a paper's row are there is left out.
+        corpus: "dream", "esconv" or "msc".
+        criterion: one of `cgdialog.CRITERIA`.
+        part: of the paper's figures: "metrics" or "ablation", or "out_of_domain", which is about relevance only.
+    """
+    printed = _paper(part, criterion, corpus)
+    lines = []
+    for row in rows:
+        theirs = printed.get(row.paper or "", [""] * len(STATISTICS))
+        if row.label is not None and (found := figures.get(row.label)):
+            ours = [estimate(found[criterion, name]) for name in STATISTICS]
+            label, n_scored = row.label, _coverage(found[criterion, FIRST])
+        elif any(theirs):
+            label, ours, n_scored = f"{row.paper} (not run here)", [""] * len(STATISTICS), ""
+        else:
+            continue
+        lines.append([label, *(cell for pair in zip(ours, theirs, strict=True) for cell in pair), n_scored])
+    lines += _end_rows(figures, criterion)
+    head = [f"{NAMES[corpus]}, {criterion}", *(cell for title in TITLES.values() for cell in (title, "paper")), "scored"]
+    return markdown(head, lines)
+
+
+def _end_rows(figures: Mapping[str, Figures], criterion: str) -> list[list[str]]:
+    complete = [found for found in figures.values() if found[criterion, FIRST].n_unscored == 0]
+    if not (chosen := next(iter(complete or figures.values()), None)):
+        return []
+    rows = []
+    for label, field in ((COIN_FLIP, "floor"), (MAJORITY, "ceiling")):
+        values = [getattr(chosen[criterion, name], field) for name in STATISTICS]
+        cells = [cell for value in values for cell in ("" if value is None else f"{value:.3f}", "")]
+        rows.append([label, *cells, ""])
+    return rows
+
+
+def without_human_table(figures: Mapping[str, Mapping[str, Figures]], rows: Sequence[TableRow], criterion: str) -> str:
+    """Return the table of the comparisons without the human's response, a corpus beside the other.
+
+    Args:
+        figures: corpus to metric to its figures with `with_human=False`.
+        rows: the metrics.
+        criterion: one of `cgdialog.CRITERIA`.
+    """
+    lines = [
+        [row.label, *(estimate(found[row.label][criterion, name]) for found in figures.values() for name in STATISTICS)]
+        for row in rows
+        if row.label is not None and all(row.label in found for found in figures.values())
+    ]
+    titles = [f"{NAMES[corpus]}, {title}" for corpus in figures for title in TITLES.values()]
+    return markdown([f"{criterion}, without the human's response", *titles], lines)
+
+
+def difference_table(
+    dialogues: Mapping[str, Sequence[PreferenceDialogue]],
+    one: Mapping[str, ScoresById],
+    other: Mapping[str, ScoresById],
+    criteria: Sequence[str],
+) -> str:
+    """Return the table of how far one metric's agreement is above another's, with paired intervals over dialogues.
+
+    Below it stands how many intervals exclude 0, and the smallest p-value after Holm's correction for so many tests; each is
+    that of a normal distribution as wide as the interval.
+
+    Args:
+        dialogues: of each corpus.
+        one: of each corpus the scores of the one metric.
+        other: of each corpus those of the other.
+        criteria: out of `cgdialog.CRITERIA`.
+    """
+    lines, differences = [], []
+    for corpus, found in dialogues.items():
+        for criterion in criteria:
+            a, b = one[corpus], other[corpus]
+            pair = (_compared(found, _where_both(a, b), criterion), _compared(found, _where_both(b, a), criterion))
+            of_row = [difference(*pair, statistic=name) for name in STATISTICS]
+            lines.append([f"{NAMES[corpus]}, {criterion}", *map(estimate, of_row)])
+            differences += of_row
+    return f"{markdown(['difference', *TITLES.values()], lines)}\n\n{_tested(differences)}"
+
+
+def _tested(differences: Sequence[Difference]) -> str:
+    p_values = [_p_value(found) for found in differences]
+    n_told = sum((found.ci_low or 0.0) > 0 or (found.ci_high or 0.0) < 0 for found in differences)
+    lowest = min((p for p in holm(p_values) if p is not None), default=None)
+    words = "" if lowest is None else f" (smallest p-value after Holm's correction: {lowest:.2f})"
+    return f"{n_told} of {len(differences)} intervals exclude 0{words}."
+
+
+def _p_value(found: Difference) -> float | None:
+    """Of no difference, two-sided, under a normal distribution; None where there is no interval, or an empty one."""
+    if found.value is None or found.ci_low is None or found.ci_high is None or found.ci_high <= found.ci_low:
+        return None
+    deviation = (found.ci_high - found.ci_low) / (2 * norm.ppf(0.975))
+    return float(2 * norm.sf(abs(found.value) / deviation))
+
+
+def triads_table(dialogues: Mapping[str, Sequence[PreferenceDialogue]]) -> str:
+    """Return how many triads of responses to one context the annotators' majorities put in a circle, in each corpus.
+
+    Args:
+        dialogues: of each corpus.
+    """
+    lines = []
+    for corpus, found in dialogues.items():
+        for criterion in CRITERIA:
+            circular = [(dialogue.id, is_circular) for dialogue in found for is_circular in _triads(dialogue, criterion)]
+            share = mean_interval([float(value) for _, value in circular], clusters=[id for id, _ in circular])
+            n_circular = sum(value for _, value in circular)
+            lines.append([f"{NAMES[corpus]}, {criterion}", str(len(circular)), str(n_circular), estimate(share)])
+    return markdown(["", "decided triads", "circular", "share (coin flips: 0.250)"], lines)
+
+
+def _triads(dialogue: PreferenceDialogue, criterion: str) -> list[bool]:
+    preferred: dict[tuple[str, str], str | None] = {}
+    for row in dialogue.comparisons:
+        votes = Counter(row.votes[criterion])
+        lead = votes[OPTIONS[0]] - votes[OPTIONS[1]]
+        preferred[row.first, row.second] = row.first if lead > 0 else row.second if lead < 0 else None
+    return circular_triads(preferred)
+
+
+def training_table(records: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the figures of both classifiers before and after each round of self-training.
+
+    Args:
+        records: corpus to the `training` entry of the model's causalscore.json.
+    """
+    lines = []
+    for corpus, record in records.items():
+        name = NAMES.get(corpus, corpus)
+        lines.append(
+            [name, "unconditional", str(record["unconditional"]["n_rows"]), "", *_training_cells(record["unconditional"])]
+        )
+        for entry in record["rounds"]:
+            kept = ", kept" if entry["round"] == record["best_round"] else ""
+            title = f"conditional, round {entry['round']}{kept}"
+            lines.append([name, title, str(entry["n_rows"]), str(entry["n_pseudo"]), *_training_cells(entry)])
+    figures = [f"{part} {figure}" for part in ("validation", "test") for figure in ("AUROC", "F1")]
+    return markdown(["corpus", "classifier", "rows", "new pseudo-labels", *figures], lines)
+
+
+def _training_cells(entry: Mapping[str, Any]) -> list[str]:
+    return [
+        f"{entry[part][figure]:.3f}" if part in entry else ""
+        for part in ("validation", "evaluation")
+        for figure in ("auroc", "f1")
+    ]
+
+
+def _compared(
+    dialogues: Sequence[PreferenceDialogue], scores: ScoresById, criterion: str, *, with_human: bool = True
+) -> Comparisons:
+    rows = [
+        (dialogue.id, row)
+        for dialogue in dialogues
+        for row in dialogue.comparisons
+        if with_human or HUMAN not in (row.first, row.second)
+    ]
+    return comparisons(
+        [scores[f"{id}/{row.first}"] for id, row in rows],
+        [scores[f"{id}/{row.second}"] for id, row in rows],
+        [[OPTIONS.index(vote) for vote in row.votes[criterion]] for _, row in rows],
+        clusters=[id for id, _ in rows],
+    )
+
+
+def _where_both(scores: ScoresById, other: ScoresById) -> ScoresById:
+    """The scores of the responses that the other metric scores as well."""
+    return {id: None if other[id] is None else value for id, value in scores.items()}
+
+
+def _coverage(found: Agreement) -> str:
+    return f"{found.n_scored} of {found.n_total}"
+
+
+def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table in Markdown."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+
+
+def _paper(part: str, criterion: str, corpus: str) -> dict[str, list[str]]:
+    text = resources.files(__package__).joinpath("causalscore_2024.json").read_text(encoding="utf-8")
+    found = json.loads(text)[part]
+    rows = found if part == "out_of_domain" else found[criterion]
+    return {label: values[corpus] for label, values in rows.items()}

@@ -1,0 +1,326 @@
+"""Tables of scores (R65: no NaN leaves; unscored is never 0) and the registry of scorers."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import json
+import math
+import re
+import sys
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dialeval_plugin.core import scoring
+from dialeval_plugin.core.dialogue import Example, Item
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.files import to_json
+from dialeval_plugin.core.scoring import (
+    ENTRY_POINT_GROUP,
+    Reason,
+    Row,
+    Scorer,
+    Scores,
+    Unscored,
+    load_scorer,
+    register_scorer,
+    scorer_factory,
+    scorer_names,
+)
+from dialeval_plugin.core.signature import Signature
+
+SIGNATURE = Signature({"method": "length", "seed": 3, "clip": None, "scale": 0.5, "exact": True})
+REFUSED = Unscored(Reason.REFUSAL, "I cannot answer that.")
+
+
+class Length(Scorer):
+    """Number of characters of the response."""
+
+    name = "length"
+    columns = ("length",)
+
+    def __init__(self, scale: float = 1.0) -> None:
+        self.scale = scale
+
+    def score_batch(self, items: Sequence[Item]) -> list[Row]:
+        return [{"length": self.scale * len(item.response.text)} for item in items if isinstance(item, Example)]
+
+    def signature_fields(self) -> dict[str, str | int | float | bool | None]:
+        return {"method": "length", "scale": self.scale}
+
+
+def table(rows: Sequence[Row], columns: Sequence[str] = ("main", "part")) -> Scores:
+    return Scores.from_rows(rows, [f"id{index}" for index in range(len(rows))], columns, SIGNATURE)
+
+
+def test_rows_become_columns_in_order() -> None:
+    scores = table([{"part": 2.0, "main": 1.0}, REFUSED, {"main": 3.0}])
+
+    assert scores.main == "main"
+    assert list(scores.columns) == ["main", "part"]
+    assert scores.columns == {"main": (1.0, None, 3.0), "part": (2.0, None, None)}
+    assert scores.values == (1.0, None, 3.0)
+    assert scores.unscored == {1: REFUSED}
+    assert (scores.n_total, scores.n_scored, scores.n_unscored) == (3, 2, 1)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("column", ["main", "part"])
+def test_a_value_that_is_not_finite_makes_its_row_unscored(column: str, value: float) -> None:
+    scores = table([{"main": 1.0, "part": 1.0}, {"main": 2.0, "part": 2.0, column: value}])
+
+    assert scores.columns == {"main": (1.0, None), "part": (1.0, None)}
+    assert scores.unscored == {1: Unscored(Reason.NON_FINITE, f"{column} is {value}")}
+
+
+@pytest.mark.parametrize("row", [{"part": 1.0}, {"main": None, "part": 1.0}])
+def test_a_scored_row_needs_its_main_column(row: dict[str, float | None]) -> None:
+    expected = f"a scored row needs a value in its main column 'main', got {row!r}"
+    with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
+        table([row])
+
+
+def test_rows_and_ids_have_one_length() -> None:
+    with pytest.raises(ValueError, match=r"^expected one row for each of 2 ids, got 1$"):
+        Scores.from_rows([{"main": 1.0}], ["a", "b"], ["main"], SIGNATURE)
+
+
+def test_the_mean_leaves_out_what_has_no_value() -> None:
+    scores = table([{"main": 1.0, "part": 5.0}, REFUSED, {"main": 2.0}])
+
+    assert scores.mean() == 1.5
+    assert scores.mean("part") == 5.0
+
+
+def test_the_mean_of_nothing_is_none() -> None:
+    assert table([]).mean() is None
+    assert table([REFUSED]).mean() is None
+    assert table([{"main": 1.0}]).mean("part") is None
+
+
+def test_reasons_are_counted_in_alphabetical_order() -> None:
+    scores = table([REFUSED, Unscored(Reason.EMPTY_INPUT), REFUSED, {"main": math.nan}])
+
+    assert list(scores.unscored_by_reason.items()) == [("empty_input", 1), ("non_finite", 1), ("refusal", 2)]
+
+
+def test_rows_for_a_file_say_why_a_score_is_absent() -> None:
+    assert list(table([{"main": 1.0, "part": 2.0}, REFUSED]).rows()) == [
+        {"id": "id0", "main": 1.0, "part": 2.0},
+        {"id": "id1", "main": None, "part": None, "unscored": "refusal", "detail": "I cannot answer that."},
+    ]
+
+
+ROWS = st.lists(
+    st.one_of(
+        st.fixed_dictionaries({"main": st.floats(), "part": st.none() | st.floats()}),
+        st.builds(Unscored, st.sampled_from(Reason), st.text(st.characters(exclude_categories=["Cs"]))),
+    ),
+    max_size=8,
+)
+
+
+@given(ROWS)
+def test_any_table_round_trips_through_strict_json(rows: list[Any]) -> None:
+    scores = table(rows)
+    written = json.dumps(scores.to_dict(), allow_nan=False)
+
+    assert Scores.from_dict(json.loads(written)) == scores
+    for row in scores.rows():
+        assert json.loads(to_json(row)) == row
+
+
+def test_level_and_orientation_round_trip() -> None:
+    scores = Scores.from_rows([{"main": 1.0}], ["d"], ["main"], SIGNATURE, "dialogue", "lower")
+
+    read = Scores.from_dict(json.loads(json.dumps(scores.to_dict())))
+    assert (read.level, read.orientation, str(read.signature)) == ("dialogue", "lower", str(SIGNATURE))
+
+
+@pytest.mark.parametrize("version", [0, 2, "1", None])
+def test_another_schema_version_is_refused(version: object) -> None:
+    with pytest.raises(InputError) as refused:
+        Scores.from_dict({**table([]).to_dict(), "schema_version": version})
+    assert str(refused.value) == (
+        f"Scores: schema_version is {version!r}, this release reads 1. Update dialeval-plugin or score again."
+    )
+
+
+@pytest.fixture
+def registry(monkeypatch: pytest.MonkeyPatch) -> list[metadata.EntryPoint]:
+    """An empty registry, and the list of entry points that it sees."""
+    points: list[metadata.EntryPoint] = []
+    monkeypatch.setattr(scoring, "_registry", scoring._Registry())
+    monkeypatch.setattr(metadata, "entry_points", lambda *, group: [point for point in points if point.group == group])
+    return points
+
+
+def declare(name: str, value: str) -> metadata.EntryPoint:
+    return metadata.EntryPoint(name, value, ENTRY_POINT_GROUP)
+
+
+def test_a_registered_scorer_is_made_by_name_with_its_options(registry: list[metadata.EntryPoint]) -> None:
+    register_scorer("length")(Length)
+
+    assert scorer_names() == ["length"]
+    scorer = load_scorer("length", scale=2.0)
+    assert isinstance(scorer, Length)
+    assert scorer.score([Example.from_texts([], "four")]).values == (8.0,)
+
+
+def test_registering_the_same_class_again_is_no_duplicate(registry: list[metadata.EntryPoint]) -> None:
+    register_scorer("length")(Length)
+    register_scorer("length")(Length)
+
+    assert scorer_factory("length") is Length
+
+
+def test_r74_d29_one_file_under_two_module_names_is_no_duplicate(
+    registry: list[metadata.EntryPoint], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "own_scorer.py"
+    file.write_text("from tests.core.test_scoring import Length\nclass Own(Length):\n    pass\n")
+    found = []
+    for name in ("own_scorer", "own_scorer_again"):
+        spec = importlib.util.spec_from_file_location(name, file)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, name, module)
+        spec.loader.exec_module(module)
+        found.append(register_scorer("own")(module.Own))
+    assert found[0] is not found[1]
+    assert scorer_factory("own") is found[1]
+
+
+def test_a_second_class_of_one_name_is_refused_with_both_origins(registry: list[metadata.EntryPoint]) -> None:
+    class Other(Length):
+        pass
+
+    register_scorer("length")(Length)
+    with pytest.raises(InputError) as refused:
+        register_scorer("length")(Other)
+    assert str(refused.value) == (
+        f"scorer 'length' is registered by {__name__}:Length and by {__name__}:{Other.__qualname__}. Rename one of them."
+    )
+    assert scorer_factory("length") is Length
+
+
+def test_two_packages_that_declare_one_name_are_refused_under_that_name_only(registry: list[metadata.EntryPoint]) -> None:
+    """TRIAL section 5: one clash disabled every scorer and every command."""
+    registry += [
+        declare("length", f"{__name__}:Length"),
+        declare("length", "elsewhere:Length"),
+        declare("size", f"{__name__}:Length"),
+    ]
+
+    with pytest.raises(InputError) as refused:
+        load_scorer("length")
+    assert str(refused.value) == (
+        f"scorer 'length' is declared by {__name__}:Length and by elsewhere:Length. Uninstall one of the packages."
+    )
+    assert scorer_names() == ["length", "size"]
+    assert load_scorer("size", scale=2.0).signature_fields()["scale"] == 2.0
+
+
+def test_an_installed_package_that_takes_a_name_of_ours_hurts_that_name_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = tmp_path / "my_metric-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-metric\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[{ENTRY_POINT_GROUP}]\nslide = my_metric:Length\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    assert load_scorer("response_length").score([Example.from_texts([], "one two")]).values == (2.0,)
+    with pytest.raises(InputError) as refused:
+        scorer_factory("slide")
+    both = {"my_metric:Length", "dialeval_plugin.methods.slide.scorer:SlideScorer"}
+    assert str(refused.value) in {
+        f"scorer 'slide' is declared by {one} and by {other}. Uninstall one of the packages."
+        for one, other in itertools.permutations(both)
+    }
+
+
+def test_a_package_that_is_found_twice_is_no_duplicate(registry: list[metadata.EntryPoint]) -> None:
+    registry += [declare("length", f"{__name__}:Length")] * 2
+
+    assert scorer_names() == ["length"]
+    assert scorer_factory("length") is Length
+
+
+def test_a_name_registered_in_this_process_comes_before_a_declared_one(registry: list[metadata.EntryPoint]) -> None:
+    registry.append(declare("length", "elsewhere:Length"))
+    register_scorer("length")(Length)
+
+    assert scorer_factory("length") is Length
+
+
+def test_a_broken_package_stops_only_those_who_ask_for_it(registry: list[metadata.EntryPoint]) -> None:
+    registry += [declare("broken", "no_such_package.scorers:Broken"), declare("length", f"{__name__}:Length")]
+
+    assert scorer_names() == ["broken", "length"]
+    assert load_scorer("length").name == "length"
+    with pytest.raises(MissingPrerequisite) as refused:
+        load_scorer("broken")
+    assert str(refused.value) == (
+        "scorer 'broken' (no_such_package.scorers:Broken) cannot be imported: No module named 'no_such_package'. "
+        "Repair or uninstall the package that declares it."
+    )
+    assert isinstance(refused.value.__cause__, ModuleNotFoundError)
+
+
+def test_an_unknown_name_is_answered_with_the_known_ones(registry: list[metadata.EntryPoint]) -> None:
+    registry.append(declare("declared", "elsewhere:Scorer"))
+    register_scorer("length")(Length)
+    with pytest.raises(InputError) as refused:
+        load_scorer("lenght")
+    assert str(refused.value) == "there is no scorer 'lenght'. Known are: declared, length."
+
+
+def test_an_unknown_option_is_named(registry: list[metadata.EntryPoint]) -> None:
+    register_scorer("length")(Length)
+    with pytest.raises(InputError) as refused:
+        load_scorer("length", scale=1.0, size=3)
+    assert str(refused.value) == "scorer 'length': there is no option 'size'. Known are: scale."
+
+
+def test_an_option_that_is_missing_is_named(registry: list[metadata.EntryPoint]) -> None:
+    register_scorer("length")(lambda scale, *, shift=0.0: Length(scale + shift))
+    with pytest.raises(InputError) as refused:
+        load_scorer("length", shift=1.0)
+    assert str(refused.value) == "scorer 'length': missing a required argument: 'scale'. Give it."
+
+
+def test_a_type_error_from_inside_a_scorer_is_not_the_users_option(registry: list[metadata.EntryPoint]) -> None:
+    """Issue item 7: the old check took any message that holds the word "argument" for a wrong option."""
+
+    class Broken(Length):
+        def __init__(self, scale: float = 1.0) -> None:
+            super().__init__(scale, 3)  # type: ignore[call-arg]
+
+    register_scorer("broken")(Broken)
+    with pytest.raises(TypeError) as raised:
+        load_scorer("broken", scale=2.0)
+    assert str(raised.value) == "Length.__init__() takes from 1 to 2 positional arguments but 3 were given"
+
+
+def test_a_scorer_that_takes_any_option_gets_them(registry: list[metadata.EntryPoint]) -> None:
+    @register_scorer("length")
+    def make(**options: float) -> Length:
+        return Length(**options)
+
+    assert load_scorer("length", scale=3.0).signature_fields()["scale"] == 3.0
+
+
+def test_the_package_declares_its_own_scorers() -> None:
+    declared = {point.name: point.value for point in metadata.entry_points(group=ENTRY_POINT_GROUP)}
+
+    assert declared["slide"] == "dialeval_plugin.methods.slide.scorer:SlideScorer"
+    assert declared["llm_judge"] == "dialeval_plugin.methods.judging.judge:PromptedJudge"

@@ -1,0 +1,194 @@
+"""FAULTS R24 (same bytes in every process) and R60 (whatever moves a number is another identity)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from dialeval_plugin.core.signature import Signature, content_hash, text_hash
+
+FIELDS = {"method": "slide", "seed": 3, "window": None, "scale": 0.5, "clip": True}
+
+
+def test_the_string_has_the_fields_in_order_without_those_that_are_none() -> None:
+    assert str(Signature(FIELDS)) == "method:slide|seed:3|scale:0.5|clip:True"
+
+
+def test_extended_replaces_in_place_and_adds_at_the_end() -> None:
+    signature = Signature(FIELDS)
+
+    assert str(signature.extended(seed=4, n=7)) == "method:slide|seed:4|scale:0.5|clip:True|n:7"
+    assert str(signature) == "method:slide|seed:3|scale:0.5|clip:True"
+
+
+def test_a_signature_does_not_follow_the_dictionary_it_came_from() -> None:
+    fields: dict[str, str | int | float | bool | None] = {"method": "slide"}
+    signature = Signature(fields)
+    fields["method"] = "other"
+
+    assert str(signature) == "method:slide"
+    with pytest.raises(TypeError):
+        signature.fields["method"] = "other"  # type: ignore[index]
+
+
+@given(st.sampled_from(["method", "seed", "scale", "clip"]), st.integers() | st.booleans() | st.none())
+def test_any_other_value_gives_another_digest(name: str, value: int | bool | None) -> None:
+    assume(str(value) != str(FIELDS[name]))
+
+    assert Signature({**FIELDS, name: value}).digest != Signature(FIELDS).digest
+
+
+def test_processes_agree_on_digest_and_run_whatever_their_hash_seed() -> None:
+    code = (
+        "from dialeval_plugin.core.signature import Signature, text_hash\n"
+        "from dialeval_plugin.core.runner import run_id\n"
+        "from dialeval_plugin.core.dialogue import Example\n"
+        "from tests.core.test_scoring import Length\n"
+        f"print(Signature({FIELDS!r}).digest, text_hash('a', 'b'))\n"
+        "print(run_id(Length(), [Example.from_texts(['Hi.'], 'Hello.', facts=['tea', 'rain'])]))\n"
+    )
+    root = Path(__file__).resolve().parents[2]
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(root)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("0", "1", "4242")
+    }
+
+    assert len(said) == 1
+    assert said.pop().split()[:2] == [Signature(FIELDS).digest, text_hash("a", "b")]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    model = tmp_path / "model"
+    (model / "pooling").mkdir(parents=True)
+    (model / "config.json").write_text("{}")
+    (model / "vocab.txt").write_text("a\nb\n")
+    (model / "pooling" / "config.json").write_text('{"n": 1}')
+    (model / "model.safetensors").write_bytes(b"\x00\x01")
+    (model / "sentencepiece.model").write_bytes(b"\x02")
+    (model / "pytorch_model.bin").write_bytes(b"\x03\x04")
+    (model / "chat_template.jinja").write_text("{{ messages }}")
+    (model / "merges").write_text("a b")
+    return model
+
+
+def test_the_content_hash_does_not_depend_on_where_the_folder_lies(folder: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(folder, tmp_path / "elsewhere" / "copy")
+    link = tmp_path / "link"
+    link.symlink_to(folder)
+
+    assert content_hash(copy) == content_hash(folder) == content_hash(link)
+    assert len(content_hash(folder)) == 16
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "config.json",
+        "vocab.txt",
+        "pooling/config.json",
+        "model.safetensors",
+        "sentencepiece.model",
+        # FAULTS D2: neither counted.
+        "pytorch_model.bin",
+        "chat_template.jinja",
+        "merges",
+    ],
+)
+def test_one_byte_of_any_file_changes_the_content_hash(folder: Path, name: str) -> None:
+    before = content_hash(folder)
+    path = folder / name
+    path.write_bytes(path.read_bytes()[:-1] + b"#")
+
+    assert content_hash(folder) != before
+
+
+def test_a_renamed_moved_added_or_removed_file_changes_the_content_hash(folder: Path) -> None:
+    seen = [content_hash(folder)]
+    (folder / "vocab.txt").rename(folder / "words.txt")
+    seen.append(content_hash(folder))
+    (folder / "words.txt").rename(folder / "pooling" / "words.txt")
+    seen.append(content_hash(folder))
+    (folder / "empty.json").touch()
+    seen.append(content_hash(folder))
+    (folder / "pooling" / "words.txt").unlink()
+    seen.append(content_hash(folder))
+
+    assert len(set(seen)) == len(seen)
+
+
+def test_bytes_moved_from_one_file_to_the_next_change_the_content_hash(tmp_path: Path) -> None:
+    for name, first, second in (("one", "ab", "c"), ("two", "a", "bc")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.txt").write_text(first)
+        (tmp_path / name / "b.txt").write_text(second)
+
+    assert content_hash(tmp_path / "one") != content_hash(tmp_path / "two")
+
+
+def test_a_readme_is_no_part_of_the_model(folder: Path) -> None:
+    before = content_hash(folder)
+    (folder / "README.md").write_text("A model.")
+
+    assert content_hash(folder) == before
+
+
+@pytest.mark.parametrize("name", [".gitattributes", ".cache/huggingface/download/model.lock", ".training/run.json"])
+def test_hidden_files_are_no_part_of_the_model(folder: Path, name: str) -> None:
+    """FAULTS D2: what a download or an unfinished training leaves behind moves no number."""
+    before = content_hash(folder)
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text("x")
+
+    assert content_hash(folder) == before
+
+
+def test_a_file_that_has_not_changed_is_read_once_a_process(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = folder / "model.safetensors"
+    opened: list[Path] = []
+    original = Path.open
+
+    def counted(self: Path, *arguments: Any, **options: Any) -> Any:
+        opened.append(self)
+        return original(self, *arguments, **options)
+
+    monkeypatch.setattr(Path, "open", counted)
+    monkeypatch.setattr("dialeval_plugin.core.signature.time.time_ns", lambda: weights.stat().st_ctime_ns + 10**10)
+    first = content_hash(folder)
+    n_opened = len(opened)
+    assert n_opened == 8
+    assert content_hash(folder) == first
+    assert len(opened) == n_opened
+    weights.write_bytes(b"\x00\x01\x02")
+    opened.clear()
+    assert content_hash(folder) != first
+    assert opened == [weights.resolve()]
+
+
+def test_a_file_that_was_just_written_is_read_again(folder: Path) -> None:
+    """A file system's clock ticks some milliseconds, in which a file may change twice."""
+    weights = folder / "model.safetensors"
+    seen = set()
+    for byte in range(50):
+        weights.write_bytes(bytes([byte, 1]))
+        seen.add(content_hash(folder))
+    assert len(seen) == 50
+
+
+@given(st.lists(st.text(), max_size=4), st.lists(st.text(), max_size=4))
+def test_different_texts_have_different_hashes(first: list[str], second: list[str]) -> None:
+    assert (text_hash(*first) == text_hash(*second)) == (first == second)

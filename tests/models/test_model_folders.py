@@ -1,0 +1,286 @@
+"""Trained models' folders: weights that are not the published ones, code of others, pickles, and damage of every kind.
+
+FAULTS D3, D16, D18, D20, D21, D30; R40, R41.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle  # noqa: TID251 - writes what has to be refused
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from sentence_transformers import SentenceTransformer
+
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLoadError
+from dialeval_plugin.methods.causalscore.model import CausalModel
+from dialeval_plugin.methods.general.model import TrainedGeneral
+from dialeval_plugin.methods.reconstruction.model import TrainedReconstruction
+from dialeval_plugin.methods.slide.model import HEAD_FILE, TrainedSmallModel
+from dialeval_plugin.models.encoders import load_encoder
+from dialeval_plugin.models.folders import check_device, resolve
+from dialeval_plugin.models.language_models import open_model
+from tests.sealed import seal
+from tests.tiny_breakdown_models import TinyModels
+from tests.tiny_reconstruction_models import write_tiny_model
+
+
+class Kind(NamedTuple):
+    """A kind of trained model: an example's folder and how it is opened."""
+
+    folder: Path
+    open: Callable[[str], Any]
+
+
+@pytest.fixture(params=["slm", "general", "independence", "language-model", "reconstruction"])
+def kind(request: pytest.FixtureRequest, tmp_path: Path) -> Kind:
+    """A copy of a tiny model of each kind."""
+    if request.param == "reconstruction":
+        return Kind(write_tiny_model(tmp_path / "model", "hred"), TrainedReconstruction.load)
+    openers: dict[str, tuple[str, Callable[[str], Any]]] = {
+        "slm": ("tiny_slm", TrainedSmallModel.load),
+        "general": ("tiny_general", TrainedGeneral.load),
+        "independence": ("tiny_causal_model", CausalModel.load),
+        "language-model": ("tiny_breakdown_models", open_model),
+    }
+    name, opener = openers[request.param]
+    source: Path | TinyModels = request.getfixturevalue(name)
+    shutil.copytree(source.odin if isinstance(source, TinyModels) else source, tmp_path / "model")
+    return Kind(tmp_path / "model", opener)
+
+
+def weight_files(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*.safetensors"))
+
+
+def test_r41_each_weight_file_is_known_by_its_hash(kind: Kind) -> None:
+    """D21: 22 of 27 flipped bits were accepted."""
+    kind.open(str(kind.folder))
+    for path in weight_files(kind.folder):
+        whole = path.read_bytes()
+        for place in (-1, len(whole) // 2):
+            flipped = bytearray(whole)
+            flipped[place] ^= 1
+            path.write_bytes(flipped)
+            with pytest.raises(ModelLoadError) as refused:
+                kind.open(str(kind.folder))
+            assert str(refused.value) == f"{path}: is damaged or was changed. Copy the folder again."
+        path.write_bytes(whole)
+    kind.open(str(kind.folder))
+
+
+def test_r41_a_weight_file_that_is_gone_or_strange_is_named(kind: Kind) -> None:
+    first, *_ = weight_files(kind.folder)
+    strange = first.with_name("more.safetensors")
+    shutil.copyfile(first, strange)
+    with pytest.raises(ModelLoadError) as refused:
+        kind.open(str(kind.folder))
+    assert str(refused.value) == f"{strange}: is damaged or was changed. Copy the folder again."
+    strange.unlink()
+    first.unlink()
+    with pytest.raises(ModelLoadError) as refused:
+        kind.open(str(kind.folder))
+    assert str(refused.value) == f"{first}: there is no such file. Copy the folder again."
+
+
+def test_a_folder_that_was_opened_as_an_encoder_is_checked_too(tiny_slm: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(tiny_slm, tmp_path / "slm")
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-1] + b"\x00")
+    with pytest.raises(ModelLoadError) as refused:
+        load_encoder(str(folder))
+    assert str(refused.value) == f"{path}: is damaged or was changed. Copy the folder again."
+
+
+def test_d30_all_files_of_a_model_have_one_mode(
+    tiny_slm: Path, tiny_causal_model: Path, tiny_breakdown_models: TinyModels
+) -> None:
+    """The hosts write model.safetensors for its owner only."""
+    for folder in (tiny_slm, tiny_causal_model, *tiny_breakdown_models):
+        modes = {path.name: stat.filemode(path.stat().st_mode) for path in folder.rglob("*") if path.is_file()}
+        assert len(set(modes.values())) == 1, modes
+
+
+def test_d21_a_tensor_too_many_is_named(tiny_slm: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(tiny_slm, tmp_path / "slm")
+    save_file({**load_file(folder / HEAD_FILE), "third.bias": torch.zeros(1)}, folder / HEAD_FILE)
+    with pytest.raises(ModelLoadError) as refused:
+        TrainedSmallModel.load(str(seal(folder)))
+    assert str(refused.value) == (
+        f"{folder / HEAD_FILE}: the tensor 'third.bias' is not the model's. Copy the model folder again."
+    )
+
+
+@pytest.mark.parametrize("value", [None, "[1]", "{}", '["a"'])
+@pytest.mark.parametrize(
+    ("fixture", "name"),
+    [
+        ("tiny_slm", "slm_training_contexts.json"),
+        ("tiny_general", "general_training_dialogues.json"),
+        ("tiny_causal_model", "causalscore_training_dialogues.json"),
+    ],
+)
+def test_d21_without_its_training_contexts_a_model_does_not_count_leaks_from_none(
+    fixture: str, name: str, value: str | None, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    folder = shutil.copytree(request.getfixturevalue(fixture), tmp_path / "model")
+    path = folder / name
+    said = {
+        None: f"{path}: there is no such file. Copy the folder again.",
+        "[1]": f"{path}: 0: input should be a valid string. Copy the folder again.",
+        "{}": f"{path}: input should be a valid array. Copy the folder again.",
+        '["a"': f"{path}: not valid JSON (Expecting ',' delimiter). Was the file cut off?",
+    }
+    path.unlink()
+    if value is not None:
+        path.write_text(value)
+    load = {"tiny_slm": TrainedSmallModel, "tiny_general": TrainedGeneral, "tiny_causal_model": CausalModel}[fixture].load
+    with pytest.raises(ModelLoadError) as refused:
+        load(str(folder))
+    assert str(refused.value) == said[value]
+
+
+def plant(folder: Path, trace: Path) -> None:
+    """Lay a module beside the model whose code leaves a trace where it is imported."""
+    code = f"import pathlib\npathlib.Path({str(trace)!r}).touch()\nclass Evil:\n    pass\n"
+    (folder / "evilmod.py").write_text(code, encoding="utf-8")
+
+
+def change_modules(folder: Path, type: str) -> None:
+    path = folder / "modules.json"
+    modules = json.loads(path.read_text(encoding="utf-8"))
+    modules[-1]["type"] = type
+    path.write_text(json.dumps(modules), encoding="utf-8")
+
+
+@pytest.mark.parametrize("type", ["evilmod.Evil", "sentence_transformersevil.Evil", "os.path"])
+def test_d3_code_of_a_model_folder_does_not_run(type: str, tiny_slm: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(tiny_slm, tmp_path / "slm")
+    plant(folder, tmp_path / "trace")
+    change_modules(folder, type)
+    with pytest.raises(ModelLoadError) as refused:
+        TrainedSmallModel.load(str(folder))
+    assert str(refused.value) == (
+        f"{folder / 'modules.json'}: names the class {type!r}, which is not sentence-transformers' own. "
+        "Choose a model without code of its own."
+    )
+    assert not (tmp_path / "trace").exists()
+
+
+def test_d3_nor_does_it_from_a_command_in_that_folder(tiny_slm: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(tiny_slm, tmp_path / "slm")
+    plant(folder, tmp_path / "trace")
+    change_modules(folder, "evilmod.Evil")
+    (tmp_path / "in.jsonl").write_text('{"context": ["Hi."], "response": "Hello."}\n')
+    words = ["score", str(tmp_path / "in.jsonl"), "--output", str(tmp_path / "out.jsonl"), "--slm", "."]
+    done = subprocess.run(
+        [sys.executable, "-c", "from dialeval_plugin.cli.main import main; main()", *words],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr.splitlines(keepends=True)[-1]) == (
+        2,
+        "dialeval: modules.json: names the class 'evilmod.Evil', which is not sentence-transformers' own. "
+        "Choose a model without code of its own.\n",
+    )
+    assert not (tmp_path / "trace").exists()
+
+
+def test_d3_a_module_inside_a_module_neither(tiny_encoder: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(tiny_encoder, tmp_path / "encoder")
+    plant(folder, tmp_path / "trace")
+    modules = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.base.modules.router.Router"}]
+    (folder / "modules.json").write_text(json.dumps(modules), encoding="utf-8")
+    router = {"types": {"query_0": "evilmod.Evil"}, "structure": {"query": ["query_0"]}, "parameters": {}}
+    (folder / "router_config.json").write_text(json.dumps(router), encoding="utf-8")
+    with pytest.raises(ModelLoadError) as refused:
+        load_encoder(str(folder))
+    assert str(refused.value) == (
+        f"{folder / 'router_config.json'}: names the class 'evilmod.Evil', which is not sentence-transformers' own. "
+        "Choose a model without code of its own."
+    )
+    assert not (tmp_path / "trace").exists()
+
+
+class Canary:
+    """Leaves a trace where somebody unpickles it."""
+
+    def __init__(self, trace: Path) -> None:
+        self.trace = trace
+
+    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
+        return Path.touch, (self.trace,)
+
+
+def test_d20_a_pickle_in_a_sub_module_is_refused_unopened(tiny_encoder: Path, tmp_path: Path) -> None:
+    """R40: the safetensors of the root let it pass."""
+    from sentence_transformers.sentence_transformer.modules import Dense
+
+    encoder = SentenceTransformer(str(tiny_encoder), device="cpu")
+    encoder.append(Dense(16, 8))
+    folder = tmp_path / "encoder"
+    encoder.save_pretrained(str(folder), create_model_card=False)
+    load_encoder(str(folder))
+    (dense,) = folder.glob("2_Dense")
+    (dense / "model.safetensors").rename(dense / "other.safetensors")
+    pickled = dense / "pytorch_model.bin"
+    pickled.write_bytes(pickle.dumps(Canary(tmp_path / "trace")))
+    with pytest.raises(ModelLoadError) as refused:
+        load_encoder(str(folder))
+    assert str(refused.value) == (
+        f"{pickled}: pickled weights run code when they are read, so they are never opened. Convert them to safetensors where "
+        "you trust them: `safetensors.torch.save_file(state_dict, 'model.safetensors')`."
+    )
+    assert not (tmp_path / "trace").exists()
+
+
+def test_a_pickle_beside_the_safetensors_that_the_hosts_prefer_is_let_lie(tiny_encoder: Path, tmp_path: Path) -> None:
+    """As most models of the hub have it, OpenVINO's .bin, which is no pickle, among them."""
+    folder = shutil.copytree(tiny_encoder, tmp_path / "encoder")
+    (folder / "pytorch_model.bin").write_bytes(pickle.dumps(Canary(tmp_path / "trace")))
+    (folder / "openvino").mkdir()
+    (folder / "openvino" / "openvino_model.bin").write_bytes(b"weights")
+    load_encoder(str(folder))
+    assert not (tmp_path / "trace").exists()
+
+
+@pytest.mark.parametrize("device", ["nonsense", "cuda:99", 5])
+def test_d18_a_device_that_is_not_here_is_said(device: Any, kind: Kind) -> None:
+    with pytest.raises(InputError) as refused:
+        kind.open(str(kind.folder), device=device)  # type: ignore[call-arg]
+    assert str(refused.value).startswith(f"device {device!r}: cannot be used here (")
+    assert str(refused.value).endswith("). Leave the option out, or give 'cpu'.")
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
+def test_d18_cuda_where_there_is_none() -> None:
+    with pytest.raises(InputError) as refused:
+        check_device("cuda")
+    assert str(refused.value).startswith("device 'cuda': cannot be used here (")
+
+
+def test_d18_the_home_of_nobody() -> None:
+    with pytest.raises(MissingPrerequisite) as refused:
+        resolve("~nobody-of-that-name/slm")
+    assert str(refused.value) == (
+        "~nobody-of-that-name/slm: there is no such folder (Could not determine home directory.). Write its path out."
+    )
+
+
+def test_d18_a_number_is_no_model() -> None:
+    with pytest.raises(InputError) as refused:
+        resolve(5)  # type: ignore[arg-type]
+    assert str(refused.value) == "model 5: expected a folder or a hub id, got int. Give its name."

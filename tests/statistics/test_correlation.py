@@ -1,0 +1,344 @@
+"""Correlations with intervals: what is counted, what is withheld (R20, R23, R31), seeds (R24), clusters (R28)."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.statistics import bootstrap
+from dialeval_plugin.statistics.bootstrap import Bootstrap
+from dialeval_plugin.statistics.coefficients import pair_counts
+from dialeval_plugin.statistics.coefficients.by_name import COEFFICIENTS
+from dialeval_plugin.statistics.correlation import Correlation, correlate, correlations, level_correlations
+from dialeval_plugin.statistics.levels import Rated
+from tests.cluster_order import rows_by_cluster
+
+SCIPY = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall_b": stats.kendalltau}
+
+
+def rated_data(n: int = 60, seed: int = 1) -> tuple[list[float], list[float], list[str]]:
+    """Heavily tied scores and ratings, in clusters of unequal sizes."""
+    generator = np.random.default_rng(seed)
+    ratings = generator.integers(1, 6, size=n)
+    scores = (ratings + generator.normal(scale=2, size=n)).round()
+    return scores.tolist(), ratings.tolist(), [f"context {c}" for c in generator.integers(n // 3, size=n)]
+
+
+def interval_by_loop(scores: Any, ratings: Any, clusters: Any, coefficient: str, rounds: int, seed: int) -> np.ndarray:
+    """Draw clusters, write out their rows, ask scipy; percentiles of the lot."""
+    x, y, rows = np.array(scores), np.array(ratings), rows_by_cluster(clusters, [ratings, scores])
+    generator = np.random.default_rng(seed)
+    values = []
+    for _ in range(rounds):
+        drawn = np.concatenate([rows[i] for i in generator.integers(len(rows), size=len(rows))])
+        values.append(SCIPY[coefficient](x[drawn], y[drawn]).statistic)
+    return np.quantile(values, [0.05, 0.95])
+
+
+@pytest.mark.parametrize("coefficient", sorted(SCIPY))
+def test_interval_is_that_of_the_loop(coefficient: str) -> None:
+    scores, ratings, clusters = rated_data()
+    found = correlate(scores, ratings, coefficient=coefficient, clusters=clusters, rounds=200, confidence=0.9, seed=7)
+    assert found.value == pytest.approx(SCIPY[coefficient](scores, ratings).statistic, abs=1e-9)
+    expected = interval_by_loop(scores, ratings, clusters, coefficient, 200, 7)
+    assert (found.ci_low, found.ci_high) == pytest.approx(expected, abs=1e-9)
+    assert (found.n_clusters, found.n_degenerate, found.reason) == (len(set(clusters)), 0, None)
+
+
+def test_rows_without_a_score_or_rating_are_left_out_and_counted() -> None:
+    scores = [1, None, 3, 4, None, 2, 5]
+    ratings = [1, 2, None, 5, None, 2, 4]
+    found = correlate(scores, ratings, coefficient="spearman", clusters=list("aabbccd"), rounds=50)
+    kept = correlate([1, 4, 2, 5], [1, 5, 2, 4], coefficient="spearman", clusters=list("abcd"), rounds=50)
+    assert (found.value, found.ci_low, found.ci_high) == (kept.value, kept.ci_low, kept.ci_high)
+    assert (found.n_total, found.n_scored, found.n_unscored, found.n_unrated, found.n_clusters) == (7, 4, 1, 2, 4)
+    assert found.coverage == 0.8
+
+
+def test_a_cluster_without_any_scored_row_is_not_drawn() -> None:
+    scores, ratings, clusters = rated_data()
+    kept = correlate(scores, ratings, coefficient="pearson", clusters=clusters, rounds=50)
+    found = correlate([None, *scores], [3, *ratings], coefficient="pearson", clusters=["other", *clusters], rounds=50)
+    assert (found.n_clusters, found.ci_low, found.ci_high) == (kept.n_clusters, kept.ci_low, kept.ci_high)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.tuples(st.none() | st.integers(1, 3), st.none() | st.integers(1, 3), st.integers(0, 4)), max_size=15))
+def test_never_nan_and_counts_add_up(rows: list[tuple[int | None, int | None, int]]) -> None:
+    columns = [list(column) for column in zip(*rows, strict=True)] or [[], [], []]
+    for found in correlations(columns[0], columns[1], clusters=columns[2], rounds=20).values():
+        json.dumps(found.to_dict(), allow_nan=False)
+        assert found.n_total == found.n_scored + found.n_unscored + found.n_unrated == len(rows)
+        assert (found.reason is None) == (found.ci_low is not None)
+        assert (found.ci_low is None) == (found.ci_high is None)
+        if found.value is None:
+            assert found.ci_low is None
+        elif found.ci_low is not None and found.ci_high is not None:
+            assert -1 <= found.ci_low <= found.ci_high <= 1
+
+
+def test_one_coefficient_alone_has_the_interval_that_it_has_among_others() -> None:
+    scores, ratings, clusters = rated_data()
+    together = correlations(scores, ratings, clusters=clusters, rounds=50)
+    assert list(together) == ["pearson", "spearman", "kendall_b"]
+    for name, found in together.items():
+        assert correlate(scores, ratings, coefficient=name, clusters=clusters, rounds=50) == found
+
+
+def test_undefined_is_a_reason_and_no_number() -> None:
+    found = correlations([0.5] * 4, [1, 2, 3, 4], coefficients=["kendall_b"], rounds=10)["kendall_b"]
+    assert found == Correlation(
+        coefficient="kendall_b",
+        value=None,
+        ci_low=None,
+        ci_high=None,
+        n_total=4,
+        n_scored=4,
+        n_unscored=0,
+        n_unrated=0,
+        n_clusters=4,
+        n_degenerate=0,
+        confidence=0.95,
+        rounds=10,
+        seed=0,
+        reason="kendall_b: all 4 scores are 0.5. Give scores that differ.",
+        is_rough=False,
+    )
+    assert str(found) == "kendall_b undefined, 4 of 4 rated rows scored, 4 clusters"
+
+
+def test_what_is_asked_for_by_default() -> None:
+    scores, ratings, _ = rated_data(30)
+    found = correlate(scores, ratings, coefficient="pearson")
+    assert found == correlations(scores, ratings, coefficients=("pearson",), rounds=1000, confidence=0.95, seed=0)["pearson"]
+    assert (found.rounds, found.confidence, found.seed) == (1000, 0.95, 0)
+    assert (found.level, found.average_by, found.interval, found.n_groups) == (None, "none", "percentile", None)
+    at_level = level_correlations(Rated(scores=scores, ratings=ratings), level="turn")
+    assert list(at_level) == ["pearson", "spearman", "kendall_b"]
+    assert at_level["pearson"] == replace(found, level="turn")
+
+
+def test_a_coefficient_that_is_named_twice_is_computed_once() -> None:
+    found = correlations([1, 2, 3], [1, 3, 2], coefficients=["spearman", "pearson", "spearman"], rounds=0)
+    assert list(found) == ["spearman", "pearson"]
+
+
+def test_one_undefined_coefficient_leaves_the_others_their_intervals() -> None:
+    scores, ratings, _ = rated_data(30)
+    found = correlations(scores, ratings, coefficients=["auroc", "pearson"], rounds=20)
+    assert found["auroc"].reason == "auroc: 5 different ratings, exactly 2 are needed. Give ratings of two values."
+    assert (found["auroc"].ci_low, found["auroc"].n_degenerate, found["auroc"].n_clusters) == (None, 0, 30)
+    assert found["pearson"] == correlate(scores, ratings, coefficient="pearson", rounds=20)
+    assert found["pearson"].ci_low is not None
+
+
+def test_a_correlation_in_words() -> None:
+    scores, ratings, clusters = rated_data(200)
+    found = correlate([None, *scores[1:]], ratings, coefficient="pearson", clusters=clusters, rounds=20, confidence=0.8)
+    assert str(found) == (
+        f"pearson {found.value:.3f} (80 % interval {found.ci_low:.3f} to {found.ci_high:.3f}), "
+        f"199 of 200 rated rows scored, {found.n_clusters} clusters"
+    )
+    assert not found.is_rough
+    assert found.coverage == 199 / 200
+
+
+def test_nothing_to_correlate() -> None:
+    found = correlate([None, 1], [2, None], coefficient="pearson")
+    assert (found.value, found.n_scored, found.n_clusters) == (None, 0, 0)
+    assert found.reason == "pearson: 0 pairs of score and rating, at least 3 are needed. Score and rate more examples."
+    assert correlate([], [], coefficient="pearson").coverage is None
+
+
+def test_some_degenerate_resamples_are_counted() -> None:
+    scores, ratings = [1] * 7 + [2, 2, 3, 3], [1] * 7 + [2, 1, 3, 2]
+    found = correlate(scores, ratings, coefficient="kendall_b", rounds=5000, seed=3)
+    assert 0 < found.n_degenerate < 500
+    assert found.ci_low is not None
+    assert found.reason is None
+
+
+def test_many_degenerate_resamples_withhold_the_interval() -> None:
+    found = correlate([1] * 11 + [2], range(12), coefficient="spearman", rounds=100, seed=1)
+    assert found.value is not None
+    assert (found.ci_low, found.ci_high) == (None, None)
+    assert found.n_degenerate > 10
+    assert found.reason == (
+        f"spearman: undefined on {found.n_degenerate} of 100 resamples, more than 10 %, so there is no interval. "
+        "Score and rate more examples."
+    )
+
+
+@pytest.mark.parametrize(
+    ("ratings", "clusters", "rounds", "reason"),
+    [
+        (
+            range(20),
+            None,
+            100,
+            "spearman: the same on all resamples, which tells nothing of its spread, so there is no interval. "
+            "Score and rate more examples.",
+        ),
+        (
+            [3, 1, 2, *range(17)],
+            ["a"] * 20,
+            100,
+            "spearman: an interval needs 10 clusters (dialogues), here are 1, so there is no interval. "
+            "Score and rate more dialogues.",
+        ),
+        ([3, 1, 2, *range(17)], None, 0, "spearman: rounds is 0, so there is no interval. Ask for 1000 rounds."),
+    ],
+)
+def test_no_interval(ratings: Any, clusters: Any, rounds: int, reason: str) -> None:
+    found = correlate(range(20), ratings, coefficient="spearman", clusters=clusters, rounds=rounds)
+    assert found.value is not None
+    assert (found.ci_low, found.ci_high, found.reason) == (None, None, reason)
+    assert str(found).startswith(f"spearman {found.value:.3f} (no interval), 20 of 20 rated rows scored")
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (
+            {"scores": [1, math.nan, 3]},
+            "correlate: scores[1] is nan, not a finite number. Give None where there is no value.",
+        ),
+        (
+            {"ratings": [1, 2, math.inf]},
+            "correlate: ratings[2] is inf, not a finite number. Give None where there is no value.",
+        ),
+        ({"ratings": [1, 2]}, "correlate: 3 scores but 2 ratings. Give one of each for every row."),
+        ({"clusters": ["a"]}, "correlate: 3 scores but 1 clusters. Give one of each for every row."),
+        (
+            {"clusters": ["a", None, "b"]},
+            "correlate: clusters[1] is None, which names no cluster. Give a string or an integer.",
+        ),
+        (
+            {"clusters": ["a", "b", math.nan]},
+            "correlate: clusters[2] is nan, which names no cluster. Give a string or an integer.",
+        ),
+        ({"clusters": [["a"], 1, 2]}, "correlate: clusters[0] is ['a'], which names no cluster. Give a string or an integer."),
+        (
+            {"coefficient": "tau"},
+            "there is no coefficient 'tau'. "
+            "Known are: auroc, kendall_b, kendall_c, pairwise_accuracy, pearson, point_biserial, spearman.",
+        ),
+        ({"rounds": -1}, "bootstrap: rounds is -1. Give an integer that is 0 or more."),
+        ({"seed": 0.5}, "bootstrap: seed is 0.5. Give an integer that is 0 or more."),
+        ({"confidence": 95}, "bootstrap: confidence is 95. Give a number between 0 and 1, such as 0.95."),
+    ],
+)
+def test_wrong_input(changed: dict[str, Any], message: str) -> None:
+    arguments: dict[str, Any] = {"scores": [1, 2, 3], "ratings": [1, 3, 2], "coefficient": "pearson", **changed}
+    with pytest.raises(InputError) as caught:
+        correlate(**arguments)
+    assert str(caught.value) == message
+
+
+PROGRAM = """
+import json
+from dialeval_plugin.statistics.correlation import correlations
+rows = [(i * 37 % 11, i * 17 % 5, f"context {i % 13}") for i in range(60)]
+found = correlations(*zip(*((s, r) for s, r, _ in rows)), clusters=[c for _, _, c in rows], rounds=100, seed=4)
+print(json.dumps({name: value.to_dict() for name, value in found.items()}))
+"""
+
+
+def test_same_bytes_in_every_process() -> None:
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", PROGRAM],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for hash_seed in ("0", "1", "4242")
+    }
+    assert len(printed) == 1
+    assert json.loads(printed.pop())["pearson"]["ci_low"] is not None
+
+
+@pytest.mark.parametrize("limit", [1, 500])
+def test_same_numbers_whatever_is_handled_at_once(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    scores, ratings, clusters = rated_data()
+    whole = correlations(scores, ratings, clusters=clusters, rounds=100)
+    monkeypatch.setattr(bootstrap, "_WEIGHTS_AT_ONCE", limit)
+    assert correlations(scores, ratings, clusters=clusters, rounds=100) == whole
+
+
+def test_matrix_and_sorting_give_the_same_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    scores, ratings, clusters = rated_data()
+    matrix = correlate(scores, ratings, coefficient="kendall_b", clusters=clusters, rounds=50)
+    monkeypatch.setattr(pair_counts, "MATRIX_LIMIT", 0)
+    monkeypatch.setattr(pair_counts, "TABLE_LIMIT", 0)
+    sorting = correlate(scores, ratings, coefficient="kendall_b", clusters=clusters, rounds=50)
+    assert (sorting.ci_low, sorting.ci_high) == pytest.approx((matrix.ci_low, matrix.ci_high), abs=1e-12)
+
+
+def test_the_global_generator_is_left_alone_and_the_seed_counts() -> None:
+    scores, ratings, clusters = rated_data()
+    before = np.random.get_state()[1].copy()  # noqa: NPY002 - the state that must not move
+    first, second = (
+        correlate(scores, ratings, coefficient="pearson", clusters=clusters, rounds=50, seed=seed) for seed in (1, 2)
+    )
+    assert (np.random.get_state()[1] == before).all()  # noqa: NPY002
+    assert first.value == second.value
+    assert first.ci_low != second.ci_low
+
+
+def test_labels_only_group() -> None:
+    scores, ratings, clusters = rated_data()
+    numbers = {label: i for i, label in enumerate(dict.fromkeys(clusters))}
+    by_name = correlate(scores, ratings, coefficient="spearman", clusters=clusters, rounds=50)
+    by_number = correlate(scores, ratings, coefficient="spearman", clusters=[-numbers[c] for c in clusters], rounds=50)
+    assert by_name == by_number
+
+
+@pytest.mark.slow
+def test_coverage_on_clustered_data() -> None:
+    """Rows of a cluster share half of their variance; the true correlation is 0.5. Single rows resampled are too sure."""
+    generator = np.random.default_rng(28)
+    covariance = [[1, 0.5], [0.5, 1]]
+    n_clusters, size, simulations = 50, 8, 200
+    clusters = np.repeat(np.arange(n_clusters), size).tolist()
+    hits = {"clusters": 0, "rows": 0}
+    for _ in range(simulations):
+        shared = generator.multivariate_normal([0, 0], covariance, size=n_clusters).repeat(size, axis=0)
+        own = generator.multivariate_normal([0, 0], covariance, size=n_clusters * size)
+        x, y = (shared + own).T
+        for kind, labels in (("clusters", clusters), ("rows", None)):
+            found = correlate(x, y, coefficient="pearson", clusters=labels, rounds=200)
+            assert found.ci_low is not None
+            assert found.ci_high is not None
+            hits[kind] += found.ci_low <= 0.5 <= found.ci_high
+    assert hits["clusters"] / simulations >= 0.88
+    assert hits["rows"] / simulations <= 0.85
+
+
+def test_r32_coefficients_of_different_kinds_are_never_averaged() -> None:
+    """A mean over groups is one of each kind, the same whatever other kinds are asked for, and no other number comes out."""
+    scores, ratings, contexts = rated_data()
+    rated = Rated(scores=scores, ratings=ratings, items=contexts)
+    asked = partial(level_correlations, rated, level="turn", average_by="item", bootstrap=Bootstrap(rounds=0))
+    together = asked(coefficients=list(COEFFICIENTS))
+    assert list(together) == list(COEFFICIENTS)
+    for name, found in together.items():
+        assert (found.coefficient, found) == (name, asked(coefficients=[name])[name])
+    groups = [[index for index, context in enumerate(contexts) if context == group] for group in dict.fromkeys(contexts)]
+    parts = [([scores[index] for index in rows], [ratings[index] for index in rows]) for rows in groups]
+    values = [correlate(*part, coefficient="pearson", rounds=0).value for part in parts]
+    values = [value for value in values if value is not None]
+    assert together["pearson"].value == pytest.approx(sum(values) / len(values), abs=1e-12)

@@ -1,0 +1,201 @@
+"""Levels and averaging: golden values of mt-metrics-eval, loops over groups, what is left out (R20), ranges of ratings."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.statistics import levels
+from dialeval_plugin.statistics.bootstrap import Bootstrap
+from dialeval_plugin.statistics.coefficients.pairwise import calibrated_epsilon
+from dialeval_plugin.statistics.correlation import correlate, level_correlations
+from dialeval_plugin.statistics.levels import Rated
+from tests.cluster_order import rows_by_cluster
+
+FEW = Bootstrap(rounds=50)
+# google-research/mt-metrics-eval, stats_test.py, CorrelationTest: two systems, three items.
+TOY = Rated(scores=[2, 1, 4, 3, 3, 7], ratings=[1, 2, 3, 4, 5, 6], systems=list("aaabbb"), items=list("xyzxyz"))
+
+
+def rated_systems(n_items: int = 20, n_systems: int = 4, seed: int = 3) -> Rated:
+    """Responses of several systems to each context, in few levels."""
+    generator = np.random.default_rng(seed)
+    quality = np.repeat(generator.normal(size=n_items), n_systems) + np.tile(np.arange(n_systems) / 2, n_items)
+    return Rated(
+        scores=(2 * quality + generator.normal(size=n_items * n_systems)).round(),
+        ratings=np.clip((quality + generator.normal(size=n_items * n_systems)).round(), -1, 3),
+        clusters=np.repeat(np.arange(n_items), n_systems),
+        systems=np.tile(np.arange(n_systems), n_items),
+        items=np.repeat(np.arange(n_items), n_systems),
+    )
+
+
+@pytest.mark.parametrize(
+    ("coefficient", "average_by", "expected"),
+    [
+        ("pearson", "none", 0.776),
+        ("pearson", "system", 0.760),
+        ("kendall_b", "none", 0.552),
+        ("kendall_b", "system", 0.575),
+        ("kendall_c", "none", 0.556),
+        ("kendall_c", "system", 0.611),
+    ],
+)
+def test_golden_values_of_mt_metrics_eval(coefficient: str, average_by: Any, expected: float) -> None:
+    found = level_correlations(TOY, level="turn", average_by=average_by, coefficients=[coefficient], bootstrap=FEW)
+    assert found[coefficient].value == pytest.approx(expected, abs=5e-4)
+
+
+def test_two_rows_an_item_are_undefined_unlike_in_mt_metrics_eval() -> None:
+    """There, two rows give 1 or -1; here, only pairwise accuracy counts them."""
+    found = level_correlations(
+        TOY, level="turn", average_by="item", coefficients=["pearson", "pairwise_accuracy"], bootstrap=FEW
+    )
+    assert found["pearson"].reason == (
+        "pearson: undefined in all 3 groups, which have fewer than 3 rows or no differences. Give more rows a group."
+    )
+    assert (found["pairwise_accuracy"].value, found["pairwise_accuracy"].n_groups) == (1.0, 3)
+
+
+def test_an_undefined_group_is_left_out_and_counted() -> None:
+    """testNaNHandling of mt-metrics-eval: the scores of the first system are constant."""
+    rated = Rated(scores=[2, 2, 2, 4, 5, 6], ratings=[1, 2, 3, 4, 5, 6], systems=list("aaabbb"))
+    found = level_correlations(rated, level="turn", average_by="system", coefficients=["pearson"], bootstrap=FEW)["pearson"]
+    assert found.value == pytest.approx(1, abs=1e-12)
+    assert (found.n_groups, found.n_undefined_groups, found.n_scored) == (1, 1, 6)
+
+
+@pytest.mark.parametrize("coefficient", ["pearson", "spearman", "kendall_b"])
+@pytest.mark.parametrize("average_by", ["system", "item"])
+def test_average_is_that_of_a_loop(coefficient: str, average_by: Any) -> None:
+    rated = rated_systems()
+    labels = rated.systems if average_by == "system" else rated.items
+    of = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall_b": stats.kendalltau}[coefficient]
+    scores, ratings = np.array(rated.scores), np.array(rated.ratings)
+    groups = [np.flatnonzero(np.array(labels) == label) for label in np.unique(np.array(labels))]
+    varied = [rows for rows in groups if np.ptp(scores[rows]) and np.ptp(ratings[rows])]
+    found = level_correlations(rated, level="turn", average_by=average_by, coefficients=[coefficient], bootstrap=FEW)[
+        coefficient
+    ]
+    assert found.value == pytest.approx(np.mean([of(scores[rows], ratings[rows]).statistic for rows in varied]), abs=1e-9)
+    assert (found.n_groups, found.n_undefined_groups) == (len(varied), len(groups) - len(varied))
+
+
+def test_items_are_drawn_whole() -> None:
+    """Each context is a cluster, so the interval is that of a mean of fixed values."""
+    rated = rated_systems()
+    boot = Bootstrap(rounds=200, seed=5)
+    found = level_correlations(rated, level="turn", average_by="item", coefficients=["kendall_b"], bootstrap=boot)["kendall_b"]
+    scores, ratings = (np.array(column).reshape(20, 4) for column in (rated.scores, rated.ratings))
+    order = [rows[0] // 4 for rows in rows_by_cluster(rated.clusters, [rated.ratings, rated.scores])]
+    values = np.array([stats.kendalltau(scores[item], ratings[item]).statistic for item in order])
+    generator = np.random.default_rng(5)
+    drawn = [np.nanmean(values[generator.integers(20, size=20)]) for _ in range(200)]
+    assert (found.ci_low, found.ci_high) == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=1e-9)
+
+
+@pytest.mark.parametrize(("level", "average_by"), [("turn", "system"), ("system", "none")])
+def test_systems_are_made_anew_from_the_rows_that_are_drawn(level: Any, average_by: Any) -> None:
+    rated = rated_systems()
+    boot = Bootstrap(rounds=100, seed=5)
+    found = level_correlations(rated, level=level, average_by=average_by, coefficients=["pearson"], bootstrap=boot)["pearson"]
+    scores, ratings = (np.array(column).reshape(20, 4) for column in (rated.scores, rated.ratings))
+
+    def statistic(rows: np.ndarray) -> float:
+        if level == "system":
+            return float(stats.pearsonr(scores[rows].mean(axis=0), ratings[rows].mean(axis=0)).statistic)
+        return float(np.mean([stats.pearsonr(scores[rows, i], ratings[rows, i]).statistic for i in range(4)]))
+
+    assert found.value == pytest.approx(statistic(np.arange(20)), abs=1e-9)
+    order = np.array([rows[0] // 4 for rows in rows_by_cluster(rated.clusters, [rated.ratings, rated.scores])])
+    generator = np.random.default_rng(5)
+    drawn = [statistic(order[generator.integers(20, size=20)]) for _ in range(100)]
+    assert (found.ci_low, found.ci_high) == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=1e-9)
+    assert (found.level, found.average_by, found.n_groups) == (level, average_by, 4)
+
+
+def test_epsilon_is_reported() -> None:
+    rated = rated_systems()
+    found = level_correlations(
+        rated, level="turn", average_by="item", coefficients=["pairwise_accuracy", "pearson"], bootstrap=FEW
+    )
+    chosen = calibrated_epsilon(rated.scores, rated.ratings, groups=rated.items)
+    assert found["pairwise_accuracy"].epsilon == chosen.epsilon
+    assert found["pearson"].epsilon is None
+    json.dumps([one.to_dict() for one in found.values()], allow_nan=False)
+
+
+def test_a_range_of_ratings() -> None:
+    scores, ratings = [1, 3, 2, 4, None, 5, 6, 7], [1, 2, 2, 3, 3, 4, None, 5]
+    rated = Rated(scores=scores, ratings=ratings)
+    found = level_correlations(rated, level="turn", coefficients=["pearson"], within_range=(2, 4), bootstrap=FEW)["pearson"]
+    kept = correlate([3, 2, 4, 5], [2, 2, 3, 4], coefficient="pearson", rounds=50)
+    assert (found.value, found.ci_low) == (kept.value, kept.ci_low)
+    assert (found.n_total, found.n_scored, found.n_unscored, found.n_unrated, found.n_out_of_range) == (8, 4, 1, 1, 2)
+
+
+def test_nothing_to_compare() -> None:
+    for level, average_by in (("turn", "item"), ("system", "none"), ("turn", "none")):
+        rated = Rated(scores=[None, 1], ratings=[1, None], systems=["a", "b"], items=["x", "y"])
+        found = level_correlations(rated, level=level, average_by=average_by, coefficients=["spearman", "pairwise_accuracy"])
+        assert found["spearman"].reason == (
+            "spearman: 0 pairs of score and rating, at least 3 are needed. Score and rate more examples."
+        )
+        assert found["pairwise_accuracy"].value is None
+
+
+@pytest.mark.parametrize("coefficient", ["pearson", "spearman", "kendall_b", "kendall_c", "pairwise_accuracy"])
+@pytest.mark.parametrize("is_rounded", [True, False])
+def test_bins_give_almost_the_exact_interval(coefficient: str, is_rounded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = np.random.default_rng(8)
+    ratings = generator.normal(size=3000)
+    scores = ratings + generator.normal(size=3000)
+    rated = Rated(scores=scores, ratings=ratings.round() if is_rounded else ratings, clusters=np.arange(3000) // 3)
+    exact = level_correlations(rated, level="turn", coefficients=[coefficient], bootstrap=FEW)[coefficient]
+    assert exact.bins is None
+    monkeypatch.setattr(levels, "MAX_CELLS", 1000)
+    monkeypatch.setattr(levels, "_FEW_LEVELS", 20)
+    found = level_correlations(rated, level="turn", coefficients=[coefficient], bootstrap=FEW)[coefficient]
+    assert found.value == exact.value
+    assert (found.ci_low, found.ci_high) == pytest.approx(
+        (exact.ci_low, exact.ci_high), abs=1e-9 if coefficient == "pearson" else 2e-3
+    )
+    n_levels = len(np.unique(rated.ratings))
+    assert found.bins == (None if coefficient == "pearson" else (1000 // n_levels, n_levels) if is_rounded else (31, 31))
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"level": "word"}, "level_correlations: there is no level='word'. Choose one of turn, dialogue, system."),
+        ({"average_by": "sys"}, "level_correlations: there is no average_by='sys'. Choose one of none, system, item."),
+        (
+            {"average_by": "item"},
+            "level_correlations: average_by='item' needs to know the item of each row. Give `items`.",
+        ),
+        ({"level": "system"}, "level_correlations: level='system' needs to know the system of each row. Give `systems`."),
+        (
+            {"level": "system", "average_by": "item"},
+            "level_correlations: level='system' has one row a system, nothing to average. Give average_by='none'.",
+        ),
+        (
+            {"within_range": (4, 2)},
+            "level_correlations: within_range is (4, 2). Give the lowest and the highest rating that count.",
+        ),
+    ],
+)
+def test_wrong_options(changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        level_correlations(Rated(scores=[1, 2, 3], ratings=[1, 2, 2]), **{"level": "turn", **changed})
+    assert str(caught.value) == message
+
+
+def test_columns_of_other_lengths() -> None:
+    with pytest.raises(InputError) as caught:
+        level_correlations(Rated(scores=[1, 2, 3], ratings=[1, 2, 2], items=["a"]), level="turn")
+    assert str(caught.value) == "level_correlations: 3 scores but 1 items. Give one of each for every row."

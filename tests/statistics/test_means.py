@@ -1,0 +1,149 @@
+"""Means and paired differences with intervals."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.statistics.means import balanced_mean_interval, mean_interval, paired_difference_interval
+from tests.cluster_order import rows_by_cluster
+
+ANSWERS = [1, 0, 1, 1, 1, 0, 1, 1, 0, 1, 1, 0, 1, 0, 1]
+CONTEXTS = ["b", "b", "a", "a", "a", "c", "d", "d", "e", "f", "g", "g", "h", "i", "j"]
+
+
+def interval_by_loop(values: list[float], clusters: list[str], rounds: int, seed: int, sign: int = 1) -> np.ndarray:
+    kept = np.array(values)
+    rows = rows_by_cluster(clusters, [sign * kept])
+    generator = np.random.default_rng(seed)
+    drawn = (generator.integers(len(rows), size=len(rows)) for _ in range(rounds))
+    return np.quantile([kept[np.concatenate([rows[i] for i in choice])].mean() for choice in drawn], [0.025, 0.975])
+
+
+def test_accuracy() -> None:
+    found = mean_interval(ANSWERS, clusters=CONTEXTS, rounds=300, seed=2)
+    assert found.value == 2 / 3
+    assert (found.ci_low, found.ci_high) == pytest.approx(interval_by_loop(ANSWERS, CONTEXTS, 300, 2), abs=1e-12)
+    assert (found.n_total, found.n_scored, found.n_unscored, found.n_clusters) == (15, 15, 0, 10)
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_booleans_are_answers_too() -> None:
+    assert mean_interval([True, False, True, False]) == mean_interval(np.array([1, 0, 1, 0]) == 1)
+
+
+def test_unscored_rows_are_left_out_and_counted() -> None:
+    found = mean_interval([None, *ANSWERS], clusters=["other", *CONTEXTS], rounds=50)
+    kept = mean_interval(ANSWERS, clusters=CONTEXTS, rounds=50)
+    assert (found.value, found.ci_low, found.ci_high) == (kept.value, kept.ci_low, kept.ci_high)
+    assert (found.n_total, found.n_scored, found.n_unscored, found.n_clusters) == (16, 15, 1, 10)
+
+
+def test_all_right_is_no_certainty() -> None:
+    found = mean_interval([1] * 20)
+    assert (found.value, found.ci_low, found.ci_high) == (1.0, None, None)
+    assert found.reason == (
+        "mean_interval: the same on all resamples, which tells nothing of its spread, so there is no interval. "
+        "Score and rate more examples."
+    )
+    assert str(found) == "1.000 (no interval), 20 of 20 rows scored, 20 clusters"
+
+
+def test_no_value() -> None:
+    found = mean_interval([None, None])
+    assert (found.value, found.n_unscored, found.n_clusters) == (None, 2, 0)
+    assert found.reason == "mean_interval: none of 2 rows has a value. Score some examples."
+    assert str(found) == "undefined, 0 of 2 rows scored, 0 clusters"
+
+
+def test_paired_difference() -> None:
+    generator = np.random.default_rng(3)
+    hardness = generator.normal(size=40)
+    a, b = (hardness + generator.normal(scale=0.1, size=40) + shift for shift in (0.2, 0.0))
+    labels = [f"context {i // 2}" for i in range(40)]
+    found = paired_difference_interval(a, b, clusters=labels, rounds=300)
+    assert found.value == pytest.approx(float((a - b).mean()), abs=1e-12)
+    # Rows are ordered by the one of a - b and b - a whose lowest value is lower, so that neither is preferred.
+    sign = 1 if (a - b).min() < (b - a).min() else -1
+    expected = interval_by_loop((a - b).tolist(), labels, 300, 0, sign)
+    assert (found.ci_low, found.ci_high) == pytest.approx(expected, abs=1e-12)
+    assert found.ci_low is not None
+    assert found.ci_low > 0
+    mirrored = paired_difference_interval(b, a, clusters=labels, rounds=300)
+    assert (mirrored.ci_low, mirrored.ci_high) == pytest.approx((-(found.ci_high or 0), -found.ci_low), abs=1e-12)
+
+
+def test_paired_difference_uses_the_rows_that_have_both() -> None:
+    found = paired_difference_interval([1, None, 3, 4], [0, 1, None, 1], rounds=20)
+    assert (found.value, found.n_scored, found.n_unscored) == (2.0, 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: mean_interval([1, math.nan]),
+            "mean_interval: values[1] is nan, not a finite number. Give None where there is no value.",
+        ),
+        (
+            lambda: mean_interval([1, 2], clusters=["a"]),
+            "mean_interval: 2 values but 1 clusters. Give one of each for every row.",
+        ),
+        (
+            lambda: paired_difference_interval([1, 2], [1]),
+            "paired_difference_interval: 2 values_a but 1 values_b. Give one of each for every row.",
+        ),
+        (
+            lambda: paired_difference_interval([1, 2], [1, math.inf]),
+            "paired_difference_interval: values_b[1] is inf, not a finite number. Give None where there is no value.",
+        ),
+        (
+            lambda: paired_difference_interval([1, 2], [1, 2], clusters=["a"]),
+            "paired_difference_interval: 2 values_a but 1 clusters. Give one of each for every row.",
+        ),
+    ],
+)
+def test_wrong_input(call: Any, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        call()
+    assert str(caught.value) == message
+
+
+KINDS = [{"f": "fits", "m": "misleads"}[letter] for letter in "fmffmmfmfffmmmf"]
+
+
+def test_each_group_counts_the_same_in_value_and_interval() -> None:
+    found = balanced_mean_interval(ANSWERS, KINDS, clusters=CONTEXTS, rounds=300, seed=2)
+    assert found.value == pytest.approx((7 / 8 + 3 / 7) / 2)
+    kept, kinds = np.array(ANSWERS), np.array(KINDS)
+    # Sorted, the answers of "misleads" come before those of "fits".
+    rows = rows_by_cluster(CONTEXTS, [ANSWERS], [ANSWERS, kinds == "fits"])
+    generator = np.random.default_rng(2)
+    drawn = [np.concatenate([rows[i] for i in generator.integers(len(rows), size=len(rows))]) for _ in range(300)]
+    whole = [of for of in drawn if len(set(kinds[of])) == 2]
+    means = [(kept[of][kinds[of] == "fits"].mean() + kept[of][kinds[of] == "misleads"].mean()) / 2 for of in whole]
+    assert (found.ci_low, found.ci_high) == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])), abs=1e-12)
+    assert found.n_degenerate == len(drawn) - len(whole)
+
+
+def test_one_group_is_the_plain_mean() -> None:
+    grouped = balanced_mean_interval([None, *ANSWERS], [0] * 16, clusters=["x", *CONTEXTS], rounds=50).to_dict()
+    plain = mean_interval([None, *ANSWERS], clusters=["x", *CONTEXTS], rounds=50).to_dict()
+    assert grouped == plain
+
+
+def test_a_group_without_any_value_leaves_the_mean_of_groups_undefined() -> None:
+    found = balanced_mean_interval([1, 0, None], ["fits", "fits", "misleads"])
+    assert (found.value, found.n_scored, found.n_unscored) == (None, 2, 1)
+    assert found.reason == "balanced_mean_interval: no row of group 'misleads' has a value. Score some of its examples."
+
+
+def test_groups_have_to_be_as_many_as_values() -> None:
+    with pytest.raises(InputError) as refused:
+        balanced_mean_interval([1, 0], ["fits"])
+    assert str(refused.value) == "balanced_mean_interval: 2 values but 1 groups. Give one of each for every row."

@@ -1,0 +1,267 @@
+"""Tests between two metrics: exact enumeration (R25), golden values of mt-metrics-eval, swaps of clusters, false alarms."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.statistics.bootstrap import Bootstrap
+from dialeval_plugin.statistics.canonical import symmetric
+from dialeval_plugin.statistics.comparison.significance import (
+    Comparison,
+    Measure,
+    Paired,
+    paired_bootstrap,
+    permutation_test,
+    williams_test,
+)
+from tests.cluster_order import rows_by_cluster
+
+SCIPY = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall_b": stats.kendalltau}
+# google-research/mt-metrics-eval, stats_test.py, WilliamsSigDiffTest.testSigDiff.
+GOLD = [1, 2, 3, 4, 5]
+METRIC_1 = [1.1, 2, 3.1, 4, 5.1]
+METRIC_2 = [1.5, 2, 3.1, 4, 5.5]
+levels = st.integers(1, 3)
+
+
+def paired_data(n: int = 60, seed: int = 1) -> Paired:
+    generator = np.random.default_rng(seed)
+    ratings = generator.integers(1, 6, size=n)
+    a, b = (ratings + generator.normal(scale=scale, size=n) for scale in (1, 3))
+    return Paired(scores_a=a, scores_b=100 * b, ratings=ratings, clusters=np.arange(n) // 2)
+
+
+def share_by_force(a: Any, b: Any, y: Any, units: Any, coefficient: str, alternative: str) -> float:
+    """All swaps of units, written out; a swap without a value counts as large."""
+    za, zb = stats.zscore(a).round(12), stats.zscore(b).round(12)
+    of = SCIPY[coefficient]
+    observed = of(a, y).statistic - of(b, y).statistic
+    large = []
+    for swapped in itertools.product([0, 1], repeat=max(units) + 1):
+        mask = np.array(swapped)[units] == 1
+        difference = of(np.where(mask, zb, za), y).statistic - of(np.where(mask, za, zb), y).statistic
+        is_large = difference >= observed - 1e-12 if alternative == "greater" else abs(difference) >= abs(observed) - 1e-12
+        large.append(np.isnan(difference) or is_large)
+    return float(np.mean(large))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("coefficient", sorted(SCIPY))
+@pytest.mark.parametrize("alternative", ["two-sided", "greater"])
+def test_exact_enumeration_equals_brute_force_on_ties(coefficient: str, alternative: Any) -> None:
+    @settings(deadline=None, max_examples=8)
+    @given(st.lists(st.tuples(levels, levels, levels), min_size=3, max_size=6))
+    def check(rows: list[tuple[int, int, int]]) -> None:
+        a, b, y = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
+        paired = Paired(scores_a=a, scores_b=b, ratings=y)
+        found = permutation_test(paired, Measure(coefficient), alternative=alternative)
+        if any(len(set(column)) == 1 for column in (a, b, y)):
+            assert found.p_value is None
+            return
+        assert (found.is_exact, found.n_rounds) == (True, 2 ** len(rows))
+        assert found.p_value == pytest.approx(share_by_force(a, b, y, np.arange(len(y)), coefficient, alternative), abs=1e-12)
+
+    check()
+
+
+def test_clusters_are_swapped_as_a_whole() -> None:
+    paired = paired_data(12)
+    found = permutation_test(paired, Measure("pearson"))
+    expected = share_by_force(paired.scores_a, paired.scores_b, paired.ratings, paired.clusters, "pearson", "two-sided")
+    assert (found.n_units, found.n_rounds, found.p_value) == (6, 64, pytest.approx(expected, abs=1e-12))
+
+
+def test_random_swaps_come_near_all_swaps_and_are_never_0(monkeypatch: pytest.MonkeyPatch) -> None:
+    paired = paired_data(16, seed=4)
+    exact = permutation_test(paired, Measure("pearson"))
+    monkeypatch.setattr("dialeval_plugin.statistics.comparison.significance.EXACT_UNITS", 0)
+    found = permutation_test(paired, Measure("pearson"), rounds=600, seed=3)
+    assert exact.is_exact
+    assert not found.is_exact
+    assert found.p_value == pytest.approx(exact.p_value, abs=0.05)
+    assert permutation_test(paired, Measure("pearson"), rounds=600, seed=3) == found
+    ratings = np.arange(200.0)
+    noise = np.random.default_rng(0).normal(size=200)
+    clear = permutation_test(Paired(scores_a=ratings, scores_b=noise, ratings=ratings), Measure("pearson"), rounds=99)
+    assert clear.p_value == 1 / 100
+
+
+def test_a_metric_against_itself() -> None:
+    paired = paired_data()
+    same = Paired(scores_a=paired.scores_a, scores_b=np.array(paired.scores_a) * 3 + 1, ratings=paired.ratings)
+    for coefficient in SCIPY:
+        found = permutation_test(same, Measure(coefficient), rounds=50)
+        assert found.difference == pytest.approx(0, abs=1e-12)
+        assert found.p_value == 1.0
+
+
+def test_only_rows_that_both_have_count() -> None:
+    a, b, y = [1, None, 3, 4, 2, 5, 9], [2, 2, None, 3, 1, 5, 9], [1, 2, 3, 5, 1, 4, None]
+    found = permutation_test(Paired(scores_a=a, scores_b=b, ratings=y), Measure("pearson"))
+    kept = permutation_test(Paired(scores_a=[1, 4, 2, 5], scores_b=[2, 3, 1, 5], ratings=[1, 5, 1, 4]), Measure("pearson"))
+    assert (found.p_value, found.value_a, found.value_b) == (kept.p_value, kept.value_a, kept.value_b)
+    assert (found.n_total, found.n_both, found.n_units) == (7, 4, 4)
+
+
+@pytest.mark.parametrize("scale", [1 / 7, 3, 1000])
+def test_scores_that_stand_equally_high_are_tied_after_a_swap(scale: float) -> None:
+    a, ratings = np.array([0.1, 0.2, 0.3, 0.7, 0.3, 0.1, 0.9]), np.array([1, 2, 2, 3, 3, 1, 3])
+    b = a[[3, 0, 5, 1, 6, 2, 4]]
+    plain, scaled = (permutation_test(Paired(scores_a=a, scores_b=b * by, ratings=ratings), Measure()) for by in (1, scale))
+    assert scaled.p_value == plain.p_value
+
+
+def test_order_of_aligned_rows_does_not_matter() -> None:
+    paired = paired_data(16)
+    order = np.random.default_rng(0).permutation(16)
+    shuffled = Paired(
+        **{name: np.array(getattr(paired, name))[order] for name in ("scores_a", "scores_b", "ratings", "clusters")}
+    )
+    assert permutation_test(shuffled, Measure("kendall_b")).p_value == permutation_test(paired, Measure("kendall_b")).p_value
+
+
+@pytest.mark.parametrize("measure", [Measure("pairwise_accuracy", "turn", "item"), Measure("pearson", "system")])
+def test_levels(measure: Measure) -> None:
+    generator = np.random.default_rng(6)
+    n_items, n_systems = 12, 5
+    ratings = (generator.normal(size=(n_items, n_systems)) + np.arange(n_systems)).round()
+    a, b = (ratings + generator.normal(scale=scale, size=ratings.shape) for scale in (0.5, 5))
+    paired = Paired(
+        scores_a=a.ravel(),
+        scores_b=b.ravel(),
+        ratings=ratings.ravel(),
+        clusters=np.repeat(np.arange(n_items), n_systems),
+        systems=np.tile(np.arange(n_systems), n_items),
+        items=np.repeat(np.arange(n_items), n_systems),
+    )
+    found = permutation_test(paired, measure, rounds=40)
+    assert (found.level, found.average_by, found.n_units) == (measure.level, measure.average_by, n_items)
+    assert found.p_value is not None
+    difference = paired_bootstrap(paired, measure, bootstrap=Bootstrap(rounds=40))
+    assert difference.difference == pytest.approx(found.difference, abs=1e-12)
+    if measure.level == "system":
+        means = [stats.pearsonr(scores.mean(axis=0), ratings.mean(axis=0)).statistic for scores in (a, b)]
+        assert found.difference == pytest.approx(means[0] - means[1], abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"scores_a": [1, 1, 1, 1]}, "pearson: all 4 scores are 1.0. Give scores that differ."),
+        ({"scores_a": [None] * 4}, "permutation_test: 0 units to swap. Give more rows."),
+        ({"clusters": ["a"] * 4}, "permutation_test: 1 units to swap. Give more rows."),
+    ],
+)
+def test_no_test(changed: dict[str, Any], reason: str) -> None:
+    arguments: dict[str, Any] = {"scores_a": [1, 2, 3, 5], "scores_b": [2, 1, 3, 4], "ratings": [1, 2, 2, 3], **changed}
+    found = permutation_test(Paired(**arguments), Measure("pearson"))
+    assert (found.p_value, found.reason) == (None, reason)
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_no_rounds() -> None:
+    found = permutation_test(paired_data(), Measure("pearson"), rounds=0)
+    assert found.difference is not None
+    assert found.reason == "permutation_test: rounds is 0, so there is no p-value. Ask for 1000 rounds."
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            {"alternative": "less"},
+            "permutation_test: there is no alternative='less'. Choose one of two-sided, greater.",
+        ),
+        ({"rounds": -1}, "bootstrap: rounds is -1. Give an integer that is 0 or more."),
+    ],
+)
+def test_wrong_options(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        permutation_test(paired_data(), **arguments)
+    assert str(caught.value) == message
+
+
+def test_rows_that_are_not_aligned() -> None:
+    with pytest.raises(InputError) as caught:
+        permutation_test(Paired(scores_a=[1, 2, 3], scores_b=[1, 2], ratings=[1, 2, 3]))
+    assert str(caught.value) == "permutation_test: 3 scores_a but 2 scores_b. Give one of each for every row."
+
+
+def test_williams_golden_value_of_mt_metrics_eval() -> None:
+    found = williams_test(Paired(scores_a=METRIC_1, scores_b=METRIC_2, ratings=GOLD), alternative="greater")
+    assert (found.p_value, found.value_a, found.value_b) == pytest.approx((0.019, 0.999, 0.987), abs=5e-4)
+    both_sides = williams_test(Paired(scores_a=METRIC_2, scores_b=METRIC_1, ratings=GOLD))
+    assert both_sides.p_value == pytest.approx(2 * found.p_value, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("scores_a", "scores_b", "why"),
+    [
+        ([1, 2, 3], [2, 1, 3], "3 rows, at least 4 are needed"),
+        ([1, 2, 3, 5], [2, 4, 6, 10], "the two metrics agree with each other fully"),
+        ([1, 2, 3, 5], [-1, -2, -3, -5], "the two metrics agree with each other fully"),
+    ],
+)
+def test_williams_undefined(scores_a: list[float], scores_b: list[float], why: str) -> None:
+    found = williams_test(Paired(scores_a=scores_a, scores_b=scores_b, ratings=[1, 3, 2, 4][: len(scores_a)]))
+    assert (found.p_value, found.reason) == (None, f"williams_test: {why}. Compare other metrics or more rows.")
+
+
+def test_williams_on_constant_scores() -> None:
+    found = williams_test(Paired(scores_a=[1, 1, 1, 1], scores_b=[1, 2, 3, 4], ratings=[1, 3, 2, 4]))
+    assert found.reason == "pearson: all 4 scores are 1.0. Give scores that differ."
+
+
+@pytest.mark.parametrize("coefficient", sorted(SCIPY))
+def test_paired_bootstrap_is_that_of_a_loop(coefficient: str) -> None:
+    paired, of = paired_data(), SCIPY[coefficient]
+    found = paired_bootstrap(paired, Measure(coefficient), bootstrap=Bootstrap(rounds=100, seed=2))
+    columns = [np.array(column) for column in (paired.scores_a, paired.scores_b, paired.ratings)]
+    rows = rows_by_cluster(paired.clusters, symmetric(([column] for column in columns[:2]), columns[2:]))
+    a, b, y = (column[np.array(rows)] for column in columns)
+    generator = np.random.default_rng(2)
+    drawn = (generator.integers(30, size=30) for _ in range(100))
+    values = [of(a[i].ravel(), y[i].ravel()).statistic - of(b[i].ravel(), y[i].ravel()).statistic for i in drawn]
+    assert (found.ci_low, found.ci_high) == pytest.approx(np.quantile(values, [0.025, 0.975]), abs=1e-9)
+    assert (found.n_both, found.n_units, found.n_rounds, found.p_value) == (60, 30, 100, None)
+
+
+def test_paired_bootstrap_undefined() -> None:
+    found = paired_bootstrap(Paired(scores_a=[1, 1, 1], scores_b=[1, 2, 3], ratings=[1, 2, 3]), Measure("kendall_b"))
+    assert found == Comparison(
+        test="bootstrap",
+        coefficient="kendall_b",
+        level="turn",
+        average_by="none",
+        n_total=3,
+        n_both=3,
+        n_units=3,
+        reason="kendall_b: all 3 scores are 1.0. Give scores that differ.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("n_simulations", "most"),
+    [(20, 0.2), pytest.param(400, 0.075, marks=pytest.mark.slow)],
+)
+def test_few_false_alarms_between_equally_good_metrics(n_simulations: int, most: float) -> None:
+    """Rows of a cluster share noise: swapping clusters keeps the level of 5 %, within three standard errors above."""
+    generator = np.random.default_rng(25)
+    alarms = 0
+    for _ in range(n_simulations):
+        ratings = generator.normal(size=40)
+        a, b = (ratings + generator.normal(size=20).repeat(2) + generator.normal(size=40) for _ in range(2))
+        paired = Paired(scores_a=a, scores_b=b, ratings=ratings, clusters=np.arange(40) // 2)
+        p_value = permutation_test(paired, Measure("pearson"), rounds=99).p_value
+        assert p_value is not None
+        alarms += p_value <= 0.05
+    assert alarms / n_simulations <= most

@@ -1,0 +1,131 @@
+"""What holds for every trainer: kills, full disks, second processes, corrected commands (FAULTS D1, D9, D22, D28; R47, R62)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dialeval_plugin.core.locks import sole_process
+from tests.training_processes import Ended, TrainingProcesses, training_processes
+
+TRAINERS = ["slm", "general", "independence", "language_model", "language_model_early_end", "reconstruction"]
+FINISHED = "holds a trained model already. Choose another folder, or delete this one."
+
+Unbroken = Callable[[str], tuple[Path, int]]
+"""Gives the folder of a trainer's unbroken run, and how often it changed something in it."""
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def processes(tiny_encoder: Path) -> Iterator[TrainingProcesses]:
+    with training_processes(tiny_encoder) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def unbroken(processes: TrainingProcesses, tmp_path_factory: pytest.TempPathFactory) -> Unbroken:
+    found: dict[str, tuple[Path, int]] = {}
+
+    def run(name: str) -> tuple[Path, int]:
+        if name not in found:
+            folder = tmp_path_factory.mktemp(name) / "whole"
+            ended = processes.run(name, folder)
+            assert (ended.status, ended.said) == (0, "")
+            found[name] = folder, ended.n_events
+        return found[name]
+
+    return run
+
+
+@pytest.mark.parametrize("name", TRAINERS)
+@pytest.mark.parametrize(
+    "seed", [3, 11, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in range(20) if seed not in (3, 11))]
+)
+def test_a_kill_in_a_write_ends_with_the_same_files(
+    name: str, seed: int, unbroken: Unbroken, processes: TrainingProcesses, tmp_path: Path
+) -> None:
+    """FAULTS D1: a kill while a checkpoint was written left a training that never went on."""
+    folder, n_events = unbroken(name)
+    # A twentieth of the changes is each seed's; all but the last of them are the checkpoints'.
+    place = (seed + random.Random(f"{name} {seed}").random()) / 20
+    killed = processes.run(name, tmp_path / "killed", kill_at=int(place * n_events), seed=seed)
+    assert killed.status == -9, killed.said
+    again = processes.run(name, tmp_path / "killed")
+    assert (again.status, again.said) in [(0, ""), (2, f"{tmp_path / 'killed'}: {FINISHED}")]
+    assert files_of(tmp_path / "killed") == files_of(folder)
+
+
+@pytest.mark.parametrize("name", TRAINERS)
+def test_a_full_disk_is_said_in_a_line_and_training_goes_on(
+    name: str, unbroken: Unbroken, processes: TrainingProcesses, tmp_path: Path
+) -> None:
+    """FAULTS D1: the hosts' writers raise errors that are none of the system's, which came out as tracebacks."""
+    folder, _ = unbroken(name)
+    sizes = sorted(path.stat().st_size for path in folder.rglob("*.safetensors"))
+    full = processes.run(name, tmp_path / "full", largest_file=sizes[-1] // 2)
+    assert full.status == 2, full.said
+    assert full.said.startswith(str(tmp_path / "full"))
+    assert "cannot be written (" in full.said
+    assert "\n" not in full.said
+    again = processes.run(name, tmp_path / "full")
+    assert (again.status, again.said) == (0, "")
+    assert files_of(tmp_path / "full") == files_of(folder)
+
+
+@pytest.mark.parametrize("name", TRAINERS)
+def test_a_folder_that_another_process_is_at_work_in_is_refused(
+    name: str, processes: TrainingProcesses, tmp_path: Path
+) -> None:
+    """FAULTS D9, R62: two trainings into one folder ended with a wrong model and exit code 0."""
+    place = tmp_path / "model" / ".training"
+    with sole_process(place):
+        second = processes.run(name, tmp_path / "model")
+    assert second == Ended(
+        2, f"{place}: another process is at work on this run. Wait until it ends, or choose another output.", 0
+    )
+    assert files_of(tmp_path / "model") == {}
+
+
+@pytest.mark.parametrize("name", TRAINERS)
+def test_a_training_holds_its_folder_until_it_ends(name: str, processes: TrainingProcesses, tmp_path: Path) -> None:
+    """FAULTS D9: a run that was killed has let go of its folder, though the lock's file is still there."""
+    killed = processes.run(name, tmp_path / "model", kill_at=20)
+    assert killed.status == -9, killed.said
+    assert (tmp_path / "model" / ".training.lock").exists()
+    with sole_process(tmp_path / "model" / ".training"):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("slm", {"backbone": "./no-such-folder"}),
+        ("general", {"backbone": "./no-such-folder"}),
+        ("independence", {"backbone": "./no-such-folder"}),
+        ("language_model", {"backbone": "./no-such-folder", "sizes": None}),
+    ],
+)
+def test_a_corrected_command_starts_anew(
+    name: str, wrong: dict[str, Any], unbroken: Unbroken, processes: TrainingProcesses, tmp_path: Path
+) -> None:
+    """FAULTS D22: the right backbone was refused because of the wrong one before it."""
+    refused = processes.run(name, tmp_path / "model", changes=wrong)
+    assert refused.status == 2
+    assert refused.said.startswith("./no-such-folder: there is no such folder.")
+    corrected = processes.run(name, tmp_path / "model")
+    assert (corrected.status, corrected.said) == (0, "")
+    assert files_of(tmp_path / "model") == files_of(unbroken(name)[0])
+
+
+@pytest.mark.parametrize("name", TRAINERS)
+def test_no_file_holds_how_long_it_took(name: str, unbroken: Unbroken, processes: TrainingProcesses, tmp_path: Path) -> None:
+    """FAULTS D28: the seconds in reconstruction.json made two models of the same weights."""
+    assert processes.run(name, tmp_path / "slow", pace=7.0).status == 0
+    assert files_of(tmp_path / "slow") == files_of(unbroken(name)[0])

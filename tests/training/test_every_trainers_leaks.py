@@ -1,0 +1,203 @@
+"""Every trainer leaves out the dialogue that a reported context was cut from, whatever its spelling (R48)."""
+
+from __future__ import annotations
+
+import json
+import logging
+import tempfile
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from dialeval_plugin.cli.main import app
+from dialeval_plugin.cli.train.general import read_conversations
+from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn
+from dialeval_plugin.core.files import write_json_lines
+from dialeval_plugin.corpora.leaks import ReportedDialogues
+from dialeval_plugin.corpora.readers.cgdialog import CausePair
+from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
+from dialeval_plugin.methods.breakdown import preparation as breakdown
+from dialeval_plugin.methods.causalscore import preparation as causalscore
+from dialeval_plugin.methods.reconstruction import data as reconstruction
+from dialeval_plugin.methods.reconstruction.recipes import find_recipe
+from dialeval_plugin.methods.slide.training import without_leaks
+from tests.tiny_breakdown_models import SIZES
+
+Texts = Sequence[str]
+
+OTHERS: list[Texts] = [
+    [f"Where did you put the {thing}?", f"I left the {thing} beside the old kettle, I think.", "Then look again, please."]
+    for thing in ("ladder", "hammer", "bucket", "candle", "carpet", "mirror")
+]
+"""Training dialogues that have nothing in common with what is generated."""
+
+
+def left_out_of_slm(training: Sequence[Texts], item: Item) -> int:
+    sets = [ResponseSet(str(number), tuple(texts[:-1]), (texts[-1],)) for number, texts in enumerate(training)]
+    return len(sets) - len(without_leaks(sets, [item]))
+
+
+def left_out_of_general(training: Sequence[Texts], item: Item) -> int:
+    left_out: dict[str, int] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "talk.jsonl"
+        write_json_lines(path, ({"turns": list(texts)} for texts in training))
+        read_conversations([str(path)], ReportedDialogues({"reported": [item]}), left_out)
+    return left_out["talk"]
+
+
+def left_out_of_independence(training: Sequence[Texts], item: Item) -> int:
+    pairs = [
+        CausePair(str(number), tuple(map(Turn, texts[:-1])), Turn(texts[-1]), (0,)) for number, texts in enumerate(training)
+    ]
+    unlabelled = [tuple(map(Turn, texts)) for texts in training]
+    data = causalscore.prepare(causalscore.Sources(pairs, unlabelled=unlabelled, held_out=[item]))
+    assert data.counts["n_leaking_unlabelled_dialogues"] >= data.counts["n_leaking_training_pairs"]
+    return data.counts["n_leaking_training_pairs"]
+
+
+def left_out_of_independence_as_measured(training: Sequence[Texts], item: Item) -> int:
+    """The same where the reported response has causes, which are measured."""
+    assert isinstance(item, Example)
+    pairs = [
+        CausePair(str(number), tuple(map(Turn, texts[:-1])), Turn(texts[-1]), (0,)) for number, texts in enumerate(training)
+    ]
+    measured = CausePair("measured", item.context, item.response, (0,))
+    return causalscore.prepare(causalscore.Sources(pairs, evaluation=[measured])).counts["n_leaking_training_pairs"]
+
+
+def left_out_of_language_model(training: Sequence[Texts], item: Item) -> int:
+    dialogues = [Dialogue(str(number), tuple(map(Turn, texts))) for number, texts in enumerate(training)]
+    sources = breakdown.Sources(dialogues, evaluation=[item])
+    return breakdown.prepare(sources, validation_fraction=0.2, seed=1, spacing="natural").n_left_out
+
+
+def left_out_of_language_models_validation(training: Sequence[Texts], item: Item) -> int:
+    dialogues = [Dialogue(str(number), tuple(map(Turn, texts))) for number, texts in enumerate(training)]
+    sources = breakdown.Sources([Dialogue("t", (Turn("Well?"), Turn("No.")))], dialogues, [item])
+    data = breakdown.prepare(sources, validation_fraction=0.2, seed=1, spacing="natural")
+    return len(dialogues) - len(data.validation)
+
+
+def left_out_of_reconstruction(training: Sequence[Texts], item: Item) -> int:
+    sources = reconstruction.Sources([tuple(map(Turn, texts)) for texts in training], evaluation=[item])
+    prepared = reconstruction.prepare(sources, find_recipe("small"), validation_fraction=0.2, seed=1)
+    return prepared.counts["n_training_in_evaluation"]
+
+
+TRAINERS: Mapping[str, Callable[[Sequence[Texts], Item], int]] = {
+    "slm": left_out_of_slm,
+    "general": left_out_of_general,
+    "independence": left_out_of_independence,
+    "independence, measured": left_out_of_independence_as_measured,
+    "language_model": left_out_of_language_model,
+    "language_model, validation": left_out_of_language_models_validation,
+    "reconstruction": left_out_of_reconstruction,
+}
+
+DISGUISES: Mapping[str, Callable[[str], str]] = {
+    "as it is": str,
+    "re-spaced": lambda text: " " + "\u00a0 ".join(text.split()) + "\t",
+    "upper case": str.upper,
+    "punctuated": lambda text: f"{' , '.join(text.split())} ... !",
+    "combining accents": lambda text: unicodedata.normalize("NFD", text),
+    "zero-width": "\u200b".join,
+}
+
+WORDS = st.lists(st.text("bcdfgéüñao", min_size=3, max_size=7), min_size=4, max_size=7, unique=True)
+
+
+@pytest.mark.parametrize("name", TRAINERS)
+@settings(max_examples=25, deadline=None)
+@given(dialogue=st.lists(WORDS, min_size=4, max_size=6, unique_by=tuple), draw=st.data())
+def test_a_context_cut_out_of_a_training_dialogue_is_found(name: str, dialogue: list[list[str]], draw: st.DataObject) -> None:
+    texts = [" ".join(words) for words in dialogue]
+    # Of whatever length a run is: the rule wants two utterances with eight different words.
+    first = draw.draw(st.integers(0, len(texts) - 3))
+    last = draw.draw(st.integers(first + 2, len(texts) - 1))
+    disguised = [DISGUISES[draw.draw(st.sampled_from(sorted(DISGUISES)))](text) for text in texts[first : last + 1]]
+    is_long = len({word for words in dialogue[first : last + 1] for word in words}) >= 8
+    item = Example.from_texts(disguised, "Nothing that anybody else has said so far, I hope.", id="reported")
+    assert TRAINERS[name]([*OTHERS[:3], texts, *OTHERS[3:]], item) == int(is_long)
+
+
+@pytest.mark.parametrize("name", TRAINERS)
+def test_what_shares_nothing_is_kept(name: str) -> None:
+    item = Example.from_texts(["Where did you put the violin?", "Under the bed, as I told you yesterday."], "Oh.")
+    assert TRAINERS[name](OTHERS, item) == 0
+
+
+def run(*words: object) -> None:
+    done = CliRunner().invoke(app, list(map(str, words)), catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+
+
+@pytest.fixture
+def reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A rated set whose context is the end of the first of the others, spelt otherwise."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "xdg"))
+    context = [f" {text.upper()}" for text in OTHERS[0][1:]]
+    write_json_lines(tmp_path / "rated.jsonl", [{"context": context, "response": "No, thanks."}])
+    return tmp_path / "rated.jsonl"
+
+
+def test_the_command_language_model_reads_rated_sets(reported: Path, tmp_path: Path) -> None:
+    write_json_lines(tmp_path / "talk.jsonl", ({"turns": list(texts)} for texts in OTHERS))
+    sizes = [f"--{name.removeprefix('n_')}={value}" for name, value in SIZES.items() if name != "batch_size"]
+    output = tmp_path / "lm"
+    run(
+        *("train", "language-model", "--data", tmp_path / "talk.jsonl", "--output", output, "--precision", "float32"),
+        *("--evaluation", reported, *sizes),
+    )
+    assert json.loads((output / "language_model.json").read_text())["counts"]["n_left_out"] == 1
+
+
+def test_the_command_reconstruction_reads_rated_sets(reported: Path, tmp_path: Path) -> None:
+    write_json_lines(tmp_path / "talk.jsonl", ({"turns": list(texts)} for texts in OTHERS))
+    output = tmp_path / "model"
+    run(
+        *("train", "reconstruction", "--data", tmp_path / "talk.jsonl", "--output", output, "--epochs", 1, "--device", "cpu"),
+        *("--evaluation", reported),
+    )
+    counts = json.loads((output / "reconstruction.json").read_text())["training"]["counts"]
+    assert counts["n_training_in_evaluation"] == 1
+
+
+def test_the_command_slm_reads_rated_sets(
+    reported: Path, tmp_path: Path, tiny_encoder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = (
+        {
+            "id": number,
+            "context": list(texts[:-1]),
+            "positive_responses": [texts[-1]],
+            "adversarial_negative_responses": ["It is not old."],
+            "random_negative_responses": [],
+        }
+        for number, texts in enumerate(OTHERS)
+    )
+    write_json_lines(tmp_path / "sets.jsonl", rows)
+    with caplog.at_level(logging.WARNING):
+        run(
+            *("train", "slm", "--data", tmp_path / "sets.jsonl", "--output", tmp_path / "slm", "--backbone", tiny_encoder),
+            *("--evaluation", reported, "--epochs", 1, "--validation-fraction", 0.4, "--precision", "float32"),
+        )
+    assert caplog.messages[0].startswith("1 of 6 training contexts are in the evaluation data too and are left out")
+
+
+def test_the_command_independence_reads_rated_sets(reported: Path, tmp_path: Path, tiny_encoder: Path) -> None:
+    rows = [{"history": list(texts[:-1]), "response": texts[-1], "entities": [texts[1]]} for texts in OTHERS]
+    (tmp_path / "causes.json").write_text(json.dumps(rows))
+    output = tmp_path / "model"
+    run(
+        *("train", "independence", "--data", tmp_path / "causes.json", "--output", output, "--backbone", tiny_encoder),
+        *("--evaluation", reported, "--epochs", 1, "--rounds", 0, "--validation-fraction", 0.4, "--max-tokens", 128),
+        *("--precision", "float32"),
+    )
+    counts = json.loads((output / "causalscore.json").read_text())["training"]["counts"]
+    assert counts["n_leaking_training_pairs"] == 1
