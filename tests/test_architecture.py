@@ -1,0 +1,105 @@
+"""The rules of docs/architecture.md: what each folder may import, no circle, no folder with more than 15 modules."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "dialeval_plugin"
+MODULES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in PACKAGE.rglob("*.py") if "static" not in path.parts
+}
+TABLE = re.findall(r"^\| `(\w+)` \| (.*) \|$", (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8"), re.MULTILINE)
+ALLOWED = {folder: set(re.findall(r"`(\w+)`", cell.split(";")[0])) for folder, cell in TABLE if cell != "all"}
+OF_OTHER_METHODS = {"slide": {"judging"}, "augmentation": {"judging"}}
+
+
+def imported(module: str, *, lazily: bool = True) -> Iterator[str]:
+    """The modules of ours that a module imports; with `lazily`, inside functions too."""
+    tree = ast.parse(MODULES[module].read_text(encoding="utf-8"))
+    checked = {node for block in ast.walk(tree) if is_for_types(block) for node in ast.walk(block)}
+    package = module.removesuffix(".__init__").split(".")[: None if module.endswith("__init__") else -1]
+    for node in ast.walk(tree) if lazily else tree.body:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.startswith(PACKAGE.name))
+        if not isinstance(node, ast.ImportFrom) or node in checked:
+            continue
+        base = (
+            ".".join([*package[: len(package) - node.level + 1], *filter(None, [node.module])])
+            if node.level
+            else node.module or ""
+        )
+        for alias in node.names if base.startswith(PACKAGE.name) else ():
+            yield f"{base}.{alias.name}" if f"{base}.{alias.name}" in MODULES else base
+
+
+def is_for_types(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+
+
+def folder_of(module: str) -> str:
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 and (PACKAGE / parts[1]).is_dir() else ""
+
+
+def test_the_table_names_every_folder() -> None:
+    folders = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
+    assert {folder for folder, _ in TABLE} == folders
+
+
+@pytest.mark.parametrize("folder", ALLOWED)
+def test_a_folder_imports_what_the_table_says(folder: str) -> None:
+    wrong = {
+        f"{module} imports {other}"
+        for module in MODULES
+        if folder_of(module) == folder
+        for other in imported(module)
+        if folder_of(other) not in {"", folder, *ALLOWED[folder]}
+    }
+    assert not wrong
+
+
+def test_a_method_imports_no_other() -> None:
+    pairs = {
+        (module, other)
+        for module in MODULES
+        for other in imported(module)
+        if folder_of(module) == folder_of(other) == "methods" and module.count(".") > 2 and other.count(".") > 2
+    }
+    wrong = {
+        f"{module} imports {other}"
+        for module, other in pairs
+        if (method := module.split(".")[2]) != (of := other.split(".")[2]) and of not in OF_OTHER_METHODS.get(method, set())
+    }
+    assert not wrong
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    graph = {module: {other for other in imported(module) if other != module and other in MODULES} for module in MODULES}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
+
+
+@pytest.mark.parametrize("host", ["lm_eval", "evaluate"])
+def test_hosts_are_imported_at_the_doors_only(host: str) -> None:
+    line = re.compile(rf"^\s*(?:from|import) {host}\b", re.MULTILINE)
+    doors = {"lm_eval": ("hosts", "judgement_tasks", "testing"), "evaluate": ("hosts", "cli")}
+    wrong = [
+        name
+        for name, path in MODULES.items()
+        if folder_of(name) not in doors[host] and line.search(path.read_text(encoding="utf-8"))
+    ]
+    assert not wrong
+
+
+def test_no_folder_has_more_than_15_modules() -> None:
+    sizes = {str(folder): len(list(folder.glob("*.py"))) for folder in [PACKAGE, *PACKAGE.rglob("*")] if folder.is_dir()}
+    assert {folder: size for folder, size in sizes.items() if size > 15} == {}
