@@ -17,7 +17,7 @@ from lm_eval.api.instance import Instance
 from lm_eval.api.model import LM
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import Unscored
+from dialeval_plugin.core.scores import Unscored
 
 from .scripted_judge import ScriptedLanguageModel
 from .scripted_rules import Asked, overlap_answer, overlap_log_probability

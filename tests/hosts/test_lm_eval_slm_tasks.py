@@ -14,7 +14,7 @@ from lm_eval.tasks import TaskManager
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.core.resources import tasks_path
-from dialeval_plugin.core.scoring import Scores, Unscored
+from dialeval_plugin.core.scores import Scores, Unscored
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.corpora.readers import dstc10

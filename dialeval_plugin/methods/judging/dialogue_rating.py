@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from dialeval_plugin.core.dialogue import Dialogue, Example, Item, is_blank
+from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, is_blank
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import Level, Reason, Row, Scorer, Unscored
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import Value, text_hash
 from dialeval_plugin.llm.language_model import LanguageModel, require_language_model
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from dialeval_plugin.core.dialogue import Example, Item, is_blank
-from dialeval_plugin.core.scoring import Reason, Row, Scorer, Unscored
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import Value
 from dialeval_plugin.llm.language_model import LanguageModel, require_language_model
 

@@ -8,7 +8,8 @@ from typing import ClassVar, Literal, TypeAlias, cast
 
 from dialeval_plugin.core.dialogue import Example, Item, is_blank
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import Reason, Row, Scorer, Unscored, finite_or_unscored
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Reason, Row, Unscored, finite_or_unscored
 from dialeval_plugin.core.shapes import checked
 from dialeval_plugin.core.signature import Value
 from dialeval_plugin.llm.language_model import LanguageModel, require_language_model

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
-from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.methods.judging.criterion_judges import (
     CriterionJudge,
     CriterionRating,

@@ -12,7 +12,7 @@ import pytest
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
-from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.methods.judging.dialogue_rating import DialogueRatingScorer, rating_of_forms
 from dialeval_plugin.methods.judging.rating_prompts import RatingPrompt, rating_prompt
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dialeval_plugin.core.dialogue import Example
-from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.methods.judging.interior import Evidence, InteriorAnswer, InteriorPrompt, MeasuredAccuracy, read_interior
 from dialeval_plugin.methods.judging.prompts import scoring_prompt
 

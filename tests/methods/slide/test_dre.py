@@ -9,7 +9,7 @@ import pytest
 
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
-from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.methods.judging.interior import MeasuredAccuracy
 from dialeval_plugin.methods.slide.dre import DreScorer, Variant, measured_accuracy
 from dialeval_plugin.methods.slide.model import TrainedSmallModel

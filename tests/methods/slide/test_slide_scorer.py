@@ -15,7 +15,8 @@ import pytest
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.core.runner import run
-from dialeval_plugin.core.scoring import Reason, Row, Scorer, Unscored
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import Signature
 from dialeval_plugin.methods.slide.fusion import DistanceRange, fuse, slm_score
 from dialeval_plugin.methods.slide.model import SmallModelConfig, TrainedSmallModel
