@@ -149,7 +149,7 @@ def independence(
     from dialeval_plugin.corpora.dialogues import read_dialogues
     from dialeval_plugin.corpora.readers.cgdialog import read_causes
     from dialeval_plugin.methods.causalscore.preparation import Sources
-    from dialeval_plugin.methods.causalscore.training import TrainingOptions, train
+    from dialeval_plugin.methods.causalscore.training import CausalTrainingOptions, train
 
     measured, held_out = _measured_on(evaluation or ())
     trained = train(
@@ -161,7 +161,7 @@ def independence(
             held_out,
         ),
         output,
-        TrainingOptions(
+        CausalTrainingOptions(
             recipe,
             backbone,
             cast("Labels", labels),
@@ -171,9 +171,9 @@ def independence(
             learning_rate,
             max_tokens,
             max_unlabelled,
-            validation_fraction,
-            seed,
-            cast("Precision", precision),
+            validation_fraction=validation_fraction,
+            seed=seed,
+            precision=cast("Precision", precision),
         ),
         progress=True,
     )
