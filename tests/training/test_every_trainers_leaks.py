@@ -25,7 +25,7 @@ from dialeval_plugin.methods.breakdown import preparation as breakdown
 from dialeval_plugin.methods.causalscore import preparation as causalscore
 from dialeval_plugin.methods.reconstruction import data as reconstruction
 from dialeval_plugin.methods.reconstruction.recipes import find_recipe
-from dialeval_plugin.methods.slide.training import without_leaks
+from dialeval_plugin.methods.slide.data import without_leaks
 from tests.tiny_breakdown_models import SIZES
 
 Texts = Sequence[str]

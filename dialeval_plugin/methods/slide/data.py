@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,8 +11,12 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import scipy.sparse
 
+from dialeval_plugin.core.dialogue import Item, context_turns
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.signature import text_hash
+from dialeval_plugin.corpora.leaks import HeldOut
+
+logger = logging.getLogger(__name__)
 
 
 class ResponseSetLike(Protocol):
@@ -78,6 +83,30 @@ def split_by_context(sets: Sequence[ResponseSetLike], *, fraction: float, seed: 
         [item for item in sets if context_hash(item.context) not in held_out],
         [item for item in full if context_hash(item.context) in held_out],
     )
+
+
+def without_leaks(sets: Sequence[ResponseSetLike], evaluation: Sequence[Item]) -> list[ResponseSetLike]:
+    """Leave out sets whose context is in the evaluation data too, and say how many.
+
+    Such a context is equal to one of the evaluation, however short, or is found with its responses by the rule of `leaks`.
+    """
+    known = {context_hash(turn.text for turn in context_turns(item)) for item in evaluation}
+    held_out = HeldOut(evaluation)
+    leaking = [
+        item
+        for item in sets
+        if context_hash(item.context) in known
+        or any(held_out.is_in((*item.context, response)) for response in item.positive or ("",))
+    ]
+    if leaking:
+        logger.warning(
+            "%d of %d training contexts are in the evaluation data too and are left out, for example %r",
+            len(leaking),
+            len(sets),
+            " / ".join(leaking[0].context)[:80],
+        )
+    dropped = {id(item) for item in leaking}
+    return [item for item in sets if id(item) not in dropped]
 
 
 def leaks(training: Iterable[str], evaluation: Sequence[ResponseSetLike]) -> list[ResponseSetLike]:

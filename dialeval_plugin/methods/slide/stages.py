@@ -5,10 +5,8 @@ Both bring progress, validation every epoch, the best checkpoint kept, and going
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import datasets
@@ -20,11 +18,12 @@ from sentence_transformers.sentence_transformer.losses import MultipleNegativesR
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import Dataset
-from transformers import EvalPrediction, Trainer, TrainerCallback, TrainingArguments
+from transformers import EvalPrediction, TrainerCallback
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.models.context_texts import TextEncoder
-from dialeval_plugin.training.epochs import epoch_arguments, train_epochs
+from dialeval_plugin.training.host_trainers import fit
+from dialeval_plugin.training.run import TrainingRun
 
 from .data import LabelledResponses, MixedSets, ResponseSetLike
 from .lexical import LexicalClassifier
@@ -32,25 +31,12 @@ from .losses import MARGIN, RANKING_SCALE, Parts, Triple, code_terms, cosine_dis
 from .model import SmallModel
 from .recipes import Recipe, Stage
 
-logger = logging.getLogger(__name__)
-
 IGNORED, NO_RESPONSE = -1, -100
 """Labels of a response that takes part in ranking only, and of a place in a row that has fewer responses than others."""
 DISENTANGLING_WEIGHT, RANKING_WEIGHT = 0.5, 0.5
 """Weights beside the cross-entropy in `JointObjective`."""
 RANKED_PER_SET = 4
 """Positives-only contexts for each one with adversarial responses in the joint stage."""
-
-
-class Run(NamedTuple):
-    """What every stage of a run shares."""
-
-    recipe: Recipe
-    folder: Path
-    """Where checkpoints go; each stage has its own folder in it."""
-    seed: int
-    bf16: bool
-    progress: bool
 
 
 class SetDataset(Dataset[LabelledResponses]):
@@ -299,14 +285,38 @@ def _triplet_accuracy(distance: np.ndarray, label: np.ndarray) -> float:
     return 100 * float(np.mean(is_nearer[is_pair]))
 
 
-def train_contrast(
+def train_stage(
     model: SmallModel,
     stage: Stage,
-    run: Run,
+    recipe: Recipe,
+    run: TrainingRun,
     training: Sequence[ResponseSetLike],
     validation: Sequence[ResponseSetLike],
 ) -> None:
-    """Train the encoder on (context, positive, negative) triples with sentence-transformers' trainer."""
+    """Train one stage of a recipe in place; it ends with the weights of its best epoch on validation."""
+    match stage.kind:
+        case "contrast":
+            parts = _contrast(model, recipe, training, validation)
+        case "lexical":
+            parts = _lexical(model, recipe, training, validation)
+        case "rank" | "joint":
+            parts = _joint(model, stage, training, validation, seed=run.options.seed)
+        case "disentangle" | "classify":
+            parts = _head(model, stage, recipe, training, validation)
+    settings = {
+        "num_train_epochs": stage.n_epochs,
+        "learning_rate": stage.learning_rate,
+        "warmup_steps": stage.warm_up,
+        "metric_for_best_model": "auroc" if stage.kind in ("classify", "lexical", "joint") else "loss",
+    }
+    fit(run, stage.kind, settings, batch_size=stage.batch_size, **parts)
+    model.requires_grad_(True)
+
+
+def _contrast(
+    model: SmallModel, recipe: Recipe, training: Sequence[ResponseSetLike], validation: Sequence[ResponseSetLike]
+) -> dict[str, Any]:
+    """The encoder on (context, positive, negative) triples."""
     triples = [(list(item.context), p, a) for item in training for p in item.positive for a in item.adversarial]
     # One triple a context. Both the paper and the notebooks train on all pairs, though the ranking loss then takes positives
     # of one context for each other's negatives; the choice of the best epoch need not suffer from that too.
@@ -317,64 +327,86 @@ def train_contrast(
         return datasets.Dataset.from_dict({"context": context, "positive": positive, "negative": negative})
 
     model.encoder.model_card_data.generate_widget_examples = False
-    if run.recipe.terms == "code":
+    if recipe.terms == "code":
         loss: nn.Module = MultipleNegativesRankingLoss(model.encoder, scale=RANKING_SCALE)
     else:
         loss = TripletLoss(model.encoder, distance_metric=TripletDistanceMetric.COSINE, triplet_margin=MARGIN)
-    trainer = SentenceTransformerTrainer(
-        model=model.encoder,
-        args=SentenceTransformerTrainingArguments(**_arguments(stage, run, best="loss", greater=False)),
-        train_dataset=rows(triples),
-        eval_dataset=rows(held_out),
-        loss=loss,
-        data_collator=TripleCollator(model.texts),
-    )
-    train_epochs(trainer, stage.kind, shown=run.progress)
+    return {
+        "trainer": SentenceTransformerTrainer,
+        "arguments": SentenceTransformerTrainingArguments,
+        "model": model.encoder,
+        "train_dataset": rows(triples),
+        "eval_dataset": rows(held_out),
+        "loss": loss,
+        "data_collator": TripleCollator(model.texts),
+    }
 
 
-def train_head(
-    model: SmallModel, stage: Stage, run: Run, training: Sequence[ResponseSetLike], validation: Sequence[ResponseSetLike]
-) -> None:
-    """Train the head, or its two-class layer, on what the frozen encoder says."""
-    objective = HeadObjective(model, run.recipe, stage.kind)
-    trainer = Trainer(
-        model=objective,
-        args=TrainingArguments(
-            **_arguments(stage, run, best="auroc" if stage.kind == "classify" else "loss", greater=stage.kind == "classify")
-        ),
-        train_dataset=VectorTriples(_frozen_vectors(model, training)),
-        eval_dataset=VectorTriples(_frozen_vectors(model, validation)),
-        compute_metrics=measure,
-    )
-    train_epochs(trainer, stage.kind, shown=run.progress)
-    objective.requires_grad_(True)
+def _head(
+    model: SmallModel,
+    stage: Stage,
+    recipe: Recipe,
+    training: Sequence[ResponseSetLike],
+    validation: Sequence[ResponseSetLike],
+) -> dict[str, Any]:
+    """The head, or its two-class layer, on what the frozen encoder says."""
+    return {
+        "model": HeadObjective(model, recipe, stage.kind),
+        "train_dataset": VectorTriples(_frozen_vectors(model, training)),
+        "eval_dataset": VectorTriples(_frozen_vectors(model, validation)),
+        "compute_metrics": measure,
+    }
 
 
-def train_lexical(
-    model: SmallModel, stage: Stage, run: Run, training: Sequence[ResponseSetLike], validation: Sequence[ResponseSetLike]
-) -> None:
-    """Train the lexical classifier alone.
+def _lexical(
+    model: SmallModel, recipe: Recipe, training: Sequence[ResponseSetLike], validation: Sequence[ResponseSetLike]
+) -> dict[str, Any]:
+    """The lexical classifier alone.
 
     It is blended with the vectors at the end. Trained together, the encoder gets little to learn from the many responses that
     counting words settles, and ends up worse.
     """
     classifier = model.head.lexical
     if classifier is None:
-        raise InputError(f"recipe {run.recipe.name!r}: the stage lexical needs a model with a lexical classifier.")
+        raise InputError(f"recipe {recipe.name!r}: the stage lexical needs a model with a lexical classifier.")
     special = model.texts.special
     positive = model.texts.responses([text for item in training for text in item.positive])
     classifier.learn_rarity([[token for token in ids if token not in special] for ids in positive])
     labelled = _lexical_rows(model, classifier, training)
     classifier.learn_scale(labelled.features)
-    objective = LexicalObjective(classifier)
-    trainer = Trainer(
-        model=objective,
-        args=TrainingArguments(**_arguments(stage, run, best="auroc", greater=True)),
-        train_dataset=labelled,
-        eval_dataset=_lexical_rows(model, classifier, validation),
-        compute_metrics=measure,
-    )
-    train_epochs(trainer, stage.kind, shown=run.progress)
+    return {
+        "model": LexicalObjective(classifier),
+        "train_dataset": labelled,
+        "eval_dataset": _lexical_rows(model, classifier, validation),
+        "compute_metrics": measure,
+    }
+
+
+def _joint(
+    model: SmallModel, stage: Stage, training: Sequence[ResponseSetLike], validation: Sequence[ResponseSetLike], *, seed: int
+) -> dict[str, Any]:
+    """Encoder and head together on labelled and ranked responses, or the encoder alone on ranked ones."""
+    ranks_only = stage.kind == "rank"
+    objective = JointObjective(model)
+    sets = MixedSets(training, ranked_per_set=RANKED_PER_SET, seed=seed)
+    # Half of MiniLM's weights are word embeddings, of which a small corpus touches few: they would only overfit.
+    model.transformer.get_input_embeddings().requires_grad_(False)
+    if model.head.lexical is not None:
+        model.head.lexical.requires_grad_(False)  # takes no part in the loss
+    groups = [
+        {"params": [p for p in part.parameters() if p.requires_grad], "lr": rate}
+        for part, rate in ((model.encoder, stage.learning_rate), (model.head, stage.head_learning_rate))
+    ]
+    return {
+        "model": objective,
+        "train_dataset": sets,
+        "eval_dataset": SetDataset(validation, ranked=ranks_only),
+        "data_collator": objective.collate,
+        # The head has learnt nothing yet where responses are only ranked.
+        "compute_metrics": None if ranks_only else measure,
+        "callbacks": [_EpochOfData(sets)],
+        "optimizers": (torch.optim.AdamW(groups, weight_decay=0.01, fused=True), None),
+    }
 
 
 def _lexical_rows(model: SmallModel, classifier: LexicalClassifier, sets: Sequence[ResponseSetLike]) -> LexicalRows:
@@ -384,62 +416,6 @@ def _lexical_rows(model: SmallModel, classifier: LexicalClassifier, sets: Sequen
     owners = [number for number, row in enumerate(rows) for _ in row.responses]
     features = classifier.features(contexts, owners, responses, model.texts.special)
     return LexicalRows(features, torch.tensor([label for row in rows for label in row.labels]))
-
-
-def train_joint(
-    model: SmallModel,
-    stage: Stage,
-    run: Run,
-    training: Sequence[ResponseSetLike],
-    validation: Sequence[ResponseSetLike],
-) -> None:
-    """Train encoder and head together on labelled and ranked responses, or the encoder alone on ranked ones."""
-    ranks_only = stage.kind == "rank"
-    objective = JointObjective(model)
-    sets = MixedSets(training, ranked_per_set=RANKED_PER_SET, seed=run.seed)
-    embeddings = model.transformer.get_input_embeddings()
-    # Half of MiniLM's weights are word embeddings, of which a small corpus touches few: they would only overfit.
-    embeddings.requires_grad_(False)
-    if model.head.lexical is not None:
-        model.head.lexical.requires_grad_(False)  # takes no part in the loss
-    groups = [
-        {"params": [p for p in model.encoder.parameters() if p.requires_grad], "lr": stage.learning_rate},
-        {"params": [p for p in model.head.parameters() if p.requires_grad], "lr": stage.head_learning_rate},
-    ]
-    trainer = Trainer(
-        model=objective,
-        args=TrainingArguments(**_arguments(stage, run, best="loss" if ranks_only else "auroc", greater=not ranks_only)),
-        train_dataset=sets,
-        eval_dataset=SetDataset(validation, ranked=ranks_only),
-        data_collator=objective.collate,
-        # The head has learnt nothing yet where responses are only ranked.
-        compute_metrics=None if ranks_only else measure,
-        callbacks=[_EpochOfData(sets)],
-        optimizers=(torch.optim.AdamW(groups, weight_decay=0.01, fused=True), None),
-    )
-    train_epochs(trainer, stage.kind, shown=run.progress)
-    model.requires_grad_(True)
-
-
-def _arguments(stage: Stage, run: Run, *, best: str, greater: bool) -> dict[str, Any]:
-    common = epoch_arguments(
-        run.folder / stage.kind,
-        batch_size=stage.batch_size,
-        bfloat16=run.bf16,
-        seed=run.seed,
-        best=best,
-        greater=greater,
-        progress=run.progress,
-    )
-    return {
-        **common,
-        "num_train_epochs": stage.n_epochs,
-        "learning_rate": stage.learning_rate,
-        "warmup_steps": stage.warm_up,
-        "lr_scheduler_type": "linear",
-        "max_grad_norm": 1.0,
-        "remove_unused_columns": False,
-    }
 
 
 def _frozen_vectors(model: SmallModel, sets: Sequence[ResponseSetLike]) -> Vectors:
