@@ -27,7 +27,7 @@ from dialeval_plugin.models.context_texts import TextEncoder
 from dialeval_plugin.training.epochs import epoch_arguments, train_epochs
 
 from .data import LabelledResponses, MixedSets, ResponseSetLike
-from .lexical import LexicalClassifier
+from .lexical_classifier import LexicalClassifier
 from .losses import MARGIN, RANKING_SCALE, Parts, Triple, code_terms, cosine_distance, paper_terms, ranking_loss
 from .model import SmallModel
 from .recipes import Recipe, Stage
