@@ -213,3 +213,8 @@ Item: TypeAlias = Example | Dialogue
 def context_turns(item: Item) -> tuple[Turn, ...]:
     """Turns of an item without the response that is judged: the context, or the whole dialogue."""
     return item.context if isinstance(item, Example) else item.turns
+
+
+def visible_texts(turns: Iterable[Turn]) -> list[str]:
+    """Return the texts of the turns that have a visible character, in order."""
+    return [turn.text for turn in turns if not is_blank(turn.text)]

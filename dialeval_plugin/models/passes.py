@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
@@ -172,14 +172,3 @@ def share_beginnings(passes: Sequence[Pass]) -> list[Pass]:
         else:
             merged.append(current)
     return merged
-
-
-def batches(rows: Sequence[T], lengths: Sequence[int], budget: int) -> Iterator[list[T]]:
-    """Cut rows, the longest first, into batches of at most `budget` tokens with their padding; at least one row each."""
-    # The longest first: what does not fit into memory fails at once.
-    order = sorted(range(len(rows)), key=lambda place: -lengths[place])
-    start = 0
-    while start < len(order):
-        size = max(1, budget // max(1, lengths[order[start]]))
-        yield [rows[place] for place in order[start : start + size]]
-        start += size

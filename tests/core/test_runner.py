@@ -21,7 +21,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialeval_plugin.cli.score import write_scores
 from dialeval_plugin.core import runner
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Turn
 from dialeval_plugin.core.errors import InputError
@@ -29,6 +28,7 @@ from dialeval_plugin.core.files import to_json
 from dialeval_plugin.core.runner import run
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Row, Scores, Unscored
+from dialeval_plugin.reports.scored_output import write_scores
 
 REFUSED = Unscored(Reason.REFUSAL, "no ▁ \u2028 “quoted”")
 
@@ -355,7 +355,7 @@ SLOW = """
 import os, sys, time
 from pathlib import Path
 from dialeval_plugin.core import runner
-from dialeval_plugin.cli.score import write_scores
+from dialeval_plugin.reports.scored_output import write_scores
 from dialeval_plugin.core.runner import run
 from tests.core.test_runner import Scripted, slow_items
 

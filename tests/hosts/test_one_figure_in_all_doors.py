@@ -15,7 +15,6 @@ from lm_eval.api.model import LM
 from lm_eval.loggers import EvaluationTracker
 from lm_eval.tasks import TaskManager
 
-from dialeval_plugin.cli.score import write_scores
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.corpora import mini
@@ -27,6 +26,7 @@ from dialeval_plugin.leaderboard.rescoring import rescore
 from dialeval_plugin.leaderboard.result_files import read_runs
 from dialeval_plugin.reports.agreement import Finding, Question, find
 from dialeval_plugin.reports.score_alignment import Alignment, align
+from dialeval_plugin.reports.scored_output import write_scores
 
 QUESTION = Question(permutations=0)
 NAMES = {"spearman": "spearman", "pearson": "pearson", "kendall": "kendall_b"}

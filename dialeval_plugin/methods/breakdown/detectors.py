@@ -8,9 +8,10 @@ from typing import NamedTuple, Protocol
 import torch
 
 from dialeval_plugin.core.scores import Reason, Unscored
+from dialeval_plugin.models.batching import length_batches
 from dialeval_plugin.models.causal import FloatArray, layout_tokens, turn_pieces
 from dialeval_plugin.models.language_models import OpenedModel
-from dialeval_plugin.models.passes import Context, batches, collect, dialogue_passes, share_beginnings
+from dialeval_plugin.models.passes import Context, collect, dialogue_passes, share_beginnings
 
 
 class Places(NamedTuple):
@@ -86,7 +87,8 @@ def read_responses(
     readings: list[Reading | Unscored] = [refused.get(number, no_token) for number in range(len(dialogues))]
     shared = share_beginnings(passes)
     with torch.inference_mode():
-        for batch in batches(shared, [len(one.ids) for one in shared], opened.batch_tokens):
+        for places in length_batches([len(one.ids) for one in shared], opened.batch_tokens):
+            batch = [shared[place] for place in places]
             answers = detector.answers([one.ids for one in batch])
             for row, one in enumerate(batch):
                 for span in one.spans:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.options import Positive, check_fields
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
@@ -53,26 +53,10 @@ class Aggregation:
     single: Single = "own"
     max_ci: MaxCI = "alone"
     average: Average = "all"
-    n_conditions: int | None = None
+    n_conditions: Positive | None = None
 
     def __post_init__(self) -> None:
-        choices: Mapping[str, tuple[Any, Any]] = {
-            "variant": (self.variant, Variant),
-            "pairs": (self.pairs, Pairs),
-            "dedupe": (self.dedupe, Dedupe),
-            "single": (self.single, Single),
-            "max_ci": (self.max_ci, MaxCI),
-            "average": (self.average, Average),
-        }
-        for name, (value, kind) in choices.items():
-            if value not in get_args(kind):
-                raise InputError(f"causalscore: there is no {name}={value!r}. Choose one of {', '.join(get_args(kind))}.")
-        if self.n_conditions is not None and (
-            isinstance(self.n_conditions, bool) or not isinstance(self.n_conditions, int) or self.n_conditions < 1
-        ):
-            raise InputError(
-                f"causalscore: n_conditions is {self.n_conditions!r}. Give a whole number from 1, or none for all."
-            )
+        check_fields(self, "causalscore")
 
 
 class Parts(NamedTuple):

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal, NamedTuple, cast
 
 import numpy as np
 
 from dialeval_plugin.core.dialogue import Example, Item, is_blank
 from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.options import Positive, with_options
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Row, Unscored
-from dialeval_plugin.core.signature import content_hash
+from dialeval_plugin.core.signature import Value, content_hash
 from dialeval_plugin.models.defaults import DefaultModel
 from dialeval_plugin.models.folders import resolve
 
@@ -32,7 +34,7 @@ from .aggregation import (
 )
 from .classifiers import IndependenceClassifier, Probabilities
 from .model import CausalModel
-from .texts import Layout, Truncate
+from .texts import CausalWindow, Layout, Truncate
 
 _NO_PAIRS: IntArray = np.empty((0, 2), dtype=np.int64)
 
@@ -68,6 +70,26 @@ class Dependence(NamedTuple):
         """Mean of the conditional probabilities with this one of `turns` as the candidate cause; None without a pair."""
         own = self.conditional[self.pairs[:, 0] == place]
         return float(own.mean()) if len(own) else None
+
+
+@dataclass(frozen=True)
+class CausalScoreOptions:
+    """What `CausalScorer` is made with."""
+
+    model: str | None = None
+    _: KW_ONLY
+    variant: Variant = "causalscore"
+    conditions: Positive | Literal["all"] = "all"
+    pairs: Pairs = "ordered"
+    dedupe: Dedupe = "position"
+    single: Single = "own"
+    max_ci: MaxCI = "alone"
+    average: Average = "all"
+    layout: Layout | None = None
+    truncate: Truncate | None = None
+    max_tokens: CausalWindow | None = None
+    device: str | None = None
+    revision: str | None = None
 
 
 class CausalScorer(Scorer):
@@ -110,30 +132,29 @@ class CausalScorer(Scorer):
 }"""
     window = 64
 
-    def __init__(  # noqa: PLR0913 - the paper's options and its code's, each one named in METHODS
-        self,
-        model: str | None = None,
-        *,
-        variant: Variant = "causalscore",
-        conditions: int | Literal["all"] = "all",
-        pairs: Pairs = "ordered",
-        dedupe: Dedupe = "position",
-        single: Single = "own",
-        max_ci: MaxCI = "alone",
-        average: Average = "all",
-        layout: Layout | None = None,
-        truncate: Truncate | None = None,
-        max_tokens: int | None = None,
-        device: str | None = None,
-        revision: str | None = None,
-    ) -> None:
-        n_conditions = None if conditions == "all" else conditions
-        self.options = Aggregation(variant, pairs, dedupe, single, max_ci, average, n_conditions)
-        self.model_name = CAUSAL_MODEL.find(model)
-        folder = resolve(self.model_name, revision=revision)
-        self.model = CausalModel.load(str(folder), device=device, layout=layout, truncate=truncate, max_tokens=max_tokens)
+    @with_options(CausalScoreOptions)
+    def __init__(self, options: CausalScoreOptions) -> None:
+        self.options = options
+        self.aggregation = Aggregation(
+            options.variant,
+            options.pairs,
+            options.dedupe,
+            options.single,
+            options.max_ci,
+            options.average,
+            None if options.conditions == "all" else options.conditions,
+        )
+        self.model_name = CAUSAL_MODEL.find(options.model)
+        folder = resolve(self.model_name, revision=options.revision)
+        self.model = CausalModel.load(
+            str(folder),
+            device=options.device,
+            layout=options.layout,
+            truncate=options.truncate,
+            max_tokens=options.max_tokens,
+        )
         self._model_hash = content_hash(folder)
-        if variant == "preceding_2" and self.model.config.labels != "preceding_2":
+        if options.variant == "preceding_2" and self.model.config.labels != "preceding_2":
             raise InputError(
                 "causalscore: the variant 'preceding_2' needs a model that was trained without annotated causes, and this one "
                 "was not. Train one with `dialeval train independence --labels preceding_2`, or choose another variant."
@@ -154,7 +175,7 @@ class CausalScorer(Scorer):
             "n_cut": f"turns and response together are longer than {config.max_tokens} tokens and were cut ({config.truncate})"
         }
 
-    def signature_fields(self) -> dict[str, str | int | float | bool | None]:
+    def signature_fields(self) -> dict[str, Value]:
         """Method, variant, model, conditions, reading of equation 1 and of the texts."""
         options, config = self.options, self.model.config
         return {
@@ -162,7 +183,7 @@ class CausalScorer(Scorer):
             "variant": options.variant,
             "model": self._model_hash,
             "recipe": config.recipe,
-            "conditions": "all" if options.n_conditions is None else options.n_conditions,
+            "conditions": options.conditions,
             "pairs": options.pairs,
             "dedupe": options.dedupe,
             "single": options.single,
@@ -176,12 +197,7 @@ class CausalScorer(Scorer):
 
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
         """Judge the responses; the classifiers' texts of all of them are pooled."""
-        examples = cast("Sequence[Example]", items)
-        rows: list[Row] = [Unscored(Reason.EMPTY_INPUT, "the response has no visible character")] * len(examples)
-        judged = [index for index, example in enumerate(examples) if not is_blank(example.response.text)]
-        for index, dependence in zip(judged, self._dependences([examples[index] for index in judged]), strict=True):
-            rows[index] = self._row(dependence)
-        return rows
+        return [self._row(dependence) for dependence in self._dependences(cast("Sequence[Example]", items))]
 
     def dependence(self, examples: Sequence[Example]) -> list[Dependence]:
         """Return what the classifiers say of each response, which must not be blank."""
@@ -230,13 +246,13 @@ class CausalScorer(Scorer):
     def _n_pairs(self, probabilities: FloatArray) -> int:
         """How many pairs are looked through for those that the score asks for."""
         n_dependent = len(dependent_turns(probabilities))
-        n_conditions = n_dependent if self.options.n_conditions is None else min(n_dependent, self.options.n_conditions)
+        n_conditions = n_dependent if self.aggregation.n_conditions is None else min(n_dependent, self.aggregation.n_conditions)
         return 0 if self.options.variant == "unconditional" else n_dependent * n_conditions
 
     def _pairs(self, probabilities: FloatArray, texts: Sequence[str]) -> IntArray:
         if self.options.variant == "unconditional":
             return _NO_PAIRS
-        return conditional_pairs(probabilities, texts, self.options)
+        return conditional_pairs(probabilities, texts, self.aggregation)
 
     def _row(self, dependence: Dependence) -> Row:
         for probabilities in (dependence.unconditional, dependence.conditional):
@@ -248,13 +264,13 @@ class CausalScorer(Scorer):
                 f"{len(dependent_turns(dependence.unconditional))} dependent turns make up to {dependence.n_beyond} pairs, "
                 f"more than the {MOST_PAIRS} that are asked about; with conditions=k they are k times as many as turns",
             )
-        parts = combine(dependence.unconditional, dependence.pairs, dependence.conditional, self.options)
+        parts = combine(dependence.unconditional, dependence.pairs, dependence.conditional, self.aggregation)
         columns: dict[str, float | None] = {
             **parts._asdict(),
             "n_dependent": float(len(dependent_turns(dependence.unconditional))),
             "n_turns": float(len(dependence.turns)),
             "n_cut": float(dependence.n_cut),
-            self.options.variant: score(parts, self.options),
+            self.options.variant: score(parts, self.aggregation),
         }
         return {name: columns[name] for name in self.columns}
 

@@ -18,11 +18,12 @@ from tqdm.auto import tqdm
 
 from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.core.files import read_json, to_json, write_text
+from dialeval_plugin.models.batching import length_batches
 from dialeval_plugin.models.folders import save_weights
 from dialeval_plugin.training.run_folder import refuse_finished, report, workplace
 from dialeval_plugin.version import __version__
 
-from .batches import EncodedDialogue, batches_by_length, make_batch
+from .batches import EncodedDialogue, make_batch
 from .data import Corpus, Sources, prepare
 from .latent import Noise
 from .model import SETTINGS_FILE, DialogueModel, Kind, TrainedReconstruction, new_model
@@ -244,7 +245,7 @@ class _Trainee:
         """Cross-entropy a token, as the scorer computes it."""
         self.network.eval()
         total, n_tokens = 0.0, 0
-        for places in batches_by_length(dialogues, TOKENS_PER_BATCH):
+        for places in length_batches([sum(map(len, dialogue)) for dialogue in dialogues], TOKENS_PER_BATCH):
             batch = make_batch([dialogues[place] for place in places]).to(self.device)
             total += self.model(batch).losses.sum().item()
             n_tokens += int(batch.lengths[batch.responses].sum())

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
-import scipy.sparse
+from sklearn.feature_extraction.text import TfidfVectorizer
 
 from dialeval_plugin.core.dialogue import Item, context_turns
 from dialeval_plugin.core.errors import InputError
@@ -132,13 +132,10 @@ class LexicalNegatives:
         self._candidates = self._mine(sets, n_candidates)
 
     def _mine(self, sets: Sequence[ResponseSetLike], n_candidates: int) -> list[list[int]]:
-        vocabulary: dict[str, int] = {}
-        responses = _term_matrix(self._responses, vocabulary, grow=True)
-        contexts = _term_matrix([" ".join(item.context) for item in sets], vocabulary, grow=False)
-        # Smoothed inverse document frequency over the responses: shared rare words are what makes a negative misleading.
-        frequency = np.asarray((responses > 0).sum(axis=0)).ravel()
-        weight = scipy.sparse.diags(np.log((1 + len(self._responses)) / (1 + frequency)) + 1)
-        responses, contexts = _unit_rows(responses @ weight), _unit_rows(contexts @ weight)
+        # Weighted by how rare a word is in responses: shared rare words are what makes a negative misleading.
+        terms = TfidfVectorizer(binary=True, tokenizer=_words, token_pattern=None)
+        responses = terms.fit_transform(self._responses)
+        contexts = terms.transform([" ".join(item.context) for item in sets])
         mined = []
         for start in range(0, len(sets), 256):
             similarity = (contexts[start : start + 256] @ responses.T).toarray()
@@ -159,21 +156,8 @@ class LexicalNegatives:
         return self._responses[drawn]
 
 
-def _term_matrix(texts: Sequence[str], vocabulary: dict[str, int], *, grow: bool) -> scipy.sparse.csr_matrix:
-    rows, columns = [], []
-    for number, text in enumerate(texts):
-        for word in {word.strip(".,!?;:'\"()’") for word in text.lower().split()}:
-            if grow:
-                vocabulary.setdefault(word, len(vocabulary))
-            if word in vocabulary:
-                rows.append(number)
-                columns.append(vocabulary[word])
-    return scipy.sparse.csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(len(texts), len(vocabulary)))
-
-
-def _unit_rows(matrix: scipy.sparse.csr_matrix) -> scipy.sparse.csr_matrix:
-    norms = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel())
-    return scipy.sparse.csr_matrix(scipy.sparse.diags(1 / np.maximum(norms, 1e-12)) @ matrix)
+def _words(text: str) -> list[str]:
+    return [word.strip(".,!?;:'\"()’") for word in text.split()]
 
 
 class MixedSets:

@@ -23,7 +23,7 @@ from dialeval_plugin.models.context_texts import TextEncoder, TextFormat
 from dialeval_plugin.models.encoders import embed, load_encoder, transformer_of
 
 from .fusion import DistanceRange
-from .lexical import LexicalClassifier
+from .lexical_classifier import LexicalClassifier
 from .losses import cosine_distance
 
 Split: TypeAlias = Literal["pad", "full_width"]

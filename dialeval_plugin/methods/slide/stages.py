@@ -26,7 +26,7 @@ from dialeval_plugin.training.host_trainers import fit
 from dialeval_plugin.training.run import TrainingRun
 
 from .data import LabelledResponses, MixedSets, ResponseSetLike
-from .lexical import LexicalClassifier
+from .lexical_classifier import LexicalClassifier
 from .losses import MARGIN, RANKING_SCALE, Parts, Triple, code_terms, cosine_distance, paper_terms, ranking_loss
 from .model import SmallModel
 from .recipes import Recipe, Stage

@@ -149,7 +149,7 @@ def test_sources_exclude_each_other_and_the_method_is_checked(vectors: Path) -> 
     assert str(caught.value) == "embedding_overlap: both vectors and encoder are given. Leave one of them out."
     with pytest.raises(InputError) as caught:
         EmbeddingOverlap("mean", vectors=str(vectors))  # type: ignore[arg-type]
-    assert str(caught.value) == "embedding_overlap: there is no method='mean'. Choose one of average, extrema, greedy."
+    assert str(caught.value) == "embedding_overlap: method is 'mean'. Give one of average, extrema, greedy."
 
 
 def test_sentence_similarity_is_the_cosine_of_the_encoders_vectors(tiny_encoder: Path) -> None:

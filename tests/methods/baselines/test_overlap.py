@@ -154,16 +154,16 @@ def test_without_wordnet_meteor_says_how_to_get_it(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Bleu(5), "bleu: n is 5. Give the longest n-gram, a whole number from 1 to 4."),
-        (lambda: Bleu(True), "bleu: n is True. Give the longest n-gram, a whole number from 1 to 4."),
+        (lambda: Bleu(5), "bleu: n is 5. Give a whole number from 1 to 4."),
+        (lambda: Bleu(True), "bleu: n is True. Give a whole number from 1 to 4."),
         (
             lambda: Bleu(smooth="laplace"),  # type: ignore[arg-type]
-            "bleu: there is no smooth='laplace'. Choose one of exp, floor, add-k, none.",
+            "bleu: smooth is 'laplace'. Give one of exp, floor, add-k, none.",
         ),
-        (lambda: Chrf(word_order=-1), "chrf: word_order is -1. Give 0 for chrF or 2 for chrF++."),
+        (lambda: Chrf(word_order=-1), "chrf: word_order is -1. Give a whole number from 0."),
         (
             lambda: Rouge("rouge_3"),  # type: ignore[arg-type]
-            "rouge: there is no kind='rouge_3'. Choose one of rouge_1, rouge_2, rouge_l.",
+            "rouge: kind is 'rouge_3'. Give one of rouge_1, rouge_2, rouge_l.",
         ),
     ],
 )

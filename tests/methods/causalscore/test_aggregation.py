@@ -136,17 +136,16 @@ def test_scores_lie_between_0_and_1_and_pruning_to_all_changes_nothing(p: list[f
     [
         (
             {"variant": "best"},
-            "causalscore: there is no variant='best'. "
-            "Choose one of causalscore, unconditional, conditional, max_ci, preceding_2.",
+            "causalscore: variant is 'best'. Give one of causalscore, unconditional, conditional, max_ci, preceding_2.",
         ),
-        ({"pairs": "all"}, "causalscore: there is no pairs='all'. Choose one of ordered, unordered."),
-        ({"dedupe": "id"}, "causalscore: there is no dedupe='id'. Choose one of position, text."),
-        ({"single": "none"}, "causalscore: there is no single='none'. Choose one of own, half."),
-        ({"max_ci": "both"}, "causalscore: there is no max_ci='both'. Choose one of alone, half."),
-        ({"average": "top"}, "causalscore: there is no average='top'. Choose one of all, top_3."),
-        ({"n_conditions": 2.0}, "causalscore: n_conditions is 2.0. Give a whole number from 1, or none for all."),
-        ({"n_conditions": 0}, "causalscore: n_conditions is 0. Give a whole number from 1, or none for all."),
-        ({"n_conditions": True}, "causalscore: n_conditions is True. Give a whole number from 1, or none for all."),
+        ({"pairs": "all"}, "causalscore: pairs is 'all'. Give one of ordered, unordered."),
+        ({"dedupe": "id"}, "causalscore: dedupe is 'id'. Give one of position, text."),
+        ({"single": "none"}, "causalscore: single is 'none'. Give one of own, half."),
+        ({"max_ci": "both"}, "causalscore: max_ci is 'both'. Give one of alone, half."),
+        ({"average": "top"}, "causalscore: average is 'top'. Give one of all, top_3."),
+        ({"n_conditions": 2.0}, "causalscore: n_conditions is 2.0. Give a whole number from 1."),
+        ({"n_conditions": 0}, "causalscore: n_conditions is 0. Give a whole number from 1."),
+        ({"n_conditions": True}, "causalscore: n_conditions is True. Give a whole number from 1."),
     ],
 )
 def test_unknown_options_are_refused(options: dict[str, Any], message: str) -> None:

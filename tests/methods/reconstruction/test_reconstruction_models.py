@@ -13,7 +13,7 @@ from torch.distributions import Independent, Normal
 from torch.distributions import kl_divergence as torch_kl
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.methods.reconstruction.batches import batches_by_length, make_batch
+from dialeval_plugin.methods.reconstruction.batches import make_batch
 from dialeval_plugin.methods.reconstruction.latent import Gaussian, GaussianLayer, Noise, kl_divergence
 from dialeval_plugin.methods.reconstruction.layers import Architecture
 from dialeval_plugin.methods.reconstruction.model import Kind, new_model
@@ -252,12 +252,6 @@ def test_a_batch_is_the_utterances_one_under_the_other() -> None:
     assert batch.responses.tolist() == [1, 2, 3, 5]
     assert batch.owners.tolist() == [0, 0, 0, 1]
     assert (batch.n_utterances, batch.n_responses) == ((4, 2), (3, 1))
-
-
-def test_batches_hold_dialogues_of_one_length_and_no_more_tokens_than_asked_for() -> None:
-    sized = [[[END] * (n - 1), [END]] for n in (9, 3, 30, 4, 8)]
-    assert list(batches_by_length(sized, 12)) == [[1, 3], [4], [0], [2]]
-    assert list(batches_by_length([], 12)) == []
 
 
 def test_an_unknown_model_is_refused() -> None:

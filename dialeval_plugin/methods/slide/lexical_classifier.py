@@ -1,16 +1,10 @@
-"""A small classifier of what a response shares with its context word by word.
-
-Two vectors that are made apart say little about which words both texts have, and adversarial responses are written around
-just that: they take up rare words of the context.
-"""
+"""A small classifier of the words that a response shares with its context."""
 
 from __future__ import annotations
 
 from torch import Tensor, nn
 
-from dialeval_plugin.models.lexical import FEATURES, RARE, LexicalFeatures, lexical_features, token_rarity
-
-__all__ = ["FEATURES", "RARE", "LexicalClassifier", "lexical_features", "token_rarity"]
+from dialeval_plugin.models.lexical import FEATURES, LexicalFeatures
 
 
 class LexicalClassifier(LexicalFeatures):
