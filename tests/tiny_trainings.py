@@ -11,7 +11,7 @@ import pytest
 
 from dialeval_plugin.methods.breakdown import training as breakdown
 from dialeval_plugin.methods.causalscore import training as causalscore
-from dialeval_plugin.methods.causalscore.data import Row
+from dialeval_plugin.methods.causalscore.data import LabelledRow
 from dialeval_plugin.methods.causalscore.self_training import Pool
 from dialeval_plugin.methods.general import training as general
 from dialeval_plugin.methods.reconstruction import recipes
@@ -43,8 +43,11 @@ def train_general(encoder: Path, output: Path, **changes: Any) -> Any:
 def train_independence(encoder: Path, output: Path, **changes: Any) -> Any:
     """With pseudo-labels for all unlabelled responses: an untrained classifier is sure of none."""
 
-    def choose(pool: Pool, *_: Any, **__: Any) -> list[Row]:
-        return [Row((item.context[0], item.context[-1], item.response), place % 2) for place, item in enumerate(pool.responses)]
+    def choose(pool: Pool, *_: Any, **__: Any) -> list[LabelledRow]:
+        return [
+            LabelledRow((item.context[0], item.context[-1], item.response), place % 2)
+            for place, item in enumerate(pool.responses)
+        ]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(causalscore, "choose", choose)

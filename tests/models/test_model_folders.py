@@ -126,7 +126,7 @@ def test_d21_a_tensor_too_many_is_named(tiny_slm: Path, tmp_path: Path) -> None:
     [
         ("tiny_slm", "training_dialogues.json"),
         ("tiny_general", "general_training_dialogues.json"),
-        ("tiny_causal_model", "causalscore_training_dialogues.json"),
+        ("tiny_causal_model", "training_dialogues.json"),
     ],
 )
 def test_d21_without_its_training_contexts_a_model_does_not_count_leaks_from_none(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
@@ -31,6 +33,9 @@ app.command()(reconstruction)
 @app.callback()
 def models() -> None:
     """Train a small model on your own dialogues."""
+    if os.environ.get("RANK", "0") != "0":
+        # Of several processes that train together the first one prints.
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")
 
 
 @app.command()
@@ -149,7 +154,7 @@ def independence(
     from dialeval_plugin.corpora.dialogues import read_dialogues
     from dialeval_plugin.corpora.readers.cgdialog import read_causes
     from dialeval_plugin.methods.causalscore.preparation import Sources
-    from dialeval_plugin.methods.causalscore.training import TrainingOptions, train
+    from dialeval_plugin.methods.causalscore.training import CausalTrainingOptions, train
 
     measured, held_out = _measured_on(evaluation or ())
     trained = train(
@@ -161,7 +166,7 @@ def independence(
             held_out,
         ),
         output,
-        TrainingOptions(
+        CausalTrainingOptions(
             recipe,
             backbone,
             cast("Labels", labels),
@@ -171,9 +176,9 @@ def independence(
             learning_rate,
             max_tokens,
             max_unlabelled,
-            validation_fraction,
-            seed,
-            cast("Precision", precision),
+            validation_fraction=validation_fraction,
+            seed=seed,
+            precision=cast("Precision", precision),
         ),
         progress=True,
     )

@@ -35,7 +35,7 @@ class CausePairLike(Protocol):
         """Indices into `context`."""
 
 
-class Row(NamedTuple):
+class LabelledRow(NamedTuple):
     """One text of a classifier with its label."""
 
     texts: tuple[str, ...]
@@ -105,7 +105,7 @@ class OtherUtterances:
         return self._texts[drawn]
 
 
-def unconditional_rows(pairs: Sequence[CausePairLike], others: OtherUtterances, *, seed: int) -> list[Row]:
+def unconditional_rows(pairs: Sequence[CausePairLike], others: OtherUtterances, *, seed: int) -> list[LabelledRow]:
     """Return rows (utterance, response), as many of each label.
 
     Positive: the marked causes and the preceding utterance. Negative: the same utterances, with an utterance of another
@@ -117,7 +117,10 @@ def unconditional_rows(pairs: Sequence[CausePairLike], others: OtherUtterances, 
         positive = sorted({*pair.causes, *([len(pair.context) - 1] if pair.context else [])})
         for place in positive:
             utterance = pair.context[place].text
-            rows += [Row((utterance, pair.response.text), 1), Row((utterance, others.draw(pair_hash(pair), generator)), 0)]
+            rows += [
+                LabelledRow((utterance, pair.response.text), 1),
+                LabelledRow((utterance, others.draw(pair_hash(pair), generator)), 0),
+            ]
     return rows
 
 
@@ -128,7 +131,7 @@ def conditional_rows(
     *,
     labels: Labels = "annotated",
     seed: int,
-) -> list[Row]:
+) -> list[LabelledRow]:
     """Return rows (candidate cause, condition, response), as many of each label.
 
     Positive: each marked cause. Negative: for each of them an utterance of the same dialogue that is no cause, or of another
@@ -152,10 +155,10 @@ def conditional_rows(
             condition = _condition(cause, chances, generator)
             if condition is None:
                 continue
-            rows.append(Row((pair.context[cause].text, pair.context[condition].text, pair.response.text), 1))
+            rows.append(LabelledRow((pair.context[cause].text, pair.context[condition].text, pair.response.text), 1))
             choices = [place for place in innocent if place != condition]
             candidate = pair.context[generator.choice(choices)].text if choices else others.draw(pair_hash(pair), generator)
-            rows.append(Row((candidate, pair.context[condition].text, pair.response.text), 0))
+            rows.append(LabelledRow((candidate, pair.context[condition].text, pair.response.text), 0))
     return rows
 
 
