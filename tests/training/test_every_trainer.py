@@ -10,17 +10,13 @@ from typing import Any
 import pytest
 
 from dialeval_plugin.core.journal import sole_process
-from tests.training_processes import Ended, TrainingProcesses, training_processes
+from tests.training_processes import Ended, TrainingProcesses, files_of, training_processes
 
 TRAINERS = ["slm", "general", "independence", "language_model", "language_model_early_end", "reconstruction"]
 FINISHED = "holds a trained model already. Choose another folder, or delete this one."
 
 Unbroken = Callable[[str], tuple[Path, int]]
 """Gives the folder of a trainer's unbroken run, and how often it changed something in it."""
-
-
-def files_of(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.fixture(scope="module")

@@ -154,7 +154,7 @@ def test_the_command_language_model_reads_rated_sets(reported: Path, tmp_path: P
         *("train", "language-model", "--data", tmp_path / "talk.jsonl", "--output", output, "--precision", "float32"),
         *("--evaluation", reported, *sizes),
     )
-    assert json.loads((output / "language_model.json").read_text())["counts"]["n_left_out"] == 1
+    assert json.loads((output / "language_model.json").read_text())["training"]["counts"]["n_left_out"] == 1
 
 
 def test_the_command_reconstruction_reads_rated_sets(reported: Path, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import logging
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from dialeval_plugin.models.folders import ModelFolder, save_weights
 from dialeval_plugin.training.history import HistoryRow, read_history
 from dialeval_plugin.training.options import TrainingOptions
 from dialeval_plugin.training.run import TrainingRun, data_hash
+from tests.training_processes import files_of
 
 
 class Fields(TypedDict):
@@ -79,10 +81,6 @@ def train(folder: Path, *, die_in: str = "", changes: dict[str, Any] | None = No
         result = run.publish(save, {"counts": {"n": 2}}, remember=None)
         assert result.record["counts"] == {"n": 2}
         assert result.history == run.history
-
-
-def files_of(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.mark.parametrize("stage", ["first", "second"])
@@ -172,6 +170,8 @@ def test_reports_after_the_checkpoint_that_a_stage_goes_on_from_are_dropped(
         run.report("rank", {"loss": 0.5}, step=9, epoch=3, n_epochs=3)
         for step in (4, 8, 11):
             run.report("joint", {"loss": math.nan, "auroc": step}, step=step)
+    stored = json.loads((tmp_path / "model" / ".training" / "history.json").read_text())
+    assert stored[1] == {"stage": "joint", "epoch": None, "step": 4, "figures": {"loss": None, "auroc": 4.0}}
     assert capsys.readouterr().err.split("\n")[:2] == [
         "rank, epoch 3 of 3: loss 0.5",
         "joint, step 4: loss nan, auroc 4",
@@ -180,9 +180,10 @@ def test_reports_after_the_checkpoint_that_a_stage_goes_on_from_are_dropped(
         run.start()
         run.rewind("joint", 4)
         run.report("joint", {"loss": 1.0}, step=9)
-    assert run.history == [
-        HistoryRow("rank", 3.0, 9, {"loss": 0.5}),
-        HistoryRow("joint", None, 4, {"loss": None, "auroc": 4.0}),
+    assert math.isnan(run.history[1].figures["loss"])
+    assert [replace(row, figures={**row.figures, "loss": 1.0}) for row in run.history] == [
+        HistoryRow("rank", 3.0, 9, {"loss": 1.0}),
+        HistoryRow("joint", None, 4, {"loss": 1.0, "auroc": 4.0}),
         HistoryRow("joint", None, 9, {"loss": 1.0}),
     ]
     assert caplog.messages[-1] == "joint, step 9: loss 1"

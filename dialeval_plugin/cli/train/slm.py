@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
@@ -31,6 +33,9 @@ app.command()(reconstruction)
 @app.callback()
 def models() -> None:
     """Train a small model on your own dialogues."""
+    if os.environ.get("RANK", "0") != "0":
+        # Of several processes that train together the first one prints.
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")
 
 
 @app.command()

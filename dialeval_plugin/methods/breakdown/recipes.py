@@ -8,7 +8,7 @@ from dialeval_plugin.core.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class LanguageModelRecipe:
     """Sizes and numbers of a training run.
 
     Attributes:
@@ -41,21 +41,21 @@ class Recipe:
         return max(1, self.width // 64)
 
 
-RECIPES: dict[str, Recipe] = {
+RECIPES: dict[str, LanguageModelRecipe] = {
     # From scratch: DailyDialog's 1.4 million tokens three times in about 25 minutes on one core that has bfloat16.
-    "small": Recipe("small"),
+    "small": LanguageModelRecipe("small"),
     # From a model that is there: the thesis saw no gain of three epochs over one.
-    "continue": Recipe("continue", n_epochs=1, learning_rate=2e-4),
+    "continue": LanguageModelRecipe("continue", n_epochs=1, learning_rate=2e-4),
 }
 
 
-def find_recipe(name: str | None, *, has_backbone: bool, **changes: int | float | None) -> Recipe:
+def find_recipe(name: str | None, *, has_backbone: bool, **changes: int | float | None) -> LanguageModelRecipe:
     """Return a recipe by name, with the numbers that are given in place of its own.
 
     Args:
         name: of the recipe; None takes "continue" where there is a backbone, else "small".
         has_backbone: whether training goes on from a model, which has its sizes already.
-        **changes: fields of `Recipe`; None leaves the recipe's.
+        **changes: fields of `LanguageModelRecipe`; None leaves the recipe's.
 
     Raises:
         InputError: there is no such recipe, a number is not positive, or a size is given beside a backbone.
