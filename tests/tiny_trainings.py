@@ -37,7 +37,7 @@ def train_slm(encoder: Path, output: Path, **changes: Any) -> Any:
 
 
 def train_general(encoder: Path, output: Path, **changes: Any) -> Any:
-    return general.train(general.Sources(toy(30)), output, replace(general_options(encoder), **changes), remember=False)
+    return general.train(general.GeneralSources(toy(30)), output, replace(general_options(encoder), **changes), remember=False)
 
 
 def train_independence(encoder: Path, output: Path, **changes: Any) -> Any:
@@ -69,7 +69,7 @@ def train_without_gain(_: Path, output: Path) -> Any:
 def train_reconstruction(_: Path, output: Path, **changes: Any) -> Any:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(recipes, "RECIPES", {"tiny": TINY})
-        made = reconstruction.TrainingOptions("vhcr", "tiny")
+        made = reconstruction.ReconstructionTrainingOptions(model="vhcr", recipe="tiny")
         return reconstruction.train(DIALOGUES, output, replace(made, **changes), device="cpu", remember=False)
 
 

@@ -42,17 +42,16 @@ def disentangling(
 
 @app.command()
 def training(
-    log: Annotated[list[Path], typer.Argument(help="What training wrote to stderr: `dialeval train slm ... 2> train.log`.")],
+    model: Annotated[Path, typer.Argument(help="Folder of a trained model, or its `.training` while it is trained.")],
     output: Output,
 ) -> None:
     """Loss and accuracy after each epoch, a panel for each stage (DRE figures 3 and 4)."""
-    from dialeval_plugin.core.files import read_text
     from dialeval_plugin.reports.figures import check_format, write_figure
-    from dialeval_plugin.reports.plots import read_epochs, training_figure
+    from dialeval_plugin.reports.plots import training_figure
+    from dialeval_plugin.training.history import read_history
 
     check_format(output)
-    lines = [line for path in log for line in read_text(path).split("\n")]
-    write_figure(training_figure(read_epochs(lines, where=", ".join(map(str, log)))), output)
+    write_figure(training_figure(read_history(model)), output)
     typer.echo(output)
 
 

@@ -213,14 +213,14 @@ def quality_table(agreement: Agreement, sets: Sequence[EvaluationSet]) -> Table:
     return Table(rows, columns)
 
 
-def validation_table(settings: Mapping[str, Any]) -> Table:
+def validation_table(training: Mapping[str, Any]) -> Table:
     """Return how well each head tells a real response from each kind of wrong text, on validation dialogues.
 
     Args:
-        settings: contents of a model's general.json.
+        training: the record of a model's training, in its general.json.
     """
-    areas = settings["validation"]["auroc"]
-    counts = settings["validation"]["rows"]
+    areas = training["validation"]["auroc"]
+    counts = training["validation"]["rows"]
     rows: list[Row] = [
         {"wrong text": kind, "n": counts[kind], **{head: found[kind] for head, found in areas.items() if head != "coherence"}}
         for kind in counts

@@ -125,7 +125,7 @@ def test_d21_a_tensor_too_many_is_named(tiny_slm: Path, tmp_path: Path) -> None:
     ("fixture", "name"),
     [
         ("tiny_slm", "training_dialogues.json"),
-        ("tiny_general", "general_training_dialogues.json"),
+        ("tiny_general", "training_dialogues.json"),
         ("tiny_causal_model", "training_dialogues.json"),
     ],
 )

@@ -85,7 +85,7 @@ def left_out_of_language_models_validation(training: Sequence[Texts], item: Item
 
 
 def left_out_of_reconstruction(training: Sequence[Texts], item: Item) -> int:
-    sources = reconstruction.Sources([tuple(map(Turn, texts)) for texts in training], evaluation=[item])
+    sources = reconstruction.ReconstructionSources([tuple(map(Turn, texts)) for texts in training], evaluation=[item])
     prepared = reconstruction.prepare(sources, find_recipe("small"), validation_fraction=0.2, seed=1)
     return prepared.counts["n_training_in_evaluation"]
 

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from dialeval_plugin.corpora.readers.grounded import GroundedDialogue
     from dialeval_plugin.methods.general.conversations import Conversation
     from dialeval_plugin.methods.general.rated_mixing import RatedSet
-    from dialeval_plugin.methods.general.recipes import Recipe
+    from dialeval_plugin.methods.general.recipes import GeneralRecipe
     from dialeval_plugin.methods.general.scorer import GeneralScorer
-    from dialeval_plugin.training.precision import Precision
+    from dialeval_plugin.training.options import Precision
 
 
 class GeneralCommand(NamedTuple):
@@ -44,25 +44,25 @@ def train_general(command: GeneralCommand) -> None:
         InputError: no corpus is named, or a file is malformed.
     """
     from dialeval_plugin.core.errors import InputError
-    from dialeval_plugin.methods.general.training import Sources, TrainingOptions, train
+    from dialeval_plugin.methods.general.training import GeneralSources, GeneralTrainingOptions, train
 
     if not command.corpus:
         raise InputError("--corpus: the recipe general is trained on dialogues, and none are named. Name one file or more.")
     reported = reported_dialogues(command.evaluation)
     left_out: dict[str, int] = {}
     trained = train(
-        Sources(
+        GeneralSources(
             read_conversations(command.corpus, reported, left_out),
             read_conversations(command.validation, reported, left_out),
         ),
         command.output,
-        TrainingOptions(
-            command.backbone,
-            _recipe(command),
-            command.validation_fraction,
-            command.seed,
-            command.precision,
-            command.max_minutes,
+        GeneralTrainingOptions(
+            backbone=command.backbone,
+            recipe=_recipe(command),
+            validation_fraction=command.validation_fraction,
+            seed=command.seed,
+            precision=command.precision,
+            max_minutes=command.max_minutes,
         ),
         left_out=left_out,
         progress=True,
@@ -77,10 +77,10 @@ def train_general(command: GeneralCommand) -> None:
     _print_areas(trained.record["validation"]["auroc"])
 
 
-def _recipe(command: GeneralCommand) -> Recipe:
-    from dialeval_plugin.methods.general.recipes import Recipe
+def _recipe(command: GeneralCommand) -> GeneralRecipe:
+    from dialeval_plugin.methods.general.recipes import GeneralRecipe
 
-    recipe = Recipe()
+    recipe = GeneralRecipe()
     return replace(
         recipe,
         n_epochs=recipe.n_epochs if command.epochs is None else command.epochs,

@@ -11,7 +11,7 @@ from .evaluation_sets import read_evaluation
 
 if TYPE_CHECKING:
     from dialeval_plugin.core.dialogue import Turn
-    from dialeval_plugin.methods.reconstruction.model import Kind
+    from dialeval_plugin.methods.reconstruction.networks import NetworkKind
 
 
 def reconstruction(
@@ -35,13 +35,19 @@ def reconstruction(
     device: Annotated[str | None, typer.Option(help="A torch device; a GPU where there is one.")] = None,
 ) -> None:
     """Train a dialogue model whose loss scores dialogues. The same command goes on where it was killed."""
-    from dialeval_plugin.methods.reconstruction.data import Sources
-    from dialeval_plugin.methods.reconstruction.training import TrainingOptions, train
+    from dialeval_plugin.methods.reconstruction.data import ReconstructionSources
+    from dialeval_plugin.methods.reconstruction.training import FIGURES, ReconstructionTrainingOptions, train
 
     trained = train(
-        Sources(_dialogues(data), _dialogues(validation or []), read_evaluation(evaluation or [])),
+        ReconstructionSources(_dialogues(data), _dialogues(validation or []), read_evaluation(evaluation or [])),
         output,
-        TrainingOptions(cast("Kind", model), recipe, epochs, validation_fraction, seed),
+        ReconstructionTrainingOptions(
+            model=cast("NetworkKind", model),
+            recipe=recipe,
+            n_epochs=epochs,
+            validation_fraction=validation_fraction,
+            seed=seed,
+        ),
         max_minutes=max_minutes,
         device=device,
         progress=True,
@@ -60,12 +66,10 @@ def reconstruction(
     ):
         if number := counts.get(f"n_{name}"):
             typer.echo(f"left out: {number} {why}")
-    typer.echo(f"{'epoch':>5}{'training loss':>15}{'KL':>9}{'KL weight':>11}{'validation loss':>17}{'seconds':>9}")
-    for epoch, seconds in zip(record["history"], trained.seconds, strict=True):
-        typer.echo(
-            f"{epoch['epoch']:5}{epoch['training_loss']:15.4f}{epoch['training_kl']:9.4f}{epoch['kl_weight']:11.2f}"
-            f"{epoch['validation_loss']:17.4f}{seconds:9.0f}"
-        )
+    typer.echo(f"{'epoch':>5}{'training loss':>15}{'KL':>9}{'KL weight':>11}{'validation loss':>17}")
+    for row in trained.history:
+        loss, kl, weight, validation_loss = (row.figures[name] for name in FIGURES)
+        typer.echo(f"{row.epoch:5.0f}{loss:15.4f}{kl:9.4f}{weight:11.2f}{validation_loss:17.4f}")
 
 
 def _dialogues(paths: list[Path]) -> list[tuple[Turn, ...]]:

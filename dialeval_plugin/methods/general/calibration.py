@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from scipy.stats import rankdata
+from sklearn.metrics import roc_auc_score
 
 from dialeval_plugin.core.errors import InputError
 
@@ -270,5 +270,4 @@ def _area(real: FloatArray, wrong: FloatArray) -> float | None:
     """How often a real one has the higher value than a wrong one, ties by half; None where one side is missing."""
     if not len(real) or not len(wrong):
         return None
-    ranks = rankdata(np.concatenate([real, wrong]))[: len(real)]
-    return float((ranks.sum() - len(real) * (len(real) + 1) / 2) / (len(real) * len(wrong)))
+    return float(roc_auc_score([1] * len(real) + [0] * len(wrong), np.concatenate([real, wrong])))

@@ -93,14 +93,13 @@ def conversation(
 
 def by_corpus(conversations: Iterable[Conversation]) -> dict[str, list[Pair]]:
     """Return the distinct pairs of each corpus, in their order: dialogues that share turns give each response once."""
-    found: dict[str, dict[tuple[tuple[str, ...], str], Pair]] = {}
+    found: dict[str, dict[tuple[str, ...], Pair]] = {}
     for item in conversations:
         pairs = found.setdefault(item.corpus, {})
         for place in range(1, len(item.turns)):
-            pair = Pair(item, place)
-            known = pairs.get((pair.context, pair.response))
-            if known is None or (item.misleading and place == len(item.turns) - 1):
-                pairs[pair.context, pair.response] = pair
+            said = item.turns[: place + 1]
+            if said not in pairs or (item.misleading and place == len(item.turns) - 1):
+                pairs[said] = Pair(item, place)
     return {corpus: list(pairs.values()) for corpus, pairs in found.items()}
 
 

@@ -2,7 +2,7 @@
 
 On disk it is a sentence-transformers folder (`SentenceTransformer(folder)` opens it) with three files of ours beside:
 `general.json` (configuration, mixing and what validation gave), `general_head.safetensors` and
-`general_training_dialogues.json` (hashes of the dialogues that it was trained on, for leak checks).
+`training_dialogues.json` (identities of the dialogues that it was trained on, for leak checks).
 """
 
 from __future__ import annotations
@@ -20,16 +20,14 @@ from torch.nn import functional
 from typing_extensions import TypedDict
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.files import to_json, write_text
-from dialeval_plugin.models import folders as model_folders
 from dialeval_plugin.models.context_texts import TextEncoder, TextIds
 from dialeval_plugin.models.encoders import embed, load_encoder, transformer_of
+from dialeval_plugin.models.folders import ModelFolder, load_weights, resolve, save_weights
 from dialeval_plugin.models.lexical import FEATURES, LexicalFeatures
 
 from .mixing import CoherenceWeights, Mixing
 
-CONFIG_FILE, HEAD_FILE, DIALOGUES_FILE = "general.json", "general_head.safetensors", "general_training_dialogues.json"
-FORMAT_VERSION = 1
+HEAD_FILE = "general_head.safetensors"
 
 Triple: TypeAlias = tuple[tuple[str, ...], str, tuple[str, ...]]
 """Context, response and facts; context and facts may be empty."""
@@ -150,10 +148,13 @@ class GeneralHead(nn.Module):
         logits: Tensor = self.vectors[head](torch.cat(inputs, dim=-1)).squeeze(-1)
         return logits
 
+    def words_of(self, head: str) -> LexicalFeatures:
+        """The tables of the words that a head counts."""
+        return self.fact_words if head == "knowledge" else self.context_words
+
     def word_logits(self, head: str, features: Tensor) -> Tensor:
         """Log odds of a head by counted words, of shape (n,); `features` is (n, number of features), not standardised."""
-        table = self.fact_words if head == "knowledge" else self.context_words
-        shown = table.standardised(features)
+        shown = self.words_of(head).standardised(features)
         if head in ("fluency", "specificity"):
             shown = shown[:, :RESPONSE_FEATURES]
         logits: Tensor = self.words[head](shown).squeeze(-1)
@@ -165,7 +166,7 @@ class GeneralHead(nn.Module):
         return experts @ weights[:-1] + weights[-1]
 
 
-class Encoded(NamedTuple):
+class EncodedTriples(NamedTuple):
     """Token ids of distinct texts, and for each triple which of them are its own."""
 
     contexts: list[TextIds]
@@ -224,12 +225,12 @@ class GeneralModel(nn.Module):
         """Where the weights are."""
         return self.head.log_scale.device
 
-    def encode(self, triples: Sequence[Triple]) -> Encoded:
+    def encode(self, triples: Sequence[Triple]) -> EncodedTriples:
         """Turn each distinct text of the triples into token ids."""
         contexts, responses, facts = (_numbered(column) for column in zip(*triples, strict=True))
         facts.pop((), None)
         facts = {text: number for number, text in enumerate(facts)}
-        return Encoded(
+        return EncodedTriples(
             self.texts.contexts(list(contexts)),
             self.texts.counted_responses(list(responses)),
             self.texts.contexts(list(facts)),
@@ -256,7 +257,7 @@ class GeneralModel(nn.Module):
             encoded.tokens_cut(),
         )
 
-    def _experts(self, encoded: Encoded, vectors: Tensor) -> tuple[dict[str, Tensor], Tensor]:
+    def _experts(self, encoded: EncodedTriples, vectors: Tensor) -> tuple[dict[str, Tensor], Tensor]:
         head = self.head
         context_ids, response_ids, fact_ids = encoded.ids
         n_contexts, n_responses = len(context_ids), len(response_ids)
@@ -293,61 +294,6 @@ def _to_array(values: Tensor) -> np.ndarray:
     return array
 
 
-@dataclass(frozen=True, slots=True)
-class TrainedGeneral:
-    """A model with what was fitted after its training."""
-
-    model: GeneralModel
-    mixing: Mixing
-    coherence: CoherenceWeights
-    training_dialogues: frozenset[str]
-    """Keys of the dialogues that it was trained on, see `Conversation.key`."""
-
-    def save(self, folder: Path, record: Mapping[str, Any] | None = None) -> None:
-        """Write the folder; nothing but safetensors, JSON and the tokenizer's text files.
-
-        Args:
-            folder: is made where it is not there.
-            record: how the model came about and what its validation gave; goes into general.json.
-        """
-        self.model.encoder.save_pretrained(str(folder), create_model_card=False)
-        model_folders.save_weights(folder / HEAD_FILE, self.model.head.state_dict())
-        write_text(folder / DIALOGUES_FILE, to_json(sorted(self.training_dialogues), indent=0) + "\n")
-        settings = {
-            "format_version": FORMAT_VERSION,
-            "config": asdict(self.model.config),
-            "mixing": asdict(self.mixing),
-            "coherence": asdict(self.coherence),
-            **(record or {}),
-        }
-        model_folders.publish(folder / CONFIG_FILE, settings)
-
-    @classmethod
-    def load(cls, name: str, *, device: str | None = None, revision: str | None = None) -> TrainedGeneral:
-        """Open a model folder or a model of the hub.
-
-        Args:
-            name: a folder, or a hub id.
-            device: a torch device; by default a GPU where there is one.
-            revision: of a hub model.
-
-        Raises:
-            ModelLoadError: the folder is damaged, unsafe or no general evaluator; the message names the file.
-            MissingPrerequisite: the model is neither a folder nor to be had from the hub.
-        """
-        folder = model_folders.resolve(name, revision=revision)
-        settings = read_settings(folder)
-        encoder = load_encoder(str(folder), device=device)
-        model = GeneralModel(encoder, settings["config"])
-        model_folders.load_weights(model.head, folder / HEAD_FILE)
-        return cls(
-            model.to(encoder.device).eval(),
-            Mixing(**settings["mixing"]),
-            settings["coherence"],
-            frozenset(model_folders.checked_model_file(folder / DIALOGUES_FILE, list[str])),
-        )
-
-
 class _Plain(TypedDict):
     """Weights of responses without facts."""
 
@@ -364,7 +310,7 @@ class _WithFacts(_Plain):
 
 
 class _Mixing(TypedDict):
-    """See `Mixing`."""
+    """As `Mixing`."""
 
     plain: _Plain
     with_facts: _WithFacts | None
@@ -378,16 +324,56 @@ class _Settings(TypedDict):
     coherence: CoherenceWeights
 
 
-def read_settings(folder: Path) -> dict[str, Any]:
-    """Return the contents of a model folder's general.json.
+GENERAL_FOLDER = ModelFolder("general.json", _Settings, 2, "a trained general evaluator", "dialeval train slm --recipe general")
 
-    Raises:
-        ModelLoadError: the folder has none, or one of another format, or its weights are not those that were published.
-    """
-    return model_folders.read_settings(
-        folder / CONFIG_FILE,
-        _Settings,
-        version=FORMAT_VERSION,
-        kind="a trained general evaluator",
-        command="dialeval train slm --recipe general",
-    )
+
+@dataclass(frozen=True, slots=True)
+class TrainedGeneral:
+    """A model with what was fitted after its training."""
+
+    model: GeneralModel
+    mixing: Mixing
+    coherence: CoherenceWeights
+    training_dialogues: frozenset[str]
+    """Keys of the dialogues that it was trained on, see `Conversation.key`."""
+
+    def save(self, folder: Path, training: Mapping[str, Any] | None = None) -> None:
+        """Write the folder; nothing but safetensors, JSON and the tokenizer's text files.
+
+        Args:
+            folder: is made where it is not there.
+            training: how the model came about and what its validation gave; goes into general.json.
+        """
+        self.model.encoder.save_pretrained(str(folder), create_model_card=False)
+        save_weights(folder / HEAD_FILE, self.model.head.state_dict())
+        fields = {
+            "config": asdict(self.model.config),
+            "mixing": asdict(self.mixing),
+            "coherence": asdict(self.coherence),
+        }
+        GENERAL_FOLDER.publish(folder, fields, training, dialogues=self.training_dialogues)
+
+    @classmethod
+    def load(cls, name: str, *, device: str | None = None, revision: str | None = None) -> TrainedGeneral:
+        """Open a model folder or a model of the hub.
+
+        Args:
+            name: a folder, or a hub id.
+            device: a torch device; by default a GPU where there is one.
+            revision: of a hub model.
+
+        Raises:
+            ModelLoadError: the folder is damaged, unsafe or no general evaluator; the message names the file.
+            MissingPrerequisite: the model is neither a folder nor to be had from the hub.
+        """
+        folder = resolve(name, revision=revision)
+        settings = GENERAL_FOLDER.read_settings(folder)
+        encoder = load_encoder(str(folder), device=device)
+        model = GeneralModel(encoder, settings["config"])
+        load_weights(model.head, folder / HEAD_FILE)
+        return cls(
+            model.to(encoder.device).eval(),
+            Mixing(**settings["mixing"]),
+            settings["coherence"],
+            GENERAL_FOLDER.training_dialogues(folder),
+        )

@@ -14,7 +14,7 @@ from dialeval_plugin.core.signature import text_hash
 from dialeval_plugin.corpora.leaks import HeldOut
 
 from .batches import EncodedDialogue
-from .recipes import Recipe
+from .recipes import ReconstructionRecipe
 from .vocabulary import Vocabulary, words
 
 logger = logging.getLogger(__name__)
@@ -26,7 +26,7 @@ Text: TypeAlias = tuple[str, ...]
 """A dialogue's utterances, each its words with a blank between them."""
 
 
-class Sources(NamedTuple):
+class ReconstructionSources(NamedTuple):
     """Dialogues as turns, oldest first."""
 
     training: Sequence[Sequence[Turn]]
@@ -36,7 +36,7 @@ class Sources(NamedTuple):
     """Will be reported on: nothing that begins like one of these, or has a part of one, is trained or validated on."""
 
 
-class Corpus(NamedTuple):
+class ReconstructionCorpus(NamedTuple):
     """What training reads."""
 
     training: list[EncodedDialogue]
@@ -46,7 +46,9 @@ class Corpus(NamedTuple):
     """How many dialogues there are, and how many were left out, by reason."""
 
 
-def prepare(sources: Sources, recipe: Recipe, *, validation_fraction: float, seed: int) -> Corpus:
+def prepare(
+    sources: ReconstructionSources, recipe: ReconstructionRecipe, *, validation_fraction: float, seed: int
+) -> ReconstructionCorpus:
     """Leave out what must not be trained on, learn the vocabulary from the rest, and encode.
 
     Raises:
@@ -81,7 +83,7 @@ def prepare(sources: Sources, recipe: Recipe, *, validation_fraction: float, see
         texts = dialogue[: recipe.max_utterances]
         return [vocabulary.encode(text, max_tokens=recipe.max_tokens).ids for text in texts]
 
-    return Corpus([encode(text) for text in training], [encode(text) for text in validation], vocabulary, counts)
+    return ReconstructionCorpus([encode(text) for text in training], [encode(text) for text in validation], vocabulary, counts)
 
 
 class _Evaluation(NamedTuple):

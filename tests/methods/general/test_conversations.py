@@ -8,8 +8,8 @@ import pytest
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.methods.general.conversations import Conversation, Pair, by_corpus, conversation, split
-from dialeval_plugin.methods.general.recipes import Recipe
-from dialeval_plugin.methods.general.sampling import Plan, quotas
+from dialeval_plugin.methods.general.recipes import GeneralRecipe
+from dialeval_plugin.methods.general.sampling import SamplingPlan, quotas
 from dialeval_plugin.methods.general.signals import NEGATIVES
 
 
@@ -87,9 +87,9 @@ def test_a_small_corpus_has_more_than_its_share_and_never_more_than_all() -> Non
     assert quotas({"a": 30, "b": 10}, max_pairs=20, exponent=1.0) == {"a": 15, "b": 5}
 
 
-def plan(seed: int = 1, **changes: object) -> Plan:
+def plan(seed: int = 1, **changes: object) -> SamplingPlan:
     corpora = by_corpus(numbered(corpus, number) for corpus in ("x", "y") for number in range(30))
-    return Plan(corpora, Recipe(**{"batch_size": 8, "n_epochs": 2, "max_pairs": 100, **changes}), seed)  # type: ignore[arg-type]
+    return SamplingPlan(corpora, GeneralRecipe(**{"batch_size": 8, "n_epochs": 2, "max_pairs": 100, **changes}), seed)  # type: ignore[arg-type]
 
 
 def test_every_step_reads_one_corpus_and_an_epoch_its_quota() -> None:

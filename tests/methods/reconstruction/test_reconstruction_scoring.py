@@ -187,7 +187,12 @@ def spoil(folder: Path, how: str) -> None:
     elif how == "words":
         (folder / "vocabulary.json").write_text('["hi"]')
     else:
-        settings |= {"format": {"format_version": 9}, "tokenizer": {"tokenizer": "words_9"}, "kind": {"model": "hred"}}[how]
+        settings |= {
+            "format": {"format_version": 9},
+            "tokenizer": {"tokenizer": "words_9"},
+            "kind": {"model": "hred"},
+            "sizes": {"architecture": {**settings["architecture"], "embedding": -3}},
+        }[how]
         (folder / "reconstruction.json").write_text(json.dumps(settings))
 
 
@@ -206,7 +211,7 @@ def spoil(folder: Path, how: str) -> None:
         ),
         (
             "format",
-            "{folder}/reconstruction.json: format_version is 9, this release reads 1. Update dialeval-plugin or train again.",
+            "{folder}/reconstruction.json: format_version is 9, this release reads 2. Update dialeval-plugin or train again.",
         ),
         (
             "tokenizer",
@@ -216,7 +221,13 @@ def spoil(folder: Path, how: str) -> None:
         ("words", "{folder}/vocabulary.json: has 5 entries, the weights 20. Copy the folder again."),
         (
             "kind",
-            "{folder}: its files do not fit together (Error(s) in loading state_dict for HRED:). Copy the folder again.",
+            "{folder}/model.safetensors: the tensor 'posterior.deviation.bias' is not the model's. "
+            "Copy the model folder again.",
+        ),
+        (
+            "sizes",
+            "{folder}: cannot be opened as a trained model of dialogues (Trying to create tensor with negative dimension -3: "
+            "[20, -3]). Copy the folder again.",
         ),
     ],
 )
