@@ -196,7 +196,7 @@ class DialogueBreakdownScorer(Scorer):
             rows[place] = reading if isinstance(reading, Unscored) else self._row(reading)
         return rows
 
-    def finish(self, rows: list[Row]) -> list[Row]:
+    def normalise_rows(self, rows: list[Row]) -> list[Row]:
         """With `transductive`, take the extremes of these rows.
 
         Raises:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain, repeat
 from typing import ClassVar
 
-from dialeval_plugin.core.dialogue import Dialogue, Example, Item, is_blank
+from dialeval_plugin.core.dialogue import Dialogue, Example, Item
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import Level, Reason, Row, Scorer, Unscored
+from dialeval_plugin.core.scoring import Level, Reason, Row, Unscored
 from dialeval_plugin.core.signature import Value, text_hash
-from dialeval_plugin.llm.language_model import LanguageModel, require_language_model
+from dialeval_plugin.llm.language_model import Continuation, LanguageModel, require_language_model
+from dialeval_plugin.llm.prompting import Pending, PromptingScorer
 
 from .goodness import Reading
 from .rating_prompts import RatingPrompt, rating_prompt
@@ -19,7 +21,7 @@ DEFAULT_K = 3
 NO_PROBABILITY = Unscored(Reason.NON_FINITE, "the model gives no rating of the scale a probability")
 
 
-class DialogueRatingScorer(Scorer):
+class DialogueRatingScorer(PromptingScorer):
     """Rates a response, or a whole dialogue, for one quality or several, each on FED's own scale from 0 up.
 
     A rating is the mean of the K likeliest ratings of the scale, weighted by their probabilities. A quality without a rating
@@ -40,7 +42,6 @@ class DialogueRatingScorer(Scorer):
     """
 
     name: ClassVar[str] = "dialogue_rating"
-    prompts_llm_itself: ClassVar[bool] = True
     citation: ClassVar[str] = """\
 @article{huynh2023understanding,
   title   = {Understanding the Effectiveness of Very Large Language Models on Dialog Evaluation},
@@ -76,21 +77,17 @@ class DialogueRatingScorer(Scorer):
         """The qualities, in the order asked for; each from 0 to the top of its scale."""
         return tuple(prompt.quality for prompt in self.prompts)
 
-    def score_batch(self, items: Sequence[Item]) -> list[Row]:
-        """Ask for all ratings of all qualities of the window in one call."""
-        rows: list[Row] = [Unscored(Reason.EMPTY_INPUT, _blank(self.level))] * len(items)
-        asked = [index for index, item in enumerate(items) if not _is_empty(item)]
-        pairs = [
-            (self._shown[prompt.quality] + prompt.question(items[index]), form)
-            for index in asked
-            for prompt in self.prompts
-            for form in prompt.forms
-        ]
-        answers = iter(self.llm.loglikelihood(pairs) if pairs else ())
-        for index in asked:
-            found = {prompt.quality: self._rating(prompt, [next(answers) for _ in prompt.forms]) for prompt in self.prompts}
-            rows[index] = _row(found, self.columns[0])
-        return rows
+    def prepare(self, items: Sequence[Item]) -> list[Pending]:
+        """The spellings of all ratings of all qualities of each item."""
+        return [Pending(item, tuple(chain.from_iterable(map(self._pairs, repeat(item), self.prompts)))) for item in items]
+
+    def finish(self, pending: Pending, answers: Sequence[float | Unscored]) -> Row:
+        """The rating of each quality; without the first one's the row has none."""
+        remaining = iter(answers)
+        found = {prompt.quality: self._rating(prompt, [next(remaining) for _ in prompt.forms]) for prompt in self.prompts}
+        if isinstance(score := found[self.columns[0]], Unscored):
+            return score
+        return {quality: None if isinstance(rating, Unscored) else rating for quality, rating in found.items()}
 
     def signature_fields(self) -> dict[str, Value]:
         """Prompts with their hashes, model with its revision, how ratings are weighted, and the examples."""
@@ -103,6 +100,10 @@ class DialogueRatingScorer(Scorer):
             "examples": self._n_examples,
             "examples_hash": text_hash(*self._shown.values()) if self._n_examples else None,
         }
+
+    def _pairs(self, item: Item, prompt: RatingPrompt) -> list[Continuation]:
+        text = self._shown[prompt.quality] + prompt.question(item)
+        return [(text, form) for form in prompt.forms]
 
     def _rating(self, prompt: RatingPrompt, answers: Sequence[float | Unscored]) -> float | Unscored:
         log_probabilities: dict[str, float] = {}
@@ -141,19 +142,3 @@ def _check_examples(examples: Sequence[Sequence[Item]], level: Level) -> None:
             raise InputError(
                 f"dialogue_rating: examples[{number}]: expected the rated {expected.__name__} objects of one dialogue."
             )
-
-
-def _is_empty(item: Item) -> bool:
-    if isinstance(item, Dialogue):
-        return all(is_blank(turn.text) for turn in item.turns)
-    return is_blank(item.response.text)
-
-
-def _blank(level: Level) -> str:
-    return "the response is blank" if level == "turn" else "every turn is blank"
-
-
-def _row(found: Mapping[str, float | Unscored], main: str) -> Row:
-    if isinstance(score := found[main], Unscored):
-        return score
-    return {quality: None if isinstance(rating, Unscored) else rating for quality, rating in found.items()}

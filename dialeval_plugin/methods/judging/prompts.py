@@ -12,6 +12,7 @@ from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.scoring import Level, Unscored
 from dialeval_plugin.core.signature import text_hash
+from dialeval_plugin.llm.language_model import Request
 from dialeval_plugin.llm.neutralise import neutralise
 from dialeval_plugin.llm.parsing import parse_rating
 
@@ -127,15 +128,21 @@ class ScoringPrompt:
         """Name, version and hash, for a signature."""
         return f"{self.name}-v{self.version}-{self.hash}"
 
-    def read(self, answer: str, text: str, example: Example) -> float | Unscored:
-        """Return the number of an answer, or why there is none.
+    def request(self, example: Example) -> Request:
+        """The question about a response."""
+        return Request(self.render(example), self.max_tokens, self.stop)
 
-        Args:
-            answer: what the model said.
-            text: the prompt as it was asked.
-            example: what it was asked about.
-        """
+    def read(self, answer: str | Unscored, text: str, example: Example) -> float | Unscored:
+        """Return the number of an answer to the prompt `text` about an example, or why there is none."""
+        if isinstance(answer, Unscored):
+            return answer
         return parse_rating(answer, self.scale, label=self.label, prompt=text, content=content_of(example))
+
+    def share(self, answer: str | Unscored, text: str, example: Example) -> float | Unscored:
+        """Return the same as a share of the prompt's scale, in [0, 1]."""
+        rating = self.read(answer, text, example)
+        low, high = self.scale
+        return rating if isinstance(rating, Unscored) else (rating - low) / (high - low)
 
 
 def _slide(example: Example) -> str:

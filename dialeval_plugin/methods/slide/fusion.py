@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.scoring import Row, Unscored
 
 Reading: TypeAlias = Literal["first_match", "llm_first", "agree"]
 
@@ -94,3 +95,19 @@ def fuse(slm: float, llm: float, *, reading: Reading = "first_match", slm_scale:
     """
     score: float = check_reading(reading)(slm * slm_scale, llm)
     return score
+
+
+def fuse_rows(small: Row, llm: float | Unscored, *, reading: Reading = "first_match", slm_scale: float = 1.0) -> Row:
+    """Return the small model's columns with `llm` and `slide`; where one of both models has no score, the reason.
+
+    Args:
+        small: the small model's columns, or why there are none.
+        llm: Score_LLM in [0, 1], or why there is none.
+        reading: see `fuse`.
+        slm_scale: see `fuse`.
+    """
+    if isinstance(small, Unscored):
+        return small
+    if isinstance(llm, Unscored):
+        return llm
+    return {**small, "llm": llm, "slide": fuse(cast("float", small["slm"]), llm, reading=reading, slm_scale=slm_scale)}

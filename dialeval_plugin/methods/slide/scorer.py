@@ -9,12 +9,12 @@ from typing import Literal, TypeAlias, cast
 
 from dialeval_plugin.core.dialogue import Example, Item, is_blank
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
-from dialeval_plugin.core.scoring import Reason, Row, Scorer, Unscored
+from dialeval_plugin.core.scoring import Reason, Row, Scorer, Unscored, finite_or_unscored
 from dialeval_plugin.core.signature import content_hash
 from dialeval_plugin.models.defaults import DefaultModel
 from dialeval_plugin.models.folders import resolve
 
-from .fusion import POSITIVE_FROM, DistanceRange, check_reading, fuse, slm_score
+from .fusion import POSITIVE_FROM, DistanceRange, check_reading, fuse_rows, slm_score
 from .fusion import Reading as FusionReading
 from .model import TrainedSmallModel, read_settings
 
@@ -160,20 +160,22 @@ class SlideScorer(Scorer):
         }
 
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
-        """Judge the responses, all those to one context together."""
-        examples = cast("Sequence[Example]", items)
-        rows: list[Row] = [Unscored(Reason.EMPTY_INPUT, "the response has no visible character")] * len(examples)
-        judged = [index for index, example in enumerate(examples) if not is_blank(example.response.text)]
-        for index, row in zip(judged, self._judge([examples[index] for index in judged]), strict=True):
-            rows[index] = row
-        if self.llm is not None:
-            rows = [
-                _with_llm(row, answer, self.llm.columns[0])
-                for row, answer in zip(rows, self.llm.score_batch(items), strict=True)
-            ]
-        return [self._complete(row, self._trained.distance_range) for row in rows]
+        """Judge the responses, all those to one context together, and have the large model judge them."""
+        rows = self.small_model_rows(items)
+        if self.llm is None:
+            return rows
+        main = self.llm.columns[0]
+        answers = (row if isinstance(row, Unscored) else cast("float", row[main]) for row in self.llm.score_batch(items))
+        return [self._fused(row, llm) for row, llm in zip(rows, answers, strict=True)]
 
-    def finish(self, rows: list[Row]) -> list[Row]:
+    def small_model_rows(self, items: Sequence[Item]) -> list[Row]:
+        """The small model's columns of responses."""
+        examples = cast("Sequence[Example]", items)
+        judged = iter(self._judge([example for example in examples if not is_blank(example.response.text)]))
+        blank = Unscored(Reason.EMPTY_INPUT, "the response has no visible character")
+        return [blank if is_blank(example.response.text) else next(judged) for example in examples]
+
+    def normalise_rows(self, rows: list[Row]) -> list[Row]:
         """With normalise="population", score again with the extremes of these rows' distances."""
         if self.normalise == "training":
             return rows
@@ -181,31 +183,28 @@ class SlideScorer(Scorer):
         if not distances:
             return rows
         population = DistanceRange(min(distances), max(distances))
-        return [self._complete(row, population) for row in rows]
+        return [
+            row if isinstance(row, Unscored) else self._fused(self._with_score(row, population), row.get("llm")) for row in rows
+        ]
 
-    def _judge(self, examples: Sequence[Example]) -> list[dict[str, float | None]]:
-        """Distance and probability of every example, in order."""
+    def _judge(self, examples: Sequence[Example]) -> list[Row]:
+        """The small model's columns of every example, in order."""
         if not examples:
             return []
         pairs = [(tuple(turn.text for turn in example.context), example.response.text) for example in examples]
         names = ("slm_distance", "slm_probability", *self.cuts)
         judgement = self._trained.model.judge(pairs)
-        return [dict(zip(names, map(float, values), strict=True)) for values in zip(*judgement, strict=True)]
-
-    def _complete(self, row: Row, distance_range: DistanceRange) -> Row:
-        """Add the columns that follow from distance, probability and the large model's score."""
-        if isinstance(row, Unscored):
-            return row
-        columns = dict(row)
-        distance, probability = cast("float", row["slm_distance"]), cast("float", row["slm_probability"])
+        rows = [dict(zip(names, map(float, values), strict=True)) for values in zip(*judgement, strict=True)]
         if self.round3:
-            columns["slm_probability"] = probability = round(probability, 3)
-        columns["slm"] = slm_score(distance_range.normalise(distance, clip=self.clip), probability)
-        if self.llm is not None:
-            columns["slide"] = fuse(
-                cast("float", columns["slm"]), cast("float", row["llm"]), reading=self.fusion, slm_scale=self.slm_scale
-            )
-        return columns
+            rows = [{**row, "slm_probability": round(row["slm_probability"], 3)} for row in rows]
+        return [finite_or_unscored(self._with_score(row, self._trained.distance_range)) for row in rows]
+
+    def _with_score(self, row: Mapping[str, float | None], distance_range: DistanceRange) -> dict[str, float | None]:
+        distance, probability = cast("float", row["slm_distance"]), cast("float", row["slm_probability"])
+        return {**row, "slm": slm_score(distance_range.normalise(distance, clip=self.clip), probability)}
+
+    def _fused(self, row: Row, llm: float | Unscored | None) -> Row:
+        return row if llm is None else fuse_rows(row, llm, reading=self.fusion, slm_scale=self.slm_scale)
 
 
 def _check_options(slm_scale: object, switches: Mapping[str, object]) -> None:
@@ -215,12 +214,3 @@ def _check_options(slm_scale: object, switches: Mapping[str, object]) -> None:
     for name, value in switches.items():
         if not isinstance(value, bool):
             raise InputError(f"slide: {name} is {value!r}. Give true or false.")
-
-
-def _with_llm(row: Row, answer: Row, main: str) -> Row:
-    """Join the large model's row to the small model's; a row that one of them could not score stays unscored."""
-    if isinstance(row, Unscored):
-        return row
-    if isinstance(answer, Unscored):
-        return answer
-    return {**row, "llm": answer[main]}
