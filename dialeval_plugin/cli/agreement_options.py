@@ -127,7 +127,7 @@ def report(findings: Sequence[Finding], asked: Question, format: str, output: Pa
 
 def _is_not_for(one: Finding) -> bool:
     """Whether nothing has a score because the evaluator is not for such data: nothing failed."""
-    from dialeval_plugin.core.scoring import NOT_FOR_THIS_DATA
+    from dialeval_plugin.core.scores import NOT_FOR_THIS_DATA
 
     expected = {reason.value for reason in NOT_FOR_THIS_DATA}
     return not one.estimate.n_scored and bool(one.unscored) and expected.issuperset(one.unscored)

@@ -37,7 +37,7 @@ def augment(
     The same command goes on where it was killed. Contexts that could not be completed are in <output>.incomplete.jsonl.
     """
     from dialeval_plugin.core.errors import InputError
-    from dialeval_plugin.core.scoring import load_scorer
+    from dialeval_plugin.core.registry import load_scorer
     from dialeval_plugin.corpora.readers.dailydialog_pp import read_contexts
     from dialeval_plugin.hosts.judges import load_cached_model
     from dialeval_plugin.methods.augmentation.augmentation import augment as run

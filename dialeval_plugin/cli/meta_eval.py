@@ -60,8 +60,8 @@ def meta_eval(
     output: Output = None,
 ) -> None:
     """Say how far scores agree with people: coefficients with intervals, coverage and what they rest on."""
+    from dialeval_plugin.core.dialogue import Level
     from dialeval_plugin.core.errors import InputError
-    from dialeval_plugin.core.scoring import Level
     from dialeval_plugin.reports.agreement import find
     from dialeval_plugin.reports.score_alignment import Alignment, align
 

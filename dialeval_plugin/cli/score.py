@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dialeval_plugin.core.dialogue import Item
-    from dialeval_plugin.core.scoring import Scorer, Scores
+    from dialeval_plugin.core.scorer import Scorer
+    from dialeval_plugin.core.scores import Scores
 
 
 def score(
@@ -38,7 +39,8 @@ def score(
 ) -> None:
     """Score responses; the same command goes on where it was killed."""
     from dialeval_plugin.core.errors import InputError
-    from dialeval_plugin.core.runner import rehearse, run_id
+    from dialeval_plugin.core.runner import dry_run as count_requests
+    from dialeval_plugin.core.runner import run_id
     from dialeval_plugin.corpora.scored_files import read_items
     from dialeval_plugin.hosts.judges import load_cached_model, load_scorer_with_judge
 
@@ -59,7 +61,7 @@ def score(
         options["llm"] = model
     method = load_scorer_with_judge(scorer, options)
     if model is not None and dry_run:
-        rehearse(method, items)
+        count_requests(method, items)
         typer.echo(f"dry run: {model.usage.estimate()}")
         return
     identity = run_id(method, items)
@@ -130,7 +132,7 @@ def _scored(method: Scorer, items: Sequence[Item], output: Path) -> Scores:
 def write_scores(scores: Scores, output: Path, *, run: str, complete: bool) -> None:
     """Write the rows to `output` and, where that is a file, what belongs to all of them to `<output>.meta.json`."""
     from dialeval_plugin.core.files import is_stream, to_json, write_json_lines, write_text
-    from dialeval_plugin.core.scoring import SCHEMA_VERSION
+    from dialeval_plugin.core.scores import SCHEMA_VERSION
 
     write_json_lines(output, scores.rows())
     if is_stream(output):

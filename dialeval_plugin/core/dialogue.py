@@ -9,9 +9,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from .errors import InputError
+
+Level: TypeAlias = Literal["turn", "dialogue"]
+"""Whether a scorer or a rating is of single responses or of whole dialogues."""
 
 Ratings: TypeAlias = Mapping[str, tuple[float, ...]]
 """Quality name to the values of its raters, in rater order; a quality that nobody rated has an empty tuple."""

@@ -15,9 +15,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dialeval_plugin.core.dialogue import Level
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line, read_json, read_text
-from dialeval_plugin.core.scoring import Level
 from dialeval_plugin.core.signature import text_hash
 
 from .rated_items import RatedItem

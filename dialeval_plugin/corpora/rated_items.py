@@ -14,10 +14,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dialeval_plugin.core.dialogue import Dialogue, Item, Ratings
+from dialeval_plugin.core.dialogue import Dialogue, Item, Level, Ratings
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line, read_json_lines, read_text
-from dialeval_plugin.core.scoring import Level
 from dialeval_plugin.core.signature import text_hash
 
 from . import mini

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from dialeval_plugin.core.scoring import Orientation
+from dialeval_plugin.core.scores import Orientation
 
 from .rated_items import RatedItem
 

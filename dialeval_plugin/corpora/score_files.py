@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line, parse_json_prefix, read_json, read_json_lines, read_text
-from dialeval_plugin.core.scoring import SCHEMA_VERSION, Orientation
+from dialeval_plugin.core.scores import SCHEMA_VERSION, Orientation
 
 from .csv_rows import number_or_none, read_csv
 from .published_scores import read_published

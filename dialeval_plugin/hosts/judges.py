@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import Scorer, check_options, load_scorer, option_names, scorer_factory
+from dialeval_plugin.core.options import check_names, option_names
+from dialeval_plugin.core.registry import load_scorer, scorer_factory
+from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.llm.answer_cache import AnswerCache, open_default
 from dialeval_plugin.llm.answers import CachedLanguageModel, UnaskedLanguageModel
 from dialeval_plugin.llm.language_model import LanguageModel
@@ -38,8 +40,9 @@ def judge_from_options(llm: object, llm_args: str = "", *, prompt: str, answers:
         _refuse_options(llm_args, answers, "a judge")
         return llm
     from dialeval_plugin.methods.judging.judge import PromptedJudge
+    from dialeval_plugin.methods.judging.prompts import PromptName
 
-    return PromptedJudge(_language_model(llm, llm_args, answers, otherwise="a judge"), prompt=prompt)
+    return PromptedJudge(_language_model(llm, llm_args, answers, otherwise="a judge"), prompt=cast("PromptName", prompt))
 
 
 def language_model_from_options(llm: object, llm_args: str = "", *, answers: Answers = None) -> LanguageModel:
@@ -113,7 +116,7 @@ def load_scorer_with_judge(name: str, options: Mapping[str, Any]) -> Scorer:
         MissingPrerequisite: something that the scorer needs is not there; the message says how to get it.
     """
     # Before the language model, which may take minutes to load.
-    check_options(name, options, scorer_options(name))
+    check_names(name, options, scorer_options(name))
     options = dict(options)
     llm_args = options.pop("llm_args", None) or ""
     answers = options.pop("answers", None)

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from dialeval_plugin.core.scoring import NOT_FOR_THIS_DATA
+from dialeval_plugin.core.scores import NOT_FOR_THIS_DATA
 from dialeval_plugin.statistics.correlation import Correlation, correlations
 
 logger = logging.getLogger(__name__)

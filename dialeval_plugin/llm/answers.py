@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar, cast
 
-from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.core.scores import Reason, Unscored
 
 from .answer_cache import AnswerCache, NothingKept, Session, request_key
 from .language_model import Continuation, LanguageModel, NumberListener, Request, TextListener, TokenCounter

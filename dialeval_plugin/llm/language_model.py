@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias, cast, runtime_checkable
 
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
-from dialeval_plugin.core.scoring import Unscored
+from dialeval_plugin.core.scores import Unscored
 
 TextListener: TypeAlias = Callable[[int, str], None]
 NumberListener: TypeAlias = Callable[[int, float], None]

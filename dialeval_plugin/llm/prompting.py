@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, cast
 
-from dialeval_plugin.core.dialogue import Example, Item, is_blank
-from dialeval_plugin.core.scoring import Reason, Row, Scorer, Unscored
+from dialeval_plugin.core.dialogue import Item
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Row
 
 from .language_model import Continuation, LanguageModel, Request
 
@@ -46,25 +47,14 @@ class PromptingScorer(Scorer):
     def finish(self, pending: Pending, answers: Sequence[Any]) -> Row:
         """The row of an item, from the answer to each of its requests, or the `Unscored` in its place."""
 
-    def unscorable(self, item: Item) -> Unscored | None:
-        """Why an item has no score, whatever a model says."""
-        if isinstance(item, Example):
-            return Unscored(Reason.EMPTY_INPUT, "the response is blank") if is_blank(item.response.text) else None
-        is_empty = all(is_blank(turn.text) for turn in item.turns)
-        return Unscored(Reason.EMPTY_INPUT, "every turn is blank") if is_empty else None
-
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
         """Ask for all items of the window in one call."""
-        missing = list(map(self.unscorable, items))
-        prepared = self.prepare([item for item, why in zip(items, missing, strict=True) if why is None])
+        prepared = self.prepare(items)
         answers = iter(self._ask([request for pending in prepared for request in pending.requests]))
-        rows = iter(
-            [
-                self.finish(pending, [next(answers) for _ in pending.requests]) if pending.requests else pending.row
-                for pending in prepared
-            ]
-        )
-        return [next(rows) if why is None else why for why in missing]
+        return [
+            self.finish(pending, [next(answers) for _ in pending.requests]) if pending.requests else pending.row
+            for pending in prepared
+        ]
 
     def _ask(self, requests: Sequence[Request | Continuation]) -> Sequence[Any]:
         if not requests:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dialeval_plugin.core.dialogue import Example, is_blank
-from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.core.scores import Reason, Unscored
 
 NO_TURN = Unscored(Reason.EMPTY_INPUT, "no visible turn stands before the response")
 BLANK_RESPONSE = Unscored(Reason.EMPTY_INPUT, "the response has no visible character")

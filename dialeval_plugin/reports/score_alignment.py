@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
+from dialeval_plugin.core.dialogue import Level
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import Level
 from dialeval_plugin.corpora.rated_items import RatedItem, qualities, read_rated_items
 from dialeval_plugin.corpora.score_columns import ScoreColumn
 from dialeval_plugin.corpora.score_files import read_score_file

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import Unscored
+from dialeval_plugin.core.scores import Unscored
 from dialeval_plugin.llm.answers import Answer
 from dialeval_plugin.llm.language_model import Continuation, NumberListener, Request, TextListener, cut_at_stop
 

@@ -16,7 +16,7 @@ from lm_eval.api.instance import Instance
 from lm_eval.api.model import LM
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import Unscored
+from dialeval_plugin.core.scores import Unscored
 from dialeval_plugin.llm.language_model import Request
 
 from .scripted_judge import ScriptedLanguageModel

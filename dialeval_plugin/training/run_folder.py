@@ -17,7 +17,7 @@ from tqdm.auto import tqdm
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import read_json, remove_half_written, to_json, write_text
-from dialeval_plugin.core.locks import sole_process
+from dialeval_plugin.core.journal import sole_process
 
 from .checkpoints import SEAL
 

@@ -22,8 +22,9 @@ from typing import Any
 
 from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.core.files import read_json, read_text, to_json, write_text
+from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.runner import run
-from dialeval_plugin.core.scoring import Scores, load_scorer
+from dialeval_plugin.core.scores import Scores
 from dialeval_plugin.core.signature import Signature, text_hash
 from dialeval_plugin.corpora.readers import cgdialog
 from dialeval_plugin.corpora.readers.cgdialog import CRITERIA, PreferenceDialogue

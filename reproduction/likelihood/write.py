@@ -19,10 +19,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dialeval_plugin.core.dialogue import Dialogue, Item
+from dialeval_plugin.core.dialogue import Dialogue, Item, Level
 from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.core.files import read_text, to_json, write_text
-from dialeval_plugin.core.scoring import Level
 from dialeval_plugin.corpora.items import context_key, mean_rating
 from dialeval_plugin.corpora.readers import convai, dstc10, fed
 from dialeval_plugin.methods.likelihood.scorer import DialogueLikelihoodScorer

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from dialeval_plugin.core.dialogue import Dialogue
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import Scores
+from dialeval_plugin.core.scores import Scores
 from dialeval_plugin.corpora.items import mean_rating
 from dialeval_plugin.methods.reconstruction.scorer import DialogueReconstructionScorer
 from dialeval_plugin.reports.tables import Column, Row, Table, estimate, figure

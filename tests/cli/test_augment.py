@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from dialeval_plugin.cli.main import app
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.corpora.readers import dailydialog_pp
 from tests.scripted_writer import CONTEXTS, NumberedScript, is_generation
 

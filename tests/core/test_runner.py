@@ -23,11 +23,12 @@ from hypothesis import strategies as st
 
 from dialeval_plugin.cli.score import write_scores
 from dialeval_plugin.core import runner
-from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn
+from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Turn
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import to_json
 from dialeval_plugin.core.runner import run
-from dialeval_plugin.core.scoring import Level, Reason, Row, Scorer, Scores, Unscored
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Reason, Row, Scores, Unscored
 
 REFUSED = Unscored(Reason.REFUSAL, "no ▁ \u2028 “quoted”")
 
@@ -637,10 +638,10 @@ def test_a_resumed_run_says_how_many_are_done(tmp_path: Path, caplog: pytest.Log
 
 def test_a_rehearsal_hands_over_the_windows_of_a_run_and_keeps_nothing() -> None:
     scorer = Scripted()
-    runner.rehearse(scorer, examples(["1", "1", "2", "3", "4", "5"]))
+    runner.dry_run(scorer, examples(["1", "1", "2", "3", "4", "5"]))
     assert scorer.asked == [["1", "2", "3"], ["4", "5"]]
     with pytest.raises(InputError, match=r"^scripted: item 0 is of type Dialogue"):
-        runner.rehearse(scorer, [Dialogue("d", ())])
+        runner.dry_run(scorer, [Dialogue("d", ())])
 
 
 def test_what_was_cut_is_said_once_a_run(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:

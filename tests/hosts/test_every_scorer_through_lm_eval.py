@@ -13,8 +13,9 @@ import pytest
 from lm_eval.loggers import EvaluationTracker
 from lm_eval.tasks import TaskManager
 
+from dialeval_plugin.core.registry import load_scorer, scorer_factory, scorer_names
 from dialeval_plugin.core.resources import tasks_path
-from dialeval_plugin.core.scoring import Scorer, load_scorer, scorer_factory, scorer_names
+from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.items import context_key, mean_rating
 from dialeval_plugin.corpora.readers import dstc10

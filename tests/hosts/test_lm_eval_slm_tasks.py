@@ -15,7 +15,8 @@ from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.core.runner import run_signature
-from dialeval_plugin.core.scoring import Scorer, Scores, Unscored
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Scores, Unscored
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.corpora.readers import dstc10
@@ -24,7 +25,7 @@ from dialeval_plugin.hosts.lm_eval.validation import validate_tasks
 from dialeval_plugin.judgement_tasks import aggregation as lm_eval_aggregation
 from dialeval_plugin.judgement_tasks.documents import item_of
 from dialeval_plugin.methods.judging.judge import PromptedJudge
-from dialeval_plugin.methods.judging.prompts import scoring_prompt
+from dialeval_plugin.methods.judging.prompts import SCORING_PROMPTS
 from dialeval_plugin.methods.slide.dre import VARIANTS, DreScorer
 from dialeval_plugin.methods.slide.scorer import SlideScorer
 from dialeval_plugin.statistics.correlation import correlations
@@ -145,7 +146,7 @@ def test_the_task_files_ask_as_the_prompts_do() -> None:
     from lm_eval.tasks._yaml_loader import load_yaml
 
     settings = {name: load_yaml(path, resolve_func=False)["generation_kwargs"] for name, path in generation.items()}
-    slide = scoring_prompt("slide")
+    slide = SCORING_PROMPTS["slide"]
     assert settings["dre"] == {"until": [], "do_sample": False, "temperature": 0.0}
     assert settings["slide"] == {**settings["dre"], "until": list(slide.stop), "max_gen_toks": slide.max_tokens}
 
@@ -247,7 +248,7 @@ def test_what_is_missing_or_wrong_is_said(
 def test_wrong_options_of_slide_are_refused(tiny_slm: Path) -> None:
     with pytest.raises(InputError) as refused:
         slide_dataset(dialogue_set="mini", slm=str(tiny_slm), slm_scale="half")
-    assert str(refused.value) == "slide: slm_scale is 'half'. Give a finite number."
+    assert str(refused.value) == "slide: slm_scale is 'half'. Give a number."
     with pytest.raises(InputError) as refused:
         slide_dataset(dialogue_set="mini", slm=str(tiny_slm), normalise="population")
     assert str(refused.value) == (
@@ -256,9 +257,7 @@ def test_wrong_options_of_slide_are_refused(tiny_slm: Path) -> None:
     )
     with pytest.raises(InputError) as refused:
         slide_dataset(dialogue_set="mini", slm=str(tiny_slm), fusion="mean")
-    assert str(refused.value) == (
-        "fusion: there is no reading 'mean' of equation 9. Choose one of first_match, llm_first, agree."
-    )
+    assert str(refused.value) == ("slide: fusion is 'mean'. Give one of first_match, llm_first, agree.")
 
 
 def test_every_task_builds_or_is_absent(use_tiny_data: Path, tiny_slm: Path, monkeypatch: pytest.MonkeyPatch) -> None:

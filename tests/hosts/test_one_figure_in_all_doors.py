@@ -16,8 +16,8 @@ from lm_eval.loggers import EvaluationTracker
 from lm_eval.tasks import TaskManager
 
 from dialeval_plugin.cli.score import write_scores
+from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.resources import tasks_path
-from dialeval_plugin.core.scoring import load_scorer
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.hosts.registration import register_models

@@ -11,7 +11,7 @@ import pytest
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.resources import tasks_path
-from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.hosts.lm_eval.backend import LmEvalLanguageModel, load_language_model
 from dialeval_plugin.methods.judging.goodness import goodness_of_forms
 from dialeval_plugin.methods.judging.judge import PromptedJudge

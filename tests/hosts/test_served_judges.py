@@ -27,7 +27,7 @@ from dialeval_plugin.llm.answer_cache import AnswerCache
 from dialeval_plugin.llm.answers import CachedLanguageModel
 from dialeval_plugin.llm.language_model import Request
 from dialeval_plugin.methods.judging.judge import PromptedJudge
-from dialeval_plugin.methods.judging.prompts import goodness_prompt, scoring_prompt
+from dialeval_plugin.methods.judging.prompts import SCORING_PROMPTS, goodness_prompt
 from tests.loopback import Reply, serve
 from tests.requests_for import requests_for
 from tests.tiny_language_models import write_random_language_model, write_rating_language_model
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.slow
 
 SERVE = "import sys; from transformers.cli.serve import Serve; Serve(host='127.0.0.1', port=int(sys.argv[1]), device='cpu')"
 EXAMPLES = mini.read_examples("test")[:8]
-PROMPTS = [scoring_prompt("dre").render(example) for example in EXAMPLES]
+PROMPTS = [SCORING_PROMPTS["dre"].render(example) for example in EXAMPLES]
 STOP = ["\n\n"]
 
 

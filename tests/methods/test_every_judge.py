@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from dialeval_plugin.core.dialogue import Example
-from dialeval_plugin.core.scoring import Reason, Scorer, Unscored, load_scorer, scorer_factory, scorer_names
+from dialeval_plugin.core.registry import load_scorer, scorer_factory, scorer_names
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.methods.judging.judge import PromptedJudge
 from dialeval_plugin.methods.judging.prompts import SCORING_PROMPTS
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel

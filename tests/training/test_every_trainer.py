@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dialeval_plugin.core.locks import sole_process
+from dialeval_plugin.core.journal import sole_process
 from tests.training_processes import Ended, TrainingProcesses, training_processes
 
 TRAINERS = ["slm", "general", "independence", "language_model", "language_model_early_end", "reconstruction"]

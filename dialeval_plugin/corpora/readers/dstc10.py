@@ -15,10 +15,9 @@ from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
 
-from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn
+from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Turn
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.core.files import Line
-from dialeval_plugin.core.scoring import Level
 from dialeval_plugin.corpora.catalogue import locate
 from dialeval_plugin.corpora.rows import id_field, ratings_field, read_array, text_field, texts_field, unique_ids
 

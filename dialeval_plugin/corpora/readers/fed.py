@@ -15,10 +15,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
+from dialeval_plugin.core.dialogue import Dialogue, Example, Level, Turn
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.core.files import Line
-from dialeval_plugin.core.scoring import Level
 from dialeval_plugin.corpora.catalogue import locate
 from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.corpora.rows import read_array, text_field

@@ -21,7 +21,7 @@ from tqdm.auto import tqdm
 
 from dialeval_plugin.core.errors import DialevalError
 from dialeval_plugin.core.redaction import redacted
-from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.core.scores import Reason, Unscored
 
 logger = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLoadError
 from dialeval_plugin.core.redaction import redacted, without_secrets
-from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.core.signature import content_hash, file_hash, text_hash
 from dialeval_plugin.llm.language_model import Continuation, NumberListener, Request, TextListener, cut_at_stop
 from dialeval_plugin.models.folders import check_device, opening, refuse_pickles

@@ -20,7 +20,7 @@ from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.core.files import to_json
 from dialeval_plugin.core.runner import run_signature
-from dialeval_plugin.core.scoring import Reason, Row, Unscored
+from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.corpora.readers import dstc10
@@ -39,8 +39,8 @@ from dialeval_plugin.judgement_tasks.task_data import task_data
 from dialeval_plugin.llm.answers import UnaskedLanguageModel
 from dialeval_plugin.llm.language_model import Request
 from dialeval_plugin.methods.judging.judge import PromptedJudge
-from dialeval_plugin.methods.judging.prompts import scoring_prompt
-from dialeval_plugin.methods.slide.dre import PLAIN_PROMPT, DreScorer, read_answers
+from dialeval_plugin.methods.judging.prompts import SCORING_PROMPTS
+from dialeval_plugin.methods.slide.dre import PLAIN, DreScorer, read_answers
 from dialeval_plugin.methods.slide.dre import VARIANTS as DRE_VARIANTS
 from dialeval_plugin.methods.slide.fusion import Reading, fuse_rows
 from dialeval_plugin.methods.slide.refinement import Refinement
@@ -125,7 +125,7 @@ def dre_columns(
     rows = []
     for pending in scorer.prepare(examples):
         # A document without the small model's numbers is asked all the same: the host has no way to leave it out.
-        requests = pending.requests or (scorer.plain.request(cast("Example", pending.item)),) * 2
+        requests = pending.requests or (PLAIN.request(cast("Example", pending.item)),) * 2
         plain, interior = cast("Sequence[Request]", requests)
         rows.append(
             {
@@ -168,7 +168,7 @@ def slide_columns(
         {
             "prompt": cast("Request", request).prompt,
             **_small_model_columns(row),
-            "options": to_json({"reading": scorer.fusion, "slm_scale": scorer.slm_scale}),
+            "options": to_json({"reading": fusion, "slm_scale": slm_scale}),
             "signature": str(run_signature(scorer)),
         }
         for request, row in zip(prompts, scorer.small_model_rows(examples), strict=True)
@@ -242,7 +242,7 @@ def slide_results(doc: Mapping[str, Any], results: Sequence[str | None]) -> dict
     if doc["is_absent"]:
         return {}
     small = _small_model_row(doc)
-    llm = scoring_prompt("slide").share(_answer(results[0]), doc["prompt"], cast("Example", item_of(doc)))
+    llm = SCORING_PROMPTS["slide"].share(_answer(results[0]), doc["prompt"], cast("Example", item_of(doc)))
     if isinstance(small, Unscored) and small.reason is Reason.EMPTY_INPUT:
         llm = small
     verdict = verdict_of(results)
@@ -330,8 +330,7 @@ def _split(
 def _placeholder(dialogue_set: str) -> dict[str, Any]:
     """A set that is not on this machine: the host cannot build a task without a document, and asks about it."""
     empty = absent_item(dialogue_set)
-    prompt = scoring_prompt(PLAIN_PROMPT)
-    text = prompt.render(empty)
+    text = PLAIN.render(empty)
     row = {
         **dict.fromkeys(_FEATURES),
         **item_columns(empty),
@@ -340,7 +339,7 @@ def _placeholder(dialogue_set: str) -> dict[str, Any]:
         "is_absent": True,
         "prompt": text,
         "plain_prompt": text,
-        "max_gen_toks": [prompt.max_tokens] * 2,
+        "max_gen_toks": [PLAIN.max_tokens] * 2,
     }
     return _dataset([row] * n_processes())
 

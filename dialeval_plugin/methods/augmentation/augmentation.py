@@ -12,7 +12,7 @@ from tqdm.auto import tqdm
 
 from dialeval_plugin.core.files import to_json, write_json_lines
 from dialeval_plugin.core.journal import Journal
-from dialeval_plugin.core.scoring import Unscored
+from dialeval_plugin.core.scores import Unscored
 from dialeval_plugin.core.signature import Value
 from dialeval_plugin.version import __version__
 

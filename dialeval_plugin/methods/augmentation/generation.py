@@ -14,7 +14,8 @@ from typing import Any
 
 from dialeval_plugin.core.dialogue import Example, is_blank
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import Reason, Scorer, Unscored
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.core.signature import Signature, Value, text_hash
 from dialeval_plugin.llm.language_model import LanguageModel, Request
 from dialeval_plugin.methods.judging.classification import NEGATIVE, POSITIVE, ClassificationPrompt, classify

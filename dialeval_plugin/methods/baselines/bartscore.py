@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import ClassVar, Literal, NamedTuple, TypeAlias, cast
 
 from dialeval_plugin.core.dialogue import Example, Item, is_blank
-from dialeval_plugin.core.scoring import Reason, Row, Scorer, Unscored
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import Value, content_hash
 
 from .references import BLANK_RESPONSE, NO_REFERENCE, check_choice

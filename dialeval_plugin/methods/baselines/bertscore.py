@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import torch
 
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
-from dialeval_plugin.core.scoring import Row
+from dialeval_plugin.core.scores import Row
 from dialeval_plugin.core.signature import Value, content_hash
 from dialeval_plugin.models.folders import check_complete, check_device, check_weights, opening, resolve
 

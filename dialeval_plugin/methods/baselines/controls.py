@@ -10,7 +10,8 @@ from typing import ClassVar, cast
 
 from dialeval_plugin.core.dialogue import Example, Item, is_blank
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import Row, Scorer
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Row
 from dialeval_plugin.core.signature import Value
 
 from .references import BLANK_RESPONSE

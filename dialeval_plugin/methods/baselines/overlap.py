@@ -13,7 +13,7 @@ from rouge_score.tokenizers import DefaultTokenizer
 from sacrebleu.metrics import BLEU, CHRF
 
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
-from dialeval_plugin.core.scoring import Reason, Row, Unscored
+from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import Value
 
 from .references import Compared, ReferenceScorer, beyond_limit, check_choice, version_of

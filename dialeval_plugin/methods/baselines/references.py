@@ -10,7 +10,8 @@ from typing import Any, NamedTuple, cast, get_args
 
 from dialeval_plugin.core.dialogue import Example, Item, is_blank
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import Reason, Row, Scorer, Unscored
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Reason, Row, Unscored
 
 N_EQUAL = "n_references_equal"
 """Column: how many of the references are the response itself, white space aside."""

@@ -10,7 +10,8 @@ from typing import ClassVar, Literal, NamedTuple, TypeAlias, cast
 from nltk.tokenize.punkt import PunktSentenceTokenizer
 
 from dialeval_plugin.core.dialogue import Example, Item, is_blank
-from dialeval_plugin.core.scoring import Reason, Row, Scorer, Unscored
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import Value, content_hash
 
 from .references import BLANK_RESPONSE, check_choice

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 import torch
 
-from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.models.causal import FloatArray, layout_tokens, turn_pieces
 from dialeval_plugin.models.language_models import OpenedModel
 from dialeval_plugin.models.passes import Context, batches, collect, dialogue_passes, share_beginnings

@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
 
 from dialeval_plugin.core.dialogue import Example, Item
 from dialeval_plugin.core.errors import InputError, ModelLoadError
-from dialeval_plugin.core.scoring import Orientation, Row, Scorer, Unscored, finite_or_unscored
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Orientation, Row, Unscored, finite_or_unscored
 from dialeval_plugin.core.signature import Value, content_hash
 from dialeval_plugin.models.causal import check_causal, window
 from dialeval_plugin.models.language_models import OpenedModel, open_model

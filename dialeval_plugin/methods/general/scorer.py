@@ -9,9 +9,10 @@ from typing import ClassVar, cast, get_args
 import numpy as np
 from scipy.special import expit
 
-from dialeval_plugin.core.dialogue import Dialogue, Example, Item, is_blank
+from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, is_blank
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import Level, Reason, Row, Scorer, Unscored
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import Value, content_hash, text_hash
 from dialeval_plugin.models.defaults import DefaultModel
 from dialeval_plugin.models.folders import resolve

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
 from dialeval_plugin.core.dialogue import Example, Turn, is_blank
-from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.core.signature import text_hash
 from dialeval_plugin.llm.language_model import LanguageModel, Request
 from dialeval_plugin.llm.neutralise import neutralise

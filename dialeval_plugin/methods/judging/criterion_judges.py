@@ -7,11 +7,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, cast, get_args
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias, cast
+
+from annotated_types import Gt
 
 from dialeval_plugin.core.dialogue import Example, Item
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import Reason, Row, Unscored
+from dialeval_plugin.core.options import Positive, checked_init, wrong_value
+from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import Value
 from dialeval_plugin.llm.language_model import Continuation, LanguageModel, Request, require_language_model
 from dialeval_plugin.llm.prompting import Pending, PromptingScorer
@@ -66,28 +69,25 @@ class CriterionJudge(PromptingScorer):
     window: ClassVar[int] = 64  # of which each example is some dozens of requests
     prompts: ClassVar[CriterionPrompts]
 
+    @checked_init
     def __init__(
         self,
         llm: LanguageModel | None = None,
         mode: Mode = "sampled",
-        n_samples: int = DEFAULT_SAMPLES,
-        temperature: float = DEFAULT_TEMPERATURE,
+        n_samples: Positive = DEFAULT_SAMPLES,
+        temperature: Annotated[float, Gt(0)] = DEFAULT_TEMPERATURE,
         unparsed: float | None = None,
         keep_samples: bool = False,
         criteria: str | Sequence[str] = CRITERIA,
     ) -> None:
-        self._check("mode", mode, mode in get_args(Mode), f"one of {', '.join(get_args(Mode))}")
-        self._check("n_samples", n_samples, type(n_samples) is int and n_samples > 0, "a whole number from 1")
-        self._check("temperature", temperature, _is_number(temperature) and temperature > 0, "a number above 0")
-        self._check("unparsed", unparsed, unparsed is None or _is_number(unparsed), "a number or nothing")
         if mode == "weighted" and (unparsed is not None or keep_samples):
             raise InputError(
                 f"{self.name}: mode 'weighted' draws no answers, so unparsed and keep_samples have no meaning. "
                 "Leave them out, or choose mode 'sampled'."
             )
         names = tuple(name.strip() for name in criteria.split(",")) if isinstance(criteria, str) else tuple(criteria)
-        is_known = bool(names) and len(set(names)) == len(names) and set(names) <= set(self.prompts)
-        self._check("criteria", criteria, is_known, f"some of {', '.join(self.prompts)}")
+        if not names or len(set(names)) < len(names) or not set(names) <= set(self.prompts):
+            raise wrong_value(self.name, "criteria", criteria, f"some of {', '.join(self.prompts)}")
         self.llm = require_language_model(llm, self.name)
         self.mode, self.n_samples, self.temperature = mode, n_samples, float(temperature)
         self.unparsed = None if unparsed is None else float(unparsed)
@@ -95,10 +95,6 @@ class CriterionJudge(PromptingScorer):
         self.criteria = {name: self.prompts[name] for name in names}
         low, high = self._scale
         self.range = (low, high) if self.unparsed is None else (min(low, self.unparsed), max(high, self.unparsed))
-
-    def _check(self, option: str, value: object, is_right: bool, expected: str) -> None:
-        if not is_right:
-            raise InputError(f"{self.name}: {option}: expected {expected}, got {value!r}.")
 
     @property
     def _scale(self) -> tuple[float, float]:
@@ -262,7 +258,3 @@ def _or_unparsed(rating: float | Unscored, unparsed: float | None) -> float | No
     if isinstance(rating, Unscored):
         return None if rating.reason in {Reason.API_ERROR, Reason.CONTEXT_TOO_LONG} else unparsed
     return rating
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)

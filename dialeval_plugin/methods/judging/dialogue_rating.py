@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from itertools import chain, repeat
 from typing import ClassVar
 
-from dialeval_plugin.core.dialogue import Dialogue, Example, Item
+from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, is_blank
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import Level, Reason, Row, Unscored
+from dialeval_plugin.core.options import Positive, checked_init, wrong_value
+from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import Value, text_hash
 from dialeval_plugin.llm.language_model import Continuation, LanguageModel, require_language_model
 from dialeval_plugin.llm.prompting import Pending, PromptingScorer
@@ -19,6 +20,8 @@ from .ratings import k_top_rating, merge_ratings
 
 DEFAULT_K = 3
 NO_PROBABILITY = Unscored(Reason.NON_FINITE, "the model gives no rating of the scale a probability")
+
+NO_VISIBLE_TURN = Unscored(Reason.EMPTY_INPUT, "no turn has a visible character")
 
 
 class DialogueRatingScorer(PromptingScorer):
@@ -51,17 +54,16 @@ class DialogueRatingScorer(PromptingScorer):
   year    = {2023}
 }"""
 
+    @checked_init
     def __init__(
         self,
         llm: LanguageModel | None = None,
         quality: str | Sequence[str] = "overall",
         level: Level | None = None,
-        k: int = DEFAULT_K,
+        k: Positive = DEFAULT_K,
         literal_log: bool = False,
         examples: Sequence[Sequence[Item]] = (),
     ) -> None:
-        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-            raise InputError(f"dialogue_rating: k: expected a whole number from 1, got {k!r}.")
         self.llm = require_language_model(llm, self.name, kind="any lm-eval model that has log probabilities")
         self.k = k
         self.reading: Reading = "literal_log" if literal_log else "probabilities"
@@ -76,6 +78,11 @@ class DialogueRatingScorer(PromptingScorer):
     def columns(self) -> tuple[str, ...]:
         """The qualities, in the order asked for; each from 0 to the top of its scale."""
         return tuple(prompt.quality for prompt in self.prompts)
+
+    def unscorable(self, item: Item) -> Unscored | None:
+        """A blank response, or a dialogue of blank turns."""
+        is_empty = isinstance(item, Dialogue) and all(is_blank(turn.text) for turn in item.turns)
+        return NO_VISIBLE_TURN if is_empty else super().unscorable(item)
 
     def prepare(self, items: Sequence[Item]) -> list[Pending]:
         """The spellings of all ratings of all qualities of each item."""
@@ -125,9 +132,7 @@ def rating_of_forms(
 def _prompts(quality: str | Sequence[str], level: Level | None) -> tuple[RatingPrompt, ...]:
     names = [name.strip() for name in quality.split(",")] if isinstance(quality, str) else list(quality)
     if not all(names) or len(set(names)) != max(1, len(names)):
-        raise InputError(
-            f"dialogue_rating: quality: expected the name of a quality or several different ones, got {quality!r}."
-        )
+        raise wrong_value("dialogue_rating", "quality", quality, "the name of a quality or several different ones")
     try:
         first = rating_prompt(names[0], level)
         return (first, *(rating_prompt(name, first.level) for name in names[1:]))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from dialeval_plugin.core.dialogue import Example, Turn
-from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.core.signature import text_hash
 from dialeval_plugin.llm.language_model import Request
 from dialeval_plugin.llm.parsing import parse_rating, unquoted

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import ClassVar, cast
 
 from dialeval_plugin.core.dialogue import Example, Item
-from dialeval_plugin.core.scoring import Row, Unscored
+from dialeval_plugin.core.options import checked_init
+from dialeval_plugin.core.scores import Row, Unscored
 from dialeval_plugin.core.signature import Value
 from dialeval_plugin.llm.language_model import LanguageModel, Request, require_language_model
 from dialeval_plugin.llm.prompting import Pending, PromptingScorer
 
-from .prompts import scoring_prompt
+from .prompts import SCORING_PROMPTS, PromptName
 
 COLUMN = "llm"
 
@@ -34,9 +35,10 @@ class PromptedJudge(PromptingScorer):
     columns = (COLUMN,)
     range = (0.0, 1.0)
 
-    def __init__(self, llm: LanguageModel | None = None, prompt: str = "slide") -> None:
+    @checked_init
+    def __init__(self, llm: LanguageModel | None = None, prompt: PromptName = "slide") -> None:
         self.llm = require_language_model(llm, self.name)
-        self.prompt = scoring_prompt(prompt)
+        self.prompt = SCORING_PROMPTS[prompt]
 
     def prepare(self, items: Sequence[Item]) -> list[Pending]:
         """One question a response."""

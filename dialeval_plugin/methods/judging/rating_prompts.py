@@ -11,9 +11,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn
+from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Turn
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import Level
 from dialeval_plugin.core.signature import text_hash
 from dialeval_plugin.llm.neutralise import neutralise
 

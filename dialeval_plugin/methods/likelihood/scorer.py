@@ -8,9 +8,10 @@ from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 
-from dialeval_plugin.core.dialogue import Dialogue, Item, is_blank
+from dialeval_plugin.core.dialogue import Dialogue, Item, Level, is_blank
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import Level, Reason, Row, Scorer, Unscored
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import Value, content_hash
 from dialeval_plugin.models.defaults import DefaultModel
 from dialeval_plugin.models.language_models import Family, OpenedModel, open_model

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from dialeval_plugin.core.dialogue import Example, is_blank
-from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.core.signature import content_hash
 
 from .classifiers import GlueClassifier, Texts, find_folder, load_classifier

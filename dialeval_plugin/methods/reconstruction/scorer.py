@@ -8,9 +8,10 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, cast, get_args
 
 import torch
 
-from dialeval_plugin.core.dialogue import Dialogue, Item, is_blank
+from dialeval_plugin.core.dialogue import Dialogue, Item, Level, is_blank
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import Level, Orientation, Reason, Row, Scorer, Unscored
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Orientation, Reason, Row, Unscored
 from dialeval_plugin.core.signature import Value, content_hash
 from dialeval_plugin.models.defaults import DefaultModel
 from dialeval_plugin.models.folders import resolve

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import ClassVar, Literal, TypeAlias, cast
 
 from dialeval_plugin.core.dialogue import Example, Item
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import Reason, Row, Unscored
+from dialeval_plugin.core.options import with_options
+from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.shapes import checked
 from dialeval_plugin.core.signature import Value
 from dialeval_plugin.llm.language_model import LanguageModel, Request, require_language_model
 from dialeval_plugin.llm.prompting import Pending, PromptingScorer
 from dialeval_plugin.methods.judging.interior import Evidence, InteriorPrompt, MeasuredAccuracy, read_interior
-from dialeval_plugin.methods.judging.prompts import ScoringPrompt, scoring_prompt
+from dialeval_plugin.methods.judging.prompts import SCORING_PROMPTS
 
 from .model import CONFIG_FILE, read_settings
 from .refinement import LLM_SCALE, Refinement, read_clamp
 from .scorer import SlideScorer
 
-Variant: TypeAlias = Literal["dre", "in_dre", "ex_dre", "non_dre"]
+DreVariant: TypeAlias = Literal["dre", "in_dre", "ex_dre", "non_dre"]
 
 INTERIOR_VARIANTS: tuple[str, ...] = ("dre", "in_dre")
 """Variants that ask the interior prompt."""
@@ -28,7 +30,7 @@ PLAIN_VARIANTS: tuple[str, ...] = ("ex_dre", "non_dre")
 """Variants that ask the plain prompt."""
 VARIANTS = (*INTERIOR_VARIANTS, *PLAIN_VARIANTS)
 
-PLAIN_PROMPT = "dre"
+PLAIN = SCORING_PROMPTS["dre"]
 _EVIDENCE = ("slm_probability", "slm_distance", "slm")
 
 
@@ -66,20 +68,46 @@ def read_answers(
         if isinstance(small, Unscored) and (name == "interior" or small.reason is Reason.EMPTY_INPUT):
             rows[name] = small
         elif name == "plain":
-            llm = scoring_prompt(PLAIN_PROMPT).read(answer, prompt, example)
+            llm = PLAIN.read(answer, prompt, example)
             rows[name] = llm if isinstance(llm, Unscored) else {**refinement.plain(slm, llm=llm), "llm": llm}
         else:
             read = read_interior(answer, prompt, example)
-            rows[name] = (
-                read
-                if isinstance(read, Unscored)
-                else {**refinement.interior(cast("float", slm), **read._asdict()), **read._asdict()}
-            )
+            said = {} if isinstance(read, Unscored) else read._asdict()
+            rows[name] = read if isinstance(read, Unscored) else {**refinement.interior(cast("float", slm), **said), **said}
     return rows
 
 
+@dataclass(frozen=True)
+class DreOptions:
+    """Options of `dre`.
+
+    Attributes:
+        llm: the large model; each example is asked once for each prompt that is needed.
+        slm: folder or hub id of the small model; see `DefaultModel`.
+        variant: what the score is; see `DreScorer`.
+        ablation: give the other variants as columns beside `dre`. That asks both prompts; a row whose plain prompt could not
+            be read has None in the columns that need it.
+        eq26: multiply by s_c alone, as equation 26 is printed; see `Refinement`.
+        clamp: keep products in [0, 5] (true) or between the two numbers given; see `read_clamp`.
+        clip: keep the normalised distance in [0, 1].
+        device: a torch device for the small model.
+        revision: of a small model on the hub.
+    """
+
+    llm: LanguageModel | None = None
+    slm: str | None = None
+    _: KW_ONLY
+    variant: DreVariant = "dre"
+    ablation: bool = False
+    eq26: bool = False
+    clamp: object = None
+    clip: bool = False
+    device: str | None = None
+    revision: str | None = None
+
+
 class DreScorer(PromptingScorer):
-    """DRE (Zhao et al. 2025) and its ablations.
+    """DRE (Zhao et al. 2025) and its ablations; see `DreOptions`.
 
     `dre` asks the large model with the small model's findings in the prompt and multiplies its score by c = s_c * s_Inf;
     `in_dre` leaves the coefficient out, `ex_dre` the findings (it multiplies by s_c), `non_dre` both, and needs no small model.
@@ -88,18 +116,6 @@ class DreScorer(PromptingScorer):
     score, in [0, 5]), `influence` (s_Inf in [0, 1]) and `coefficient` (c) where the interior prompt is asked, and
     `slm_probability`, `slm_distance`, `slm` (s_c), `context_tokens_cut` and `response_tokens_cut` of the small model as in
     `slide`.
-
-    Args:
-        llm: the large model; each example is asked once for each prompt that is needed.
-        slm: folder or hub id of the small model; see `DefaultModel`.
-        variant: "dre", "in_dre", "ex_dre" or "non_dre".
-        ablation: give the other variants as columns beside `dre`. That asks both prompts; a row whose plain prompt could not
-            be read has None in the columns that need it.
-        eq26: multiply by s_c alone, as equation 26 is printed; see `Refinement`.
-        clamp: keep products in [0, 5] (true) or in two bounds.
-        clip: keep the normalised distance in [0, 1].
-        device: a torch device for the small model.
-        revision: of a small model on the hub.
 
     Raises:
         InputError: an option is unknown.
@@ -115,38 +131,21 @@ class DreScorer(PromptingScorer):
   year    = {2025}
 }"""
 
-    def __init__(  # noqa: PLR0913 - the papers' options, each one named in METHODS
-        self,
-        llm: LanguageModel | None = None,
-        slm: str | None = None,
-        *,
-        variant: Variant = "dre",
-        ablation: bool = False,
-        eq26: bool = False,
-        clamp: bool | Sequence[float] | None = None,
-        clip: bool = False,
-        device: str | None = None,
-        revision: str | None = None,
-    ) -> None:
-        if variant not in VARIANTS:
-            raise InputError(f"dre: there is no variant {variant!r}. Choose one of {', '.join(VARIANTS)}.")
-        for option, value in (("ablation", ablation), ("eq26", eq26), ("clip", clip)):
-            # A command line can have turned it into text, and the word "no" would count as true.
-            if not isinstance(value, bool):
-                raise InputError(f"dre: {option} is {value!r}. Give true or false.")
-        if ablation and variant != "dre":
+    @with_options(DreOptions)
+    def __init__(self, options: DreOptions) -> None:
+        if options.ablation and options.variant != "dre":
             raise InputError(
-                f"dre: ablation gives every variant beside 'dre', and variant is {variant!r}. Leave one of them out."
+                f"dre: ablation gives every variant beside 'dre', and variant is {options.variant!r}. Leave one of them out."
             )
-        self.llm = require_language_model(llm, self.name)
-        self.variant: str = variant
-        self.variants: tuple[str, ...] = VARIANTS if ablation else (variant,)
-        self.refinement = Refinement(eq26, read_clamp(clamp))
-        self.range = LLM_SCALE if variant in {"in_dre", "non_dre"} else self.refinement.clamp or (0.0, 2 * LLM_SCALE[1])
-        self.plain: ScoringPrompt = scoring_prompt(PLAIN_PROMPT)
+        self.llm = require_language_model(options.llm, self.name)
+        self.variants: tuple[str, ...] = VARIANTS if options.ablation else (options.variant,)
+        self.refinement = Refinement(options.eq26, read_clamp(options.clamp))
+        self.range = LLM_SCALE if options.variant in {"in_dre", "non_dre"} else self.refinement.clamp or (0.0, 2 * LLM_SCALE[1])
         self._slm = self._interior = None
         if self.variants != ("non_dre",):
-            self._slm = SlideScorer(slm, variant="slm", clip=clip, device=device, revision=revision)
+            self._slm = SlideScorer(
+                options.slm, variant="slm", clip=options.clip, device=options.device, revision=options.revision
+            )
             if not {*INTERIOR_VARIANTS}.isdisjoint(self.variants):
                 self._interior = InteriorPrompt(measured_accuracy(self._slm.folder))
         asks_plain = not {*PLAIN_VARIANTS}.isdisjoint(self.variants)
@@ -169,7 +168,7 @@ class DreScorer(PromptingScorer):
         fields: dict[str, Value] = {
             "method": self.name,
             "variant": "+".join(self.variants),
-            "prompt": self.plain.id if "plain" in self.prompts else None,
+            "prompt": PLAIN.id if "plain" in self.prompts else None,
             "llm": self.llm.identity,
             "scale": f"{LLM_SCALE[0]:g}-{LLM_SCALE[1]:g}",
         }
@@ -204,7 +203,7 @@ class DreScorer(PromptingScorer):
         }
 
     def _requests(self, example: Example, row: Mapping[str, float | None]) -> tuple[Request, ...]:
-        requests = [self.plain.request(example)] if "plain" in self.prompts else []
+        requests = [PLAIN.request(example)] if "plain" in self.prompts else []
         if self._interior is not None:
             probability, slm = cast("float", row["slm_probability"]), cast("float", row["slm"])
             requests.append(self._interior.request(example, Evidence(probability, slm - probability)))

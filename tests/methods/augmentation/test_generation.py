@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.methods.augmentation.generation import AugmentedContext, Candidate, ResponseWriter
 from dialeval_plugin.methods.augmentation.prompts import generation_prompt, prompt_id
 from dialeval_plugin.methods.slide.scorer import SlideScorer

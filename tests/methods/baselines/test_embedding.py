@@ -13,7 +13,7 @@ from sentence_transformers import SentenceTransformer
 
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLoadError
-from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.methods.baselines import references
 from dialeval_plugin.methods.baselines.bertscore import BertScore
 from dialeval_plugin.methods.baselines.embedding import (

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from dialeval_plugin.core.dialogue import Example
-from dialeval_plugin.core.scoring import Scorer, Unscored, scorer_factory, scorer_names
+from dialeval_plugin.core.registry import scorer_factory, scorer_names
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Unscored
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.methods.baselines.bartscore import BartScore
 from dialeval_plugin.methods.baselines.bertscore import BertScore

@@ -14,7 +14,7 @@ from rouge_score.rouge_scorer import RougeScorer
 
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
-from dialeval_plugin.core.scoring import Reason, Scores, Unscored
+from dialeval_plugin.core.scores import Reason, Scores, Unscored
 from dialeval_plugin.methods.baselines import overlap, references
 from dialeval_plugin.methods.baselines.overlap import Bleu, Chrf, Meteor, Rouge
 

@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 from dialeval_plugin import load_scorer
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLoadError
-from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.methods.breakdown.scorer import AGGREGATIONS, DialogueBreakdownScorer
 from dialeval_plugin.methods.breakdown.training import train
 from dialeval_plugin.models import language_models as models

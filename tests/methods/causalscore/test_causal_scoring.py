@@ -19,7 +19,7 @@ from sentence_transformers import CrossEncoder
 from dialeval_plugin.core.dialogue import Example, Turn
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLoadError
 from dialeval_plugin.core.runner import run
-from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.methods.causalscore import classifiers
 from dialeval_plugin.methods.causalscore import scorer as causal_scoring
 from dialeval_plugin.methods.causalscore.model import CONFIG_FILE, CausalModelConfig

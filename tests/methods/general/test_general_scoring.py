@@ -11,7 +11,7 @@ from scipy.special import expit, logit
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLoadError
-from dialeval_plugin.core.scoring import Unscored
+from dialeval_plugin.core.scores import Unscored
 from dialeval_plugin.methods.general.model import GeneralConfig, TrainedGeneral
 from dialeval_plugin.methods.general.scorer import GeneralScorer
 from tests.tiny_models import write_tiny_general

@@ -14,7 +14,7 @@ import pytest
 
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.llm.answer_cache import AnswerCache
 from dialeval_plugin.llm.answers import CachedLanguageModel, UnaskedLanguageModel, Usage
 from dialeval_plugin.llm.language_model import Request

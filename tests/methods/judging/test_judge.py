@@ -6,7 +6,7 @@ import pytest
 
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.methods.judging.judge import PromptedJudge
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
 
@@ -73,3 +73,5 @@ def test_something_else_than_a_model_is_refused() -> None:
         r"Make one with dialeval_plugin\.hosts\.lm_eval\.backend\.load_language_model\.$",
     ):
         PromptedJudge("gpt")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"^llm_judge: prompt is 'geval'\. Give one of slide, dre\.$"):
+        PromptedJudge(scripted({}), prompt="geval")  # type: ignore[arg-type]

@@ -20,7 +20,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import DialevalError, InputError, MissingPrerequisite, ModelLoadError
-from dialeval_plugin.core.scoring import Reason
+from dialeval_plugin.core.scores import Reason
 from dialeval_plugin.methods.proxy_indicators.indicators import IndicatorModels
 from dialeval_plugin.methods.proxy_indicators.model import ProxyModel
 from dialeval_plugin.methods.proxy_indicators.regression import fit

@@ -9,9 +9,9 @@ import pytest
 
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
-from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.methods.judging.interior import MeasuredAccuracy
-from dialeval_plugin.methods.slide.dre import DreScorer, Variant, measured_accuracy
+from dialeval_plugin.methods.slide.dre import DreScorer, DreVariant, measured_accuracy
 from dialeval_plugin.methods.slide.model import TrainedSmallModel
 from dialeval_plugin.methods.slide.refinement import Refinement
 from dialeval_plugin.methods.slide.scorer import SlideScorer
@@ -49,7 +49,7 @@ def examples(*responses: str) -> list[Example]:
 
 
 @pytest.mark.parametrize("variant", ["dre", "in_dre", "ex_dre", "non_dre"])
-def test_every_variant_asks_once_an_example(variant: Variant, tiny_slm: Path, llm: ScriptedLanguageModel) -> None:
+def test_every_variant_asks_once_an_example(variant: DreVariant, tiny_slm: Path, llm: ScriptedLanguageModel) -> None:
     scores = DreScorer(llm, str(tiny_slm), variant=variant).score(examples())
 
     assert scores.n_scored == 9
@@ -173,7 +173,7 @@ def test_the_range_is_that_of_the_products(tiny_slm: Path, llm: ScriptedLanguage
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"variant": "big"}, "dre: there is no variant 'big'. Choose one of dre, in_dre, ex_dre, non_dre."),
+        ({"variant": "big"}, "dre: variant is 'big'. Give one of dre, in_dre, ex_dre, non_dre."),
         ({"eq26": "yes"}, "dre: eq26 is 'yes'. Give true or false."),
         ({"clip": 1}, "dre: clip is 1. Give true or false."),
         ({"ablation": "no"}, "dre: ablation is 'no'. Give true or false."),

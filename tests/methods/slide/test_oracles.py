@@ -215,6 +215,4 @@ def test_a_range_without_width_is_refused(oracles_dir: Path) -> None:
 def test_an_unknown_reading_is_refused() -> None:
     with pytest.raises(InputError) as refused:
         fuse(1.0, 0.5, reading="mean")  # type: ignore[arg-type]
-    assert str(refused.value) == (
-        "fusion: there is no reading 'mean' of equation 9. Choose one of first_match, llm_first, agree."
-    )
+    assert str(refused.value) == ("fuse: reading is 'mean'. Give one of first_match, llm_first, agree.")
