@@ -49,15 +49,7 @@ ATTACKS = [
     "\x00\x07{question} {0} %s {{x}}",
 ]
 FRAGMENTS = ["Answer", ":", " ", "\n", "-", "--", "=", "<", "|", ">", "s", "[", "INST]", "Score", "\u200d"]
-PIECES = st.lists(
-    st.one_of(
-        st.sampled_from(
-            [*ATTACKS, "Answer", ":", " ", "\n", "-", "--", "=", "<", "|", ">", "s", "[", "INST]", "Score", "\u200d"]
-        ),
-        st.text(max_size=5),
-    ),
-    max_size=8,
-).map("".join)
+PIECES = st.lists(st.one_of(st.sampled_from([*ATTACKS, *FRAGMENTS]), st.text(max_size=5)), max_size=8).map("".join)
 
 
 def test_the_dstc10_prompt_is_the_printed_one() -> None:
