@@ -24,7 +24,7 @@ from .asking import (
     Answer,
     Asking,
     NoLogProbabilities,
-    Patience,
+    RetryBudget,
     is_served,
     take_over_retries,
 )
@@ -66,10 +66,10 @@ class LmEvalLanguageModel:
         self._is_served = is_served(lm)
         self._seed: int | None = getattr(lm, "_seed", None)
         if self._is_served:
-            self._patience = Patience(lm.max_retries, wait, NEVER_REPEATED)
-            take_over_retries(lm, self._patience)
+            self._budget = RetryBudget(lm.max_retries, wait, NEVER_REPEATED)
+            take_over_retries(lm, self._budget)
         else:
-            self._patience = Patience(retries + 1, wait, NEVER_REPEATED_LOCALLY)
+            self._budget = RetryBudget(retries + 1, wait, NEVER_REPEATED_LOCALLY)
 
     def generate(self, requests: Sequence[Request], *, on_answer: TextListener | None = None) -> list[str | Unscored]:
         """Continue each prompt. What a prompt is answered greedily depends neither on the others nor on their order.
@@ -149,7 +149,7 @@ class LmEvalLanguageModel:
         overlong = self._overlong(arguments)
         places = [place for place in range(len(arguments)) if place not in overlong]
         handed = None if on_answer is None else _at(places, on_answer)
-        asking = Asking(self.lm, kind, [arguments[place] for place in places], self._patience, read, handed)
+        asking = Asking(self.lm, kind, [arguments[place] for place in places], self._budget, read, handed)
         # A served model that is asked one batch after the other is handed one at a time: it is known then which one failed.
         one_by_one = self._is_served and self.lm._concurrent <= 1
         answers = iter(asking.run(self.lm._batch_size if one_by_one else len(places)))
