@@ -41,10 +41,10 @@ def run(scorer: Scorer, items: Sequence[Item], *, progress: bool = False, journa
         with log.lock():
             rows = _score_windows(scorer, items, log, progress=progress)
     scores = Scores.from_rows(
-        scorer.finish(rows),
+        scorer.normalise_rows(rows),
         [item.id for item in items],
         scorer.columns,
-        Signature({**scorer.signature_fields(), "level": scorer.level, "version": __version__}),
+        run_signature(scorer),
         scorer.level,
         scorer.orientation,
     )
@@ -54,6 +54,11 @@ def run(scorer: Scorer, items: Sequence[Item], *, progress: bool = False, journa
         )
     warn_of_cuts(scorer, scores)
     return scores
+
+
+def run_signature(scorer: Scorer) -> Signature:
+    """Everything that can move a number of a run."""
+    return Signature({**scorer.signature_fields(), "level": scorer.level, "version": __version__})
 
 
 def warn_of_cuts(scorer: Scorer, scores: Scores) -> None:

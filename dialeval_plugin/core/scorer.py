@@ -67,7 +67,7 @@ class Scorer(ABC):
         """
         raise InputError(f"{self.name}: has nothing to explain. Leave --explain out.")
 
-    def finish(self, rows: list[Row]) -> list[Row]:
+    def normalise_rows(self, rows: list[Row]) -> list[Row]:
         """Turn the rows of the whole run into the final ones; only a paper's whole-set normalisation needs it."""
         return rows
 

@@ -40,8 +40,9 @@ def judge_from_options(llm: object, llm_args: str = "", *, prompt: str, answers:
         _refuse_options(llm_args, answers, "a judge")
         return llm
     from dialeval_plugin.methods.judging.judge import PromptedJudge
+    from dialeval_plugin.methods.judging.prompts import PromptName
 
-    return PromptedJudge(_language_model(llm, llm_args, answers, otherwise="a judge"), prompt=prompt)
+    return PromptedJudge(_language_model(llm, llm_args, answers, otherwise="a judge"), prompt=cast("PromptName", prompt))
 
 
 def language_model_from_options(llm: object, llm_args: str = "", *, answers: Answers = None) -> LanguageModel:

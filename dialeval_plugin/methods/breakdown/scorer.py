@@ -198,7 +198,7 @@ class DialogueBreakdownScorer(Scorer):
         readings = read_responses(self.detector, texts, context=self.options.context, max_tokens=self.max_tokens)
         return [reading if isinstance(reading, Unscored) else self._row(reading) for reading in readings]
 
-    def finish(self, rows: list[Row]) -> list[Row]:
+    def normalise_rows(self, rows: list[Row]) -> list[Row]:
         """With `transductive`, take the extremes of these rows.
 
         Raises:

@@ -191,7 +191,7 @@ def test_a_criterion_without_a_rating_leaves_the_row_unscored() -> None:
 def test_a_blank_response_is_not_asked_about() -> None:
     model = always("2")
     scores = GEval(model, n_samples=1).score([Example.from_texts(["hi"], " ", id="a"), EXAMPLE])
-    assert scores.unscored == {0: Unscored(Reason.EMPTY_INPUT, "the response is blank")}
+    assert scores.unscored == {0: Unscored(Reason.EMPTY_INPUT, "the response has no visible character")}
     assert len(model.asked) == 4
 
 
@@ -245,19 +245,19 @@ def test_the_signature_says_how_a_rating_is_made() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"mode": "argmax"}, "g_eval: mode: expected one of sampled, weighted, got 'argmax'."),
-        ({"n_samples": 0}, "g_eval: n_samples: expected a whole number from 1, got 0."),
-        ({"n_samples": True}, "g_eval: n_samples: expected a whole number from 1, got True."),
-        ({"temperature": 0}, "g_eval: temperature: expected a number above 0, got 0."),
-        ({"temperature": math.inf}, "g_eval: temperature: expected a number above 0, got inf."),
-        ({"unparsed": "zero"}, "g_eval: unparsed: expected a number or nothing, got 'zero'."),
+        ({"mode": "argmax"}, "g_eval: mode is 'argmax'. Give one of sampled, weighted."),
+        ({"n_samples": 0}, "g_eval: n_samples is 0. Give a whole number from 1."),
+        ({"n_samples": True}, "g_eval: n_samples is True. Give a whole number from 1."),
+        ({"temperature": 0}, "g_eval: temperature is 0. Give a number above 0."),
+        ({"temperature": math.inf}, "g_eval: temperature is inf. Give a number above 0."),
+        ({"unparsed": "zero"}, "g_eval: unparsed is 'zero'. Give a number."),
         (
             {"criteria": "coherence,humour"},
-            "g_eval: criteria: expected some of naturalness, coherence, engagingness, groundedness, got 'coherence,humour'.",
+            "g_eval: criteria is 'coherence,humour'. Give some of naturalness, coherence, engagingness, groundedness.",
         ),
         (
             {"criteria": []},
-            "g_eval: criteria: expected some of naturalness, coherence, engagingness, groundedness, got [].",
+            "g_eval: criteria is []. Give some of naturalness, coherence, engagingness, groundedness.",
         ),
         (
             {"mode": "weighted", "unparsed": 0},

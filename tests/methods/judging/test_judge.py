@@ -70,6 +70,8 @@ def test_something_else_than_a_model_is_refused() -> None:
     with pytest.raises(
         InputError,
         match=r"^llm_judge: llm: expected a language model, got 'gpt' \(str\)\. "
-        r"Make one with dialeval_plugin\.hosts\.lm_eval_backend\.load_language_model\.$",
+        r"Make one with dialeval_plugin\.hosts\.lm_eval\.backend\.load_language_model\.$",
     ):
         PromptedJudge("gpt")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"^llm_judge: prompt is 'geval'\. Give one of slide, dre\.$"):
+        PromptedJudge(scripted({}), prompt="geval")  # type: ignore[arg-type]
