@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from dialeval_plugin.core.scores import NOT_FOR_THIS_DATA
+from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import Correlation, correlations
 
 logger = logging.getLogger(__name__)
@@ -121,7 +122,11 @@ def why_unscored(items: Iterable[Any], score: str = "score") -> list[str | None]
 def _correlations(judged: tuple[Judged, ...]) -> dict[str, Correlation]:
     scores, ratings, clusters, _ = zip(*judged, strict=True)
     found = correlations(
-        scores, ratings, coefficients=("spearman", "pearson", "kendall_b"), clusters=clusters, rounds=ROUNDS, seed=SEED
+        scores,
+        ratings,
+        coefficients=("spearman", "pearson", "kendall_b"),
+        clusters=clusters,
+        bootstrap=Bootstrap(ROUNDS, seed=SEED),
     )
     for coefficient in found.values():
         if coefficient.value is None:

@@ -16,11 +16,10 @@ from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.corpora.readers import dbdc
 from dialeval_plugin.corpora.readers.dbdc import Annotations, Split
 from dialeval_plugin.methods.judging.breakdown_prompts import BreakdownPrompt, breakdown_prompt, distribution_of_forms
-from dialeval_plugin.statistics.bootstrap import Bootstrap
+from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
 from dialeval_plugin.statistics.breakdown.detection import (
     ALWAYS_BREAKDOWN,
     METRICS,
-    BreakdownMetric,
     breakdown_metrics,
     strict_labels,
 )
@@ -92,12 +91,12 @@ def process_breakdown(doc: Mapping[str, Any], results: Sequence[tuple[float, boo
     return dict.fromkeys(TASK_METRICS, Detected(distribution, (no, possible, yes), doc["cluster"], unscored))
 
 
-def metrics_of(items: Sequence[Detected], bootstrap: Bootstrap = _BOOTSTRAP) -> dict[str, BreakdownMetric]:
+def metrics_of(items: Sequence[Detected], bootstrap: Bootstrap = _BOOTSTRAP) -> dict[str, Estimate]:
     """Return the metrics of the turns with an answer, with intervals that resample dialogues."""
     return _metrics(_plain(items), bootstrap, is_baseline=False)
 
 
-def baseline_of(items: Sequence[Detected]) -> dict[str, BreakdownMetric]:
+def baseline_of(items: Sequence[Detected]) -> dict[str, Estimate]:
     """Return the metrics of calling every one of the same turns a breakdown, without intervals."""
     return _metrics(_plain(items), Bootstrap(0), is_baseline=True)
 
@@ -135,7 +134,7 @@ def _plain(items: Sequence[Detected]) -> tuple[Detected, ...]:
 
 
 @functools.lru_cache(maxsize=16)
-def _metrics(items: tuple[Detected, ...], bootstrap: Bootstrap, *, is_baseline: bool) -> dict[str, BreakdownMetric]:
+def _metrics(items: tuple[Detected, ...], bootstrap: Bootstrap, *, is_baseline: bool) -> dict[str, Estimate]:
     said: list[tuple[float, float, float] | None] = [item.distribution for item in items]
     if is_baseline:
         said = [None if distribution is None else ALWAYS_BREAKDOWN for distribution in said]

@@ -31,7 +31,8 @@ from dialeval_plugin.methods.judging.classification import (
     read_label,
 )
 from dialeval_plugin.methods.judging.goodness import goodness, merge_forms
-from dialeval_plugin.statistics.means import Mean, balanced_mean_interval, mean_interval
+from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
+from dialeval_plugin.statistics.means import balanced_mean_interval, mean_interval
 
 from .aggregation import ROUNDS, SEED, Undefined, undefined, why_unscored
 from .documents import item_columns, item_features, item_of
@@ -206,20 +207,19 @@ def _value(items: Sequence[Classified], accuracy: str, name: str) -> float | Und
 
 
 @functools.lru_cache(maxsize=32)
-def _accuracies(items: tuple[Classified, ...]) -> dict[str, Mean]:
+def _accuracies(items: tuple[Classified, ...]) -> dict[str, Estimate]:
     found = {}
     for kind in KINDS:
         chosen = [item for item in items if item.kind == kind]
         found[kind] = mean_interval(
-            [item.hit for item in chosen], clusters=[item.cluster for item in chosen], rounds=ROUNDS, seed=SEED
+            [item.hit for item in chosen], clusters=[item.cluster for item in chosen], bootstrap=Bootstrap(ROUNDS, seed=SEED)
         )
     pair = [item for item in items if item.kind in {"positive", "adversarial"}]
     found["overall"] = balanced_mean_interval(
         [item.hit for item in pair],
         [item.kind for item in pair],
         clusters=[item.cluster for item in pair],
-        rounds=ROUNDS,
-        seed=SEED,
+        bootstrap=Bootstrap(ROUNDS, seed=SEED),
     )
     if unscored := sum(item.hit is None for item in items):
         logger.warning("%d of %d responses have no readable answer; they are in no accuracy", unscored, len(items))

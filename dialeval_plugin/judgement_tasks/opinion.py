@@ -26,6 +26,7 @@ from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.corpora.items import mean_rating
 from dialeval_plugin.corpora.readers import convai
 from dialeval_plugin.methods.likelihood.aggregation import dialogue_log_score, reported
+from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import Correlation, correlations
 
 from .absent_sets import check_any_present
@@ -201,7 +202,7 @@ def _correlations(items: tuple[Opinion, ...]) -> dict[tuple[str, str], Correlati
         ratings = [dialogue.rating for dialogue in dialogues]
         ids = [dialogue.dialogue for dialogue in dialogues]
         by_name = correlations(
-            scores, ratings, coefficients=tuple(_COEFFICIENTS.values()), clusters=ids, rounds=ROUNDS, seed=SEED
+            scores, ratings, coefficients=tuple(_COEFFICIENTS.values()), clusters=ids, bootstrap=Bootstrap(ROUNDS, seed=SEED)
         )
         found.update({(aggregation, name): correlation for name, correlation in by_name.items()})
     return found

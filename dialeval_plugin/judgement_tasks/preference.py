@@ -17,7 +17,7 @@ from dialeval_plugin.core.files import to_json
 from dialeval_plugin.corpora.readers import cgdialog
 from dialeval_plugin.corpora.readers.cgdialog import CRITERIA, OPTIONS, PreferenceDialogue
 from dialeval_plugin.statistics.bootstrap import Bootstrap
-from dialeval_plugin.statistics.preference.preferences import Agreement, comparisons, cont2cat, ignore_equal, voting
+from dialeval_plugin.statistics.preference.preferences import PreferenceAgreement, cont2cat, ignore_equal, preferences, voting
 
 from .absent_sets import check_any_present
 from .aggregation import Undefined, undefined, why_unscored
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 GROUP = "cgdialog_preference"
 _GET = "Nobody offers them for download: put them into the folder cgdialog_plus of the one that DIALEVAL_DATA_DIR names."
 _BOOTSTRAP = Bootstrap()
-_STATISTICS: Mapping[str, Callable[..., Agreement]] = {
+_STATISTICS: Mapping[str, Callable[..., PreferenceAgreement]] = {
     "voting_pearson": functools.partial(voting, coefficient="pearson"),
     "voting_spearman": functools.partial(voting, coefficient="spearman"),
     "ignore_equal": ignore_equal,
@@ -112,7 +112,9 @@ def process_preferences(doc: Mapping[str, Any], results: Sequence[tuple[float, b
     return dict.fromkeys(METRICS, JudgedResponse(doc["cluster"], doc["system"], verdict.score, compared, verdict.unscored))
 
 
-def agreements(items: Sequence[JudgedResponse], bootstrap: Bootstrap = _BOOTSTRAP) -> dict[tuple[str, str], Agreement]:
+def agreements(
+    items: Sequence[JudgedResponse], bootstrap: Bootstrap = _BOOTSTRAP
+) -> dict[tuple[str, str], PreferenceAgreement]:
     """Return every statistic of every criterion, by (criterion, statistic), over the comparisons whose responses are here.
 
     Fewer are, where the host was told to run a part of the documents only.
@@ -124,7 +126,7 @@ def agreements(items: Sequence[JudgedResponse], bootstrap: Bootstrap = _BOOTSTRA
 
 
 @functools.lru_cache(maxsize=8)
-def _agreements(items: tuple[JudgedResponse, ...], bootstrap: Bootstrap) -> dict[tuple[str, str], Agreement]:
+def _agreements(items: tuple[JudgedResponse, ...], bootstrap: Bootstrap) -> dict[tuple[str, str], PreferenceAgreement]:
     scores = {(item.dialogue, item.system): item.score for item in items}
     rows = [
         (item.dialogue, item.score, scores[item.dialogue, other], votes)
@@ -134,7 +136,7 @@ def _agreements(items: tuple[JudgedResponse, ...], bootstrap: Bootstrap) -> dict
     ]
     found = {}
     for place, criterion in enumerate(CRITERIA):
-        compared = comparisons(
+        compared = preferences(
             [first for _, first, _, _ in rows],
             [second for _, _, second, _ in rows],
             [votes[place] for _, _, _, votes in rows],

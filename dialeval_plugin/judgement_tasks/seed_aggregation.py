@@ -11,6 +11,7 @@ import statistics
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES
 from dialeval_plugin.statistics.correlation import correlate
 
 from .aggregation import Undefined, undefined, why_unscored
@@ -95,7 +96,9 @@ def _of_runs(items: Sequence[SeededJudged], coefficient: str) -> list[float] | U
     values = []
     for seed in sorted({item.seed for item in judged}):
         run = [item for item in judged if item.seed == seed]
-        found = correlate([item.score for item in run], [item.rating for item in run], coefficient=coefficient, rounds=0)
+        found = correlate(
+            [item.score for item in run], [item.rating for item in run], coefficient=coefficient, bootstrap=NO_RESAMPLES
+        )
         if found.value is None:
             why = undefined(found.reason, why_unscored(judged))
             logger.warning("no coefficient: seed %d: %s", seed, why)

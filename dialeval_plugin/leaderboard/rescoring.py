@@ -130,25 +130,20 @@ def _others(run: TaskRun, bootstrap: Bootstrap) -> list[Finding]:
 
 def _accuracies(outcomes: Sequence[tuple[Any, ...]], bootstrap: Bootstrap) -> Mapping[tuple[str, str], Estimate]:
     """As `hosts.lm_eval_classification` computes them."""
-    rounds, confidence, seed = bootstrap.rounds, bootstrap.confidence, bootstrap.seed
     found: dict[tuple[str, str], Estimate] = {}
     for kind in ("positive", "adversarial", "random"):
         of_kind = [item for item in outcomes if item[0] == kind]
         found["appropriate", f"accuracy_{kind}"] = mean_interval(
             [item[1] for item in of_kind],
             clusters=[item[2] for item in of_kind],
-            rounds=rounds,
-            confidence=confidence,
-            seed=seed,
+            bootstrap=bootstrap,
         )
     pair = [item for item in outcomes if item[0] in {"positive", "adversarial"}]
     found["appropriate", "accuracy_overall"] = balanced_mean_interval(
         [item[1] for item in pair],
         [item[0] for item in pair],
         clusters=[item[2] for item in pair],
-        rounds=rounds,
-        confidence=confidence,
-        seed=seed,
+        bootstrap=bootstrap,
     )
     return found
 

@@ -12,7 +12,8 @@ from dialeval_plugin.methods.slide.fusion import POSITIVE_FROM
 from dialeval_plugin.methods.slide.model import SLM_FOLDER, TrainedSmallModel
 from dialeval_plugin.methods.slide.scorer import SLM, SlideScorer
 from dialeval_plugin.models.folders import resolve
-from dialeval_plugin.statistics.means import Mean, mean_interval, paired_difference_interval
+from dialeval_plugin.statistics.bootstrap import Estimate
+from dialeval_plugin.statistics.means import mean_interval, paired_difference_interval
 
 from .tables import bounds
 
@@ -21,9 +22,9 @@ class Row(NamedTuple):
     """One rule's accuracies in the table."""
 
     rule: str
-    positive: Mean
-    adversarial: Mean
-    overall: Mean
+    positive: Estimate
+    adversarial: Estimate
+    overall: Estimate
     hits: list[float]
     """1 for each response that is classified correctly, else 0."""
 
@@ -78,7 +79,7 @@ def classification_table(sets: Sequence[ResponseSet], slm: str | None = None) ->
     return "\n".join(lines)
 
 
-def _cell(mean: Mean) -> str:
+def _cell(mean: Estimate) -> str:
     if mean.value is None:
         return "undefined"
     low, high = (None if end is None else 100 * end for end in (mean.ci_low, mean.ci_high))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .checks import FloatArray, IntArray
+from .checks import FloatArray, IntArray, Labels, used_codes
 
 Columns = Sequence[FloatArray | IntArray]
 
@@ -23,6 +23,11 @@ class Canonical(NamedTuple):
     """Numbers of the rows; sorted by the columns, and where these are equal by cluster."""
     clusters: IntArray
     """One for each row in that order, from 0."""
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters."""
+        return int(self.clusters.max(initial=-1)) + 1
 
 
 def canonical(columns: Columns, clusters: IntArray, groups: IntArray | None = None) -> Canonical:
@@ -51,6 +56,17 @@ def canonical(columns: Columns, clusters: IntArray, groups: IntArray | None = No
     places[np.argsort(_ranks(clusters, codes)[first], kind="stable")] = np.arange(len(first))
     order = np.lexsort((places[clusters], codes))
     return Canonical(order, places[clusters][order])
+
+
+def canonical_rows(where: str, columns: Columns, used: IntArray, clusters: Labels | None) -> Canonical:
+    """Return the order of those rows of `columns` that are used; the order holds their numbers among all.
+
+    Raises:
+        InputError: a label names no cluster.
+    """
+    codes = used_codes(where, clusters, used, len(columns[0]))
+    order, codes = canonical([column[used] for column in columns], codes)
+    return Canonical(used[order], codes)
 
 
 def symmetric(metrics: Iterable[Columns], beside: Columns) -> list[FloatArray | IntArray]:

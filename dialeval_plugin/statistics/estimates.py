@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from scipy import special
 
@@ -69,7 +69,18 @@ class ValueInterval(NamedTuple):
     ci_high: float | None
 
 
-def mean_over_sets(figures: Sequence[ValueInterval | None]) -> ValueInterval:
+class HasInterval(Protocol):
+    """A `ValueInterval`, or a `bootstrap.Estimate`."""
+
+    @property
+    def value(self) -> float | None: ...  # noqa: D102
+    @property
+    def ci_low(self) -> float | None: ...  # noqa: D102
+    @property
+    def ci_high(self) -> float | None: ...  # noqa: D102
+
+
+def mean_over_sets(figures: Sequence[HasInterval | None]) -> ValueInterval:
     """Return the mean of one figure over several data sets with its interval.
 
     The interval takes the sets' errors for independent and normal, so squared widths add up: half of its width is the root of

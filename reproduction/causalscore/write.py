@@ -31,7 +31,8 @@ from dialeval_plugin.corpora.readers.cgdialog import CRITERIA, PreferenceDialogu
 from dialeval_plugin.methods.causalscore.model import CAUSAL_FOLDER
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
 from dialeval_plugin.reports.documents import put_between
-from dialeval_plugin.statistics.preference.preferences import Agreement
+from dialeval_plugin.statistics.bootstrap import Bootstrap
+from dialeval_plugin.statistics.preference.preferences import PreferenceAgreement
 from dialeval_plugin.version import __version__
 from reproduction.causalscore import tables
 from reproduction.causalscore.tables import Figures, ScoresById, TableRow
@@ -164,7 +165,10 @@ def figures_of(
         found = tables.figures_of(dialogues, scores, criteria, with_human=with_human)
         rows = [[criterion, name, agreement.to_dict()] for (criterion, name), agreement in found.items()]
         write_text(path, to_json(rows, indent=1) + "\n")
-    return {(criterion, name): Agreement(**fields) for criterion, name, fields in read_json(path)}
+    return {
+        (criterion, name): PreferenceAgreement(**{**fields, "bootstrap": Bootstrap(**fields["bootstrap"])})
+        for criterion, name, fields in read_json(path)
+    }
 
 
 def report(options: argparse.Namespace, preferences: Mapping[str, Sequence[PreferenceDialogue]]) -> str:

@@ -17,6 +17,7 @@ from dialeval_plugin.corpora.items import mean_rating
 from dialeval_plugin.methods.reconstruction.model import RECONSTRUCTION_FOLDER
 from dialeval_plugin.methods.reconstruction.scorer import DialogueReconstructionScorer
 from dialeval_plugin.reports.tables import Column, Row, Table, estimate, figure
+from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import correlations
 from dialeval_plugin.statistics.partial import partial_correlation
 from dialeval_plugin.training.history import read_history
@@ -125,10 +126,11 @@ def _scorer(folder: str, reading: Reading) -> DialogueReconstructionScorer:
 
 
 def _row(model: str, loss: str, scores: Scores, ratings: Sequence[float | None], rounds: int) -> Row:
-    plain = correlations(scores.values, ratings, coefficients=_COEFFICIENTS, rounds=rounds)
+    plain = correlations(scores.values, ratings, coefficients=_COEFFICIENTS, bootstrap=Bootstrap(rounds))
     lengths = {name: scores.columns[name] for name in LENGTHS}
     held = {
-        name: partial_correlation(scores.values, ratings, lengths, coefficient=name, rounds=rounds) for name in _COEFFICIENTS
+        name: partial_correlation(scores.values, ratings, lengths, coefficient=name, bootstrap=Bootstrap(rounds))
+        for name in _COEFFICIENTS
     }
     return {
         "model": model,
@@ -140,7 +142,7 @@ def _row(model: str, loss: str, scores: Scores, ratings: Sequence[float | None],
 
 
 def _length_row(name: str, scores: Scores, ratings: Sequence[float | None], rounds: int) -> Row:
-    plain = correlations(scores.columns[name], ratings, coefficients=_COEFFICIENTS, rounds=rounds)
+    plain = correlations(scores.columns[name], ratings, coefficients=_COEFFICIENTS, bootstrap=Bootstrap(rounds))
     return {
         "model": "length alone",
         "loss": name,

@@ -329,7 +329,7 @@ def test_what_does_not_fit_together_is_refused_or_said(dialeval: Run, process: R
             "s.jsonl",
             '{"id": "a", "s": 1}',
             ("--average-by", "item"),
-            "level_correlations: average_by='item' needs to know the item of each row. Give `items`.",
+            "correlate: average_by='item' needs to know the item of each row. Give `items`.",
         ),
         (
             "s.jsonl",

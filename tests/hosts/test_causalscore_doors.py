@@ -22,14 +22,14 @@ from dialeval_plugin.hosts.registration import register
 from dialeval_plugin.judgement_tasks import preference as tasks
 from dialeval_plugin.methods.causalscore.scorer import CausalScorer
 from dialeval_plugin.statistics.correlation import correlations
-from dialeval_plugin.statistics.preference.preferences import comparisons, cont2cat, ignore_equal, voting
+from dialeval_plugin.statistics.preference.preferences import cont2cat, ignore_equal, preferences, voting
 
 SYSTEMS = ("human", "good", "bad", "blank")
 CONTEXTS = [["Hi there.", "Hello! How was the trip?"], ["Do you like jazz?"], [], ["Any plans?"]]
 RESPONSES = ["Long, but worth it.", "", "Two streets from here.", "🙂"]
 
 
-def preferences(number: int) -> dict[str, Any]:
+def preference_dialogue(number: int) -> dict[str, Any]:
     """A dialogue whose responses are two of the embedded corpus', one that says little and one that says nothing."""
     item = mini.read_response_sets("test")[number]
     texts = dict(
@@ -124,7 +124,7 @@ def test_preferences_through_lm_eval_equal_those_computed_directly(two_corpora: 
     )
     rows = [(dialogue.id, row) for dialogue in dialogues for row in dialogue.comparisons]
     for criterion in CRITERIA:
-        compared = comparisons(
+        compared = preferences(
             [scores[id, row.first] for id, row in rows],
             [scores[id, row.second] for id, row in rows],
             [[OPTIONS.index(vote) for vote in row.votes[criterion]] for _, row in rows],

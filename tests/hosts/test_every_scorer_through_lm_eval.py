@@ -25,6 +25,7 @@ from dialeval_plugin.leaderboard.rescoring import rescore
 from dialeval_plugin.leaderboard.result_files import read_runs
 from dialeval_plugin.methods.judging.judge import PromptedJudge
 from dialeval_plugin.reports.agreement import Question
+from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import correlations
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
 from dialeval_plugin.testing.scripted_rules import overlap_answer, overlap_log_probability
@@ -154,7 +155,9 @@ def test_every_coefficient_is_that_of_the_scores(
     values = [None if value is None else sign * value for value in scorer.score(items).values]
     assert len({value for value in values if value is not None}) > 2
     ratings, clusters = [mean_rating(item, "Overall") for item in items], [context_key(item) for item in items]
-    expected = correlations(values, ratings, coefficients=tuple(COEFFICIENTS.values()), clusters=clusters, rounds=0)
+    expected = correlations(
+        values, ratings, coefficients=tuple(COEFFICIENTS.values()), clusters=clusters, bootstrap=Bootstrap(rounds=0)
+    )
 
     tracker = EvaluationTracker(output_path=str(tmp_path / "out"))
     manager = TaskManager(include_path=str(tasks_path()), include_defaults=False)

@@ -36,6 +36,7 @@ from dialeval_plugin.judgement_tasks.opinion import (
     prompt,
 )
 from dialeval_plugin.methods.likelihood.scorer import DialogueLikelihoodScorer
+from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import correlations
 from tests.convai_files import write_convai
 from tests.tiny_likelihood_models import write_likelihood_model
@@ -211,7 +212,9 @@ def test_a_scorer_gives_the_opinion_that_it_has_of_whole_dialogues(few: Path, tm
     direct = DialogueLikelihoodScorer(str(folder), device="cpu").score(dialogues)
     ratings = [mean_rating(dialogue, "eval_score") for dialogue in dialogues]
     for column, prefix in (("sum_of_means", ""), ("mean_of_means", "mean_of_means_")):
-        expected = correlations(direct.columns[column], ratings, clusters=[dialogue.id for dialogue in dialogues], rounds=0)
+        expected = correlations(
+            direct.columns[column], ratings, clusters=[dialogue.id for dialogue in dialogues], bootstrap=Bootstrap(rounds=0)
+        )
         assert found[f"{prefix}pearson,none"] == pytest.approx(expected["pearson"].value, abs=1e-4)
         assert found[f"{prefix}spearman,none"] == pytest.approx(expected["spearman"].value, abs=1e-4)
     assert found["n_scored,none"] == len(dialogues)
@@ -240,7 +243,7 @@ def test_a_scorer_without_an_upper_end_is_summed_as_it_is_and_has_no_product(few
         ("", [math.fsum(of_dialogue) for of_dialogue in words.values()]),
         ("mean_of_means_", [math.fsum(of_dialogue) / len(of_dialogue) for of_dialogue in words.values()]),
     ):
-        expected = correlations(scores, list(ratings.values()), rounds=0)
+        expected = correlations(scores, list(ratings.values()), bootstrap=Bootstrap(rounds=0))
         assert found[f"{prefix}pearson,none"] == pytest.approx(expected["pearson"].value, abs=1e-9)
     assert found["product_pearson,none"] == "undefined (the scores are no probabilities)"
     assert found["n_scored,none"] == len(words)

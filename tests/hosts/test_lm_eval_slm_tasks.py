@@ -28,6 +28,7 @@ from dialeval_plugin.methods.judging.judge import PromptedJudge
 from dialeval_plugin.methods.judging.prompts import SCORING_PROMPTS
 from dialeval_plugin.methods.slide.dre import VARIANTS, DreScorer
 from dialeval_plugin.methods.slide.scorer import SlideScorer
+from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import correlations
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
 from dialeval_plugin.testing.scripted_lm import ScriptedJudgeLM
@@ -71,10 +72,7 @@ def assert_agree(results: dict[str, Any], samples: list[dict[str, Any]], name: s
     examples = mini.read_examples("test")
     clusters = [context_key(example) for example in examples]
     expected = correlations(
-        scores,
-        [example.ratings[mini.QUALITY][0] for example in examples],
-        clusters=clusters,
-        rounds=20,
+        scores, [example.ratings[mini.QUALITY][0] for example in examples], clusters=clusters, bootstrap=Bootstrap(rounds=20)
     )
     for metric, coefficient in (("spearman", "spearman"), ("pearson", "pearson"), ("kendall", "kendall_b")):
         assert results[f"{name}_{metric},none"] == pytest.approx(expected[coefficient].value, abs=1e-9)

@@ -167,8 +167,9 @@ def _result(rows: Mapping[str, list[Any]], options: Mapping[str, Any]) -> dict[s
         name: found[name].reason for name in METRICS if found[name].value is not None and found[name].reason is not None
     }
     result["has_rough_intervals"] = any(found[name].is_rough for name in METRICS)
-    for count in ("n_total", "n_scored", "n_unscored", "n_unannotated"):
-        result[count] = getattr(found["accuracy"], count)
+    counts_of = found["accuracy"]
+    result |= {"n_total": counts_of.n_total, "n_scored": counts_of.n_scored}
+    result |= {"n_unscored": counts_of.n_unscored, "n_unannotated": counts_of.n_unrated}
     fields: dict[str, Any] = {
         "method": NAME,
         "hard_labels": "likeliest" if labels is None else "given",

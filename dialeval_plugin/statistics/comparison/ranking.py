@@ -7,14 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.statistics.bootstrap import Bootstrap
+from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES
 from dialeval_plugin.statistics.checks import OptionalNumbers
 from dialeval_plugin.statistics.correlation import level_correlations
 from dialeval_plugin.statistics.levels import Rated
 
-from .significance import Comparison, Measure, Paired, permutation_test
-
-_MEASURE = Measure()
+from .common_rows import Measure, Paired
+from .significance import DEFAULT_MEASURE, Comparison, permutation_test
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +100,7 @@ def rank_clusters(
 def rank_metrics(
     scores: Mapping[str, OptionalNumbers],
     rated: Rated,
-    measure: Measure = _MEASURE,
+    measure: Measure = DEFAULT_MEASURE,
     *,
     alpha: float = 0.05,
     rounds: int = 1000,
@@ -110,7 +109,7 @@ def rank_metrics(
     """Test all pairs of metrics by permutation, correct for their number, and put the metrics in rank clusters.
 
     A metric's value, by which they are ordered, is that on the rows on which all of them have a score; each pair is tested
-    on the rows that both have. Range, ties, missing values and seed: see `permutation_test`, `holm` and `rank_clusters`.
+    on the rows that both have.
 
     Args:
         scores: of each metric, one a row of `rated`.
@@ -129,22 +128,11 @@ def rank_metrics(
         >>> rank_metrics(scores, Rated(scores=[], ratings=ratings)).ranks
         {'same': 1, 'noise': 2}
     """
-    comparisons = {
-        (a, b): permutation_test(
-            Paired(
-                scores_a=scores[a],
-                scores_b=scores[b],
-                ratings=rated.ratings,
-                clusters=rated.clusters,
-                systems=rated.systems,
-                items=rated.items,
-            ),
-            measure,
-            rounds=rounds,
-            seed=seed,
-        )
-        for a, b in itertools.combinations(scores, 2)
-    }
+    labels = {"clusters": rated.clusters, "systems": rated.systems, "items": rated.items}
+    comparisons = {}
+    for a, b in itertools.combinations(scores, 2):
+        paired = Paired(scores_a=scores[a], scores_b=scores[b], ratings=rated.ratings, **labels)
+        comparisons[a, b] = permutation_test(paired, measure, rounds=rounds, seed=seed)
     adjusted = dict(zip(comparisons, holm([one.p_value for one in comparisons.values()]), strict=True))
     ranks = rank_clusters(_values_on_common_rows(scores, rated, measure), adjusted, alpha=alpha)
     return Ranking(ranks, comparisons, adjusted, alpha)
@@ -160,7 +148,7 @@ def _values_on_common_rows(scores: Mapping[str, OptionalNumbers], rated: Rated, 
             level=measure.level,
             average_by=measure.average_by,
             coefficients=[measure.coefficient],
-            bootstrap=Bootstrap(rounds=0),
+            bootstrap=NO_RESAMPLES,
         )
         values[name] = found[measure.coefficient].value
     return values

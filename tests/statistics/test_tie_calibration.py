@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.statistics.coefficients import pairwise
-from dialeval_plugin.statistics.coefficients.pair_counts import count_smaller
-from dialeval_plugin.statistics.coefficients.pairwise import accuracy_at, calibrated_epsilon, pairwise_accuracy
+from dialeval_plugin.statistics.coefficients import tie_calibration
+from dialeval_plugin.statistics.coefficients.tie_calibration import accuracy_at, calibrated_epsilon, pairwise_accuracy
 
 # google-research/mt-metrics-eval, stats_test.py, testKendallVariants and testKendallWithTiesOpt.
 GOLD = [1, 2, 2, 3, 4]
@@ -93,21 +92,12 @@ def test_invariances(rows: list[tuple[float, float]], random: Any) -> None:
     assert accuracy_at(y, y, 0.0) == 1.0
 
 
-@settings(deadline=None)
-@given(st.lists(st.integers(0, 9), max_size=30), st.randoms(use_true_random=False))
-def test_count_smaller(codes: list[int], random: Any) -> None:
-    ends = [random.randint(0, len(codes)) for _ in codes]
-    values = [random.randint(0, 12) for _ in codes]
-    found = count_smaller(*(np.array(column, dtype=np.int64) for column in (codes, ends, values)))
-    assert found.tolist() == [sum(code < value for code in codes[:end]) for end, value in zip(ends, values, strict=True)]
-
-
 def test_a_sample_of_pairs_finds_almost_the_best_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = np.random.default_rng(2)
     ratings = generator.integers(1, 4, size=400)
     scores = ratings + generator.normal(size=400)
     exact = calibrated_epsilon(scores, ratings)
-    monkeypatch.setattr(pairwise, "MAX_CANDIDATES", 20_000)
+    monkeypatch.setattr(tie_calibration, "MAX_CANDIDATES", 20_000)
     sampled = calibrated_epsilon(scores, ratings, seed=1)
     assert (exact.n_differences, exact.n_tried) == (79800, 79800)
     assert (sampled.n_differences, sampled.n_tried) == (79800, 20_000)
@@ -121,7 +111,7 @@ def test_a_large_table_is_not_built(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = np.random.default_rng(2)
     scores = generator.normal(size=100)
     ratings = (scores + generator.normal(size=100)).round()
-    monkeypatch.setattr(pairwise, "_MAX_FIELDS", 99)
+    monkeypatch.setattr(tie_calibration, "_MAX_FIELDS", 99)
     assert calibrated_epsilon(scores, ratings).n_tried == 4950
     assert calibrated_epsilon(scores, ratings) != calibrated_epsilon(scores, ratings, seed=1)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.statistics.checks import (
@@ -13,14 +12,15 @@ from dialeval_plugin.statistics.checks import (
     IntArray,
     Labels,
     Numbers,
+    Statistic,
     cluster_codes,
     numbers,
     rows_by_group,
     same_length,
 )
 
-from . import pair_counts
-from .pairs import checked_pairs, codes_of, group_totals, is_undefined
+from .kendall import RisingPairs
+from .samples import Ties, checked_pairs, is_undefined
 
 MAX_CANDIDATES = 4_000_000
 """Up to so many differences of scores are tried as epsilon; of more, a sample is."""
@@ -49,7 +49,7 @@ def pairwise_accuracy(scores: Numbers, ratings: Numbers, *, epsilon: float | Non
     (`calibrated_epsilon`; KendallWithTiesOpt in mt-metrics-eval), so that scores are not blamed for never being equal.
     Range: 0 to 1. The end to compare with is the share of tied ratings, which a constant score would reach.
     Ties: see above. Missing values: refused. Undefined: fewer than 3 pairs, constant scores or constant ratings.
-    Cost: a wavelet matrix counts the pairs, $O(n \log L)$ for L levels of ratings; see `calibrated_epsilon` for its own.
+    Cost: $O(n \log L)$ for L levels of ratings (`kendall.RisingPairs`), and the calibration.
 
     Raises:
         InputError: lengths differ, a value is not a finite number, or epsilon is negative.
@@ -76,16 +76,7 @@ def accuracy_at(x: FloatArray, y: FloatArray, epsilon: float) -> float:
         >>> accuracy_at(np.array([1.0, 2.0]), np.array([5.0, 5.0]), epsilon=1.0)
         1.0
     """
-    order = np.argsort(x, kind="stable")
-    codes_x, codes_y = codes_of(x)[order], codes_of(y)[order]
-    first = _levels_below(np.unique(x), epsilon)
-    # Rows are sorted, so those of the levels below are the first ones.
-    ends = np.searchsorted(codes_x, first[codes_x])
-    lower = pair_counts.count_smaller(codes_y, ends, codes_y)
-    same = pair_counts.count_smaller(codes_y, ends, codes_y + 1) - lower
-    sizes = np.bincount(codes_y)
-    agreeing = int(lower.sum()) + int((sizes * (sizes - 1) // 2).sum()) - int(same.sum())
-    return agreeing / (len(x) * (len(x) - 1) // 2)
+    return int(AgreeingPairs(x, y, epsilon)(np.ones((1, len(x))))[2][0]) / (len(x) * (len(x) - 1) // 2)
 
 
 def calibrated_epsilon(scores: Numbers, ratings: Numbers, *, groups: Labels | None = None, seed: int = 0) -> TieCalibration:
@@ -138,65 +129,47 @@ def calibrated_epsilon(scores: Numbers, ratings: Numbers, *, groups: Labels | No
     return TieCalibration(float(candidates[best]), total, len(differences))
 
 
-def pairwise_accuracy_of_samples(
-    x: FloatArray, y: FloatArray, weights: FloatArray, *, epsilon: float | None = None
-) -> FloatArray:
-    r"""Pairwise accuracy of each weighted sample; rows that are copies of each other are tied in both.
+def pairwise_accuracy_of_samples(x: FloatArray, y: FloatArray, epsilon: float) -> Statistic:
+    r"""Pairwise accuracy of weighted samples; rows that are copies of each other are tied in both.
 
     In a bootstrap of n rows such copies raise the accuracy a by about $(1 - a)/n$, which the BCa interval takes out.
-    Algorithm and cost: as in `kendall.concordance_of_samples`, with the wavelet matrix in place of scipy's sort.
-
-    Args:
-        x: distinct pairs' scores.
-        y: their ratings.
-        weights: how often each occurs in each sample.
-        epsilon: the same for all samples; None to calibrate it on each.
 
     Example:
-        >>> pairwise_accuracy_of_samples(np.array([1.0, 2.0, 3.0]), np.array([1.0, 3.0, 2.0]), np.ones((1, 3)), epsilon=0.0)
+        >>> of_samples = pairwise_accuracy_of_samples(np.array([1.0, 2.0, 3.0]), np.array([1.0, 3.0, 2.0]), epsilon=0.0)
+        >>> of_samples(np.ones((1, 3)))
         array([0.66666667])
     """
-    totals = weights.sum(axis=1)
-    groups_y = group_totals(y, weights)
-    undefined = is_undefined(group_totals(x, weights), groups_y, totals)
-    codes_x, codes_y = codes_of(x), codes_of(y)
-    fits_matrix = len(x) <= pair_counts.MATRIX_LIMIT
-    fits_table = (int(codes_x.max()) + 1) * (int(codes_y.max()) + 1) <= pair_counts.TABLE_LIMIT * len(x)
-    if epsilon is None or not (fits_matrix or fits_table):
-        return _one_by_one(x, y, weights, epsilon, undefined)
-    if fits_matrix:
-        ordered = pair_counts.pairs_by_matrix(_agreements(x, codes_x, codes_y, epsilon), weights)
-    else:
-        n_levels = int(codes_y.max()) + 1
-        # A pair further apart than epsilon agrees if it rises, and is no longer tied in both.
-        values = np.triu(np.ones((n_levels, n_levels)), 1) - np.eye(n_levels)
-        first = _levels_below(np.unique(x), epsilon)
-        further_apart = pair_counts.pairs_by_table(codes_x, codes_y, weights, first, values)
-        ordered = 2 * further_apart + (groups_y**2).sum(axis=1)
-    n_pairs = np.where(undefined, 1, totals * (totals - 1))
-    accuracies: FloatArray = np.where(undefined, np.nan, (ordered - totals) / n_pairs)
-    return accuracies
+    agreeing = AgreeingPairs(x, y, epsilon)
+
+    def statistic(weights: FloatArray) -> FloatArray:
+        groups_x, groups_y, counts = agreeing(weights)
+        totals = weights.sum(axis=1)
+        undefined = is_undefined(groups_x, groups_y)
+        return np.where(undefined, np.nan, counts / np.where(undefined, 1, totals * (totals - 1) / 2))
+
+    return statistic
 
 
-def _one_by_one(
-    x: FloatArray, y: FloatArray, weights: FloatArray, epsilon: float | None, undefined: npt.NDArray[np.bool_]
-) -> FloatArray:
-    values = np.full(len(weights), np.nan)
-    for i in np.flatnonzero(~undefined):
-        times = weights[i].astype(np.int64)
-        drawn_x, drawn_y = np.repeat(x, times), np.repeat(y, times)
-        chosen = calibrated_epsilon(drawn_x, drawn_y).epsilon if epsilon is None else epsilon
-        values[i] = accuracy_at(drawn_x, drawn_y, chosen)
-    return values
+class AgreeingPairs:
+    """Pairs of rows that scores and ratings order, or tie, the same way, of many weighted samples."""
 
+    def __init__(self, x: FloatArray, y: FloatArray, epsilon: float) -> None:
+        self._x, self._y = Ties.of(x), Ties.of(y)
+        n_below = _levels_below(np.unique(x), epsilon)
+        self._ordered = RisingPairs(self._x.codes, self._y.codes, n_below)
+        self._apart = RisingPairs(self._x.codes, self._y.codes, n_below, ties=True)
 
-def _agreements(x: FloatArray, codes_x: IntArray, codes_y: IntArray, epsilon: float) -> npt.NDArray[np.float32]:
-    """Whether each two pairs are ordered or tied the same way, themselves included."""
-    first = _levels_below(np.unique(x), epsilon)[codes_x]
-    is_above = codes_x[None, :] < first[:, None]
-    orders_x = is_above.astype(np.int8) - is_above.T
-    agreements: npt.NDArray[np.float32] = (orders_x == np.sign(np.subtract.outer(codes_y, codes_y))).astype(np.float32)
-    return agreements
+    def __call__(self, weights: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return how often each level of scores and of ratings occurs in each sample, and the number of pairs.
+
+        Example:
+            >>> AgreeingPairs(np.array([1.0, 2.0, 3.0]), np.array([1.0, 3.0, 2.0]), 0.0)(np.ones((1, 3)))[2]
+            array([2.])
+        """
+        groups_x, groups_y = self._x.totals(weights), self._y.totals(weights)
+        # Those with equal ratings agree unless their scores are further apart than epsilon.
+        equal = ((groups_y**2).sum(axis=1) - weights.sum(axis=1)) / 2
+        return groups_x, groups_y, self._ordered(weights) + equal - self._apart(weights)
 
 
 def _levels_below(levels: FloatArray, epsilon: float) -> IntArray:
@@ -218,7 +191,7 @@ def _n_pairs(n: int) -> int:
 def _all_gains(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The differences of the levels of scores, and what ties between them add to the accuracy."""
     levels, codes_x = np.unique(x, return_inverse=True)
-    codes_y = codes_of(y)
+    codes_y = Ties.of(y).codes
     table = np.zeros((len(levels), int(codes_y.max()) + 1))
     np.add.at(table, (codes_x.reshape(-1), codes_y), 1)
     below = np.cumsum(table, axis=1) - table
