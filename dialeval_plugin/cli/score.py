@@ -39,7 +39,7 @@ def score(
     """Score responses; the same command goes on where it was killed."""
     from dialeval_plugin.core.errors import InputError
     from dialeval_plugin.core.runner import rehearse, run_id
-    from dialeval_plugin.corpora.scored_files import read_items
+    from dialeval_plugin.corpora.registry import read_items
     from dialeval_plugin.hosts.judges import load_cached_model, load_scorer_with_judge
 
     check_share("--max-unscored", max_unscored)

@@ -136,8 +136,8 @@ def independence(
     precision: Annotated[str, typer.Option(help="auto, float32 or bfloat16.")] = "auto",
 ) -> None:
     """Train CausalScore's independence classifiers. The same command goes on where it was killed."""
-    from dialeval_plugin.corpora.dialogues import read_dialogues
     from dialeval_plugin.corpora.readers.cgdialog import read_causes
+    from dialeval_plugin.corpora.registry import read_dialogues
     from dialeval_plugin.methods.causalscore.preparation import Sources
     from dialeval_plugin.methods.causalscore.training import TrainingOptions, train
 

@@ -21,6 +21,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast, s
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.signature import content_hash
+from dialeval_plugin.corpora.identity import LEAK_RULE
 from dialeval_plugin.models.causal import check_causal, window
 from dialeval_plugin.models.folders import publish
 from dialeval_plugin.models.language_models import OpenedModel, open_model
@@ -156,6 +157,7 @@ def train(
             "backbone_hash": None if options.backbone is None else content_hash(opened.folder),
             "counts": _counts(data, rows),
             "history": [epoch._asdict() for epoch in history],
+            "leak_rule": LEAK_RULE,
             "version": __version__,
         }
         if state.is_main_process:

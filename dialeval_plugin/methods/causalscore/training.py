@@ -18,6 +18,7 @@ from transformers import set_seed
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import read_json, to_json, write_text
 from dialeval_plugin.core.signature import content_hash
+from dialeval_plugin.corpora.identity import LEAK_RULE
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve, save_weights
 from dialeval_plugin.training.precision import Precision, uses_bfloat16
 from dialeval_plugin.training.run_folder import refuse_finished, workplace
@@ -145,6 +146,7 @@ def train(
             "counts": data.counts,
             "unconditional": figures,
             **rounds,
+            "leak_rule": LEAK_RULE,
             "version": __version__,
         }
         if state.is_main_process:

@@ -21,6 +21,7 @@ from tqdm.auto import tqdm
 from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.core.files import read_json, to_json, write_text
 from dialeval_plugin.core.signature import content_hash
+from dialeval_plugin.corpora.identity import LEAK_RULE
 from dialeval_plugin.models.encoders import load_encoder, transformer_of, without_normalisation
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve, save_weights
 from dialeval_plugin.training.precision import Precision, uses_bfloat16
@@ -67,7 +68,7 @@ class TrainingOptions:
 
 
 class Sources(NamedTuple):
-    """Dialogues by their use; those of the evaluation are left out before, see `leaks`."""
+    """Dialogues by their use; those of the evaluation are left out before."""
 
     training: Sequence[Conversation]
     validation: Sequence[Conversation] = ()
@@ -139,6 +140,7 @@ def train(
             },
             "history": trainee.history,
             "validation": {"auroc": fitted.figures, "rows": fitted.n_rows},
+            "leak_rule": LEAK_RULE,
             "version": __version__,
         }
         known = frozenset(item.key for item in (*splits.training, *splits.validation))

@@ -18,6 +18,7 @@ from tqdm.auto import tqdm
 
 from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.core.files import read_json, to_json, write_text
+from dialeval_plugin.corpora.identity import LEAK_RULE
 from dialeval_plugin.models.folders import save_weights
 from dialeval_plugin.training.run_folder import refuse_finished, report, workplace
 from dialeval_plugin.version import __version__
@@ -134,6 +135,7 @@ def train(
             "counts": corpus.counts,
             "history": [epoch.learnt() for epoch in trainee.history],
             "best_epoch": trainee.best.epoch,
+            "leak_rule": LEAK_RULE,
             "version": __version__,
         }
         trained = TrainedReconstruction(options.model, recipe.name, architecture, recipe.max_tokens, corpus.vocabulary, network)

@@ -272,7 +272,7 @@ class TrainedSmallModel:
     model: SmallModel
     distance_range: DistanceRange
     training_contexts: frozenset[str]
-    """Hashes of the contexts that it was trained on, see `data.context_hash`."""
+    """Hashes of the contexts that it was trained on, see `identity.dialogue_key`."""
 
     def save(self, folder: Path, record: Mapping[str, Any] | None = None) -> None:
         """Write the folder; nothing but safetensors, JSON and the tokenizer's text files.

@@ -16,11 +16,11 @@ from accelerate import PartialState
 from safetensors.torch import load_file
 from transformers import set_seed
 
-from dialeval_plugin.core.dialogue import Item, context_turns
+from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.core.files import to_json
 from dialeval_plugin.core.signature import content_hash
-from dialeval_plugin.corpora.leaks import HeldOut
+from dialeval_plugin.corpora.identity import LEAK_RULE, dialogue_key
 from dialeval_plugin.models.encoders import load_encoder, without_normalisation
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve, save_weights
 from dialeval_plugin.models.logistic import logistic_regression
@@ -28,7 +28,7 @@ from dialeval_plugin.training.precision import Precision, uses_bfloat16
 from dialeval_plugin.training.run_folder import refuse_finished, workplace
 from dialeval_plugin.version import __version__
 
-from .data import ResponseSetLike, context_hash, split_by_context
+from .data import ResponseSetLike, split_by_context, without_leaks
 from .fusion import DistanceRange, slm_score
 from .model import BLEND_BEFORE_FIT, CONFIG_FILE, PairJudgement, SmallModel, TrainedSmallModel
 from .recipes import Recipe, Stage, find_recipe
@@ -130,7 +130,7 @@ def train(
             _fit_blend(model, splits.validation)
         distance_range, training_pairs = _calibrate(model, [item for item in splits.training if item.adversarial])
         trained = TrainedSmallModel(
-            model, distance_range, frozenset(context_hash(item.context) for item in (*splits.training, *splits.validation))
+            model, distance_range, frozenset(dialogue_key(item.context) for item in (*splits.training, *splits.validation))
         )
         figures, thresholds = _validate(model, splits.validation, distance_range)
         if state.is_main_process:
@@ -145,6 +145,7 @@ def train(
                         "n_validation_contexts": len(splits.validation),
                         "n_calibration_pairs": training_pairs,
                         "validation": figures,
+                        "leak_rule": LEAK_RULE,
                         "version": __version__,
                     },
                 },
@@ -153,30 +154,6 @@ def train(
         SLM.remember(output)
     state.wait_for_everyone()
     return Trained(output, figures, len(splits.training), len(splits.validation))
-
-
-def without_leaks(sets: Sequence[ResponseSetLike], evaluation: Sequence[Item]) -> list[ResponseSetLike]:
-    """Leave out sets whose context is in the evaluation data too, and say how many.
-
-    Such a context is equal to one of the evaluation, however short, or is found with its responses by the rule of `leaks`.
-    """
-    known = {context_hash(turn.text for turn in context_turns(item)) for item in evaluation}
-    held_out = HeldOut(evaluation)
-    leaking = [
-        item
-        for item in sets
-        if context_hash(item.context) in known
-        or any(held_out.is_in((*item.context, response)) for response in item.positive or ("",))
-    ]
-    if leaking:
-        logger.warning(
-            "%d of %d training contexts are in the evaluation data too and are left out, for example %r",
-            len(leaking),
-            len(sets),
-            " / ".join(leaking[0].context)[:80],
-        )
-    dropped = {id(item) for item in leaking}
-    return [item for item in sets if id(item) not in dropped]
 
 
 def _identity(options: TrainingOptions, recipe: Recipe, sets: Sequence[ResponseSetLike]) -> dict[str, Any]:
