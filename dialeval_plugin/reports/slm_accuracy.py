@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dialeval_plugin.core.errors import ModelLoadError
+from dialeval_plugin.corpora.identity import dialogue_key
 from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
-from dialeval_plugin.methods.slide.data import context_hash, leaks
+from dialeval_plugin.methods.slide.data import trained_on
 from dialeval_plugin.methods.slide.fusion import POSITIVE_FROM
 from dialeval_plugin.methods.slide.model import SLM_FOLDER, TrainedSmallModel
 from dialeval_plugin.methods.slide.scorer import SLM, SlideScorer
@@ -42,7 +43,7 @@ def classification_rows(sets: Sequence[ResponseSet], slm: str | None = None) -> 
         )
     sets = [ResponseSet(item.id, item.context, item.positive, item.adversarial) for item in sets]
     examples = [example for item in sets for example in item.examples()]
-    clusters = [context_hash(turn.text for turn in example.context) for example in examples]
+    clusters = [dialogue_key(turn.text for turn in example.context) for example in examples]
     labels = [example.ratings["appropriate"][0] == 1 for example in examples]
     scores = SlideScorer(str(folder), variant="slm").score(examples)
     rules = [
@@ -70,12 +71,12 @@ def classification_table(sets: Sequence[ResponseSet], slm: str | None = None) ->
     rows = classification_rows(sets, slm)
     lines = [f"{'':24}{'positive':>22}{'adversarial':>22}{'overall':>22}"]
     lines += [f"{row.rule:24}{_cell(row.positive):>22}{_cell(row.adversarial):>22}{_cell(row.overall):>22}" for row in rows]
-    clusters = [context_hash(item.context) for item in sets for _ in (*item.positive, *item.adversarial)]
+    clusters = [dialogue_key(item.context) for item in sets for _ in (*item.positive, *item.adversarial)]
     for other in rows[:2]:
         gain = paired_difference_interval(rows[2].hits, other.hits, clusters=clusters)
         lines.append(f"both - {other.rule[5:-1]}: {_cell(gain)}")
     known = TrainedSmallModel.load(SLM.find(slm)).training_contexts
-    lines.append(f"{len(sets)} contexts, {len(leaks(known, sets))} of them were in training or validation")
+    lines.append(f"{len(sets)} contexts, {len(trained_on(known, sets))} of them were in training or validation")
     return "\n".join(lines)
 
 

@@ -9,7 +9,7 @@ import torch
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
-from dialeval_plugin.methods.slide.data import leaks
+from dialeval_plugin.methods.slide.data import trained_on
 from dialeval_plugin.methods.slide.model import SLM_FOLDER, SmallModel, TrainedSmallModel
 from dialeval_plugin.methods.slide.scorer import SLM, SlideScorer
 from dialeval_plugin.models.folders import resolve
@@ -111,7 +111,7 @@ def threshold_panels(
 def leak_note(sets: Sequence[ResponseSet], slm: str | None = None) -> str:
     """Say how many contexts the model knows from its training: on those it looks better than it is."""
     known = TrainedSmallModel.load(SLM.find(slm)).training_contexts
-    return f"{len(sets)} contexts, {len(leaks(known, sets))} of them were in training or validation"
+    return f"{len(sets)} contexts, {len(trained_on(known, sets))} of them were in training or validation"
 
 
 def _classes(item: ResponseSet) -> list[str]:

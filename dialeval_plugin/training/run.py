@@ -39,6 +39,7 @@ from transformers import set_seed
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import atomic_path, read_json, remove_half_written, to_json, write_text
 from dialeval_plugin.core.journal import sole_process
+from dialeval_plugin.corpora.identity import LEAK_RULE
 from dialeval_plugin.models.defaults import DefaultModel
 from dialeval_plugin.models.folders import ModelFolder
 from dialeval_plugin.version import __version__
@@ -226,7 +227,7 @@ class TrainingRun:
             training: the record, besides the options.
             remember: which default the model becomes.
         """
-        record = {"options": asdict(self.options), **training, "version": __version__}
+        record = {"options": asdict(self.options), **training, "leak_rule": LEAK_RULE, "version": __version__}
         if self.is_main_process:
             write_history(self.output, self.history)
             save(self.output, record)

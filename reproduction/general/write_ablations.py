@@ -15,8 +15,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from dialeval_plugin.cli.train.general import read_conversations, reported_dialogues
-from dialeval_plugin.methods.general.conversations import Splits, split
+from dialeval_plugin.corpora.identity import LeakIndex
+from dialeval_plugin.corpora.registry import read_reported
+from dialeval_plugin.methods.general.conversations import Splits, read_conversations, split
 from dialeval_plugin.methods.general.model import GENERAL_FOLDER, TrainedGeneral
 from dialeval_plugin.methods.general.recipes import GeneralRecipe
 from dialeval_plugin.methods.general.training import GeneralSources, GeneralTrainingOptions, train
@@ -78,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=13)
     parser.add_argument("--document", type=Path, default=DOCUMENT, help="file with the markers")
     options = parser.parse_args(arguments)
-    conversations = read_conversations(options.corpus, reported_dialogues(options.evaluation), {})
+    conversations = read_conversations(options.corpus, LeakIndex(read_reported(options.evaluation).sets), {})
     splits = split(conversations, (), fraction=options.validation_fraction, seed=options.seed)
     print(write_tables(options.document, ablations(splits, options)))
 

@@ -29,7 +29,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast, s
 
 from dialeval_plugin.core.dialogue import Level
 from dialeval_plugin.core.resources import tasks_path
-from dialeval_plugin.corpora.catalogue import DATA_DIR_VARIABLE
+from dialeval_plugin.corpora.corpus import DATA_DIR_VARIABLE
 from reproduction.huynh.tables import DSTC10_KINDS, KINDS, dstc10_task, fed_task, huynh_tables
 
 END = "<|endoftext|>"

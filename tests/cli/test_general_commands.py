@@ -102,54 +102,6 @@ def test_options_of_another_recipe_are_refused(words: tuple[str, ...], message: 
     assert str(done.exception) == message
 
 
-def test_dailydialog_pp_gives_each_positive_response_and_what_was_written_to_mislead(tmp_path: Path) -> None:
-    from dialeval_plugin.cli.train.general import read_conversations
-    from dialeval_plugin.corpora.leaks import ReportedDialogues
-
-    source = mini.folder() / "dailydialog_pp.jsonl"
-    first = mini.read_response_sets()[0]
-    found = read_conversations([f"written={source}"], ReportedDialogues({}), {})
-    assert {item.corpus for item in found} == {"written"}
-    assert [item.turns for item in found[: len(first.positive)]] == [(*first.context, text) for text in first.positive]
-    assert found[0].misleading == first.adversarial
-
-
-def test_facts_belong_to_the_speaker_whom_they_describe(tmp_path: Path) -> None:
-    from dialeval_plugin.cli.train.general import read_conversations
-    from dialeval_plugin.corpora.leaks import ReportedDialogues
-
-    lines = [
-        "1 your persona: i sail.",
-        "2 partner's persona: i knit.",
-        "3 hello there.\thi, do you sail?",
-        "4 i knit a lot.\tnice.",
-    ]
-    (tmp_path / "persona.txt").write_text("\n".join(lines) + "\n")
-    (found,) = read_conversations([str(tmp_path / "persona.txt")], ReportedDialogues({}), {})
-    assert found.corpus == "persona"
-    assert found.turns == ("hello there.", "hi, do you sail?", "i knit a lot.", "nice.")
-    assert found.facts == (("i knit.",), ("i sail.",), ("i knit.",), ("i sail.",))
-
-
-def test_dialogues_with_a_chatbot_teach_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from dialeval_plugin.cli.train.general import read_conversations
-    from dialeval_plugin.corpora.leaks import ReportedDialogues
-
-    def dialogue(number: int, kind: str) -> dict[str, object]:
-        return {
-            "dialogId": number,
-            "users": [{"id": "Alice", "userType": "Human"}, {"id": "Bob", "userType": kind}],
-            "thread": [{"userId": user, "text": f"{user} says {number}."} for user in ("Alice", "Bob")],
-            "evaluation": [{"userId": user, "quality": 0, "breadth": 0, "engagement": 0} for user in ("Alice", "Bob")],
-        }
-
-    path = tmp_path / "logs.json"
-    path.write_text(json.dumps([dialogue(1, "Human"), dialogue(2, "Bot")]))
-    (found,) = read_conversations([f"convai={path}"], ReportedDialogues({}), {})
-    assert found.turns == ("Alice says 1.", "Bob says 1.")
-    assert capsys.readouterr().err == f"convai={path}: 1 of 2 dialogues are with a chatbot and are left out\n"
-
-
 def test_mixing_is_fitted_on_rated_sets_and_refuses_to_score_them(tiny_general: Path, tmp_path: Path) -> None:
     examples = mini.read_examples("train")[:60]
     rows = [

@@ -16,10 +16,10 @@ def read_sets(sources: Iterable[str]) -> dict[str, list[Item]]:
     """Read what will be reported on, and say what of it is not on this machine.
 
     Raises:
-        InputError: as `corpora.reported.read_reported`.
-        MissingPrerequisite: as `corpora.reported.read_reported`.
+        InputError: as `corpora.registry.read_reported`.
+        MissingPrerequisite: as `corpora.registry.read_reported`.
     """
-    from dialeval_plugin.corpora.reported import read_reported
+    from dialeval_plugin.corpora.registry import read_reported
 
     found = read_reported(sources)
     if found.absent:
@@ -34,6 +34,6 @@ def read_evaluation(sources: Iterable[str]) -> list[Item]:
 
 def has_causes(source: str) -> bool:
     """Whether a source is a file of responses with marked causes, which are measured besides."""
-    from dialeval_plugin.corpora.dialogues import begins_with
+    from dialeval_plugin.corpora.readers import cgdialog
 
-    return Path(source).is_file() and begins_with(Path(source), "history", "entities")
+    return Path(source).is_file() and cgdialog.has_causes(Path(source))

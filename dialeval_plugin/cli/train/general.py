@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -12,9 +12,6 @@ import typer
 from .evaluation_sets import read_sets
 
 if TYPE_CHECKING:
-    from dialeval_plugin.corpora.leaks import ReportedDialogues
-    from dialeval_plugin.corpora.readers.grounded import GroundedDialogue
-    from dialeval_plugin.methods.general.conversations import Conversation
     from dialeval_plugin.methods.general.rated_mixing import RatedSet
     from dialeval_plugin.methods.general.recipes import GeneralRecipe
     from dialeval_plugin.methods.general.scorer import GeneralScorer
@@ -44,11 +41,13 @@ def train_general(command: GeneralCommand) -> None:
         InputError: no corpus is named, or a file is malformed.
     """
     from dialeval_plugin.core.errors import InputError
+    from dialeval_plugin.corpora.identity import LeakIndex
+    from dialeval_plugin.methods.general.conversations import read_conversations
     from dialeval_plugin.methods.general.training import GeneralSources, GeneralTrainingOptions, train
 
     if not command.corpus:
         raise InputError("--corpus: the recipe general is trained on dialogues, and none are named. Name one file or more.")
-    reported = reported_dialogues(command.evaluation)
+    reported = LeakIndex(read_sets(command.evaluation))
     left_out: dict[str, int] = {}
     trained = train(
         GeneralSources(
@@ -102,71 +101,6 @@ def _figure(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 
-def reported_dialogues(sources: Sequence[str]) -> ReportedDialogues:
-    """Read what will be reported on, and say what of it is not on this machine."""
-    from dialeval_plugin.corpora.leaks import ReportedDialogues
-
-    return ReportedDialogues(read_sets(sources))
-
-
-def read_conversations(sources: Sequence[str], reported: ReportedDialogues, left_out: dict[str, int]) -> list[Conversation]:
-    """Read corpora, each named NAME=FILE or FILE; dialogues that will be reported on are counted in `left_out`.
-
-    Dialogues that name a chatbot are left out too: its turns are no examples of right ones.
-    """
-    from dialeval_plugin.corpora.readers.convai import HUMAN
-    from dialeval_plugin.methods.general.conversations import conversation
-
-    found = []
-    for source in sources:
-        name, path = _named(source)
-        read = list(_grounded(path))
-        dialogues = [told for told in read if told.dialogue.dialogue.system in (None, HUMAN)]
-        if n_with_bot := len(read) - len(dialogues):
-            typer.echo(f"{source}: {n_with_bot} of {len(read)} dialogues are with a chatbot and are left out", err=True)
-        kept = [told for told in dialogues if not reported.find(told.dialogue)]
-        left_out[name] = left_out.get(name, 0) + len(dialogues) - len(kept)
-        for dialogue, misleading in kept:
-            facts = [dialogue.facts.get(turn.speaker or "", ()) for turn in dialogue.turns] if dialogue.facts else ()
-            one = conversation(name, [turn.text for turn in dialogue.turns], facts, misleading)
-            if one is not None:
-                found.append(one)
-    return found
-
-
-class _Told(NamedTuple):
-    """A dialogue, and what was written to mislead in its last turn's place."""
-
-    dialogue: GroundedDialogue
-    misleading: tuple[str, ...] = ()
-
-
-def _grounded(path: Path) -> Iterator[_Told]:
-    """The dialogues of a file; of DailyDialog++ each positive response ends one."""
-    from dialeval_plugin.core.dialogue import Dialogue, Turn
-    from dialeval_plugin.core.files import read_text
-    from dialeval_plugin.corpora.dialogues import read_grounded
-    from dialeval_plugin.corpora.readers import dailydialog_pp
-    from dialeval_plugin.corpora.readers.grounded import GroundedDialogue
-
-    opening = read_text(path).lstrip()
-    if not (opening.startswith("{") and '"positive_responses"' in opening.partition("\n")[0]):
-        yield from map(_Told, read_grounded(path))
-        return
-    for item in dailydialog_pp.read(path):
-        for number, response in enumerate(item.positive):
-            turns = tuple(map(Turn, (*item.context, response)))
-            yield _Told(GroundedDialogue(Dialogue(f"{item.id}p{number}", turns)), item.adversarial)
-
-
-def _named(source: str) -> tuple[str, Path]:
-    """The name and the file of NAME=FILE; a file without a name is a corpus of its own, called after it."""
-    name, equals, path = source.partition("=")
-    if equals and not Path(source).exists():
-        return name, Path(path)
-    return Path(source).name.partition(".")[0], Path(source)
-
-
 def mixing(
     data: Annotated[
         list[str],
@@ -201,7 +135,7 @@ def _rated_set(source: str, scorer: GeneralScorer) -> RatedSet:
     from dialeval_plugin.core.errors import InputError
     from dialeval_plugin.corpora.items import mean_rating
     from dialeval_plugin.corpora.readers.dstc10 import SETS, overall_quality
-    from dialeval_plugin.corpora.reported import read_reported
+    from dialeval_plugin.corpora.registry import read_reported
     from dialeval_plugin.methods.general.rated_mixing import RatedSet
 
     place, _, quality = source.partition(":")

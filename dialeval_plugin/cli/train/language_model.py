@@ -53,7 +53,7 @@ def language_model(
     precision: Annotated[str, typer.Option(help="auto, float32 or bfloat16.")] = "auto",
 ) -> None:
     """Train a language model on dialogues. The same command goes on where it was killed."""
-    from dialeval_plugin.corpora.dialogues import read_dialogues
+    from dialeval_plugin.corpora.registry import read_dialogues
     from dialeval_plugin.methods.breakdown.preparation import Sources
     from dialeval_plugin.methods.breakdown.training import LanguageModelTrainingOptions, train
 
@@ -132,8 +132,8 @@ def breakdown(
 
 def _responses(path: Path, inside: str) -> list[Sequence[str]]:
     """Visible turns up to each response of a file: system turns of DBDC's logs, of dialogues all turns but the first."""
-    from dialeval_plugin.corpora.dialogues import read_dialogues
     from dialeval_plugin.corpora.readers import dbdc
+    from dialeval_plugin.corpora.registry import read_dialogues
     from dialeval_plugin.methods.breakdown.calibration import responses_of
     from dialeval_plugin.methods.breakdown.preparation import visible_turns
     from dialeval_plugin.models.context_texts import turns_to_read, unread

@@ -96,7 +96,7 @@ def proxy(
 
 def _rows(data: Path, indicators: IndicatorModels, quality: str) -> _Rows:
     from dialeval_plugin.core.dialogue import Example
-    from dialeval_plugin.corpora.scored_files import read_items
+    from dialeval_plugin.corpora.registry import read_items
 
     examples = [item for item in read_items(data) if isinstance(item, Example)]
     if not examples or not any(example.ratings for example in examples):

@@ -73,6 +73,6 @@ def reconstruction(
 
 
 def _dialogues(paths: list[Path]) -> list[tuple[Turn, ...]]:
-    from dialeval_plugin.corpora.dialogues import read_dialogues
+    from dialeval_plugin.corpora.registry import read_dialogues
 
     return [dialogue.turns for path in paths for dialogue in read_dialogues(path)]

@@ -35,7 +35,7 @@ def models() -> None:
     """Train a small model on your own dialogues."""
     if os.environ.get("RANK", "0") != "0":
         # Of several processes that train together the first one prints.
-        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for as long as the process lives
 
 
 @app.command()
@@ -151,8 +151,8 @@ def independence(
     precision: Annotated[str, typer.Option(help="auto, float32 or bfloat16.")] = "auto",
 ) -> None:
     """Train CausalScore's independence classifiers. The same command goes on where it was killed."""
-    from dialeval_plugin.corpora.dialogues import read_dialogues
     from dialeval_plugin.corpora.readers.cgdialog import read_causes
+    from dialeval_plugin.corpora.registry import read_dialogues
     from dialeval_plugin.methods.causalscore.preparation import Sources
     from dialeval_plugin.methods.causalscore.training import CausalTrainingOptions, train
 

@@ -1,9 +1,9 @@
-"""Training rows of the independence classifiers, from responses with marked causes: labels, negatives, splits, leaks."""
+"""Training rows of the independence classifiers, from responses with marked causes: labels and negatives."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -11,12 +11,10 @@ from scipy.stats import rankdata
 
 from dialeval_plugin.core.dialogue import Turn
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.signature import text_hash
+from dialeval_plugin.corpora.identity import turns_key
 
 from .aggregation import FloatArray, dependent_turns
 from .model import Labels
-
-OPENING_TURNS = 3
 
 
 class CausePairLike(Protocol):
@@ -44,41 +42,9 @@ class LabelledRow(NamedTuple):
     """1 dependent, 0 independent."""
 
 
-class Splits(NamedTuple):
-    """Training and validation pairs; no dialogue is in both."""
-
-    training: list[CausePairLike]
-    validation: list[CausePairLike]
-
-
-def dialogue_hash(turns: Iterable[Turn]) -> str:
-    """Identity of a dialogue for splits and leak checks: its first three turns, white space, case and speakers aside.
-
-    A corpus publishes several responses of one dialogue, each with the turns up to it.
-    """
-    opening = [turn.text for turn in turns][:OPENING_TURNS]
-    return text_hash(*("".join(text.split()).lower() for text in opening))
-
-
 def pair_hash(pair: CausePairLike) -> str:
-    """The hash of a pair's dialogue."""
-    return dialogue_hash((*pair.context, pair.response))
-
-
-def split_by_dialogue(pairs: Sequence[CausePairLike], *, fraction: float, seed: int) -> Splits:
-    """Set aside a fraction of the dialogues.
-
-    Raises:
-        InputError: the pairs come from fewer than two dialogues.
-    """
-    hashes = sorted({pair_hash(pair) for pair in pairs})
-    if len(hashes) < 2:
-        raise InputError(f"training data: the responses come from {len(hashes)} dialogues, at least 2 are needed. Add a file.")
-    random.Random(seed).shuffle(hashes)
-    held_out = frozenset(hashes[: max(1, round(fraction * len(hashes)))])
-    return Splits(
-        [pair for pair in pairs if pair_hash(pair) not in held_out], [pair for pair in pairs if pair_hash(pair) in held_out]
-    )
+    """The key of a pair's dialogue, of which a corpus publishes several responses, each with the turns up to it."""
+    return turns_key((*pair.context, pair.response))
 
 
 class OtherUtterances:

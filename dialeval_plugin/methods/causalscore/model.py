@@ -61,7 +61,7 @@ class CausalModel:
     unconditional: IndependenceClassifier
     conditional: IndependenceClassifier
     training_dialogues: frozenset[str]
-    """Hashes of the dialogues that it was trained on, see `data.dialogue_hash`."""
+    """Hashes of the dialogues that it was trained on, see `identity.turns_key`."""
 
     @classmethod
     def build(

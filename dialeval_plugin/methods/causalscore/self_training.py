@@ -10,10 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from dialeval_plugin.core.dialogue import Turn
+from dialeval_plugin.corpora.identity import turns_key
 
 from .aggregation import FloatArray, IntArray, dependent_turns
 from .classifiers import IndependenceClassifier
-from .data import LabelledRow, OtherUtterances, dialogue_hash
+from .data import LabelledRow, OtherUtterances
 from .recipes import Filter
 
 CONFIDENCE = 0.9
@@ -60,7 +61,7 @@ def unlabelled_responses(
     """Return every turn that has a candidate cause, with the turns before it; of more than `most`, a seeded sample."""
     responses = [
         UnlabelledResponse(
-            dialogue_hash(turns), tuple(turn.text for turn in turns[max(0, place - HORIZON) : place]), turns[place].text
+            turns_key(turns), tuple(turn.text for turn in turns[max(0, place - HORIZON) : place]), turns[place].text
         )
         for turns in dialogues
         for place in range(min(CANDIDATES), len(turns))

@@ -1,8 +1,7 @@
-"""Training data of the small model: contexts with labelled responses, mined negatives, splits and leak checks."""
+"""Training data of the small model: contexts with labelled responses, mined negatives and splits."""
 
 from __future__ import annotations
 
-import logging
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,12 +10,9 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from dialeval_plugin.core.dialogue import Item, context_turns
+from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.signature import text_hash
-from dialeval_plugin.corpora.leaks import HeldOut
-
-logger = logging.getLogger(__name__)
+from dialeval_plugin.corpora.identity import dialogue_key, leave_out_leaks, set_aside
 
 
 class ResponseSetLike(Protocol):
@@ -59,60 +55,40 @@ class Splits(NamedTuple):
     validation: list[ResponseSetLike]
 
 
-def context_hash(context: Iterable[str]) -> str:
-    """Identity of a context for leak checks; white space and case do not count, as published copies differ in both."""
-    return text_hash(*("".join(turn.split()).lower() for turn in context))
-
-
 def split_by_context(sets: Sequence[ResponseSetLike], *, fraction: float, seed: int) -> Splits:
     """Set aside a fraction of the contexts that have adversarial responses; a context that occurs twice stays together.
 
     Raises:
-        InputError: fewer than two contexts have positive and adversarial responses.
+        InputError: fewer than two contexts have positive and adversarial responses, or `fraction` is not between 0 and 1.
     """
     full = [item for item in sets if item.positive and item.adversarial]
-    hashes = sorted({context_hash(item.context) for item in full})
-    if len(hashes) < 2:
+    keys = {dialogue_key(item.context) for item in full}
+    if len(keys) < 2:
         raise InputError(
-            f"training data: {len(hashes)} contexts have both positive and adversarial responses, at least 2 are needed. "
+            f"training data: {len(keys)} contexts have both positive and adversarial responses, at least 2 are needed. "
             "Add a file in DailyDialog++'s layout that has both."
         )
-    random.Random(seed).shuffle(hashes)
-    held_out = frozenset(hashes[: max(1, round(fraction * len(hashes)))])
+    aside = set_aside(keys, fraction=fraction, seed=seed)
     return Splits(
-        [item for item in sets if context_hash(item.context) not in held_out],
-        [item for item in full if context_hash(item.context) in held_out],
+        [item for item in sets if dialogue_key(item.context) not in aside],
+        [item for item in full if dialogue_key(item.context) in aside],
     )
 
 
 def without_leaks(sets: Sequence[ResponseSetLike], evaluation: Sequence[Item]) -> list[ResponseSetLike]:
-    """Leave out sets whose context is in the evaluation data too, and say how many.
-
-    Such a context is equal to one of the evaluation, however short, or is found with its responses by the rule of `leaks`.
-    """
-    known = {context_hash(turn.text for turn in context_turns(item)) for item in evaluation}
-    held_out = HeldOut(evaluation)
-    leaking = [
-        item
-        for item in sets
-        if context_hash(item.context) in known
-        or any(held_out.is_in((*item.context, response)) for response in item.positive or ("",))
-    ]
-    if leaking:
-        logger.warning(
-            "%d of %d training contexts are in the evaluation data too and are left out, for example %r",
-            len(leaking),
-            len(sets),
-            " / ".join(leaking[0].context)[:80],
-        )
-    dropped = {id(item) for item in leaking}
-    return [item for item in sets if id(item) not in dropped]
+    """Leave out sets of which the context, alone or with a response, is in the evaluation data too, and say how many."""
+    return leave_out_leaks(
+        sets,
+        evaluation,
+        lambda item: [item.context, *((*item.context, response) for response in item.positive)],
+        "training contexts",
+    )
 
 
-def leaks(training: Iterable[str], evaluation: Sequence[ResponseSetLike]) -> list[ResponseSetLike]:
-    """Return the sets of `evaluation` whose context is among the hashes of the training contexts."""
+def trained_on(training: Iterable[str], sets: Sequence[ResponseSetLike]) -> list[ResponseSetLike]:
+    """Return the sets whose context's key is among those of the training contexts."""
     known = frozenset(training)
-    return [item for item in evaluation if context_hash(item.context) in known]
+    return [item for item in sets if dialogue_key(item.context) in known]
 
 
 class LexicalNegatives:

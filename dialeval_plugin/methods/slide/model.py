@@ -269,7 +269,7 @@ class TrainedSmallModel:
     model: SmallModel
     distance_range: DistanceRange
     training_contexts: frozenset[str]
-    """Hashes of the contexts that it was trained on, see `data.context_hash`."""
+    """Keys of the contexts that it was trained on, see `identity.dialogue_key`."""
     thresholds: Mapping[str, float] = field(default_factory=dict)
     """By variant, from which value on a response counts as positive; empty where none was learnt."""
 

@@ -10,13 +10,14 @@ from pathlib import Path
 
 from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.signature import content_hash
+from dialeval_plugin.corpora.identity import dialogue_key
 from dialeval_plugin.models.encoders import load_encoder, without_normalisation
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
 from dialeval_plugin.training.options import TrainingOptions
 from dialeval_plugin.training.run import TrainingResult, TrainingRun, data_hash
 
 from .calibration import calibrate, fit_blend, validate
-from .data import ResponseSetLike, context_hash, split_by_context, without_leaks
+from .data import ResponseSetLike, split_by_context, without_leaks
 from .model import SLM_FOLDER, SmallModel, TrainedSmallModel
 from .recipes import find_recipe
 from .scorer import SLM
@@ -86,7 +87,7 @@ def train(
         distance_range, n_pairs = calibrate(model, full)
         figures, thresholds = validate(model, validation, distance_range)
 
-        known = frozenset(context_hash(item.context) for item in (*training, *validation))
+        known = frozenset(dialogue_key(item.context) for item in (*training, *validation))
         trained = TrainedSmallModel(model, distance_range, known, thresholds)
         record = {
             "backbone_hash": content_hash(resolve(options.backbone)),

@@ -90,7 +90,10 @@ def test_what_is_reported_on_is_left_out_and_counted(caplog: pytest.LogCaptureFi
     data = prepare(Sources([*same, *other], [other[3]], [same[0]]), validation_fraction=0.1, seed=0, spacing="published")
     assert data.n_left_out == 3
     assert [turns[0] for turns in data.training] == [f"turn {n}" for n in range(20) if n != 3]
-    assert caplog.messages == ["3 of 22 training dialogues are validation or evaluation dialogues too and are left out"]
+    assert [message.partition(",")[0] for message in caplog.messages] == [
+        "2 of 22 training dialogues are in the evaluation data too",
+        "1 of 20 training dialogues open like a validation one and are left out",
+    ]
 
 
 def test_copies_of_a_dialogue_are_validated_on_or_trained_on_not_both() -> None:
@@ -104,5 +107,6 @@ def test_too_few_dialogues_are_refused() -> None:
     with pytest.raises(InputError) as refused:
         prepare(Sources([dialogue("only one turn"), dialogue("a", "b")]), validation_fraction=0.5, seed=0, spacing="natural")
     assert str(refused.value) == (
-        "training: 0 training and 1 validation dialogues of two turns and more are left. Give more dialogues."
+        "training data: 1 dialogues to train on and 0 to validate on are left, at least 1 of each is needed. "
+        "Give more dialogues."
     )

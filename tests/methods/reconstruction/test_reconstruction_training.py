@@ -17,7 +17,7 @@ from dialeval_plugin.cli.main import app
 from dialeval_plugin.core.dialogue import Dialogue, Turn
 from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.corpora.dialogues import read_dialogues
+from dialeval_plugin.corpora.registry import read_dialogues
 from dialeval_plugin.methods.reconstruction import recipes, training
 from dialeval_plugin.methods.reconstruction.data import ReconstructionSources, prepare
 from dialeval_plugin.methods.reconstruction.model import TrainedReconstruction
@@ -224,9 +224,10 @@ def test_duplicates_and_leaks_are_left_out_and_counted(caplog: pytest.LogCapture
         "n_training": 2,
         "n_validation": 1,
     }
-    assert [record.message for record in caplog.records] == [
-        "1 of 4 training dialogues are in the evaluation data too, or begin like it, and are left out",
-        "1 of 2 validation dialogues are in the evaluation data too, or begin like it, and are left out",
+    assert [message.partition(",")[0] for message in caplog.messages] == [
+        "1 of 4 training dialogues are in the evaluation data too",
+        "1 of 2 validation dialogues are in the evaluation data too",
+        "1 of 3 training dialogues open like a validation one and are left out",
     ]
     # The vocabulary is that of the two training dialogues that are left.
     assert set(corpus.vocabulary.words) == {"hi", ".", "hello", "how", "are", "you", "?", "fine", "yes", "no"}
@@ -290,11 +291,13 @@ def test_the_recipes() -> None:
         ),
         (
             lambda path: train(ReconstructionSources([], SOURCES.validation), path, options()),
-            "training: no dialogue of two utterances remains. Give more dialogues.",
+            "training data: 0 dialogues to train on and 12 to validate on are left, at least 1 of each is needed. "
+            "Give more dialogues.",
         ),
         (
             lambda path: train(ReconstructionSources(SOURCES.training[:1]), path, options()),
-            "training: fewer than two different dialogues. Give more, or a validation file.",
+            "training data: 1 dialogues to train on and 0 to validate on are left, at least 1 of each is needed. "
+            "Give more dialogues.",
         ),
     ],
 )
