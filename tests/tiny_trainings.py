@@ -27,6 +27,7 @@ from tests.methods.reconstruction.test_reconstruction_training import TINY
 from tests.methods.slide.test_training import SETS
 from tests.methods.slide.test_training import options as slm_options
 from tests.tiny_breakdown_models import SIZES, sources
+from tests.tiny_likelihood_models import write_likelihood_model
 
 Train = Callable[[Path, Path], Any]
 """Takes the folder of an encoder and that of the model."""
@@ -55,8 +56,12 @@ def train_independence(encoder: Path, output: Path, **changes: Any) -> Any:
         return causalscore.train(CAUSES, output, replace(made, **changes), remember=False)
 
 
-def train_language_model(_: Path, output: Path, **changes: Any) -> Any:
-    made = language_model_options(sizes={**SIZES, "n_epochs": 4})
+def train_language_model(encoder: Path, output: Path, **changes: Any) -> Any:
+    """The objective with noise of its own in each epoch; its backbone lies beside the encoder."""
+    backbone = encoder.parent / "causal"
+    if not backbone.exists():
+        write_likelihood_model(backbone, "gpt2")
+    made = language_model_options("background", backbone, sizes={"block": 32, "n_epochs": 4, "batch_size": 4})
     return breakdown.train(sources(), output, replace(made, **changes), remember=False)
 
 

@@ -21,7 +21,7 @@ from dialeval_plugin.methods.causalscore.classifiers import IndependenceClassifi
 from dialeval_plugin.methods.causalscore.data import LabelledRow
 from dialeval_plugin.methods.causalscore.model import CAUSAL_FOLDER, CausalModel
 from dialeval_plugin.methods.causalscore.preparation import Sources
-from dialeval_plugin.methods.causalscore.recipes import find_recipe
+from dialeval_plugin.methods.causalscore.recipes import RECIPES
 from dialeval_plugin.methods.causalscore.scorer import CausalScorer
 from dialeval_plugin.methods.causalscore.self_training import Pool
 from dialeval_plugin.methods.causalscore.stages import train_stage
@@ -153,8 +153,8 @@ def test_dialogues_that_are_measured_on_are_left_out_and_counted(
     [
         ({"recipe": "best"}, "recipe: there is no 'best'. Choose one of default, paper, code."),
         ({"labels": "all"}, "labels: there are no 'all'. Choose one of annotated, preceding_2."),
-        ({"n_epochs": 0}, "epochs: expected at least 1, got 0."),
-        ({"n_rounds": -1}, "rounds: expected at least 0, got -1."),
+        ({"n_epochs": 0}, "n_epochs: expected a positive number, got 0."),
+        ({"n_rounds": -1}, "n_rounds: expected 0 or more, got -1."),
         ({"precision": "half"}, "precision: there is no 'half'. Choose one of auto, float32, bfloat16."),
         ({"learning_rate": 2.0}, "learning_rate: expected a number between 0 and 1, got 2.0."),
     ],
@@ -183,7 +183,7 @@ def test_training_in_bfloat16_leaves_a_classifier_that_computes_in_float32(tiny_
     rows = [
         LabelledRow((pair.context[-1].text, pair.response.text), place % 2) for place, pair in enumerate(pairs_of("train", 16))
     ]
-    recipe = replace(find_recipe("paper"), max_training_tokens=128)
+    recipe = replace(RECIPES["paper"], max_training_tokens=128)
     with TrainingRun.open(tmp_path / "run", CAUSAL_FOLDER, CausalTrainingOptions(precision="bfloat16")) as run:
         run.start()
         train_stage(encoder, "stage", 1, rows, rows, recipe, run)
