@@ -11,14 +11,13 @@ import pytest
 
 from dialeval_plugin.methods.breakdown import training as breakdown
 from dialeval_plugin.methods.causalscore import training as causalscore
-from dialeval_plugin.methods.causalscore.data import LabelledRow
-from dialeval_plugin.methods.causalscore.self_training import Pool
 from dialeval_plugin.methods.general import training as general
 from dialeval_plugin.methods.reconstruction import recipes
 from dialeval_plugin.methods.reconstruction import training as reconstruction
 from dialeval_plugin.methods.slide import training as slide
 from tests.methods.breakdown.test_language_model_training import options as language_model_options
 from tests.methods.causalscore.test_causal_training import SOURCES as CAUSES
+from tests.methods.causalscore.test_causal_training import choose_all
 from tests.methods.causalscore.test_causal_training import options as causal_options
 from tests.methods.general.test_general_training import options as general_options
 from tests.methods.general.test_general_training import toy
@@ -42,16 +41,8 @@ def train_general(encoder: Path, output: Path, **changes: Any) -> Any:
 
 
 def train_independence(encoder: Path, output: Path, **changes: Any) -> Any:
-    """With pseudo-labels for all unlabelled responses: an untrained classifier is sure of none."""
-
-    def choose(pool: Pool, *_: Any, **__: Any) -> list[LabelledRow]:
-        return [
-            LabelledRow((item.context[0], item.context[-1], item.response), place % 2)
-            for place, item in enumerate(pool.responses)
-        ]
-
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(causalscore, "choose", choose)
+        patch.setattr(causalscore, "choose", choose_all)
         made = causal_options(encoder, "code", n_epochs=2, n_round_epochs=3, n_rounds=1)
         return causalscore.train(CAUSES, output, replace(made, **changes), remember=False)
 

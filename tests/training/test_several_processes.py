@@ -62,9 +62,10 @@ def test_two_processes_end_with_the_folder_of_one(
     one, two = tmp_path / "1", tmp_path / "2"
     assert (tmp_path / "xdg" / "dialeval").exists()
     assert files_of(one).keys() == files_of(two).keys()
-    # As many steps, since a batch is that of both processes together.
-    steps = [[(row.stage, row.epoch, row.step, row.figures.keys()) for row in read_history(folder)] for folder in (one, two)]
-    assert steps[0] == steps[1]
+    for alone, together in zip(read_history(one), read_history(two), strict=True):
+        assert (alone.stage, alone.epoch, alone.figures.keys()) == (together.stage, together.epoch, together.figures.keys())
+        # A batch is that of both processes; sentence-transformers leaves out an epoch's last one where it is not full.
+        assert 0 <= alone.step - together.step <= (alone.epoch or 0)
     for path in one.rglob("*.safetensors"):
         weights, others = load_file(path), load_file(two / path.relative_to(one))
         assert all(torch.allclose(weights[name], others[name], atol=0.05) for name in weights)

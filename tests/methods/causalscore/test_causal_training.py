@@ -99,22 +99,18 @@ def test_training_learns_what_the_rows_say(tiny_encoder: Path, tmp_path: Path) -
     assert figures["rounds"][0]["validation"]["auroc"] > 0.9
 
 
-def train_on_every_response(encoder: Path, folder: Path) -> dict[str, Any]:
-    """Train with pseudo-labels for all unlabelled responses: an untrained classifier is sure of none."""
-
-    def choose(pool: Pool, *_: Any, **__: Any) -> list[LabelledRow]:
-        return [
-            LabelledRow((item.context[0], item.context[-1], item.response), place % 2)
-            for place, item in enumerate(pool.responses)
-        ]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(training, "choose", choose)
-        return train(SOURCES, folder, options(encoder, "code", n_epochs=1, n_round_epochs=3)).record
+def choose_all(pool: Pool, *_: Any, **__: Any) -> list[LabelledRow]:
+    """Pseudo-labels for all unlabelled responses: an untrained classifier is sure of none."""
+    return [
+        LabelledRow((item.context[0], item.context[-1], item.response), place % 2) for place, item in enumerate(pool.responses)
+    ]
 
 
-def test_rounds_have_the_pseudo_labels_of_their_own(tiny_encoder: Path, tmp_path: Path) -> None:
-    record = train_on_every_response(tiny_encoder, tmp_path / "model")
+def test_rounds_have_the_pseudo_labels_of_their_own(
+    tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(training, "choose", choose_all)
+    record = train(SOURCES, tmp_path / "model", options(tiny_encoder, "code", n_epochs=1, n_round_epochs=3)).record
     assert [entry["n_pseudo"] > 0 for entry in record["rounds"]] == [False, True, True]
     assert record["best_round"] == 2
     assert [row.stage for row in read_history(tmp_path / "model") if row.epoch == 1.0] == [
