@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dialeval_plugin.methods.general.rated_mixing import RatedSet
     from dialeval_plugin.methods.general.recipes import Recipe
     from dialeval_plugin.methods.general.scorer import GeneralScorer
-    from dialeval_plugin.training.precision import Precision
+    from dialeval_plugin.training.options import Precision
 
 
 class GeneralCommand(NamedTuple):
