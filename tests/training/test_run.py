@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -57,10 +58,10 @@ def disturb(model: nn.Linear) -> None:
         model.weight += torch.rand(2, 2)
 
 
-def train(folder: Path, *, die_in: str = "") -> None:
+def train(folder: Path, *, die_in: str = "", data: int = 2) -> None:
     """Two stages with a report each."""
     with open_run(folder) as run:
-        run.start(data=data_hash([1, 2]))
+        run.start(data=data_hash([1, data]))
         model = new_model()
         for step, name in enumerate(("first", "second"), start=1):
 
@@ -94,6 +95,40 @@ def test_an_interrupted_run_goes_on_to_the_same_files(tmp_path: Path, stage: str
     assert settings["training"]["options"] == {"validation_fraction": 0.1, "seed": 13, "precision": "float32"}
     assert FOLDER.training_dialogues(tmp_path / "whole") == {"a", "b"}
     assert [(row.stage, row.step) for row in read_history(tmp_path / "whole")] == [("first", 1), ("second", 2)]
+
+
+def test_a_folder_is_gone_on_with_begun_anew_or_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    with pytest.raises(KeyboardInterrupt):
+        train(folder, die_in="first")
+    # Nothing was learnt yet.
+    with pytest.raises(KeyboardInterrupt):
+        train(folder, die_in="second", data=3)
+    with pytest.raises(InputError, match="holds an unfinished run with other data"):
+        train(folder)
+    train(folder, data=3)
+    before = files_of(folder)
+    (folder / ".training").mkdir()
+    with pytest.raises(InputError, match="holds a trained model already"):
+        train(folder, data=3)
+    assert files_of(folder) == before
+    assert not (folder / ".training").exists()
+
+
+def test_a_further_process_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path / "model", die_in="second")
+    before = files_of(tmp_path / "model")
+    further = SimpleNamespace(device="cpu", is_main_process=False, num_processes=2, wait_for_everyone=lambda: None)
+    monkeypatch.setattr("dialeval_plugin.training.run.PartialState", lambda **_: further)
+    with open_run(tmp_path / "model", progress=True) as run:
+        run.start(data="")
+        model = new_model()
+        run.stage("first", model, pytest.fail)
+        run.report("second", {"loss": 1.0}, step=2)
+        run.publish(pytest.fail, {}, remember=None)
+    assert not run.progress
+    assert files_of(tmp_path / "model") == before
 
 
 def test_a_run_that_wrote_nothing_leaves_no_folder(tmp_path: Path) -> None:
@@ -169,6 +204,9 @@ def test_auto_takes_bfloat16_where_there_are_instructions_for_it(
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX512")
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: bfloat16)
+    assert TrainingOptions(precision="auto").resolved().precision == taken
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: bfloat16)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert TrainingOptions(precision="auto").resolved().precision == taken
     assert TrainingOptions(precision="bfloat16").resolved().precision == "bfloat16"
 
