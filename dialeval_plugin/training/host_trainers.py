@@ -63,6 +63,7 @@ def fit(
         "report_to": "none",
     }
     host = trainer(args=arguments(**{**common, **settings}), **parts)
+    _validate_on_all(host)
     host.remove_callback(PrinterCallback)
     host.remove_callback(ProgressCallback)
     if run.progress:
@@ -75,6 +76,23 @@ def fit(
     host.train(resume_from_checkpoint=None if last is None else str(last.folder))
     # In bfloat16 the trainer leaves its autocast around the model's forward pass, which would go on in scoring.
     host.accelerator.unwrap_model(host.model, keep_fp32_wrapper=False)
+
+
+def _validate_on_all(host: Trainer) -> None:
+    """Validate on the last batch too: with several processes sentence-transformers drops it where it is not full.
+
+    In training it has to, lest a process waits for the others; there is one step less an epoch, then.
+    """
+    get_loader = host.get_eval_dataloader
+
+    def get_whole_loader(*arguments: Any, **named: Any) -> Any:
+        dropped, host.args.dataloader_drop_last = host.args.dataloader_drop_last, False
+        try:
+            return get_loader(*arguments, **named)
+        finally:
+            host.args.dataloader_drop_last = dropped
+
+    host.get_eval_dataloader = get_whole_loader
 
 
 class _QuietBars(ProgressCallback):  # type: ignore[misc] # the host is not typed

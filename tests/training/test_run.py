@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +20,6 @@ from torch import nn
 from typing_extensions import TypedDict
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.models.defaults import DefaultModel
 from dialeval_plugin.models.folders import ModelFolder, save_weights
 from dialeval_plugin.training.history import HistoryRow, read_history
 from dialeval_plugin.training.options import TrainingOptions
@@ -32,7 +32,6 @@ class Fields(TypedDict):
 
 
 FOLDER = ModelFolder("slm.json", Fields, 1, "a trained toy", "train toy")
-TOY = DefaultModel("toy", "DIALEVAL_TOY", "There is no toy.")
 
 
 def open_run(folder: Path, *, seed: int = 13, progress: bool = False) -> Any:
@@ -59,10 +58,10 @@ def disturb(model: nn.Linear) -> None:
         model.weight += torch.rand(2, 2)
 
 
-def train(folder: Path, *, die_in: str = "", changes: dict[str, Any] | None = None) -> None:
+def train(folder: Path, *, die_in: str = "", data: int = 2) -> None:
     """Two stages with a report each."""
     with open_run(folder) as run:
-        run.start(**(changes or {"data": data_hash([1, 2])}))
+        run.start(data=data_hash([1, data]))
         model = new_model()
         for step, name in enumerate(("first", "second"), start=1):
 
@@ -98,42 +97,44 @@ def test_an_interrupted_run_goes_on_to_the_same_files(tmp_path: Path, stage: str
     assert [(row.stage, row.step) for row in read_history(tmp_path / "whole")] == [("first", 1), ("second", 2)]
 
 
-def test_a_finished_model_is_not_overwritten_and_its_checkpoints_go(tmp_path: Path) -> None:
-    train(tmp_path / "model")
-    before = files_of(tmp_path / "model")
-    (tmp_path / "model" / ".training").mkdir()
-    with pytest.raises(InputError) as refused:
-        train(tmp_path / "model")
-    assert str(refused.value) == (
-        f"{tmp_path / 'model'}: holds a trained model already. Choose another folder, or delete this one."
-    )
-    assert files_of(tmp_path / "model") == before
-    assert not (tmp_path / "model" / ".training").exists()
-
-
-def test_an_unfinished_run_with_other_options_is_refused_once_it_has_learnt_something(tmp_path: Path) -> None:
+def test_a_folder_is_gone_on_with_begun_anew_or_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
     with pytest.raises(KeyboardInterrupt):
-        train(tmp_path / "nothing", die_in="first")
-    train(tmp_path / "nothing", changes={"data": "other"})
+        train(folder, die_in="first")
+    # Nothing was learnt yet.
+    with pytest.raises(KeyboardInterrupt):
+        train(folder, die_in="second", data=3)
+    with pytest.raises(InputError, match="holds an unfinished run with other data"):
+        train(folder)
+    train(folder, data=3)
+    before = files_of(folder)
+    (folder / ".training").mkdir()
+    with pytest.raises(InputError, match="holds a trained model already"):
+        train(folder, data=3)
+    assert files_of(folder) == before
+    assert not (folder / ".training").exists()
+
+
+def test_a_further_process_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(KeyboardInterrupt):
         train(tmp_path / "model", die_in="second")
-    with pytest.raises(InputError) as refused:
-        train(tmp_path / "model", changes={"recipe": {}, "data": "other"})
-    assert str(refused.value) == (
-        f"{tmp_path / 'model' / '.training'}: holds an unfinished run with other recipe and data. "
-        "Repeat that run's command to finish it, or delete the folder to start anew."
-    )
+    before = files_of(tmp_path / "model")
+    further = SimpleNamespace(device="cpu", is_main_process=False, num_processes=2, wait_for_everyone=lambda: None)
+    monkeypatch.setattr("dialeval_plugin.training.run.PartialState", lambda **_: further)
+    with open_run(tmp_path / "model", progress=True) as run:
+        run.start(data="")
+        model = new_model()
+        run.stage("first", model, pytest.fail)
+        run.report("second", {"loss": 1.0}, step=2)
+        run.publish(pytest.fail, {}, remember=None)
+    assert not run.progress
+    assert files_of(tmp_path / "model") == before
 
 
 def test_a_run_that_wrote_nothing_leaves_no_folder(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="too few"), open_run(tmp_path / "model"):
         raise InputError("too few")
     assert not (tmp_path / "model").exists()
-
-
-def test_two_runs_do_not_share_a_folder(tmp_path: Path) -> None:
-    with open_run(tmp_path / "model"), pytest.raises(InputError, match="another process is at work on this run"):
-        train(tmp_path / "model")
 
 
 @pytest.mark.parametrize(
@@ -196,22 +197,17 @@ def test_a_damaged_history_is_said(tmp_path: Path) -> None:
     assert str(refused.value) == f"{tmp_path / 'history.json'}: 0.step: input should be a valid integer. Copy the folder again."
 
 
-def test_a_model_is_remembered_where_it_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "xdg"))
-    with open_run(tmp_path / "model") as run:
-        run.start()
-        run.publish(lambda folder, training: FOLDER.publish(folder, {}, training), {}, remember=TOY)
-    assert TOY.find(None) == str(tmp_path / "model")
-
-
-@pytest.mark.parametrize(("asked", "bfloat16", "taken"), [("auto", True, "bfloat16"), ("auto", False, "float32")])
+@pytest.mark.parametrize(("bfloat16", "taken"), [(True, "bfloat16"), (False, "float32")])
 def test_auto_takes_bfloat16_where_there_are_instructions_for_it(
-    monkeypatch: pytest.MonkeyPatch, asked: Any, bfloat16: bool, taken: str
+    monkeypatch: pytest.MonkeyPatch, bfloat16: bool, taken: str
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX512")
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: bfloat16)
-    assert TrainingOptions(precision=asked).resolved().precision == taken
+    assert TrainingOptions(precision="auto").resolved().precision == taken
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: bfloat16)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert TrainingOptions(precision="auto").resolved().precision == taken
     assert TrainingOptions(precision="bfloat16").resolved().precision == "bfloat16"
 
 

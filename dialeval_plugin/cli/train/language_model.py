@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dialeval_plugin.methods.breakdown.preparation import Spacing
     from dialeval_plugin.methods.breakdown.scorer import Method
     from dialeval_plugin.methods.breakdown.training import Objective
-    from dialeval_plugin.training.precision import Precision
+    from dialeval_plugin.training.options import Precision
 
 
 def language_model(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dialeval_plugin.core.dialogue import Item
     from dialeval_plugin.methods.causalscore.data import CausePairLike
     from dialeval_plugin.methods.causalscore.model import Labels
-    from dialeval_plugin.training.precision import Precision
+    from dialeval_plugin.training.options import Precision
 
 app = typer.Typer(help="Train a small model.", no_args_is_help=True)
 app.command("language-model")(language_model)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.training.options import choose_recipe
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +61,10 @@ def find_recipe(name: str | None, *, has_backbone: bool, **changes: int | float 
     Raises:
         InputError: there is no such recipe, a number is not positive, or a size is given beside a backbone.
     """
-    chosen = name or ("continue" if has_backbone else "small")
-    if chosen not in RECIPES:
-        raise InputError(f"recipe: there is no {chosen!r}. Choose one of {', '.join(RECIPES)}.")
-    given = {field: value for field, value in changes.items() if value is not None}
-    for field, value in given.items():
-        if value <= 0:
-            raise InputError(f"{field}: expected a positive number, got {value!r}.")
-        if has_backbone and field in ("n_layers", "width", "vocabulary"):
+    for field in ("n_layers", "width", "vocabulary"):
+        if has_backbone and changes.get(field) is not None:
             raise InputError(f"{field}: the backbone has its own. Leave the option out, or train from scratch.")
-    recipe = replace(RECIPES[chosen], **given)  # type: ignore[arg-type]
+    recipe = choose_recipe(RECIPES, name or ("continue" if has_backbone else "small"), may_be_zero=(), **changes)
     if recipe.width % recipe.n_heads:
         raise InputError(f"width: {recipe.width} is no multiple of 64. Give one, or less than 64.")
     return recipe

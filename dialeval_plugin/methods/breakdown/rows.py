@@ -56,6 +56,12 @@ def token_blocks(opened: OpenedModel, dialogues: Sequence[Sequence[str]], block:
     return [found for found in blocks if len(found) > 1]
 
 
+def ordinary_tokens(opened: OpenedModel) -> IntArray:
+    """Ids of a tokenizer that stand for text, of shape (ids,)."""
+    special = set(opened.tokenizer.all_special_ids)
+    return np.array([id for id in range(len(opened.tokenizer)) if id not in special], dtype=np.int64)
+
+
 def perturb(
     ids: Sequence[int], replacements: Sequence[int] | IntArray, generator: np.random.Generator, *, mu: float = MU
 ) -> IntArray:

@@ -13,7 +13,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
-import numpy as np
 from transformers import set_seed
 
 from dialeval_plugin.core.errors import InputError
@@ -33,7 +32,7 @@ from .objectives import fit_language_model
 from .odin import ConfidenceHead, Odin, decomposed, feature_width
 from .preparation import Data, Sources, Spacing, prepare
 from .recipes import LanguageModelRecipe, find_recipe
-from .rows import MU, IntArray, Noise, TokenRows, token_blocks
+from .rows import MU, Noise, TokenRows, ordinary_tokens, token_blocks
 
 logger = logging.getLogger(__name__)
 
@@ -114,7 +113,10 @@ def train(
         start = options.backbone or str(write_new_model(run, data.training, recipe))
         opened = open_model(start, family="causal_lm", device=run.device)
         check_causal(opened)
-        _check_block(opened, recipe)
+        if opened.max_positions is not None and recipe.block > opened.max_positions:
+            raise InputError(
+                f"block: {recipe.block} tokens are more than the {opened.max_positions} that the backbone reads. Give less."
+            )
         noise = Noise(options.mu, ordinary_tokens(opened), options.seed) if options.objective == "background" else None
         training, validation = (
             TokenRows(token_blocks(opened, dialogues, recipe.block), noise) for dialogues in (data.training, data.validation)
@@ -144,19 +146,6 @@ def train(
             },
         }
         return run.publish(save, record, remember=DEFAULT_MODELS[options.objective] if remember else None)
-
-
-def _check_block(opened: OpenedModel, recipe: LanguageModelRecipe) -> None:
-    if opened.max_positions is not None and recipe.block > opened.max_positions:
-        raise InputError(
-            f"block: {recipe.block} tokens are more than the {opened.max_positions} that the backbone reads. Give less."
-        )
-
-
-def ordinary_tokens(opened: OpenedModel) -> IntArray:
-    """Ids of a tokenizer that stand for text, of shape (ids,)."""
-    special = set(opened.tokenizer.all_special_ids)
-    return np.array([id for id in range(len(opened.tokenizer)) if id not in special], dtype=np.int64)
 
 
 def _calibrate(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from scipy.stats import rankdata
+from sklearn.metrics import f1_score, roc_auc_score
 
 from dialeval_plugin.core.dialogue import Turn
 from dialeval_plugin.core.errors import InputError
@@ -154,11 +154,9 @@ def classification_figures(probabilities: FloatArray, labels: FloatArray) -> dic
             f"validation data: {n_positive} positive and {n_negative} negative rows, at least one of each is needed. "
             "Add a file."
         )
-    ranks = rankdata(probabilities)[is_positive].sum()
     said = probabilities > 0.5
-    hits = int((said & is_positive).sum())
     return {
-        "auroc": float((ranks - n_positive * (n_positive + 1) / 2) / (n_positive * n_negative)),
-        "f1": 2 * hits / (int(said.sum()) + n_positive),
+        "auroc": float(roc_auc_score(is_positive, probabilities)),
+        "f1": float(f1_score(is_positive, said)),
         "accuracy": float((said == is_positive).mean()),
     }

@@ -18,7 +18,7 @@ from dialeval_plugin.training.run import TrainingRun
 
 from .classifiers import IndependenceClassifier
 from .data import LabelledRow, classification_figures
-from .recipes import Recipe
+from .recipes import CausalRecipe
 from .self_training import row_probabilities
 from .texts import RowEncoder
 
@@ -82,7 +82,7 @@ def train_stage(
     n_epochs: int,
     rows: Sequence[LabelledRow],
     validation: Sequence[LabelledRow],
-    recipe: Recipe,
+    recipe: CausalRecipe,
     run: TrainingRun,
 ) -> None:
     """Train a classifier in place on labelled rows; `validation` chooses the epoch where the recipe keeps the best one."""

@@ -14,14 +14,14 @@ from sentence_transformers import CrossEncoder
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.signature import content_hash
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
-from dialeval_plugin.training.options import TrainingOptions
+from dialeval_plugin.training.options import TrainingOptions, choose_recipe
 from dialeval_plugin.training.run import TrainingResult, TrainingRun, data_hash
 
 from .classifiers import IndependenceClassifier, new_classifier
 from .data import CausePairLike, LabelledRow, OtherUtterances, conditional_rows, pair_hash, unconditional_rows
 from .model import CAUSAL_FOLDER, CausalModel, CausalModelConfig, Labels, classifier_of
 from .preparation import Data, Sources, prepare
-from .recipes import Recipe, find_recipe
+from .recipes import RECIPES, CausalRecipe
 from .scorer import CAUSAL_MODEL
 from .self_training import build_pool, choose, turn_probabilities
 from .stages import BEST, measure_rows, train_stage
@@ -49,20 +49,23 @@ class CausalTrainingOptions(TrainingOptions):
     max_tokens: int | None = None
     max_unlabelled: int | None = None
 
-    def find_recipe(self) -> Recipe:
+    def find_recipe(self) -> CausalRecipe:
         """The recipe with the numbers that are given here.
 
         Raises:
-            InputError: as `recipes.find_recipe`, or the labels are unknown.
+            InputError: there is none of that name, a number is out of its range, or the labels are unknown.
         """
         if self.labels not in get_args(Labels):
             raise InputError(f"labels: there are no {self.labels!r}. Choose one of {', '.join(get_args(Labels))}.")
-        return find_recipe(
+        return choose_recipe(
+            RECIPES,
             self.recipe,
+            may_be_zero=("n_rounds",),
             n_epochs=self.n_epochs,
             n_round_epochs=self.n_round_epochs,
             n_rounds=self.n_rounds,
             learning_rate=self.learning_rate,
+            max_training_tokens=self.max_tokens,
             max_tokens=self.max_tokens,
         )
 
@@ -123,7 +126,7 @@ class _Trainee:
     """The stages of one training: rows of each, and what they gave."""
 
     run: TrainingRun
-    recipe: Recipe
+    recipe: CausalRecipe
     data: Data
     config: CausalModelConfig
 

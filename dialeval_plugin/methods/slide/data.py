@@ -105,22 +105,20 @@ class LexicalNegatives:
     def __init__(self, sets: Sequence[ResponseSetLike], n_candidates: int = 25) -> None:
         self._responses = [response for item in sets for response in item.positive]
         self._owners = np.repeat(np.arange(len(sets)), [len(item.positive) for item in sets])
-        self._candidates = self._mine(sets, n_candidates)
-
-    def _mine(self, sets: Sequence[ResponseSetLike], n_candidates: int) -> list[list[int]]:
-        # Weighted by how rare a word is in responses: shared rare words are what makes a negative misleading.
-        terms = TfidfVectorizer(binary=True, tokenizer=_words, token_pattern=None)
-        responses = terms.fit_transform(self._responses)
-        contexts = terms.transform([" ".join(item.context) for item in sets])
-        mined = []
+        # Rarity over the responses: shared rare words are what makes a negative misleading.
+        vectorizer = TfidfVectorizer(tokenizer=_words, token_pattern=None, lowercase=False, binary=True)
+        responses = vectorizer.fit_transform(self._responses)
+        contexts = vectorizer.transform(" ".join(item.context) for item in sets)
+        self._candidates: list[list[int]] = []
         for start in range(0, len(sets), 256):
             similarity = (contexts[start : start + 256] @ responses.T).toarray()
             for offset, row in enumerate(similarity):
                 row[self._owners == start + offset] = 0
                 count = min(n_candidates, len(row) - 1)
                 nearest = np.argpartition(-row, count)[:count] if count > 0 else np.array([], dtype=int)
-                mined.append(sorted((int(index) for index in nearest if row[index] > 0.05), key=lambda index: -row[index]))
-        return mined
+                self._candidates.append(
+                    sorted((int(place) for place in nearest if row[place] > 0.05), key=lambda place: -row[place])
+                )
 
     def draw(self, index: int, generator: random.Random) -> str:
         """Return a response that shares words with the context `index`, or any other context's where none does."""
@@ -132,8 +130,8 @@ class LexicalNegatives:
         return self._responses[drawn]
 
 
-def _words(text: str) -> list[str]:
-    return [word.strip(".,!?;:'\"()’") for word in text.split()]
+def _words(text: str) -> set[str]:
+    return {word.strip(".,!?;:'\"()’") for word in text.lower().split()}
 
 
 class MixedSets:

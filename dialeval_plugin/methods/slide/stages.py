@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import datasets
 import numpy as np
 import torch
-from scipy.stats import rankdata
 from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss, TripletDistanceMetric, TripletLoss
+from sklearn.metrics import roc_auc_score
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import Dataset
@@ -29,7 +29,7 @@ from .data import LabelledResponses, MixedSets, ResponseSetLike
 from .lexical_classifier import LexicalClassifier
 from .losses import MARGIN, RANKING_SCALE, Parts, Triple, code_terms, cosine_distance, paper_terms, ranking_loss
 from .model import SmallModel
-from .recipes import Recipe, Stage
+from .recipes import SlideRecipe, Stage
 
 IGNORED, NO_RESPONSE = -1, -100
 """Labels of a response that takes part in ranking only, and of a place in a row that has fewer responses than others."""
@@ -37,19 +37,6 @@ DISENTANGLING_WEIGHT, RANKING_WEIGHT = 0.5, 0.5
 """Weights beside the cross-entropy in `JointObjective`."""
 RANKED_PER_SET = 4
 """Positives-only contexts for each one with adversarial responses in the joint stage."""
-
-
-class SetDataset(Dataset[LabelledResponses]):
-    """Validation sets: all positive and adversarial responses labelled, or one pair of them a set to rank."""
-
-    def __init__(self, sets: Sequence[ResponseSetLike], *, ranked: bool) -> None:
-        self._rows = [_pair_to_rank(item) if ranked else _all_labelled(item) for item in sets]
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __getitem__(self, index: int) -> LabelledResponses:
-        return self._rows[index]
 
 
 def _pair_to_rank(item: ResponseSetLike) -> LabelledResponses:
@@ -165,19 +152,6 @@ class TripleCollator:
         return inputs
 
 
-class LexicalRows(Dataset[dict[str, Tensor]]):
-    """Lexical features of labelled responses, computed once."""
-
-    def __init__(self, features: Tensor, labels: Tensor) -> None:
-        self.features, self.labels = features.cpu(), labels
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    def __getitem__(self, index: int) -> dict[str, Tensor]:
-        return {"features": self.features[index], "labels": self.labels[index]}
-
-
 class LexicalObjective(nn.Module):
     """Cross-entropy of the lexical classifier on its own."""
 
@@ -191,29 +165,21 @@ class LexicalObjective(nn.Module):
         return {"loss": functional.cross_entropy(logits, labels), "logits": logits.softmax(-1)[:, 1:]}
 
 
-class Vectors(NamedTuple):
-    """Frozen representations of all triples: three index columns into two tables."""
-
-    contexts: Tensor
-    responses: Tensor
-    triples: list[tuple[int, int, int]]
-
-
 class VectorTriples(Dataset[dict[str, Tensor]]):
-    """Triples of frozen vectors."""
+    """Triples of vectors of the frozen encoder, as places in two tables."""
 
-    def __init__(self, vectors: Vectors) -> None:
-        self._vectors = vectors
+    def __init__(self, contexts: Tensor, responses: Tensor, triples: Sequence[tuple[int, int, int]]) -> None:
+        self._contexts, self._responses, self._triples = contexts, responses, triples
 
     def __len__(self) -> int:
-        return len(self._vectors.triples)
+        return len(self._triples)
 
     def __getitem__(self, index: int) -> dict[str, Tensor]:
-        context, positive, adversarial = self._vectors.triples[index]
+        context, positive, adversarial = self._triples[index]
         return {
-            "context": self._vectors.contexts[context],
-            "positive": self._vectors.responses[positive],
-            "adversarial": self._vectors.responses[adversarial],
+            "context": self._contexts[context],
+            "positive": self._responses[positive],
+            "adversarial": self._responses[adversarial],
             "labels": torch.tensor([1, 0]),
         }
 
@@ -221,7 +187,7 @@ class VectorTriples(Dataset[dict[str, Tensor]]):
 class HeadObjective(nn.Module):
     """Loss of the head on frozen vectors: the disentangling terms, or the two-class layer alone."""
 
-    def __init__(self, model: SmallModel, recipe: Recipe, kind: str) -> None:
+    def __init__(self, model: SmallModel, recipe: SlideRecipe, kind: str) -> None:
         super().__init__()
         self.head = model.head
         self.terms = recipe.terms
@@ -265,13 +231,12 @@ def measure(prediction: EvalPrediction) -> dict[str, float]:
     probability, label = prediction.predictions[..., 0], prediction.label_ids
     positive, adversarial = probability[label == 1], probability[label == 0]
     accuracies = float(np.mean(positive >= 0.5)), float(np.mean(adversarial < 0.5))
-    ranks = rankdata(np.concatenate([positive, adversarial]))[: len(positive)]
-    area = (ranks.sum() - len(positive) * (len(positive) + 1) / 2) / (len(positive) * len(adversarial))
+    is_response = label >= 0
     figures = {
         "accuracy_positive": 100 * accuracies[0],
         "accuracy_adversarial": 100 * accuracies[1],
         "accuracy": 50 * sum(accuracies),
-        "auroc": 100 * float(area),
+        "auroc": 100 * float(roc_auc_score(label[is_response], probability[is_response])),
     }
     if prediction.predictions.shape[-1] > 1:
         figures["triplet_accuracy"] = _triplet_accuracy(prediction.predictions[..., 1], label)
@@ -288,7 +253,7 @@ def _triplet_accuracy(distance: np.ndarray, label: np.ndarray) -> float:
 def train_stage(
     model: SmallModel,
     stage: Stage,
-    recipe: Recipe,
+    recipe: SlideRecipe,
     run: TrainingRun,
     training: Sequence[ResponseSetLike],
     validation: Sequence[ResponseSetLike],
@@ -314,7 +279,7 @@ def train_stage(
 
 
 def _contrast(
-    model: SmallModel, recipe: Recipe, training: Sequence[ResponseSetLike], validation: Sequence[ResponseSetLike]
+    model: SmallModel, recipe: SlideRecipe, training: Sequence[ResponseSetLike], validation: Sequence[ResponseSetLike]
 ) -> dict[str, Any]:
     """The encoder on (context, positive, negative) triples."""
     triples = [(list(item.context), p, a) for item in training for p in item.positive for a in item.adversarial]
@@ -345,21 +310,21 @@ def _contrast(
 def _head(
     model: SmallModel,
     stage: Stage,
-    recipe: Recipe,
+    recipe: SlideRecipe,
     training: Sequence[ResponseSetLike],
     validation: Sequence[ResponseSetLike],
 ) -> dict[str, Any]:
     """The head, or its two-class layer, on what the frozen encoder says."""
     return {
         "model": HeadObjective(model, recipe, stage.kind),
-        "train_dataset": VectorTriples(_frozen_vectors(model, training)),
-        "eval_dataset": VectorTriples(_frozen_vectors(model, validation)),
+        "train_dataset": _frozen_triples(model, training),
+        "eval_dataset": _frozen_triples(model, validation),
         "compute_metrics": measure,
     }
 
 
 def _lexical(
-    model: SmallModel, recipe: Recipe, training: Sequence[ResponseSetLike], validation: Sequence[ResponseSetLike]
+    model: SmallModel, recipe: SlideRecipe, training: Sequence[ResponseSetLike], validation: Sequence[ResponseSetLike]
 ) -> dict[str, Any]:
     """The lexical classifier alone.
 
@@ -373,7 +338,7 @@ def _lexical(
     positive = model.texts.responses([text for item in training for text in item.positive])
     classifier.learn_rarity([[token for token in ids if token not in special] for ids in positive])
     labelled = _lexical_rows(model, classifier, training)
-    classifier.learn_scale(labelled.features)
+    classifier.learn_scale(torch.stack([row["features"] for row in labelled]))
     return {
         "model": LexicalObjective(classifier),
         "train_dataset": labelled,
@@ -383,7 +348,12 @@ def _lexical(
 
 
 def _joint(
-    model: SmallModel, stage: Stage, training: Sequence[ResponseSetLike], validation: Sequence[ResponseSetLike], *, seed: int
+    model: SmallModel,
+    stage: Stage,
+    training: Sequence[ResponseSetLike],
+    validation: Sequence[ResponseSetLike],
+    *,
+    seed: int,
 ) -> dict[str, Any]:
     """Encoder and head together on labelled and ranked responses, or the encoder alone on ranked ones."""
     ranks_only = stage.kind == "rank"
@@ -400,7 +370,7 @@ def _joint(
     return {
         "model": objective,
         "train_dataset": sets,
-        "eval_dataset": SetDataset(validation, ranked=ranks_only),
+        "eval_dataset": [_pair_to_rank(item) if ranks_only else _all_labelled(item) for item in validation],
         "data_collator": objective.collate,
         # The head has learnt nothing yet where responses are only ranked.
         "compute_metrics": None if ranks_only else measure,
@@ -409,16 +379,17 @@ def _joint(
     }
 
 
-def _lexical_rows(model: SmallModel, classifier: LexicalClassifier, sets: Sequence[ResponseSetLike]) -> LexicalRows:
+def _lexical_rows(model: SmallModel, classifier: LexicalClassifier, sets: Sequence[ResponseSetLike]) -> list[dict[str, Tensor]]:
     rows = [_all_labelled(item) for item in sets if item.adversarial]
     contexts = [context.ids for context in model.texts.contexts([row.context for row in rows])]
     responses = model.texts.responses([text for row in rows for text in row.responses])
     owners = [number for number, row in enumerate(rows) for _ in row.responses]
-    features = classifier.features(contexts, owners, responses, model.texts.special)
-    return LexicalRows(features, torch.tensor([label for row in rows for label in row.labels]))
+    features = classifier.features(contexts, owners, responses, model.texts.special).cpu()
+    labels = torch.tensor([label for row in rows for label in row.labels])
+    return [{"features": found, "labels": label} for found, label in zip(features, labels, strict=True)]
 
 
-def _frozen_vectors(model: SmallModel, sets: Sequence[ResponseSetLike]) -> Vectors:
+def _frozen_triples(model: SmallModel, sets: Sequence[ResponseSetLike]) -> VectorTriples:
     full = [item for item in sets if item.adversarial]
     model.eval()
     with torch.no_grad():
@@ -429,4 +400,4 @@ def _frozen_vectors(model: SmallModel, sets: Sequence[ResponseSetLike]) -> Vecto
         split, end = start + len(item.positive), start + len(item.positive) + len(item.adversarial)
         triples += [(number, p, a) for p in range(start, split) for a in range(split, end)]
         start = end
-    return Vectors(contexts.cpu(), responses.cpu(), triples)
+    return VectorTriples(contexts.cpu(), responses.cpu(), triples)

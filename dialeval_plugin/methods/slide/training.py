@@ -13,13 +13,13 @@ from dialeval_plugin.core.signature import content_hash
 from dialeval_plugin.corpora.identity import dialogue_key
 from dialeval_plugin.models.encoders import load_encoder, without_normalisation
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
-from dialeval_plugin.training.options import TrainingOptions
+from dialeval_plugin.training.options import TrainingOptions, choose_recipe
 from dialeval_plugin.training.run import TrainingResult, TrainingRun, data_hash
 
 from .calibration import calibrate, fit_blend, validate
 from .data import ResponseSetLike, split_by_context, without_leaks
 from .model import SLM_FOLDER, SmallModel, TrainedSmallModel
-from .recipes import find_recipe
+from .recipes import RECIPES
 from .scorer import SLM
 from .stages import train_stage
 
@@ -65,7 +65,7 @@ def train(
     Raises:
         InputError: `output` holds a finished model or another run's checkpoints, or the data do not suffice.
     """
-    recipe = find_recipe(options.recipe).with_epochs(options.n_epochs)
+    recipe = choose_recipe(RECIPES, options.recipe).with_epochs(options.n_epochs)
     with TrainingRun.open(output, SLM_FOLDER, options, progress=progress) as run:
         sets = without_leaks(sets, evaluation)
         training, validation = split_by_context(sets, fraction=options.validation_fraction, seed=options.seed)

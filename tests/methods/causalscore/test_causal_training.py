@@ -21,7 +21,7 @@ from dialeval_plugin.methods.causalscore.classifiers import IndependenceClassifi
 from dialeval_plugin.methods.causalscore.data import LabelledRow
 from dialeval_plugin.methods.causalscore.model import CAUSAL_FOLDER, CausalModel
 from dialeval_plugin.methods.causalscore.preparation import Sources
-from dialeval_plugin.methods.causalscore.recipes import find_recipe
+from dialeval_plugin.methods.causalscore.recipes import RECIPES
 from dialeval_plugin.methods.causalscore.scorer import CausalScorer
 from dialeval_plugin.methods.causalscore.self_training import Pool
 from dialeval_plugin.methods.causalscore.stages import train_stage
@@ -99,22 +99,18 @@ def test_training_learns_what_the_rows_say(tiny_encoder: Path, tmp_path: Path) -
     assert figures["rounds"][0]["validation"]["auroc"] > 0.9
 
 
-def train_on_every_response(encoder: Path, folder: Path) -> dict[str, Any]:
-    """Train with pseudo-labels for all unlabelled responses: an untrained classifier is sure of none."""
-
-    def choose(pool: Pool, *_: Any, **__: Any) -> list[LabelledRow]:
-        return [
-            LabelledRow((item.context[0], item.context[-1], item.response), place % 2)
-            for place, item in enumerate(pool.responses)
-        ]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(training, "choose", choose)
-        return train(SOURCES, folder, options(encoder, "code", n_epochs=1, n_round_epochs=3)).record
+def choose_all(pool: Pool, *_: Any, **__: Any) -> list[LabelledRow]:
+    """Pseudo-labels for all unlabelled responses: an untrained classifier is sure of none."""
+    return [
+        LabelledRow((item.context[0], item.context[-1], item.response), place % 2) for place, item in enumerate(pool.responses)
+    ]
 
 
-def test_rounds_have_the_pseudo_labels_of_their_own(tiny_encoder: Path, tmp_path: Path) -> None:
-    record = train_on_every_response(tiny_encoder, tmp_path / "model")
+def test_rounds_have_the_pseudo_labels_of_their_own(
+    tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(training, "choose", choose_all)
+    record = train(SOURCES, tmp_path / "model", options(tiny_encoder, "code", n_epochs=1, n_round_epochs=3)).record
     assert [entry["n_pseudo"] > 0 for entry in record["rounds"]] == [False, True, True]
     assert record["best_round"] == 2
     assert [row.stage for row in read_history(tmp_path / "model") if row.epoch == 1.0] == [
@@ -153,8 +149,8 @@ def test_dialogues_that_are_measured_on_are_left_out_and_counted(
     [
         ({"recipe": "best"}, "recipe: there is no 'best'. Choose one of default, paper, code."),
         ({"labels": "all"}, "labels: there are no 'all'. Choose one of annotated, preceding_2."),
-        ({"n_epochs": 0}, "epochs: expected at least 1, got 0."),
-        ({"n_rounds": -1}, "rounds: expected at least 0, got -1."),
+        ({"n_epochs": 0}, "n_epochs: expected a positive number, got 0."),
+        ({"n_rounds": -1}, "n_rounds: expected 0 or more, got -1."),
         ({"precision": "half"}, "precision: there is no 'half'. Choose one of auto, float32, bfloat16."),
         ({"learning_rate": 2.0}, "learning_rate: expected a number between 0 and 1, got 2.0."),
     ],
@@ -183,7 +179,7 @@ def test_training_in_bfloat16_leaves_a_classifier_that_computes_in_float32(tiny_
     rows = [
         LabelledRow((pair.context[-1].text, pair.response.text), place % 2) for place, pair in enumerate(pairs_of("train", 16))
     ]
-    recipe = replace(find_recipe("paper"), max_training_tokens=128)
+    recipe = replace(RECIPES["paper"], max_training_tokens=128)
     with TrainingRun.open(tmp_path / "run", CAUSAL_FOLDER, CausalTrainingOptions(precision="bfloat16")) as run:
         run.start()
         train_stage(encoder, "stage", 1, rows, rows, recipe, run)
