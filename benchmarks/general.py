@@ -29,7 +29,7 @@ from dialeval_plugin.methods.general.model import GeneralConfig, GeneralModel, T
 from dialeval_plugin.methods.general.scorer import GeneralScorer
 from dialeval_plugin.methods.slide.fusion import DistanceRange
 from dialeval_plugin.methods.slide.model import SmallModel, TrainedSmallModel
-from dialeval_plugin.methods.slide.recipes import find_recipe
+from dialeval_plugin.methods.slide.recipes import RECIPES
 from dialeval_plugin.methods.slide.scorer import SlideScorer
 from dialeval_plugin.models.encoders import load_encoder, without_normalisation
 from dialeval_plugin.models.folders import PACKAGED_ENCODER
@@ -48,7 +48,7 @@ def write_untrained_slm(folder: Path, config: GeneralConfig) -> Path:
     window = {"max_context_tokens": config.max_context_tokens, "max_response_tokens": config.max_response_tokens}
     encoder = without_normalisation(load_encoder(PACKAGED_ENCODER, device="cpu"))
     torch.manual_seed(0)
-    model = SmallModel(encoder, replace(find_recipe("default").config, **window))
+    model = SmallModel(encoder, replace(RECIPES["default"].config, **window))
     TrainedSmallModel(model, DistanceRange(0.0, 2.0), frozenset()).save(folder)
     return folder
 

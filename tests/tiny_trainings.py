@@ -11,7 +11,7 @@ import pytest
 
 from dialeval_plugin.methods.breakdown import training as breakdown
 from dialeval_plugin.methods.causalscore import training as causalscore
-from dialeval_plugin.methods.causalscore.data import Row
+from dialeval_plugin.methods.causalscore.data import LabelledRow
 from dialeval_plugin.methods.causalscore.self_training import Pool
 from dialeval_plugin.methods.general import training as general
 from dialeval_plugin.methods.reconstruction import recipes
@@ -27,6 +27,7 @@ from tests.methods.reconstruction.test_reconstruction_training import TINY
 from tests.methods.slide.test_training import SETS
 from tests.methods.slide.test_training import options as slm_options
 from tests.tiny_breakdown_models import SIZES, sources
+from tests.tiny_likelihood_models import write_likelihood_model
 
 Train = Callable[[Path, Path], Any]
 """Takes the folder of an encoder and that of the model."""
@@ -43,8 +44,11 @@ def train_general(encoder: Path, output: Path, **changes: Any) -> Any:
 def train_independence(encoder: Path, output: Path, **changes: Any) -> Any:
     """With pseudo-labels for all unlabelled responses: an untrained classifier is sure of none."""
 
-    def choose(pool: Pool, *_: Any, **__: Any) -> list[Row]:
-        return [Row((item.context[0], item.context[-1], item.response), place % 2) for place, item in enumerate(pool.responses)]
+    def choose(pool: Pool, *_: Any, **__: Any) -> list[LabelledRow]:
+        return [
+            LabelledRow((item.context[0], item.context[-1], item.response), place % 2)
+            for place, item in enumerate(pool.responses)
+        ]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(causalscore, "choose", choose)
@@ -52,8 +56,12 @@ def train_independence(encoder: Path, output: Path, **changes: Any) -> Any:
         return causalscore.train(CAUSES, output, replace(made, **changes), remember=False)
 
 
-def train_language_model(_: Path, output: Path, **changes: Any) -> Any:
-    made = language_model_options(sizes={**SIZES, "n_epochs": 4})
+def train_language_model(encoder: Path, output: Path, **changes: Any) -> Any:
+    """The objective with noise of its own in each epoch; its backbone lies beside the encoder."""
+    backbone = encoder.parent / "causal"
+    if not backbone.exists():
+        write_likelihood_model(backbone, "gpt2")
+    made = language_model_options("background", backbone, sizes={"block": 32, "n_epochs": 4, "batch_size": 4})
     return breakdown.train(sources(), output, replace(made, **changes), remember=False)
 
 

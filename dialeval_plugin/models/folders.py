@@ -281,6 +281,12 @@ TRAINING_FILE = "training_dialogues.json"
 """Identities of the dialogues that a model was trained on, a sorted list of hashes, for leak checks."""
 
 
+class _Recorded(TypedDict):
+    """What each settings file has beside the fields of its kind."""
+
+    training: dict[str, Any]
+
+
 @dataclass(frozen=True, slots=True)
 class ModelFolder:
     """What the folders of one kind of trained model have in common.
@@ -334,9 +340,9 @@ class ModelFolder:
             ModelLoadError: the settings file is not there, damaged or of another format, or the weights are not those that
                 were published with it.
         """
-        return read_settings(
-            folder / self.settings_file, self.fields, version=self.version, kind=self.kind, command=self.command
-        )
+        path = folder / self.settings_file
+        settings = read_settings(path, self.fields, version=self.version, kind=self.kind, command=self.command)
+        return {**settings, **checked_model_file(path, _Recorded)}
 
     def training_dialogues(self, folder: Path) -> frozenset[str]:
         """Return the identities of the dialogues that the model was trained on.

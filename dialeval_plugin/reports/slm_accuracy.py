@@ -9,7 +9,7 @@ from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
 from dialeval_plugin.methods.slide.data import context_hash, leaks
 from dialeval_plugin.methods.slide.fusion import POSITIVE_FROM
-from dialeval_plugin.methods.slide.model import TrainedSmallModel, read_settings
+from dialeval_plugin.methods.slide.model import SLM_FOLDER, TrainedSmallModel
 from dialeval_plugin.methods.slide.scorer import SLM, SlideScorer
 from dialeval_plugin.models.folders import resolve
 from dialeval_plugin.statistics.means import Mean, mean_interval, paired_difference_interval
@@ -34,8 +34,8 @@ def classification_rows(sets: Sequence[ResponseSet], slm: str | None = None) -> 
     Overall accuracy is the mean over all responses. Intervals resample contexts.
     """
     folder = resolve(SLM.find(slm))
-    thresholds = read_settings(folder).get("thresholds")
-    if thresholds is None:
+    thresholds = SLM_FOLDER.read_settings(folder)["thresholds"]
+    if not thresholds:
         raise ModelLoadError(
             f"{folder}: has no thresholds, which training finds on its validation contexts. Use `dialeval train slm`."
         )

@@ -10,7 +10,7 @@ import torch
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
 from dialeval_plugin.methods.slide.data import leaks
-from dialeval_plugin.methods.slide.model import SmallModel, TrainedSmallModel, read_settings
+from dialeval_plugin.methods.slide.model import SLM_FOLDER, SmallModel, TrainedSmallModel
 from dialeval_plugin.methods.slide.scorer import SLM, SlideScorer
 from dialeval_plugin.models.folders import resolve
 
@@ -84,7 +84,7 @@ def scores_by_class(
 
 def thresholds(slm: str | None = None) -> Mapping[str, float]:
     """Return the thresholds that training found, by column; that of the distance is turned round, as its scores are."""
-    return dict(read_settings(resolve(SLM.find(slm))).get("thresholds", {}))
+    return dict(SLM_FOLDER.read_settings(resolve(SLM.find(slm)))["thresholds"])
 
 
 def leak_note(sets: Sequence[ResponseSet], slm: str | None = None) -> str:

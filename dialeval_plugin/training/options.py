@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 import torch
 from typing_extensions import Self
 
 from dialeval_plugin.core.errors import InputError
 
+R = TypeVar("R", bound=Any)
 Precision: TypeAlias = Literal["auto", "float32", "bfloat16"]
 
 
@@ -35,6 +37,30 @@ class TrainingOptions:
             InputError: there is no such precision.
         """
         return replace(self, precision="bfloat16" if _uses_bfloat16(self.precision) else "float32")
+
+
+def choose_recipe(recipes: Mapping[str, R], name: str, *, may_be_zero: Sequence[str] = (), **numbers: float | None) -> R:
+    """Return a recipe by name, with those of its numbers replaced that are given.
+
+    Args:
+        recipes: frozen dataclasses by name.
+        name: asked for.
+        may_be_zero: names of numbers that need not be positive.
+        **numbers: fields of the recipe; None leaves its own.
+
+    Raises:
+        InputError: there is none of that name, or a number is out of its range.
+    """
+    if name not in recipes:
+        raise InputError(f"recipe: there is no {name!r}. Choose one of {', '.join(recipes)}.")
+    changes = {field: number for field, number in numbers.items() if number is not None}
+    for field, number in changes.items():
+        if field == "learning_rate" and not 0 < number < 1:
+            raise InputError(f"{field}: expected a number between 0 and 1, got {number!r}.")
+        if number < 0 or (number == 0 and field not in may_be_zero):
+            expected = "0 or more" if field in may_be_zero else "a positive number"
+            raise InputError(f"{field}: expected {expected}, got {number!r}.")
+    return replace(recipes[name], **changes)
 
 
 def _uses_bfloat16(precision: Precision) -> bool:

@@ -30,6 +30,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
 from accelerate import PartialState
 from safetensors.torch import load_model, save_model
 from torch import nn
@@ -84,7 +85,8 @@ class TrainingRun:
         self.options = options.resolved()
         self.checkpoint_dir = output / CHECKPOINTS
         self._folder = folder
-        self._state = PartialState()
+        # Without being told, accelerate sees no processes where there are no GPUs.
+        self._state = PartialState(cpu=not torch.cuda.is_available())
         self.device = str(self._state.device)
         self.is_main_process: bool = self._state.is_main_process
         self.n_processes: int = self._state.num_processes

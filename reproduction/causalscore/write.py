@@ -27,7 +27,7 @@ from dialeval_plugin.core.scoring import Scores, load_scorer
 from dialeval_plugin.core.signature import Signature, text_hash
 from dialeval_plugin.corpora.readers import cgdialog
 from dialeval_plugin.corpora.readers.cgdialog import CRITERIA, PreferenceDialogue
-from dialeval_plugin.methods.causalscore.model import read_settings
+from dialeval_plugin.methods.causalscore.model import CAUSAL_FOLDER
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
 from dialeval_plugin.reports.documents import put_between
 from dialeval_plugin.statistics.preference.preferences import Agreement
@@ -198,7 +198,7 @@ def report(options: argparse.Namespace, preferences: Mapping[str, Sequence[Prefe
         ]
     parts += ["### Circular triads in the preferences", tables.triads_table(preferences)]
     if options.model:
-        records = {corpus: read_settings(Path(folder)).get("training") for corpus, folder in options.model.items()}
+        records = {corpus: CAUSAL_FOLDER.read_settings(Path(folder))["training"] for corpus, folder in options.model.items()}
         parts += ["### Classifiers", tables.training_table({corpus: found for corpus, found in records.items() if found})]
     return "\n\n".join(parts)
 

@@ -470,7 +470,7 @@ def test_train_then_score_and_accuracy_find_the_model_by_themselves(dialeval: Ru
     head, columns, *figures = trained.stdout.splitlines()[-5:]
     n_test = len(mini.read_response_sets("test")[:12])
     n_used = 12 + n_test - 6
-    n_validation = json.loads((tmp_path / "slm" / "slm.json").read_text())["training"]["n_validation_contexts"]
+    n_validation = json.loads((tmp_path / "slm" / "slm.json").read_text())["training"]["counts"]["n_validation_contexts"]
     assert head == f"slm: trained on {n_used - n_validation} contexts, validated on {n_validation}"
     assert columns == f"{'':16}{'positive':>10}{'adversarial':>13}{'overall':>9}"
     assert [line.split()[0] for line in figures] == ["slm_distance", "slm_probability", "slm"]

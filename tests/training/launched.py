@@ -20,7 +20,7 @@ def launch(*arguments: object, n_processes: int = 2, timeout: float = 540) -> su
     return subprocess.run(
         [sys.executable, *launcher, *command] if n_processes > 1 else command,
         cwd=ROOT,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": "true", "TOKENIZERS_PARALLELISM": "false"},
+        env={**os.environ, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"},
         capture_output=True,
         text=True,
         timeout=timeout,

@@ -25,7 +25,7 @@ from dialeval_plugin.methods.breakdown import preparation as breakdown
 from dialeval_plugin.methods.causalscore import preparation as causalscore
 from dialeval_plugin.methods.reconstruction import data as reconstruction
 from dialeval_plugin.methods.reconstruction.recipes import find_recipe
-from dialeval_plugin.methods.slide.training import without_leaks
+from dialeval_plugin.methods.slide.data import without_leaks
 from tests.tiny_breakdown_models import SIZES
 
 Texts = Sequence[str]
@@ -154,7 +154,7 @@ def test_the_command_language_model_reads_rated_sets(reported: Path, tmp_path: P
         *("train", "language-model", "--data", tmp_path / "talk.jsonl", "--output", output, "--precision", "float32"),
         *("--evaluation", reported, *sizes),
     )
-    assert json.loads((output / "language_model.json").read_text())["counts"]["n_left_out"] == 1
+    assert json.loads((output / "language_model.json").read_text())["training"]["counts"]["n_left_out"] == 1
 
 
 def test_the_command_reconstruction_reads_rated_sets(reported: Path, tmp_path: Path) -> None:

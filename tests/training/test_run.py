@@ -9,6 +9,7 @@ import logging
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,11 @@ from torch import nn
 from typing_extensions import TypedDict
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.models.defaults import DefaultModel
 from dialeval_plugin.models.folders import ModelFolder, save_weights
 from dialeval_plugin.training.history import HistoryRow, read_history
 from dialeval_plugin.training.options import TrainingOptions
 from dialeval_plugin.training.run import TrainingRun, data_hash
+from tests.training_processes import files_of
 
 
 class Fields(TypedDict):
@@ -30,7 +31,6 @@ class Fields(TypedDict):
 
 
 FOLDER = ModelFolder("slm.json", Fields, 1, "a trained toy", "train toy")
-TOY = DefaultModel("toy", "DIALEVAL_TOY", "There is no toy.")
 
 
 def open_run(folder: Path, *, seed: int = 13, progress: bool = False) -> Any:
@@ -57,10 +57,10 @@ def disturb(model: nn.Linear) -> None:
         model.weight += torch.rand(2, 2)
 
 
-def train(folder: Path, *, die_in: str = "", changes: dict[str, Any] | None = None) -> None:
+def train(folder: Path, *, die_in: str = "") -> None:
     """Two stages with a report each."""
     with open_run(folder) as run:
-        run.start(**(changes or {"data": data_hash([1, 2])}))
+        run.start(data=data_hash([1, 2]))
         model = new_model()
         for step, name in enumerate(("first", "second"), start=1):
 
@@ -81,10 +81,6 @@ def train(folder: Path, *, die_in: str = "", changes: dict[str, Any] | None = No
         assert result.history == run.history
 
 
-def files_of(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 @pytest.mark.parametrize("stage", ["first", "second"])
 def test_an_interrupted_run_goes_on_to_the_same_files(tmp_path: Path, stage: str) -> None:
     train(tmp_path / "whole")
@@ -100,42 +96,10 @@ def test_an_interrupted_run_goes_on_to_the_same_files(tmp_path: Path, stage: str
     assert [(row.stage, row.step) for row in read_history(tmp_path / "whole")] == [("first", 1), ("second", 2)]
 
 
-def test_a_finished_model_is_not_overwritten_and_its_checkpoints_go(tmp_path: Path) -> None:
-    train(tmp_path / "model")
-    before = files_of(tmp_path / "model")
-    (tmp_path / "model" / ".training").mkdir()
-    with pytest.raises(InputError) as refused:
-        train(tmp_path / "model")
-    assert str(refused.value) == (
-        f"{tmp_path / 'model'}: holds a trained model already. Choose another folder, or delete this one."
-    )
-    assert files_of(tmp_path / "model") == before
-    assert not (tmp_path / "model" / ".training").exists()
-
-
-def test_an_unfinished_run_with_other_options_is_refused_once_it_has_learnt_something(tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt):
-        train(tmp_path / "nothing", die_in="first")
-    train(tmp_path / "nothing", changes={"data": "other"})
-    with pytest.raises(KeyboardInterrupt):
-        train(tmp_path / "model", die_in="second")
-    with pytest.raises(InputError) as refused:
-        train(tmp_path / "model", changes={"recipe": {}, "data": "other"})
-    assert str(refused.value) == (
-        f"{tmp_path / 'model' / '.training'}: holds an unfinished run with other recipe and data. "
-        "Repeat that run's command to finish it, or delete the folder to start anew."
-    )
-
-
 def test_a_run_that_wrote_nothing_leaves_no_folder(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="too few"), open_run(tmp_path / "model"):
         raise InputError("too few")
     assert not (tmp_path / "model").exists()
-
-
-def test_two_runs_do_not_share_a_folder(tmp_path: Path) -> None:
-    with open_run(tmp_path / "model"), pytest.raises(InputError, match="another process is at work on this run"):
-        train(tmp_path / "model")
 
 
 @pytest.mark.parametrize(
@@ -172,6 +136,8 @@ def test_reports_after_the_checkpoint_that_a_stage_goes_on_from_are_dropped(
         run.report("rank", {"loss": 0.5}, step=9, epoch=3, n_epochs=3)
         for step in (4, 8, 11):
             run.report("joint", {"loss": math.nan, "auroc": step}, step=step)
+    stored = json.loads((tmp_path / "model" / ".training" / "history.json").read_text())
+    assert stored[1] == {"stage": "joint", "epoch": None, "step": 4, "figures": {"loss": None, "auroc": 4.0}}
     assert capsys.readouterr().err.split("\n")[:2] == [
         "rank, epoch 3 of 3: loss 0.5",
         "joint, step 4: loss nan, auroc 4",
@@ -180,9 +146,10 @@ def test_reports_after_the_checkpoint_that_a_stage_goes_on_from_are_dropped(
         run.start()
         run.rewind("joint", 4)
         run.report("joint", {"loss": 1.0}, step=9)
-    assert run.history == [
-        HistoryRow("rank", 3.0, 9, {"loss": 0.5}),
-        HistoryRow("joint", None, 4, {"loss": None, "auroc": 4.0}),
+    assert math.isnan(run.history[1].figures["loss"])
+    assert [replace(row, figures={**row.figures, "loss": 1.0}) for row in run.history] == [
+        HistoryRow("rank", 3.0, 9, {"loss": 1.0}),
+        HistoryRow("joint", None, 4, {"loss": 1.0, "auroc": 4.0}),
         HistoryRow("joint", None, 9, {"loss": 1.0}),
     ]
     assert caplog.messages[-1] == "joint, step 9: loss 1"
@@ -195,22 +162,14 @@ def test_a_damaged_history_is_said(tmp_path: Path) -> None:
     assert str(refused.value) == f"{tmp_path / 'history.json'}: 0.step: input should be a valid integer. Copy the folder again."
 
 
-def test_a_model_is_remembered_where_it_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "xdg"))
-    with open_run(tmp_path / "model") as run:
-        run.start()
-        run.publish(lambda folder, training: FOLDER.publish(folder, {}, training), {}, remember=TOY)
-    assert TOY.find(None) == str(tmp_path / "model")
-
-
-@pytest.mark.parametrize(("asked", "bfloat16", "taken"), [("auto", True, "bfloat16"), ("auto", False, "float32")])
+@pytest.mark.parametrize(("bfloat16", "taken"), [(True, "bfloat16"), (False, "float32")])
 def test_auto_takes_bfloat16_where_there_are_instructions_for_it(
-    monkeypatch: pytest.MonkeyPatch, asked: Any, bfloat16: bool, taken: str
+    monkeypatch: pytest.MonkeyPatch, bfloat16: bool, taken: str
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX512")
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: bfloat16)
-    assert TrainingOptions(precision=asked).resolved().precision == taken
+    assert TrainingOptions(precision="auto").resolved().precision == taken
     assert TrainingOptions(precision="bfloat16").resolved().precision == "bfloat16"
 
 

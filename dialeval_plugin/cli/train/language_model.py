@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dialeval_plugin.methods.breakdown.preparation import Spacing
     from dialeval_plugin.methods.breakdown.scorer import Method
     from dialeval_plugin.methods.breakdown.training import Objective
-    from dialeval_plugin.training.precision import Precision
+    from dialeval_plugin.training.options import Precision
 
 
 def language_model(
@@ -55,7 +55,7 @@ def language_model(
     """Train a language model on dialogues. The same command goes on where it was killed."""
     from dialeval_plugin.corpora.dialogues import read_dialogues
     from dialeval_plugin.methods.breakdown.preparation import Sources
-    from dialeval_plugin.methods.breakdown.training import TrainingOptions, train
+    from dialeval_plugin.methods.breakdown.training import LanguageModelTrainingOptions, train
 
     training, held_out = (
         [dialogue for path in paths or () for dialogue in read_dialogues(path)] for paths in (data, validation)
@@ -72,16 +72,16 @@ def language_model(
     trained = train(
         Sources(training, held_out, read_evaluation(evaluation or ())),
         output,
-        TrainingOptions(
+        LanguageModelTrainingOptions(
             cast("Objective", objective),
             recipe,
             backbone,
             {name: value for name, value in sizes.items() if value is not None},
             mu,
             cast("Spacing", spacing),
-            validation_fraction,
-            seed,
-            cast("Precision", precision),
+            validation_fraction=validation_fraction,
+            seed=seed,
+            precision=cast("Precision", precision),
         ),
         max_minutes=max_minutes,
         progress=True,
@@ -92,10 +92,9 @@ def language_model(
         f"validated on {counts['n_validation_dialogues']}"
     )
     typer.echo(f"{'epoch':>8}{'training loss':>16}{'validation loss':>18}{'perplexity':>13}")
-    for entry in trained.record["history"]:
-        typer.echo(
-            f"{entry['epoch']:8.2f}{entry['training_loss']:16.4f}{entry['validation_loss']:18.4f}{entry['perplexity']:13.2f}"
-        )
+    for row in trained.history:
+        losses = f"{row.figures['training_loss']:16.4f}{row.figures['loss']:18.4f}"
+        typer.echo(f"{row.epoch:8.2f}{losses}{row.figures['perplexity']:13.2f}")
 
 
 def breakdown(

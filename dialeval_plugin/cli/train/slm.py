@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from dialeval_plugin.core.dialogue import Item
     from dialeval_plugin.methods.causalscore.data import CausePairLike
     from dialeval_plugin.methods.causalscore.model import Labels
-    from dialeval_plugin.training.precision import Precision
+    from dialeval_plugin.training.options import Precision
 
 app = typer.Typer(help="Train a small model.", no_args_is_help=True)
 app.command("language-model")(language_model)
@@ -31,6 +33,9 @@ app.command()(reconstruction)
 @app.callback()
 def models() -> None:
     """Train a small model on your own dialogues."""
+    if os.environ.get("RANK", "0") != "0":
+        # Of several processes that train together the first one prints.
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - until the process ends
 
 
 @app.command()
@@ -68,7 +73,7 @@ def slm(
     """Train SLIDE's small model (SLM), or the general evaluator. The same command goes on where it was killed."""
     from dialeval_plugin.core.errors import InputError
     from dialeval_plugin.corpora.readers import dailydialog_pp
-    from dialeval_plugin.methods.slide.training import TrainingOptions, train
+    from dialeval_plugin.methods.slide.training import SlideTrainingOptions, train
 
     if recipe == "general":
         train_general(
@@ -95,14 +100,24 @@ def slm(
     trained = train(
         [item for path in data for item in dailydialog_pp.read(path)],
         output,
-        TrainingOptions(recipe, backbone, epochs, validation_fraction, seed, cast("Precision", precision)),
+        SlideTrainingOptions(
+            recipe,
+            backbone,
+            epochs,
+            validation_fraction=validation_fraction,
+            seed=seed,
+            precision=cast("Precision", precision),
+        ),
         evaluation=read_evaluation(evaluation or ()),
         progress=True,
     )
-    typer.echo(f"{trained.folder}: trained on {trained.n_training} contexts, validated on {trained.n_validation}")
+    counts, validated = trained.record["counts"], trained.record["validation"]
+    typer.echo(
+        f"{trained.folder}: trained on {counts['n_training_contexts']} contexts, validated on {counts['n_validation_contexts']}"
+    )
     typer.echo(f"{'':16}{'positive':>10}{'adversarial':>13}{'overall':>9}")
     for variant in ("slm_distance", "slm_probability", "slm"):
-        figures = [trained.validation[f"{variant}_{kind}"] for kind in ("positive", "adversarial", "overall")]
+        figures = [validated[f"{variant}_{kind}"] for kind in ("positive", "adversarial", "overall")]
         typer.echo(f"{variant:16}{figures[0]:10.2f}{figures[1]:13.2f}{figures[2]:9.2f}")
 
 
@@ -139,7 +154,7 @@ def independence(
     from dialeval_plugin.corpora.dialogues import read_dialogues
     from dialeval_plugin.corpora.readers.cgdialog import read_causes
     from dialeval_plugin.methods.causalscore.preparation import Sources
-    from dialeval_plugin.methods.causalscore.training import TrainingOptions, train
+    from dialeval_plugin.methods.causalscore.training import CausalTrainingOptions, train
 
     measured, held_out = _measured_on(evaluation or ())
     trained = train(
@@ -151,7 +166,7 @@ def independence(
             held_out,
         ),
         output,
-        TrainingOptions(
+        CausalTrainingOptions(
             recipe,
             backbone,
             cast("Labels", labels),
@@ -161,9 +176,9 @@ def independence(
             learning_rate,
             max_tokens,
             max_unlabelled,
-            validation_fraction,
-            seed,
-            cast("Precision", precision),
+            validation_fraction=validation_fraction,
+            seed=seed,
+            precision=cast("Precision", precision),
         ),
         progress=True,
     )

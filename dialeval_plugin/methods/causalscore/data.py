@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from scipy.stats import rankdata
+from sklearn.metrics import f1_score, roc_auc_score
 
 from dialeval_plugin.core.dialogue import Turn
 from dialeval_plugin.core.errors import InputError
@@ -35,7 +35,7 @@ class CausePairLike(Protocol):
         """Indices into `context`."""
 
 
-class Row(NamedTuple):
+class LabelledRow(NamedTuple):
     """One text of a classifier with its label."""
 
     texts: tuple[str, ...]
@@ -105,7 +105,7 @@ class OtherUtterances:
         return self._texts[drawn]
 
 
-def unconditional_rows(pairs: Sequence[CausePairLike], others: OtherUtterances, *, seed: int) -> list[Row]:
+def unconditional_rows(pairs: Sequence[CausePairLike], others: OtherUtterances, *, seed: int) -> list[LabelledRow]:
     """Return rows (utterance, response), as many of each label.
 
     Positive: the marked causes and the preceding utterance. Negative: the same utterances, with an utterance of another
@@ -117,7 +117,10 @@ def unconditional_rows(pairs: Sequence[CausePairLike], others: OtherUtterances, 
         positive = sorted({*pair.causes, *([len(pair.context) - 1] if pair.context else [])})
         for place in positive:
             utterance = pair.context[place].text
-            rows += [Row((utterance, pair.response.text), 1), Row((utterance, others.draw(pair_hash(pair), generator)), 0)]
+            rows += [
+                LabelledRow((utterance, pair.response.text), 1),
+                LabelledRow((utterance, others.draw(pair_hash(pair), generator)), 0),
+            ]
     return rows
 
 
@@ -128,7 +131,7 @@ def conditional_rows(
     *,
     labels: Labels = "annotated",
     seed: int,
-) -> list[Row]:
+) -> list[LabelledRow]:
     """Return rows (candidate cause, condition, response), as many of each label.
 
     Positive: each marked cause. Negative: for each of them an utterance of the same dialogue that is no cause, or of another
@@ -152,10 +155,10 @@ def conditional_rows(
             condition = _condition(cause, chances, generator)
             if condition is None:
                 continue
-            rows.append(Row((pair.context[cause].text, pair.context[condition].text, pair.response.text), 1))
+            rows.append(LabelledRow((pair.context[cause].text, pair.context[condition].text, pair.response.text), 1))
             choices = [place for place in innocent if place != condition]
             candidate = pair.context[generator.choice(choices)].text if choices else others.draw(pair_hash(pair), generator)
-            rows.append(Row((candidate, pair.context[condition].text, pair.response.text), 0))
+            rows.append(LabelledRow((candidate, pair.context[condition].text, pair.response.text), 0))
     return rows
 
 
@@ -185,11 +188,9 @@ def classification_figures(probabilities: FloatArray, labels: FloatArray) -> dic
             f"validation data: {n_positive} positive and {n_negative} negative rows, at least one of each is needed. "
             "Add a file."
         )
-    ranks = rankdata(probabilities)[is_positive].sum()
     said = probabilities > 0.5
-    hits = int((said & is_positive).sum())
     return {
-        "auroc": float((ranks - n_positive * (n_positive + 1) / 2) / (n_positive * n_negative)),
-        "f1": 2 * hits / (int(said.sum()) + n_positive),
+        "auroc": float(roc_auc_score(is_positive, probabilities)),
+        "f1": float(f1_score(is_positive, said)),
         "accuracy": float((said == is_positive).mean()),
     }

@@ -13,7 +13,7 @@ from dialeval_plugin.core.dialogue import Turn
 
 from .aggregation import FloatArray, IntArray, dependent_turns
 from .classifiers import IndependenceClassifier
-from .data import OtherUtterances, Row, dialogue_hash
+from .data import LabelledRow, OtherUtterances, dialogue_hash
 from .recipes import Filter
 
 CONFIDENCE = 0.9
@@ -95,7 +95,9 @@ def row_probabilities(classifier: IndependenceClassifier, rows: Sequence[Sequenc
     return classifier.probabilities(list(numbers), indices.reshape(len(rows), -1)).dependent
 
 
-def choose(pool: Pool, classifier: IndependenceClassifier, others: OtherUtterances, *, filter: Filter, seed: int) -> list[Row]:
+def choose(
+    pool: Pool, classifier: IndependenceClassifier, others: OtherUtterances, *, filter: Filter, seed: int
+) -> list[LabelledRow]:
     """Return pseudo-labelled rows (candidate cause, condition, response), as many of each label.
 
     Filter "paper": a cause is c_{t-2} or c_{t-3}, dependent, with p > 0.9 on condition of the strongest other dependent turn.
@@ -120,8 +122,8 @@ def choose(pool: Pool, classifier: IndependenceClassifier, others: OtherUtteranc
         generator = random.Random(f"{seed} pseudo {candidate}")
         cause, condition, response = _texts(pool, candidate)
         rows += [
-            Row((cause, condition, response), 1),
-            Row((_innocent(pool, candidate, others, generator), condition, response), 0),
+            LabelledRow((cause, condition, response), 1),
+            LabelledRow((_innocent(pool, candidate, others, generator), condition, response), 0),
         ]
     return rows
 

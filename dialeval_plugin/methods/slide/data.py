@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
-import scipy.sparse
+from sklearn.feature_extraction.text import TfidfVectorizer
 
+from dialeval_plugin.core.dialogue import Item, context_turns
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.signature import text_hash
+from dialeval_plugin.corpora.leaks import HeldOut
+
+logger = logging.getLogger(__name__)
 
 
 class ResponseSetLike(Protocol):
@@ -80,6 +85,30 @@ def split_by_context(sets: Sequence[ResponseSetLike], *, fraction: float, seed: 
     )
 
 
+def without_leaks(sets: Sequence[ResponseSetLike], evaluation: Sequence[Item]) -> list[ResponseSetLike]:
+    """Leave out sets whose context is in the evaluation data too, and say how many.
+
+    Such a context is equal to one of the evaluation, however short, or is found with its responses by the rule of `leaks`.
+    """
+    known = {context_hash(turn.text for turn in context_turns(item)) for item in evaluation}
+    held_out = HeldOut(evaluation)
+    leaking = [
+        item
+        for item in sets
+        if context_hash(item.context) in known
+        or any(held_out.is_in((*item.context, response)) for response in item.positive or ("",))
+    ]
+    if leaking:
+        logger.warning(
+            "%d of %d training contexts are in the evaluation data too and are left out, for example %r",
+            len(leaking),
+            len(sets),
+            " / ".join(leaking[0].context)[:80],
+        )
+    dropped = {id(item) for item in leaking}
+    return [item for item in sets if id(item) not in dropped]
+
+
 def leaks(training: Iterable[str], evaluation: Sequence[ResponseSetLike]) -> list[ResponseSetLike]:
     """Return the sets of `evaluation` whose context is among the hashes of the training contexts."""
     known = frozenset(training)
@@ -100,25 +129,20 @@ class LexicalNegatives:
     def __init__(self, sets: Sequence[ResponseSetLike], n_candidates: int = 25) -> None:
         self._responses = [response for item in sets for response in item.positive]
         self._owners = np.repeat(np.arange(len(sets)), [len(item.positive) for item in sets])
-        self._candidates = self._mine(sets, n_candidates)
-
-    def _mine(self, sets: Sequence[ResponseSetLike], n_candidates: int) -> list[list[int]]:
-        vocabulary: dict[str, int] = {}
-        responses = _term_matrix(self._responses, vocabulary, grow=True)
-        contexts = _term_matrix([" ".join(item.context) for item in sets], vocabulary, grow=False)
-        # Smoothed inverse document frequency over the responses: shared rare words are what makes a negative misleading.
-        frequency = np.asarray((responses > 0).sum(axis=0)).ravel()
-        weight = scipy.sparse.diags(np.log((1 + len(self._responses)) / (1 + frequency)) + 1)
-        responses, contexts = _unit_rows(responses @ weight), _unit_rows(contexts @ weight)
-        mined = []
+        # Rarity over the responses: shared rare words are what makes a negative misleading.
+        vectorizer = TfidfVectorizer(tokenizer=_words, token_pattern=None, lowercase=False, binary=True)
+        responses = vectorizer.fit_transform(self._responses)
+        contexts = vectorizer.transform(" ".join(item.context) for item in sets)
+        self._candidates: list[list[int]] = []
         for start in range(0, len(sets), 256):
             similarity = (contexts[start : start + 256] @ responses.T).toarray()
             for offset, row in enumerate(similarity):
                 row[self._owners == start + offset] = 0
                 count = min(n_candidates, len(row) - 1)
                 nearest = np.argpartition(-row, count)[:count] if count > 0 else np.array([], dtype=int)
-                mined.append(sorted((int(index) for index in nearest if row[index] > 0.05), key=lambda index: -row[index]))
-        return mined
+                self._candidates.append(
+                    sorted((int(place) for place in nearest if row[place] > 0.05), key=lambda place: -row[place])
+                )
 
     def draw(self, index: int, generator: random.Random) -> str:
         """Return a response that shares words with the context `index`, or any other context's where none does."""
@@ -130,21 +154,8 @@ class LexicalNegatives:
         return self._responses[drawn]
 
 
-def _term_matrix(texts: Sequence[str], vocabulary: dict[str, int], *, grow: bool) -> scipy.sparse.csr_matrix:
-    rows, columns = [], []
-    for number, text in enumerate(texts):
-        for word in {word.strip(".,!?;:'\"()’") for word in text.lower().split()}:
-            if grow:
-                vocabulary.setdefault(word, len(vocabulary))
-            if word in vocabulary:
-                rows.append(number)
-                columns.append(vocabulary[word])
-    return scipy.sparse.csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(len(texts), len(vocabulary)))
-
-
-def _unit_rows(matrix: scipy.sparse.csr_matrix) -> scipy.sparse.csr_matrix:
-    norms = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel())
-    return scipy.sparse.csr_matrix(scipy.sparse.diags(1 / np.maximum(norms, 1e-12)) @ matrix)
+def _words(text: str) -> set[str]:
+    return {word.strip(".,!?;:'\"()’") for word in text.lower().split()}
 
 
 class MixedSets:

@@ -15,7 +15,7 @@ from dialeval_plugin.llm.language_model import LanguageModel, require_language_m
 from dialeval_plugin.methods.judging.interior import Evidence, InteriorPrompt, MeasuredAccuracy, read_interior
 from dialeval_plugin.methods.judging.prompts import ScoringPrompt, scoring_prompt
 
-from .model import CONFIG_FILE, read_settings
+from .model import SLM_FOLDER
 from .refinement import LLM_SCALE, Refinement, read_clamp
 from .scorer import SlideScorer
 
@@ -72,12 +72,12 @@ class SmallModelEvidence:
 
 def measured_accuracy(folder: Path) -> MeasuredAccuracy | None:
     """Return the accuracies that a model folder's validation gave; None where it has none."""
-    settings = read_settings(folder)
-    threshold = settings.get("thresholds", {}).get("slm")
+    settings = SLM_FOLDER.read_settings(folder)
+    threshold = settings["thresholds"].get("slm")
     figures = checked(
         settings.get("training", {}).get("validation", {}),
         dict[str, float],
-        f"{folder / CONFIG_FILE}: training.validation",
+        f"{folder / SLM_FOLDER.settings_file}: training.validation",
         advice="Copy the folder again.",
     )
     names = [f"slm_{kind}" for kind in ("positive", "adversarial", "overall")]

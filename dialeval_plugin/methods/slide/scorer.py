@@ -16,7 +16,7 @@ from dialeval_plugin.models.folders import resolve
 
 from .fusion import POSITIVE_FROM, DistanceRange, check_reading, fuse, slm_score
 from .fusion import Reading as FusionReading
-from .model import TrainedSmallModel, read_settings
+from .model import SLM_FOLDER, TrainedSmallModel
 
 logger = logging.getLogger(__name__)
 
@@ -108,7 +108,7 @@ class SlideScorer(Scorer):
         self._trained = TrainedSmallModel.load(str(self.folder), device=device)
         # Of what was loaded, and once: reading the weights again takes longer than scoring a hundred responses.
         self._model_hash = content_hash(self.folder)
-        self.positive_from = self._positive_from(read_settings(self.folder).get("thresholds", {}))
+        self.positive_from = self._positive_from(SLM_FOLDER.read_settings(self.folder)["thresholds"])
 
     @property
     def columns(self) -> tuple[str, ...]:

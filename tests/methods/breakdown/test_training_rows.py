@@ -7,9 +7,10 @@ import pytest
 
 from dialeval_plugin.core.dialogue import Dialogue, Turn
 from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.methods.breakdown.from_scratch import END
 from dialeval_plugin.methods.breakdown.preparation import Sources, natural_spacing, prepare
 from dialeval_plugin.methods.breakdown.rows import IGNORED, Key, Noise, PadRows, RowsByLength, TokenRows, token_blocks
-from dialeval_plugin.methods.breakdown.training import END, ordinary_tokens
+from dialeval_plugin.methods.breakdown.training import ordinary_tokens
 from dialeval_plugin.models.language_models import open_model
 from tests.tiny_breakdown_models import TinyModels
 

@@ -16,8 +16,8 @@ from dialeval_plugin.corpora.readers.cgdialog import CausePair
 from dialeval_plugin.methods.causalscore import self_training
 from dialeval_plugin.methods.causalscore.classifiers import Probabilities
 from dialeval_plugin.methods.causalscore.data import (
+    LabelledRow,
     OtherUtterances,
-    Row,
     classification_figures,
     conditional_rows,
     dialogue_hash,
@@ -156,7 +156,7 @@ def test_the_papers_filter_takes_sure_causes_at_two_places_only() -> None:
     classifier = Oracle({("d", "e"): 0.95, ("c", "e"): 0.85})
     rows = choose(pool_of([0.2, 0.9, 0.6, 0.7, 0.8 + 0.15]), classifier, OtherUtterances(PAIRS), filter="paper", seed=0)  # type: ignore[arg-type]
     assert classifier.asked == [("d", "e"), ("c", "e")]
-    assert rows == [Row(("d", "e", "r"), 1), Row(("a", "e", "r"), 0)]
+    assert rows == [LabelledRow(("d", "e", "r"), 1), LabelledRow(("a", "e", "r"), 0)]
 
 
 def test_a_candidate_that_is_not_dependent_is_not_asked_about() -> None:

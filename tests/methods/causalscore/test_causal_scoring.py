@@ -22,7 +22,7 @@ from dialeval_plugin.core.runner import run
 from dialeval_plugin.core.scoring import Reason, Unscored
 from dialeval_plugin.methods.causalscore import classifiers
 from dialeval_plugin.methods.causalscore import scorer as causal_scoring
-from dialeval_plugin.methods.causalscore.model import CONFIG_FILE, CausalModelConfig
+from dialeval_plugin.methods.causalscore.model import CAUSAL_FOLDER, CausalModelConfig
 from dialeval_plugin.methods.causalscore.scorer import CausalScorer
 from tests.sealed import seal
 from tests.tiny_models import write_tiny_causal_model
@@ -299,11 +299,11 @@ def test_a_folder_of_another_kind_or_format_is_named(broken: Path, tiny_slm: Pat
         f"{tiny_slm}: has no causalscore.json, so it is not a trained model of CausalScore (or its training did not end). "
         "Train one with `dialeval train independence`."
     )
-    path = broken / CONFIG_FILE
-    path.write_text(json.dumps({"format_version": 2}))
+    path = broken / CAUSAL_FOLDER.settings_file
+    path.write_text(json.dumps({"format_version": 1}))
     with pytest.raises(ModelLoadError) as caught:
         CausalScorer(str(broken))
-    assert str(caught.value) == (f"{path}: format_version is 2, this release reads 1. Update dialeval-plugin or train again.")
+    assert str(caught.value) == (f"{path}: format_version is 1, this release reads 2. Update dialeval-plugin or train again.")
 
 
 def test_a_classifier_with_other_labels_is_named(broken: Path, tiny_encoder: Path) -> None:
