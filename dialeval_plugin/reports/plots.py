@@ -122,11 +122,11 @@ def training_figure(history: Sequence[HistoryRow]) -> Figure:
         if len(rows) <= MAX_TICKS:
             axes.set_xticks(places)
         for names, unit, colour in ((_LOSSES, "", BLUE), (_ACCURACIES, " (%)", GREEN)):
-            name = next((name for name in names if any(row.figures.get(name) is not None for row in rows)), None)
+            name = next((name for name in names if any(math.isfinite(row.figures.get(name, math.nan)) for row in rows)), None)
             if name is None:
                 continue
             side = axes if names is _LOSSES else axes.twinx()
-            values = [math.nan if (value := row.figures.get(name)) is None else value for row in rows]
+            values = [row.figures.get(name, math.nan) for row in rows]
             side.plot(places, values, color=colour, marker="o", markersize=3.5, linewidth=1.5)
             side.set_ylabel(_LABELS.get(name, name.replace("_", " ")) + unit, color=colour)
             side.tick_params(axis="y", colors=colour)

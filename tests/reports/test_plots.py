@@ -65,7 +65,7 @@ def test_too_few_vectors_are_refused() -> None:
 def test_training_curves_have_a_panel_for_each_stage() -> None:
     joint = [HistoryRow("joint", float(n), n, {"training_loss": 1.0, "loss": loss}) for n, loss in ((1, 0.6), (2, 0.5))]
     measured = [replace(row, figures={**row.figures, "accuracy": 80.0, "auroc": 88.0}) for row in joint]
-    unknown = HistoryRow("words", 1.0, 5, {"loss": None, "training_loss": 0.3, "auroc": 70.0})
+    unknown = HistoryRow("words", 1.0, 5, {"loss": math.nan, "training_loss": 0.3, "auroc": 70.0})
     figure = training_figure([*measured, unknown, HistoryRow("rank", None, 7, {"training_loss": 1.3})])
     # The third stage has a loss only.
     assert [axes.get_title() for axes in figure.axes if axes.get_title()] == ["joint", "words", "rank"]

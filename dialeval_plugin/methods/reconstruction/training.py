@@ -180,7 +180,7 @@ def _best(history: Sequence[HistoryRow]) -> HistoryRow:
 
 
 def _loss(row: HistoryRow) -> float:
-    return row.figures["loss"] or 0.0
+    return row.figures["loss"]
 
 
 def _number(row: HistoryRow) -> int:
