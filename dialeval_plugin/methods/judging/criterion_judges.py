@@ -20,7 +20,7 @@ from dialeval_plugin.llm.language_model import Continuation, LanguageModel, Requ
 from dialeval_plugin.llm.prompting import Pending, PromptingScorer
 
 from .criterion_prompts import CHIANG_PROMPTS, CRITERIA, G_EVAL_PROMPTS, CriterionPrompts
-from .ratings import k_top_rating, merge_ratings
+from .goodness import k_top_rating, merge_ratings
 
 Mode: TypeAlias = Literal["sampled", "weighted"]
 """How a rating is made of a model: the mean of answers that are drawn, or the mean of the scale under its probabilities."""
