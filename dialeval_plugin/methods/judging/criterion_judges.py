@@ -229,10 +229,6 @@ def sampled_rating(ratings: Sequence[float | Unscored], *, unparsed: float | Non
 def weighted_rating(log_probabilities: dict[str, float | Unscored], scale: range) -> CriterionRating | Unscored:
     """Return sum p_i r_i over all ratings of the scale (G-EVAL, equation 1), p normalised over the scale.
 
-    Args:
-        log_probabilities: spelling of a rating (" 3" and "3") to its log probability.
-        scale: the ratings.
-
     Returns:
         The rating; `Unscored` where a log probability is missing, since the others alone would give another rating, or
         where all are minus infinity.

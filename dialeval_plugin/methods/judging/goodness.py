@@ -1,8 +1,8 @@
 """What a language model's log probabilities say: g, that a response is good, and the mean of its K likeliest ratings.
 
 Huynh et al. 2023 print g = p(yes) / (p(yes) + p(no)) (section 3.2) and call p "the log probabilities". Read so, g falls as
-"yes" gets likelier; the weights of ratings (section 3.1) are printed likewise. The default reads probabilities, as the code of a
-co-author's InstructDial and UniEval do; `literal_log` is what is printed.
+"yes" gets likelier; the weights of ratings (section 3.1) are printed likewise. The default reads probabilities, as the code
+of a co-author's InstructDial and UniEval do; `literal_log` is what is printed.
 """
 
 from __future__ import annotations
