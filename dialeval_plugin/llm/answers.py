@@ -10,7 +10,7 @@ from typing import TypeVar, cast
 
 from dialeval_plugin.core.scores import Reason, Unscored
 
-from .answer_cache import AnswerCache, NothingKept, Session, request_key
+from .answer_cache import AnswerCache, request_key
 from .language_model import Continuation, LanguageModel, NumberListener, Request, TextListener, TokenCounter
 
 CHARACTERS_PER_TOKEN = 4
@@ -139,16 +139,18 @@ class CachedLanguageModel:
         places: dict[str, int] = {}
         for place, key in enumerate(keys):
             places.setdefault(key, place)
-        with self.session() as session:
-            known = cast("dict[str, Answer | Unscored]", session.read(list(places)))
+        with contextlib.nullcontext() if self.cache is None else self.cache.session() as session:
+            known = cast("dict[str, Answer | Unscored]", session.read(list(places)) if session else {})
             missing = {key: place for key, place in places.items() if key not in known}
             self._count([texts[place] for place in missing.values()], n_cached=len(known))
             if missing:
                 names = list(missing)
-                fresh = ask(
-                    [requests[place] for place in missing.values()],
-                    on_answer=lambda index, answer: _keep(session, names[index], answer),
-                )
+
+                def keep(index: int, answer: Answer) -> None:
+                    if session and _is_answer(answer):
+                        session.write(names[index], answer)
+
+                fresh = ask([requests[place] for place in missing.values()], on_answer=keep)
                 known.update(zip(names, fresh, strict=True))
                 self.usage += Usage(n_failed=sum(isinstance(answer, Unscored) for answer in fresh))
         answers = [known[key] for key in keys]
@@ -158,10 +160,6 @@ class CachedLanguageModel:
                     on_answer(place, answer)
         return answers
 
-    def session(self) -> contextlib.AbstractContextManager[Session]:
-        """The cache's, or one that keeps nothing."""
-        return contextlib.nullcontext(NothingKept()) if self.cache is None else self.cache.session()
-
     def _count(self, texts: Sequence[str], n_cached: int) -> None:
         """Add requests to the usage; `texts` are the prompts of those that go to the model."""
         counted = self.count_tokens(texts)
@@ -169,10 +167,8 @@ class CachedLanguageModel:
         self.usage += Usage(len(texts), n_cached, 0, tokens, counted is None and bool(texts))
 
 
-def _keep(session: Session, key: str, answer: str | float) -> None:
-    is_answer = bool(answer.strip()) if isinstance(answer, str) else answer == -math.inf or math.isfinite(answer)
-    if is_answer:
-        session.write(key, answer)
+def _is_answer(answer: str | float) -> bool:
+    return bool(answer.strip()) if isinstance(answer, str) else answer == -math.inf or math.isfinite(answer)
 
 
 def _key_of(identity: str, request: Request) -> str:

@@ -246,14 +246,6 @@ class Asking(Generic[Answer]):
 
     A batch that fails is halved until the request that fails is alone. Answers that came before the failure are kept: the
     host hands each to its model's cache hook, in whose place this object stands while it asks.
-
-    Args:
-        lm: the host's model.
-        kind: the host's name of the kind of request.
-        arguments: of each request.
-        budget: of repetitions.
-        read: makes an answer of what the host returns.
-        on_answer: called with the place of a request and its answer.
     """
 
     def __init__(

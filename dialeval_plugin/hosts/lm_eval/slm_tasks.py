@@ -192,9 +192,6 @@ class DreTask(ConfigurableTask):  # type: ignore[misc]  # the host is not typed
 
     The host's own tasks make one request of a document. Two documents an example would count every example twice, and
     `--limit` could ask one prompt without the other.
-
-    Args:
-        config: the task file.
     """
 
     def __init__(self, config: dict[str, Any]) -> None:

@@ -97,11 +97,6 @@ def write_augmented(augmented: Augmented, output: Path, provenance: dict[str, Va
 
     A file that would be empty is not written, and one that an earlier run left in its place is removed.
 
-    Args:
-        augmented: the contexts.
-        output: JSON lines that `corpora.dailydialog_pp.read` reads.
-        provenance: what all responses share, see `ResponseWriter.provenance`.
-
     Raises:
         InputError: a file cannot be written.
     """

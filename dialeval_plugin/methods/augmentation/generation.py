@@ -70,11 +70,7 @@ class AugmentedContext:
         return cls(data["id"], tuple(data["context"]), candidates, data["reason"])
 
     def row(self, provenance: Mapping[str, Value]) -> dict[str, Any]:
-        """Return a row in DailyDialog++'s layout; its further field `provenance` says where each response is from.
-
-        Args:
-            provenance: what all responses of the run share: models, prompts, seed.
-        """
+        """Return a row in DailyDialog++'s layout; its further field `provenance` says where each response is from."""
         return {
             "id": self.id,
             "context": list(self.context),

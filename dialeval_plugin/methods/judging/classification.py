@@ -89,11 +89,7 @@ PRINTED_EXAMPLES = tuple(
 
 @dataclass(frozen=True, slots=True)
 class ClassificationPrompt:
-    """The prompt of appendix A.3.
-
-    Attributes:
-        examples: shown before the response in question, those of its own context left out.
-    """
+    """The prompt of appendix A.3."""
 
     examples: tuple[LabelledExample, ...] = PRINTED_EXAMPLES
     name: str = field(default="slide_classification", init=False)

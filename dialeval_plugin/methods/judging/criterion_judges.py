@@ -20,7 +20,7 @@ from dialeval_plugin.llm.language_model import Continuation, LanguageModel, Requ
 from dialeval_plugin.llm.prompting import Pending, PromptingScorer
 
 from .criterion_prompts import CHIANG_PROMPTS, CRITERIA, G_EVAL_PROMPTS, CriterionPrompts
-from .ratings import k_top_rating, merge_ratings
+from .goodness import k_top_rating, merge_ratings
 
 Mode: TypeAlias = Literal["sampled", "weighted"]
 """How a rating is made of a model: the mean of answers that are drawn, or the mean of the scale under its probabilities."""
@@ -228,10 +228,6 @@ def sampled_rating(ratings: Sequence[float | Unscored], *, unparsed: float | Non
 
 def weighted_rating(log_probabilities: dict[str, float | Unscored], scale: range) -> CriterionRating | Unscored:
     """Return sum p_i r_i over all ratings of the scale (G-EVAL, equation 1), p normalised over the scale.
-
-    Args:
-        log_probabilities: spelling of a rating (" 3" and "3") to its log probability.
-        scale: the ratings.
 
     Returns:
         The rating; `Unscored` where a log probability is missing, since the others alone would give another rating, or

@@ -57,11 +57,7 @@ class InteriorAnswer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class InteriorPrompt:
-    """The prompt for one small model.
-
-    Attributes:
-        accuracy: the small model's, from its own validation; the prompt says so where nobody measured it.
-    """
+    """The prompt for one small model."""
 
     accuracy: MeasuredAccuracy | None = None
     stop: tuple[str, ...] = ()

@@ -115,10 +115,6 @@ class RatingPrompt:
     def render(self, item: Item, examples: Iterable[Sequence[Item]] = ()) -> str:
         r"""The whole prompt: the task, the examples, and the item in question.
 
-        Args:
-            item: what is to be rated, of this prompt's level.
-            examples: for each example the rated items of one dialogue, see `example`.
-
         Raises:
             InputError: an item of an example has no rating of this quality.
 

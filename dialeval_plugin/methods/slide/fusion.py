@@ -88,14 +88,7 @@ def fuse(slm: float, llm: float, *, reading: Reading = "first_match", slm_scale:
 
 
 def fuse_rows(small: Row, llm: float | Unscored, *, reading: Reading = "first_match", slm_scale: float = 1.0) -> Row:
-    """Return the small model's columns with `llm` and `slide`; where one of both models has no score, the reason.
-
-    Args:
-        small: the small model's columns, or why there are none.
-        llm: Score_LLM in [0, 1], or why there is none.
-        reading: see `fuse`.
-        slm_scale: see `fuse`.
-    """
+    """Return the small model's columns with `llm` and `slide`; where one of both models has no score, the reason."""
     if isinstance(small, Unscored):
         return small
     if isinstance(llm, Unscored):

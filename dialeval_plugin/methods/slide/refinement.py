@@ -48,13 +48,7 @@ class Refinement:
     clamp: Bounds | None = None
 
     def interior(self, slm: float, *, llm: float, influence: float) -> dict[str, float]:
-        """Return the scores of the variants that ask the interior prompt, and c.
-
-        Args:
-            slm: Score_SLM, in [0, 2].
-            llm: Score_LLM after the interior prompt, in [0, 5].
-            influence: s_Inf, in [0, 1].
-        """
+        """Return c and the scores of the variants that ask the interior prompt; Score_LLM in [0, 5], s_Inf in [0, 1]."""
         c = coefficient(slm, influence)
         return {"dre": self._bounded((slm if self.eq26 else c) * llm), "in_dre": llm, "coefficient": c}
 
