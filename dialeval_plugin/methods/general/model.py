@@ -389,5 +389,5 @@ def read_settings(folder: Path) -> dict[str, Any]:
         _Settings,
         version=FORMAT_VERSION,
         kind="a trained general evaluator",
-        command="dialeval train slm --recipe general",
+        command="dialeval train general",
     )
