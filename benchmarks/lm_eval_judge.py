@@ -27,13 +27,13 @@ import lm_eval
 from lm_eval.models.huggingface import HFLM
 from lm_eval.tasks import TaskManager
 
-from dialeval_plugin.cli.train.tiny_language_model import train_tiny_language_model
 from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.hosts.registration import register
 from dialeval_plugin.judgement_tasks import aggregation as lm_eval_aggregation
 from dialeval_plugin.judgement_tasks import responses as lm_eval_tasks
+from dialeval_plugin.testing.tiny_language_model import train_tiny_language_model
 
 
 class Timer:

@@ -36,8 +36,8 @@ def demo(
     _heading('2. evaluate.load("slide")')
     _score(slm)
     _heading(f"3. lm_eval --tasks {TASK}: a tiny language model and the SLM as judges of the same responses")
-    from dialeval_plugin.cli.train.tiny_language_model import train_tiny_language_model
     from dialeval_plugin.corpora import mini
+    from dialeval_plugin.testing.tiny_language_model import train_tiny_language_model
 
     examples = [(item, item.ratings[mini.QUALITY][0] == 1) for item in mini.read_examples("train")]
     language_model = train_tiny_language_model(examples, output / "language_model")

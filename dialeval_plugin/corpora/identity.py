@@ -79,6 +79,14 @@ def set_aside(keys: Iterable[str], *, fraction: float, seed: int | str) -> froze
     return frozenset(distinct[: min(len(distinct) - 1, max(1, round(fraction * len(distinct))))])
 
 
+def leave_out_openings(items: Sequence[T], validated: frozenset[str], key: Callable[[T], str], name: str) -> list[T]:
+    """Return the items that open like no validation dialogue, by their keys; the others are counted in a warning."""
+    kept = [item for item in items if key(item) not in validated]
+    if n_left_out := len(items) - len(kept):
+        logger.warning("%d of %d %s open like a validation dialogue and are left out", n_left_out, len(items), name)
+    return kept
+
+
 def split_by_dialogue(
     training: Sequence[T],
     validation: Sequence[T] | None,
@@ -103,22 +111,16 @@ def split_by_dialogue(
         InputError: `fraction` is not between 0 and 1, or nothing is left to train or to validate on.
     """
     if validation is not None:
-        aside = frozenset(map(key, validation))
-    elif corpus is None:
-        aside = set_aside(map(key, training), fraction=fraction, seed=seed)
+        measured = list(validation)
+        kept = leave_out_openings(training, frozenset(map(key, validation)), key, "training dialogues")
     else:
-        by_corpus: dict[str, list[str]] = defaultdict(list)
+        by_corpus: dict[int | str, list[str]] = defaultdict(list)
         for item in training:
-            by_corpus[corpus(item)].append(key(item))
-        shares = (set_aside(keys, fraction=fraction, seed=f"{seed} {name}") for name, keys in by_corpus.items())
+            by_corpus[seed if corpus is None else f"{seed} {corpus(item)}"].append(key(item))
+        shares = (set_aside(keys, fraction=fraction, seed=own_seed) for own_seed, keys in by_corpus.items())
         aside = frozenset[str]().union(*shares)
-    kept: list[T] = []
-    others: list[T] = []
-    for item in training:
-        (others if key(item) in aside else kept).append(item)
-    if validation is not None and others:
-        logger.warning("%d of %d training dialogues open like a validation one and are left out", len(others), len(training))
-    measured = others if validation is None else list(validation)
+        kept = [item for item in training if key(item) not in aside]
+        measured = [item for item in training if key(item) in aside]
     if not kept or not measured:
         raise InputError(
             f"training data: {len(kept)} dialogues to train on and {len(measured)} to validate on are left, at least 1 of each "

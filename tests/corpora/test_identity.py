@@ -212,7 +212,7 @@ def test_each_corpus_gives_its_share() -> None:
 def test_what_opens_like_a_validation_dialogue_is_left_out_of_training(caplog: pytest.LogCaptureFixture) -> None:
     training, validation = split_by_dialogue(SAID, [("a", 7), ("z", 0)], key, fraction=0.3, seed=1)
     assert (training, validation) == (SAID[3:], [("a", 7), ("z", 0)])
-    assert caplog.messages == ["3 of 30 training dialogues open like a validation one and are left out"]
+    assert caplog.messages == ["3 of 30 training dialogues open like a validation dialogue and are left out"]
 
 
 @pytest.mark.parametrize(

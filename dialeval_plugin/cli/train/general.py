@@ -1,67 +1,65 @@
-"""`dialeval train slm --recipe general` and `dialeval train mixing`: an evaluator without ratings, and with them."""
+"""`dialeval train general` and `dialeval train mixing`: an evaluator without ratings, and with them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .evaluation_sets import read_sets
+from .options import ENCODER, Backbone, Device, Epochs, Evaluation, MaxMinutes, Output, Precision, Seed, Share, read_evaluation
 
 if TYPE_CHECKING:
     from dialeval_plugin.methods.general.rated_mixing import RatedSet
-    from dialeval_plugin.methods.general.recipes import GeneralRecipe
     from dialeval_plugin.methods.general.scorer import GeneralScorer
     from dialeval_plugin.training.options import Precision
 
 
-class GeneralCommand(NamedTuple):
-    """The options of `dialeval train slm` that the recipe `general` has."""
-
-    corpus: Sequence[str]
-    validation: Sequence[str]
-    evaluation: Sequence[str]
-    output: Path
-    backbone: str
-    epochs: int | None
-    max_pairs: int | None
-    max_minutes: float | None
-    validation_fraction: float
-    seed: int
-    precision: Precision
-
-
-def train_general(command: GeneralCommand) -> None:
-    """Train the general evaluator and print what its validation gave.
-
-    Raises:
-        InputError: no corpus is named, or a file is malformed.
-    """
-    from dialeval_plugin.core.errors import InputError
+def general(
+    corpus: Annotated[
+        list[str], typer.Option(help="Dialogues in any layout, as FILE or NAME=FILE; files of one name are one corpus.")
+    ],
+    output: Output,
+    validation: Annotated[
+        list[str] | None, typer.Option(help="Dialogues, as --corpus, that fit the mixing; else a share of each corpus.")
+    ] = None,
+    evaluation: Evaluation = None,
+    backbone: Backbone = ENCODER,
+    epochs: Epochs = None,
+    max_pairs: Annotated[int | None, typer.Option(help="Responses an epoch at most, of all corpora.")] = None,
+    max_minutes: MaxMinutes = None,
+    validation_fraction: Share = 0.1,
+    seed: Seed = 13,
+    precision: Precision = "auto",
+) -> None:
+    """Train the general evaluator, which reads no ratings, on plain dialogues, and show what its validation gave."""
     from dialeval_plugin.corpora.identity import LeakIndex
     from dialeval_plugin.methods.general.conversations import read_conversations
+    from dialeval_plugin.methods.general.recipes import GeneralRecipe
     from dialeval_plugin.methods.general.training import GeneralSources, GeneralTrainingOptions, train
 
-    if not command.corpus:
-        raise InputError("--corpus: the recipe general is trained on dialogues, and none are named. Name one file or more.")
-    reported = LeakIndex(read_sets(command.evaluation))
+    reported = LeakIndex(read_evaluation(evaluation))
     left_out: dict[str, int] = {}
+    recipe = GeneralRecipe()
     trained = train(
         GeneralSources(
-            read_conversations(command.corpus, reported, left_out),
-            read_conversations(command.validation, reported, left_out),
+            training=read_conversations(corpus, reported, left_out),
+            validation=read_conversations(validation or (), reported, left_out),
         ),
-        command.output,
+        output,
         GeneralTrainingOptions(
-            backbone=command.backbone,
-            recipe=_recipe(command),
-            validation_fraction=command.validation_fraction,
-            seed=command.seed,
-            precision=command.precision,
-            max_minutes=command.max_minutes,
+            backbone=backbone,
+            recipe=replace(
+                recipe,
+                n_epochs=recipe.n_epochs if epochs is None else epochs,
+                max_pairs=recipe.max_pairs if max_pairs is None else max_pairs,
+            ),
+            validation_fraction=validation_fraction,
+            seed=seed,
+            precision=precision,
+            max_minutes=max_minutes,
         ),
         left_out=left_out,
         progress=True,
@@ -74,17 +72,6 @@ def train_general(command: GeneralCommand) -> None:
             f"{counts['pairs_per_epoch'][name]} an epoch, {left_out.get(name, 0)} dialogues left out as reported"
         )
     _print_areas(trained.record["validation"]["auroc"])
-
-
-def _recipe(command: GeneralCommand) -> GeneralRecipe:
-    from dialeval_plugin.methods.general.recipes import GeneralRecipe
-
-    recipe = GeneralRecipe()
-    return replace(
-        recipe,
-        n_epochs=recipe.n_epochs if command.epochs is None else command.epochs,
-        max_pairs=recipe.max_pairs if command.max_pairs is None else command.max_pairs,
-    )
 
 
 def _print_areas(areas: Mapping[str, Mapping[str, float | None]]) -> None:
@@ -108,7 +95,7 @@ def mixing(
     ],
     output: Annotated[Path, typer.Option(help="File of the weights, JSON.")],
     model: Annotated[str | None, typer.Option(help="Folder or hub id of the general evaluator.")] = None,
-    device: Annotated[str | None, typer.Option(help="A torch device.")] = None,
+    device: Device = None,
 ) -> None:
     """Fit the weights of the general evaluator's heads on people's ratings, on all sets and on all but each one.
 
@@ -139,18 +126,18 @@ def _rated_set(source: str, scorer: GeneralScorer) -> RatedSet:
     from dialeval_plugin.methods.general.rated_mixing import RatedSet
 
     place, _, quality = source.partition(":")
-    named = read_reported([place]).sets
-    if len(named) > 1:
-        raise InputError(f"--data {place}: stands for {len(named)} sets. Name each, so that it can be left out.")
-    ((name, items),) = named.items()
-    chosen = quality or overall_quality(items, SETS.get(name))
+    sets = read_reported([place]).sets
+    if len(sets) > 1:
+        raise InputError(f"--data {place}: stands for {len(sets)} sets. Name each, so that it can be left out.")
+    ((name, items),) = sets.items()
+    quality = quality or overall_quality(items, SETS.get(name))
     rated: list[tuple[Example, float]] = []
     for item in items:
-        if isinstance(item, Example) and chosen in item.ratings and not is_blank(item.response.text):
-            rating = mean_rating(item, chosen)
+        if isinstance(item, Example) and quality in item.ratings and not is_blank(item.response.text):
+            rating = mean_rating(item, quality)
             if rating is not None:
                 rated.append((item, rating))
     if not rated:
-        raise InputError(f"--data {place}: has no response that is rated in {chosen!r}. Name another quality or set.")
+        raise InputError(f"--data {place}: has no response that is rated in {quality!r}. Name another quality or set.")
     examples = [example for example, _ in rated]
-    return RatedSet(name, chosen, examples, np.array([rating for _, rating in rated]), scorer.log_odds(examples))
+    return RatedSet(name, quality, examples, np.array([rating for _, rating in rated]), scorer.log_odds(examples))

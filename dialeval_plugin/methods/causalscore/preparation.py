@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dialeval_plugin.core.dialogue import Dialogue, Item, Turn
-from dialeval_plugin.corpora.identity import LeakIndex, leave_out_leaks, split_by_dialogue, turns_key
+from dialeval_plugin.corpora.identity import LeakIndex, leave_out_leaks, leave_out_openings, split_by_dialogue, turns_key
 
 from .data import CausePairLike, pair_hash
 from .self_training import UnlabelledResponse, unlabelled_responses
@@ -65,8 +65,7 @@ def prepare(sources: Sources, *, validation_fraction: float = 0.1, max_unlabelle
     dialogues = leave_out_leaks(
         sources.unlabelled, index, lambda turns: [[turn.text for turn in turns]], "unlabelled dialogues"
     )
-    validated = set(map(pair_hash, validation))
-    unlabelled = [turns for turns in dialogues if turns_key(turns) not in validated]
+    unlabelled = leave_out_openings(dialogues, frozenset(map(pair_hash, validation)), turns_key, "unlabelled dialogues")
     responses = unlabelled_responses(unlabelled, most=max_unlabelled, seed=seed)
     counts = {
         "n_training_pairs": len(training),

@@ -324,7 +324,7 @@ class _Settings(TypedDict):
     coherence: CoherenceWeights
 
 
-GENERAL_FOLDER = ModelFolder("general.json", _Settings, 2, "a trained general evaluator", "dialeval train slm --recipe general")
+GENERAL_FOLDER = ModelFolder("general.json", _Settings, 2, "a trained general evaluator", "dialeval train general")
 
 
 @dataclass(frozen=True, slots=True)

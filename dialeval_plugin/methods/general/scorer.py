@@ -26,7 +26,7 @@ from .signals import HEADS
 GENERAL_MODEL = DefaultModel(
     "general",
     "DIALEVAL_GENERAL",
-    "general: no model is named. Train one with `dialeval train slm --recipe general --corpus FILE --output FOLDER`, "
+    "general: no model is named. Train one with `dialeval train general --corpus FILE --output FOLDER`, "
     "or pass model='FOLDER or hub id', or set DIALEVAL_GENERAL.",
 )
 
@@ -54,7 +54,7 @@ class GeneralScorer(Scorer):
     The weights that mix the heads come from validation dialogues without ratings, see `calibration.fit`. `mixing` takes others.
 
     Args:
-        model: folder or hub id of a model that `dialeval train slm --recipe general` made; see `DefaultModel`.
+        model: folder or hub id of a model that `dialeval train general` made; see `DefaultModel`.
         level: "turn" or "dialogue".
         mixing: file of `dialeval train mixing`: weights fitted on people's ratings, at level "turn". `general` is then the
             logistic function of the predicted standardised rating.

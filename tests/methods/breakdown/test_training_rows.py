@@ -100,7 +100,7 @@ def test_what_is_reported_on_is_left_out_and_counted(caplog: pytest.LogCaptureFi
     assert [turns[0] for turns in data.training] == [f"turn {n}" for n in range(20) if n != 3]
     assert [message.partition(",")[0] for message in caplog.messages] == [
         "2 of 22 training dialogues are in the evaluation data too",
-        "1 of 20 training dialogues open like a validation one and are left out",
+        "1 of 20 training dialogues open like a validation dialogue and are left out",
     ]
 
 

@@ -139,8 +139,9 @@ def test_dialogues_that_are_measured_on_are_left_out_and_counted(
     }
     assert [message.partition(",")[0] for message in caplog.messages if "left out" in message] == [
         "1 of 10 training pairs are in the evaluation data too",
-        "1 of 9 training dialogues open like a validation one and are left out",
-        "2 of 14 unlabelled dialogues are in the evaluation data too",
+        "1 of 9 training dialogues open like a validation dialogue and are left out",
+        "1 of 14 unlabelled dialogues are in the evaluation data too",
+        "3 of 13 unlabelled dialogues open like a validation dialogue and are left out",
     ]
 
 

@@ -177,7 +177,7 @@ def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(MissingPrerequisite) as missing:
         GeneralScorer()
     assert str(missing.value) == (
-        "general: no model is named. Train one with `dialeval train slm --recipe general --corpus FILE --output FOLDER`, "
+        "general: no model is named. Train one with `dialeval train general --corpus FILE --output FOLDER`, "
         "or pass model='FOLDER or hub id', or set DIALEVAL_GENERAL."
     )
     (tmp_path / "empty").mkdir()
@@ -185,7 +185,7 @@ def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         GeneralScorer(str(tmp_path / "empty"))
     assert str(damaged.value) == (
         f"{tmp_path / 'empty'}: has no general.json, so it is not a trained general evaluator (or its training did not end). "
-        "Train one with `dialeval train slm --recipe general`."
+        "Train one with `dialeval train general`."
     )
 
 

@@ -227,7 +227,7 @@ def test_duplicates_and_leaks_are_left_out_and_counted(caplog: pytest.LogCapture
     assert [message.partition(",")[0] for message in caplog.messages] == [
         "1 of 4 training dialogues are in the evaluation data too",
         "1 of 2 validation dialogues are in the evaluation data too",
-        "1 of 3 training dialogues open like a validation one and are left out",
+        "1 of 3 training dialogues open like a validation dialogue and are left out",
     ]
     # The vocabulary is that of the two training dialogues that are left.
     assert set(corpus.vocabulary.words) == {"hi", ".", "hello", "how", "are", "you", "?", "fine", "yes", "no"}
@@ -247,8 +247,8 @@ def test_dailydialogs_duplicates_and_overlaps_are_found(data_dir: Path) -> None:
         "n_validation_short": 0,
         "n_validation_duplicates": 6,
         "n_validation_in_evaluation": 20,
-        "n_training_in_validation": 158,
-        "n_training": 9878,
+        "n_training_in_validation": 160,
+        "n_training": 9876,
         "n_validation": 974,
     }
 
