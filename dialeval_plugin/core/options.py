@@ -252,12 +252,13 @@ def _fits(value: Any, kind: Any) -> bool:
     if origin in (Union, types.UnionType):
         return any(_fits(value, one) for one in get_args(kind))
     if origin is Literal:
-        return any(type(value) is type(choice) and value == choice for choice in get_args(kind))
+        return any(_fits(value, type(choice)) and value == choice for choice in get_args(kind))
     if kind is None or kind is type(None):
         return value is None
     if kind in (int, float):
         allowed = (int, float) if kind is float else int
-        return isinstance(value, allowed) and not isinstance(value, bool) and math.isfinite(value)
+        is_number = isinstance(value, allowed) and not isinstance(value, bool)
+        return is_number and (isinstance(value, int) or math.isfinite(value))
     if isinstance(origin, type):
         is_text = isinstance(value, str) and origin is not str
         return isinstance(value, origin) and not is_text
