@@ -38,6 +38,17 @@ Options = TypeVar("Options")
 Positive = Annotated[int, Ge(1)]
 Share = Annotated[float, Interval(ge=0, le=1)]
 
+
+@dataclasses.dataclass(frozen=True)
+class ModelOptions:
+    """Which model a scorer opens, and where."""
+
+    model: str | None = None
+    _: dataclasses.KW_ONLY
+    device: str | None = None
+    revision: str | None = None
+
+
 _BOUNDS = (("ge", "from", operator.ge), ("gt", "above", operator.gt), ("le", "to", operator.le), ("lt", "below", operator.lt))
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 _LITERALS = {"true": True, "false": False, "none": None}
@@ -54,7 +65,7 @@ def checked_init(init: Callable[Concatenate[Any, P], None]) -> Callable[Concaten
 
 
 def with_options(kind: Callable[P, Options]) -> Callable[[Callable[[Any, Options], None]], Callable[Concatenate[Any, P], None]]:
-    """Let a scorer's `__init__` be called with the fields of the dataclass `kind`, checked, and get the dataclass."""
+    """Let a scorer's `__init__` be called with the fields of the dataclass `kind`; it gets the dataclass, checked."""
 
     def decorate(init: Callable[[Any, Options], None]) -> Callable[Concatenate[Any, P], None]:
         def init_checked(self: Any, /, *args: P.args, **values: P.kwargs) -> None:
@@ -89,24 +100,18 @@ def make_options(kind: Callable[P, Options], where: str, /, *args: P.args, **val
 
 
 def check_fields(options: Any, where: str) -> None:
-    """Check the fields of a dataclass that was made already, for its `__post_init__`.
-
-    Raises:
-        InputError: a field is not what its annotation says; the message begins with `where`.
-    """
+    """Raise an InputError where a field of a dataclass is not what its annotation says; for its `__post_init__`."""
     hints = _hints(type(options))
     for field in dataclasses.fields(options):
         check_value(where, field.name, getattr(options, field.name), hints.get(field.name, Any))
 
 
 def check_names(where: str, given: Iterable[str], known: Sequence[str] | None) -> None:
-    """Refuse an option that is not `known`; None stands for any.
-
-    Raises:
-        InputError: names the first unknown one, the nearest, and those that are known.
-    """
-    for name in given if known is not None else ():
-        if known is not None and name not in known:
+    """Raise an InputError for the first option that is not `known`, with the nearest; None stands for any."""
+    if known is None:
+        return
+    for name in given:
+        if name not in known:
             near = difflib.get_close_matches(name, known, 1)
             raise InputError(
                 f"{where}: there is no option {name!r}.{f' Did you mean {near[0]!r}?' if near else ''} "
@@ -115,21 +120,13 @@ def check_names(where: str, given: Iterable[str], known: Sequence[str] | None) -
 
 
 def check_value(where: str, name: str, value: Any, kind: Any) -> None:
-    """Refuse a value that is not of the annotation `kind`.
-
-    Raises:
-        InputError: says what is expected.
-    """
+    """Raise an InputError where a value is not of the annotation `kind`."""
     if not _fits(value, kind):
         raise wrong_value(where, name, value, _words(kind))
 
 
 def check_choice(where: str, name: str, value: object, choices: Iterable[str]) -> None:
-    """Refuse a value that is none of `choices`, which only a run knows; see `check_value` for those of an annotation.
-
-    Raises:
-        InputError: names the choices.
-    """
+    """Raise an InputError where a value is none of `choices`, for those that no annotation knows."""
     if value not in (known := tuple(choices)):
         raise wrong_value(where, name, value, f"one of {', '.join(known)}")
 
@@ -198,6 +195,23 @@ def pairs_from_text(pairs: Iterable[str], where: str, kinds: Mapping[str, Any] |
     return values
 
 
+def retyped(values: Mapping[str, Any], factory: Callable[..., Any]) -> dict[str, Any]:
+    """Read again, by their annotations, options that a host has typed by their looks: a revision of digits is a text.
+
+    Example:
+        >>> def scorer(revision: str | None = None, clip: bool = False): ...
+        >>> retyped({"revision": 1234567, "clip": "true"}, scorer)
+        {'revision': '1234567', 'clip': True}
+    """
+    kinds = option_kinds(factory) or {}
+    read: dict[str, Any] = {}
+    for name, value in values.items():
+        kind = kinds.get(name, Any)
+        is_text = not isinstance(value, str) and not _fits(value, kind) and _fits(str(value), kind)
+        read[name] = str(value) if is_text else from_text(value, kind) if isinstance(value, str) and name in kinds else value
+    return read
+
+
 def _hints(factory: Callable[..., Any]) -> dict[str, Any]:
     """Annotations of what a class, dataclass or function takes; none where a name is imported for type checkers only."""
     if isinstance(factory, functools.partial):
@@ -238,12 +252,13 @@ def _fits(value: Any, kind: Any) -> bool:
     if origin in (Union, types.UnionType):
         return any(_fits(value, one) for one in get_args(kind))
     if origin is Literal:
-        return any(type(value) is type(choice) and value == choice for choice in get_args(kind))
+        return any(_fits(value, type(choice)) and value == choice for choice in get_args(kind))
     if kind is None or kind is type(None):
         return value is None
     if kind in (int, float):
         allowed = (int, float) if kind is float else int
-        return isinstance(value, allowed) and not isinstance(value, bool) and math.isfinite(value)
+        is_number = isinstance(value, allowed) and not isinstance(value, bool)
+        return is_number and (isinstance(value, int) or math.isfinite(value))
     if isinstance(origin, type):
         is_text = isinstance(value, str) and origin is not str
         return isinstance(value, origin) and not is_text

@@ -20,7 +20,6 @@ def load_encoder(name: str, *, device: str | None = None, revision: str | None =
     """Open a sentence-transformers folder, a bare transformers checkpoint (mean pooling), or a model of the hub.
 
     Raises:
-        InputError: there is no such device.
         ModelLoadError: the weights are pickled, damaged, or do not fit the configuration or the tokenizer, or the folder names
             code of its own.
         MissingPrerequisite: see `resolve`.

@@ -64,18 +64,11 @@ class OpenedModel:
 def open_model(
     name: str, *, family: Family | None = None, device: str | None = None, revision: str | None = None
 ) -> OpenedModel:
-    """Open a folder or a model of the hub.
-
-    Args:
-        name: folder or hub id.
-        family: how it is used; by default what its configuration says.
-        device: a torch device; by default a GPU where there is one.
-        revision: of a hub model.
+    """Open a folder or a model of the hub, to be used as one of `family`; by default as its configuration says.
 
     Raises:
-        InputError: there is no such device.
         ModelLoadError: the weights are pickled, damaged or incomplete, or do not fit the tokenizer.
-        MissingPrerequisite: see `model_folders.resolve`.
+        MissingPrerequisite: there is no such model.
     """
     folder = resolve(name, revision=revision)
     check_weights(folder)

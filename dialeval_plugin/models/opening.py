@@ -39,7 +39,6 @@ def open_transformer(
         **options: of the host.
 
     Raises:
-        InputError: there is no such device.
         ModelLoadError: the weights are pickled, damaged or incomplete, or do not fit the tokenizer.
     """
     check_weights(folder)

@@ -150,10 +150,19 @@ def too_long(overlong: Overlong, max_tokens: int) -> Unscored:
     )
 
 
-def collect(passes: Sequence[list[Pass] | Overlong], max_tokens: int) -> tuple[list[Pass], dict[int, Unscored]]:
-    """Split what dialogues need into passes and refusals by dialogue."""
-    refused = {number: too_long(found, max_tokens) for number, found in enumerate(passes) if isinstance(found, Overlong)}
-    return [one for found in passes if not isinstance(found, Overlong) for one in found], refused
+def all_passes(
+    dialogues: Sequence[Sequence[Sequence[int]]], prefix: Sequence[int], max_tokens: int, *, context: Context, last_only: bool
+) -> tuple[list[Pass], dict[int, Unscored]]:
+    """Return `dialogue_passes` of several dialogues, and by its number why a dialogue has none."""
+    passes: list[Pass] = []
+    refused: dict[int, Unscored] = {}
+    for number, pieces in enumerate(dialogues):
+        found = dialogue_passes(number, pieces, prefix, max_tokens, context=context, last_only=last_only)
+        if isinstance(found, Overlong):
+            refused[number] = too_long(found, max_tokens)
+        else:
+            passes += found
+    return passes, refused
 
 
 def share_beginnings(passes: Sequence[Pass]) -> list[Pass]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any, Literal
 
+import numpy as np
 import pytest
 from annotated_types import Gt, Interval
 
@@ -74,7 +75,7 @@ def test_options_reach_their_scorer() -> None:
     "right",
     [{"scale": 1}, {"share": 0}, {"share": 1.0}, {"share": None}, {"criteria": ["a"]},
      {"criteria": "a,b"}, {"models": {"a": "b"}},
-     {"other": print}, {"conditions": "all"}],
+     {"other": print}, {"smooth": np.str_("exp")}, {"conditions": 10**400}, {"conditions": "all"}],
 )  # fmt: skip
 def test_right_values_are_taken_as_they_are(right: dict[str, Any]) -> None:
     assert make_options(Settings, "large", **right) == Settings(**right)

@@ -22,6 +22,8 @@ from lm_eval.api.instance import Instance
 from lm_eval.api.model import LM
 
 from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.options import retyped
+from dialeval_plugin.core.registry import scorer_factory
 from dialeval_plugin.core.runner import content
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason
@@ -134,7 +136,7 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
                 options.setdefault("batch_size", int(str(batch_size)))
             if takes["device"] and device and _is_there(device):
                 options.setdefault("device", device)
-            scorer = load_scorer_with_judge(scorer, options)
+            scorer = load_scorer_with_judge(scorer, retyped(options, scorer_factory(scorer)))
         self.scorer = scorer
         self._signature: str | None = None
         self._judged: dict[Hashable, _Judged] = {}

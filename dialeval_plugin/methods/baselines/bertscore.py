@@ -34,8 +34,6 @@ class BertScore(ReferenceScorer):
         model: folder or hub id of an encoder.
         num_layers: layer that embeds; by default the one that bert_score tuned for a hub model that it knows.
         batch_size: texts a forward pass.
-        device: a torch device.
-        revision: of a hub model.
 
     Raises:
         MissingPrerequisite: bert_score is not installed, or there is no such model.

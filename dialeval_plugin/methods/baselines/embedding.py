@@ -82,7 +82,6 @@ class EmbeddingOverlap(ReferenceScorer):
         vectors: text file of word vectors, see `FileVectors`.
         encoder: in place of a file, the encoder whose input embeddings are used, see `EncoderVectors`; by default the
             packaged one.
-        revision: of a hub model.
 
     Raises:
         InputError: an option is unknown, both sources are given, or the file is malformed.
@@ -145,8 +144,6 @@ class SentenceSimilarity(ReferenceScorer):
 
     Args:
         encoder: a sentence-transformers folder, the packaged encoder (the default), or a hub id.
-        device: a torch device.
-        revision: of a hub model.
 
     Raises:
         ModelLoadError: the encoder is damaged or unsafe.

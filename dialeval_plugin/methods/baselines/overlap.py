@@ -39,9 +39,6 @@ class Bleu(ReferenceScorer):
     Args:
         n: longest n-gram, 1 to 4.
         smooth: what becomes of a precision of 0, see sacrebleu; "exp" halves it for each order.
-
-    Raises:
-        InputError: an option is unknown.
     """
 
     name: ClassVar[str] = "bleu"
@@ -85,9 +82,6 @@ class Chrf(ReferenceScorer):
 
     Args:
         word_order: longest n-gram of words beside those of characters; 0 is chrF, 2 is chrF++.
-
-    Raises:
-        InputError: an option is unknown.
     """
 
     name: ClassVar[str] = "chrf"
@@ -124,9 +118,6 @@ class Rouge(ReferenceScorer):
     Args:
         kind: the main column.
         stem: compare Porter's stems instead of words.
-
-    Raises:
-        InputError: an option is unknown.
     """
 
     name: ClassVar[str] = "rouge"

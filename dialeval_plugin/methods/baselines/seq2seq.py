@@ -92,17 +92,10 @@ class Seq2Seq:
 
 
 def open_seq2seq(scorer: str, name: str, *, max_tokens: int | None, device: str | None, revision: str | None) -> Seq2Seq:
-    """Open a folder or a model of the hub.
-
-    Args:
-        scorer: its name, for messages.
-        name: folder or hub id.
-        max_tokens: longest sequence that is read; by default the model's, 1024 at most.
-        device: a torch device; by default a GPU where there is one.
-        revision: of a hub model.
+    """Open a folder or a model of the hub; it reads the model's window, `LONGEST` tokens at most, or `max_tokens`.
 
     Raises:
-        InputError: the window is longer than the model's, or there is no such device.
+        InputError: the window is longer than the model's; the message names the scorer.
         ModelLoadError: the weights are pickled, damaged or incomplete, or the model is of another kind.
         MissingPrerequisite: there is no such model.
     """

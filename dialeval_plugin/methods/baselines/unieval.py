@@ -68,11 +68,9 @@ class UniEval(Seq2SeqScorer[_Asked, tuple[float, int] | Unscored]):
         model: folder or hub id.
         max_tokens: window; by default the model's, 1024 at most.
         batch_size: questions a forward pass.
-        device: a torch device.
-        revision: of a hub model.
 
     Raises:
-        InputError: an option is unknown, or the window is longer than the model's.
+        InputError: the window is longer than the model's.
         MissingPrerequisite: there is no such model.
         ModelLoadError: the model is damaged, unsafe or of another kind.
     """

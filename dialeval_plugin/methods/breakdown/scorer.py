@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar, Literal, TypeAlias, cast
 
 from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.errors import InputError, ModelLoadError
-from dialeval_plugin.core.options import Share, check_choice, check_value, with_options
+from dialeval_plugin.core.options import ModelOptions, Share, check_choice, check_value, with_options
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Orientation, Row, Unscored, finite_or_unscored
 from dialeval_plugin.core.signature import Value, content_hash
@@ -87,12 +87,10 @@ def shared_window(models: Sequence[OpenedModel], max_tokens: int | None) -> int:
     return min(window(opened, max_tokens, "dialogue_breakdown") for opened in models)
 
 
-@dataclass(frozen=True)
-class BreakdownOptions:
+@dataclass(frozen=True, kw_only=True)
+class BreakdownOptions(ModelOptions):
     """What `DialogueBreakdownScorer` is made with."""
 
-    model: str | None = None
-    _: KW_ONLY
     method: Method = "max_probability"
     background: str | None = None
     context: Context = "full"
@@ -101,8 +99,6 @@ class BreakdownOptions:
     transductive: bool = False
     cut: Share = 0.5
     max_tokens: Window | None = None
-    device: str | None = None
-    revision: str | None = None
 
 
 class DialogueBreakdownScorer(Scorer):
@@ -124,11 +120,9 @@ class DialogueBreakdownScorer(Scorer):
         transductive: take the extremes of the responses that are scored instead, as the thesis does.
         cut: probability from which on a task that asks for a class is answered with a breakdown.
         max_tokens: longest sequence that is read at once; by default the calibration's, else the model's, 1024 at most.
-        device: a torch device.
-        revision: of a hub model.
 
     Raises:
-        InputError: an option is unknown or does not go with the method, or the calibration is of another model or window.
+        InputError: an option does not go with the method, or the calibration is of another model or window.
         MissingPrerequisite: there is no model.
         ModelLoadError: a model is damaged, unsafe, or of another kind, or nothing was calibrated.
     """

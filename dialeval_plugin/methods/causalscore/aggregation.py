@@ -27,7 +27,7 @@ THRESHOLD = 0.5
 TOP = 3
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Aggregation:
     """How probabilities become a score, where paper and published code leave a choice.
 
@@ -43,8 +43,8 @@ class Aggregation:
         max_ci: "alone", or "half" for the mean of the unconditional mean and the maximum.
         average: "top_3" averages the three largest unconditional and, a turn, conditional probabilities, as the first
             public version of the code did.
-        n_conditions: condition on this many dependent turns only, those with the largest unconditional probability; None
-            for all. It makes the number of pairs linear in the history.
+        conditions: condition on this many dependent turns only, those with the largest unconditional probability. It makes
+            the number of pairs linear in the history.
     """
 
     variant: Variant = "causalscore"
@@ -53,7 +53,7 @@ class Aggregation:
     single: Single = "own"
     max_ci: MaxCI = "alone"
     average: Average = "all"
-    n_conditions: Positive | None = None
+    conditions: Positive | Literal["all"] = "all"
 
     def __post_init__(self) -> None:
         check_fields(self, "causalscore")
@@ -94,10 +94,10 @@ def conditional_pairs(probabilities: FloatArray, texts: Sequence[str], options: 
     """
     dependent = dependent_turns(probabilities)
     conditions = dependent
-    if options.n_conditions is not None and options.n_conditions < len(dependent):
+    if options.conditions != "all" and options.conditions < len(dependent):
         # Of turns that are equally strong the later one, which is the likelier cause.
         order = np.lexsort((-dependent, -probabilities[dependent]))
-        conditions = np.sort(dependent[order[: options.n_conditions]])
+        conditions = np.sort(dependent[order[: options.conditions]])
     first, second = (grid.ravel() for grid in np.meshgrid(dependent, conditions, indexing="ij"))
     chosen = first < second if options.pairs == "unordered" else first != second
     if options.dedupe == "text":

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass
-from typing import Literal, NamedTuple, cast
+from dataclasses import dataclass
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from dialeval_plugin.core.dialogue import Example, Item, is_blank
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.options import Positive, with_options
+from dialeval_plugin.core.options import ModelOptions, with_options
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import Value, content_hash
@@ -19,14 +19,8 @@ from dialeval_plugin.models.folders import resolve
 
 from .aggregation import (
     Aggregation,
-    Average,
-    Dedupe,
     FloatArray,
     IntArray,
-    MaxCI,
-    Pairs,
-    Single,
-    Variant,
     combine,
     conditional_pairs,
     dependent_turns,
@@ -72,24 +66,13 @@ class Dependence(NamedTuple):
         return float(own.mean()) if len(own) else None
 
 
-@dataclass(frozen=True)
-class CausalScoreOptions:
+@dataclass(frozen=True, kw_only=True)
+class CausalScoreOptions(Aggregation, ModelOptions):
     """What `CausalScorer` is made with."""
 
-    model: str | None = None
-    _: KW_ONLY
-    variant: Variant = "causalscore"
-    conditions: Positive | Literal["all"] = "all"
-    pairs: Pairs = "ordered"
-    dedupe: Dedupe = "position"
-    single: Single = "own"
-    max_ci: MaxCI = "alone"
-    average: Average = "all"
     layout: Layout | None = None
     truncate: Truncate | None = None
     max_tokens: CausalWindow | None = None
-    device: str | None = None
-    revision: str | None = None
 
 
 class CausalScorer(Scorer):
@@ -102,22 +85,13 @@ class CausalScorer(Scorer):
 
     Args:
         model: folder or hub id of the trained classifiers; see `DefaultModel`.
-        variant: see `Aggregation`.
         conditions: "all" dependent turns are conditions; a whole number k takes the k with the largest unconditional
             probability only, which makes the time linear in the history.
-        pairs: see `Aggregation`.
-        dedupe: see `Aggregation`.
-        single: see `Aggregation`.
-        max_ci: see `Aggregation`.
-        average: see `Aggregation`.
-        layout: see `RowEncoder`; by default the model's own.
-        truncate: see `RowEncoder`; by default the model's own.
-        max_tokens: see `RowEncoder`; by default the model's own.
-        device: a torch device.
-        revision: of a hub model.
+
+    The other options are those of `Aggregation`, and those of `RowEncoder`, by default the model's own.
 
     Raises:
-        InputError: an option is unknown, or the variant does not fit the model.
+        InputError: the variant does not fit the model.
         MissingPrerequisite: there is no model.
         ModelLoadError: the model is damaged or unsafe.
     """
@@ -135,15 +109,6 @@ class CausalScorer(Scorer):
     @with_options(CausalScoreOptions)
     def __init__(self, options: CausalScoreOptions) -> None:
         self.options = options
-        self.aggregation = Aggregation(
-            options.variant,
-            options.pairs,
-            options.dedupe,
-            options.single,
-            options.max_ci,
-            options.average,
-            None if options.conditions == "all" else options.conditions,
-        )
         self.model_name = CAUSAL_MODEL.find(options.model)
         folder = resolve(self.model_name, revision=options.revision)
         self.model = CausalModel.load(
@@ -246,13 +211,13 @@ class CausalScorer(Scorer):
     def _n_pairs(self, probabilities: FloatArray) -> int:
         """How many pairs are looked through for those that the score asks for."""
         n_dependent = len(dependent_turns(probabilities))
-        n_conditions = n_dependent if self.aggregation.n_conditions is None else min(n_dependent, self.aggregation.n_conditions)
+        n_conditions = n_dependent if self.options.conditions == "all" else min(n_dependent, self.options.conditions)
         return 0 if self.options.variant == "unconditional" else n_dependent * n_conditions
 
     def _pairs(self, probabilities: FloatArray, texts: Sequence[str]) -> IntArray:
         if self.options.variant == "unconditional":
             return _NO_PAIRS
-        return conditional_pairs(probabilities, texts, self.aggregation)
+        return conditional_pairs(probabilities, texts, self.options)
 
     def _row(self, dependence: Dependence) -> Row:
         for probabilities in (dependence.unconditional, dependence.conditional):
@@ -264,13 +229,13 @@ class CausalScorer(Scorer):
                 f"{len(dependent_turns(dependence.unconditional))} dependent turns make up to {dependence.n_beyond} pairs, "
                 f"more than the {MOST_PAIRS} that are asked about; with conditions=k they are k times as many as turns",
             )
-        parts = combine(dependence.unconditional, dependence.pairs, dependence.conditional, self.aggregation)
+        parts = combine(dependence.unconditional, dependence.pairs, dependence.conditional, self.options)
         columns: dict[str, float | None] = {
             **parts._asdict(),
             "n_dependent": float(len(dependent_turns(dependence.unconditional))),
             "n_turns": float(len(dependence.turns)),
             "n_cut": float(dependence.n_cut),
-            self.options.variant: score(parts, self.aggregation),
+            self.options.variant: score(parts, self.options),
         }
         return {name: columns[name] for name in self.columns}
 

@@ -60,11 +60,9 @@ class GeneralScorer(Scorer):
             logistic function of the predicted standardised rating.
         leave_out: name of a set of that file whose ratings the weights must not have seen.
         score_fitted: score responses whose ratings the weights have seen, too; refused otherwise.
-        device: a torch device.
-        revision: of a hub model.
 
     Raises:
-        InputError: an option is unknown, or `mixing` belongs to another model.
+        InputError: `mixing` belongs to another model.
         MissingPrerequisite: there is no model.
         ModelLoadError: the model or `mixing` is damaged, unsafe or of another kind.
     """

@@ -10,7 +10,7 @@ from torch import Tensor
 from dialeval_plugin.models.batching import length_batches
 from dialeval_plugin.models.causal import check_causal, layout_tokens, log_probabilities, padded_ids, turn_pieces, window
 from dialeval_plugin.models.language_models import OpenedModel
-from dialeval_plugin.models.passes import Context, Layout, Pass, Span, collect, dialogue_passes, share_beginnings
+from dialeval_plugin.models.passes import Context, Layout, Pass, Span, all_passes, share_beginnings
 
 from .aggregation import FloatArray
 from .evaluators import Alignment, Judged, by_dialogue
@@ -50,11 +50,8 @@ class CausalEvaluator:
 
     def judge(self, dialogues: Sequence[Sequence[str]], *, last_only: bool) -> list[Judged]:
         """See `evaluators.Evaluator`."""
-        found = [
-            dialogue_passes(number, pieces, self._prefix, self.max_tokens, context=self.context, last_only=last_only)
-            for number, pieces in enumerate(turn_pieces(self.opened, dialogues, self._end, last_only=last_only))
-        ]
-        passes, refused = collect(found, self.max_tokens)
+        pieces = turn_pieces(self.opened, dialogues, self._end, last_only=last_only)
+        passes, refused = all_passes(pieces, self._prefix, self.max_tokens, context=self.context, last_only=last_only)
         shared = share_beginnings(passes)
         answers: list[tuple[Span, FloatArray, FloatArray]] = []
         with torch.inference_mode():

@@ -17,7 +17,7 @@ from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.models.batching import length_batches, padded
 from dialeval_plugin.models.causal import log_probabilities, turn_pieces, window
 from dialeval_plugin.models.language_models import OpenedModel
-from dialeval_plugin.models.passes import Context, Span, collect, dialogue_passes
+from dialeval_plugin.models.passes import Context, Span, all_passes
 
 from .aggregation import FloatArray
 from .evaluators import Judged, by_dialogue
@@ -59,11 +59,7 @@ class PermutationEvaluator:
     def judge(self, dialogues: Sequence[Sequence[str]], *, last_only: bool) -> list[Judged]:
         """See `evaluators.Evaluator`."""
         pieces = turn_pieces(self.opened, dialogues, [self._end], last_only=last_only)
-        found = [
-            dialogue_passes(number, turns, [], self.max_tokens, context=self.context, last_only=last_only)
-            for number, turns in enumerate(pieces)
-        ]
-        passes, refused = collect(found, self.max_tokens)
+        passes, refused = all_passes(pieces, [], self.max_tokens, context=self.context, last_only=last_only)
         spans = [(one.ids, span) for one in passes for span in one.spans]
         rows = [
             _Row(ids[: target + 1], number, target - span.start)

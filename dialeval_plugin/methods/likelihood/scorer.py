@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from dialeval_plugin.core.dialogue import Item, Level
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.options import check_choice, with_options
+from dialeval_plugin.core.options import ModelOptions, check_choice, with_options
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import BLANK_RESPONSE, TOO_FEW_TURNS, Reason, Row, Unscored
 from dialeval_plugin.core.signature import Value, content_hash
@@ -45,12 +45,10 @@ LANGUAGE_MODEL = DefaultModel(
 )
 
 
-@dataclass(frozen=True)
-class LikelihoodOptions:
+@dataclass(frozen=True, kw_only=True)
+class LikelihoodOptions(ModelOptions):
     """What `DialogueLikelihoodScorer` is made with."""
 
-    model: str | None = None
-    _: KW_ONLY
     level: Level = "dialogue"
     family: Family | None = None
     context: Context | None = None
@@ -60,8 +58,6 @@ class LikelihoodOptions:
     aggregation: str | None = None
     max_tokens: Window | None = None
     next_label: int | str | None = None
-    device: str | None = None
-    revision: str | None = None
 
 
 class DialogueLikelihoodScorer(Scorer):
@@ -83,11 +79,9 @@ class DialogueLikelihoodScorer(Scorer):
         aggregation: at dialogue level a name of `DIALOGUE_REDUCTIONS`, at turn level of `TURN_REDUCTIONS`.
         max_tokens: longest sequence that is read at once; by default the model's, 1024 at most.
         next_label: see `NextSentenceEvaluator`.
-        device: a torch device.
-        revision: of a hub model.
 
     Raises:
-        InputError: an option is unknown, or does not go with the model.
+        InputError: does not go with the model.
         MissingPrerequisite: there is no model.
         ModelLoadError: the model is damaged, unsafe, or of another kind.
     """

@@ -26,7 +26,6 @@ class IndicatorModels:
 
     Args:
         settings: see `IndicatorSettings`.
-        device: a torch device.
     """
 
     def __init__(self, settings: IndicatorSettings, *, device: str | None = None) -> None:

@@ -67,10 +67,9 @@ class GlueProxyScorer(Scorer):
         entailment: see `IndicatorSettings`. A regression has its own, like the next two.
         absent_fact: see `IndicatorSettings`.
         truncate: see `IndicatorSettings`.
-        device: a torch device.
 
     Raises:
-        InputError: an option is unknown or belongs to the regression.
+        InputError: an option belongs to the regression.
         MissingPrerequisite: there is no regression or a classifier is not there.
         ModelLoadError: a classifier is damaged, unsafe, or not the one that the regression was fitted on.
     """

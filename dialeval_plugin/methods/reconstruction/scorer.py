@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, NamedTuple, TypeAlias
 
 import torch
@@ -12,7 +12,7 @@ from annotated_types import Ge
 
 from dialeval_plugin.core.dialogue import Item, Level
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.options import with_options
+from dialeval_plugin.core.options import ModelOptions, with_options
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Orientation, Row, Unscored
 from dialeval_plugin.core.signature import Value, content_hash
@@ -41,19 +41,15 @@ TOKENS_PER_BATCH = 2048
 """Tokens of one forward pass: with a vocabulary of 20,000 their logits take 160 MB."""
 
 
-@dataclass(frozen=True)
-class ReconstructionOptions:
+@dataclass(frozen=True, kw_only=True)
+class ReconstructionOptions(ModelOptions):
     """What `DialogueReconstructionScorer` is made with."""
 
-    model: str | None = None
-    _: KW_ONLY
     level: Level = "dialogue"
     reduction: LossReduction = "token_mean"
     latent: Latent | None = None
     max_utterances: Annotated[int, Ge(2)] | None = None
     seed: int = 13
-    device: str | None = None
-    revision: str | None = None
 
 
 class DialogueReconstructionScorer(Scorer):
@@ -77,11 +73,9 @@ class DialogueReconstructionScorer(Scorer):
             in the thesis' code.
         max_utterances: of a dialogue only the first ones count; the thesis' code reads 10. None: all.
         seed: of the draws from posteriors; they are the same for every dialogue.
-        device: a torch device.
-        revision: of a hub model.
 
     Raises:
-        InputError: an option is unknown, or does not go with the model or the level.
+        InputError: does not go with the model or the level.
         MissingPrerequisite: there is no model.
         ModelLoadError: the model is damaged, unsafe, or of another kind.
     """

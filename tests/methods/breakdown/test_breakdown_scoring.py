@@ -179,12 +179,10 @@ def test_a_calibration_of_ones_own_takes_the_place_of_the_stored_one(tiny_breakd
             {"method": "softmax"},
             "dialogue_breakdown: method is 'softmax'. Give one of max_probability, odin_h, odin_g, likelihood_ratio.",
         ),
-        ({"context": "all"}, "dialogue_breakdown: context is 'all'. Give one of full, pair."),
         (
             {"method": "likelihood_ratio", "aggregation": "logsum"},
             "dialogue_breakdown: aggregation is 'logsum'. Give one of sum, mean, code_bug.",
         ),
-        ({"transductive": "yes"}, "dialogue_breakdown: transductive is 'yes'. Give true or false."),
         (
             {"transductive": True, "calibration": "c.json"},
             "dialogue_breakdown: transductive scores need no calibration. Leave one of the options out.",

@@ -192,8 +192,6 @@ def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"level": "system"}, "general: level is 'system'. Give one of turn, dialogue."),
-        ({"score_fitted": "no", "mixing": "x"}, "general: score_fitted is 'no'. Give true or false."),
         ({"leave_out": "tu"}, "general: leave_out and score_fitted say how to use a mixing. Give mixing='FILE'."),
         (
             {"level": "dialogue", "mixing": "x"},

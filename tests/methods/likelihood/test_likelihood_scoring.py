@@ -283,7 +283,6 @@ def test_a_special_token_in_a_turn_is_text(folder: Callable[[str], Path]) -> Non
 @pytest.mark.parametrize(
     ("architecture", "options", "message"),
     [
-        ("gpt2", {"context": "all"}, "context is 'all'. Give one of full, pair."),
         ("gpt2", {"aggregation": "mean"}, "aggregation is 'mean'. Give one of sum_of_means, sum_of_sums, "
          "mean_of_means, mean_of_sums, product_of_sums, product_of_means, product_of_products."),
         ("gpt2", {"level": "turn", "aggregation": "sum_of_means"},

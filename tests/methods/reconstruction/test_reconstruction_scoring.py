@@ -147,9 +147,6 @@ def test_a_loss_that_is_no_number_is_no_score(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"level": "system"}, "level is 'system'. Give one of turn, dialogue."),
-        ({"reduction": "mean"}, "reduction is 'mean'. Give one of token_mean, sum."),
-        ({"latent": "mean"}, "latent is 'mean'. Give one of prior, posterior."),
         ({"latent": "posterior"}, "hred has no latent variables. Leave the option latent out."),
         ({"max_utterances": 1}, "max_utterances is 1. Give a whole number from 2."),
         (
