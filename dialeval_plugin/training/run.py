@@ -139,7 +139,7 @@ class TrainingRun:
         """
         if self.is_main_process:
             stated = {"options": asdict(self.options), **identity, "version": __version__}
-            self._claim(json.loads(to_json(stated)))
+            self._check_identity(json.loads(to_json(stated)))
         self.wait()
         if (self.checkpoint_dir / HISTORY_FILE).exists():
             self.history = read_history(self.checkpoint_dir)
@@ -244,7 +244,7 @@ class TrainingRun:
             shutil.rmtree(self.checkpoint_dir, ignore_errors=True)
             raise InputError(f"{self.output}: holds a trained model already. Choose another folder, or delete this one.")
 
-    def _claim(self, identity: Mapping[str, Any]) -> None:
+    def _check_identity(self, identity: Mapping[str, Any]) -> None:
         path = self.checkpoint_dir / _IDENTITY_FILE
         remove_half_written(self.output)
         if path.exists():

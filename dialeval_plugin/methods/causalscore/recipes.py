@@ -22,14 +22,12 @@ class CausalRecipe:
         n_round_epochs: of each self-training round.
         n_rounds: self-training rounds at most.
         schedule: "linear" rises for `warm_up_steps` and falls to 0; "constant" does neither.
-        warm_up_steps: see above.
         keep_best: the epoch, and the round, with the largest area under the ROC curve on validation is kept, and the rounds
             end with the first that brings no gain; otherwise all rounds run and the last epoch is kept.
         filter: which pseudo-labels are taken, see `self_training.choose`.
         grows: a round's pseudo-labels stay in the training set; otherwise each round has the labelled set and its own.
         conditional_from: what the conditional classifier starts from, the "backbone" or the trained "unconditional" classifier.
-        layout: see `RowEncoder`.
-        truncate: see `RowEncoder`.
+        layout: of texts, as `RowEncoder` takes it, like `truncate`.
         max_training_tokens: longest text in training.
         max_tokens: longest text in scoring.
     """
