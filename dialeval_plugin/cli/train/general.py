@@ -48,13 +48,16 @@ def train_general(command: GeneralCommand) -> None:
 
     if not command.corpus:
         raise InputError("--corpus: the recipe general is trained on dialogues, and none are named. Name one file or more.")
-    reported = reported_dialogues(command.evaluation)
     left_out: dict[str, int] = {}
+
+    def sources() -> GeneralSources:
+        """The index of what is reported on goes with this call: training needs its memory."""
+        reported = reported_dialogues(command.evaluation)
+        read = (read_conversations(files, reported, left_out) for files in (command.corpus, command.validation))
+        return GeneralSources(*read)
+
     trained = train(
-        GeneralSources(
-            read_conversations(command.corpus, reported, left_out),
-            read_conversations(command.validation, reported, left_out),
-        ),
+        sources(),
         command.output,
         GeneralTrainingOptions(
             backbone=command.backbone,
@@ -114,6 +117,8 @@ def read_conversations(sources: Sequence[str], reported: ReportedDialogues, left
 
     Dialogues that name a chatbot are left out too: its turns are no examples of right ones.
     """
+    from tqdm.auto import tqdm
+
     from dialeval_plugin.corpora.readers.convai import HUMAN
     from dialeval_plugin.methods.general.conversations import conversation
 
@@ -124,7 +129,8 @@ def read_conversations(sources: Sequence[str], reported: ReportedDialogues, left
         dialogues = [told for told in read if told.dialogue.dialogue.system in (None, HUMAN)]
         if n_with_bot := len(read) - len(dialogues):
             typer.echo(f"{source}: {n_with_bot} of {len(read)} dialogues are with a chatbot and are left out", err=True)
-        kept = [told for told in dialogues if not reported.find(told.dialogue)]
+        looked_through = tqdm(dialogues, desc=f"leaks of {path.name}", unit="dialogue", disable=None, leave=False)
+        kept = [told for told in looked_through if not reported.find(told.dialogue)]
         left_out[name] = left_out.get(name, 0) + len(dialogues) - len(kept)
         for dialogue, misleading in kept:
             facts = [dialogue.facts.get(turn.speaker or "", ()) for turn in dialogue.turns] if dialogue.facts else ()
