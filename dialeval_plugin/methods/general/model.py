@@ -320,12 +320,7 @@ class TrainedGeneral:
     """Keys of the dialogues that it was trained on, see `Conversation.key`."""
 
     def save(self, folder: Path, training: Mapping[str, Any] | None = None) -> None:
-        """Write the folder; nothing but safetensors, JSON and the tokenizer's text files.
-
-        Args:
-            folder: is made where it is not there.
-            training: how the model came about and what its validation gave; goes into general.json.
-        """
+        """Write the folder, with the record of the training in general.json: safetensors, JSON and the tokenizer's texts."""
         self.model.encoder.save_pretrained(str(folder), create_model_card=False)
         save_weights(folder / HEAD_FILE, self.model.head.state_dict())
         fields = {
@@ -337,12 +332,7 @@ class TrainedGeneral:
 
     @classmethod
     def load(cls, name: str, *, device: str | None = None, revision: str | None = None) -> TrainedGeneral:
-        """Open a model folder or a model of the hub.
-
-        Args:
-            name: a folder, or a hub id.
-            device: a torch device; by default a GPU where there is one.
-            revision: of a hub model.
+        """Open a model folder or a model of the hub, by default on a GPU where there is one.
 
         Raises:
             ModelLoadError: the folder is damaged, unsafe or no general evaluator; the message names the file.
