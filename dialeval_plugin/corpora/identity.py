@@ -24,6 +24,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, pairwise
 from typing import NamedTuple, TypeVar
 
+from tqdm.auto import tqdm
+
 from dialeval_plugin.core.dialogue import Dialogue, Item, Turn, context_turns, is_blank
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.signature import text_hash
@@ -259,7 +261,9 @@ def leave_out_leaks(
     index = evaluation if isinstance(evaluation, LeakIndex) else LeakIndex({"evaluation": list(evaluation)})
     if not index.sizes:
         return list(items)
-    leaking = {place for place, item in enumerate(items) if any(map(index.find, texts(item)))}
+    # A minute of silence is long: the bar is drawn where a person looks on.
+    bar = tqdm(items, desc=f"leaks of {name}", disable=None, leave=False)
+    leaking = {place for place, item in enumerate(bar) if any(map(index.find, texts(item)))}
     if leaking:
         logger.warning(
             "%d of %d %s are in the evaluation data too, or have a part of it, and are left out, for example %r",

@@ -17,6 +17,7 @@ from dialeval_plugin.training.loop import TrainingLoop
 from dialeval_plugin.training.options import TrainingOptions
 from dialeval_plugin.training.run import TrainingRun
 from tests.training.launched import launch
+from tests.training_processes import files_of
 
 FOLDER = ModelFolder("toy.json", dict, 1, "a toy", "nothing")
 
@@ -71,11 +72,10 @@ def test_two_processes_end_with_the_files_of_one(command: str, tiny_encoder: Pat
     }[command]
     found = []
     for n_processes in (1, 2):
-        # In one place: the record names nothing but the data, and yet.
         output = tmp_path / "model"
         done = launch("train", *words, "--validation-fraction", 0.4, "--output", output, n_processes=n_processes)
         assert done.returncode == 0, done.stderr
         assert ("2 processes: this training takes its steps in the first one alone" in done.stderr) == (n_processes == 2)
-        found.append({path.name: path.read_bytes() for path in output.rglob("*") if path.is_file()})
+        found.append(files_of(output))
         shutil.rmtree(output)
     assert found[0] == found[1]

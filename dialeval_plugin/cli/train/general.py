@@ -40,14 +40,16 @@ def general(
     from dialeval_plugin.methods.general.recipes import GeneralRecipe
     from dialeval_plugin.methods.general.training import GeneralSources, GeneralTrainingOptions, train
 
-    reported = LeakIndex(read_evaluation(evaluation))
     left_out: dict[str, int] = {}
     recipe = GeneralRecipe()
+
+    def sources() -> GeneralSources:
+        """The index of what is reported on goes with this call: training needs its memory."""
+        reported = LeakIndex(read_evaluation(evaluation))
+        return GeneralSources(*(read_conversations(files, reported, left_out) for files in (corpus, validation or ())))
+
     trained = train(
-        GeneralSources(
-            training=read_conversations(corpus, reported, left_out),
-            validation=read_conversations(validation or (), reported, left_out),
-        ),
+        sources(),
         output,
         GeneralTrainingOptions(
             backbone=backbone,

@@ -63,13 +63,7 @@ def conversation(
     facts: Sequence[Sequence[str]] = (),
     misleading: Sequence[str] = (),
 ) -> Conversation | None:
-    """Return a conversation without its blank turns; None where fewer than two are left.
-
-    Args:
-        corpus: its name.
-        turns: oldest first.
-        facts: for each turn, or nothing.
-        misleading: see `Conversation`.
+    """Return a conversation without its blank turns, and with facts for each turn or none; None where fewer than two are left.
 
     Raises:
         InputError: there are facts, but not for each turn.

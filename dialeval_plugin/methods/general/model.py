@@ -25,7 +25,7 @@ from dialeval_plugin.models.encoders import embed, load_encoder, transformer_of
 from dialeval_plugin.models.folders import ModelFolder, load_weights, resolve, save_weights
 from dialeval_plugin.models.lexical import FEATURES, LexicalFeatures
 
-from .mixing import CoherenceWeights, Mixing
+from .mixing import CoherenceWeights, HeadWeights, HeadWeightsWithoutFacts, Mixing
 
 HEAD_FILE = "general_head.safetensors"
 
@@ -141,7 +141,7 @@ class GeneralHead(nn.Module):
 
         Args:
             head: one of `signals.HEADS`.
-            part: the part of the response that it reads, (n, width).
+            part: of the response, that the head reads, (n, width).
             against: context or facts after their map, (n, width), for a head that compares.
         """
         inputs = [part] if against is None else [against, part, against * part, (against - part).abs()]
@@ -176,10 +176,9 @@ class EncodedTriples(NamedTuple):
     """Context, response and facts of each triple; -1 for no facts."""
 
     @property
-    def ids(self) -> tuple[list[list[int]], list[list[int]], list[list[int]]]:
+    def ids(self) -> list[list[list[int]]]:
         """Token ids of the contexts, of the responses and of the facts."""
-        contexts, responses, facts = ([text.ids for text in texts] for texts in self[:3])
-        return contexts, responses, facts
+        return [[text.ids for text in texts] for texts in self[:3]]
 
     def tokens_cut(self) -> dict[str, np.ndarray]:
         """How many tokens of each triple's context, response and facts did not fit; each of shape (triples,)."""
@@ -237,11 +236,9 @@ class GeneralModel(nn.Module):
             [(contexts[context], responses[response], facts.get(fact, -1)) for context, response, fact in triples],
         )
 
-    def features(
-        self, table: LexicalFeatures, texts: Sequence[list[int]], owners: Sequence[int], of: Sequence[list[int]]
-    ) -> Tensor:
-        """What the word classifiers read of responses `of` in the contexts or facts `texts[owners]`."""
-        return table.features(texts, owners, of, self.texts.special)
+    def features(self, head: str, texts: Sequence[list[int]], owners: Sequence[int], of: Sequence[list[int]]) -> Tensor:
+        """What a head's word classifier reads of responses `of` in the contexts or facts `texts[owners]`."""
+        return self.head.words_of(head).features(texts, owners, of, self.texts.special)
 
     def judge(self, triples: Sequence[Triple]) -> Judgement:
         """Judge responses; each distinct context, response and fact set is embedded once, in one pass."""
@@ -267,7 +264,7 @@ class GeneralModel(nn.Module):
         distinct = head.parts(vectors[n_contexts : n_contexts + n_responses])
         robust = distinct.robust[of_response]
         responses = [response_ids[row[1]] for row in encoded.rows]
-        features = self.features(head.context_words, context_ids, of_context.tolist(), responses)
+        features = self.features("fit", context_ids, of_context.tolist(), responses)
         cosine = functional.cosine_similarity(contexts, robust, dim=-1)
         fit = [head.vector_logits("fit", robust, contexts), head.word_logits("fit", features), head.scale * cosine]
         experts = {"fit": torch.stack(fit, dim=-1)}
@@ -279,7 +276,7 @@ class GeneralModel(nn.Module):
         if self.config.has_knowledge and len(told):
             facts = head.facts(vectors[n_contexts + n_responses :])[of_facts[told]]
             owners, texts = of_facts[told].tolist(), [responses[place] for place in told.tolist()]
-            shared = self.features(head.fact_words, fact_ids, owners, texts)
+            shared = self.features("knowledge", fact_ids, owners, texts)
             both = [head.vector_logits("knowledge", robust[told], facts), head.word_logits("knowledge", shared)]
             experts["knowledge"][told] = torch.stack(both, dim=-1)
         return experts, cosine
@@ -294,26 +291,11 @@ def _to_array(values: Tensor) -> np.ndarray:
     return array
 
 
-class _Plain(TypedDict):
-    """Weights of responses without facts."""
-
-    fit: float
-    fluency: float
-    specificity: float
-    offset: float
-
-
-class _WithFacts(_Plain):
-    """Weights of responses with facts."""
-
-    knowledge: float
-
-
 class _Mixing(TypedDict):
     """As `Mixing`."""
 
-    plain: _Plain
-    with_facts: _WithFacts | None
+    plain: HeadWeightsWithoutFacts
+    with_facts: HeadWeights | None
 
 
 class _Settings(TypedDict):
@@ -338,12 +320,7 @@ class TrainedGeneral:
     """Keys of the dialogues that it was trained on, see `Conversation.key`."""
 
     def save(self, folder: Path, training: Mapping[str, Any] | None = None) -> None:
-        """Write the folder; nothing but safetensors, JSON and the tokenizer's text files.
-
-        Args:
-            folder: is made where it is not there.
-            training: how the model came about and what its validation gave; goes into general.json.
-        """
+        """Write the folder, with the record of the training in general.json: safetensors, JSON and the tokenizer's texts."""
         self.model.encoder.save_pretrained(str(folder), create_model_card=False)
         save_weights(folder / HEAD_FILE, self.model.head.state_dict())
         fields = {
@@ -355,12 +332,7 @@ class TrainedGeneral:
 
     @classmethod
     def load(cls, name: str, *, device: str | None = None, revision: str | None = None) -> TrainedGeneral:
-        """Open a model folder or a model of the hub.
-
-        Args:
-            name: a folder, or a hub id.
-            device: a torch device; by default a GPU where there is one.
-            revision: of a hub model.
+        """Open a model folder or a model of the hub, by default on a GPU where there is one.
 
         Raises:
             ModelLoadError: the folder is damaged, unsafe or no general evaluator; the message names the file.

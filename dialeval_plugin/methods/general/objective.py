@@ -156,9 +156,7 @@ def loss_terms(model: GeneralModel, step: Step, *, bfloat16: bool) -> dict[str, 
             logits = head.vector_logits(name, parts.robust[labelled.responses], against[labelled.owners])
         terms[name] = _balanced(logits, labels)
         texts = step.facts if name == "knowledge" else step.contexts
-        features = model.features(
-            head.words_of(name), texts, labelled.owners, [step.responses[place] for place in labelled.responses]
-        )
+        features = model.features(name, texts, labelled.owners, [step.responses[place] for place in labelled.responses])
         words.append(_balanced(head.word_logits(name, features), labels))
     terms["words"] = torch.stack(words).sum()
     distance = 1 - functional.cosine_similarity(parts.robust[step.own], parts.non_robust[step.own], dim=-1)

@@ -179,9 +179,6 @@ class CorpusSignals:
     """Draws wrong texts for the pairs of one corpus out of that corpus, so that its style tells nothing.
 
     Every draw depends on the pair and on the generator alone.
-
-    Args:
-        pairs: of one corpus.
     """
 
     def __init__(self, pairs: Sequence[Pair]) -> None:
@@ -220,13 +217,7 @@ class CorpusSignals:
         return self._rarity.get(word, self._unseen) >= self._rare_from
 
     def draw(self, kind: str, pair: Pair, generator: random.Random) -> str | None:
-        """Return a wrong text of a kind for a pair, or None where there is none.
-
-        Args:
-            kind: one of `NEGATIVES` but "other_facts".
-            pair: of this corpus.
-            generator: of the draw.
-        """
+        """Return a wrong text of a kind, any of `NEGATIVES` but "other_facts", for a pair; None where there is none."""
         found = self._drawn[kind](pair, generator)
         return None if found is None or words(found) == words(pair.response) else found
 

@@ -216,9 +216,9 @@ def _learn_tables(model: GeneralModel, plan: SamplingPlan, corpora: Mapping[str,
         step = make_step(model, plan.rows(number))
         for name, labelled in step.labelled.items():
             if labelled.labels:
-                table, texts = head.words_of(name), step.facts if name == "knowledge" else step.contexts
+                texts = step.facts if name == "knowledge" else step.contexts
                 judged = [step.responses[response] for response in labelled.responses]
-                features[table].append(model.features(table, texts, labelled.owners, judged))
+                features[head.words_of(name)].append(model.features(name, texts, labelled.owners, judged))
     for table, found in features.items():
         table.learn_scale(torch.cat(found))
 

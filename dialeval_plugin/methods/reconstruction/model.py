@@ -50,21 +50,13 @@ RECONSTRUCTION_FOLDER = ModelFolder(
 
 @dataclass(frozen=True, slots=True)
 class TrainedReconstruction:
-    """A model with all that its losses depend on.
-
-    Attributes:
-        kind: which of the four.
-        recipe: name of the training recipe.
-        architecture: its sizes.
-        max_tokens: how much of an utterance is read, its end included.
-        vocabulary: its words.
-        model: its network, in evaluation mode once it is loaded.
-    """
+    """A model with all that its losses depend on."""
 
     kind: NetworkKind
     recipe: str
     architecture: Architecture
     max_tokens: int
+    """Of an utterance that are read, its end included."""
     vocabulary: Vocabulary
     model: DialogueNetwork
 
@@ -74,12 +66,7 @@ class TrainedReconstruction:
         return next(self.model.parameters()).device
 
     def save(self, folder: Path, training: Mapping[str, Any]) -> None:
-        """Write the folder, each file whole or not at all.
-
-        Args:
-            folder: is made where it is not there.
-            training: how the model came about; goes into reconstruction.json.
-        """
+        """Write the folder, each file whole or not at all, with the record of the training in reconstruction.json."""
         write_text(folder / VOCABULARY_FILE, to_json(self.vocabulary.words, indent=0) + "\n")
         save_weights(folder / WEIGHTS_FILE, self.model.state_dict())
         fields = _Settings(
@@ -93,12 +80,7 @@ class TrainedReconstruction:
 
     @classmethod
     def load(cls, name: str, *, device: str | None = None, revision: str | None = None) -> TrainedReconstruction:
-        """Open a model folder or a model of the hub, in evaluation mode.
-
-        Args:
-            name: a folder, or a hub id.
-            device: a torch device; by default a GPU where there is one.
-            revision: of a hub model.
+        """Open a model folder or a model of the hub, in evaluation mode, by default on a GPU where there is one.
 
         Raises:
             InputError: there is no such device.

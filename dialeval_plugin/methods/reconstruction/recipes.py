@@ -67,11 +67,7 @@ RECIPES: Mapping[str, ReconstructionRecipe] = MappingProxyType(
 
 
 def find_recipe(name: str, *, n_epochs: int | None = None) -> ReconstructionRecipe:
-    """Return a recipe by name.
-
-    Args:
-        name: "thesis" or "small".
-        n_epochs: in place of the recipe's.
+    """Return a recipe by name, with `n_epochs` in place of its own where they are given.
 
     Raises:
         InputError: there is none of that name, or a number is out of its range.

@@ -28,6 +28,7 @@ from dialeval_plugin.methods.reconstruction.training import FIGURES, Reconstruct
 from dialeval_plugin.training import checkpoints, loop
 from dialeval_plugin.training.history import read_history
 from tests.tiny_reconstruction_models import KINDS
+from tests.training_processes import files_of
 
 TINY = ReconstructionRecipe(
     "tiny",
@@ -45,10 +46,6 @@ def dialogues(split: Any, number: int) -> list[tuple[Turn, ...]]:
 
 
 SOURCES = ReconstructionSources(dialogues("train", 40), dialogues("validation", 12))
-
-
-def files_of(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.fixture(autouse=True)
