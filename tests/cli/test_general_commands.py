@@ -65,7 +65,7 @@ def test_it_trains_keeps_reported_dialogues_out_and_shows_validation(tiny_encode
     assert done.exit_code == 0, done.output
     shown = done.stdout.splitlines()
     settings = json.loads((tmp_path / "general" / "general.json").read_text())
-    counts = settings["counts"]
+    counts = settings["training"]["counts"]
     # Both files have the reported dialogue, and the second has all of the first.
     assert counts["left_out_as_leaks"] == {"toy": 2}
     assert sum((counts["training_dialogues"]["toy"], counts["validation_dialogues"]["toy"])) == 24 + 30 - 2
