@@ -14,7 +14,6 @@ from .options import ENCODER, Backbone, Device, Epochs, Evaluation, MaxMinutes, 
 if TYPE_CHECKING:
     from dialeval_plugin.methods.general.rated_mixing import RatedSet
     from dialeval_plugin.methods.general.scorer import GeneralScorer
-    from dialeval_plugin.training.options import Precision
 
 
 def general(
