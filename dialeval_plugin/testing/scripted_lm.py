@@ -2,7 +2,7 @@
 
     dialeval lm-eval run --model scripted-judge --model_args refuse=cats --tasks dstc10_dialog_mini
 
-Its default rules answer by the words that context and response share (methods/judging/scripted_rules.py). They test the
+Its default rules answer by the words that context and response share (scripted_rules.py). They test the
 way from prompt to score; the scores mean nothing.
 """
 

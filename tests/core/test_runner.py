@@ -194,12 +194,12 @@ def test_a_value_that_is_not_finite_is_unscored_through_a_journal_too(text: str,
     assert not any(word in journal.read_text() for word in ("NaN", "Infinity"))
 
 
-def test_finish_sees_all_rows_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def finish(self: Scripted, rows: list[Row]) -> list[Row]:
+def test_normalise_rows_sees_all_rows_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def normalise_rows(self: Scripted, rows: list[Row]) -> list[Row]:
         top = max(row["value"] for row in rows if not isinstance(row, Unscored))  # type: ignore[type-var]
         return [row if isinstance(row, Unscored) else {**row, "value": row["value"] / top} for row in rows]  # type: ignore[operator]
 
-    monkeypatch.setattr(Scripted, "finish", finish)
+    monkeypatch.setattr(Scripted, "normalise_rows", normalise_rows)
     items = examples(["1", "refuse", "2", "3", "8"])
     run(Scripted(), items, journal=tmp_path / "journal")
 

@@ -190,17 +190,3 @@ def test_wrong_options_are_refused(
     with pytest.raises(InputError) as refused:
         DreScorer(llm, str(tiny_slm), **options)  # type: ignore[arg-type]
     assert str(refused.value) == message
-
-
-def test_without_a_language_model_it_is_refused(tiny_slm: Path) -> None:
-    with pytest.raises(MissingPrerequisite) as missing:
-        DreScorer(slm=str(tiny_slm))
-    assert str(missing.value) == (
-        "dre: asks a large language model, and no llm is given. Pass llm='hf', llm_args='pretrained=MODEL' (any lm-eval model)."
-    )
-    with pytest.raises(InputError) as refused:
-        DreScorer(3, str(tiny_slm))  # type: ignore[arg-type]
-    assert str(refused.value) == (
-        "dre: llm: expected a language model, got 3 (int). "
-        "Make one with dialeval_plugin.hosts.lm_eval.backend.load_language_model."
-    )
