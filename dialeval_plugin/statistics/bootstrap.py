@@ -259,13 +259,7 @@ def too_few_clusters(name: str, n_clusters: int) -> str:
 
 
 def rows_by_cell(cells: IntArray, clusters: IntArray) -> ClusterSums:
-    """Return how many rows of each cell each cluster has.
-
-    Example:
-        >>> rows_by_cell(np.array([0, 1, 1]), np.array([0, 0, 1])).toarray()
-        array([[1., 1.],
-               [0., 1.]])
-    """
+    """Return how many rows of each cell each cluster has."""
     counts = sparse.coo_array((np.ones(len(cells)), (clusters, cells))).tocsr()
     counts.sum_duplicates()
     return counts
@@ -275,10 +269,6 @@ def draw_clusters(n_clusters: int, rounds: int, generator: np.random.Generator) 
     """Return how often each cluster is drawn in each round, when `n_clusters` are drawn with replacement.
 
     Drawn round by round, so that the numbers do not depend on how many rounds are asked for at once.
-
-    Example:
-        >>> draw_clusters(4, 2, np.random.default_rng(0)).sum(axis=1)
-        array([4., 4.])
     """
     drawn = np.empty((rounds, n_clusters))
     for row in drawn:
@@ -287,12 +277,7 @@ def draw_clusters(n_clusters: int, rounds: int, generator: np.random.Generator) 
 
 
 def percentile_interval(name: str, values: FloatArray, confidence: float) -> Interval:
-    """Return the central interval of a statistic's `values` on resamples, NaN where it is undefined.
-
-    Example:
-        >>> percentile_interval("mean", np.arange(101.0), confidence=0.5)
-        Interval(ci_low=25.0, ci_high=75.0, n_degenerate=0, reason=None, is_rough=False)
-    """
+    """Return the central interval of a statistic's `values` on resamples, NaN where it is undefined."""
     defined = values[~np.isnan(values)]
     if why := _why_withheld(values, defined):
         return _no_interval(name, why, "Score and rate more examples.", len(values) - len(defined))

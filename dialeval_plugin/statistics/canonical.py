@@ -39,10 +39,6 @@ def canonical(columns: Columns, clusters: IntArray, groups: IntArray | None = No
         columns: what the rows hold; at least one, all of one length, without NaN.
         clusters: of each row, numbered from 0 without gaps.
         groups: of each row, such as its system; numbered likewise.
-
-    Example:
-        >>> canonical([np.array([7.0, 5.0, 5.0, 3.0])], np.array([0, 0, 1, 1]))
-        Canonical(order=array([3, 2, 1, 0]), clusters=array([0, 0, 1, 1]))
     """
     codes = _distinct(columns)
     partitions = [clusters] if groups is None else [clusters, groups]
@@ -59,11 +55,7 @@ def canonical(columns: Columns, clusters: IntArray, groups: IntArray | None = No
 
 
 def canonical_rows(where: str, columns: Columns, used: IntArray, clusters: Labels | None) -> Canonical:
-    """Return the order of those rows of `columns` that are used; the order holds their numbers among all.
-
-    Raises:
-        InputError: a label names no cluster.
-    """
+    """Return the order of those rows of `columns` that are used; it holds their numbers among all."""
     codes = used_codes(where, clusters, used, len(columns[0]))
     order, codes = canonical([column[used] for column in columns], codes)
     return Canonical(used[order], codes)
@@ -73,10 +65,6 @@ def symmetric(metrics: Iterable[Columns], beside: Columns) -> list[FloatArray | 
     """Return the columns of metrics, with those beside them, in an order that does not tell who is called the first.
 
     So that a test of B against A makes the same draws as one of A against B.
-
-    Example:
-        >>> symmetric(([np.array([2.0, 1.0])], [np.array([1.0, 2.0])]), [np.array([5.0, 6.0])])
-        [array([5., 6.]), array([1., 2.]), array([2., 1.])]
     """
 
     def content(columns: Columns) -> list[list[float]]:

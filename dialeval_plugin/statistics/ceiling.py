@@ -3,6 +3,7 @@
 No bound: a metric that is compared with the mean of all raters can do better than one of them.
 A row with fewer than two ratings is left out and counted as unscored. Range and ties: those of the coefficient. Undefined: the
 coefficient is in every part (rater or split); a part in which it is, such as a rater who rated two rows, is not averaged.
+InputError: a rating is neither None nor a finite number, lengths differ, or the coefficient is unknown.
 """
 
 from __future__ import annotations
@@ -55,9 +56,6 @@ def leave_one_rater_out(
     The k-th place of every row is left out in turn: a person where the rows name theirs in the same order, else just some
     rater.
 
-    Raises:
-        InputError: a rating is neither None nor a finite number, lengths differ, or the coefficient is unknown.
-
     Example:
         >>> raters = [[1, 1, 2], [2, 2, 2], [4, 3, 3], [5, 4], [1, 2], [3, 5, 4], [3], [5, 5, 4]]
         >>> found = leave_one_rater_out(raters, bootstrap=Bootstrap(rounds=0))
@@ -88,9 +86,6 @@ def split_half(
     `spearman_brown` steps each coefficient r up to $2r/(1 + r)$ (Spearman 1910; Brown 1910), which holds for Pearson's.
     Seed: `bootstrap.seed` draws the splits too, which stay the same in all resamples. They follow from the ratings alone: the
     order of the rows and of the raters in a row, and the clusters, change nothing.
-
-    Raises:
-        InputError: as in `leave_one_rater_out`.
 
     Example:
         >>> raters = [[1, 1, 2], [2, 2, 2], [4, 3, 3], [5, 4], [1, 2], [3, 5, 4], [3], [5, 5, 4]]

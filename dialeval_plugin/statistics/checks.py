@@ -35,10 +35,6 @@ def numbers(where: str, name: str, values: Numbers) -> FloatArray:
 
     Raises:
         InputError: a value is not a finite number; the message names its index.
-
-    Example:
-        >>> numbers("pearson", "scores", [1, 0.5])
-        array([1. , 0.5])
     """
     _refuse_masked(where, name, values)
     if _is_finite_array(values):
@@ -53,10 +49,6 @@ def optional_numbers(where: str, name: str, values: OptionalNumbers) -> Column:
 
     Raises:
         InputError: a value is neither None nor a finite number; the message names its index.
-
-    Example:
-        >>> optional_numbers("correlate", "scores", [1, None]).present
-        array([ True, False])
     """
     _refuse_masked(where, name, values)
     if _is_finite_array(values):
@@ -72,9 +64,6 @@ def same_length(where: str, **columns: Sequence[Any] | npt.NDArray[Any] | None) 
 
     Raises:
         InputError: one is not; the message names both lengths.
-
-    Example:
-        >>> same_length("correlate", scores=[1, 2], ratings=[3, 4], clusters=None)
     """
     (first, values), *others = ((name, column) for name, column in columns.items() if column is not None)
     for name, other in others:
@@ -108,15 +97,7 @@ def cluster_codes(where: str, clusters: Labels | None, n: int) -> IntArray:
 
 
 def used_codes(where: str, labels: Labels | None, used: IntArray | BoolArray, n: int) -> IntArray:
-    """Number the clusters of those of `n` rows that are used, from 0 without gaps.
-
-    Raises:
-        InputError: as `cluster_codes`.
-
-    Example:
-        >>> used_codes("correlate", ["b", "a", "b"], np.array([1, 2]), 3)
-        array([0, 1])
-    """
+    """Number the clusters of those of `n` rows that are used, from 0 without gaps; as `cluster_codes`."""
     codes = cluster_codes(where, labels, n)[used]
     return cluster_codes(where, codes, len(codes))
 
@@ -126,21 +107,13 @@ def check_choice(where: str, name: str, value: object, choices: Iterable[object]
 
     Raises:
         InputError: it is not; the message lists them.
-
-    Example:
-        >>> check_choice("voting", "unit", "response", ("comparison", "response"))
     """
     if value not in (known := tuple(choices)):
         raise InputError(f"{where}: there is no {name}={value!r}. Choose one of {', '.join(map(str, known))}.")
 
 
 def rows_by_group(groups: IntArray) -> list[IntArray]:
-    """Return the numbers of the rows of each group.
-
-    Example:
-        >>> rows_by_group(np.array([1, 0, 1]))
-        [array([1]), array([0, 2])]
-    """
+    """Return the numbers of the rows of each group."""
     if not len(groups):
         return []
     order = np.argsort(groups, kind="stable")

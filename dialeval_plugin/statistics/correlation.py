@@ -1,13 +1,19 @@
 """How far scores agree with human ratings: coefficients with intervals and with the counts that they rest on.
 
-Formulas, ranges and ties are those of `coefficients`. A row whose score or rating is None is left out and counted; NaN is
-refused. Where a coefficient is undefined its value is None and `reason` says why: nothing is raised, and no NaN is returned.
+Formulas, ranges and ties are those of `coefficients`, names those of `by_name.COEFFICIENTS`. A row whose score or rating is
+None is left out and counted; NaN is refused. Where a coefficient is undefined its value is None and `reason` says why: nothing
+is raised, and no NaN is returned.
 Intervals are those of `bootstrap.Bootstrap`; coefficients that are asked for together share the resamples, and each has the
 interval that it would have alone.
 
 1000 rows, 1000 rounds and three coefficients take less than half a second; the time grows with the number of distinct pairs of
 score and rating. Above `levels.MAX_CELLS` of them the interval of a rank coefficient comes from binned values, see
 `levels.binned`.
+
+`clusters` label the context, dialogue or other unit that a row belongs to; rows of one unit are resampled together. Without
+them each row stands alone, which is right only where no two rows share a context.
+InputError: lengths differ, a value is neither None nor a finite number, a label names no cluster, or an option is unknown or
+lacks its labels.
 """
 
 from __future__ import annotations
@@ -78,19 +84,7 @@ def correlations(
     clusters: Labels | None = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> dict[str, Correlation]:
-    """Return several coefficients between the same scores and ratings.
-
-    Args:
-        scores: one a row; None where the row is unscored.
-        ratings: one a row, after aggregating the raters; None where nobody rated the row.
-        coefficients: names out of `coefficients.COEFFICIENTS`.
-        clusters: label of the context, dialogue or other unit that a row belongs to; rows of one unit are resampled
-            together. Without it each row stands alone, which is right only where no two rows share a context.
-        bootstrap: of the intervals.
-
-    Raises:
-        InputError: lengths differ, a value is neither None nor a finite number, a label names no cluster, or a coefficient is
-            unknown.
+    """Return several coefficients between the same scores and ratings, of which there is one a row; None where it is missing.
 
     Example:
         >>> found = correlations([1, 2, 3, 4], [5, 5, 5, 5], coefficients=["pearson"])
@@ -110,28 +104,18 @@ def level_correlations(
     within_range: Range | None = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> dict[str, Correlation]:
-    r"""Return several coefficients at a level.
+    """Return several coefficients at a level.
 
     - `average_by="none"`: one coefficient over all rows.
     - `average_by="system"` or `"item"`: one coefficient over the rows of each system, or of each context that several
       systems answer, and the mean of these. Groups in which it is undefined (fewer than 3 rows, no differences) are left
       out and counted, never taken as 0. For pairwise accuracy, all groups have the same epsilon, and a group of two rows
       or more counts even if its ratings are all the same, as in Deutsch et al. 2023.
-    - `level="system"`: one coefficient over the systems' mean scores and mean ratings.
+    - `level="system"`: one coefficient over the systems' mean scores and mean ratings; "turn" and "dialogue" only name a row.
 
     Groups that lie within one cluster are drawn whole, so that their values stay what they are; others are made anew from the
     rows that are drawn. The epsilon of pairwise accuracy is that of the whole data.
-
-    Args:
-        rated: scores, ratings and the labels that the level needs.
-        level: "turn", "dialogue" or "system"; the first two only name what a row is.
-        average_by: see above.
-        coefficients: names out of `coefficients.COEFFICIENTS`.
-        within_range: lowest and highest rating that count, both included; rows rated outside are left out and counted.
-        bootstrap: of the intervals.
-
-    Raises:
-        InputError: as in `correlations`; an option is unknown, or the labels that it needs are missing.
+    `within_range` are the lowest and the highest rating that count; rows rated outside are left out and counted.
 
     Example:
         >>> rated = Rated(scores=[1, 2, 3, 2, 1, 3, 5, 5], ratings=[1, 2, 3, 2, 1, 5, 4, 4], items=list("aaabbbcc"))

@@ -43,13 +43,7 @@ def interval_text(
 ) -> str:
     """Write "value [low, high]"; the value alone where there is no interval, "undefined" where there is no value.
 
-    Args:
-        value: a figure.
-        low: lower end of its interval.
-        high: upper end.
-        decimals: of the value.
-        bound_decimals: of the ends, where they have another number of them.
-        is_rough: whether the interval rests on few clusters, which is said in it.
+    `bound_decimals` are those of the ends, where they have another number of them than the value.
 
     Example:
         >>> interval_text(0.25, 0.1, 0.35), interval_text(0.25, None, None, 2), interval_text(None, None, None)

@@ -101,7 +101,7 @@ def rows_of(
     within_range: Range | None = None,
     compared: tuple[FloatArray, ...] = (),
 ) -> Rows:
-    """Return the rows that count, in an order that follows from what they hold; see `canonical`.
+    """Return the rows that count, in an order that follows from what they hold.
 
     Args:
         where: name of the caller, for messages.
@@ -113,10 +113,6 @@ def rows_of(
 
     Raises:
         InputError: lengths differ, a value is neither None nor a finite number, an option is unknown or lacks its labels.
-
-    Example:
-        >>> rows_of("correlate", Rated(scores=[1, None, 3], ratings=[1, 2, 9]), "turn", "none", (0, 5)).scores
-        array([1.])
     """
     labels = _grouping(where, rated, level, average_by)
     n = len(rated.scores)
@@ -270,15 +266,7 @@ class LevelStatistic:
 def level_statistic(
     entry: Coefficient, level: LevelOrSystem, rows: Rows, x: FloatArray, y: FloatArray
 ) -> tuple[LevelStatistic, TieCalibration | None]:
-    """Return the coefficient at a level, its epsilon chosen on scores x and ratings y, and how that was chosen.
-
-    Example:
-        >>> from dialeval_plugin.statistics.coefficients.by_name import coefficient_named
-        >>> rows = rows_of("correlate", Rated(scores=[1, 2, 3], ratings=[1, 2, 4]), "turn", "none", None)
-        >>> statistic, ties = level_statistic(coefficient_named("pearson"), "turn", rows, rows.scores, rows.ratings)
-        >>> round(statistic.value(rows.scores, rows.ratings).value, 3), ties
-        (0.982, None)
-    """
+    """Return the coefficient at a level, its epsilon chosen on scores x and ratings y, and how that was chosen."""
     groups: IntArray | None = rows.groups
     if level == "system" and rows.groups is not None and len(rows.groups):
         x, y, groups = _group_means(rows.groups, x), _group_means(rows.groups, y), None
@@ -293,11 +281,6 @@ def binned(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     values. The ratings stay as they are where they have at most 256 levels. Resamples of the bins instead of the rows make a
     million rows feasible; the interval is shifted by what the value on all rows differs from that of the bins, so binning
     changes its width only: with K bins by a share of about 1/K for Kendall's tau, and of 1/K^2 for Spearman's rho.
-
-    Example:
-        >>> scores, ratings = binned(np.arange(100_000.0), np.arange(100_000.0) // 20_000)
-        >>> len(np.unique(scores)), len(np.unique(ratings))
-        (3276, 5)
     """
     n_x, n_y = (len(np.unique(values)) for values in (x, y))
     if n_y <= _FEW_LEVELS:
@@ -317,12 +300,7 @@ def _quantile_bins(values: FloatArray, n_bins: int) -> FloatArray:
 
 
 def distinct_rows(*columns: Any) -> tuple[IntArray, tuple[FloatArray, ...]]:
-    """Return for each row the number of its cell, and the columns of the distinct cells: ties cost nothing.
-
-    Example:
-        >>> distinct_rows(np.array([1.0, 2.0, 1.0]), np.array([5.0, 4.0, 5.0]))
-        (array([0, 1, 0]), (array([1., 2.]), array([5., 4.])))
-    """
+    """Return for each row the number of its cell, and the columns of the distinct cells: ties cost nothing."""
     cells = np.zeros(len(columns[0]), dtype=np.int64)
     for column in columns:
         levels, codes = np.unique(column, return_inverse=True)

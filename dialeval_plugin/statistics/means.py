@@ -1,6 +1,7 @@
 """Means with intervals: accuracy of a metric or judge, and the difference between two of them on the same rows.
 
 A row that is None is left out and counted; NaN is refused. With no value at all the mean is None and `reason` says so.
+InputError: lengths differ, a value is neither None nor a finite number, or a label names no cluster.
 """
 
 from __future__ import annotations
@@ -32,9 +33,6 @@ def mean_interval(
 
     Formula: the sum over rows by the number of rows, so that a cluster counts by its size.
 
-    Raises:
-        InputError: a value is neither None nor a finite number, a label names no cluster, or lengths differ.
-
     Example:
         >>> print(mean_interval([1, 1, 0, 1, None, 0, 1, 1, 0, 1, 1, 0, 1], clusters=list("aabbccdefghij")))
         mean 0.667 [0.400, 0.917, rough], 12 of 13 rows scored, 10 clusters
@@ -57,9 +55,6 @@ def paired_difference_interval(
     Both values of a row are resampled together, so what makes a row easy or hard for both does not widen the interval.
     A row in which either is None counts as unscored.
 
-    Raises:
-        InputError: as in `mean_interval`.
-
     Example:
         >>> print(paired_difference_interval([1, 1, 0, 1, 1, 1] * 2, [0, 1, 0, 1, 0, None] * 2))
         difference 0.400 [0.100, 0.700, rough], 10 of 12 rows scored, 10 clusters
@@ -81,9 +76,6 @@ def balanced_mean_interval(
 
     Each group counts the same, however many of its rows have a value. Undefined: a group has no value. Clusters are resampled
     whatever their groups, so a resample without any row of a group is degenerate.
-
-    Raises:
-        InputError: as in `mean_interval`.
 
     Example:
         >>> kinds = ["fits"] * 4 + ["misleads"] * 2

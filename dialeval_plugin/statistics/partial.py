@@ -6,6 +6,7 @@ correlations given all but the last of them. For Pearson it is the correlation o
 Range: -1 to 1. Ties: those of the coefficient. Undefined: fewer than three rows more than columns held fixed, a column is
 constant, or those held fixed say all about another; then `reason` says so.
 A row without a score, a rating or any other column is left out and counted.
+InputError: lengths differ, a value is neither None nor a finite number, or the coefficient is none of `COEFFICIENTS`.
 """
 
 from __future__ import annotations
@@ -38,18 +39,7 @@ def partial_correlation(
     clusters: Labels | None = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> Estimate:
-    """Return the correlation of scores and ratings with the covariates held fixed.
-
-    Args:
-        scores: of the metric.
-        ratings: after aggregating the raters.
-        covariates: what is held fixed, by name.
-        coefficient: "pearson", "spearman" or "kendall_b".
-        clusters: label of the dialogue of each row.
-        bootstrap: of the interval.
-
-    Raises:
-        InputError: lengths differ, a value is neither None nor a finite number, or the coefficient is unknown.
+    """Return the correlation of scores and ratings with the covariates, by name, held fixed.
 
     Example:
         >>> lengths = {"length": [1, 1, 2, 2, None]}
@@ -72,24 +62,12 @@ def covariate_bias(
     clusters: Labels | None = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> dict[str, Estimate]:
-    r"""Return how scores and ratings go with the length of the response, or another covariate, and what is left without it.
+    """Return how scores and ratings go with the length of the response, or another covariate, and what is left without it.
 
     Keys, for `name="length"`: "score_length" and "rating_length" say how much the metric and the people prefer long
     responses; "score_length_given_rating" how much the metric does so among responses that people find equally good: its
     bias; "score_rating" how far it agrees with people, "score_rating_given_length" how far beyond what length explains.
     All intervals come from the same resamples.
-
-    Args:
-        scores: of the metric.
-        ratings: after aggregating the raters.
-        covariate: length of the response in words, number of turns before it, or its index in the dialogue.
-        name: of the covariate, such as "length" or "position".
-        coefficient: "pearson", "spearman" or "kendall_b".
-        clusters: label of the dialogue of each row.
-        bootstrap: of the intervals.
-
-    Raises:
-        InputError: as in `partial_correlation`.
 
     Example:
         >>> scores, ratings, lengths = [1, 3, 2, 5, 4, 6], [1, 2, 3, 4, 6, 5], [2, 8, 3, 9, 4, 9]

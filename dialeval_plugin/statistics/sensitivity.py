@@ -61,15 +61,10 @@ def sensitivity_range(
     Range and ties: those of the coefficient. Missing values: rows without a rating are left out; without unscored rows both
     ends are the value. Undefined: the coefficient is, or no row is scored and no `scale` given; then `reason` says so.
 
-    Args:
-        scores: one a row; None where unscored.
-        ratings: one a row; None where nobody rated the row.
-        coefficient: a name out of `coefficients.COEFFICIENTS`.
-        scale: lowest and highest score that the metric can give; without it, those that it gave.
+    `scale` are the lowest and the highest score that the metric can give; without it, those that it gave.
 
     Raises:
-        InputError: lengths differ, a value is neither None nor a finite number, a score is outside the scale, or the
-            coefficient is unknown.
+        InputError: lengths differ, a value is neither None nor a finite number, or is outside the scale.
 
     Example:
         >>> found = sensitivity_range([1, 2, 4, None, 5], [1, 2, 3, 4, 5])

@@ -63,7 +63,7 @@ def two_corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "data" / cgdialog.CORPUS
     folder.mkdir(parents=True)
     for name in ("dream", "msc"):
-        rows = [preferences(number) for number in range(12)]
+        rows = [preference_dialogue(number) for number in range(12)]
         (folder / cgdialog.PREFERENCE_FILES[name]).write_text(json.dumps(rows), encoding="utf-8")
     monkeypatch.setenv("DIALEVAL_DATA_DIR", str(tmp_path / "data"))
     return folder

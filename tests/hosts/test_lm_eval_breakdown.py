@@ -195,8 +195,7 @@ def test_the_task_files_name_every_metric_once() -> None:
 
 def test_the_result_does_not_depend_on_the_order_of_the_turns(small_zip: Path) -> None:
     items = [
-        tasks.Detections(Detector.distribution(response.response.text), dbdc.counts(response), id)
-        for id, response in turns("yi")
+        tasks.Detected(Detector.distribution(response.response.text), dbdc.counts(response), id) for id, response in turns("yi")
     ]
     shuffled = [tuple(item) for item in items[::2] + items[1::2]]
     assert isinstance(tasks.f1_b_ci_low(items), float)

@@ -14,8 +14,9 @@ from dialeval_plugin.corpora.readers import convai
 from dialeval_plugin.methods.reconstruction.scorer import DialogueReconstructionScorer
 from dialeval_plugin.reports.documents import put_between
 from dialeval_plugin.reports.tables import figure
+from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES
 from dialeval_plugin.statistics.coefficients.by_name import pearson, spearman
-from dialeval_plugin.statistics.partial import partial_coefficient
+from dialeval_plugin.statistics.partial import partial_correlation
 from dialeval_plugin.training.history import HistoryRow, write_history
 from reproduction.reconstruction import write
 from reproduction.reconstruction.tables import THESIS, agreement_table, training_table
@@ -93,8 +94,12 @@ def test_every_reading_stands_beside_the_thesis_and_the_length(models: list[str]
         "n": len(rated),
         "pearson": figure(pearson(scores.values, ratings)),
         "spearman": figure(spearman(scores.values, ratings)),
-        "pearson, length held": figure(partial_coefficient(scores.values, ratings, lengths, "pearson")),
-        "spearman, length held": figure(partial_coefficient(scores.values, ratings, lengths, "spearman")),
+        **{
+            f"{name}, length held": figure(
+                partial_correlation(scores.values, ratings, lengths, coefficient=name, bootstrap=NO_RESAMPLES).value
+            )
+            for name in ("pearson", "spearman")
+        },
     }
     assert table.rows[17]["pearson"] == figure(pearson(lengths["n_tokens"], ratings))
     posterior = DialogueReconstructionScorer(models[3], reduction="sum", max_utterances=10, latent="posterior").score(rated)

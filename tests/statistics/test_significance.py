@@ -77,7 +77,8 @@ def test_clusters_are_swapped_as_a_whole() -> None:
 def test_random_swaps_come_near_all_swaps_and_are_never_0(monkeypatch: pytest.MonkeyPatch) -> None:
     paired = paired_data(16, seed=4)
     exact = permutation_test(paired, Measure("pearson"))
-    monkeypatch.setattr("dialeval_plugin.statistics.comparison.significance.EXACT_UNITS", 0)
+    for module in ("common_rows", "significance"):
+        monkeypatch.setattr(f"dialeval_plugin.statistics.comparison.{module}.EXACT_UNITS", 0)
     found = permutation_test(paired, Measure("pearson"), rounds=600, seed=3)
     assert exact.is_exact
     assert not found.is_exact
@@ -248,6 +249,5 @@ def test_few_false_alarms_between_equally_good_metrics(n_simulations: int, most:
         a, b = (ratings + generator.normal(size=20).repeat(2) + generator.normal(size=40) for _ in range(2))
         paired = Paired(scores_a=a, scores_b=b, ratings=ratings, clusters=np.arange(40) // 2)
         p_value = permutation_test(paired, Measure("pearson"), rounds=99).p_value
-        assert p_value is not None
         alarms += p_value <= 0.05
     assert alarms / n_simulations <= most

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Counts, Estimate, Resampled, rows_by_cell
@@ -135,16 +136,6 @@ def breakdown_differences(
 
     Only annotated turns that both detectors answered count. A metric that is undefined for one of them is left out.
 
-    Args:
-        one: a detector's answers.
-        other: another's, of the same turns in the same order.
-        counts: the annotators', of shape (turns, 3).
-        clusters: label of the dialogue of each turn; turns of one dialogue are resampled together.
-        bootstrap: of the intervals.
-
-    Raises:
-        InputError: as `breakdown_metrics`.
-
     Example:
         >>> good, bad = detections([0.9, 0.1, 0.8]), detections([0.1, 0.9, 0.8])
         >>> found = breakdown_differences(good, bad, [[0, 0, 9], [9, 0, 0], [1, 0, 8]], bootstrap=Bootstrap(rounds=0))
@@ -179,9 +170,6 @@ def breakdown_differences(
 
 def strict_labels(counts: AnnotatorCounts, threshold: float = 0.0) -> IntArray:
     """Return the annotators' majority of each turn: ties go to O before T before X; below `threshold` it is O.
-
-    Raises:
-        InputError: a row is no row of counts, or the threshold is no share.
 
     Example:
         >>> strict_labels([[2, 3, 5], [5, 5, 0]]), strict_labels([[2, 3, 5]], threshold=0.6)
@@ -221,14 +209,8 @@ def best_cut(scores: OptionalNumbers, counts: AnnotatorCounts, *, metric: str = 
     Candidates are -1, with which every turn is X, the midpoints between neighbouring scores, and the highest score, with which
     none is; of equally good ones the lowest.
 
-    Args:
-        scores: as in `detections`.
-        counts: the annotators' counts.
-        metric: "accuracy", "f1_b" or "f1_pb_b".
-        threshold: as in `breakdown_metrics`.
-
     Raises:
-        InputError: the metric does not depend on a cut, no cut gives it a value, or as `breakdown_metrics`.
+        InputError: the metric is none of accuracy, f1_b and f1_pb_b, no cut gives it a value, or as `breakdown_metrics`.
 
     Example:
         >>> best_cut([0.1, 0.2, 0.4], [[9, 1, 0], [0, 1, 9], [1, 0, 9]])
@@ -310,13 +292,8 @@ def _weighted_f1(said: BoolArray, true: BoolArray, weights: FloatArray) -> Float
 
 def _jensen_shannon(p: FloatArray, q: FloatArray) -> FloatArray:
     middle = (p + q) / 2
-    return (_kullback_leibler(p, middle) + _kullback_leibler(q, middle)) / 2
-
-
-def _kullback_leibler(p: FloatArray, q: FloatArray) -> FloatArray:
-    positive = p > 0
-    ratio = np.divide(p, q, out=np.ones_like(p), where=positive)
-    return np.asarray((p * np.log2(ratio)).sum(axis=1))
+    divergence: FloatArray = (special.rel_entr(p, middle) + special.rel_entr(q, middle)).sum(axis=1) / (2 * math.log(2))
+    return divergence
 
 
 def _shares(counts: IntArray) -> FloatArray:

@@ -34,10 +34,6 @@ def alpha_of_samples(counts: FloatArray) -> Statistic:
 
     With $n_{uc}$ raters of unit u giving answer c and $m_u$ of them in all, $\sum_u \sum_c n_{uc}(n_{uc}-1)/(m_u-1)$ is the
     observed agreement and $n_c = \sum_u n_{uc}$: both are sums over units, so one matrix product serves all samples.
-
-    Example:
-        >>> alpha_of_samples(np.array([[2.0, 0.0], [0.0, 2.0], [1.0, 1.0]]))(np.array([[1.0, 1.0, 0.0]]))
-        array([1.])
     """
     sizes = counts.sum(axis=1)
     pairable = sizes > 1

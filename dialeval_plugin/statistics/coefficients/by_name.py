@@ -57,12 +57,7 @@ class Coefficient:
     """For two or more rows of one group, where constant ratings are no reason to leave the group out."""
 
     def of_group(self, x: FloatArray, y: FloatArray) -> float:
-        """Return the value of one of many groups, NaN where it is undefined.
-
-        Example:
-            >>> coefficient_named("spearman").of_group(np.array([1.0, 2.0, 3.0]), np.array([1.0, 3.0, 2.0]))
-            0.5
-        """
+        """Return the value of one of many groups, NaN where it is undefined."""
         if len(x) < 2:
             return math.nan
         if self.of_few is None:
@@ -72,12 +67,7 @@ class Coefficient:
     def calibrated(
         self, scores: Numbers, ratings: Numbers, groups: Labels | None = None
     ) -> tuple[Coefficient, TieCalibration | None]:
-        """Return the coefficient with its epsilon chosen on this data, and the choice; itself where it has no epsilon.
-
-        Example:
-            >>> coefficient_named("pairwise_accuracy").calibrated([2, 1, 1.5, 5, 3], [1, 2, 2, 3, 4])[1].epsilon
-            0.5
-        """
+        """Return the coefficient with its epsilon chosen on this data, and the choice; itself where it has no epsilon."""
         if not self.has_epsilon:
             return self, None
         ties = calibrated_epsilon(scores, ratings, groups=groups)
@@ -106,10 +96,6 @@ def coefficient_named(name: str) -> Coefficient:
 
     Raises:
         InputError: there is none; the message lists those that there are.
-
-    Example:
-        >>> coefficient_named("spearman").of_pairs([1, 2, 3], [1, 3, 2])
-        0.5
     """
     if name not in COEFFICIENTS:
         raise InputError(f"there is no coefficient {name!r}. Known are: {', '.join(sorted(COEFFICIENTS))}.")

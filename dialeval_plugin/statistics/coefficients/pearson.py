@@ -1,6 +1,7 @@
 """Pearson's correlation, and two of its kind: Spearman's, of the ranks, and point-biserial, with ratings of two values.
 
-Missing values are refused by all; `correlation.correlate` leaves them out and counts them.
+Missing values are refused by all (InputError); `correlation.correlate` leaves them out and counts them. What is undefined
+raises StatisticUndefined: fewer than 3 pairs, constant scores or ratings, and what a function says besides.
 """
 
 from __future__ import annotations
@@ -22,11 +23,7 @@ def pearson(scores: Numbers, ratings: Numbers) -> float:
 
     Formula: $\sum (x-\bar x)(y-\bar y) / \sqrt{\sum (x-\bar x)^2 \sum (y-\bar y)^2}$.
     Range: -1 (falling line) to 1 (rising line); 0 says that no line fits, not that the two are independent.
-    Undefined: fewer than 3 pairs, or scores or ratings that are constant or differ by rounding error only.
-
-    Raises:
-        InputError: lengths differ, or a value is not a finite number.
-        StatisticUndefined: see above.
+    Undefined, too: scores or ratings that differ by rounding error only.
 
     Example:
         >>> round(pearson([1, 2, 3, 4], [1, 2, 3, 8]), 6)
@@ -36,13 +33,9 @@ def pearson(scores: Numbers, ratings: Numbers) -> float:
 
 
 def spearman(scores: Numbers, ratings: Numbers) -> float:
-    r"""Spearman's rank correlation: Pearson's correlation of the ranks.
+    """Spearman's rank correlation: Pearson's correlation of the ranks.
 
     Range: -1 (one falls whenever the other rises) to 1 (both rise together). Ties: get the mean of the ranks that they take up.
-    Undefined: fewer than 3 pairs, constant scores or constant ratings.
-
-    Raises:
-        InputError, StatisticUndefined: as in `pearson`.
 
     Example:
         >>> round(spearman([1, 2, 3, 4], [1, 2, 2, 8]), 6)
@@ -57,10 +50,7 @@ def point_biserial(scores: Numbers, ratings: Numbers) -> float:
 
     Formula (Lev 1949): $(\bar x_1 - \bar x_0)\sqrt{n_1 n_0} / (n s_x)$, with 1 for the higher rating.
     Range: -1 to 1; the ends are reached only where the scores have two values as well.
-    Undefined: as for `pearson`, and where there are more than two different ratings.
-
-    Raises:
-        InputError, StatisticUndefined: as in `pearson`.
+    Undefined, too: more than two different ratings, and as for `pearson`.
 
     Example:
         >>> round(point_biserial([0.1, 0.4, 0.3, 0.9], [0, 0, 1, 1]), 6)
@@ -72,11 +62,7 @@ def point_biserial(scores: Numbers, ratings: Numbers) -> float:
 
 
 def check_two_kinds(where: str, ratings: FloatArray) -> None:
-    """Check that there are two different ratings.
-
-    Raises:
-        StatisticUndefined: there are more, or fewer.
-    """
+    """Raise StatisticUndefined unless there are two different ratings."""
     if (n_kinds := len(np.unique(ratings))) != 2:
         raise StatisticUndefined(f"{where}: {n_kinds} different ratings, exactly 2 are needed. Give ratings of two values.")
 
@@ -91,12 +77,7 @@ def _pearson(where: str, x: FloatArray, y: FloatArray) -> float:
 
 
 def pearson_of_samples(x: FloatArray, y: FloatArray) -> Statistic:
-    """Pearson's correlation of weighted samples; two passes, so that an outlier that is not drawn costs no digits.
-
-    Example:
-        >>> pearson_of_samples(np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0, 1.0]))(np.array([[1.0, 2, 0], [1, 1, 1]]))
-        array([1., 0.])
-    """
+    """Pearson's correlation of weighted samples; two passes, so that an outlier that is not drawn costs no digits."""
     columns, ties = (unit_scale(x), unit_scale(y)), (Ties.of(x), Ties.of(y))
 
     def statistic(weights: FloatArray) -> FloatArray:
@@ -117,12 +98,7 @@ def pearson_of_samples(x: FloatArray, y: FloatArray) -> Statistic:
 
 
 def point_biserial_of_samples(x: FloatArray, y: FloatArray) -> Statistic:
-    """Point-biserial correlation of weighted samples.
-
-    Example:
-        >>> point_biserial_of_samples(np.array([1.0, 2.0, 1.0]), np.array([0.0, 1.0, 1.0]))(np.array([[1.0, 2.0, 0.0]]))
-        array([1.])
-    """
+    """Point-biserial correlation of weighted samples."""
     of_samples, ratings = pearson_of_samples(x, y), Ties.of(y)
 
     def statistic(weights: FloatArray) -> FloatArray:
@@ -133,12 +109,7 @@ def point_biserial_of_samples(x: FloatArray, y: FloatArray) -> Statistic:
 
 
 def spearman_of_samples(x: FloatArray, y: FloatArray) -> Statistic:
-    """Spearman's correlation of weighted samples; exact up to the last division, for ranks are halves of integers.
-
-    Example:
-        >>> spearman_of_samples(np.array([1.0, 2.0, 9.0]), np.array([1.0, 2.0, 1.0]))(np.array([[1.0, 2, 0], [1, 1, 1]]))
-        array([1., 0.])
-    """
+    """Spearman's correlation of weighted samples; exact up to the last division, for ranks are halves of integers."""
     ties_x, ties_y = Ties.of(x), Ties.of(y)
 
     def statistic(weights: FloatArray) -> FloatArray:
@@ -167,10 +138,6 @@ def pearson_of_moments(sums: FloatArray) -> FloatArray:
     """Pearson's correlation of samples from `sums[r]` of their `moments`.
 
     One pass, for data too large for `pearson_of_samples`. It loses digits where one outlier dwarfs all other rows.
-
-    Example:
-        >>> pearson_of_moments(np.array([[3.0, 0.0, 0.0, 2.0, 2.0, 1.0], [2.0, 0.0, 0.0, 2.0, 2.0, 1.0]]))
-        array([0.5, nan])
     """
     n, x, y, xx, yy, xy = sums.T
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -180,11 +147,6 @@ def pearson_of_moments(sums: FloatArray) -> FloatArray:
 
 
 def unit_scale(values: FloatArray) -> FloatArray:
-    """Divide by a power of two, which rounds nothing, so that squares neither overflow nor vanish.
-
-    Example:
-        >>> unit_scale(np.array([3.0, -6.0]))
-        array([ 0.375, -0.75 ])
-    """
+    """Divide by a power of two, which rounds nothing, so that squares neither overflow nor vanish."""
     scaled: FloatArray = np.ldexp(values, -np.frexp(np.abs(values).max(initial=0))[1])
     return scaled

@@ -24,10 +24,6 @@ def checked_pairs(where: str, scores: Numbers, ratings: Numbers) -> tuple[FloatA
     Raises:
         InputError: lengths differ, or a value is not a finite number.
         StatisticUndefined: fewer than `MIN_PAIRS` pairs, constant scores or constant ratings.
-
-    Example:
-        >>> checked_pairs("pearson", [1, 2, 3], [1, 1, 2])
-        (array([1., 2., 3.]), array([1., 1., 2.]))
     """
     same_length(where, scores=scores, ratings=ratings)
     x, y = numbers(where, "scores", scores), numbers(where, "ratings", ratings)
@@ -43,26 +39,18 @@ def checked_pairs(where: str, scores: Numbers, ratings: Numbers) -> tuple[FloatA
 
 @dataclass(frozen=True, slots=True)
 class Ties:
-    """The groups of equal values of a column.
-
-    Attributes:
-        codes: each value's place among the distinct values.
-        order: of the rows, by value.
-        starts: where in that order each group starts.
-    """
+    """The groups of equal values of a column."""
 
     codes: IntArray
+    """Each value's place among the distinct values."""
     order: IntArray
+    """Of the rows, by value."""
     starts: IntArray
+    """Where in that order each group starts."""
 
     @classmethod
     def of(cls, values: FloatArray | IntArray) -> Ties:
-        """Return the groups of a column of at least one value.
-
-        Example:
-            >>> Ties.of(np.array([0.5, -1.0, 0.5])).codes
-            array([1, 0, 1])
-        """
+        """Return the groups of a column of at least one value."""
         codes = np.unique(values, return_inverse=True)[1].reshape(-1)
         order = np.argsort(codes, kind="stable")
         return cls(codes, order, np.flatnonzero(np.diff(codes[order], prepend=-1)))
@@ -73,12 +61,7 @@ class Ties:
 
 
 def is_undefined(groups_x: FloatArray, groups_y: FloatArray) -> BoolArray:
-    """Return which samples are too small or have all rows in one group of ties, from `Ties.totals` of both columns.
-
-    Example:
-        >>> is_undefined(np.array([[3.0, 0.0], [2.0, 1.0]]), np.array([[1.0, 2.0], [1.0, 2.0]]))
-        array([ True, False])
-    """
+    """Return which samples are too small or have all rows in one group of ties, from `Ties.totals` of both columns."""
     totals = groups_x.sum(axis=1)
     is_constant: BoolArray = (groups_x.max(axis=1) == totals) | (groups_y.max(axis=1) == totals)
     is_small: BoolArray = totals < MIN_PAIRS
@@ -86,11 +69,6 @@ def is_undefined(groups_x: FloatArray, groups_y: FloatArray) -> BoolArray:
 
 
 def ratio(products: FloatArray, squares: FloatArray, undefined: BoolArray) -> FloatArray:
-    """Return `products / sqrt(squares)` within -1 and 1; NaN where undefined.
-
-    Example:
-        >>> ratio(np.array([1.0, 0.0]), np.array([4.0, 0.0]), np.array([False, True]))
-        array([0.5, nan])
-    """
+    """Return `products / sqrt(squares)` within -1 and 1; NaN where undefined."""
     ratios = products / np.sqrt(np.where(undefined, 1, squares))
     return np.where(undefined, np.nan, np.clip(ratios, -1, 1))

@@ -70,12 +70,7 @@ def pairwise_accuracy(scores: Numbers, ratings: Numbers, *, epsilon: float | Non
 
 
 def accuracy_at(x: FloatArray, y: FloatArray, epsilon: float) -> float:
-    """Return the pairwise accuracy of two or more rows at one epsilon, constant scores and ratings included.
-
-    Example:
-        >>> accuracy_at(np.array([1.0, 2.0]), np.array([5.0, 5.0]), epsilon=1.0)
-        1.0
-    """
+    """Return the pairwise accuracy of two or more rows at one epsilon, constant scores and ratings included."""
     return int(AgreeingPairs(x, y, epsilon)(np.ones((1, len(x))))[2][0]) / (len(x) * (len(x) - 1) // 2)
 
 
@@ -130,14 +125,9 @@ def calibrated_epsilon(scores: Numbers, ratings: Numbers, *, groups: Labels | No
 
 
 def pairwise_accuracy_of_samples(x: FloatArray, y: FloatArray, epsilon: float) -> Statistic:
-    r"""Pairwise accuracy of weighted samples; rows that are copies of each other are tied in both.
+    """Pairwise accuracy of weighted samples; rows that are copies of each other are tied in both.
 
     In a bootstrap of n rows such copies raise the accuracy a by about $(1 - a)/n$, which the BCa interval takes out.
-
-    Example:
-        >>> of_samples = pairwise_accuracy_of_samples(np.array([1.0, 2.0, 3.0]), np.array([1.0, 3.0, 2.0]), epsilon=0.0)
-        >>> of_samples(np.ones((1, 3)))
-        array([0.66666667])
     """
     agreeing = AgreeingPairs(x, y, epsilon)
 
@@ -160,12 +150,7 @@ class AgreeingPairs:
         self._apart = RisingPairs(self._x.codes, self._y.codes, n_below, ties=True)
 
     def __call__(self, weights: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return how often each level of scores and of ratings occurs in each sample, and the number of pairs.
-
-        Example:
-            >>> AgreeingPairs(np.array([1.0, 2.0, 3.0]), np.array([1.0, 3.0, 2.0]), 0.0)(np.ones((1, 3)))[2]
-            array([2.])
-        """
+        """Return how often each level of scores and of ratings occurs in each sample, and the number of pairs."""
         groups_x, groups_y = self._x.totals(weights), self._y.totals(weights)
         # Those with equal ratings agree unless their scores are further apart than epsilon.
         equal = ((groups_y**2).sum(axis=1) - weights.sum(axis=1)) / 2

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
 from scipy import sparse
 
 from dialeval_plugin.statistics.bootstrap import Counts, Resampled
-from dialeval_plugin.statistics.checks import FloatArray, Labels, OptionalNumbers, optional_numbers, same_length
+from dialeval_plugin.statistics.checks import BoolArray, FloatArray, Labels, OptionalNumbers, optional_numbers, same_length
 from dialeval_plugin.statistics.coefficients.by_name import coefficient_named
 from dialeval_plugin.statistics.levels import AverageBy, LevelOrSystem, LevelStatistic, Rated, Rows, level_statistic, rows_of
+
+EXACT_UNITS = 8
+"""Up to so many clusters are swapped in all ways, 2**8 of them; more are swapped at random."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,3 +97,13 @@ def difference(a: Resampled, b: Resampled) -> Resampled:
         return a.statistic(drawn[:, :width]) - b.statistic(drawn[:, width:])
 
     return Resampled(statistic, sums, a.shift - b.shift)
+
+
+def swaps(n_units: int, *, n_swaps: int, seed: int) -> Iterator[BoolArray]:
+    """Yield which units are swapped: all ways of `EXACT_UNITS` or fewer, else random ones."""
+    if n_units <= EXACT_UNITS:
+        yield from (np.array(swapped) for swapped in itertools.product([False, True], repeat=n_units))
+        return
+    generator = np.random.default_rng(seed)
+    for _ in range(n_swaps):
+        yield generator.integers(2, size=n_units) == 1

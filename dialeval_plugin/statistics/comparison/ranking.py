@@ -67,13 +67,8 @@ def rank_clusters(
     Metrics are gone through from the best value down. One that is significantly worse than any metric of the cluster so far
     starts the next cluster; else it belongs to that cluster. So two neighbouring clusters hold a pair that differs
     significantly, but not every pair between them does.
-    Ties of values: keep the order given. Missing values: a metric without a value has no rank (None); a pair without a
-    p-value does not differ.
-
-    Args:
-        values: coefficient of each metric, higher is better.
-        p_values: of the pairs of metrics, in either order.
-        alpha: a pair differs if its p-value is at most this.
+    A pair, in either order, differs if its p-value is at most `alpha`; without a p-value it does not. Higher values are better;
+    equal ones keep the order given, and a metric without a value has no rank (None).
 
     Raises:
         InputError: alpha is not between 0 and 1.
@@ -109,18 +104,7 @@ def rank_metrics(
     """Test all pairs of metrics by permutation, correct for their number, and put the metrics in rank clusters.
 
     A metric's value, by which they are ordered, is that on the rows on which all of them have a score; each pair is tested
-    on the rows that both have.
-
-    Args:
-        scores: of each metric, one a row of `rated`.
-        rated: ratings and labels; its scores are not read.
-        measure: what is compared.
-        alpha: level of significance, after Holm's correction.
-        rounds: permutations a pair.
-        seed: of the permutations.
-
-    Raises:
-        InputError: as in `permutation_test`.
+    on the rows that both have. Of `rated` the scores are not read. `alpha` is the level of significance, after the correction.
 
     Example:
         >>> ratings = [1, 2, 3, 4, 5, 6, 7, 8]

@@ -1,13 +1,11 @@
 """Whether one metric agrees better with people than another, on the rows that both have.
 
 Rows without both scores and a rating are left out and counted. Where either coefficient is undefined there is no difference,
-and `reason` says why.
+and `reason` says why. InputError: lengths differ, a value is neither None nor a finite number, or an option is wrong.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -16,17 +14,14 @@ from scipy import stats
 
 from dialeval_plugin.core.errors import StatisticUndefined
 from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Estimate
-from dialeval_plugin.statistics.checks import BoolArray, FloatArray, check_choice
+from dialeval_plugin.statistics.checks import FloatArray, check_choice
 from dialeval_plugin.statistics.coefficients.by_name import pearson
 
-from .common_rows import CommonRows, Measure, Paired, difference
+from .common_rows import EXACT_UNITS, CommonRows, Measure, Paired, difference, swaps
 
 Test: TypeAlias = Literal["permutation", "williams"]
 Alternative: TypeAlias = Literal["two-sided", "greater"]
 """Whether A and B differ, or A is better than B."""
-
-EXACT_UNITS = 8
-"""Up to so many clusters are swapped in all ways, 2**8 of them; more are swapped at random."""
 
 DEFAULT_MEASURE = Measure()
 
@@ -90,21 +85,11 @@ def permutation_test(
 
     Both metrics' scores are standardised, for else a swap would mix scales. If the metrics were equally good, swapping the
     two scores of a row would change nothing, so the difference of the coefficients is compared with those after random
-    swaps: of single rows, or of all rows of a cluster at once.
+    swaps: of single rows, or of all rows of a cluster at once. Of both metrics higher scores are better.
     p-value: $(c + 1)/(n + 1)$ of n swaps, c of which differ at least as much, so it is never 0; with `EXACT_UNITS` clusters or
     fewer all $2^u$ swaps are made, the data among them, and it is $c / 2^u$. A swap on which a coefficient is undefined counts
     as differing as much. Pairwise accuracy is calibrated anew after each swap. There is none of one cluster only.
     Cost: two coefficients a round; calibrated pairwise accuracy sorts all differences of scores each time.
-
-    Args:
-        paired: the two metrics, on a scale on which higher is better.
-        measure: what is compared.
-        alternative: "two-sided", or "greater" for A better than B.
-        rounds: number of random swaps.
-        seed: of the generator that draws them.
-
-    Raises:
-        InputError: lengths differ, a value is neither None nor a finite number, or an option is wrong.
 
     Example:
         >>> paired = Paired(scores_a=[1, 2, 3, 4, 5, 6], scores_b=[2, 1, 6, 3, 4, 5], ratings=[1, 2, 3, 4, 5, 6])
@@ -129,7 +114,7 @@ def permutation_test(
     is_exact = n_clusters <= EXACT_UNITS
     a, b = _standardised(rows.a), _standardised(rows.b)
     n_large = n_degenerate = n_rounds = 0
-    for swapped in _swaps(n_clusters, rounds, seed):
+    for swapped in swaps(n_clusters, n_swaps=rounds, seed=seed):
         is_swapped = swapped[rows.rows.clusters]
         found = _difference(rows, np.where(is_swapped, b, a), np.where(is_swapped, a, b))
         n_rounds += 1
@@ -155,9 +140,6 @@ def williams_test(paired: Paired, *, alternative: Alternative = "two-sided") -> 
     $K = 1 - r_a^2 - r_b^2 - r_{ab}^2 + 2 r_a r_b r_{ab}$ and $\bar r = (r_a + r_b)/2$, on n - 3 degrees of freedom.
     Assumes rows that are independent and normal: it knows no clusters, and is too sure where several rows share a dialogue.
     Undefined, too: fewer than 4 rows, or metrics that agree with each other fully.
-
-    Raises:
-        InputError: as in `permutation_test`.
 
     Example:
         >>> paired = Paired(scores_a=[1.1, 2, 3.1, 4, 5.1], scores_b=[1.5, 2, 3.1, 4, 5.5], ratings=[1, 2, 3, 4, 5])
@@ -191,9 +173,6 @@ def paired_bootstrap(
     """Return the coefficient of metric A less that of B, with an interval from resamples of clusters that both share.
 
     There is no p-value. The epsilon of pairwise accuracy is that of each metric on the whole data.
-
-    Raises:
-        InputError: as in `permutation_test`.
 
     Example:
         >>> ratings = [1, 2, 3, 4, 5, 5, 4, 3, 2, 1]
@@ -238,16 +217,6 @@ def _standardised(scores: FloatArray) -> FloatArray:
     # Rounded, so that two metrics' scores that stand equally high are tied after a swap.
     rounded: FloatArray = np.round(stats.zscore(scores), 12)
     return rounded
-
-
-def _swaps(n_units: int, rounds: int, seed: int) -> Iterator[BoolArray]:
-    """Which units are swapped, in each round."""
-    if n_units <= EXACT_UNITS:
-        yield from (np.array(swapped) for swapped in itertools.product([False, True], repeat=n_units))
-        return
-    generator = np.random.default_rng(seed)
-    for _ in range(rounds):
-        yield generator.integers(2, size=n_units) == 1
 
 
 def _difference(rows: CommonRows, a: FloatArray, b: FloatArray) -> float | None:

@@ -151,15 +151,6 @@ def voting(
     Range, ties and undefined cases: those of the coefficient. Ceiling: the points of the majority's answer, one half each
     where there is no majority.
 
-    Args:
-        compared: made by `preferences`; with `unit="response"` it needs `responses`.
-        coefficient: "pearson", "spearman" or "kendall_b".
-        unit: see above.
-        bootstrap: of the interval, over clusters.
-
-    Raises:
-        InputError: the coefficient or the unit is unknown, or `responses` is missing.
-
     Example:
         >>> votes = [[A_IS_BETTER] * 3, [B_IS_BETTER] * 3, [BOTH_ARE_GOOD] * 3, [A_IS_BETTER, A_IS_BETTER, B_IS_BETTER]]
         >>> compared = preferences([0.9, 0.1, 0.8, 0.9], [0.1, 0.7, 0.9, 0.2], votes)
@@ -185,9 +176,6 @@ def ignore_equal(
     Range: -1 to 1, 0 for no relation. Undefined: fewer than 3 observations, or all of one kind. Ceiling: the share of raters
     who prefer A less that of those who prefer B.
 
-    Raises:
-        InputError: `opinion` is unknown.
-
     Example:
         >>> votes = [[A_IS_BETTER] * 3, [B_IS_BETTER] * 3, [BOTH_ARE_GOOD] * 3, [A_IS_BETTER, A_IS_BETTER, B_IS_BETTER]]
         >>> compared = preferences([0.9, 0.1, 0.8, 0.9], [0.1, 0.7, 0.9, 0.2], votes)
@@ -212,15 +200,9 @@ def cont2cat(
 
     Nominal scale of four answers, of which the metric gives two. Ceiling: the raters who prefer A against those who prefer B.
 
-    Args:
-        compared: made by `preferences`.
-        ties: equal scores are "B is better" (the paper), or no answer.
-        equal: both good and both bad are answers (the paper), or none.
-        raters: the metric among all raters (the paper), or the mean of its alpha with each of them.
-        bootstrap: of the interval, over clusters.
-
-    Raises:
-        InputError: an option is unknown.
+    - `ties`: equal scores are "B is better" ("b", the paper), or no answer ("missing").
+    - `equal`: both good and both bad are answers ("category", the paper), or none ("missing").
+    - `raters`: the metric among all raters ("together", the paper), or the mean of its alpha with each of them ("one_by_one").
 
     Example:
         >>> votes = [[A_IS_BETTER] * 3, [B_IS_BETTER] * 3, [BOTH_ARE_GOOD] * 3, [A_IS_BETTER, A_IS_BETTER, B_IS_BETTER]]
@@ -255,16 +237,8 @@ def preference_difference(
 ) -> Estimate:
     """Return statistic(one) - statistic(other), with an interval from resamples of dialogues that both metrics share.
 
-    Range: from -2 to 2. Undefined: where the statistic of either is.
-
-    Args:
-        one: a metric's scores beside the answers.
-        other: another metric's, of the same comparisons in the same order.
-        statistic: "voting_pearson", "voting_spearman", "ignore_equal" or "cont2cat", with the paper's options.
-        bootstrap: of the interval, over clusters.
-
-    Raises:
-        InputError: the comparisons differ, or the statistic is unknown.
+    The statistic is "voting_pearson", "voting_spearman", "ignore_equal" or "cont2cat", with the paper's options. Range: from -2
+    to 2. Undefined: where the statistic of either is. InputError: the metrics' comparisons, or their order, differ.
 
     Example:
         >>> votes = [[0, 0, 0], [1, 1, 1], [2, 2, 2], [0, 0, 1]]
