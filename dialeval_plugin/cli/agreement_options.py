@@ -10,7 +10,7 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dialeval_plugin.reports.agreement import Finding, Question
+    from dialeval_plugin.reports.correlation_report import Finding, ReportOptions
     from dialeval_plugin.statistics.levels import AverageBy
 
 Coefficients: TypeAlias = Annotated[
@@ -52,14 +52,14 @@ def question(
     min_coverage: float,
     tests: tuple[int, float] = (1000, 0.05),
     threshold: float | None = None,
-) -> Question:
+) -> ReportOptions:
     """Make the question of what was typed.
 
     Raises:
         InputError: an option has a wrong value.
     """
     from dialeval_plugin.core.errors import InputError
-    from dialeval_plugin.reports.agreement import Question
+    from dialeval_plugin.reports.correlation_report import ReportOptions
     from dialeval_plugin.statistics.bootstrap import Bootstrap, IntervalKind
     from dialeval_plugin.statistics.correlation import DEFAULT_COEFFICIENTS
     from dialeval_plugin.statistics.levels import AverageBy
@@ -69,7 +69,7 @@ def question(
         if value not in get_args(kind):
             raise InputError(f"{option} {value!r}: choose one of {', '.join(get_args(kind))}.")
     check_share("--min-coverage", min_coverage)
-    return Question(
+    return ReportOptions(
         coefficients=tuple(coefficients or DEFAULT_COEFFICIENTS),
         by_system=by_system,
         average_by=cast("AverageBy", average_by),
@@ -94,12 +94,12 @@ def check_share(option: str, value: float) -> None:
         raise InputError(f"{option} {value}: is no share. Give a number from 0 to 1.")
 
 
-def report(findings: Sequence[Finding], asked: Question, format: str, output: Path | None, max_unscored: float) -> None:
+def report(findings: Sequence[Finding], asked: ReportOptions, format: str, output: Path | None, max_unscored: float) -> None:
     """Print or write the table; exit with 1 where an evaluator left too many rows unscored that are such as it scores."""
     from dialeval_plugin.core.files import write_text
-    from dialeval_plugin.reports.agreement_table import table
+    from dialeval_plugin.reports.correlation_report import report_table
 
-    text = table(findings, asked).render(format)
+    text = report_table(findings, asked).render(format)
     if output is None:
         typer.echo(text, nl=False)
     else:

@@ -62,7 +62,7 @@ def meta_eval(
     """Say how far scores agree with people: coefficients with intervals, coverage and what they rest on."""
     from dialeval_plugin.core.errors import InputError
     from dialeval_plugin.core.scoring import Level
-    from dialeval_plugin.reports.agreement import find
+    from dialeval_plugin.reports.correlation_report import find
     from dialeval_plugin.reports.score_alignment import Alignment, align
 
     check_share("--max-unscored", max_unscored)

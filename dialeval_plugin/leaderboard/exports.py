@@ -20,6 +20,7 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import to_json, write_text
 from dialeval_plugin.core.plain_text import for_markdown
 from dialeval_plugin.core.signature import text_hash
+from dialeval_plugin.statistics.estimates import bounds_text
 from dialeval_plugin.version import __version__
 
 from .board import Cell, Figure, Leaderboard
@@ -100,7 +101,10 @@ def eval_results(evaluator: str, cells: list[Cell], options: ExportOptions) -> d
             entry["date"] = cell.date
         if options.source_url:
             entry["source"] = {"url": options.source_url, "name": "dialeval-plugin"}
-        entry["notes"] = f"{coefficient_name(coefficient)}{figure.interval}, {_circumstances(cell)}; signature {cell.signature}"
+        name = (
+            f"{coefficient_name(coefficient)} {bounds_text(figure.ci_low, figure.ci_high, is_rough=figure.is_rough)}".rstrip()
+        )
+        entry["notes"] = f"{name}, {_circumstances(cell)}; signature {cell.signature}"
         entries.setdefault(coefficient, []).append(entry)
     return {f".eval_results/dialeval_{_file_name(name)}.yaml": _yaml(found) for name, found in entries.items()}
 

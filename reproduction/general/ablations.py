@@ -1,24 +1,40 @@
-"""What every corpus and every head adds to the general evaluator, measured on validation dialogues, which hold no rating.
+"""What every corpus and every head adds to the general evaluator: tables of docs/general.md, of validation dialogues alone.
 
 Figures are areas under the ROC curve: how often the main score of a real response is higher than that of a wrong text in its
-place. Dialogues of the half that fits the weights of mixing are not counted.
+place. Dialogues of the half that fits the weights of mixing are not counted, and no rating is read. Trains one model on all
+corpora and one on all but each, all of the same small size and with the same validation dialogues, and takes the heads out of
+the mixture of a model that is there. What is in the work folder is not trained again; a training that was killed goes on.
+
+    python -m reproduction.general.ablations --work FOLDER --model my-general --corpus NAME=FILE ... \
+        --evaluation dstc10 ... --document docs/general.md
 """
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from dialeval_plugin.cli.train.general import read_conversations, reported_dialogues
 from dialeval_plugin.methods.general.calibration import ValidationRow, areas, fit_mixing, judge, validation_rows
-from dialeval_plugin.methods.general.conversations import Conversation, by_corpus
+from dialeval_plugin.methods.general.conversations import Conversation, Splits, by_corpus, split
 from dialeval_plugin.methods.general.mixing import FloatArray
-from dialeval_plugin.methods.general.model import TrainedGeneral
+from dialeval_plugin.methods.general.model import CONFIG_FILE, TrainedGeneral
+from dialeval_plugin.methods.general.recipes import Recipe
 from dialeval_plugin.methods.general.signals import HEADS, NEGATIVES
-from dialeval_plugin.reports.tables import Column, Row, Table, figure
+from dialeval_plugin.methods.general.training import Sources, TrainingOptions, train
+from dialeval_plugin.models.folders import PACKAGED_ENCODER
+from dialeval_plugin.reports.tables import Table, TableRow, named_column
+from reproduction.documents import script_parser, write_tables
 
 MEAN = "mean"
+ALL = "all corpora"
+N_DIALOGUES = 50
+"""For the weights of coherence, of which no table here says anything."""
 
 
 class Judged(NamedTuple):
@@ -61,7 +77,7 @@ def corpora_table(measured: Mapping[str, Mapping[str, float | None]]) -> Table:
     Args:
         measured: name of a model to what `areas_by_corpus` gave.
     """
-    rows: list[Row] = [{"trained on": name, **found} for name, found in measured.items()]
+    rows: list[TableRow] = [{"trained on": name, **found} for name, found in measured.items()]
     return _table(rows, "trained on")
 
 
@@ -72,7 +88,7 @@ def heads_table(trained: TrainedGeneral, rows: Sequence[ValidationRow]) -> Table
     """
     judged = _judged(trained, rows)
     mixtures = {"all heads": HEADS, **{f"without {head}": tuple(name for name in HEADS if name != head) for head in HEADS}}
-    found: list[Row] = []
+    found: list[TableRow] = []
     for name, heads in mixtures.items():
         mixing = fit_mixing(judged.log_odds, judged.kinds, judged.is_fitted, heads)
         by_kind = areas(mixing.log_odds(judged.log_odds), judged.kinds, ~judged.is_fitted)
@@ -94,5 +110,60 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return sum(numbers) / len(numbers) if numbers else None
 
 
-def _table(rows: Sequence[Row], label: str) -> Table:
-    return Table(rows, [Column(name, lambda row, name=name: figure(row[name]), name != label) for name in rows[0]])  # type: ignore[misc]
+def _table(rows: Sequence[TableRow], label: str) -> Table:
+    return Table(rows, [named_column(name, is_number=name != label) for name in rows[0]])
+
+
+def trained_without(corpus: str | None, splits: Splits, folder: Path, options: TrainingOptions) -> TrainedGeneral:
+    """The model that a corpus has no part in, from its folder where it is there."""
+    if not (folder / CONFIG_FILE).exists():
+        kept = [item for item in splits.training if item.corpus != corpus]
+        train(Sources(kept, splits.validation), folder, options, progress=True, remember=False)
+    return TrainedGeneral.load(str(folder))
+
+
+def ablations(splits: Splits, options: argparse.Namespace) -> dict[str, Table]:
+    training = TrainingOptions(
+        backbone=options.backbone,
+        recipe=replace(
+            Recipe(),
+            max_pairs=options.max_pairs,
+            max_validation_pairs=options.max_validation_pairs,
+            max_validation_dialogues=N_DIALOGUES,
+        ),
+        validation_fraction=options.validation_fraction,
+        seed=options.seed,
+    )
+    rows = rows_by_corpus(splits.validation, max_pairs=options.max_validation_pairs, seed=options.seed)
+    size = f"{options.max_pairs} responses"
+    measured = {}
+    for corpus in (None, *rows):
+        trained = trained_without(corpus, splits, options.work / (corpus or "all"), training)
+        measured[f"all but {corpus}, {size}" if corpus else f"{ALL}, {size}"] = areas_by_corpus(trained, rows)
+    tables = {"corpora": corpora_table(measured)}
+    if options.model is not None:
+        reference = TrainedGeneral.load(str(options.model))
+        tables["corpora"] = corpora_table({"the model of the other tables": areas_by_corpus(reference, rows), **measured})
+        tables["heads"] = heads_table(reference, [row for drawn in rows.values() for row in drawn])
+    return tables
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = script_parser(__doc__)
+    parser.add_argument("--work", type=Path, required=True, help="folder that keeps the models")
+    parser.add_argument("--model", type=Path, help="folder of a trained model, of the same corpora, fraction and seed")
+    parser.add_argument("--corpus", action="append", required=True, metavar="NAME=FILE", help="as in `dialeval train slm`")
+    parser.add_argument("--evaluation", action="append", default=[], help="as in `dialeval train slm`")
+    parser.add_argument("--backbone", default=PACKAGED_ENCODER, help="as in `dialeval train slm`")
+    parser.add_argument("--max-pairs", type=int, default=3000, help="responses that each model is trained on")
+    parser.add_argument("--max-validation-pairs", type=int, default=400, help="real responses that it is measured on")
+    parser.add_argument("--validation-fraction", type=float, default=0.1, help="share of each corpus' dialogues for validation")
+    parser.add_argument("--seed", type=int, default=13)
+    options = parser.parse_args(arguments)
+    conversations = read_conversations(options.corpus, reported_dialogues(options.evaluation), {})
+    splits = split(conversations, (), fraction=options.validation_fraction, seed=options.seed)
+    write_tables(options.document, ablations(splits, options))
+
+
+if __name__ == "__main__":
+    main()

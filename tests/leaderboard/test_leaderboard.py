@@ -98,12 +98,6 @@ def test_json_comes_back_as_it_was(made: Callable[[], Leaderboard]) -> None:
     assert Leaderboard.from_dict(json.loads(text)) == made()
 
 
-def test_json_of_a_release_without_references_is_read() -> None:
-    data = board().to_dict()
-    del data["references"], data["tests"]
-    assert Leaderboard.from_dict(data) == board()
-
-
 def test_json_of_another_schema_version_is_refused() -> None:
     with pytest.raises(InputError) as raised:
         Leaderboard.from_dict({"schema_version": 7}, where="old.json")
