@@ -16,14 +16,10 @@ from dialeval_plugin.leaderboard.result_files import read_runs
 from reproduction.results import runs, write
 from reproduction.results.evaluators import KINDS, RatedTask, evaluators, plan, tasks_at_hand, tasks_of
 from tests.fed_files import fed_rows, write_fed
-from tests.leaderboard_files import documents, noisy_scores, write_run
+from tests.leaderboard_files import documents, noisy_scores, scorer_config, write_run
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 HISTORIC = Path(__file__).resolve().parents[1] / "historic_results"
-
-
-def config(scorer: str, **options: Any) -> dict[str, Any]:
-    return {"model": "dialogue-metric", "model_args": {"scorer": scorer, **options}, "scorer": scorer}
 
 
 @pytest.fixture(scope="module")
@@ -33,10 +29,10 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = [{**row, "raters": [row["rating"], row["rating"] + place % 2]} for place, row in enumerate(documents(60))]
     of_all = {f"dstc10_dialog_{code}": (rows, noisy_scores(rows, 0.2)) for code in write.TURN_LEVEL}
     of_some = {f"dstc10_dialog_{code}": (rows, noisy_scores(rows, 0.4)) for code in write.WITH_REFERENCES}
-    write_run(folder / "slide-slm", config("slide", slm="/m/slm", variant="slm"), of_all)
-    write_run(folder / "bleu-1", config("bleu", n=1), of_some)
+    write_run(folder / "slide-slm", scorer_config("slide", slm="/m/slm", variant="slm"), of_all)
+    write_run(folder / "bleu-1", scorer_config("bleu", n=1), of_some)
     for name in ("hred", "vhcr"):
-        write_run(folder / f"reconstruction-{name}", config("dialogue_reconstruction", model=f"/m/{name}"), of_some)
+        write_run(folder / f"reconstruction-{name}", scorer_config("dialogue_reconstruction", model=f"/m/{name}"), of_some)
     write_run(
         folder / "judge", {"model": "hf", "model_args": {"pretrained": "/m/gpt2"}}, {"dstc10_dialog_ft": (rows, [0.5] * 60)}
     )
@@ -90,7 +86,7 @@ def test_what_is_scored_in_part_says_so(tmp_path: Path) -> None:
     rows = documents(80)
     scores: list[float | None] = [*[None] * 20, *noisy_scores(rows, 0.2)[20:]]
     of_all = {f"dstc10_dialog_{code}": (rows, scores) for code in write.TURN_LEVEL}
-    write_run(tmp_path / "runs" / "dre", config("dre", llm="hf", llm_args="pretrained=/m/gpt2"), of_all)
+    write_run(tmp_path / "runs" / "dre", scorer_config("dre", llm="hf", llm_args="pretrained=/m/gpt2"), of_all)
     results = write.read_results(tmp_path / "runs")
     assert cells(write.means_table(results))["dre (gpt2)"][0].endswith("] (75% scored)")
     assert cells(write.slide_tables(results)[2])["*dre (gpt2)*"][2].endswith("] (75% scored)")
@@ -200,7 +196,7 @@ def test_runs_are_skipped_once_finished_and_a_failure_is_said(
         output = Path(words[words.index("--output_path") + 1])
         if output.name == "bleu-4":
             return runs.subprocess.CompletedProcess(words, 3)
-        write_run(output, config("bleu", n=1), {"dstc10_dialog_tu": (rows, noisy_scores(rows, 0.1))})
+        write_run(output, scorer_config("bleu", n=1), {"dstc10_dialog_tu": (rows, noisy_scores(rows, 0.1))})
         return runs.subprocess.CompletedProcess(words, 0)
 
     monkeypatch.setattr(runs.subprocess, "run", run)
