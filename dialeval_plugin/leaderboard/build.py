@@ -44,10 +44,10 @@ def build(paths: Iterable[Path | str], *, rank_rounds: int = 1000) -> Built:
 
     Args:
         paths: result files and folders.
-        rank_rounds: least permutations of each test behind the rank clusters, see `leaderboard_ranks.ranked`; 0 for no ranks.
+        rank_rounds: least permutations of each test behind the rank clusters, as many of `ranks.ranked`; 0 for no ranks.
 
     Raises:
-        InputError: as `lm_eval_files.read_runs` and `check_one_scorer`.
+        InputError: as `read_runs` and `check_one_scorer` of `result_files`.
     """
     cells: dict[tuple[str, Column], Cell] = {}
     evidence: dict[tuple[str, Column], Evidence] = {}
