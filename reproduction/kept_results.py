@@ -21,14 +21,7 @@ def kept_json(path: Path, compute: Callable[[], Any]) -> Any:
 
 
 def kept_scores(scorer: Scorer, items: Sequence[Item], work: Path, name: str) -> Scores:
-    """Return the scores of items, of a file whose name holds what can move them; a run that was killed goes on.
-
-    Args:
-        scorer: that scores what is not kept.
-        items: of its level.
-        work: folder; the file is `scores/<name>.<hash>.json`.
-        name: of the items, for people.
-    """
+    """Return the scores of items, of a file in `work/scores` whose name holds what can move them; a killed run goes on."""
     path = work / "scores" / f"{name}.{scorer.name}.{run_id(scorer, items)[:16]}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     journal = path.with_suffix(".journal")

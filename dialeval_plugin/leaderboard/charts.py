@@ -67,8 +67,8 @@ def scatter(scores: Sequence[float], ratings: Sequence[float], *, title: str) ->
     and band rest on all rows; at most `MAX_POINTS` points are shown.
 
     Args:
-        scores: at least one.
-        ratings: one for each score.
+        scores: at least one, with a rating each.
+        ratings: of people.
         title: read out in place of the picture.
     """
     x, y = np.asarray(scores, dtype=np.float64), np.asarray(ratings, dtype=np.float64)
@@ -86,12 +86,8 @@ def scatter(scores: Sequence[float], ratings: Sequence[float], *, title: str) ->
 def distribution(scores: Sequence[float], ratings: Sequence[float], *, title: str) -> str:
     """Draw for each level of the human rating how the scores lie: median, quartiles, 5th and 95th percentile.
 
-    A mean rating counts for the nearest whole level; where there are more than `MAX_LEVELS`, for one of as many equal parts.
-
-    Args:
-        scores: at least one.
-        ratings: one for each score.
-        title: read out in place of the picture.
+    A mean rating counts for the nearest whole level; where there are more than `MAX_LEVELS`, for one of five equal parts.
+    Arguments as those of `scatter`.
     """
     x, y = np.asarray(scores, dtype=np.float64), np.asarray(ratings, dtype=np.float64)
     levels = _levels(y)
@@ -115,13 +111,7 @@ def distribution(scores: Sequence[float], ratings: Sequence[float], *, title: st
 
 
 def forest(rows: Sequence[ForestRow], *, title: str, label: str) -> str:
-    """Draw one coefficient of several evaluators, each with its interval.
-
-    Args:
-        rows: at least one, from top to bottom.
-        title: read out in place of the picture.
-        label: name of the coefficient.
-    """
+    """Draw one coefficient, named by `label`, of one or more evaluators from top to bottom, each with its interval."""
     bottom = _TOP + _ROW * len(rows)
     ends = [end for row in rows for end in (row.value, row.low, row.high) if end is not None]
     scale = _axis(np.array([0.0, *ends]), 8, _WIDTH - 8)

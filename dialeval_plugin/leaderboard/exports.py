@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -57,7 +57,7 @@ class ExportOptions:
     dataset_id: str | None = None
     source_url: str | None = None
     organization: str = "unknown"
-    created: datetime
+    created: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
 
 
 def export(board: Leaderboard, format: str, folder: Path, options: ExportOptions) -> Exported:
@@ -74,7 +74,7 @@ def export(board: Leaderboard, format: str, folder: Path, options: ExportOptions
     paths = []
     for evaluator in board.evaluators:
         cells = [cell for cell in board.cells if cell.evaluator == evaluator]
-        if not any(True for _ in _values(cells)):
+        if not _values(cells):
             continue
         for name, text in FORMATS[format](evaluator, cells, options).items():
             path = folder / slug(evaluator) / name
@@ -180,16 +180,8 @@ def _file_name(coefficient: str) -> str:
     return coefficient if re.fullmatch(r"[a-z0-9_]{1,60}", coefficient) else slug(coefficient)
 
 
-def now() -> datetime:
-    """The time, for `ExportOptions.created`."""
-    return datetime.now(timezone.utc)
-
-
-def _values(cells: list[Cell]) -> Iterator[tuple[Cell, str, Figure]]:
-    for cell in cells:
-        for coefficient, figure in cell.figures.items():
-            if figure.value is not None:
-                yield cell, coefficient, figure
+def _values(cells: list[Cell]) -> list[tuple[Cell, str, Figure]]:
+    return [(cell, name, figure) for cell in cells for name, figure in cell.figures.items() if figure.value is not None]
 
 
 def _every_eval_ever_result(cell: Cell, coefficient: str, figure: Figure) -> dict[str, Any]:

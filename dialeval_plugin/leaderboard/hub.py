@@ -35,12 +35,7 @@ class Upload(NamedTuple):
 
 
 def write_space(folder: Path, output: Path, *, title: str = TITLE) -> list[Path]:
-    """Write a ready Space: the page, a Gradio app that shows it, and the Space's README.
-
-    Args:
-        folder: of a leaderboard.
-        output: of the Space; files of the same names are replaced.
-        title: of the Space.
+    """Write a ready Space to `output`: the page, a Gradio app that shows it, and the Space's README.
 
     Raises:
         InputError: `folder` holds no leaderboard, or a file cannot be written.
@@ -74,7 +69,7 @@ def push(
         folder: of a leaderboard.
         repo_id: OWNER/NAME.
         space: whether to upload the Space.
-        private: whether repositories that are made are private; one that is there stays what it is.
+        private: of repositories that are made; one that is there stays what it is.
         dry_run: say what would be uploaded, and upload nothing.
         title: of data set and Space.
 

@@ -55,9 +55,7 @@ def weight_figure(regression: LinearRegression, *, title: str = "") -> Figure:
 def save_figure(figure: Figure, path: Path) -> list[Path]:
     """Write a figure as PNG and SVG beside each other, the same bytes each time; return the two paths.
 
-    Args:
-        figure: to write.
-        path: of the files; a suffix is replaced by each format's.
+    A suffix of `path` is replaced by each format's.
 
     Raises:
         InputError: the files cannot be written.

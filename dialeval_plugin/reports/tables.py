@@ -129,10 +129,7 @@ def csv_text(rows: Iterable[TableRow], names: Sequence[str]) -> str:
 def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]], is_number: Sequence[bool] | None = None) -> str:
     """Return a table in Markdown without a line break at its end; no cell is a link, an image, or the end of its row.
 
-    Args:
-        head: titles.
-        rows: as many texts each.
-        is_number: of each column, whether it is aligned to the right.
+    Columns that `is_number` says so of are aligned to the right.
     """
     rule = ["---:" if number else "---" for number in is_number or [False] * len(head)]
     lines = [list(map(for_markdown, head)), rule, *(list(map(for_markdown, row)) for row in rows)]

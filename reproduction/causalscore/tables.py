@@ -61,13 +61,9 @@ class PaperRow(NamedTuple):
 def figures_of(
     dialogues: Sequence[PreferenceDialogue], scores: ScoresById, criteria: Sequence[str], *, with_human: bool = True
 ) -> Figures:
-    """Return every statistic of some criteria of one metric, with intervals that resample whole dialogues.
+    """Every statistic of some criteria of one metric; intervals resample whole dialogues.
 
-    Args:
-        dialogues: the corpus.
-        scores: of their responses.
-        criteria: out of `cgdialog.CRITERIA`.
-        with_human: take the human's response as one of the systems, as the paper does.
+    With `with_human`, the human's response is one of the systems, as in the paper.
     """
     found: dict[tuple[str, str], Agreement] = {}
     for criterion in criteria:
@@ -77,14 +73,10 @@ def figures_of(
 
 
 def metrics_table(figures: Mapping[str, Figures], rows: Sequence[PaperRow], corpus: str, criterion: str, part: str) -> str:
-    """Return the Markdown table of one corpus and criterion.
+    """The table of one corpus and criterion.
 
-    Args:
-        figures: of each metric by its label. Floor and ceiling of the first that scores every response become rows.
-        rows: what to show, in order; a row of which neither figures nor a paper's row are there is left out.
-        corpus: "dream", "esconv" or "msc".
-        criterion: one of `cgdialog.CRITERIA`.
-        part: of the paper's figures: "metrics" or "ablation", or "out_of_domain", which is about relevance only.
+    Floor and ceiling of the first metric that scores every response become rows; a row of which neither figures nor a paper's
+    row are there is left out. `part` of the paper's figures: "metrics", "ablation", or "out_of_domain", relevance only.
     """
     printed = _paper(part, criterion, corpus)
     lines = []
@@ -117,13 +109,7 @@ def _end_rows(figures: Mapping[str, Figures], criterion: str) -> list[list[str]]
 
 
 def without_human_table(figures: Mapping[str, Mapping[str, Figures]], rows: Sequence[PaperRow], criterion: str) -> str:
-    """Return the table of the comparisons without the human's response, a corpus beside the other.
-
-    Args:
-        figures: corpus to metric to its figures with `with_human=False`.
-        rows: the metrics.
-        criterion: one of `cgdialog.CRITERIA`.
-    """
+    """The comparisons without the human's response, a corpus beside the other; `figures` are of each corpus."""
     lines = [
         [row.label, *(estimate(found[row.label][criterion, name]) for found in figures.values() for name in STATISTICS)]
         for row in rows
@@ -139,16 +125,10 @@ def difference_table(
     other: Mapping[str, ScoresById],
     criteria: Sequence[str],
 ) -> str:
-    """Return the table of how far one metric's agreement is above another's, with paired intervals over dialogues.
+    """How far one metric's agreement is above another's, by corpus, with paired intervals over dialogues.
 
-    Below it stands how many intervals exclude 0, and the smallest p-value after Holm's correction for so many tests; each is
+    Below stands how many intervals exclude 0, and the smallest p-value after Holm's correction for so many tests; each is
     that of a normal distribution as wide as the interval.
-
-    Args:
-        dialogues: of each corpus.
-        one: of each corpus the scores of the one metric.
-        other: of each corpus those of the other.
-        criteria: out of `cgdialog.CRITERIA`.
     """
     lines, differences = [], []
     for corpus, found in dialogues.items():
@@ -170,11 +150,7 @@ def _tested(differences: Sequence[Difference]) -> str:
 
 
 def triads_table(dialogues: Mapping[str, Sequence[PreferenceDialogue]]) -> str:
-    """Return how many triads of responses to one context the annotators' majorities put in a circle, in each corpus.
-
-    Args:
-        dialogues: of each corpus.
-    """
+    """How many triads of responses to one context the annotators' majorities put in a circle, in each corpus."""
     lines = []
     for corpus, found in dialogues.items():
         for criterion in CRITERIA:
@@ -195,11 +171,7 @@ def _triads(dialogue: PreferenceDialogue, criterion: str) -> list[bool]:
 
 
 def training_table(records: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the figures of both classifiers before and after each round of self-training.
-
-    Args:
-        records: corpus to the `training` entry of the model's causalscore.json.
-    """
+    """The figures of both classifiers before and after each round; `records` are `training` of each causalscore.json."""
     lines = []
     for corpus, record in records.items():
         entries = [("unconditional", "", record["unconditional"])]

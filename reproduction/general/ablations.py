@@ -46,23 +46,14 @@ class Judged(NamedTuple):
 
 
 def rows_by_corpus(conversations: Sequence[Conversation], *, max_pairs: int, seed: int) -> dict[str, list[ValidationRow]]:
-    """Draw validation rows of each corpus, the same for every model.
-
-    Args:
-        conversations: validation dialogues.
-        max_pairs: real responses of all corpora together.
-        seed: of the draw.
-    """
+    """Draw validation rows of each corpus, the same for every model; `max_pairs` are real responses of all corpora together."""
     corpora = by_corpus(conversations)
     share = max(1, max_pairs // len(corpora))
     return {corpus: validation_rows({corpus: pairs}, max_pairs=share, seed=seed) for corpus, pairs in corpora.items()}
 
 
 def areas_by_corpus(trained: TrainedGeneral, rows: Mapping[str, Sequence[ValidationRow]]) -> dict[str, float | None]:
-    """Return the main score's area on each corpus, and the mean of them.
-
-    A corpus' area is the mean over the kinds of wrong texts that it has.
-    """
+    """The main score's area on each corpus, a mean over the kinds of wrong texts that it has; and the mean of all."""
     found: dict[str, float | None] = {}
     for corpus, drawn in rows.items():
         judged = _judged(trained, drawn)
@@ -72,11 +63,7 @@ def areas_by_corpus(trained: TrainedGeneral, rows: Mapping[str, Sequence[Validat
 
 
 def corpora_table(measured: Mapping[str, Mapping[str, float | None]]) -> Table:
-    """Return a row a model and a column a corpus.
-
-    Args:
-        measured: name of a model to what `areas_by_corpus` gave.
-    """
+    """A row a model and a column a corpus, of what `areas_by_corpus` gave."""
     rows: list[TableRow] = [{"trained on": name, **found} for name, found in measured.items()]
     return _table(rows, "trained on")
 

@@ -173,8 +173,6 @@ def _rated_set(entry: EvaluationSet, scorer: GeneralScorer) -> RatedSet:
 def overall_table(model: ModelCorrelations, sets: Sequence[EvaluationSet], *, mean_over: Sequence[str] = EIGHT) -> Table:
     """Return a row an evaluator and a column a set, with the means over sets in front.
 
-    The interval of a mean takes the sets' errors for independent and normal: the standard errors are those of their intervals.
-
     Args:
         model: with its figures.
         sets: rated for overall quality.
@@ -213,11 +211,7 @@ def quality_table(model: ModelCorrelations, sets: Sequence[EvaluationSet]) -> Ta
 
 
 def validation_table(settings: Mapping[str, Any]) -> Table:
-    """Return how well each head tells a real response from each kind of wrong text, on validation dialogues.
-
-    Args:
-        settings: contents of a model's general.json.
-    """
+    """How well each head tells a real response from each kind of wrong text; `settings` are a model's general.json."""
     areas = settings["validation"]["auroc"]
     counts = settings["validation"]["rows"]
     rows: list[TableRow] = [

@@ -67,12 +67,7 @@ def dstc10_task(variant: str, code: str) -> str:
 
 
 def huynh_tables(results: Results, model: str) -> str:
-    """Return the tables in Markdown; a quality or set that `results` has no figure of is left out.
-
-    Args:
-        results: of the tasks that were run.
-        model: name of the language model.
-    """
+    """The tables in Markdown; a quality or set that `results` has no figure of is left out."""
     paper = published("huynh")
     tables = []
     for level in LEVELS:

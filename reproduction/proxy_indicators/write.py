@@ -39,10 +39,7 @@ def correlation_rows(predictors: Predictors, ratings: Predictors) -> list[Correl
 
     The p-values take rows for independent, which responses to one context are not; the lm-eval tasks and
     `statistics.correlation` give intervals that resample contexts.
-
-    Args:
-        predictors: name to one value a response; one that is constant has no correlation, which is NaN.
-        ratings: quality to the mean rating of each response.
+    A predictor that is constant has no correlation, which is NaN.
     """
     return [
         CorrelationRow(predictor, quality, *stats.pearsonr(values, means), *stats.spearmanr(values, means))
@@ -63,14 +60,7 @@ def in_sample_combinations(columns: Predictors, ratings: Sequence[float]) -> dic
 def held_out_combinations(
     columns: Predictors, ratings: Sequence[float], contexts: Sequence[Hashable], *, n_folds: int = DEFAULT_FOLDS
 ) -> dict[str, FloatArray]:
-    """Return for each of `SUBSETS` what regressions predict of responses to contexts that they were not fitted on.
-
-    Args:
-        columns: every indicator, one value a response.
-        ratings: the mean rating of each response.
-        contexts: label of the context of each response.
-        n_folds: into which the contexts are divided.
-    """
+    """Return for each of `SUBSETS` what regressions predict of responses to contexts that they were not fitted on."""
     return {
         name: predict_held_out(features, _table(columns, features), ratings, contexts, n_folds=n_folds)
         for name, features in SUBSETS.items()

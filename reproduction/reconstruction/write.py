@@ -54,11 +54,7 @@ VARIANTS = (
 
 
 def training_table(settings: Sequence[Mapping[str, Any]]) -> Table:
-    """How models trained.
-
-    Args:
-        settings: of each model, the contents of its reconstruction.json.
-    """
+    """How models trained; `settings` are the contents of each one's reconstruction.json."""
     rows: list[TableRow] = []
     for one in settings:
         record = one["training"]
@@ -81,13 +77,7 @@ def training_table(settings: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def agreement_table(corpus: str, dialogues: Sequence[Dialogue], models: Sequence[str], *, rounds: int = 1000) -> Table:
-    """Agreement of models' losses with the ratings of a challenge's dialogues.
-
-    Args:
-        corpus: "convai1" or "convai2".
-        dialogues: as read; short and unrated ones are left out.
-        models: folders.
-        rounds: of the bootstrap; 0 for no intervals.
+    """Agreement of models' losses with the ratings of a challenge's dialogues; short and unrated ones are left out.
 
     Raises:
         InputError: no dialogue is rated.

@@ -91,11 +91,7 @@ def evaluators() -> tuple[Evaluator, ...]:
 
 
 def plan(folders: Folders) -> Plan:
-    """Tell the evaluators that can run with the folders given from those that cannot.
-
-    Args:
-        folders: of each kind; a kind that is not there, or has no folder, is not at hand.
-    """
+    """Tell the evaluators that can run with the folders given from those that cannot."""
     ready: list[Evaluator] = []
     not_run: dict[str, str] = {}
     for row in evaluators():
