@@ -18,7 +18,6 @@ alike. Times are processor times of this process, so that what else the machine 
 
 from __future__ import annotations
 
-import argparse
 import functools
 import json
 import os
@@ -31,7 +30,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from measuring import peak_mb, peaks_of_a_process, resident_mb
+from measuring import memory_figures, options_of, padded_batches, peak_mb, resident_mb, seconds
 
 from dialeval_plugin.core.dialogue import Example, Turn
 from dialeval_plugin.core.errors import MissingPrerequisite
@@ -140,15 +139,8 @@ def forward_only(scorer: CausalScorer, examples: Sequence[Example]) -> Callable[
     finally:
         IndependenceClassifier.logits = logits  # type: ignore[method-assign]
     for classifier in (scorer.model.unconditional, scorer.model.conditional):
-        ids = sorted((row for owner, rows in seen if owner is classifier for row in rows), key=len)
-        for start in range(0, len(ids), 32):
-            rows = ids[start : start + 32]
-            length = len(rows[-1])
-            features = {
-                "input_ids": torch.tensor([row + [0] * (length - len(row)) for row in rows]),
-                "attention_mask": torch.tensor([[1] * len(row) + [0] * (length - len(row)) for row in rows]),
-            }
-            batches.append((classifier.encoder.model, features))
+        ids = [row for owner, rows in seen if owner is classifier for row in rows]
+        batches += [(classifier.encoder.model, features) for features in padded_batches(ids, 32)]
 
     def run() -> None:
         with torch.inference_mode():
@@ -156,12 +148,6 @@ def forward_only(scorer: CausalScorer, examples: Sequence[Example]) -> Callable[
                 model(**features)
 
     return run
-
-
-def seconds(work: Callable[[], object]) -> float:
-    start = time.process_time()
-    work()
-    return time.process_time() - start
 
 
 def measure_memory(model: str, sizes: Sequence[int]) -> list[float]:
@@ -173,12 +159,8 @@ def measure_memory(model: str, sizes: Sequence[int]) -> list[float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="under a minute, with fewer responses")
-    parser.add_argument("--threads", type=int, default=1, help="of torch")
+    parser = options_of(__doc__, "under a minute, with fewer responses", model="folder of trained classifiers", threads=1)
     parser.add_argument("--conditions", type=int, default=4, help="strongest dependent turns of the fast mode")
-    parser.add_argument("--model", help="folder of trained classifiers")
-    parser.add_argument("--measure-memory", type=int, nargs="+", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     if arguments.measure_memory:
@@ -198,26 +180,25 @@ def main() -> None:
         # Interleaved, so that whatever else the machine does meets all alike.
         times: dict[str, list[float]] = {name: [] for name in ("score", "forward", "loop", "fast", "loop_long")}
         for _ in range(rounds):
-            times["score"].append(seconds(lambda: exact.score(examples)))
-            times["forward"].append(seconds(forward))
+            times["score"].append(seconds(lambda: exact.score(examples), time.process_time))
+            times["forward"].append(seconds(forward, time.process_time))
             times["loop"].append(loop.seconds(examples))
-            times["fast"].append(seconds(lambda: fast.score(long)))
+            times["fast"].append(seconds(lambda: fast.score(long), time.process_time))
             times["loop_long"].append(Loop(exact.model, 13 if arguments.quick else 1).seconds(long))
         middle = {name: statistics.median(values) for name, values in times.items()}
         sizes = (64, 128) if arguments.quick else (64, 2048)
-        peaks = peaks_of_a_process(__file__, "--model", model, "--threads", str(arguments.threads), sizes=sizes)
+        options = ("--model", model, "--threads", str(arguments.threads))
+        memory = memory_figures(__file__, *options, sizes=sizes, what="responses")
     for name, number in (("score", len(examples)), ("forward", len(examples)), ("loop", len(examples))):
         print(f"{name:10} {number / middle[name]:8.3f} responses/s")
     turns = len(long[0].context)
     print(f"{'fast':10} {len(long) / middle['fast']:8.3f} responses/s on {turns} turns")
     print(f"{'loop':10} {len(long) / middle['loop_long']:8.3f} responses/s on {turns} turns")
-    print(f"highest memory: {peaks[0]:.0f} MB for {sizes[0]}, {peaks[1]:.0f} MB for {sizes[1]} responses")
     result = {
         "vs_naive": round(middle["loop"] / middle["score"], 2),
         "vs_forward": round(middle["forward"] / middle["score"], 3),
         "fast_vs_naive": round(middle["loop_long"] / middle["fast"], 2),
-        "peak_mb": round(peaks[1], 1),
-        "memory_growth": round(peaks[1] / peaks[0], 2),
+        **memory,
     }
     print(json.dumps(result))
 

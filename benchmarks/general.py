@@ -23,21 +23,17 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import torch
-from measuring import peak_mb, peaks_of_a_process, ratio, resident_mb
-from slm import responses, seconds
+from measuring import interleaved, memory_figures, options_of, peak_mb, ratio, resident_mb
+from slm import responses, write_untrained_slm
 
 from dialeval_plugin.methods.general import training
 from dialeval_plugin.methods.general.conversations import Conversation
 from dialeval_plugin.methods.general.mixing import CoherenceWeights, Mixing
 from dialeval_plugin.methods.general.model import GeneralConfig, GeneralModel, TrainedGeneral
 from dialeval_plugin.methods.general.scorer import GeneralScorer
-from dialeval_plugin.methods.slide.fusion import DistanceRange
-from dialeval_plugin.methods.slide.model import SmallModel, TrainedSmallModel
-from dialeval_plugin.methods.slide.recipes import RECIPES
 from dialeval_plugin.methods.slide.scorer import SlideScorer
 from dialeval_plugin.models.encoders import load_encoder, without_normalisation
 from dialeval_plugin.models.folders import PACKAGED_ENCODER
@@ -48,16 +44,6 @@ def write_untrained_general(folder: Path, config: GeneralConfig) -> Path:
     torch.manual_seed(0)
     even = {"fit": 1.0, "fluency": 1.0, "specificity": 1.0, "offset": 0.0}
     TrainedGeneral(GeneralModel(encoder, config), Mixing(even), CoherenceWeights(1, 0, 0, 0), frozenset()).save(folder)
-    return folder
-
-
-def write_untrained_slm(folder: Path, config: GeneralConfig) -> Path:
-    """The SLM of SLIDE's default recipe, with the window of the general evaluator."""
-    window = {"max_context_tokens": config.max_context_tokens, "max_response_tokens": config.max_response_tokens}
-    encoder = without_normalisation(load_encoder(PACKAGED_ENCODER, device="cpu"))
-    torch.manual_seed(0)
-    model = SmallModel(encoder, replace(RECIPES["default"].config, **window))
-    TrainedSmallModel(model, DistanceRange(0.0, 2.0), frozenset()).save(folder)
     return folder
 
 
@@ -96,11 +82,8 @@ def measure_preparation(number: int) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="under a minute, with fewer responses")
-    parser.add_argument("--model", help="folder of a trained general evaluator")
+    parser = options_of(__doc__, "under a minute, with fewer responses", model="folder of a trained general evaluator")
     parser.add_argument("--measure-preparation", type=int, help=argparse.SUPPRESS)
-    parser.add_argument("--measure-memory", type=int, nargs="+", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure_preparation:
         print(measure_preparation(arguments.measure_preparation))
@@ -111,34 +94,22 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         model = arguments.model or str(write_untrained_general(Path(scratch) / "general", GeneralConfig()))
         config = TrainedGeneral.load(model, device="cpu").model.config
+        window = {"max_context_tokens": config.max_context_tokens, "max_response_tokens": config.max_response_tokens}
         general = GeneralScorer(model, device="cpu")
-        slm = SlideScorer(str(write_untrained_slm(Path(scratch) / "slm", config)), variant="slm", device="cpu")
+        slm = SlideScorer(str(write_untrained_slm(Path(scratch) / "slm", **window)), variant="slm", device="cpu")
         examples, rounds = (responses(360), 6) if arguments.quick else (responses(2880), 7)
-        work = {"general": lambda: general.score(examples), "slm": lambda: slm.score(examples)}
-        for run in work.values():
-            run()
-        # Interleaved, so that whatever else the machine does meets both alike.
-        times: dict[str, list[float]] = {name: [] for name in work}
-        for _ in range(rounds):
-            for name, run in work.items():
-                times[name].append(seconds(run))
+        times = interleaved({"general": lambda: general.score(examples), "slm": lambda: slm.score(examples)}, rounds)
         rates = {name: [len(examples) / value for value in values] for name, values in times.items()}
         sizes = (1000, 2000) if arguments.quick else (1000, 50_000)
-        peaks = peaks_of_a_process(__file__, "--model", model, sizes=sizes)
+        memory = memory_figures(__file__, "--model", model, sizes=sizes, what="responses")
     n_dialogues = 2_000 if arguments.quick else 20_000
     command = [sys.executable, __file__, "--measure-preparation", str(n_dialogues)]
     preparation = float(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
     for name, values in rates.items():
         print(f"{name:8} {statistics.median(values):8.0f} responses/s")
-    print(f"highest memory: {peaks[0]:.0f} MB for {sizes[0]}, {peaks[1]:.0f} MB for {sizes[1]} responses")
     print(f"before the first step of training: {preparation:.0f} MB for {n_dialogues} dialogues")
-    result = {
-        "vs_slm": round(ratio(rates["general"], rates["slm"]), 3),
-        "peak_mb": round(peaks[1], 1),
-        "memory_growth": round(peaks[1] / peaks[0], 2),
-        "training_mb": round(10_000 * preparation / n_dialogues, 1),
-    }
-    print(json.dumps(result))
+    training_mb = round(10_000 * preparation / n_dialogues, 1)
+    print(json.dumps({"vs_slm": round(ratio(rates["general"], rates["slm"]), 3), **memory, "training_mb": training_mb}))
 
 
 if __name__ == "__main__":

@@ -14,16 +14,15 @@ tasks, on the embedded corpus; the weights do not move the speed. Answers go int
 
 from __future__ import annotations
 
-import argparse
 import json
 import resource
 import statistics
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
+from measuring import interleaved, options_of, padded_batches, seconds
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
@@ -69,31 +68,19 @@ def write_language_model(folder: Path, texts: Sequence[str]) -> Path:
 
 def forward_only(model: LmEvalLanguageModel, texts: Sequence[str]) -> Callable[[], None]:
     """Return the bare forward pass over the prompts, tokenised beforehand, in batches of one length."""
-    ids = sorted(model.lm.tokenizer(list(texts))["input_ids"], key=len)
-    batches = []
-    for start in range(0, len(ids), BATCH_SIZE):
-        rows = ids[start : start + BATCH_SIZE]
-        length = len(rows[-1])
-        batches.append(torch.tensor([row + [0] * (length - len(row)) for row in rows]))
+    batches = padded_batches(model.lm.tokenizer(list(texts))["input_ids"], BATCH_SIZE)
 
     def run() -> None:
         with torch.inference_mode():
             for batch in batches:
-                torch.log_softmax(model.lm.model(batch).logits, dim=-1)
+                torch.log_softmax(model.lm.model(batch["input_ids"]).logits, dim=-1)
 
     return run
 
 
-def seconds(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="under a minute, with fewer prompts")
-    n_prompts, n_naive, rounds = (32, 8, 3) if parser.parse_args().quick else (240, 60, 5)
+    is_quick = options_of(__doc__, "under a minute, with fewer prompts").parse_args().quick
+    n_prompts, n_naive, rounds = (32, 8, 3) if is_quick else (240, 60, 5)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         prompt_seconds = seconds(lambda: prompts(n_prompts))
@@ -130,11 +117,7 @@ def main() -> None:
         }
         judge(answered)
         batched.generate([Request(text, 4) for text in texts[:BATCH_SIZE]])
-        # Interleaved, so that whatever else the machine does meets all alike.
-        times: dict[str, list[float]] = {name: [] for name in work}
-        for _ in range(rounds):
-            for name, (run, _) in work.items():
-                times[name].append(seconds(run))
+        times = interleaved({name: run for name, (run, _) in work.items()}, rounds)
     rate = {name: number / statistics.median(times[name]) for name, (_, number) in work.items()}
     for name, value in rate.items():
         print(f"{name:20} {value:8.1f} prompts/s")

@@ -17,7 +17,6 @@ times of this process, so that what else the machine does counts for nobody.
 
 from __future__ import annotations
 
-import argparse
 import functools
 import json
 import statistics
@@ -27,7 +26,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
-from measuring import peak_mb, peaks_of_a_process, resident_mb
+from measuring import interleaved, memory_figures, options_of, peak_mb, resident_mb
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
@@ -116,12 +115,6 @@ def forward_only(evaluator: CausalEvaluator, pieces: Sequence[Sequence[Sequence[
     return run
 
 
-def seconds(work: Callable[[], object]) -> float:
-    start = time.process_time()
-    work()
-    return time.process_time() - start
-
-
 def measure_memory(model: str, sizes: Sequence[int]) -> list[float]:
     """Highest memory above the model's while so many dialogues are scored, for each size."""
     scorer = DialogueLikelihoodScorer(model, device="cpu")
@@ -131,11 +124,7 @@ def measure_memory(model: str, sizes: Sequence[int]) -> list[float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="under a minute, with fewer dialogues")
-    parser.add_argument("--threads", type=int, default=1, help="of torch")
-    parser.add_argument("--model", help="folder of a causal language model")
-    parser.add_argument("--measure-memory", type=int, nargs="+", help=argparse.SUPPRESS)
+    parser = options_of(__doc__, "under a minute, with fewer dialogues", model="folder of a causal language model", threads=1)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     if arguments.measure_memory:
@@ -163,24 +152,17 @@ def main() -> None:
                 sum(lengths[:: n_dialogues // n_naive]),
             ),
         }
-        for run, _ in work.values():
-            run()
-        # Interleaved, so that whatever else the machine does meets all three alike.
-        times: dict[str, list[float]] = {name: [] for name in work}
-        for _ in range(rounds):
-            for name, (run, _) in work.items():
-                times[name].append(seconds(run))
+        times = interleaved({name: run for name, (run, _) in work.items()}, rounds, time.process_time)
         rate = {name: n_tokens / statistics.median(times[name]) for name, (_, n_tokens) in work.items()}
         sizes = (16, 48) if arguments.quick else (256, 4096)
-        peaks = peaks_of_a_process(__file__, "--model", model, "--threads", str(arguments.threads), sizes=sizes)
+        options = ("--model", model, "--threads", str(arguments.threads))
+        memory = memory_figures(__file__, *options, sizes=sizes, what="dialogues")
     for name, value in rate.items():
         print(f"{name:8} {value:8.0f} tokens/s")
-    print(f"highest memory: {peaks[0]:.0f} MB for {sizes[0]}, {peaks[1]:.0f} MB for {sizes[1]} dialogues")
     result = {
         "vs_naive": round(rate["score"] / rate["naive"], 2),
         "vs_forward": round(rate["score"] / rate["forward"], 3),
-        "peak_mb": round(peaks[1], 1),
-        "memory_growth": round(peaks[1] / peaks[0], 2),
+        **memory,
     }
     print(json.dumps(result))
 

@@ -12,7 +12,6 @@ last line is one JSON object:
 
 from __future__ import annotations
 
-import argparse
 import functools
 import json
 import os
@@ -26,6 +25,7 @@ from typing import Any, NamedTuple
 import lm_eval
 from lm_eval.models.huggingface import HFLM
 from lm_eval.tasks import TaskManager
+from measuring import options_of
 
 from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.core.resources import tasks_path
@@ -93,9 +93,7 @@ def available_task() -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="under a minute, with fewer documents")
-    limit = 96 if parser.parse_args().quick else None
+    limit = 96 if options_of(__doc__, "under a minute, with fewer documents").parse_args().quick else None
     os.environ["HF_HUB_OFFLINE"] = "1"
     register()
     plugin = Timer()

@@ -7,11 +7,10 @@ both wall time and processor time are printed, for they part on a machine that d
 
 from __future__ import annotations
 
-import argparse
 import time
 
 import numpy as np
-from measuring import peak_mb
+from measuring import options_of, peak_mb
 
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import level_correlations
@@ -51,8 +50,7 @@ def measure(name: str, rated: Rated, bootstrap: Bootstrap) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="50,000 rows instead of 1,000,000")
+    parser = options_of(__doc__, "50,000 rows instead of 1,000,000")
     parser.add_argument("--rounds", type=int, default=1000)
     arguments = parser.parse_args()
     n = 50_000 if arguments.quick else 1_000_000

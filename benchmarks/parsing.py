@@ -15,10 +15,11 @@ several. The last line is one JSON object:
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 from collections.abc import Callable
+
+from measuring import options_of, seconds
 
 from dialeval_plugin.llm.neutralise import neutralise
 from dialeval_plugin.llm.parsing import parse_label, parse_rating
@@ -72,12 +73,7 @@ def repeated(piece: str, length: int) -> str:
 
 
 def milliseconds(work: Callable[[], object], rounds: int) -> float:
-    best = float("inf")
-    for _ in range(rounds):
-        start = time.process_time()
-        work()
-        best = min(best, time.process_time() - start)
-    return 1000 * best
+    return 1000 * min(seconds(work, time.process_time) for _ in range(rounds))
 
 
 def readers(text: str) -> dict[str, Callable[[], object]]:
@@ -91,9 +87,7 @@ def readers(text: str) -> dict[str, Callable[[], object]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="fewer rounds")
-    rounds = 2 if parser.parse_args().quick else 5
+    rounds = 2 if options_of(__doc__, "fewer rounds").parse_args().quick else 5
     slowest = dict.fromkeys(("read", "refused", "neutralise"), 0.0)
     growth = 0.0
     for name, piece in PIECES.items():

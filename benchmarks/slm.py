@@ -8,22 +8,21 @@ responses, repeated under numbered variations where more are asked for. The last
     peak_mb     highest resident memory of a process that scores, above what it has after loading the model
     memory_growth  peak_mb with the largest number of responses over peak_mb with the smallest
 
-The encoder is the packaged MiniLM with an untrained head, unless --slm names a folder: speed does not depend on the weights.
+The encoder is the packaged MiniLM with an untrained head, unless --model names a folder: speed does not depend on the weights.
 """
 
 from __future__ import annotations
 
-import argparse
 import functools
 import json
 import statistics
 import tempfile
-import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import torch
-from measuring import peak_mb, peaks_of_a_process, ratio
+from measuring import interleaved, memory_figures, options_of, padded_batches, peak_mb, ratio
 
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.corpora import mini
@@ -48,10 +47,11 @@ def responses(number: int) -> list[Example]:
     return examples
 
 
-def write_untrained_slm(folder: Path) -> Path:
+def write_untrained_slm(folder: Path, **window: int) -> Path:
+    """The SLM of SLIDE's default recipe with random weights, and with another window where one is given."""
     encoder = without_normalisation(load_encoder(PACKAGED_ENCODER, device="cpu"))
     torch.manual_seed(0)
-    model = SmallModel(encoder, RECIPES["default"].config)
+    model = SmallModel(encoder, replace(RECIPES["default"].config, **window))
     TrainedSmallModel(model, DistanceRange(0.0, 2.0), frozenset()).save(folder)
     return folder
 
@@ -75,14 +75,7 @@ def forward_only(model: SmallModel, examples: Sequence[Example]) -> Callable[[],
     contexts = dict.fromkeys(tuple(turn.text for turn in example.context) for example in examples)
     ids = [context.ids for context in model.texts.contexts(list(contexts))]
     ids += model.texts.responses(list(dict.fromkeys(example.response.text for example in examples)))
-    ids.sort(key=len)
-    batches = []
-    for start in range(0, len(ids), 64):
-        rows = ids[start : start + 64]
-        length = len(rows[-1])
-        input_ids = torch.tensor([row + [0] * (length - len(row)) for row in rows])
-        mask = torch.tensor([[1] * len(row) + [0] * (length - len(row)) for row in rows])
-        batches.append({"input_ids": input_ids, "attention_mask": mask})
+    batches = padded_batches(ids, 64)
 
     def run() -> None:
         with torch.inference_mode():
@@ -90,12 +83,6 @@ def forward_only(model: SmallModel, examples: Sequence[Example]) -> Callable[[],
                 model.transformer(**batch)
 
     return run
-
-
-def seconds(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
 
 
 def measure_memory(slm: str, sizes: Sequence[int]) -> list[float]:
@@ -106,16 +93,12 @@ def measure_memory(slm: str, sizes: Sequence[int]) -> list[float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="under a minute, with fewer responses")
-    parser.add_argument("--slm", help="folder of a trained SLM")
-    parser.add_argument("--measure-memory", type=int, nargs="+", help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
+    arguments = options_of(__doc__, "under a minute, with fewer responses", model="folder of a trained SLM").parse_args()
     if arguments.measure_memory:
-        print(*measure_memory(arguments.slm, arguments.measure_memory))
+        print(*measure_memory(arguments.model, arguments.measure_memory))
         return
     with tempfile.TemporaryDirectory() as scratch:
-        slm = arguments.slm or str(write_untrained_slm(Path(scratch) / "slm"))
+        slm = arguments.model or str(write_untrained_slm(Path(scratch) / "slm"))
         scorer = SlideScorer(slm, variant="slm", device="cpu")
         examples, n_naive, rounds = (responses(360), 50, 4) if arguments.quick else (responses(2880), 720, 5)
         model = TrainedSmallModel.load(slm, device="cpu").model
@@ -124,25 +107,17 @@ def main() -> None:
             "forward": forward_only(model, examples),
             "naive": one_by_one(model, examples[:n_naive]),
         }
-        for run in work.values():
-            run()
-        # Interleaved, so that whatever else the machine does meets all three alike.
-        times: dict[str, list[float]] = {name: [] for name in work}
-        for _ in range(rounds):
-            for name, run in work.items():
-                times[name].append(seconds(run))
+        times = interleaved(work, rounds)
         size = {"score": len(examples), "forward": len(examples), "naive": n_naive}
         rates = {name: [size[name] / value for value in values] for name, values in times.items()}
         sizes = (1000, 2000) if arguments.quick else (1000, 50_000)
-        peaks = peaks_of_a_process(__file__, "--slm", slm, sizes=sizes)
+        memory = memory_figures(__file__, "--model", slm, sizes=sizes, what="responses")
     for name, values in rates.items():
         print(f"{name:8} {statistics.median(values):8.0f} responses/s")
-    print(f"highest memory: {peaks[0]:.0f} MB for {sizes[0]}, {peaks[1]:.0f} MB for {sizes[1]} responses")
     result = {
         "vs_naive": round(ratio(rates["score"], rates["naive"]), 2),
         "vs_forward": round(ratio(rates["score"], rates["forward"]), 3),
-        "peak_mb": round(peaks[1], 1),
-        "memory_growth": round(peaks[1] / peaks[0], 2),
+        **memory,
     }
     print(json.dumps(result))
 

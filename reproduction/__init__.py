@@ -1,1 +1,1 @@
-"""Tables of papers beside ours: not part of the wheel."""
+"""Published figures and the scripts that set ours beside them, a folder a paper; not part of the wheel."""

@@ -10,10 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from dialeval_plugin.leaderboard.board import Column
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import correlations
 
 HOSTILE = "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'> & \"quoted\" \u2028 {{ 7 * 7 }}"
+GUPTA, ZHAO = Column("dailydialog-gupta", "turn", "overall"), Column("dailydialog-zhao", "turn", "appropriateness")
+JUDGE = "<b>judge</b>, dstc10_dialog"
+"""The evaluator of `write_runs` that is a language model."""
 _METRICS = {"spearman": "spearman", "pearson": "pearson", "kendall": "kendall_b"}
 
 
@@ -44,6 +48,18 @@ def noisy_scores(rows: Sequence[Mapping[str, Any]], noise: float, *, seed: int =
     """Scores that follow the ratings up to noise."""
     drawn = np.random.default_rng(seed).normal(0, noise, len(rows))
     return [float(row["rating"] / 5 + value) for row, value in zip(rows, drawn, strict=True)]
+
+
+def scorer_config(scorer: str, **options: Any) -> dict[str, Any]:
+    """The `config` of a result file of one of our scorers."""
+    return {"model": "dialogue-metric", "model_args": {"scorer": scorer, **options}, "scorer": scorer}
+
+
+def write_scores(
+    folder: Path, scorer: str, rows: Sequence[Mapping[str, Any]], scores: Sequence[float | None], **options: Any
+) -> Path:
+    """Write one run of a scorer over `GUPTA`; options as those of `write_run`."""
+    return write_run(folder, scorer_config(scorer), {"dstc10_dialog_dgu": (rows, scores)}, **options)
 
 
 def write_run(
@@ -90,15 +106,9 @@ def write_run(
 def write_runs(folder: Path) -> None:
     """Three evaluators on two sets; one of them ran on one set only and left three rows unscored."""
     gupta, zhao = documents(40), documents(30, text="Hello there.", seed=5)
-    sharp = {
-        "model": "dialogue-metric",
-        "model_args": {"scorer": "sharp"},
-        "scorer": "sharp",
-        "scorer_signature": "method:sharp",
-    }
+    sharp, blunt = ({**scorer_config(name), "scorer_signature": f"method:{name}"} for name in ("sharp", "blunt"))
     both = {"dstc10_dialog_dgu": gupta, "dstc10_dialog_dz": zhao}
     write_run(folder, sharp, {task: (rows, noisy_scores(rows, 0.05)) for task, rows in both.items()}, second=1)
-    blunt = {**sharp, "model_args": {"scorer": "blunt"}, "scorer": "blunt", "scorer_signature": "method:blunt"}
     write_run(folder, blunt, {task: (rows, noisy_scores(rows, 0.5)) for task, rows in both.items()}, second=2)
     judge = {"model": "hf", "model_args": {"pretrained": "<b>judge</b>"}}
     scores = [None, None, None, *noisy_scores(gupta, 0.2)[3:]]

@@ -14,7 +14,7 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dialeval_plugin.reports.agreement import Finding, Question
+    from dialeval_plugin.reports.correlation_report import Finding, ReportOptions
 
 
 def check_share(parameter: typer.CallbackParam, value: float) -> float:
@@ -62,17 +62,17 @@ class AgreementOptions:
     format: Annotated[Literal["text", "markdown", "csv", "latex", "json"], typer.Option(help="Of the table.")] = "text"
     output: Annotated[Path | None, typer.Option(help="File to write the table to, instead of printing it.")] = None
 
-    def question(self, threshold: float | None = None) -> Question:
+    def question(self, threshold: float | None = None) -> ReportOptions:
         """Return what is asked of all judgements alike.
 
         Raises:
             InputError: an option has a wrong value.
         """
-        from dialeval_plugin.reports.agreement import Question
+        from dialeval_plugin.reports.correlation_report import ReportOptions
         from dialeval_plugin.statistics.bootstrap import Bootstrap
         from dialeval_plugin.statistics.correlation import DEFAULT_COEFFICIENTS
 
-        return Question(
+        return ReportOptions(
             coefficients=tuple(self.coefficient or DEFAULT_COEFFICIENTS),
             by_system=self.by_system,
             average_by=self.average_by,
@@ -84,12 +84,12 @@ class AgreementOptions:
             threshold=threshold,
         )
 
-    def report(self, findings: Sequence[Finding], asked: Question) -> None:
+    def report(self, findings: Sequence[Finding], asked: ReportOptions) -> None:
         """Print or write the table; exit with 1 where an evaluator left too many rows unscored that are such as it scores."""
         from dialeval_plugin.core.files import write_text
-        from dialeval_plugin.reports.agreement_table import table
+        from dialeval_plugin.reports.correlation_report import report_table
 
-        text = table(findings, asked).render(self.format)
+        text = report_table(findings, asked).render(self.format)
         if self.output is None:
             typer.echo(text, nl=False)
         else:

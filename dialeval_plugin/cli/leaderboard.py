@@ -48,10 +48,10 @@ def export(
 ) -> None:
     """Write the results in a format of the Hub, or in that of Every Eval Ever."""
     from dialeval_plugin.leaderboard.build import read
-    from dialeval_plugin.leaderboard.exports import ExportOptions, now
+    from dialeval_plugin.leaderboard.exports import ExportOptions
     from dialeval_plugin.leaderboard.exports import export as export_board
 
-    options = ExportOptions(dataset_id=dataset_id, source_url=source_url, organization=organization, created=now())
+    options = ExportOptions(dataset_id=dataset_id, source_url=source_url, organization=organization)
     exported = export_board(read(folder), format, output, options)
     for path in exported.paths:
         typer.echo(path)

@@ -28,7 +28,7 @@ def meta_eval(
     threshold: Annotated[float | None, typer.Option(help="Where ratings are 0 or 1: accuracy of this threshold too.")] = None,
 ) -> None:
     """Say how far scores agree with people: coefficients with intervals, coverage and what they rest on."""
-    from dialeval_plugin.reports.agreement import find
+    from dialeval_plugin.reports.correlation_report import find
     from dialeval_plugin.reports.score_alignment import Alignment, align
 
     asked = agreement.question(threshold)

@@ -6,46 +6,25 @@ is never 0. Coefficients of different kinds are never averaged.
 
 from __future__ import annotations
 
-import csv
-import io
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from statistics import fmean
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
 from annotated_types import Ge, Interval
-from typing_extensions import Required, TypedDict
+from typing_extensions import TypedDict
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.plain_text import for_markdown
 from dialeval_plugin.core.shapes import checked
-from dialeval_plugin.reports.tables import bounds, spreadsheet_row
+from dialeval_plugin.reports.tables import TableRow, csv_text, markdown_table
+from dialeval_plugin.statistics.estimates import interval_text, number_text
 
 SCHEMA_VERSION = 1
 CSV_COLUMNS = (
-    "kind",
-    "evaluator",
-    "dataset",
-    "level",
-    "quality",
-    "coefficient",
-    "value",
-    "ci_low",
-    "ci_high",
-    "is_rough",
-    "rank",
-    "higher_is_better",
-    "n_scored",
-    "n_total",
-    "is_partial",
-    "seconds",
-    "n_requests",
-    "n_prompt_characters",
-    "date",
-    "signature",
-    "source",
-    "reason",
+    *("kind", "evaluator", "dataset", "level", "quality", "coefficient", "value", "ci_low", "ci_high", "is_rough", "rank"),
+    *("higher_is_better", "n_scored", "n_total", "is_partial", "seconds", "n_requests", "n_prompt_characters", "date"),
+    *("signature", "source", "reason"),
 )
 _PREFERRED = ("spearman", "pearson", "kendall")
 
@@ -53,7 +32,8 @@ Value: TypeAlias = Annotated[float, Interval(ge=-1, le=1)]
 Count: TypeAlias = Annotated[int, Ge(0)]
 
 
-class Column(NamedTuple):
+@dataclass(frozen=True, order=True, slots=True)
+class Column:
     """What evaluators are compared on: one quality of the turns or of the dialogues of one data set."""
 
     dataset: str
@@ -93,12 +73,7 @@ class Figure:
     reason: str | None = None
 
     def __str__(self) -> str:
-        return "undefined" if self.value is None else f"{self.value:.3f}{self.interval}"
-
-    @property
-    def interval(self) -> str:
-        """The interval as text with a space before it; empty where there is none."""
-        return bounds(self.ci_low, self.ci_high, is_rough=self.is_rough)
+        return interval_text(self.value, self.ci_low, self.ci_high, is_rough=self.is_rough)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,45 +92,33 @@ class Cell:
     Attributes:
         evaluator: its name, which stands for one signature.
         column: what it was compared on.
-        figures: coefficient to its value.
         n_scored: rows that the figures rest on.
         n_total: rows that were to be scored.
-        signature: everything that can move a number.
         is_partial: whether the run was told to take a part of the data set only.
-        cost: of the cell's part of the run.
+        figures: coefficient to its value.
+        signature: everything that can move a number.
         date: of the run, ISO 8601, UTC; empty where the file does not say.
         source: name of the result file.
-        metadata: further facts about the run, such as the task and the host's version.
+        cost: of the cell's part of the run.
+        metadata: further facts about the run, such as the task and its version.
     """
 
     evaluator: str
     column: Column
-    figures: Mapping[str, Figure]
     n_scored: Count
     n_total: Count
-    signature: str
     is_partial: bool = False
-    cost: Cost = field(default_factory=Cost)
+    figures: Mapping[str, Figure]
+    signature: str
     date: str = ""
     source: str = ""
+    cost: Cost = field(default_factory=Cost)
     metadata: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def coverage(self) -> float | None:
-        """Share of the rows that have a score."""
-        return self.n_scored / self.n_total if self.n_total else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """What a column is to be read beside: no evaluator, and so in no order with them.
-
-    Attributes:
-        name: for people, as "one person against the others".
-        column: the column.
-        coefficient: name of the coefficient.
-        value: None where it is undefined.
-    """
+    """What a column is to be read beside, as "one person against the others": no evaluator, and so in no order with them."""
 
     name: str
     column: Column
@@ -168,8 +131,6 @@ class PairTests:
     """What the tests behind the rank clusters of a column could tell.
 
     Attributes:
-        column: the column.
-        coefficient: name of the coefficient.
         n_rows: rated rows.
         n_dialogues: clusters that are swapped as a whole.
         n_pairs: pairs of evaluators that were compared.
@@ -197,10 +158,10 @@ class MacroMean(NamedTuple):
     n_missing: int
 
 
-class _File(TypedDict, total=False):
+class _File(TypedDict):
     """What `Leaderboard.to_dict` writes and `from_dict` reads."""
 
-    cells: Required[tuple[Cell, ...]]
+    cells: tuple[Cell, ...]
     references: tuple[Reference, ...]
     tests: tuple[PairTests, ...]
 
@@ -254,15 +215,18 @@ class Leaderboard:
         """Return a cell, or None where nobody ran it."""
         return self._places.get((evaluator, column))
 
+    def figure(self, evaluator: str, column: Column, coefficient: str) -> Figure | None:
+        """Return a figure of a cell, or None where there is none."""
+        cell = self.cell(evaluator, column)
+        return cell.figures.get(coefficient) if cell else None
+
     def higher_is_better(self, coefficient: str) -> bool:
         """Whether a higher value of `coefficient` means more agreement."""
-        figures = (cell.figures.get(coefficient) for cell in self.cells)
-        return all(figure.higher_is_better for figure in figures if figure is not None)
+        return all(cell.figures[coefficient].higher_is_better for cell in self.cells if coefficient in cell.figures)
 
     def columns_with(self, coefficient: str) -> tuple[Column, ...]:
         """Columns in which at least one evaluator has a figure of this kind."""
-        present = {cell.column for cell in self.cells if coefficient in cell.figures}
-        return tuple(column for column in self.columns if column in present)
+        return tuple(sorted({cell.column for cell in self.cells if coefficient in cell.figures}))
 
     def means(self, coefficient: str) -> dict[str, MacroMean]:
         """Return each evaluator's mean of one coefficient over the data sets that have it; missing sets are counted."""
@@ -294,33 +258,23 @@ class Leaderboard:
         return max((cell.n_total for cell in self.cells if cell.column == column), default=0)
 
     def _mean(self, values: Mapping[Column, float], coefficient: str) -> MacroMean:
-        n_sets = len({column[:2] for column in self.columns_with(coefficient)})
-        by_set: dict[tuple[str, ...], list[float]] = {}
+        n_sets = len({(column.dataset, column.level) for column in self.columns_with(coefficient)})
+        by_set: dict[tuple[str, str], list[float]] = {}
         for column, value in values.items():
-            by_set.setdefault(column[:2], []).append(value)
-        means = [math.fsum(of_set) / len(of_set) for of_set in by_set.values()]
-        return MacroMean(math.fsum(means) / len(means) if means else None, len(means), n_sets - len(means))
+            by_set.setdefault((column.dataset, column.level), []).append(value)
+        means = [fmean(of_set) for of_set in by_set.values()]
+        return MacroMean(fmean(means) if means else None, len(means), n_sets - len(means))
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-able object that `from_dict` reads back."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "cells": [_cell_to_dict(cell) for cell in self.cells],
-            "references": [_with_column(reference) for reference in self.references],
-            "tests": [_with_column(tests) for tests in self.tests],
-            "means": {
-                coefficient: {name: mean._asdict() for name, mean in self.means(coefficient).items()}
-                for coefficient in self.coefficients
-            },
+        means = {
+            name: {evaluator: mean._asdict() for evaluator, mean in self.means(name).items()} for name in self.coefficients
         }
+        return {"schema_version": SCHEMA_VERSION, **asdict(self), "means": means}
 
     @classmethod
     def from_dict(cls, data: Any, *, where: str = "leaderboard") -> Leaderboard:
-        """Read what `to_dict` wrote; the means are computed again.
-
-        Args:
-            data: the object.
-            where: it comes from, for messages.
+        """Read what `to_dict` wrote; the means are computed again, and `where` begins the messages.
 
         Raises:
             InputError: it is not a leaderboard, or one of another schema version.
@@ -332,24 +286,19 @@ class Leaderboard:
                 "Build the leaderboard again from its result files."
             )
         found = checked(data, _File, where, advice="Build the leaderboard again from its result files.")
-        # Files of older releases have no references and no tests.
-        return cls(found["cells"], found.get("references", ()), found.get("tests", ()))
+        return cls(found["cells"], found["references"], found["tests"])
 
     def to_csv(self) -> str:
         """Return one line for each coefficient of each cell, then one for each reference; what is not known is empty."""
-        out = io.StringIO()
-        writer = csv.DictWriter(out, CSV_COLUMNS, lineterminator="\n")
-        writer.writeheader()
+        rows: list[TableRow] = []
         for cell in self.cells:
-            shared = {"kind": "evaluator", "n_scored": cell.n_scored, "n_total": cell.n_total, **asdict(cell.cost)}
-            shared |= cell.column._asdict()
-            shared |= {name: getattr(cell, name) for name in ("evaluator", "is_partial", "date", "signature", "source")}
-            for coefficient, figure in cell.figures.items():
-                writer.writerow(spreadsheet_row({**shared, "coefficient": coefficient, **asdict(figure)}))
-        for reference in self.references:
-            values = {"evaluator": reference.name, "coefficient": reference.coefficient, "value": reference.value}
-            writer.writerow(spreadsheet_row({"kind": "reference", **values, **reference.column._asdict()}))
-        return out.getvalue()
+            shared = {"kind": "evaluator", **asdict(cell.column), **asdict(cell.cost)}
+            shared |= {name: getattr(cell, name) for name in CSV_COLUMNS if name in Cell.__dataclass_fields__}
+            rows += [{**shared, "coefficient": name, **asdict(figure)} for name, figure in cell.figures.items()]
+        for one in self.references:
+            values = {"evaluator": one.name, "coefficient": one.coefficient, "value": one.value}
+            rows.append({"kind": "reference", **values, **asdict(one.column)})
+        return csv_text(rows, CSV_COLUMNS)
 
     def to_markdown(self, coefficient: str | None = None) -> str:
         """Return the table of one coefficient, by default the main one, with the mean over data sets first.
@@ -358,26 +307,26 @@ class Leaderboard:
         """
         chosen = coefficient or self.main
         columns, means = self.columns_with(chosen), self.means(chosen)
-        lines: list[Sequence[str]] = [
-            ["evaluator", f"mean {chosen} (data sets)", *map(str, columns)],
-            ["---"] * (len(columns) + 2),
+        rows = [
+            [name, _mean_in_words(means[name]), *(self._cell_in_words(name, column, chosen) for column in columns)]
+            for name in self.evaluators
         ]
-        for name in self.evaluators:
-            mean = means[name]
-            lines.append([name, _mean_in_words(mean), *(self._markdown_cell(name, column, chosen) for column in columns)])
         for name, values in self.reference_rows(chosen).items():
-            mean = self._mean(values, chosen)
-            shown = [f"{values[column]:.3f}" if column in values else "" for column in columns]
-            lines.append([f"*{name}*", _mean_in_words(mean), *shown])
-        return "\n".join("| " + " | ".join(map(for_markdown, line)) + " |" for line in lines) + "\n"
+            shown = [number_text(values.get(column)) for column in columns]
+            rows.append([f"*{name}*", _mean_in_words(self._mean(values, chosen)), *shown])
+        return markdown_table(["evaluator", f"mean {chosen} (data sets)", *map(str, columns)], rows) + "\n"
 
     def with_ranks(self, ranks: Mapping[tuple[str, Column, str], int]) -> Leaderboard:
         """Return this leaderboard with ranks, by evaluator, column and coefficient, in the figures."""
-        return replace(self, cells=tuple(_ranked(cell, ranks) for cell in self.cells))
+        cells = []
+        for cell in self.cells:
+            places = {name: (cell.evaluator, cell.column, name) for name in cell.figures}
+            figures = {name: replace(figure, rank=ranks.get(places[name])) for name, figure in cell.figures.items()}
+            cells.append(replace(cell, figures=figures))
+        return replace(self, cells=tuple(cells))
 
-    def _markdown_cell(self, evaluator: str, column: Column, coefficient: str) -> str:
-        cell = self.cell(evaluator, column)
-        figure = cell.figures.get(coefficient) if cell else None
+    def _cell_in_words(self, evaluator: str, column: Column, coefficient: str) -> str:
+        cell, figure = self.cell(evaluator, column), self.figure(evaluator, column, coefficient)
         if cell is None or figure is None:
             return ""
         notes = [] if cell.n_scored == cell.n_total else [f"{cell.n_scored} of {cell.n_total} scored"]
@@ -389,28 +338,5 @@ class Leaderboard:
         return {(cell.evaluator, cell.column): cell for cell in self.cells}
 
 
-def _ranked(cell: Cell, ranks: Mapping[tuple[str, Column, str], int]) -> Cell:
-    figures = {
-        name: replace(figure, rank=ranks.get((cell.evaluator, cell.column, name))) for name, figure in cell.figures.items()
-    }
-    return replace(cell, figures=figures)
-
-
 def _mean_in_words(mean: MacroMean) -> str:
     return "" if mean.value is None else f"{mean.value:.3f} ({mean.n_present} of {mean.n_present + mean.n_missing})"
-
-
-def _with_column(value: Reference | PairTests) -> dict[str, Any]:
-    return {**asdict(value), "column": value.column._asdict()}
-
-
-def _cell_to_dict(cell: Cell) -> dict[str, Any]:
-    return {
-        "evaluator": cell.evaluator,
-        "column": cell.column._asdict(),
-        **{name: getattr(cell, name) for name in ("n_scored", "n_total", "is_partial")},
-        "figures": {name: asdict(figure) for name, figure in cell.figures.items()},
-        **{name: getattr(cell, name) for name in ("signature", "date", "source")},
-        "cost": asdict(cell.cost),
-        "metadata": dict(cell.metadata),
-    }

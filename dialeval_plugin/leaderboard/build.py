@@ -44,10 +44,10 @@ def build(paths: Iterable[Path | str], *, rank_rounds: int = 1000) -> Built:
 
     Args:
         paths: result files and folders.
-        rank_rounds: least permutations of each test behind the rank clusters, see `leaderboard_ranks.ranked`; 0 for no ranks.
+        rank_rounds: least permutations of each test behind the rank clusters, as many of `ranks.ranked`; 0 for no ranks.
 
     Raises:
-        InputError: as `lm_eval_files.read_runs` and `check_one_scorer`.
+        InputError: as `read_runs` and `check_one_scorer` of `result_files`.
     """
     cells: dict[tuple[str, Column], Cell] = {}
     evidence: dict[tuple[str, Column], Evidence] = {}
@@ -135,12 +135,13 @@ def _qualities(run: TaskRun) -> dict[str, dict[str, str]]:
 
 def _columns(run: TaskRun) -> list[tuple[Column, str]]:
     """The run's columns, each with what the names of its metrics begin with."""
-    is_preference = run.kind == "preference"
-    return [(_column(run, quality), f"{quality}_" if is_preference else "") for quality in _qualities(run)]
+    return [(_column(run, quality), f"{quality}_" if run.kind == "preference" else "") for quality in _qualities(run)]
 
 
 def _column(run: TaskRun, quality: str) -> Column:
-    return Column(_dataset(run.dataset), run.level, quality)
+    # The code of a DSTC10 set says little to most readers; its published name does.
+    dataset = dstc10.SETS[run.dataset].name if run.dataset in dstc10.SETS else run.dataset
+    return Column(dataset, run.level, quality)
 
 
 def _is_coefficient(name: str) -> bool:
@@ -176,8 +177,3 @@ def _without_folders(signature: str) -> str:
     A model's weights are told by their hash, which a signature holds besides.
     """
     return re.sub(r"(?<=:)(?:/|~/|\.{1,2}/)[^|\]]*?([^/|\]]+)/*(?=[|\]]|$)", r"\1", signature)
-
-
-def _dataset(name: str) -> str:
-    """The published name of a DSTC10 set, whose code says little to most readers; any other name as it is."""
-    return dstc10.SETS[name].name if name in dstc10.SETS else name

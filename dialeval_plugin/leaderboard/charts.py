@@ -29,7 +29,7 @@ _MIDDLE = (_LEFT + _WIDTH - _RIGHT) / 2
 _ROW = 36.0
 
 
-class Interval(NamedTuple):
+class ForestRow(NamedTuple):
     """One line of a forest plot."""
 
     name: str
@@ -67,8 +67,8 @@ def scatter(scores: Sequence[float], ratings: Sequence[float], *, title: str) ->
     and band rest on all rows; at most `MAX_POINTS` points are shown.
 
     Args:
-        scores: at least one.
-        ratings: one for each score.
+        scores: at least one, with a rating each.
+        ratings: of people.
         title: read out in place of the picture.
     """
     x, y = np.asarray(scores, dtype=np.float64), np.asarray(ratings, dtype=np.float64)
@@ -86,12 +86,8 @@ def scatter(scores: Sequence[float], ratings: Sequence[float], *, title: str) ->
 def distribution(scores: Sequence[float], ratings: Sequence[float], *, title: str) -> str:
     """Draw for each level of the human rating how the scores lie: median, quartiles, 5th and 95th percentile.
 
-    A mean rating counts for the nearest whole level; where there are more than `MAX_LEVELS`, for one of as many equal parts.
-
-    Args:
-        scores: at least one.
-        ratings: one for each score.
-        title: read out in place of the picture.
+    A mean rating counts for the nearest whole level; where there are more than `MAX_LEVELS`, for one of five equal parts.
+    Arguments as those of `scatter`.
     """
     x, y = np.asarray(scores, dtype=np.float64), np.asarray(ratings, dtype=np.float64)
     levels = _levels(y)
@@ -114,14 +110,8 @@ def distribution(scores: Sequence[float], ratings: Sequence[float], *, title: st
     return _svg(parts, _HEIGHT, f"{title}. Median, quartiles, 5th and 95th percentile of the scores for each level.")
 
 
-def forest(rows: Sequence[Interval], *, title: str, label: str) -> str:
-    """Draw one coefficient of several evaluators, each with its interval.
-
-    Args:
-        rows: at least one, from top to bottom.
-        title: read out in place of the picture.
-        label: name of the coefficient.
-    """
+def forest(rows: Sequence[ForestRow], *, title: str, label: str) -> str:
+    """Draw one coefficient, named by `label`, of one or more evaluators from top to bottom, each with its interval."""
     bottom = _TOP + _ROW * len(rows)
     ends = [end for row in rows for end in (row.value, row.low, row.high) if end is not None]
     scale = _axis(np.array([0.0, *ends]), 8, _WIDTH - 8)
@@ -145,15 +135,12 @@ def forest(rows: Sequence[Interval], *, title: str, label: str) -> str:
 
 def _regression(x: FloatArray, y: FloatArray, horizontal: _Scale, vertical: _Scale) -> list[str]:
     """Line and band; nothing where no line is defined, and no band where no spread is."""
-    n, spread = len(x), float(((x - x.mean()) ** 2).sum())
-    if n < 3 or spread <= 0:
+    if len(x) < 3 or np.ptp(x) == 0:
         return []
-    slope = float(((x - x.mean()) * (y - y.mean())).sum() / spread)
+    fit = stats.linregress(x, y)
     grid = np.linspace(x.min(), x.max(), 25)
-    line = y.mean() + slope * (grid - x.mean())
-    residuals = y - y.mean() - slope * (x - x.mean())
-    deviation = math.sqrt(float((residuals**2).sum()) / (n - 2))
-    half = stats.t.ppf((1 + CONFIDENCE) / 2, n - 2) * deviation * np.sqrt(1 / n + (grid - x.mean()) ** 2 / spread)
+    line = fit.intercept + fit.slope * grid
+    half = stats.t.ppf((1 + CONFIDENCE) / 2, len(x) - 2) * fit.stderr * np.hypot(x.std(), grid - x.mean())
 
     def path(values: FloatArray, order: slice) -> str:
         inside = np.clip(values, vertical.low, vertical.high)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from .board import Column
 from .result_files import RatedRow
@@ -13,13 +13,6 @@ MAX_CASES = 30
 """Cases of one column on the page; of more rows, evenly spaced ones are taken."""
 LOWEST, HIGHEST = 1.0, 5.0
 """Ends of the scale on which a case lays scores side by side (SLIDE, Zhao et al. 2024, Table 3)."""
-
-
-class ScoredRow(NamedTuple):
-    """A row with a score."""
-
-    score: float
-    rating: float
 
 
 @dataclass(frozen=True)
@@ -31,27 +24,13 @@ class Evidence:
     rows: tuple[RatedRow, ...]
 
     @property
-    def scored(self) -> list[ScoredRow]:
-        """Rows that have a score."""
-        return [ScoredRow(row.score, row.rating) for row in self.rows if row.score is not None]
+    def scored(self) -> list[tuple[float, float]]:
+        """Score and rating of the rows that have a score."""
+        return [(row.score, row.rating) for row in self.rows if row.score is not None]
 
 
-@dataclass(frozen=True, slots=True)
-class CaseGroup:
-    """The cases of one column."""
-
-    column: Column
-    n_total: int
-    """Rows that they were taken from."""
-    cases: tuple[dict[str, Any], ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-able object for the page."""
-        return {"name": str(self.column), "n_total": self.n_total, "cases": list(self.cases)}
-
-
-def cases(evidence: Sequence[Evidence], *, limit: int = MAX_CASES) -> list[CaseGroup]:
-    """Return the cases of every column: evenly spaced ones of the rows that most evaluators were asked about.
+def cases(evidence: Sequence[Evidence], *, limit: int = MAX_CASES) -> list[dict[str, Any]]:
+    """Return the cases of every column for the page: evenly spaced ones of the rows that most evaluators were asked about.
 
     Each score is shown as it is and stretched linearly to 1 to 5, from the lowest to the highest score that its evaluator
     gave in the column. Ratings that all lie between 1 and 5 stay as they are; others are stretched likewise.
@@ -64,10 +43,11 @@ def cases(evidence: Sequence[Evidence], *, limit: int = MAX_CASES) -> list[CaseG
         ids = [id for id, times in asked.items() if times == max(asked.values())]
         step = max(1.0, len(ids) / limit)
         chosen = [ids[int(place * step)] for place in range(min(limit, len(ids)))]
-        ranges = {item.evaluator: _range([row.score for row in item.scored]) for item in of_column}
+        ranges = {item.evaluator: _range([score for score, _ in item.scored]) for item in of_column}
         ratings = [row.rating for item in of_column for row in item.rows]
         scale = (LOWEST, HIGHEST) if min(ratings) >= LOWEST and max(ratings) <= HIGHEST else _range(ratings)
-        groups.append(CaseGroup(column, len(ids), tuple(_case(id, rows, ranges, scale) for id in chosen)))
+        shown = [_case(id, rows, ranges, scale) for id in chosen]
+        groups.append({"name": str(column), "n_total": len(ids), "cases": shown})
     return groups
 
 

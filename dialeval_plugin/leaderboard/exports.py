@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import to_json, write_text
 from dialeval_plugin.core.plain_text import for_markdown
 from dialeval_plugin.core.signature import text_hash
+from dialeval_plugin.statistics.estimates import bounds_text
 from dialeval_plugin.version import __version__
 
 from .board import Cell, Figure, Leaderboard
@@ -56,7 +57,7 @@ class ExportOptions:
     dataset_id: str | None = None
     source_url: str | None = None
     organization: str = "unknown"
-    created: datetime
+    created: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
 
 
 def export(board: Leaderboard, format: str, folder: Path, options: ExportOptions) -> Exported:
@@ -73,7 +74,7 @@ def export(board: Leaderboard, format: str, folder: Path, options: ExportOptions
     paths = []
     for evaluator in board.evaluators:
         cells = [cell for cell in board.cells if cell.evaluator == evaluator]
-        if not any(True for _ in _values(cells)):
+        if not _values(cells):
             continue
         for name, text in FORMATS[format](evaluator, cells, options).items():
             path = folder / slug(evaluator) / name
@@ -100,7 +101,10 @@ def eval_results(evaluator: str, cells: list[Cell], options: ExportOptions) -> d
             entry["date"] = cell.date
         if options.source_url:
             entry["source"] = {"url": options.source_url, "name": "dialeval-plugin"}
-        entry["notes"] = f"{coefficient_name(coefficient)}{figure.interval}, {_circumstances(cell)}; signature {cell.signature}"
+        name = (
+            f"{coefficient_name(coefficient)} {bounds_text(figure.ci_low, figure.ci_high, is_rough=figure.is_rough)}".rstrip()
+        )
+        entry["notes"] = f"{name}, {_circumstances(cell)}; signature {cell.signature}"
         entries.setdefault(coefficient, []).append(entry)
     return {f".eval_results/dialeval_{_file_name(name)}.yaml": _yaml(found) for name, found in entries.items()}
 
@@ -176,16 +180,8 @@ def _file_name(coefficient: str) -> str:
     return coefficient if re.fullmatch(r"[a-z0-9_]{1,60}", coefficient) else slug(coefficient)
 
 
-def now() -> datetime:
-    """The time, for `ExportOptions.created`."""
-    return datetime.now(timezone.utc)
-
-
-def _values(cells: list[Cell]) -> Iterator[tuple[Cell, str, Figure]]:
-    for cell in cells:
-        for coefficient, figure in cell.figures.items():
-            if figure.value is not None:
-                yield cell, coefficient, figure
+def _values(cells: list[Cell]) -> list[tuple[Cell, str, Figure]]:
+    return [(cell, name, figure) for cell in cells for name, figure in cell.figures.items() if figure.value is not None]
 
 
 def _every_eval_ever_result(cell: Cell, coefficient: str, figure: Figure) -> dict[str, Any]:

@@ -7,8 +7,6 @@ import logging
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
@@ -37,12 +35,7 @@ class Upload(NamedTuple):
 
 
 def write_space(folder: Path, output: Path, *, title: str = TITLE) -> list[Path]:
-    """Write a ready Space: the page, a Gradio app that shows it, and the Space's README.
-
-    Args:
-        folder: of a leaderboard.
-        output: of the Space; files of the same names are replaced.
-        title: of the Space.
+    """Write a ready Space to `output`: the page, a Gradio app that shows it, and the Space's README.
 
     Raises:
         InputError: `folder` holds no leaderboard, or a file cannot be written.
@@ -76,7 +69,7 @@ def push(
         folder: of a leaderboard.
         repo_id: OWNER/NAME.
         space: whether to upload the Space.
-        private: whether repositories that are made are private; one that is there stays what it is.
+        private: of repositories that are made; one that is there stays what it is.
         dry_run: say what would be uploaded, and upload nothing.
         title: of data set and Space.
 
@@ -88,27 +81,20 @@ def push(
         raise InputError(f"{repo_id!r}: is not the name of a repository of the Hub. Give OWNER/NAME.")
     board = _check_complete(folder)
     uploads = []
-    with _staged(folder, board, title) as staged:
-        for kind, place in staged.items():
-            if kind == "space" and not space:
-                continue
+    with tempfile.TemporaryDirectory() as name:
+        # What goes up, and nothing else that lies in `folder`.
+        places = {"dataset": Path(name, "dataset")}
+        write_text(places["dataset"] / "README.md", _dataset_card(board, title))
+        for file in FILES:
+            shutil.copyfile(folder / file, places["dataset"] / file)
+        if space:
+            places["space"] = Path(name, "space")
+            write_space(folder, places["space"], title=title)
+        for kind, place in places.items():
             uploads.append(Upload(kind, repo_id, {path.name: path.stat().st_size for path in sorted(place.iterdir())}))
             if not dry_run:
                 _upload(kind, repo_id, place, private=private)
     return uploads
-
-
-@contextmanager
-def _staged(folder: Path, board: Leaderboard, title: str) -> Iterator[dict[str, Path]]:
-    """Yield a folder for each kind of repository, with what goes into it and nothing else that lies in `folder`."""
-    with tempfile.TemporaryDirectory() as name:
-        staged = {kind: Path(name) / kind for kind in ("dataset", "space")}
-        staged["dataset"].mkdir()
-        for file in FILES:
-            shutil.copyfile(folder / file, staged["dataset"] / file)
-        write_text(staged["dataset"] / "README.md", _dataset_card(board, title))
-        write_space(folder, staged["space"], title=title)
-        yield staged
 
 
 def _upload(kind: str, repo_id: str, folder: Path, *, private: bool) -> None:
@@ -120,10 +106,8 @@ def _upload(kind: str, repo_id: str, folder: Path, *, private: bool) -> None:
 
     api = HfApi()
     try:
-        if kind == "space":
-            api.create_repo(repo_id, repo_type=kind, private=private or None, exist_ok=True, space_sdk="gradio")
-        else:
-            api.create_repo(repo_id, repo_type=kind, private=private or None, exist_ok=True)
+        sdk = "gradio" if kind == "space" else None
+        api.create_repo(repo_id, repo_type=kind, private=private or None, exist_ok=True, space_sdk=sdk)
         api.upload_folder(repo_id=repo_id, repo_type=kind, folder_path=folder, commit_message="Update the leaderboard")
     except (LocalTokenNotFoundError, OfflineModeIsEnabled) as error:
         raise MissingPrerequisite(f"{kind} {repo_id}: {_one_line(error)}. Type `hf auth login`, or set HF_TOKEN.") from None

@@ -12,7 +12,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from importlib import resources
-from typing import Any, NamedTuple
+from typing import Any
 
 import jinja2
 from markupsafe import Markup, escape
@@ -20,32 +20,11 @@ from markupsafe import Markup, escape
 from dialeval_plugin.version import __version__
 
 from .board import Column, Cost, Figure, Leaderboard
-from .charts import Interval, distribution, forest, scatter
+from .charts import ForestRow, distribution, forest, scatter
 from .evidence import Evidence, cases
 
 TITLE = "Dialogue evaluators against people"
 _HEAT_STEPS = 5
-
-
-class Pair(NamedTuple):
-    """The two plots of one cell."""
-
-    evaluator: str
-    scatter: str
-    distribution: str
-
-
-class ColumnCharts(NamedTuple):
-    """The plots of one column."""
-
-    forests: list[tuple[str, str]]
-    """Coefficient and its picture."""
-    pairs: list[Pair]
-
-    @property
-    def coefficients(self) -> list[str]:
-        """Those that have a picture."""
-        return [name for name, _ in self.forests]
 
 
 def render(board: Leaderboard, evidence: Sequence[Evidence] = (), *, title: str = TITLE) -> str:
@@ -67,17 +46,17 @@ def render(board: Leaderboard, evidence: Sequence[Evidence] = (), *, title: str 
         title=title,
         board=board,
         means={name: board.means(name) for name in board.coefficients},
-        references=tuple(dict.fromkeys(reference.name for reference in board.references)),
+        references=list(dict.fromkeys(reference.name for reference in board.references)),
         reference_rows={name: board.reference_rows(name) for name in board.coefficients},
         reference_means={name: board.reference_means(name) for name in board.coefficients},
         levels=[level for level, _ in levels],
         main_level=levels[0][0] if levels else "",
         datasets=sorted({column.dataset for column in board.columns}),
         qualities=sorted({column.quality for column in board.columns if column.quality}),
-        n_datasets=len({column.dataset for column in board.columns}),
         latest=max((cell.date[:10] for cell in board.cells), default=""),
-        charts={column: _charts(board, column, evidence) for column in board.columns},
-        cases=_script_data([group.to_dict() for group in groups]) if groups else "",
+        forests={column: _forests(board, column) for column in board.columns},
+        plots={column: _plots(board, column, evidence) for column in board.columns},
+        cases=_script_data(groups) if groups else "",
         has_ranks=any(figure.rank is not None for cell in board.cells for figure in cell.figures.values()),
         script=Markup(script),  # noqa: S704 - the package's own files
         style=Markup(style),  # noqa: S704
@@ -128,28 +107,33 @@ def cost_in_words(cost: Cost) -> str:
     return ", ".join(parts) or "not known"
 
 
-def _charts(board: Leaderboard, column: Column, evidence: Sequence[Evidence]) -> ColumnCharts:
-    forests = []
+def _forests(board: Leaderboard, column: Column) -> dict[str, str]:
+    """Coefficient to its picture."""
+    pictures = {}
     for coefficient in board.coefficients:
-        rows = []
-        for evaluator in board.evaluators:
-            cell = board.cell(evaluator, column)
-            figure = cell.figures.get(coefficient) if cell else None
-            if figure is not None and figure.value is not None:
-                rows.append(Interval(evaluator, figure.value, figure.ci_low, figure.ci_high, figure.is_rough))
+        found = {name: board.figure(name, column, coefficient) for name in board.evaluators}
+        rows = [
+            ForestRow(name, figure.value, figure.ci_low, figure.ci_high, figure.is_rough)
+            for name, figure in found.items()
+            if figure is not None and figure.value is not None
+        ]
         if rows:
             rows.sort(key=lambda row: row.value, reverse=board.higher_is_better(coefficient))
             name = coefficient_name(coefficient)
-            forests.append((coefficient, forest(rows, title=f"{name} of each evaluator on {column}", label=name)))
-    by_evaluator = {item.evaluator: item for item in evidence if item.column == column}
-    pairs = []
+            pictures[coefficient] = forest(rows, title=f"{name} of each evaluator on {column}", label=name)
+    return pictures
+
+
+def _plots(board: Leaderboard, column: Column, evidence: Sequence[Evidence]) -> dict[str, tuple[str, str]]:
+    """Evaluator to its two plots; nothing for one without a scored row."""
+    by_evaluator = {item.evaluator: item.scored for item in evidence if item.column == column and item.scored}
+    pictures = {}
     for evaluator in board.evaluators:
-        scored = by_evaluator[evaluator].scored if evaluator in by_evaluator else ()
-        if scored:
-            scores, ratings = [row.score for row in scored], [row.rating for row in scored]
+        if evaluator in by_evaluator:
+            scores, ratings = zip(*by_evaluator[evaluator], strict=True)
             title = f"{evaluator} on {column}"
-            pairs.append(Pair(evaluator, scatter(scores, ratings, title=title), distribution(scores, ratings, title=title)))
-    return ColumnCharts(forests, pairs)
+            pictures[evaluator] = scatter(scores, ratings, title=title), distribution(scores, ratings, title=title)
+    return pictures
 
 
 def _heat(figure: Figure) -> str:

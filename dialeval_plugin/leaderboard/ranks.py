@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from dialeval_plugin.statistics.comparison.rank_permutation import rank_permutation_tests
 from dialeval_plugin.statistics.comparison.ranking import holm, rank_clusters
@@ -20,14 +19,6 @@ logger = logging.getLogger(__name__)
 COEFFICIENT = "spearman"
 """The coefficient that is tested, and for which there are ranks."""
 ALPHA = 0.05
-
-
-class _Aligned(NamedTuple):
-    """Scores of several evaluators, one a row of all that any of them was asked about."""
-
-    scores: dict[str, list[float | None]]
-    ratings: list[float]
-    clusters: list[str]
 
 
 def ranked(board: Leaderboard, evidence: Sequence[Evidence], *, rounds: int = 1000, seed: int = 0) -> Leaderboard:
@@ -55,34 +46,35 @@ def ranked(board: Leaderboard, evidence: Sequence[Evidence], *, rounds: int = 10
         if aligned is None:
             continue
         n_rounds = max(rounds, math.ceil(2 * math.comb(len(of_column), 2) / ALPHA))
-        found = rank_permutation_tests(aligned.scores, aligned.ratings, clusters=aligned.clusters, rounds=n_rounds, seed=seed)
+        scores, ratings, dialogues = aligned
+        found = rank_permutation_tests(scores, ratings, clusters=dialogues, rounds=n_rounds, seed=seed)
         adjusted = dict(zip(found, holm(list(found.values())), strict=True))
         n_different = sum(p is not None and p <= ALPHA for p in adjusted.values())
         tests.append(
             PairTests(
                 column=column,
                 coefficient=COEFFICIENT,
-                n_rows=len(aligned.ratings),
-                n_dialogues=len(set(aligned.clusters)),
+                n_rows=len(ratings),
+                n_dialogues=len(set(dialogues)),
                 n_pairs=len(found),
                 n_different=n_different,
                 n_rounds=n_rounds,
             )
         )
         if n_different:
-            clusters = rank_clusters(_values(board, column, aligned.scores), adjusted, alpha=ALPHA)
+            figures = {name: board.figure(name, column, COEFFICIENT) for name in scores}
+            values = {name: figure.value if figure else None for name, figure in figures.items()}
+            clusters = rank_clusters(values, adjusted, alpha=ALPHA)
             ranks |= {(name, column, COEFFICIENT): rank for name, rank in clusters.items() if rank is not None}
     return replace(board.with_ranks(ranks), tests=tuple(tests))
 
 
-def _values(board: Leaderboard, column: Column, names: Iterable[str]) -> dict[str, float | None]:
-    cells = {name: board.cell(name, column) for name in names}
-    return {name: cell.figures[COEFFICIENT].value if cell else None for name, cell in cells.items()}
+def _align(evidence: Sequence[Evidence]) -> tuple[dict[str, list[float | None]], list[float], list[str]] | None:
+    """Each evaluator's scores, the ratings and the dialogues, a row of all that any evaluator was asked about.
 
-
-def _align(evidence: Sequence[Evidence]) -> _Aligned | None:
-    """Put the evaluators' rows side by side; None where two runs do not agree on how people rated a row."""
-    tables = {item.evaluator: {_key(row): row for row in item.rows} for item in evidence}
+    None where two runs do not agree on how people rated a row.
+    """
+    tables = {item.evaluator: {(row.id, row.seed): row for row in item.rows} for item in evidence}
     rows: dict[tuple[str, int | None], RatedRow] = {}
     for table in tables.values():
         for key, row in table.items():
@@ -97,8 +89,4 @@ def _align(evidence: Sequence[Evidence]) -> _Aligned | None:
                 )
                 return None
     scores = {name: [found.score if (found := table.get(key)) else None for key in rows] for name, table in tables.items()}
-    return _Aligned(scores, [row.rating for row in rows.values()], [row.cluster for row in rows.values()])
-
-
-def _key(row: RatedRow) -> tuple[str, int | None]:
-    return row.id, row.seed
+    return scores, [row.rating for row in rows.values()], [row.cluster for row in rows.values()]

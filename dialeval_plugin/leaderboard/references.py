@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from dialeval_plugin.reports.agreement import people
+from dialeval_plugin.reports.correlation_report import human_ceiling
 
 from .board import Column, Reference
 from .evidence import Evidence
@@ -22,14 +22,14 @@ PRINTED_BESIDE = (*_PREFIXES, *_SUFFIXES)
 
 
 def of_people(evidence: Sequence[Evidence]) -> list[Reference]:
-    """Return the human ceiling of each column whose rows have several raters; see `agreement.people`."""
+    """Return the human ceiling of each column whose rows have several raters; see `human_ceiling`."""
     found = []
     for column in sorted({item.column for item in evidence}):
         # A partial run has a part of the rows; a task with several seeds has each row several times.
         rows = {row.id: row for item in evidence if item.column == column for row in item.rows}
         raters = [row.ratings for row in rows.values()]
         for name, coefficient in COEFFICIENTS.items():
-            one, half = people(raters, coefficient)
+            one, half = human_ceiling(raters, coefficient)
             found += _present(((ONE_PERSON, one), (HALF_THE_PEOPLE, half)), column, name)
     return found
 
@@ -43,10 +43,8 @@ def of_run(run: TaskRun, columns: Iterable[tuple[Column, str]]) -> list[Referenc
     """
     found = []
     for column, begin in columns:
-        for metric, value in run.metrics.items():
-            name = metric.removeprefix(begin)
-            if begin and name == metric:
-                continue
+        of_column = {name.removeprefix(begin): value for name, value in run.metrics.items() if name.startswith(begin)}
+        for name, value in of_column.items():
             for prefix, reference in _PREFIXES.items():
                 if name.startswith(prefix):
                     found += _present([(reference, value)], column, name.removeprefix(prefix))

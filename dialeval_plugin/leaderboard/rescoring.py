@@ -10,7 +10,7 @@ from typing import Any
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.judgement_tasks.aggregation import no_scores
-from dialeval_plugin.reports.agreement import Finding, Judgements, Question, find
+from dialeval_plugin.reports.correlation_report import Finding, Judgements, ReportOptions, find
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
 from dialeval_plugin.statistics.means import balanced_mean_interval, mean_interval
 from dialeval_plugin.statistics.raters import aggregate
@@ -34,7 +34,7 @@ def newest(runs: Iterable[TaskRun]) -> list[TaskRun]:
 
 
 def rescore(
-    runs: Sequence[TaskRun], question: Question, *, human: str = "mean", only_coefficients: bool = False
+    runs: Sequence[TaskRun], question: ReportOptions, *, human: str = "mean", only_coefficients: bool = False
 ) -> list[Finding]:
     """Return the statistics of all runs that have samples; with the settings of the tasks, they are what the runs printed.
 

@@ -17,11 +17,7 @@ BLUE, ORANGE, GREEN, GREY = "#4477aa", "#ee7733", "#228833", "#777777"
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Return an empty figure that no window will show.
-
-    Args:
-        width: in inches.
-        height: in inches.
+    """Return an empty figure of so many inches that no window will show.
 
     Raises:
         MissingPrerequisite: matplotlib is not installed.

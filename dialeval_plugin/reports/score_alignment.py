@@ -16,7 +16,7 @@ from dialeval_plugin.corpora.rated_items import RatedItem, ScoreColumn, qualitie
 from dialeval_plugin.corpora.score_files import read_score_file
 from dialeval_plugin.statistics.raters import aggregate
 
-from .agreement import Judgements
+from .correlation_report import Judgements
 
 logger = logging.getLogger(__name__)
 

@@ -8,19 +8,19 @@ from typing import NamedTuple
 from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.corpora.identity import dialogue_key
 from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
-from dialeval_plugin.methods.slide.data import trained_on
 from dialeval_plugin.methods.slide.fusion import POSITIVE_FROM
-from dialeval_plugin.methods.slide.model import SLM_FOLDER, TrainedSmallModel
+from dialeval_plugin.methods.slide.model import SLM_FOLDER
 from dialeval_plugin.methods.slide.scorer import SLM, SlideScorer
 from dialeval_plugin.models.folders import resolve
 from dialeval_plugin.statistics.bootstrap import Estimate
+from dialeval_plugin.statistics.estimates import interval_text
 from dialeval_plugin.statistics.means import mean_interval, paired_difference_interval
 
-from .tables import bounds
+from .slm_plots import leak_note
 
 
-class Row(NamedTuple):
-    """One rule's accuracies in the table."""
+class RuleAccuracy(NamedTuple):
+    """How well one rule tells the responses apart."""
 
     rule: str
     positive: Estimate
@@ -30,7 +30,7 @@ class Row(NamedTuple):
     """1 for each response that is classified correctly, else 0."""
 
 
-def classification_rows(sets: Sequence[ResponseSet], slm: str | None = None) -> list[Row]:
+def classification_rows(sets: Sequence[ResponseSet], slm: str | None = None) -> list[RuleAccuracy]:
     """Classify the positive and adversarial responses of `sets` by distance, by probability and by both.
 
     Overall accuracy is the mean over all responses. Intervals resample contexts.
@@ -62,7 +62,7 @@ def classification_rows(sets: Sequence[ResponseSet], slm: str | None = None) -> 
         for wanted in (True, False, None):
             chosen = [index for index, label in enumerate(labels) if wanted is None or label == wanted]
             means.append(mean_interval([hits[i] for i in chosen], clusters=[clusters[i] for i in chosen]))
-        rows.append(Row(rule, means[0], means[1], means[2], hits))
+        rows.append(RuleAccuracy(rule, means[0], means[1], means[2], hits))
     return rows
 
 
@@ -75,13 +75,9 @@ def classification_table(sets: Sequence[ResponseSet], slm: str | None = None) ->
     for other in rows[:2]:
         gain = paired_difference_interval(rows[2].hits, other.hits, clusters=clusters)
         lines.append(f"both - {other.rule[5:-1]}: {_cell(gain)}")
-    known = TrainedSmallModel.load(SLM.find(slm)).training_contexts
-    lines.append(f"{len(sets)} contexts, {len(trained_on(known, sets))} of them were in training or validation")
-    return "\n".join(lines)
+    return "\n".join([*lines, leak_note(sets, slm)])
 
 
 def _cell(mean: Estimate) -> str:
-    if mean.value is None:
-        return "undefined"
-    low, high = (None if end is None else 100 * end for end in (mean.ci_low, mean.ci_high))
-    return f"{100 * mean.value:.2f}{bounds(low, high, is_rough=mean.is_rough, decimals=1)}"
+    value, low, high = (None if figure is None else 100 * figure for figure in (mean.value, mean.ci_low, mean.ci_high))
+    return interval_text(value, low, high, 2, bound_decimals=1, is_rough=mean.is_rough)

@@ -25,10 +25,6 @@ def vectors(sets: Sequence[ResponseSet], slm: str | None = None) -> tuple[Vector
 
     Sets without adversarial responses are left out.
 
-    Args:
-        sets: contexts with their responses.
-        slm: folder or hub id of the small model; see `DefaultModel`.
-
     Raises:
         InputError: no set has adversarial responses.
     """
@@ -52,11 +48,6 @@ def vectors(sets: Sequence[ResponseSet], slm: str | None = None) -> tuple[Vector
 
 def class_scores(sets: Sequence[ResponseSet], column: str, slm: str | None = None) -> dict[str, list[float]]:
     """Return the small model's scores of positive, adversarial and random responses; a class without any is left out.
-
-    Args:
-        sets: contexts with their responses.
-        column: one of `COLUMNS`.
-        slm: as in `vectors`.
 
     Raises:
         InputError: there is no such column, or no response.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
@@ -16,35 +16,38 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import to_json
 from dialeval_plugin.core.plain_text import for_markdown, for_spreadsheet, one_line
 from dialeval_plugin.statistics.bootstrap import Estimate
+from dialeval_plugin.statistics.estimates import interval_text, number_text
 
-Cell: TypeAlias = str | int | float | bool | None
-Row: TypeAlias = Mapping[str, Cell]
+CellValue: TypeAlias = str | int | float | bool | None
+TableRow: TypeAlias = Mapping[str, CellValue]
 Format: TypeAlias = Literal["text", "markdown", "csv", "latex", "json"]
 
 SCHEMA_VERSION = 1
 FORMATS: tuple[str, ...] = get_args(Format)
 
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-}
+_LATEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "&": r"\&",
+        "%": r"\%",
+        "$": r"\$",
+        "#": r"\#",
+        "_": r"\_",
+        "{": r"\{",
+        "}": r"\}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+    }
+)
 
 
-class Column(NamedTuple):
+class TableColumn(NamedTuple):
     """A column for people."""
 
     title: str
-    text: Callable[[Row], str]
+    text: Callable[[TableRow], str]
     is_number: bool = True
     """Numbers are aligned to the right."""
 
@@ -53,8 +56,8 @@ class Column(NamedTuple):
 class Table:
     """Rows with the same names in each, how people are shown them, and what is to be said below."""
 
-    rows: Sequence[Row]
-    columns: Sequence[Column]
+    rows: Sequence[TableRow]
+    columns: Sequence[TableColumn]
     notes: Sequence[str] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
     """What all rows share; in JSON only."""
@@ -66,7 +69,7 @@ class Table:
             InputError: there is no such format.
 
         Example:
-            >>> table = Table([{"name": "a_b", "value": 0.5}], [Column("name", lambda row: str(row["name"]), False)])
+            >>> table = Table([{"name": "a_b", "value": 0.5}], [named_column("name", is_number=False)])
             >>> print(table.render("latex"), end="")
             \begin{tabular}{l}
             \toprule
@@ -82,89 +85,72 @@ class Table:
             whole = {"schema_version": SCHEMA_VERSION, **self.settings, "rows": list(self.rows), "notes": list(self.notes)}
             return to_json(whole, indent=2) + "\n"
         if format == "csv":
-            return _csv(self.rows)
+            return csv_text(self.rows, list(self.rows[0]) if self.rows else [])
         lines = [[one_line(column.text(row)) for column in self.columns] for row in self.rows]
         head = [one_line(column.title) for column in self.columns]
         is_number = [column.is_number for column in self.columns]
-        render = {"text": _text, "markdown": _markdown, "latex": _latex}[format]
-        return render(head, lines, is_number, self.notes)
+        if format == "markdown":
+            return "\n\n".join([markdown_table(head, lines, is_number), *self.notes]) + "\n"
+        return (_text if format == "text" else _latex)(head, lines, is_number, self.notes)
 
 
-def figure(value: Cell, decimals: int = 3) -> str:
-    """Write a number with a fixed number of decimals; nothing where there is none.
-
-    Example:
-        >>> figure(0.12345), figure(-0.0001), figure(None)
-        ('0.123', '0.000', '')
-    """
-    if value is None or isinstance(value, (str, bool)):
-        return "" if value is None else str(value)
-    # Adding 0 turns the -0.000 of a small negative number into 0.000.
-    return f"{round(float(value), decimals) + 0.0:.{decimals}f}"
+def named_column(name: str, decimals: int = 3, *, title: str | None = None, is_number: bool = True) -> TableColumn:
+    """Return the column of one name in the rows, whose numbers have a fixed number of decimals."""
+    return TableColumn(title or name, lambda row: figure(row[name], decimals), is_number)
 
 
-def spreadsheet_row(row: Row) -> Row:
-    """Return a row of a CSV file whose texts are one line each and no formulas; numbers stay numbers."""
-    return {name: one_line(for_spreadsheet(cell)) if isinstance(cell, str) else cell for name, cell in row.items()}
-
-
-def bounds(low: float | None, high: float | None, *, is_rough: bool = False, decimals: int = 3) -> str:
-    """Write an interval, with a space before it; nothing where there is none.
+def figure(value: CellValue, decimals: int = 3) -> str:
+    """Write a number with a fixed number of decimals, and a text as it is.
 
     Example:
-        >>> bounds(0.1, 0.35), bounds(-0.00001, 0.2, is_rough=True, decimals=2), bounds(None, None)
-        (' [0.100, 0.350]', ' [0.00, 0.20, rough]', '')
+        >>> figure(0.12345), figure("undefined"), figure(None)
+        ('0.123', 'undefined', '')
     """
-    if low is None or high is None:
-        return ""
-    return f" [{figure(low, decimals)}, {figure(high, decimals)}{', rough' if is_rough else ''}]"
+    return str(value) if isinstance(value, (str, bool)) else number_text(value, decimals)
 
 
 def estimate(found: Estimate | None) -> str:
     """Write a statistic with its interval; nothing where nobody computed it."""
-    if found is None:
-        return ""
-    if found.value is None:
-        return "undefined"
-    return f"{figure(found.value)}{bounds(found.ci_low, found.ci_high, is_rough=found.is_rough)}"
+    return "" if found is None else interval_text(found.value, found.ci_low, found.ci_high, is_rough=found.is_rough)
 
 
-def _csv(rows: Sequence[Row]) -> str:
+def csv_text(rows: Iterable[TableRow], names: Sequence[str]) -> str:
+    """Return a CSV file whose texts are one line each and no formulas; numbers stay numbers, what a row lacks is empty."""
     stream = io.StringIO()
-    writer = csv.DictWriter(stream, list(rows[0]) if rows else [], lineterminator="\n")
+    writer = csv.DictWriter(stream, names, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(spreadsheet_row(row) for row in rows)
+    for row in rows:
+        writer.writerow(
+            {name: one_line(for_spreadsheet(cell)) if isinstance(cell, str) else cell for name, cell in row.items()}
+        )
     return stream.getvalue()
+
+
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]], is_number: Sequence[bool] | None = None) -> str:
+    """Return a table in Markdown without a line break at its end; no cell is a link, an image, or the end of its row.
+
+    Columns that `is_number` says so of are aligned to the right.
+    """
+    rule = ["---:" if number else "---" for number in is_number or [False] * len(head)]
+    lines = [list(map(for_markdown, head)), rule, *(list(map(for_markdown, row)) for row in rows)]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 
 
 def _text(head: Sequence[str], lines: Sequence[Sequence[str]], is_number: Sequence[bool], notes: Sequence[str]) -> str:
     widths = [max(map(len, column)) for column in zip(head, *lines, strict=True)]
-    shown = [_aligned(cells, widths, is_number, "  ").rstrip() for cells in (head, ["-" * width for width in widths], *lines)]
+
+    def aligned(cells: Sequence[str]) -> str:
+        columns = zip(cells, widths, is_number, strict=True)
+        return "  ".join(cell.rjust(width) if number else cell.ljust(width) for cell, width, number in columns).rstrip()
+
+    shown = [aligned(cells) for cells in (head, ["-" * width for width in widths], *lines)]
     return "\n".join([*shown, *([""] if notes else []), *notes]) + "\n"
-
-
-def _markdown(head: Sequence[str], lines: Sequence[Sequence[str]], is_number: Sequence[bool], notes: Sequence[str]) -> str:
-    rule = ["---:" if number else "---" for number in is_number]
-    escaped = [list(map(for_markdown, cells)) for cells in (head, *lines)]
-    shown = ["| " + " | ".join(cells) + " |" for cells in (escaped[0], rule, *escaped[1:])]
-    return "\n".join([*shown, *(line for note in notes for line in ("", note))]) + "\n"
 
 
 def _latex(head: Sequence[str], lines: Sequence[Sequence[str]], is_number: Sequence[bool], notes: Sequence[str]) -> str:
     def row(cells: Sequence[str]) -> str:
-        return " & ".join(_escaped(cell) for cell in cells) + r" \\"
+        return " & ".join(cell.translate(_LATEX) for cell in cells) + r" \\"
 
     alignment = "".join("r" if number else "l" for number in is_number)
     body = [r"\begin{tabular}{" + alignment + "}", r"\toprule", row(head), r"\midrule", *map(row, lines), r"\bottomrule"]
     return "\n".join([*body, r"\end{tabular}", *(f"% {one_line(note)}" for note in notes)]) + "\n"
-
-
-def _aligned(cells: Sequence[str], widths: Sequence[int], is_number: Sequence[bool], between: str) -> str:
-    padded = (
-        cell.rjust(width) if number else cell.ljust(width) for cell, width, number in zip(cells, widths, is_number, strict=True)
-    )
-    return between.join(padded)
-
-
-def _escaped(text: str) -> str:
-    return "".join(_LATEX.get(character, character) for character in text)

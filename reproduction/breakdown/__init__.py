@@ -1,1 +1,1 @@
-"""The tables of breakdown."""
+"""Nedelchev 2023 (thesis), chapter 7: dialogue breakdowns found by likelihoods."""

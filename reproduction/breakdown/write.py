@@ -12,21 +12,18 @@ Scores are kept in the folder, one file a method: a second call scores only what
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from dialeval_plugin.core.dialogue import Example
-from dialeval_plugin.core.files import read_text, to_json, write_text
 from dialeval_plugin.corpora.readers import dbdc
 from dialeval_plugin.methods.breakdown.calibration import learn_range
 from dialeval_plugin.methods.breakdown.scorer import DialogueBreakdownScorer
-from dialeval_plugin.reports.documents import put_between
-from dialeval_plugin.statistics.bootstrap import Bootstrap
+from dialeval_plugin.reports.tables import estimate, markdown_table
+from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
 from dialeval_plugin.statistics.breakdown.detection import (
     ALWAYS_BREAKDOWN,
     best_cut,
@@ -35,6 +32,8 @@ from dialeval_plugin.statistics.breakdown.detection import (
     detections,
 )
 from dialeval_plugin.statistics.correlation import correlate
+from reproduction.documents import published, script_parser, write_tables
+from reproduction.kept_results import kept_scores
 
 METHODS = ("max_probability", "odin_h", "odin_g", "likelihood_ratio")
 HEADINGS = {
@@ -47,7 +46,7 @@ HEADINGS = {
 }
 COLUMNS = tuple(HEADINGS)
 TUNED = ("f1_b", "f1_pb_b")
-THESIS = json.loads(Path(__file__).with_name("nedelchev_2023.json").read_text(encoding="utf-8"))["table_7_2"]
+THESIS = published("breakdown")["table_7_2"]
 
 
 class Turns(NamedTuple):
@@ -71,7 +70,7 @@ class Turns(NamedTuple):
         return [place for place, name in enumerate(self.systems) if system is None or name == system]
 
 
-Scores = dict[str, list[float | None]]
+SplitScores = dict[str, list[float | None]]
 """Split to raw scores, the higher the more at home."""
 
 
@@ -85,20 +84,16 @@ def read(split: Any, annotations: Any, limit: int | None) -> Turns:
     return Turns([response for response, _ in found], [dialogue for _, dialogue in found])
 
 
-def raw_scores(method: str, options: dict[str, str], turns: dict[str, Turns], folder: Path) -> Scores:
-    """Scores of both splits, from the folder where they are there; the annotations do not move them."""
-    path = folder / f"{method}.json"
+def raw_scores(method: str, options: dict[str, str], turns: dict[str, Turns], work: Path) -> SplitScores:
+    """Scores of both splits; the annotations do not move them."""
     scorer = DialogueBreakdownScorer(method=method, transductive=True, **options)  # type: ignore[arg-type]
-    identity = [scorer.signature_fields(), {split: [one.id for one in found.responses] for split, found in turns.items()}]
-    if path.exists() and (stored := json.loads(path.read_text(encoding="utf-8")))["identity"] == json.loads(to_json(identity)):
-        scores: Scores = stored["scores"]
-        return scores
-    scores = {split: list(scorer.score(found.responses, progress=True).columns["score"]) for split, found in turns.items()}
-    write_text(path, to_json({"identity": identity, "scores": scores}) + "\n")
-    return scores
+    return {
+        split: list(kept_scores(scorer, found.responses, work, f"{split}.{method}").columns["score"])
+        for split, found in turns.items()
+    }
 
 
-def lengths(turns: dict[str, Turns], sign: int) -> Scores:
+def lengths(turns: dict[str, Turns], sign: int) -> SplitScores:
     """Number of words of a response as its score: with sign 1 short responses are breakdowns, with -1 long ones."""
     return {
         split: [float(sign * len(one.response.text.split())) if one.response.text.strip() else None for one in found.responses]
@@ -106,9 +101,9 @@ def lengths(turns: dict[str, Turns], sign: int) -> Scores:
     }
 
 
-def calibrated(scores: Scores, turns: dict[str, Turns]) -> Scores:
+def calibrated(scores: SplitScores, turns: dict[str, Turns]) -> SplitScores:
     """Breakdown probabilities by the extremes of each system's development turns."""
-    result: Scores = {split: [None] * len(values) for split, values in scores.items()}
+    result: SplitScores = {split: [None] * len(values) for split, values in scores.items()}
     for system in set(turns["dev"].systems):
         values = [scores["dev"][place] for place in turns["dev"].of(system)]
         extremes = learn_range(value for value in values if value is not None)
@@ -119,19 +114,8 @@ def calibrated(scores: Scores, turns: dict[str, Turns]) -> Scores:
     return result
 
 
-def shown(value: float | None, low: float | None = None, high: float | None = None) -> str:
-    if value is None:
-        return "-"
-    return f"{value:.3f}" if low is None or high is None else f"{value:.3f} [{low:.3f}, {high:.3f}]"
-
-
-def table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [heading, ["---"] * len(heading), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
-
-
-def metric_cells(found: Any, names: Sequence[str]) -> list[str]:
-    return [shown(found[name].value, found[name].ci_low, found[name].ci_high) for name in names]
+def metric_cells(found: Mapping[str, Estimate], names: Sequence[str] = COLUMNS) -> list[str]:
+    return [estimate(found[name]) if name in found else "-" for name in names]
 
 
 def cuts(scores: Sequence[float | None], turns: Turns, places: Sequence[int]) -> dict[str, float]:
@@ -140,7 +124,7 @@ def cuts(scores: Sequence[float | None], turns: Turns, places: Sequence[int]) ->
     return {name: best_cut([scores[p] for p in places], [counts[p] for p in places], metric=name) for name in TUNED}
 
 
-def group_table(probabilities: dict[str, Scores], turns: dict[str, Turns], system: str | None, rounds: int) -> str:
+def group_table(probabilities: dict[str, SplitScores], turns: dict[str, Turns], system: str | None, rounds: int) -> str:
     evaluated, developed = turns["eval"].of(system), turns["dev"].of(system)
     all_counts, dialogues = turns["eval"].counts, turns["eval"].dialogues
     counts, clusters = [all_counts[p] for p in evaluated], [dialogues[p] for p in evaluated]
@@ -152,7 +136,7 @@ def group_table(probabilities: dict[str, Scores], turns: dict[str, Turns], syste
         said = detections(chosen)
         found = breakdown_metrics(said.distributions, counts, labels=said.labels, clusters=clusters, bootstrap=bootstrap)
         rank = correlate(chosen, ratings, coefficient="spearman", clusters=clusters, bootstrap=bootstrap)
-        rows.append([name, "0.5", *metric_cells(found, COLUMNS), shown(rank.value, rank.ci_low, rank.ci_high)])
+        rows.append([name, "0.5", *metric_cells(found), estimate(rank)])
         tuned = []
         for metric, cut in cuts(scores["dev"], turns["dev"], developed).items():
             labels = detections(chosen, cut=cut).labels
@@ -160,11 +144,11 @@ def group_table(probabilities: dict[str, Scores], turns: dict[str, Turns], syste
             tuned += metric_cells(at_cut, [metric])
         rows.append([name, "of dev", *tuned, *[""] * (len(COLUMNS) - len(tuned) + 1)])
     always = breakdown_metrics([ALWAYS_BREAKDOWN] * len(counts), counts, clusters=clusters, bootstrap=bootstrap)
-    rows.append(["always breakdown", "", *metric_cells(always, COLUMNS), ""])
+    rows.append(["always breakdown", "", *metric_cells(always), ""])
     shares = mean_shares([turns["dev"].counts[p] for p in developed])
     constant = breakdown_metrics([shares] * len(counts), counts, clusters=clusters, bootstrap=bootstrap)
-    rows.append(["always the shares of dev", "", *metric_cells(constant, COLUMNS), ""])
-    return table(["", "cut", *HEADINGS.values(), "Spearman with the mean label"], rows)
+    rows.append(["always the shares of dev", "", *metric_cells(constant), ""])
+    return markdown_table(["", "cut", *HEADINGS.values(), "Spearman with the mean label"], rows)
 
 
 def mean_shares(counts: Sequence[tuple[int, int, int]]) -> list[float]:
@@ -173,7 +157,7 @@ def mean_shares(counts: Sequence[tuple[int, int, int]]) -> list[float]:
     return [sum(column) / len(shares) for column in zip(*shares, strict=True)]
 
 
-def comparison_table(probabilities: dict[str, Scores], turns: dict[str, Turns], rounds: int) -> str:
+def comparison_table(probabilities: dict[str, SplitScores], turns: dict[str, Turns], rounds: int) -> str:
     """Paired differences of the methods, with hard labels at the cut of the development turns for F1(B)."""
     developed = turns["dev"].of(None)
     detected = {}
@@ -185,52 +169,46 @@ def comparison_table(probabilities: dict[str, Scores], turns: dict[str, Turns], 
         found = breakdown_differences(
             detected[one], detected[other], turns["eval"].counts, clusters=turns["eval"].dialogues, bootstrap=Bootstrap(rounds)
         )
-        cells = [shown(found[n].value, found[n].ci_low, found[n].ci_high) if n in found else "-" for n in COLUMNS]
-        rows.append([f"{one} - {other}", *cells])
-    return table(["", *HEADINGS.values()], rows)
+        rows.append([f"{one} - {other}", *metric_cells(found)])
+    return markdown_table(["", *HEADINGS.values()], rows)
 
 
 def thesis_table() -> str:
     rows = [[name, *(f"{value:.4f}" for value in values)] for name, values in THESIS["rows"].items()]
-    return table(["thesis, table 7.2, DBDC4", *(HEADINGS[name] for name in THESIS["columns"])], rows)
+    return markdown_table(["thesis, table 7.2, DBDC4", *(HEADINGS[name] for name in THESIS["columns"])], rows)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = script_parser(__doc__)
     for name in ("model", "odin", "background"):
         parser.add_argument(f"--{name}", required=True, help="folder that `dialeval train language-model` wrote")
     parser.add_argument("--work", type=Path, required=True, help="folder that keeps the scores")
-    parser.add_argument("--document", type=Path, help="Markdown file with the markers; printed without it")
     parser.add_argument("--context", default="full", help="full or pair")
     parser.add_argument("--rounds", type=int, default=1000, help="resamples of the intervals")
     parser.add_argument("--limit", type=int, help="dialogues of each system at most, to try the script")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     os.environ["HF_HUB_OFFLINE"] = "1"
-    options.work.mkdir(parents=True, exist_ok=True)
     parts = []
     for kind in ("revised", "original"):
         turns = {split: read(split, kind, options.limit) for split in ("dev", "eval")}
         probabilities = {}
         for method in METHODS:
-            given = {"model": options.odin if method.startswith("odin") else options.model, "context": options.context}
+            models = {"model": options.odin if method.startswith("odin") else options.model}
             if method == "likelihood_ratio":
-                given["background"] = options.background
-            probabilities[method] = calibrated(raw_scores(method, given, turns, options.work), turns)
+                models["background"] = options.background
+            scores = raw_scores(method, {**models, "context": options.context}, turns, options.work)
+            probabilities[method] = calibrated(scores, turns)
         baselines = {name: calibrated(lengths(turns, sign), turns) for name, sign in (("short", 1), ("long", -1))}
         rows = {**probabilities, **{f"{name} response": scores for name, scores in baselines.items()}}
         parts.append(f"### DBDC3, {kind} annotations\n")
         # Two of the four systems have the same annotations in both kinds.
         for system in (None, *(sorted(set(turns["eval"].systems)) if kind == "revised" else ())):
             n = len(turns["eval"].of(system))
-            parts.append(f"#### {system or 'All systems'}, {n} turns\n\n{group_table(rows, turns, system, options.rounds)}")
+            parts.append(f"#### {system or 'All systems'}, {n} turns\n\n{group_table(rows, turns, system, options.rounds)}\n")
         parts.append("#### Paired differences, all systems, F measures at the development turns' best cut for F1(B)\n")
-        parts.append(comparison_table(probabilities, turns, options.rounds))
-    parts.append(f"### The thesis\n\n{thesis_table()}")
-    text = "\n".join(parts)
-    if options.document is None:
-        print(text)
-    else:
-        write_text(options.document, put_between(read_text(options.document), "results", text))
+        parts.append(f"{comparison_table(probabilities, turns, options.rounds)}\n")
+    parts.append(f"### The thesis\n\n{thesis_table()}\n")
+    write_tables(options.document, {"results": "\n".join(parts)})
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""The tables of causalscore."""
+"""Feng et al. 2024: CausalScore."""

@@ -1,24 +1,20 @@
 """Tables 2, 3 and 7 of Feng et al. 2024, with the figures of metrics that were run here beside those that the paper prints.
 
-`causalscore_2024.json` holds the paper's, from its Tables 5 to 7, which contain Tables 2 and 3.
+`published.json` holds the paper's, from its Tables 5 to 7, which contain Tables 2 and 3.
 """
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from importlib import resources
-from typing import Any, TypeAlias
-
-from scipy.stats import norm
+from typing import Any, NamedTuple, TypeAlias
 
 from dialeval_plugin.corpora.readers.cgdialog import CRITERIA, HUMAN, OPTIONS, PreferenceDialogue
-from dialeval_plugin.reports.tables import estimate
+from dialeval_plugin.reports.tables import estimate, markdown_table
 from dialeval_plugin.statistics.bootstrap import Estimate
 from dialeval_plugin.statistics.comparison.ranking import holm
+from dialeval_plugin.statistics.estimates import normal_p_value, number_text
 from dialeval_plugin.statistics.means import mean_interval
 from dialeval_plugin.statistics.preference.preferences import (
     PreferenceAgreement,
@@ -30,6 +26,7 @@ from dialeval_plugin.statistics.preference.preferences import (
     voting,
 )
 from dialeval_plugin.statistics.preference.triads import circular_triads
+from reproduction.documents import published
 
 Figures: TypeAlias = Mapping[tuple[str, str], PreferenceAgreement]
 """Criterion and statistic to the agreement of one metric on one corpus."""
@@ -53,29 +50,21 @@ NAMES = {"dream": "DREAM", "esconv": "ESConv", "msc": "MSC"}
 COIN_FLIP, MAJORITY = "coin flip", "human majority"
 
 
-@dataclass(frozen=True, slots=True)
-class TableRow:
-    """One row of a table.
-
-    Attributes:
-        label: of the metric here; None for a row that the paper has and nothing here.
-        paper: of the row in the paper's table; None for a metric that the paper does not have.
-    """
+class PaperRow(NamedTuple):
+    """One row of a table."""
 
     label: str | None
+    """Of the metric here; None for a row that the paper has and nothing here."""
     paper: str | None = None
+    """Of the row in the paper's table; None for a metric that the paper does not have."""
 
 
 def figures_of(
     dialogues: Sequence[PreferenceDialogue], scores: ScoresById, criteria: Sequence[str], *, with_human: bool = True
 ) -> Figures:
-    """Return every statistic of some criteria of one metric, with intervals that resample whole dialogues.
+    """Every statistic of some criteria of one metric; intervals resample whole dialogues.
 
-    Args:
-        dialogues: the corpus.
-        scores: of their responses.
-        criteria: out of `cgdialog.CRITERIA`.
-        with_human: take the human's response as one of the systems, as the paper does.
+    With `with_human`, the human's response is one of the systems, as in the paper.
     """
     found: dict[tuple[str, str], PreferenceAgreement] = {}
     for criterion in criteria:
@@ -84,15 +73,11 @@ def figures_of(
     return found
 
 
-def metrics_table(figures: Mapping[str, Figures], rows: Sequence[TableRow], corpus: str, criterion: str, part: str) -> str:
-    """Return the Markdown table of one corpus and criterion.
+def metrics_table(figures: Mapping[str, Figures], rows: Sequence[PaperRow], corpus: str, criterion: str, part: str) -> str:
+    """The table of one corpus and criterion.
 
-    Args:
-        figures: of each metric by its label. Floor and ceiling of the first that scores every response become rows.
-        rows: what to show, in order; a row of which neither figures nor a paper's row are there is left out.
-        corpus: "dream", "esconv" or "msc".
-        criterion: one of `cgdialog.CRITERIA`.
-        part: of the paper's figures: "metrics" or "ablation", or "out_of_domain", which is about relevance only.
+    Floor and ceiling of the first metric that scores every response become rows; a row of which neither figures nor a paper's
+    row are there is left out. `part` of the paper's figures: "metrics", "ablation", or "out_of_domain", relevance only.
     """
     printed = _paper(part, criterion, corpus)
     lines = []
@@ -100,7 +85,8 @@ def metrics_table(figures: Mapping[str, Figures], rows: Sequence[TableRow], corp
         theirs = printed.get(row.paper or "", [""] * len(STATISTICS))
         if row.label is not None and (found := figures.get(row.label)):
             ours = [estimate(found[criterion, name]) for name in STATISTICS]
-            label, n_scored = row.label, _coverage(found[criterion, FIRST])
+            first = found[criterion, FIRST]
+            label, n_scored = row.label, f"{first.n_scored} of {first.n_total}"
         elif any(theirs):
             label, ours, n_scored = f"{row.paper} (not run here)", [""] * len(STATISTICS), ""
         else:
@@ -108,7 +94,7 @@ def metrics_table(figures: Mapping[str, Figures], rows: Sequence[TableRow], corp
         lines.append([label, *(cell for pair in zip(ours, theirs, strict=True) for cell in pair), n_scored])
     lines += _end_rows(figures, criterion)
     head = [f"{NAMES[corpus]}, {criterion}", *(cell for title in TITLES.values() for cell in (title, "paper")), "scored"]
-    return markdown(head, lines)
+    return markdown_table(head, lines)
 
 
 def _end_rows(figures: Mapping[str, Figures], criterion: str) -> list[list[str]]:
@@ -118,26 +104,20 @@ def _end_rows(figures: Mapping[str, Figures], criterion: str) -> list[list[str]]
     rows = []
     for label, field in ((COIN_FLIP, "floor"), (MAJORITY, "ceiling")):
         values = [getattr(chosen[criterion, name], field) for name in STATISTICS]
-        cells = [cell for value in values for cell in ("" if value is None else f"{value:.3f}", "")]
+        cells = [cell for value in values for cell in (number_text(value), "")]
         rows.append([label, *cells, ""])
     return rows
 
 
-def without_human_table(figures: Mapping[str, Mapping[str, Figures]], rows: Sequence[TableRow], criterion: str) -> str:
-    """Return the table of the comparisons without the human's response, a corpus beside the other.
-
-    Args:
-        figures: corpus to metric to its figures with `with_human=False`.
-        rows: the metrics.
-        criterion: one of `cgdialog.CRITERIA`.
-    """
+def without_human_table(figures: Mapping[str, Mapping[str, Figures]], rows: Sequence[PaperRow], criterion: str) -> str:
+    """The comparisons without the human's response, a corpus beside the other; `figures` are of each corpus."""
     lines = [
         [row.label, *(estimate(found[row.label][criterion, name]) for found in figures.values() for name in STATISTICS)]
         for row in rows
         if row.label is not None and all(row.label in found for found in figures.values())
     ]
     titles = [f"{NAMES[corpus]}, {title}" for corpus in figures for title in TITLES.values()]
-    return markdown([f"{criterion}, without the human's response", *titles], lines)
+    return markdown_table([f"{criterion}, without the human's response", *titles], lines)
 
 
 def difference_table(
@@ -146,16 +126,10 @@ def difference_table(
     other: Mapping[str, ScoresById],
     criteria: Sequence[str],
 ) -> str:
-    """Return the table of how far one metric's agreement is above another's, with paired intervals over dialogues.
+    """How far one metric's agreement is above another's, by corpus, with paired intervals over dialogues.
 
-    Below it stands how many intervals exclude 0, and the smallest p-value after Holm's correction for so many tests; each is
+    Below stands how many intervals exclude 0, and the smallest p-value after Holm's correction for so many tests; each is
     that of a normal distribution as wide as the interval.
-
-    Args:
-        dialogues: of each corpus.
-        one: of each corpus the scores of the one metric.
-        other: of each corpus those of the other.
-        criteria: out of `cgdialog.CRITERIA`.
     """
     lines, differences = [], []
     for corpus, found in dialogues.items():
@@ -165,31 +139,19 @@ def difference_table(
             of_row = [preference_difference(*pair, statistic=name) for name in STATISTICS]
             lines.append([f"{NAMES[corpus]}, {criterion}", *map(estimate, of_row)])
             differences += of_row
-    return f"{markdown(['difference', *TITLES.values()], lines)}\n\n{_tested(differences)}"
+    return f"{markdown_table(['difference', *TITLES.values()], lines)}\n\n{_tested(differences)}"
 
 
 def _tested(differences: Sequence[Estimate]) -> str:
-    p_values = [_p_value(found) for found in differences]
+    p_values = [normal_p_value(found.value, found.ci_low, found.ci_high) for found in differences]
     n_told = sum((found.ci_low or 0.0) > 0 or (found.ci_high or 0.0) < 0 for found in differences)
     lowest = min((p for p in holm(p_values) if p is not None), default=None)
     words = "" if lowest is None else f" (smallest p-value after Holm's correction: {lowest:.2f})"
     return f"{n_told} of {len(differences)} intervals exclude 0{words}."
 
 
-def _p_value(found: Estimate) -> float | None:
-    """Of no difference, two-sided, under a normal distribution; None where there is no interval, or an empty one."""
-    if found.value is None or found.ci_low is None or found.ci_high is None or found.ci_high <= found.ci_low:
-        return None
-    deviation = (found.ci_high - found.ci_low) / (2 * norm.ppf(0.975))
-    return float(2 * norm.sf(abs(found.value) / deviation))
-
-
 def triads_table(dialogues: Mapping[str, Sequence[PreferenceDialogue]]) -> str:
-    """Return how many triads of responses to one context the annotators' majorities put in a circle, in each corpus.
-
-    Args:
-        dialogues: of each corpus.
-    """
+    """How many triads of responses to one context the annotators' majorities put in a circle, in each corpus."""
     lines = []
     for corpus, found in dialogues.items():
         for criterion in CRITERIA:
@@ -197,7 +159,7 @@ def triads_table(dialogues: Mapping[str, Sequence[PreferenceDialogue]]) -> str:
             share = mean_interval([float(value) for _, value in circular], clusters=[id for id, _ in circular])
             n_circular = sum(value for _, value in circular)
             lines.append([f"{NAMES[corpus]}, {criterion}", str(len(circular)), str(n_circular), estimate(share)])
-    return markdown(["", "decided triads", "circular", "share (coin flips: 0.250)"], lines)
+    return markdown_table(["", "decided triads", "circular", "share (coin flips: 0.250)"], lines)
 
 
 def _triads(dialogue: PreferenceDialogue, criterion: str) -> list[bool]:
@@ -210,31 +172,19 @@ def _triads(dialogue: PreferenceDialogue, criterion: str) -> list[bool]:
 
 
 def training_table(records: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the figures of both classifiers before and after each round of self-training.
-
-    Args:
-        records: corpus to the `training` entry of the model's causalscore.json.
-    """
+    """The figures of both classifiers before and after each round; `records` are `training` of each causalscore.json."""
     lines = []
     for corpus, record in records.items():
-        name = NAMES.get(corpus, corpus)
-        lines.append(
-            [name, "unconditional", str(record["unconditional"]["n_rows"]), "", *_training_cells(record["unconditional"])]
-        )
+        entries = [("unconditional", "", record["unconditional"])]
         for entry in record["rounds"]:
             kept = ", kept" if entry["round"] == record["best_round"] else ""
-            title = f"conditional, round {entry['round']}{kept}"
-            lines.append([name, title, str(entry["n_rows"]), str(entry["n_pseudo"]), *_training_cells(entry)])
-    figures = [f"{part} {figure}" for part in ("validation", "test") for figure in ("AUROC", "F1")]
-    return markdown(["corpus", "classifier", "rows", "new pseudo-labels", *figures], lines)
-
-
-def _training_cells(entry: Mapping[str, Any]) -> list[str]:
-    return [
-        f"{entry[part][figure]:.3f}" if part in entry else ""
-        for part in ("validation", "evaluation")
-        for figure in ("auroc", "f1")
-    ]
+            entries.append((f"conditional, round {entry['round']}{kept}", str(entry["n_pseudo"]), entry))
+        for title, n_pseudo, entry in entries:
+            parts = [entry.get(part, {}) for part in ("validation", "evaluation")]
+            figures = [number_text(part.get(name)) for part in parts for name in ("auroc", "f1")]
+            lines.append([NAMES.get(corpus, corpus), title, str(entry["n_rows"]), n_pseudo, *figures])
+    titles = [f"{part} {figure}" for part in ("validation", "test") for figure in ("AUROC", "F1")]
+    return markdown_table(["corpus", "classifier", "rows", "new pseudo-labels", *titles], lines)
 
 
 def _compared(
@@ -259,18 +209,7 @@ def _where_both(scores: ScoresById, other: ScoresById) -> ScoresById:
     return {id: None if other[id] is None else value for id, value in scores.items()}
 
 
-def _coverage(found: PreferenceAgreement) -> str:
-    return f"{found.n_scored} of {found.n_total}"
-
-
-def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table in Markdown."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
-
-
 def _paper(part: str, criterion: str, corpus: str) -> dict[str, list[str]]:
-    text = resources.files(__package__).joinpath("causalscore_2024.json").read_text(encoding="utf-8")
-    found = json.loads(text)[part]
+    found = published("causalscore")[part]
     rows = found if part == "out_of_domain" else found[criterion]
     return {label: values[corpus] for label, values in rows.items()}

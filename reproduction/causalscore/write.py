@@ -21,58 +21,55 @@ from pathlib import Path
 from typing import Any
 
 from dialeval_plugin.core.errors import MissingPrerequisite
-from dialeval_plugin.core.files import read_json, read_text, to_json, write_text
 from dialeval_plugin.core.registry import load_scorer
-from dialeval_plugin.core.runner import run
-from dialeval_plugin.core.scores import Scores
-from dialeval_plugin.core.signature import Signature, text_hash
+from dialeval_plugin.core.signature import text_hash
 from dialeval_plugin.corpora.readers import cgdialog
 from dialeval_plugin.corpora.readers.cgdialog import CRITERIA, PreferenceDialogue
 from dialeval_plugin.methods.causalscore.model import CAUSAL_FOLDER
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
-from dialeval_plugin.reports.documents import put_between
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.preference.preferences import PreferenceAgreement
 from dialeval_plugin.version import __version__
 from reproduction.causalscore import tables
-from reproduction.causalscore.tables import Figures, ScoresById, TableRow
+from reproduction.causalscore.tables import Figures, PaperRow, ScoresById
+from reproduction.documents import script_parser, write_tables
+from reproduction.kept_results import kept_json, kept_scores
 
-MARKER = "causalscore tables"
 CORPORA = ("dream", "msc")
 """Those whose preferences are at hand; a folder that has ESConv's too gives its tables as well."""
 
 RELEVANCE = ("relevance",)
 CAUSALSCORE = "CausalScore"
 ABLATION = (
-    TableRow(CAUSALSCORE, CAUSALSCORE),
-    TableRow("-p(ci,cj,rt)", "-p(ci,cj,rt)"),
-    TableRow("-p(ci,rt)", "-p(ci,rt)"),
-    TableRow("-self-training", "-self-training"),
-    TableRow("MaxCI", "MaxCI"),
-    TableRow("Preced2", "Preced2"),
+    PaperRow(CAUSALSCORE, CAUSALSCORE),
+    PaperRow("-p(ci,cj,rt)", "-p(ci,cj,rt)"),
+    PaperRow("-p(ci,rt)", "-p(ci,rt)"),
+    PaperRow("-self-training", "-self-training"),
+    PaperRow("MaxCI", "MaxCI"),
+    PaperRow("Preced2", "Preced2"),
 )
 METRICS = (
-    TableRow("BLEU-4", "BLEU"),
-    TableRow("BLEU-1"),
-    TableRow("ROUGE-L", "ROUGE"),
-    TableRow("METEOR", "METEOR"),
-    TableRow("METEOR without synonyms"),
-    TableRow("BERTScore (MiniLM)", "BERTScore"),
-    TableRow("sentence similarity (MiniLM)"),
-    TableRow("embedding greedy (MiniLM)"),
-    TableRow(None, "BLEURT"),
-    TableRow("perplexity", "PPL"),
-    TableRow("SLM"),
-    *(TableRow(None, name) for name in ("GRADE", "DEAM", "DEnsity", "ChatGPT", "GPT4")),
-    TableRow("response length"),
-    TableRow("random"),
-    TableRow(CAUSALSCORE, CAUSALSCORE),
+    PaperRow("BLEU-4", "BLEU"),
+    PaperRow("BLEU-1"),
+    PaperRow("ROUGE-L", "ROUGE"),
+    PaperRow("METEOR", "METEOR"),
+    PaperRow("METEOR without synonyms"),
+    PaperRow("BERTScore (MiniLM)", "BERTScore"),
+    PaperRow("sentence similarity (MiniLM)"),
+    PaperRow("embedding greedy (MiniLM)"),
+    PaperRow(None, "BLEURT"),
+    PaperRow("perplexity", "PPL"),
+    PaperRow("SLM"),
+    *(PaperRow(None, name) for name in ("GRADE", "DEAM", "DEnsity", "ChatGPT", "GPT4")),
+    PaperRow("response length"),
+    PaperRow("random"),
+    PaperRow(CAUSALSCORE, CAUSALSCORE),
 )
-OUT_OF_DOMAIN = tuple(TableRow(f"CausalScore-{name}", f"CausalScore-{name}") for name in tables.NAMES.values())
+OUT_OF_DOMAIN = tuple(PaperRow(f"CausalScore-{name}", f"CausalScore-{name}") for name in tables.NAMES.values())
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class ScoredMetric:
     """A metric: a scorer, its options, and which of its columns is the score."""
 
     label: str
@@ -87,87 +84,80 @@ def minus_perplexity(geometric_mean: float) -> float:
     return -1 / geometric_mean if geometric_mean else -math.inf
 
 
-def baselines(slm: str | None, language_model: str | None) -> list[Measure]:
+def baselines(slm: str | None, language_model: str | None) -> list[ScoredMetric]:
     encoder = str(resolve(PACKAGED_ENCODER))
     found = [
-        Measure("BLEU-4", "bleu", column="bleu_4"),
-        Measure("BLEU-1", "bleu", column="bleu_1"),
-        Measure("ROUGE-L", "rouge"),
+        ScoredMetric("BLEU-4", "bleu", column="bleu_4"),
+        ScoredMetric("BLEU-1", "bleu", column="bleu_1"),
+        ScoredMetric("ROUGE-L", "rouge"),
         meteor(),
         # The last layer but one, as the package takes of six-layer encoders (distilbert-base-uncased).
-        Measure("BERTScore (MiniLM)", "bertscore", {"model": encoder, "num_layers": 5}),
-        Measure("sentence similarity (MiniLM)", "sentence_similarity"),
-        Measure("embedding greedy (MiniLM)", "embedding_overlap"),
-        Measure("response length", "response_length"),
-        Measure("random", "random"),
+        ScoredMetric("BERTScore (MiniLM)", "bertscore", {"model": encoder, "num_layers": 5}),
+        ScoredMetric("sentence similarity (MiniLM)", "sentence_similarity"),
+        ScoredMetric("embedding greedy (MiniLM)", "embedding_overlap"),
+        ScoredMetric("response length", "response_length"),
+        ScoredMetric("random", "random"),
     ]
     if language_model:
         options = {"model": language_model, "level": "turn", "aggregation": "geometric_mean"}
-        found.append(Measure("perplexity", "dialogue_likelihood", options, higher_is_better=minus_perplexity))
+        found.append(ScoredMetric("perplexity", "dialogue_likelihood", options, higher_is_better=minus_perplexity))
     if slm:
-        found.append(Measure("SLM", "slide", {"slm": slm, "variant": "slm"}))
+        found.append(ScoredMetric("SLM", "slide", {"slm": slm, "variant": "slm"}))
     return found
 
 
-def meteor() -> Measure:
+def meteor() -> ScoredMetric:
     try:
         load_scorer("meteor")
     except MissingPrerequisite:
-        return Measure("METEOR without synonyms", "meteor", {"synonyms": False})
-    return Measure("METEOR", "meteor")
+        return ScoredMetric("METEOR without synonyms", "meteor", {"synonyms": False})
+    return ScoredMetric("METEOR", "meteor")
 
 
-def ablation(options: argparse.Namespace, corpus: str) -> list[Measure]:
+def ablation(options: argparse.Namespace, corpus: str) -> list[ScoredMetric]:
     """CausalScore and its variants with the models that were trained on the corpus; one run gives all columns of a model."""
     found = []
     if model := options.model.get(corpus):
         columns = {CAUSALSCORE: "causalscore", "-p(ci,cj,rt)": "unconditional", "-p(ci,rt)": "conditional", "MaxCI": "max_ci"}
-        found += [Measure(label, "causalscore", {"model": model}, column) for label, column in columns.items()]
+        found += [ScoredMetric(label, "causalscore", {"model": model}, column) for label, column in columns.items()]
     if model := options.without_self_training.get(corpus):
-        found.append(Measure("-self-training", "causalscore", {"model": model}))
+        found.append(ScoredMetric("-self-training", "causalscore", {"model": model}))
     if model := options.preceding_2.get(corpus):
-        found.append(Measure("Preced2", "causalscore", {"model": model, "variant": "preceding_2"}))
+        found.append(ScoredMetric("Preced2", "causalscore", {"model": model, "variant": "preceding_2"}))
     return found
 
 
-def out_of_domain(models: Mapping[str, str]) -> list[Measure]:
+def out_of_domain(models: Mapping[str, str]) -> list[ScoredMetric]:
     return [
-        Measure(f"CausalScore-{name}", "causalscore", {"model": models[corpus]})
+        ScoredMetric(f"CausalScore-{name}", "causalscore", {"model": models[corpus]})
         for corpus, name in tables.NAMES.items()
         if corpus in models
     ]
 
 
-def score(measure: Measure, corpus: str, dialogues: Sequence[PreferenceDialogue], work: Path) -> ScoresById:
-    """The metric's scores, from the work folder where they are there."""
-    scorer = load_scorer(measure.scorer, **measure.options)
-    digest = Signature({**scorer.signature_fields(), "version": __version__}).digest
-    path = work / "scores" / f"{corpus}.{measure.scorer}.{digest}.json"
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        items = [example for dialogue in dialogues for example in dialogue.examples()]
-        journal = path.with_suffix(".journal")
-        write_text(path, to_json(run(scorer, items, progress=True, journal=journal).to_dict()) + "\n")
-        journal.unlink(missing_ok=True)
-    scores = Scores.from_dict(read_json(path))
-    values = scores.values if measure.column is None else scores.columns[measure.column]
-    oriented = [None if value is None else measure.higher_is_better(value) for value in values]
+def score(metric: ScoredMetric, corpus: str, dialogues: Sequence[PreferenceDialogue], work: Path) -> ScoresById:
+    """The metric's scores, the higher the better."""
+    items = [example for dialogue in dialogues for example in dialogue.examples()]
+    scores = kept_scores(load_scorer(metric.scorer, **metric.options), items, work, corpus)
+    values = scores.values if metric.column is None else scores.columns[metric.column]
+    oriented = [None if value is None else metric.higher_is_better(value) for value in values]
     return dict(zip(scores.ids, oriented, strict=True))
 
 
 def figures_of(
     dialogues: Sequence[PreferenceDialogue], work: Path, scores: ScoresById, criteria: Sequence[str], *, with_human: bool = True
 ) -> Figures:
-    """The metric's agreement, from the work folder where it is there: its intervals take longer than most scores."""
-    digest = text_hash(repr(dialogues), repr(scores), repr(criteria), repr(with_human), __version__)
-    path = work / "agreement" / f"{digest}.json"
-    if not path.exists():
+    """The metric's agreement, which is kept as scores are: its intervals take longer than most of them."""
+
+    def compute() -> list[list[Any]]:
         found = tables.figures_of(dialogues, scores, criteria, with_human=with_human)
-        rows = [[criterion, name, agreement.to_dict()] for (criterion, name), agreement in found.items()]
-        write_text(path, to_json(rows, indent=1) + "\n")
+        return [[criterion, name, agreement.to_dict()] for (criterion, name), agreement in found.items()]
+
+    digest = text_hash(repr(dialogues), repr(scores), repr(criteria), repr(with_human), __version__)
+    rows = kept_json(work / "agreement" / f"{digest}.json", compute)
     return {
         (criterion, name): PreferenceAgreement(**{**fields, "bootstrap": Bootstrap(**fields["bootstrap"])})
-        for criterion, name, fields in read_json(path)
+        for criterion, name, fields in rows
     }
 
 
@@ -181,14 +171,14 @@ def report(options: argparse.Namespace, preferences: Mapping[str, Sequence[Prefe
     for corpus, dialogues in preferences.items():
         agreement = partial(figures_of, dialogues, options.work)
         own = [*ablation(options, corpus), *shared]
-        scores = {measure.label: score(measure, corpus, dialogues, options.work) for measure in own}
+        scores = {metric.label: score(metric, corpus, dialogues, options.work) for metric in own}
         figures[corpus] = {label: agreement(found, CRITERIA) for label, found in scores.items()}
         without_human[corpus] = {label: agreement(found, RELEVANCE, with_human=False) for label, found in scores.items()}
-        for measure in out_of_domain(options.model):
-            figures[corpus][measure.label] = agreement(score(measure, corpus, dialogues, options.work), RELEVANCE)
+        for metric in out_of_domain(options.model):
+            figures[corpus][metric.label] = agreement(score(metric, corpus, dialogues, options.work), RELEVANCE)
         if CAUSALSCORE in scores:
             exact[corpus] = scores[CAUSALSCORE]
-            pruned = Measure("fast", "causalscore", {"model": options.model[corpus], "conditions": options.conditions})
+            pruned = ScoredMetric("fast", "causalscore", {"model": options.model[corpus], "conditions": options.conditions})
             fast[corpus] = score(pruned, corpus, dialogues, options.work)
     parts = ["### Ablation (the paper's Tables 2 and 5)"]
     parts += _tables(figures, ABLATION, "ablation", CRITERIA)
@@ -209,7 +199,7 @@ def report(options: argparse.Namespace, preferences: Mapping[str, Sequence[Prefe
 
 
 def _tables(
-    figures: Mapping[str, Mapping[str, Figures]], rows: Sequence[TableRow], part: str, criteria: Sequence[str]
+    figures: Mapping[str, Mapping[str, Figures]], rows: Sequence[PaperRow], part: str, criteria: Sequence[str]
 ) -> list[str]:
     labels = {row.label for row in rows}
     return [
@@ -239,7 +229,7 @@ def pair(text: str) -> tuple[str, str]:
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = script_parser(__doc__)
     parser.add_argument("--work", type=Path, required=True, help="folder that keeps the scores")
     for name, what in (
         ("--model", "trained on the corpus"),
@@ -250,7 +240,6 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--slm", help="folder of SLIDE's small model")
     parser.add_argument("--language-model", help="folder of a causal language model, for the perplexity")
     parser.add_argument("--conditions", type=int, default=4, help="conditions of the fast mode")
-    parser.add_argument("--document", type=Path, help="Markdown file with the markers; printed without it")
     options = parser.parse_args(arguments)
     for name in ("model", "without_self_training", "preceding_2"):
         setattr(options, name, dict(getattr(options, name)))
@@ -259,11 +248,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     options = parse(arguments)
-    found = report(options, available())
-    if options.document is None:
-        print(found)
-        return
-    write_text(options.document, put_between(read_text(options.document), MARKER, found))
+    write_tables(options.document, {"causalscore tables": report(options, available())})
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""The tables of general."""
+"""The general evaluator beside Huynh et al. 2023."""

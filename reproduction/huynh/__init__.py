@@ -1,1 +1,1 @@
-"""The tables of huynh."""
+"""Huynh et al. 2023: language models as judges with few examples."""

@@ -1,24 +1,24 @@
 """A tiny language model on the tasks of Huynh et al. 2023, beside Tables 1 to 4 and 6 of the paper.
 
+Figures are Spearman's rho with people's mean ratings; `published.json` holds the paper's, in the order of its tables.
+
 The model is a two-layer GPT-2 that has read the first 2,000 training dialogues of DailyDialog once. It shows that the whole
 chain runs on the real data, not what a language model can do. DIALEVAL_DATA_DIR names the folder with `dailydialog`, `fed` and
 `dstc10`.
 
-    python -m reproduction.huynh.write --output FOLDER
+    python -m reproduction.huynh.write --work FOLDER
 
-Results are kept in the folder, one file a task: a second call runs only what is missing and prints the tables.
+Results are kept in the folder, one file a task: a second call runs only what is missing.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import lm_eval
 import torch
@@ -30,7 +30,14 @@ from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast, s
 from dialeval_plugin.core.dialogue import Level
 from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.corpora.corpus import DATA_DIR_VARIABLE
-from reproduction.huynh.tables import DSTC10_KINDS, KINDS, dstc10_task, fed_task, huynh_tables
+from dialeval_plugin.methods.judging.rating_prompts import rating_prompts
+from dialeval_plugin.reports.tables import markdown_table
+from dialeval_plugin.statistics.estimates import interval_text
+from reproduction.documents import published, script_parser, write_tables
+from reproduction.kept_results import kept_json
+
+Results: TypeAlias = Mapping[str, Mapping[str, Any]]
+"""Task name to the task's entry in the host's `results`."""
 
 END = "<|endoftext|>"
 ANSWERS = (" Yes", " No", " yes", " no", *(f" {rating}" for rating in range(5)))
@@ -39,6 +46,60 @@ N_DIALOGUES = 2000
 QUALITIES: dict[Level, tuple[str, ...]] = {"turn": ("interesting", "overall"), "dialogue": ("coherent", "overall")}
 SETS = ("tu", "pu", "ft", "fd")
 TRAINING_FILE = Path("dailydialog", "train", "dialogues_train.txt")
+LEVELS: dict[Level, str] = {"turn": "turn", "dialogue": "dial"}
+"""Level to its part of a task's name."""
+FED_VARIANTS: dict[Level, dict[str, str]] = {
+    "turn": {"": "no example", "manual": "3 hand-picked", "random": "3 random", "bm25_cr": "3 BM25_C+R"},
+    "dialogue": {"": "no example", "manual": "3 hand-picked", "random": "3 random", "bm25_c": "3 BM25_C"},
+}
+"""Variants of the FED tasks that Tables 1 and 2 have, by their part of a task's name."""
+DSTC10_VARIANTS = {"": "no example", "bm25_c": "4 BM25_C"}
+
+
+def fed_task(variant: str, level: Level, quality: str) -> str:
+    """Name of the task of one quality."""
+    return "_".join(filter(None, ("fed_dialog", variant, LEVELS[level], quality)))
+
+
+def dstc10_task(variant: str, code: str) -> str:
+    """Name of the task of one DSTC10 set."""
+    return "_".join(filter(None, ("dstc10_dialog", variant, code)))
+
+
+def huynh_tables(results: Results, model: str) -> str:
+    """The tables in Markdown; a quality or set that `results` has no figure of is left out."""
+    paper = published("huynh")
+    tables = []
+    for level in LEVELS:
+        tasks = {name: [fed_task(variant, level, name) for variant in FED_VARIANTS[level]] for name in rating_prompts(level)}
+        head = [f"FED, {level} level", *(f"{model}, {how}" for how in FED_VARIANTS[level].values())]
+        tables.append(_table(head, tasks, results, paper[level]))
+    tasks = {code: [dstc10_task(variant, code) for variant in DSTC10_VARIANTS] for code in paper["dstc10_sets"]}
+    head = ["DSTC10, overall", *(f"{model}, {how}" for how in DSTC10_VARIANTS.values())]
+    return "\n\n".join([*tables, _table(head, tasks, results, paper["dstc10"])])
+
+
+def _table(
+    head: Sequence[str], tasks: Mapping[str, Sequence[str]], results: Results, paper: Mapping[str, Sequence[float]]
+) -> str:
+    """The figures of each row's tasks, and those that the paper prints in the same order of rows."""
+    rows = []
+    for place, (name, of_row) in enumerate(tasks.items()):
+        ours = [_cell(results.get(task)) for task in of_row]
+        if any(ours):
+            rows.append([name, *ours, *(f"{figures[place]:.3f}" for figures in paper.values())])
+    return markdown_table([*head, *paper], rows)
+
+
+def _cell(found: Mapping[str, Any] | None) -> str:
+    """A coefficient with its interval, or with its deviation over runs; nothing where there is none."""
+    if found is None:
+        return ""
+    # The host's file holds text where a figure is undefined.
+    numbers = {name.removesuffix(",none"): value for name, value in found.items() if isinstance(value, float)}
+    value, low, high, deviation = (numbers.get(f"spearman{end}") for end in ("", "_ci_low", "_ci_high", "_deviation"))
+    shown = interval_text(value, low, high)
+    return shown if value is None or deviation is None else f"{shown} ± {deviation:.3f}"
 
 
 def dialogues(path: Path) -> list[str]:
@@ -99,33 +160,32 @@ def batches(blocks: torch.Tensor, seed: int) -> Iterator[torch.Tensor]:
         yield blocks[order[start : start + 2]]
 
 
-def run(judge: Any, task: str, folder: Path) -> dict[str, Any]:
-    """The results of one task, from the folder where they are there."""
-    path = folder / f"{task}.json"
-    if not path.exists():
-        manager = TaskManager(include_path=str(tasks_path()), include_defaults=False)
-        found = lm_eval.simple_evaluate(judge, tasks=[task], task_manager=manager, bootstrap_iters=0, log_samples=False)
-        path.write_text(json.dumps(found["results"][task], allow_nan=False), encoding="utf-8")
-    results: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return results
+def run(judge: Any, task: str) -> Any:
+    manager = TaskManager(include_path=str(tasks_path()), include_defaults=False)
+    return lm_eval.simple_evaluate(judge, tasks=[task], task_manager=manager, bootstrap_iters=0, log_samples=False)["results"][
+        task
+    ]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, required=True, help="folder for the model and the results")
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = script_parser(__doc__)
+    parser.add_argument("--work", type=Path, required=True, help="folder for the model and the results")
     parser.add_argument("--batch_size", type=int, default=8)
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     os.environ["HF_HUB_OFFLINE"] = "1"
-    model = options.output / "language_model"
+    model = options.work / "language_model"
     if not model.exists():
         train(Path(os.environ[DATA_DIR_VARIABLE]) / TRAINING_FILE, model)
-    folder = options.output / "results"
-    folder.mkdir(exist_ok=True)
     judge = HFLM(pretrained=str(model), device="cpu", dtype="float32", batch_size=options.batch_size)
-    tasks = [fed_task(kind, level, name) for level, names in QUALITIES.items() for kind in KINDS[level] for name in names]
-    tasks += [dstc10_task(kind, code) for kind in DSTC10_KINDS for code in SETS]
-    results = {task: run(judge, task, folder) for task in tasks}
-    print(huynh_tables(results, "tiny GPT-2"))
+    tasks = [
+        fed_task(variant, level, name)
+        for level, names in QUALITIES.items()
+        for variant in FED_VARIANTS[level]
+        for name in names
+    ]
+    tasks += [dstc10_task(variant, code) for variant in DSTC10_VARIANTS for code in SETS]
+    results = {task: kept_json(options.work / "results" / f"{task}.json", lambda task=task: run(judge, task)) for task in tasks}  # type: ignore[misc]
+    write_tables(options.document, {"huynh": huynh_tables(results, "tiny GPT-2")})
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""The tables of likelihood."""
+"""Nedelchev 2023 (thesis), chapters 5 and 8: language models as evaluators."""

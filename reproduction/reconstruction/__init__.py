@@ -1,1 +1,1 @@
-"""The tables of reconstruction."""
+"""Nedelchev 2023 (thesis), chapter 4: reconstruction losses."""

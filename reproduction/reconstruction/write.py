@@ -1,33 +1,143 @@
-"""The tables of docs/reconstruction.md from trained models, written between the markers there.
+"""The tables of docs/reconstruction.md: how models trained, and how far their losses agree with ConvAI's ratings.
 
-DIALEVAL_DATA_DIR names the folder with `convai1` and `convai2`; the folders are those of `dialeval train reconstruction`.
+Table 4.1 of Nedelchev's thesis stands beside ours, and every loss beside the length of the dialogue: alone, and held constant.
+DIALEVAL_DATA_DIR names the folder with `convai1` and `convai2`; the models are folders of `dialeval train reconstruction`.
 
-    python -m reproduction.reconstruction.write seq2seq hred vhred vhcr
+    python -m reproduction.reconstruction.write seq2seq hred vhred vhcr --document docs/reconstruction.md
 """
 
 from __future__ import annotations
 
-import argparse
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias
 
+from dialeval_plugin.core.dialogue import Dialogue
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.corpora.items import mean_rating
 from dialeval_plugin.corpora.readers import convai
-from dialeval_plugin.reports.documents import write_tables
-from reproduction.reconstruction.tables import agreement_table, training_table
+from dialeval_plugin.methods.reconstruction.scorer import DialogueReconstructionScorer
+from dialeval_plugin.reports.tables import Table, TableRow, estimate, named_column
+from dialeval_plugin.statistics.bootstrap import Bootstrap
+from dialeval_plugin.statistics.correlation import correlations
+from dialeval_plugin.statistics.partial import partial_correlation
+from reproduction.documents import published, script_parser, write_tables
 
-DOCUMENT = Path(__file__).with_name("reconstruction.md")
+Values: TypeAlias = Sequence[float | None]
+
+QUALITIES: Mapping[str, str] = MappingProxyType({"convai1": "quality", "convai2": "eval_score"})
+FEWEST_UTTERANCES = 3
+"""The thesis considers dialogues of three and more utterances."""
+
+NAMES: Mapping[str, str] = MappingProxyType({"seq2seq": "Seq2Seq", "hred": "HRED", "vhred": "VHRED", "vhcr": "VHCR"})
+
+PAPER = published("reconstruction")
+LENGTHS = ("n_utterances", "n_tokens")
+_COEFFICIENTS = tuple(PAPER["coefficients"])
 
 
-def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+class LossVariant(NamedTuple):
+    """One way to make a loss a score."""
+
+    name: str
+    options: Mapping[str, Any]
+    variational_options: Mapping[str, Any] = MappingProxyType({})
+    """Of VHRED and VHCR on top."""
+
+
+VARIANTS = (
+    LossVariant("mean of token means (4.1)", {}),
+    LossVariant("sum", {"reduction": "sum"}),
+    LossVariant("as the thesis' code: sum, 10 utterances", {"reduction": "sum", "max_utterances": 10}, {"latent": "posterior"}),
+)
+
+
+def training_table(settings: Sequence[Mapping[str, Any]]) -> Table:
+    """How models trained; `settings` are the contents of each one's reconstruction.json."""
+    rows: list[TableRow] = []
+    for one in settings:
+        record = one["training"]
+        history = record["history"]
+        rows.append(
+            {
+                "model": NAMES[one["model"]],
+                "recipe": one["recipe"],
+                "dialogues": record["counts"]["n_training"],
+                "epochs": len(history),
+                "validation losses": " ".join(f"{epoch['validation_loss']:.3f}" for epoch in history),
+                "best epoch": record["best_epoch"],
+                "training KL": history[record["best_epoch"] - 1]["training_kl"],
+            }
+        )
+    decimals = {"training KL": 3}
+    return Table(
+        rows, [named_column(name, decimals.get(name, 0), is_number=name not in ("model", "recipe")) for name in rows[0]]
+    )
+
+
+def agreement_table(corpus: str, dialogues: Sequence[Dialogue], models: Sequence[str], *, rounds: int = 1000) -> Table:
+    """Agreement of models' losses with the ratings of a challenge's dialogues; short and unrated ones are left out.
+
+    Raises:
+        InputError: no dialogue is rated.
+    """
+    quality = QUALITIES[corpus]
+    rated = [one for one in dialogues if len(one.turns) >= FEWEST_UTTERANCES and mean_rating(one, quality) is not None]
+    if not rated:
+        raise InputError(f"{corpus}: none of {len(dialogues)} dialogues has three utterances and a rating.")
+    ratings = [mean_rating(one, quality) for one in rated]
+    rows: list[TableRow] = []
+    alone: Mapping[str, Values] = {}
+    for folder in models:
+        for variant in VARIANTS:
+            scorer = _scorer(folder, variant)
+            scores = scorer.score(rated, progress=True)
+            lengths = {name: scores.columns[name] for name in LENGTHS}
+            alone, model = alone or lengths, NAMES[scorer.trained.kind]
+            rows.append(_row(model, variant.name, scores.values, ratings, rounds, lengths))
+        thesis = zip(_COEFFICIENTS, PAPER["table_4_1"][corpus][scorer.trained.kind], strict=True)
+        printed = {name: f"{value:.3f}" for name, value in thesis}
+        rows.append({**dict.fromkeys(rows[0], ""), "model": model, "loss": "thesis, table 4.1", **printed})
+    rows += [_row("length alone", name, alone[name], ratings, rounds) for name in LENGTHS]
+    return Table(rows, [named_column(name, 0, is_number=name not in ("model", "loss")) for name in rows[0]])
+
+
+def _scorer(folder: str, variant: LossVariant) -> DialogueReconstructionScorer:
+    scorer = DialogueReconstructionScorer(folder, **variant.options)
+    if scorer.latent is not None and variant.variational_options:
+        scorer = DialogueReconstructionScorer(folder, **variant.options, **variant.variational_options)
+    return scorer
+
+
+def _row(
+    model: str, loss: str, values: Values, ratings: Values, rounds: int, lengths: Mapping[str, Values] | None = None
+) -> TableRow:
+    """One score beside the ratings: alone, and with the lengths held constant where they are given."""
+    bootstrap = Bootstrap(rounds)
+    plain = correlations(values, ratings, coefficients=_COEFFICIENTS, bootstrap=bootstrap)
+    held = {
+        name: estimate(partial_correlation(values, ratings, lengths, coefficient=name, bootstrap=bootstrap)) if lengths else ""
+        for name in _COEFFICIENTS
+    }
+    return {
+        "model": model,
+        "loss": loss,
+        "n": plain["pearson"].n_scored,
+        **{name: estimate(found) for name, found in plain.items()},
+        **{f"{name}, length held": text for name, text in held.items()},
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = script_parser(__doc__)
     parser.add_argument("models", type=Path, nargs="+", help="folders of trained models")
-    parser.add_argument("--document", type=Path, default=DOCUMENT, help="file with the markers")
     parser.add_argument("--rounds", type=int, default=1000, help="of the bootstrap")
     options = parser.parse_args(arguments)
     tables = {"training": training_table(options.models)}
     for corpus, dialogues in (("convai1", convai.read_convai1()), ("convai2", convai.read_convai2())):
-        folders = [str(folder) for folder in options.models]
-        tables[corpus] = agreement_table(corpus, dialogues, folders, rounds=options.rounds)
-    print(write_tables(options.document, tables))
+        tables[corpus] = agreement_table(corpus, dialogues, list(map(str, options.models)), rounds=options.rounds)
+    write_tables(options.document, tables)
 
 
 if __name__ == "__main__":

@@ -1,22 +1,21 @@
 """The evaluators whose results are in docs/results.md: what each one is, what it needs, and the tasks on which it can run.
 
-The table is `results_evaluators.json`. Names in braces in the values of options are folders that the user names, `{slm}`
+The table is `evaluators.json`. Names in braces in the values of options are folders that the user names, `{slm}`
 that of `--slm`; an evaluator with several folders of one kind runs once for each.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from dialeval_plugin.core.dialogue import Dialogue, Level
 from dialeval_plugin.core.errors import MissingPrerequisite
+from dialeval_plugin.core.files import read_json
 from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.methods.judging.rating_prompts import rating_prompts
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
@@ -87,16 +86,11 @@ class RatedTask(NamedTuple):
 @cache
 def evaluators() -> tuple[Evaluator, ...]:
     """Return the table."""
-    text = resources.files(__package__).joinpath("results_evaluators.json").read_text(encoding="utf-8")
-    return tuple(Evaluator(**row) for row in json.loads(text)["evaluators"])
+    return tuple(Evaluator(**row) for row in read_json(Path(__file__).with_name("evaluators.json"))["evaluators"])
 
 
 def plan(folders: Folders) -> Plan:
-    """Tell the evaluators that can run with the folders given from those that cannot.
-
-    Args:
-        folders: of each kind; a kind that is not there, or has no folder, is not at hand.
-    """
+    """Tell the evaluators that can run with the folders given from those that cannot."""
     ready: list[Evaluator] = []
     not_run: dict[str, str] = {}
     for row in evaluators():

@@ -152,7 +152,7 @@ sys.meta_path.insert(0, Interrupt())
             score("out"),
             "dialeval: interrupted; finished parts are kept, the same command goes on\n",
         ),
-        ("dialeval_plugin.reports.agreement", ("meta-eval", "in.jsonl"), "dialeval: interrupted\n"),
+        ("dialeval_plugin.reports.correlation_report", ("meta-eval", "in.jsonl"), "dialeval: interrupted\n"),
         ("dialeval_plugin.hosts.lm_eval.cli", ("lm-eval", "ls"), "dialeval: interrupted\n"),
     ],
 )

@@ -24,7 +24,7 @@ from dialeval_plugin.leaderboard.build import build
 from dialeval_plugin.leaderboard.rescoring import rescore
 from dialeval_plugin.leaderboard.result_files import read_runs
 from dialeval_plugin.methods.judging.judge import PromptedJudge
-from dialeval_plugin.reports.agreement import Question
+from dialeval_plugin.reports.correlation_report import ReportOptions
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import correlations
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
@@ -168,7 +168,7 @@ def test_every_coefficient_is_that_of_the_scores(
     tracker.save_results_aggregated(results=found, samples=samples)
     tracker.save_results_samples(task_name=task, samples=samples[task])
     (run,) = read_runs([tmp_path / "out"])
-    again = {one.statistic: one.value for one in rescore([run], Question(coefficients=tuple(COEFFICIENTS.values())))}
+    again = {one.statistic: one.value for one in rescore([run], ReportOptions(coefficients=tuple(COEFFICIENTS.values())))}
     (cell,) = build([tmp_path / "out"], rank_rounds=0).board.cells
     assert run.rows is not None
     assert {row.id: row.score for row in run.rows} == {item.id: value for item, value in zip(items, values, strict=True)}

@@ -24,11 +24,11 @@ from dialeval_plugin.leaderboard.build import build
 from dialeval_plugin.leaderboard.references import HALF_THE_PEOPLE, ONE_PERSON
 from dialeval_plugin.leaderboard.rescoring import rescore
 from dialeval_plugin.leaderboard.result_files import read_runs
-from dialeval_plugin.reports.agreement import Finding, Question, find
+from dialeval_plugin.reports.correlation_report import Finding, ReportOptions, find
 from dialeval_plugin.reports.score_alignment import Alignment, align
 from dialeval_plugin.reports.scored_output import write_scores
 
-QUESTION = Question(permutations=0)
+QUESTION = ReportOptions(permutations=0)
 NAMES = {"spearman": "spearman", "pearson": "pearson", "kendall": "kendall_b"}
 
 
@@ -95,9 +95,8 @@ def test_one_figure_has_one_value(dataset: str, scorer: str | None, tmp_path: Pa
         assert figures(again[statistic]) == ends
         assert [cell.figures[name].value, cell.figures[name].ci_low, cell.figures[name].ci_high] == ends
         assert figures(own[statistic]) == ends
-        beside = again[statistic].beside
-        assert beside[:2] == own[statistic].beside[:2]
-        assert beside[:2] == tuple(ceilings.get((name, who)) for who in (ONE_PERSON, HALF_THE_PEOPLE))
+        assert again[statistic].ceiling == own[statistic].ceiling
+        assert again[statistic].ceiling == tuple(ceilings.get((name, who)) for who in (ONE_PERSON, HALF_THE_PEOPLE))
         assert again[statistic].estimate.is_rough == own[statistic].estimate.is_rough == cell.figures[name].is_rough
 
 

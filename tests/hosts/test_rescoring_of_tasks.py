@@ -20,7 +20,7 @@ from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.corpora.readers import cgdialog, dbdc
 from dialeval_plugin.leaderboard.rescoring import rescore
 from dialeval_plugin.leaderboard.result_files import TaskRun, read_runs
-from dialeval_plugin.reports.agreement import Question
+from dialeval_plugin.reports.correlation_report import ReportOptions
 from dialeval_plugin.statistics.bootstrap import Estimate
 from tests.convai_files import write_convai
 from tests.fed_files import fed_rows, write_fed
@@ -101,7 +101,7 @@ def runs(data: Path, tmp_path_factory: pytest.TempPathFactory) -> list[TaskRun]:
 def estimates(run: TaskRun, **settings: Any) -> dict[str, Estimate]:
     """By the name of the metric in the result file."""
     found = {}
-    for finding in rescore([run], Question(**settings)):
+    for finding in rescore([run], ReportOptions(**settings)):
         name = {"kendall_b": "kendall"}.get(finding.statistic, finding.statistic)
         found[f"{finding.quality}_{name}" if run.kind == "preference" else name] = finding.estimate
     return found
@@ -139,7 +139,7 @@ def test_rescoring_gives_what_the_task_printed(runs: list[TaskRun], task: str, v
 
 def test_every_seed_is_rescored_and_their_mean_is_what_was_printed(runs: list[TaskRun]) -> None:
     run = of(runs, "fed_dialog_random_turn_specific")
-    findings = rescore([run], Question(coefficients=("spearman",)))
+    findings = rescore([run], ReportOptions(coefficients=("spearman",)))
     seeds = [finding.evaluator.rpartition(", ")[2] for finding in findings]
     assert seeds == sorted({f"seed {row.seed}" for row in run.rows or ()})
     values = [finding.estimate.value or 0.0 for finding in findings]
@@ -158,15 +158,15 @@ def test_a_row_has_the_raters_of_the_corpus(runs: list[TaskRun]) -> None:
 def test_the_median_of_the_raters_may_stand_for_their_mean(runs: list[TaskRun]) -> None:
     run = of(runs, "fed_dialog_turn_specific")
     by_mean, by_median = (
-        rescore([run], Question(coefficients=("pearson",)), human=how)[0].estimate.value for how in ("mean", "median")
+        rescore([run], ReportOptions(coefficients=("pearson",)), human=how)[0].estimate.value for how in ("mean", "median")
     )
     assert by_mean != by_median
 
 
 def test_other_settings_are_taken(runs: list[TaskRun]) -> None:
     run = of(runs, "convai2_opinion")
-    (whole,) = rescore([run], Question(coefficients=("spearman",)))
-    (within,) = rescore([run], Question(coefficients=("spearman",), within_range=(3.0, 5.0)))
+    (whole,) = rescore([run], ReportOptions(coefficients=("spearman",)))
+    (within,) = rescore([run], ReportOptions(coefficients=("spearman",), within_range=(3.0, 5.0)))
     rated = [row for row in run.rows or () if row.rating >= 3.0]
     assert whole.estimate.n_scored == len(run.rows or ())
     assert within.estimate.n_scored == len(rated) < whole.estimate.n_scored

@@ -9,9 +9,8 @@ import pytest
 
 from dialeval_plugin.leaderboard.build import build, write
 from tests.browser import Page, browser_page
-from tests.leaderboard_files import HOSTILE, write_runs
+from tests.leaderboard_files import HOSTILE, JUDGE, write_runs
 
-JUDGE = "<b>judge</b>, dstc10_dialog"
 NAMES = "[...document.querySelectorAll('#board tbody tr')].filter((row) => !row.hidden).map((row) => row.dataset.name)"
 
 

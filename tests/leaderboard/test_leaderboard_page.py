@@ -7,20 +7,23 @@ import hashlib
 import json
 import re
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 
-from dialeval_plugin.leaderboard.build import build
+from dialeval_plugin.leaderboard.build import Built, build
 from dialeval_plugin.leaderboard.page import render
 from tests.leaderboard_files import HOSTILE, write_runs
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> str:
+def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     folder = tmp_path_factory.mktemp("runs")
     write_runs(folder)
-    built = build([folder], rank_rounds=0)
+    return build([folder], rank_rounds=0)
+
+
+@pytest.fixture(scope="module")
+def page(built: Built) -> str:
     return render(built.board, built.evidence)
 
 
@@ -91,24 +94,17 @@ def test_the_page_is_a_table_without_its_script(page: str) -> None:
     assert static.count('<svg class="chart"') == 2 * 3 + 5 * 2
 
 
-def test_a_forest_has_the_best_of_its_column_on_top(tmp_path: Path) -> None:
-    write_runs(tmp_path)
-    board = build([tmp_path], rank_rounds=0).board
-    picture = re.search('<figure class="forest".*?</figure>', render(board), re.DOTALL)
+def test_a_forest_has_the_best_of_its_column_on_top_and_figures_alone_make_a_page(built: Built) -> None:
+    board = built.board
+    page = render(board)
+    picture = re.search('<figure class="forest".*?</figure>', page, re.DOTALL)
     assert picture is not None
-    values = [board.cell(name, board.columns[0]) for name in board.evaluators]
-    expected = sorted((cell.figures["spearman"].value or 0.0 for cell in values if cell), reverse=True)
+    figures = [board.figure(name, board.columns[0], "spearman") for name in board.evaluators]
+    expected = sorted((figure.value or 0.0 for figure in figures if figure), reverse=True)
     assert re.findall(r'class="value"[^>]*>([-.\d]+)<', picture[0]) == [f"{value:.3f}" for value in expected]
-
-
-def test_figures_alone_make_a_page(tmp_path: Path) -> None:
-    write_runs(tmp_path)
-    page = render(build([tmp_path], rank_rounds=0).board)
     assert 'id="cases"' not in page
     assert '<table id="board">' in page
 
 
-def test_half_a_surrogate_pair_does_not_keep_the_page_from_being_written(tmp_path: Path) -> None:
-    write_runs(tmp_path)
-    built = build([tmp_path], rank_rounds=0)
+def test_half_a_surrogate_pair_does_not_keep_the_page_from_being_written(built: Built) -> None:
     assert render(built.board, built.evidence, title="cut \ud83d").encode().startswith(b"<!DOCTYPE html>")

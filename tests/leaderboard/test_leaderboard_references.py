@@ -7,15 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from dialeval_plugin.leaderboard.board import Column
 from dialeval_plugin.leaderboard.build import build
 from dialeval_plugin.leaderboard.references import HALF_THE_PEOPLE, ONE_PERSON
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.ceiling import leave_one_rater_out, split_half
-from tests.leaderboard_files import documents, noisy_scores, write_run
-
-GUPTA = Column("dailydialog-gupta", "turn", "overall")
-CONFIG = {"model": "dialogue-metric", "model_args": {"scorer": "one"}, "scorer": "one"}
+from tests.leaderboard_files import GUPTA, documents, noisy_scores, scorer_config, write_run
 
 
 def test_people_are_compared_with_each_other_where_their_answers_are_known(tmp_path: Path) -> None:
@@ -23,7 +19,7 @@ def test_people_are_compared_with_each_other_where_their_answers_are_known(tmp_p
     raters = [[row["rating"], min(5.0, row["rating"] + place % 2), 3.0 if place % 3 else 1.0] for place, row in enumerate(rows)]
     known = [{**row, "raters": answers} for row, answers in zip(rows, raters, strict=True)]
     tasks = {"dstc10_dialog_dgu": (known, noisy_scores(rows, 0.1)), "dstc10_dialog_dz": (rows, noisy_scores(rows, 0.1))}
-    write_run(tmp_path, CONFIG, tasks)
+    write_run(tmp_path, scorer_config("one"), tasks)
     board = build([tmp_path]).board
     bootstrap = Bootstrap(rounds=0)
     for name, coefficient in (("spearman", "spearman"), ("pearson", "pearson"), ("kendall", "kendall_b")):
@@ -37,27 +33,44 @@ def test_people_are_compared_with_each_other_where_their_answers_are_known(tmp_p
         assert (found[ONE_PERSON][GUPTA], found[HALF_THE_PEOPLE][GUPTA]) == (pytest.approx(one), pytest.approx(half))
 
 
-def test_what_trivial_answers_earn_is_a_reference_and_no_coefficient_of_its_own(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("task", "metrics", "coefficients", "quality", "references"),
+    [
+        pytest.param(
+            "dbdc_yi",
+            {"accuracy": 0.6, "f1_b": 0.4, "always_breakdown_f1_b": 0.5},
+            ("accuracy", "f1_b"),
+            None,
+            {"every turn called a breakdown": 0.5},
+            id="trivial answers",
+        ),
+        pytest.param(
+            "cgdialog_preference_dream",
+            {
+                **{"relevance_cont2cat": 0.3, "relevance_cont2cat_floor": 0.2, "relevance_cont2cat_ceiling": 0.4},
+                "empathy_cont2cat": 0.1,
+            },
+            ("cont2cat",),
+            "relevance",
+            {"coin flips": 0.2, "what most people said": 0.4},
+            id="floor and ceiling of a criterion",
+        ),
+    ],
+)
+def test_what_a_task_prints_beside_a_figure_is_a_reference_of_its_column_and_no_coefficient(
+    task: str,
+    metrics: dict[str, float],
+    coefficients: tuple[str, ...],
+    quality: str | None,
+    references: dict[str, float],
+    tmp_path: Path,
+) -> None:
     rows = documents(6)
-    path = write_run(tmp_path, CONFIG, {"dbdc_yi": (rows, noisy_scores(rows, 0.1))}, samples=False)
+    path = write_run(tmp_path, scorer_config("one"), {task: (rows, noisy_scores(rows, 0.1))}, samples=False)
     file = json.loads(path.read_text())
-    values = {"accuracy": 0.6, "f1_b": 0.4, "always_breakdown_f1_b": 0.5, "n_scored": 6, "n_unscored": 0}
-    file["results"]["dbdc_yi"] = {f"{name},none": value for name, value in values.items()}
+    file["results"][task] = {f"{name},none": value for name, value in {**metrics, "n_scored": 6, "n_unscored": 0}.items()}
     path.write_text(json.dumps(file))
     board = build([tmp_path]).board
-    assert board.coefficients == ("accuracy", "f1_b")
-    assert board.reference_rows("f1_b") == {"every turn called a breakdown": {board.columns[0]: 0.5}}
-
-
-def test_floor_and_ceiling_of_a_criterion_are_references_of_its_column(tmp_path: Path) -> None:
-    rows = documents(6)
-    path = write_run(tmp_path, CONFIG, {"cgdialog_preference_dream": (rows, noisy_scores(rows, 0.1))}, samples=False)
-    file = json.loads(path.read_text())
-    names = {"relevance_cont2cat": 0.3, "relevance_cont2cat_floor": 0.2, "relevance_cont2cat_ceiling": 0.4}
-    values = {**names, "empathy_cont2cat": 0.1, "n_scored": 6, "n_unscored": 0}
-    file["results"]["cgdialog_preference_dream"] = {f"{name},none": value for name, value in values.items()}
-    path.write_text(json.dumps(file))
-    board = build([tmp_path]).board
-    (relevance,) = (column for column in board.columns if column.quality == "relevance")
-    assert board.coefficients == ("cont2cat",)
-    assert board.reference_rows("cont2cat") == {"coin flips": {relevance: 0.2}, "what most people said": {relevance: 0.4}}
+    (column,) = (column for column in board.columns if quality in {None, column.quality})
+    assert board.coefficients == coefficients
+    assert board.reference_rows(coefficients[-1]) == {name: {column: value} for name, value in references.items()}

@@ -17,14 +17,14 @@ from dialeval_plugin.leaderboard.board import Leaderboard
 from dialeval_plugin.leaderboard.build import build
 from dialeval_plugin.leaderboard.rescoring import newest, rescore
 from dialeval_plugin.leaderboard.result_files import read_runs
-from dialeval_plugin.reports.agreement import Question
+from dialeval_plugin.reports.correlation_report import ReportOptions
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from tests.leaderboard_files import write_runs
 
 HISTORIC = Path(__file__).parents[1] / "historic_results" / "0.1.0"
 DATE = "2026-11-20T16-37-41.528475"
 ODD = (None, True, False, -1, 0, 7, 1e18, 1e308, -1.5, "", "x", "nan", "1e999", "9", [], [1, 2], ["x", None], {}, {"a": 1})
-QUESTION = Question(bootstrap=Bootstrap(0), permutations=0)
+QUESTION = ReportOptions(bootstrap=Bootstrap(0), permutations=0)
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

@@ -1,79 +1,21 @@
-"""Chapter 6: the published correlations come out of the published numbers, and the weights are drawn."""
+"""The figure of the thesis' chapter 6: the weights are drawn."""
 
 from __future__ import annotations
 
-import csv
-import json
 import sys
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
-from dialeval_plugin.corpora.items import mean_rating
-from dialeval_plugin.corpora.readers import usr
 from dialeval_plugin.methods.proxy_indicators.regression import fit
 from dialeval_plugin.methods.proxy_indicators.tasks import FEATURES, SUBSETS
-from dialeval_plugin.reports.proxy_indicators import (
-    correlation_rows,
-    held_out_combinations,
-    in_sample_combinations,
-    save_figure,
-    weight_figure,
-)
+from dialeval_plugin.reports.proxy_indicators import save_figure, weight_figure
 
-PUBLISHED = {"single": "single", "context": "pair", "fact": "fact", "all": "all"}
-"""Our names of the combinations, and the published file's."""
 RANDOM = np.random.default_rng(0)
 REGRESSION = fit(FEATURES, RANDOM.uniform(size=(80, len(FEATURES))), RANDOM.uniform(size=80))
-
-
-def test_scikit_learn_and_scipy_say_the_same(oracles_dir: Path) -> None:
-    oracle = json.loads((oracles_dir / "proxy_indicators.json").read_text(encoding="utf-8"))
-    columns = dict(zip(oracle["features"], np.array(oracle["X"]).T, strict=True))
-    ratings = dict(zip(oracle["criteria"], np.array(oracle["Y"]).T, strict=True))
-    contexts = [index // 6 for index in range(len(oracle["X"]))]
-
-    def compare(predictors: Any, expected: Any) -> int:
-        rows = correlation_rows(predictors, ratings)
-        for row in rows:
-            assert [row.pearson, row.spearman] == pytest.approx(expected[row.predictor][row.quality], abs=1e-6)
-        return len(rows)
-
-    in_sample = {name: entry["pearson_spearman"] for name, entry in oracle["linreg"].items()}
-    assert compare(columns, oracle["per_task_pearson_spearman"]) == 72
-    assert compare(in_sample_combinations(columns, ratings["Overall"]), in_sample) == 24
-    held_out = held_out_combinations(columns, ratings["Overall"], contexts)
-    assert compare(held_out, oracle["held_out_10fold_pearson_spearman"]) == 24
-
-
-@pytest.mark.real_data
-def test_every_published_row_comes_out_to_four_decimals(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DIALEVAL_DATA_DIR", str(data_dir))
-    scored = usr.read_scored("topical_chat_glue")
-    ratings = {quality: [mean_rating(example, quality) for example in scored.examples] for quality in usr.SCALES}
-    combined = in_sample_combinations(scored.scores, ratings["Overall"])  # type: ignore[arg-type]
-    predictors = {**scored.scores, **{f"lin-reg_{PUBLISHED[name]}": values for name, values in combined.items()}}
-    found = {f"{row.predictor}-{row.quality}": row[2:] for row in correlation_rows(predictors, ratings)}  # type: ignore[arg-type]
-    with (data_dir / "usr" / "topical_scores.csv").open(encoding="utf-8") as file:
-        published = {row.pop("eval"): tuple(row.values()) for row in csv.DictReader(file)}
-    assert len(published) == 96
-    assert {name: tuple(f"{value:.4f}" for value in values) for name, values in found.items()} == {
-        # The file has some coefficients as -0.0.
-        name: tuple(f"{float(value):.4f}" for value in values)
-        for name, values in published.items()
-    }
-
-
-def test_p_values_are_those_of_students_t() -> None:
-    (row,) = correlation_rows({"x": [1.0, 2.0, 3.0, 4.0, 5.0]}, {"Overall": [1.0, 3.0, 2.0, 5.0, 4.0]})
-    # r = rho = 0.8 of 5 rows: t = 0.8 * sqrt(3 / 0.36) = 2.309 with 3 degrees of freedom.
-    assert row[2:] == pytest.approx((0.8, 0.10409, 0.8, 0.10409), abs=1e-5)
-    (row,) = correlation_rows({"x": [1.0, 2.0, 3.0]}, {"Overall": [2.0, 4.0, 6.0]})
-    assert row[2:] == pytest.approx((1.0, 0.0, 1.0, 0.0), abs=1e-6)
 
 
 def test_the_figure_has_a_bar_for_every_weight(tmp_path: Path) -> None:

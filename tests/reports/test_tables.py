@@ -9,18 +9,18 @@ import json
 import pytest
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.reports.tables import Column, Row, Table, figure
+from dialeval_plugin.reports.tables import Table, TableRow, named_column
 
-ROWS: list[Row] = [
+ROWS: list[TableRow] = [
     {"name": "a|b_{c}", "value": 0.12345, "note": None},
     {"name": 'x, "y"', "value": -0.0001, "note": "50 % & \\ ~^<>#$"},
 ]
 TABLE = Table(
     ROWS,
     [
-        Column("name", lambda row: str(row["name"]), is_number=False),
-        Column("value", lambda row: figure(row["value"])),
-        Column("note", lambda row: figure(row["note"]), is_number=False),
+        named_column("name", is_number=False),
+        named_column("value"),
+        named_column("note", is_number=False),
     ],
     notes=["One note."],
     settings={"seed": 7},
@@ -83,9 +83,7 @@ def test_d19_no_cell_of_a_csv_file_is_a_formula_and_numbers_stay_numbers(name: s
 
 @pytest.mark.parametrize("break_", ["\n", "\r\n", "\r", "\u2028", "\x85", "\x1b"])
 def test_d19_a_line_break_in_a_name_breaks_no_row(break_: str) -> None:
-    table = Table(
-        [{"name": f"a{break_}| b"}], [Column(f"na{break_}me", lambda row: str(row["name"]), is_number=False)], [f"x{break_}y"]
-    )
+    table = Table([{"name": f"a{break_}| b"}], [named_column("name", title=f"na{break_}me", is_number=False)], [f"x{break_}y"])
     assert table.render("markdown").split("\n")[:3] == ["| na me |", "| --- |", "| a \\| b |"]
     assert table.render("latex").split("\n")[2:5] == ["na me \\\\", "\\midrule", "a | b \\\\"]
     assert table.render("latex").endswith("% x y\n")
@@ -104,5 +102,5 @@ def test_d19_a_line_break_in_a_name_breaks_no_row(break_: str) -> None:
     ],
 )
 def test_d4_no_name_is_a_link_or_an_image_in_markdown(name: str, shown: str) -> None:
-    table = Table([{"name": name}], [Column("name", lambda row: str(row["name"]), is_number=False)])
+    table = Table([{"name": name}], [named_column("name", is_number=False)])
     assert table.render("markdown").split("\n")[2] == f"| {shown} |"

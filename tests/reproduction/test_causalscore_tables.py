@@ -7,9 +7,7 @@ import math
 import re
 from collections.abc import Callable
 from functools import partial
-from importlib import resources
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -21,14 +19,16 @@ from dialeval_plugin.judgement_tasks.preference import JudgedResponse, agreement
 from dialeval_plugin.methods.causalscore.model import CausalModelConfig
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.preference import preferences as agreement
+from reproduction import kept_results
 from reproduction.causalscore import tables, write
-from reproduction.causalscore.tables import TableRow
+from reproduction.causalscore.tables import PaperRow
+from reproduction.documents import published
 from tests.tiny_likelihood_models import write_likelihood_model
 from tests.tiny_models import write_tiny_causal_model
 
 SYSTEMS = ("human", "alpaca_lora", "Blenderbot_ft")
 BEGIN, END = "<!-- causalscore tables -->\n", "<!-- end of causalscore tables -->\n"
-PAPER = json.loads(resources.files("reproduction.causalscore").joinpath("causalscore_2024.json").read_text(encoding="utf-8"))
+PAPER = published("causalscore")
 
 
 @pytest.fixture(autouse=True)
@@ -137,7 +137,7 @@ def test_a_table_sets_ours_beside_the_papers_with_floor_and_ceiling(data: Path) 
         "length": tables.figures_of(dialogues, missing, ["overall"]),
         "letters": tables.figures_of(dialogues, scores, ["overall"]),
     }
-    rows = (TableRow("length", "BLEU"), TableRow("letters"), TableRow("SLM"), TableRow(None, "GRADE"))
+    rows = (PaperRow("length", "BLEU"), PaperRow("letters"), PaperRow("SLM"), PaperRow(None, "GRADE"))
     table = tables.metrics_table(figures, rows, "msc", "overall", "metrics")
     head, _, *lines = table.splitlines()
     assert head == (
@@ -229,14 +229,8 @@ def test_the_training_figures_stand_before_and_after_each_round() -> None:
     ]
 
 
-@pytest.fixture
-def script(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.setattr(write, "CRITERIA", ("relevance", "overall"))
-    return write
-
-
 def test_the_script_makes_all_tables_and_scores_nothing_twice(
-    script: ModuleType, data: Path, tmp_path: Path, tiny_slm: Path, monkeypatch: pytest.MonkeyPatch
+    data: Path, tmp_path: Path, tiny_slm: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     models = {
         name: write_tiny_causal_model(tmp_path / name, CausalModelConfig("paper", labels, max_tokens=128))
@@ -250,7 +244,8 @@ def test_the_script_makes_all_tables_and_scores_nothing_twice(
         *("--preceding-2", f"dream={models['preceding']}", "--without-self-training", f"dream={models['dream']}"),
         *("--language-model", str(write_likelihood_model(tmp_path / "lm", "gpt2"))),
     ]
-    script.main(arguments)
+    monkeypatch.setattr(write, "CRITERIA", ("relevance", "overall"))
+    write.main(arguments)
     text = output.read_text(encoding="utf-8")
     assert text.startswith(f"# Title\n\n{BEGIN}\n### Ablation")
     assert text.endswith(f"\n{END}\nAfter.\n")
@@ -274,13 +269,13 @@ def test_the_script_makes_all_tables_and_scores_nothing_twice(
     assert cells(other, "CausalScore-DREAM")[0] != ""
     assert "| difference" in found
     assert "| corpus" in found
-    monkeypatch.setattr(script, "run", None)
+    monkeypatch.setattr(kept_results, "run", None)
     monkeypatch.setattr(tables, "figures_of", None)
-    script.main(arguments)
+    write.main(arguments)
     assert output.read_text(encoding="utf-8") == text
 
 
-def test_a_corpus_without_a_name_is_refused(script: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_corpus_without_a_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        script.parse(["--work", "w", "--model", "dreams=folder"])
+        write.parse(["--work", "w", "--model", "dreams=folder"])
     assert "'dreams=folder': expected corpus=FOLDER with one of dream, esconv, msc" in capsys.readouterr().err

@@ -12,7 +12,7 @@ from dialeval_plugin.corpora import mini
 from dialeval_plugin.methods.general.calibration import REAL, ValidationRow, fit
 from dialeval_plugin.methods.general.conversations import Conversation, conversation
 from dialeval_plugin.methods.general.model import TrainedGeneral
-from reproduction.general import write_ablations
+from reproduction.general import ablations
 from reproduction.general.ablations import areas_by_corpus, corpora_table, heads_table, rows_by_corpus
 
 
@@ -90,7 +90,7 @@ def test_all_heads_are_what_training_reports_and_a_head_that_is_left_out_is_miss
 
 
 def test_the_script_trains_one_model_without_each_corpus_and_keeps_them(
-    tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "xdg"))
     by_name: dict[str, list[str]] = {}
@@ -115,7 +115,7 @@ def test_the_script_trains_one_model_without_each_corpus_and_keeps_them(
         "Corpora\n\n<!-- corpora -->\n<!-- end of corpora -->\n\nHeads\n\n<!-- heads -->\n<!-- end of heads -->\n",
         encoding="utf-8",
     )
-    write_ablations.main([*words, "--document", str(page)])
+    ablations.main([*words, "--document", str(page)])
     work = tmp_path / "work"
     assert sorted(path.name for path in work.iterdir()) == ["all", "plain", "told"]
     counts = json.loads((work / "told" / "general.json").read_text(encoding="utf-8"))["training"]["counts"]
@@ -126,9 +126,8 @@ def test_the_script_trains_one_model_without_each_corpus_and_keeps_them(
         *("| all corpora, 60 responses", "| all but plain, 60 responses", "| all but told, 60 responses")
     ]
     times = {path: path.stat().st_mtime_ns for path in work.rglob("general.json")}
-    write_ablations.main([*words, "--document", str(page), "--model", str(work / "all")])
+    ablations.main([*words, "--document", str(page), "--model", str(work / "all")])
     assert {path: path.stat().st_mtime_ns for path in work.rglob("general.json")} == times
     second = page.read_text(encoding="utf-8")
     assert "| the model of the other tables | " in second
     assert "| without knowledge | " in second
-    assert "without knowledge" in capsys.readouterr().out

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reproduction.huynh.tables import DSTC10_KINDS, KINDS, dstc10_task, fed_task, huynh_tables
+from reproduction.huynh.write import DSTC10_VARIANTS, FED_VARIANTS, dstc10_task, fed_task, huynh_tables
 
 INTERVAL = {"spearman,none": 0.12345, "spearman_ci_low,none": -0.1, "spearman_ci_high,none": 0.3, "n_scored,none": 375}
 RUNS = {"spearman,none": 0.05, "spearman_deviation,none": 0.0123}
@@ -59,10 +59,10 @@ def test_the_figures_of_the_paper_are_those_of_its_tables() -> None:
     assert dstc10[2][3:] == ["0.209", "0.510", "0.714", "0.746", "0.677", "0.634"]
 
 
-@pytest.mark.parametrize(("kind", "level"), [(kind, level) for level in KINDS for kind in KINDS[level]])
+@pytest.mark.parametrize(("kind", "level"), [(kind, level) for level in FED_VARIANTS for kind in FED_VARIANTS[level]])
 def test_the_names_are_those_of_task_files(kind: str, level: Any) -> None:
     from dialeval_plugin.core.resources import tasks_path
 
     names = {path.stem for path in tasks_path().rglob("*.yaml")}
     assert fed_task(kind, level, "overall") in names
-    assert {dstc10_task(other, "ft") for other in DSTC10_KINDS} <= names
+    assert {dstc10_task(other, "ft") for other in DSTC10_VARIANTS} <= names

@@ -13,17 +13,13 @@ import pytest
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.registry import ENTRY_POINT_GROUP
 from dialeval_plugin.leaderboard.result_files import read_runs
-from reproduction.results import runs, tables, write
+from reproduction.results import runs, write
 from reproduction.results.evaluators import KINDS, RatedTask, evaluators, plan, tasks_at_hand, tasks_of
 from tests.fed_files import fed_rows, write_fed
-from tests.leaderboard_files import documents, noisy_scores, write_run
+from tests.leaderboard_files import documents, noisy_scores, scorer_config, write_run
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 HISTORIC = Path(__file__).resolve().parents[1] / "historic_results"
-
-
-def config(scorer: str, **options: Any) -> dict[str, Any]:
-    return {"model": "dialogue-metric", "model_args": {"scorer": scorer, **options}, "scorer": scorer}
 
 
 @pytest.fixture(scope="module")
@@ -31,12 +27,12 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Results of a small model on all turn-level sets, of BLEU on those with references, and of a judge."""
     folder = tmp_path_factory.mktemp("work") / "runs"
     rows = [{**row, "raters": [row["rating"], row["rating"] + place % 2]} for place, row in enumerate(documents(60))]
-    of_all = {f"dstc10_dialog_{code}": (rows, noisy_scores(rows, 0.2)) for code in tables.TURN_LEVEL}
-    of_some = {f"dstc10_dialog_{code}": (rows, noisy_scores(rows, 0.4)) for code in tables.WITH_REFERENCES}
-    write_run(folder / "slide-slm", config("slide", slm="/m/slm", variant="slm"), of_all)
-    write_run(folder / "bleu-1", config("bleu", n=1), of_some)
+    of_all = {f"dstc10_dialog_{code}": (rows, noisy_scores(rows, 0.2)) for code in write.TURN_LEVEL}
+    of_some = {f"dstc10_dialog_{code}": (rows, noisy_scores(rows, 0.4)) for code in write.WITH_REFERENCES}
+    write_run(folder / "slide-slm", scorer_config("slide", slm="/m/slm", variant="slm"), of_all)
+    write_run(folder / "bleu-1", scorer_config("bleu", n=1), of_some)
     for name in ("hred", "vhcr"):
-        write_run(folder / f"reconstruction-{name}", config("dialogue_reconstruction", model=f"/m/{name}"), of_some)
+        write_run(folder / f"reconstruction-{name}", scorer_config("dialogue_reconstruction", model=f"/m/{name}"), of_some)
     write_run(
         folder / "judge", {"model": "hf", "model_args": {"pretrained": "/m/gpt2"}}, {"dstc10_dialog_ft": (rows, [0.5] * 60)}
     )
@@ -53,16 +49,16 @@ def cells(table: str) -> dict[str, list[str]]:
 
 
 def test_a_figure_is_the_files_with_its_interval(work: Path) -> None:
-    results = tables.read_results(work / "runs")
+    results = write.read_results(work / "runs")
     (run,) = (run for run in read_runs([work / "runs" / "bleu-1"]) if run.task == "dstc10_dialog_tu")
     found = run.metrics
     expected = f"{found['pearson']:.3f} [{found['pearson_ci_low']:.2f}, {found['pearson_ci_high']:.2f}]"
-    topical = tables.slide_tables(results)[2]
+    topical = write.slide_tables(results)[2]
     assert cells(topical)["BLEU-1"][:3] == ["0.352", "0.330", expected]
 
 
 def test_rows_of_the_paper_that_cannot_be_run_say_why(work: Path) -> None:
-    rows = cells(tables.slide_tables(tables.read_results(work / "runs"))[0])
+    rows = cells(write.slide_tables(write.read_results(work / "runs"))[0])
     assert rows["SLIDE (GPT-4)"][:3] == ["0.773", "0.704", "not run (needs GPT-4)"]
     assert rows["BARTSCORE"][2] == "not run (needs facebook/bart-large-cnn from a model hub)"
     assert rows["Ours (SLM-Prob-only)"][2] == "not run (needs a model: SLM)"
@@ -72,12 +68,12 @@ def test_rows_of_the_paper_that_cannot_be_run_say_why(work: Path) -> None:
 
 
 def test_a_mean_is_over_all_of_its_sets_or_none(work: Path) -> None:
-    results = tables.read_results(work / "runs")
-    rows = cells(tables.means_table(results))
+    results = write.read_results(work / "runs")
+    rows = cells(write.means_table(results))
     assert next(iter(rows)) == "slide (slm)"
     assert set(rows) == {"slide (slm)", "bleu-1", "dialogue_reconstruction (hred)", "dialogue_reconstruction (vhcr)"}
     runs = results["slide-slm"]
-    values = [runs[f"dstc10_dialog_{code}"].metrics["spearman"] or 0.0 for code in tables.TURN_LEVEL]
+    values = [runs[f"dstc10_dialog_{code}"].metrics["spearman"] or 0.0 for code in write.TURN_LEVEL]
     value, low, high = map(float, re.findall(r"[-\d.]+", rows["slide (slm)"][0]))
     assert value == pytest.approx(sum(values) / 9, abs=5e-4)
     # All sets are the same here: the standard error of the mean is that of one by the root of nine.
@@ -89,15 +85,15 @@ def test_a_mean_is_over_all_of_its_sets_or_none(work: Path) -> None:
 def test_what_is_scored_in_part_says_so(tmp_path: Path) -> None:
     rows = documents(80)
     scores: list[float | None] = [*[None] * 20, *noisy_scores(rows, 0.2)[20:]]
-    of_all = {f"dstc10_dialog_{code}": (rows, scores) for code in tables.TURN_LEVEL}
-    write_run(tmp_path / "runs" / "dre", config("dre", llm="hf", llm_args="pretrained=/m/gpt2"), of_all)
-    results = tables.read_results(tmp_path / "runs")
-    assert cells(tables.means_table(results))["dre (gpt2)"][0].endswith("] (75% scored)")
-    assert cells(tables.slide_tables(results)[2])["*dre (gpt2)*"][2].endswith("] (75% scored)")
+    of_all = {f"dstc10_dialog_{code}": (rows, scores) for code in write.TURN_LEVEL}
+    write_run(tmp_path / "runs" / "dre", scorer_config("dre", llm="hf", llm_args="pretrained=/m/gpt2"), of_all)
+    results = write.read_results(tmp_path / "runs")
+    assert cells(write.means_table(results))["dre (gpt2)"][0].endswith("] (75% scored)")
+    assert cells(write.slide_tables(results)[2])["*dre (gpt2)*"][2].endswith("] (75% scored)")
 
 
 def test_the_twin_of_table_6_has_the_papers_rows_and_ours(work: Path) -> None:
-    rows = cells(tables.huynh_table(tables.read_results(work / "runs")))
+    rows = cells(write.huynh_table(write.read_results(work / "runs")))
     opt = rows["paper: OPT 6.7B, 4 examples BM25_C"]
     assert opt == ["0.115", "0.258", "0.444", "0.228", "0.091", "0.486", "0.044", "0.657"]
     assert rows["paper: Best of DSTC10 baselines"] == ["0.319", "0.532", "0.493", "0.596", "0.363", "0.247", "0.395", "0.555"]
@@ -109,7 +105,7 @@ def test_the_twin_of_table_6_has_the_papers_rows_and_ours(work: Path) -> None:
 
 
 def test_what_has_no_results_is_listed(work: Path) -> None:
-    rows = cells(tables.not_run_table(tables.read_results(work / "runs")))
+    rows = cells(write.not_run_table(write.read_results(work / "runs")))
     assert rows["slide"] == ["needs a model: SLM and LLM"]
     assert rows["breakdown-likelihood-ratio"] == ["needs a model: language model and background"]
     assert not {"bleu-1", "slide-slm", "reconstruction", "judge"} & set(rows)
@@ -129,14 +125,14 @@ def test_the_script_writes_between_the_markers(work: Path, tmp_path: Path) -> No
 
 def test_results_of_old_releases_are_read(tmp_path: Path) -> None:
     shutil.copytree(HISTORIC / "0.1.0", tmp_path / "runs" / "old")
-    results = tables.read_results(tmp_path / "runs")
+    results = write.read_results(tmp_path / "runs")
     assert set(results["old"]) == {"dstc10_dialog_mini", "dailydialog_pp_mini", "slide_mini"}
-    assert tables.huynh_table(results).count("\n") == 3 + 10 + 1
+    assert write.huynh_table(results).count("\n") == 3 + 10 + 1
 
 
 def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
-        tables.read_results(tmp_path / "runs")
+        write.read_results(tmp_path / "runs")
     assert str(caught.value) == (
         f"{tmp_path / 'runs'}: no evaluator has results here. Type `python -m reproduction.results.runs --work {tmp_path}`."
     )
@@ -148,7 +144,7 @@ def test_every_row_names_a_scorer_and_every_scorer_has_a_row() -> None:
     # A judge with one prompt of ours: the tasks ask with the same prompts.
     ours = {point.name for point in entry_points(group=ENTRY_POINT_GROUP) if point.value.startswith("dialeval_plugin.")}
     assert {row.scorer for row in rows if row.scorer} == ours - {"llm_judge"}
-    assert set(tables.SLIDE_ROWS.values()) <= {row.name for row in rows}
+    assert set(write.SLIDE_ROWS.values()) <= {row.name for row in rows}
 
 
 def test_with_every_folder_all_run_but_what_needs_a_hub() -> None:
@@ -200,7 +196,7 @@ def test_runs_are_skipped_once_finished_and_a_failure_is_said(
         output = Path(words[words.index("--output_path") + 1])
         if output.name == "bleu-4":
             return runs.subprocess.CompletedProcess(words, 3)
-        write_run(output, config("bleu", n=1), {"dstc10_dialog_tu": (rows, noisy_scores(rows, 0.1))})
+        write_run(output, scorer_config("bleu", n=1), {"dstc10_dialog_tu": (rows, noisy_scores(rows, 0.1))})
         return runs.subprocess.CompletedProcess(words, 0)
 
     monkeypatch.setattr(runs.subprocess, "run", run)

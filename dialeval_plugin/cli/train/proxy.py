@@ -138,8 +138,8 @@ def _complete(data: Path, examples: Sequence[Example], columns: Mapping[str, Seq
 
 def _print_correlations(predicted: FloatArray, examples: Sequence[Example], how: str) -> None:
     from dialeval_plugin.corpora.items import mean_rating
-    from dialeval_plugin.reports.tables import bounds
     from dialeval_plugin.statistics.correlation import correlations
+    from dialeval_plugin.statistics.estimates import interval_text
 
     typer.echo(f"\n{how:34}{'Pearson':>26}{'Spearman':>26}")
     contexts = [example.context for example in examples]
@@ -147,9 +147,7 @@ def _print_correlations(predicted: FloatArray, examples: Sequence[Example], how:
         ratings = [mean_rating(example, name) for example in examples]
         found = correlations(predicted, ratings, coefficients=("pearson", "spearman"), clusters=contexts)
         shown = [
-            "undefined"
-            if entry.value is None
-            else f"{entry.value:.4f}{bounds(entry.ci_low, entry.ci_high, is_rough=entry.is_rough)}"
+            interval_text(entry.value, entry.ci_low, entry.ci_high, 4, bound_decimals=3, is_rough=entry.is_rough)
             for entry in found.values()
         ]
         typer.echo(f"{name:34}{shown[0]:>26}{shown[1]:>26}")

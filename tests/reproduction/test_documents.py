@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.reports.documents import put_between
+from reproduction.documents import put_between
 
 PAGE = "# Title\n\n<!-- table -->\nold\n<!-- end of table -->\n\nAfter, with \\1 in it.\n"
 

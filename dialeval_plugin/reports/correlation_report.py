@@ -1,0 +1,414 @@
+"""How far evaluators agree with people: every coefficient of every evaluator, with what it is to be read beside, as one table.
+
+`dialeval meta-eval` makes `Judgements` of score files, `dialeval rescore` of lm-eval's result files; from there on both are the
+same: `find` computes the statistics, and `report_table` shows them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES, ROUGH_CLUSTERS, Bootstrap, Estimate
+from dialeval_plugin.statistics.ceiling import leave_one_rater_out, split_half
+from dialeval_plugin.statistics.comparison.common_rows import Measure
+from dialeval_plugin.statistics.comparison.ranking import Ranking, rank_metrics
+from dialeval_plugin.statistics.correlation import DEFAULT_COEFFICIENTS, Correlation, level_correlations
+from dialeval_plugin.statistics.levels import AverageBy, LevelOrSystem, Range, Rated
+from dialeval_plugin.statistics.means import mean_interval
+from dialeval_plugin.statistics.partial import covariate_bias
+from dialeval_plugin.statistics.sensitivity import sensitivity_range
+
+from .tables import CellValue, Table, TableColumn, TableRow, figure, named_column
+
+_LENGTHS = {
+    "length_of_scores": "score_length",
+    "length_of_ratings": "rating_length",
+    "length_bias": "score_length_given_rating",
+}
+"""Columns of the table to the names of `covariate_bias`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judgements:
+    """What an evaluator and people said of the same responses or dialogues; columns have one value a row."""
+
+    evaluator: str
+    dataset: str
+    quality: str
+    level: LevelOrSystem
+    ids: Sequence[str]
+    scores: Sequence[float | None]
+    """Higher is better; None where unscored."""
+    ratings: Sequence[float | None]
+    """One a row, after aggregating the raters; None where nobody rated it."""
+    raters: Mapping[str, Sequence[float]]
+    """Each rater's answer by id, of all rated rows, scored or not; () where they are not known."""
+    clusters: Sequence[str] | None
+    items: Sequence[str] | None
+    systems: Sequence[str] | None
+    words: Sequence[int] | None
+    """Of the responses, or of the dialogues."""
+    unscored: Mapping[str, int] = field(default_factory=dict)
+    """How many rows have no score, by reason."""
+    sign: float = 1.0
+    """-1 where the evaluator's own scores are better the lower they are."""
+
+    @property
+    def rated(self) -> Rated:
+        """What the statistics take."""
+        return Rated(scores=self.scores, ratings=self.ratings, clusters=self.clusters, systems=self.systems, items=self.items)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportOptions:
+    """What is computed of all judgements alike."""
+
+    coefficients: Sequence[str] = DEFAULT_COEFFICIENTS
+    by_system: bool = False
+    """Compare the systems' means instead of rows."""
+    average_by: AverageBy = "none"
+    within_range: Range | None = None
+    threshold: float | None = None
+    """Where ratings are 0 or 1: the accuracy of calling a response good from this score on, as one more statistic."""
+    bootstrap: Bootstrap = field(default_factory=Bootstrap)
+    permutations: int = 1000
+    """Of each pair of evaluators, for p-values and ranks; 0 for neither."""
+    alpha: float = 0.05
+    """Level of significance of the ranks, after Holm's correction."""
+    min_coverage: float = 0.8
+    """A coefficient is withheld where a smaller share of the rated rows has a score."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether coefficients are over all rows, which alone can be set beside the raters' own agreement."""
+        return not self.by_system and self.average_by == "none" and self.within_range is None
+
+
+class HumanCeiling(NamedTuple):
+    """How well people reach a coefficient among themselves; None where no row has two raters or it is undefined."""
+
+    leave_one_out: float | None = None
+    """Between one rater and the mean of the others."""
+    split_half: float | None = None
+    """Between the means of two halves of the raters."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One statistic of one evaluator."""
+
+    evaluator: str
+    dataset: str
+    quality: str
+    level: LevelOrSystem
+    statistic: str
+    estimate: Estimate
+    unscored: Mapping[str, int]
+    is_withheld: bool = False
+    is_clustered: bool = True
+    """Whether it is known which rows belong to one dialogue."""
+    ceiling: HumanCeiling = field(default_factory=HumanCeiling)
+    if_unscored: tuple[float | None, float | None] = (None, None)
+    """The statistic if the unscored rows contradicted the ratings, and if they agreed: a sensitivity range, no bound."""
+    rank: int | None = None
+    """Of the evaluator's cluster among those of the same data."""
+    p_value: float | None = None
+    """Against the best evaluator, after Holm's correction; None for that one itself."""
+    lengths: Mapping[str, float | None] = field(default_factory=lambda: dict.fromkeys(_LENGTHS))
+    """Spearman's correlations with the number of words, of scores, of ratings, and of the scores among responses that people
+    rate the same; None where the texts are not known."""
+
+    @property
+    def value(self) -> float | None:
+        """The statistic, if it is defined and not withheld."""
+        return None if self.is_withheld else self.estimate.value
+
+    @property
+    def n_rated(self) -> int:
+        """Rows that the statistic could rest on."""
+        return self.estimate.n_scored + self.estimate.n_unscored
+
+
+def find(judgements: Sequence[Judgements], options: ReportOptions) -> list[Finding]:
+    """Return every coefficient of every evaluator.
+
+    Raises:
+        InputError: a coefficient or level needs what the judgements do not have, or an accuracy is asked for where ratings are
+            not 0 or 1.
+    """
+    cells: dict[tuple[str, str, str], list[Judgements]] = {}
+    for one in judgements:
+        cells.setdefault((one.dataset, one.quality, one.level), []).append(one)
+    return [finding for cell in cells.values() for finding in _of_cell(cell, options)]
+
+
+def _of_cell(judgements: Sequence[Judgements], options: ReportOptions) -> list[Finding]:
+    """The findings on one quality of one data set."""
+    level = "system" if options.by_system else judgements[0].level
+    raters = {id: answers for one in judgements for id, answers in one.raters.items()}
+    ceilings, rankings = {}, {}
+    for name in options.coefficients:
+        # Means of systems, averages of groups and a range of ratings are not what the raters are compared on.
+        if options.is_plain:
+            ceilings[name] = human_ceiling(list(raters.values()), name, seed=options.bootstrap.seed)
+        if len(judgements) > 1 and options.permutations:
+            rankings[name] = _ranking(judgements, Measure(name, level, options.average_by), options)
+    found = []
+    for one in judgements:
+        lengths = _lengths(one)
+        for name, estimate in _estimates(one, level, options).items():
+            rank, p_value = _place(rankings[name], one.evaluator) if name in rankings else (None, None)
+            finding = Finding(
+                evaluator=one.evaluator,
+                dataset=one.dataset,
+                quality=one.quality,
+                level=level,
+                statistic=name,
+                estimate=estimate,
+                unscored=one.unscored,
+                is_withheld=estimate.n_scored < options.min_coverage * (estimate.n_scored + estimate.n_unscored),
+                is_clustered=one.clusters is not None,
+                ceiling=ceilings.get(name, HumanCeiling()),
+                if_unscored=_if_unscored(one, options, name),
+                rank=rank,
+                p_value=p_value,
+                lengths=lengths,
+            )
+            found.append(finding)
+    return found
+
+
+def human_ceiling(raters: Sequence[Sequence[float]], coefficient: str, *, seed: int = 0) -> HumanCeiling:
+    """Return how well people reach a coefficient.
+
+    Args:
+        raters: each rater's answer, for each row; () where they are not known.
+        coefficient: its name in `statistics.coefficients`.
+        seed: of the random halves.
+    """
+    if not any(len(answers) > 1 for answers in raters):
+        return HumanCeiling()
+    bootstrap = Bootstrap(rounds=0, seed=seed)
+    return HumanCeiling(
+        leave_one_rater_out(raters, coefficient=coefficient, bootstrap=bootstrap).value,
+        split_half(raters, coefficient=coefficient, bootstrap=bootstrap).value,
+    )
+
+
+def _ranking(judgements: Sequence[Judgements], measure: Measure, options: ReportOptions) -> Ranking:
+    """Tests between all evaluators."""
+    # Every id with where it stands: not all evaluators need to have been run on the same rows.
+    rows: dict[str, tuple[Judgements, int]] = {}
+    for one in judgements:
+        for row, id in enumerate(one.ids):
+            rows.setdefault(id, (one, row))
+
+    def labels(name: str) -> list[Any] | None:
+        is_known = all(getattr(one, name) is not None for one in judgements)
+        return [getattr(one, name)[row] for one, row in rows.values()] if is_known else None
+
+    low, high = options.within_range or (-math.inf, math.inf)
+    ratings = [one.ratings[row] for one, row in rows.values()]
+    scores = {one.evaluator: dict(zip(one.ids, one.scores, strict=True)) for one in judgements}
+    return rank_metrics(
+        {name: [by_id.get(id) for id in rows] for name, by_id in scores.items()},
+        Rated(
+            scores=[],
+            ratings=[rating if rating is not None and low <= rating <= high else None for rating in ratings],
+            clusters=labels("clusters"),
+            systems=labels("systems"),
+            items=labels("items"),
+        ),
+        measure,
+        alpha=options.alpha,
+        rounds=options.permutations,
+        seed=options.bootstrap.seed,
+    )
+
+
+def _estimates(one: Judgements, level: LevelOrSystem, options: ReportOptions) -> dict[str, Estimate]:
+    found: dict[str, Estimate] = {
+        **level_correlations(
+            one.rated,
+            level=level,
+            average_by=options.average_by,
+            coefficients=options.coefficients,
+            within_range=options.within_range,
+            bootstrap=options.bootstrap,
+        )
+    }
+    if options.threshold is not None:
+        found["accuracy"] = _accuracy(one, options.threshold, options.bootstrap)
+    return found
+
+
+def _place(ranking: Ranking, evaluator: str) -> tuple[int | None, float | None]:
+    """Rank, and p-value against the best."""
+    values: dict[str, float] = {}
+    for (a, b), found in ranking.comparisons.items():
+        values |= {name: value for name, value in ((a, found.value_a), (b, found.value_b)) if value is not None}
+    first = [name for name, rank in ranking.ranks.items() if rank == 1]
+    best = max(first, key=lambda name: values.get(name, -math.inf), default=evaluator)
+    p_values = {frozenset(pair): p for pair, p in ranking.adjusted.items()}
+    return ranking.ranks[evaluator], p_values.get(frozenset((best, evaluator)))
+
+
+def _if_unscored(one: Judgements, options: ReportOptions, statistic: str) -> tuple[float | None, float | None]:
+    if statistic not in options.coefficients or not options.is_plain or None not in one.scores:
+        return None, None
+    found = sensitivity_range(one.scores, one.ratings, coefficient=statistic)
+    return found.low, found.high
+
+
+def _lengths(one: Judgements) -> dict[str, float | None]:
+    if one.words is None:
+        return dict.fromkeys(_LENGTHS)
+    found = covariate_bias(one.scores, one.ratings, one.words, name="length", bootstrap=NO_RESAMPLES)
+    return {column: found[name].value for column, name in _LENGTHS.items()}
+
+
+def _accuracy(one: Judgements, threshold: float, bootstrap: Bootstrap) -> Estimate:
+    """Share of the rated rows whose score is on the rating's side of the threshold."""
+    rated = [row for row, rating in enumerate(one.ratings) if rating is not None]
+    if wrong := [one.ratings[row] for row in rated if one.ratings[row] not in {0.0, 1.0}]:
+        raise InputError(
+            f"--threshold: ratings of {one.quality!r} are not all 0 or 1, {wrong[0]:g} is there. Leave the option out."
+        )
+    hits: list[float | None] = []
+    for row in rated:
+        score = one.scores[row]
+        is_good = score is not None and score >= one.sign * threshold
+        hits.append(None if score is None else float(is_good == (one.ratings[row] == 1.0)))
+    clusters = None if one.clusters is None else [one.clusters[row] for row in rated]
+    return mean_interval(hits, clusters=clusters, bootstrap=bootstrap)
+
+
+def report_table(findings: Sequence[Finding], options: ReportOptions) -> Table:
+    """Return the findings as a table: data, qualities and statistics in their order, the best evaluator of each first."""
+    rows = [_row(finding) for finding in _ordered(findings)]
+    columns = [
+        *(_text_column(name) for name in ("dataset", "quality") if len({row[name] for row in rows}) > 1),
+        *map(_text_column, ("level", "statistic", "evaluator")),
+        TableColumn("value", _value),
+        TableColumn(f"{100 * options.bootstrap.confidence:g} % interval", _interval),
+        *(column for name, column in _OPTIONAL.items() if any(row[name] is not None for row in rows)),
+        TableColumn("scored", lambda row: f"{row['n_scored']}/{row['n_rated']}"),
+        named_column("n_clusters", 0, title="clusters"),
+    ]
+    return Table(rows, columns, _notes(findings, options), _settings(options))
+
+
+def _ordered(findings: Sequence[Finding]) -> list[Finding]:
+    cells: dict[tuple[str, str, str], int] = {}
+    statistics: dict[str, int] = {}
+    for finding in findings:
+        cells.setdefault((finding.dataset, finding.quality, finding.level), len(cells))
+        statistics.setdefault(finding.statistic, len(statistics))
+
+    def place(finding: Finding) -> tuple[int, int, bool, float]:
+        cell = cells[finding.dataset, finding.quality, finding.level]
+        return cell, statistics[finding.statistic], finding.value is None, -(finding.value or 0.0)
+
+    return sorted(findings, key=place)
+
+
+def _row(finding: Finding) -> TableRow:
+    found, is_withheld = finding.estimate, finding.is_withheld
+    correlation = found if isinstance(found, Correlation) else None
+    why = f"withheld: {found.n_scored} of {finding.n_rated} rated rows have a score" if is_withheld else found.reason
+    return {
+        "dataset": finding.dataset,
+        "quality": finding.quality,
+        "level": finding.level,
+        "average_by": correlation.average_by if correlation else "none",
+        "statistic": finding.statistic,
+        "evaluator": finding.evaluator,
+        "value": finding.value,
+        "ci_low": None if is_withheld else found.ci_low,
+        "ci_high": None if is_withheld else found.ci_high,
+        "is_rough": found.is_rough and not is_withheld,
+        "rank": None if is_withheld else finding.rank,
+        "p_value": None if is_withheld else finding.p_value,
+        "if_unscored_low": finding.if_unscored[0],
+        "if_unscored_high": finding.if_unscored[1],
+        "people_leave_one_out": finding.ceiling.leave_one_out,
+        "people_split_half": finding.ceiling.split_half,
+        **finding.lengths,
+        "n_total": found.n_total,
+        "n_rated": finding.n_rated,
+        "n_scored": found.n_scored,
+        "n_unscored": found.n_unscored,
+        "unscored": ", ".join(f"{reason} {number}" for reason, number in sorted(finding.unscored.items())),
+        "coverage": found.n_scored / finding.n_rated if finding.n_rated else None,
+        "n_clusters": found.n_clusters,
+        "n_groups": correlation.n_groups if correlation else None,
+        "epsilon": correlation.epsilon if correlation else None,
+        "is_withheld": is_withheld,
+        "reason": why,
+    }
+
+
+def _text_column(name: str) -> TableColumn:
+    return named_column(name, is_number=False)
+
+
+def _value(row: TableRow) -> str:
+    if row["is_withheld"]:
+        return "withheld"
+    return "undefined" if row["value"] is None else figure(row["value"])
+
+
+def _interval(row: TableRow) -> str:
+    return f"{_range(row, 'ci_low', 'ci_high')}{', rough' if row['is_rough'] else ''}"
+
+
+def _range(row: TableRow, low: str, high: str) -> str:
+    return "" if row[low] is None or row[high] is None else f"{figure(row[low])} to {figure(row[high])}"
+
+
+_OPTIONAL = {
+    "rank": named_column("rank", 0),
+    "p_value": named_column("p_value", title="p"),
+    "if_unscored_low": TableColumn("if unscored", lambda row: _range(row, "if_unscored_low", "if_unscored_high")),
+    "people_leave_one_out": named_column("people_leave_one_out", title="one person"),
+    "people_split_half": named_column("people_split_half", title="half the people"),
+    "length_bias": named_column("length_bias", title="length bias"),
+}
+"""Columns that are shown where some row has a value in them."""
+
+
+def _notes(findings: Sequence[Finding], options: ReportOptions) -> list[str]:
+    notes = []
+    if options.bootstrap.rounds and not all(finding.is_clustered for finding in findings):
+        notes.append("No file says which rows belong to one dialogue: intervals resample single rows and may be too narrow.")
+    if any(finding.estimate.is_rough and not finding.is_withheld for finding in findings):
+        notes.append(
+            f"Rough: an interval of fewer than {ROUGH_CLUSTERS} clusters holds the true value less often than it says."
+        )
+    if any(finding.is_withheld for finding in findings):
+        notes.append(f"Withheld: fewer than {100 * options.min_coverage:g} % of the rated rows have a score (--min-coverage).")
+    reasons = [
+        finding.estimate.reason
+        for finding in findings
+        if finding.estimate.reason and not finding.is_withheld and (options.bootstrap.rounds or finding.value is None)
+    ]
+    return [*notes, *dict.fromkeys(reasons)]
+
+
+def _settings(options: ReportOptions) -> dict[str, CellValue | list[float]]:
+    bootstrap = options.bootstrap
+    return {
+        "average_by": options.average_by,
+        "within_range": list(options.within_range) if options.within_range else None,
+        "rounds": bootstrap.rounds,
+        "confidence": bootstrap.confidence,
+        "interval": bootstrap.interval,
+        "seed": bootstrap.seed,
+        "permutations": options.permutations,
+        "alpha": options.alpha,
+        "min_coverage": options.min_coverage,
+    }

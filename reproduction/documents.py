@@ -1,0 +1,58 @@
+"""What the scripts share: the paper's figures beside each, its command line, and the way of its tables into a document."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.files import read_json, read_text, write_text
+from dialeval_plugin.reports.tables import Table
+
+
+def published(paper: str) -> Any:
+    """Return the figures that a paper prints, of `reproduction/<paper>/published.json`."""
+    return read_json(Path(__file__).with_name(paper) / "published.json")
+
+
+def script_parser(description: str | None) -> argparse.ArgumentParser:
+    """Return the command line that every script has."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--document", type=Path, help="Markdown file with the markers; the tables are printed without it")
+    return parser
+
+
+def put_between(document: str, name: str, content: str) -> str:
+    r"""Replace what stands between the markers `<!-- name -->` and `<!-- end of name -->`, each on a line of its own.
+
+    Raises:
+        InputError: the document does not have both markers, once.
+
+    Example:
+        >>> put_between("<!-- table -->\nold\n<!-- end of table -->\n", "table", "new")
+        '<!-- table -->\n\nnew\n\n<!-- end of table -->\n'
+    """
+    start, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->\n"
+    pattern = re.compile(re.escape(start) + ".*?" + re.escape(end), re.DOTALL)
+    if len(pattern.findall(document)) != 1 or document.count(start) != 1:
+        raise InputError(f"document: has no single place between {start.strip()!r} and {end.strip()!r}. Put the markers in.")
+    inside = f"\n{content.strip()}\n\n" if content.strip() else ""
+    return pattern.sub(lambda _: start + inside + end, document)
+
+
+def write_tables(path: Path | None, tables: Mapping[str, Table | str]) -> None:
+    """Put tables, or whole sections in Markdown, between the markers of their names; without a file, print them.
+
+    Raises:
+        InputError: the file does not have the markers of a table; nothing is written then.
+    """
+    if path is None:
+        print("\n".join(table if isinstance(table, str) else table.render("text") for table in tables.values()))
+        return
+    document = read_text(path)
+    for name, table in tables.items():
+        document = put_between(document, name, table if isinstance(table, str) else table.render("markdown"))
+    write_text(path, document)

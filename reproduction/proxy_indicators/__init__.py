@@ -1,0 +1,1 @@
+"""Nedelchev 2023 (thesis), chapter 6: proxy indicators."""

@@ -1,0 +1,48 @@
+"""Every script starts, its README says how, and what it has scored is kept."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from reproduction import kept_results
+from reproduction.likelihood import write
+from tests.convai_files import write_convai
+from tests.tiny_likelihood_models import write_likelihood_model
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize("paper", sorted(path.parent.name for path in (ROOT / "reproduction").glob("*/write.py")))
+def test_a_script_starts_and_its_readme_says_how_and_where_the_outcome_stands(
+    paper: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = import_module(f"reproduction.{paper}.write")
+    with pytest.raises(SystemExit) as ended:
+        script.main(["--help"])
+    assert ended.value.code == 0
+    assert "--document" in capsys.readouterr().out
+    readme = (ROOT / "reproduction" / paper / "README.md").read_text(encoding="utf-8")
+    assert f"python -m reproduction.{paper}.write" in readme
+    (document, *_) = re.findall(r"Outcome: `(docs/\w+\.md)`", readme)
+    assert (ROOT / document).is_file()
+
+
+def test_likelihoods_stand_beside_the_thesis_and_are_scored_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DIALEVAL_DATA_DIR", str(write_convai(tmp_path / "data", 12)))
+    model = write_likelihood_model(tmp_path / "lm", "gpt2")
+    arguments = ["--model", str(model), "--work", str(tmp_path / "work"), "--rounds", "0", "--limit", "6"]
+    write.main(arguments)
+    text = capsys.readouterr().out
+    assert "### convai1, dialogue level, quality, 6 items\n\n|  | Pearson | Spearman | scored |\n" in text
+    assert re.search(r"^\| ours \(full\), 5\.4 \| -?\d\.\d{3} \| -?\d\.\d{3} \| 6 of 6 \|$", text, re.MULTILINE)
+    assert "\n| thesis, table 8.2: gpt2-sm (pair) | -0.0347 | 0.0520 |  |\n" in text
+    assert len(list((tmp_path / "work" / "scores").iterdir())) == 4
+    monkeypatch.setattr(kept_results, "run", None)
+    write.main(arguments)
+    assert capsys.readouterr().out == text
