@@ -7,20 +7,19 @@ import zipfile
 from pathlib import Path
 
 import evaluate
-import lm_eval
 import pytest
-from lm_eval.tasks import TaskManager
 from typer.testing import CliRunner
 
 from dialeval_plugin import load_metric
 from dialeval_plugin.cli.main import app
 from dialeval_plugin.core.dialogue import Example
-from dialeval_plugin.core.resources import metrics_path, tasks_path
+from dialeval_plugin.core.resources import metrics_path
 from dialeval_plugin.corpora.readers import dbdc
 from dialeval_plugin.hosts.lm_eval.model import DialogueMetricLM
 from dialeval_plugin.methods.breakdown.calibration import Calibration
 from dialeval_plugin.methods.breakdown.scorer import DialogueBreakdownScorer
 from dialeval_plugin.statistics.breakdown.detection import METRICS, breakdown_metrics, detections
+from tests.hosts import through_lm_eval
 from tests.tiny_breakdown_models import SIZES, TinyModels, mini_dialogues
 
 CONTEXTS = [["Hi there.", "Hello! How was the trip?"], ["Do you like jazz?"], [], ["Any plans?"]]
@@ -87,12 +86,8 @@ def test_the_card_names_every_option_and_entry(tiny_breakdown_models: TinyModels
 @pytest.mark.parametrize("cut", [0.5, 0.2])
 def test_the_scorer_is_a_detector_on_the_tasks(tiny_breakdown_models: TinyModels, small_dbdc: Path, cut: float) -> None:
     options = {"model": str(tiny_breakdown_models.odin), "method": "odin_g", "cut": cut, "device": "cpu"}
-    found = lm_eval.simple_evaluate(
-        DialogueMetricLM("dialogue_breakdown", **options),
-        tasks=["dbdc_cic"],
-        task_manager=TaskManager(include_path=str(tasks_path()), include_defaults=False),
-        bootstrap_iters=0,
-    )["results"]["dbdc_cic"]
+    ran = through_lm_eval.evaluate(DialogueMetricLM("dialogue_breakdown", **options), "dbdc_cic")
+    found = through_lm_eval.metrics(ran, "dbdc_cic")
     responses = [response for dialogue in dbdc.read("cic") for response in dialogue.responses]
     scores = DialogueBreakdownScorer(**options).score(responses).values  # type: ignore[arg-type]
     # The host's answer is stretched so that the cut comes to 0.5, which is where the hard label changes.
@@ -103,9 +98,9 @@ def test_the_scorer_is_a_detector_on_the_tasks(tiny_breakdown_models: TinyModels
     said = detections(stretched)
     expected = breakdown_metrics(said.distributions, [dbdc.counts(one) for one in responses], labels=said.labels)
     for name in METRICS:
-        assert found[f"{name},none"] == pytest.approx(expected[name].value, abs=1e-9), name
+        assert found[name] == pytest.approx(expected[name].value, abs=1e-9), name
     assert said.labels == [None if score is None else 2 if score > cut else 0 for score in scores]
-    assert (found["n_unscored,none"], found["n_scored,none"]) == (6, len(responses) - 6)
+    assert (found["n_unscored"], found["n_scored"]) == (6, len(responses) - 6)
 
 
 def test_the_command_trains_calibrates_and_scores(

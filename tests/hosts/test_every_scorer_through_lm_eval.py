@@ -8,12 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import lm_eval
 import pytest
-from lm_eval.loggers import EvaluationTracker
-from lm_eval.tasks import TaskManager
 
-from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.core.scoring import Scorer, load_scorer, scorer_factory, scorer_names
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.items import context_key, mean_rating
@@ -27,6 +23,7 @@ from dialeval_plugin.reports.agreement import Question
 from dialeval_plugin.statistics.correlation import correlations
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
 from dialeval_plugin.testing.scripted_rules import overlap_answer, overlap_log_probability
+from tests.hosts.through_lm_eval import evaluate, metrics
 from tests.tiny_breakdown_models import TinyModels
 from tests.tiny_classifiers import write_classifier
 from tests.tiny_likelihood_models import write_likelihood_model
@@ -155,14 +152,8 @@ def test_every_coefficient_is_that_of_the_scores(
     ratings, clusters = [mean_rating(item, "Overall") for item in items], [context_key(item) for item in items]
     expected = correlations(values, ratings, coefficients=tuple(COEFFICIENTS.values()), clusters=clusters, rounds=0)
 
-    tracker = EvaluationTracker(output_path=str(tmp_path / "out"))
-    manager = TaskManager(include_path=str(tasks_path()), include_defaults=False)
-    found: dict[str, Any] = lm_eval.simple_evaluate(
-        DialogueMetricLM(scorer), tasks=[task], task_manager=manager, bootstrap_iters=0, evaluation_tracker=tracker
-    )
-    samples = found.pop("samples")
-    tracker.save_results_aggregated(results=found, samples=samples)
-    tracker.save_results_samples(task_name=task, samples=samples[task])
+    found = evaluate(DialogueMetricLM(scorer), task, output=tmp_path / "out")
+    computed = metrics(found, task)
     (run,) = read_runs([tmp_path / "out"])
     again = {one.statistic: one.value for one in rescore([run], Question(coefficients=tuple(COEFFICIENTS.values())))}
     (cell,) = build([tmp_path / "out"], rank_rounds=0).board.cells
@@ -171,6 +162,6 @@ def test_every_coefficient_is_that_of_the_scores(
     for printed, coefficient in COEFFICIENTS.items():
         direct = expected[coefficient].value
         assert direct is not None
-        assert found["results"][task][f"{printed},none"] == pytest.approx(direct, abs=1e-9)
+        assert computed[printed] == pytest.approx(direct, abs=1e-9)
         assert again[coefficient] == pytest.approx(direct, abs=1e-9)
         assert cell.figures[printed].value == pytest.approx(direct, abs=1e-9)

@@ -6,9 +6,8 @@ documents. It is named in `--metadata '{"slm": "FOLDER"}'`, like the methods' op
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from datasets import Dataset, Features, List, Value
 from lm_eval.api.instance import Instance
@@ -21,7 +20,6 @@ from dialeval_plugin.core.signature import Signature
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.corpora.readers import dstc10
-from dialeval_plugin.judgement_tasks.aggregation import METRICS, Judged
 from dialeval_plugin.judgement_tasks.documents import (
     absent_item,
     item_columns,
@@ -30,17 +28,20 @@ from dialeval_plugin.judgement_tasks.documents import (
     rater_columns,
     rater_features,
 )
-from dialeval_plugin.judgement_tasks.responses import n_processes, rated_items, read_unless_absent
+from dialeval_plugin.judgement_tasks.kinds import printed
+from dialeval_plugin.judgement_tasks.ratings import Judged, Variant
 from dialeval_plugin.judgement_tasks.scorer_answers import verdict_of
-from dialeval_plugin.judgement_tasks.task_data import task_data
 from dialeval_plugin.methods.judging.interior import read_interior
 from dialeval_plugin.methods.judging.prompts import ScoringPrompt, scoring_prompt
-from dialeval_plugin.methods.slide.dre import PLAIN_PROMPT, SmallModelEvidence
+from dialeval_plugin.methods.slide.dre import INTERIOR_VARIANTS, PLAIN_PROMPT, SmallModelEvidence
 from dialeval_plugin.methods.slide.dre import VARIANTS as DRE_VARIANTS
 from dialeval_plugin.methods.slide.fusion import check_reading, fuse
 from dialeval_plugin.methods.slide.refinement import Refinement, read_clamp
 from dialeval_plugin.methods.slide.scorer import SLM
 from dialeval_plugin.version import __version__
+
+from .tasks.responses import rated_items, read_unless_absent
+from .tasks.task_data import n_processes, task_data
 
 SLIDE_VARIANTS = ("slide", "slm", "llm")
 
@@ -58,18 +59,11 @@ _FEATURES = {
 }
 
 
-class Failure(NamedTuple):
-    """Why something has no score, as it stands in the logged samples."""
-
-    reason: str
-    detail: str
-
-
 def set_documents(
     task: str,
     columns: Columns,
     *,
-    dialogue_set: str,
+    dataset: str,
     rated_quality: str | None = None,
     when_absent: str = "fail",
     group_sets: Sequence[str] = (),
@@ -80,7 +74,7 @@ def set_documents(
     Args:
         task: name of the task's group.
         columns: makes the task's own columns of examples and options, one dictionary an example.
-        dialogue_set: the set's code, as "tu"; "mini" for the test split of the embedded corpus, whose ratings are by
+        dataset: the set's code, as "tu"; "mini" for the test split of the embedded corpus, whose ratings are by
             construction.
         rated_quality: the quality to compare with; without it the one that stands for overall quality in the set.
         when_absent: "fail" or "skip", see `read_unless_absent`.
@@ -91,15 +85,15 @@ def set_documents(
         InputError: an option is unknown, or the set holds whole dialogues.
         MissingPrerequisite: the set is not there and may not be left out, or there is no small model.
     """
-    if dialogue_set == "mini":
+    if dataset == "mini":
         return _split(mini.read_examples(split="test"), mini.QUALITY, lambda examples: columns(examples, **options))
-    items = read_unless_absent(dialogue_set, when_absent=when_absent, group_sets=group_sets, group=task)
+    items = read_unless_absent(dataset, when_absent=when_absent, group_sets=group_sets, group=task)
     if items is None:
-        return _placeholder(dialogue_set)
+        return _placeholder(dataset)
     examples = [item for item in items if isinstance(item, Example)]
     if len(examples) < len(items):
-        raise InputError(f"{task}: the set {dialogue_set!r} holds whole dialogues, not responses. Use a turn-level set.")
-    quality = rated_quality or dstc10.overall_quality(examples, dstc10.find_set(dialogue_set))
+        raise InputError(f"{task}: the set {dataset!r} holds whole dialogues, not responses. Use a turn-level set.")
+    quality = rated_quality or dstc10.overall_quality(examples, dstc10.find_set(dataset))
     return _split(examples, quality, lambda chosen: columns(chosen, **options))
 
 
@@ -244,7 +238,8 @@ def dre_results(doc: Mapping[str, Any], results: Sequence[str | None]) -> dict[s
     plain = _blank(doc) or _read(scoring_prompt(PLAIN_PROMPT).read, plain_answer, doc["plain_prompt"], doc)
     if not isinstance(plain, Unscored):
         scores |= refinement.plain(doc["slm"], llm=plain)
-    return _judged(doc, {name: scores.get(name) for name in DRE_VARIANTS}, {"interior": interior, "plain": plain})
+    answers = {name: interior if name in INTERIOR_VARIANTS else plain for name in DRE_VARIANTS}
+    return _judged(doc, {name: scores.get(name) for name in DRE_VARIANTS}, answers)
 
 
 def slide_results(doc: Mapping[str, Any], results: Sequence[str | None]) -> dict[str, Any]:
@@ -265,33 +260,21 @@ def slide_results(doc: Mapping[str, Any], results: Sequence[str | None]) -> dict
         scores["slide"] = fuse(scores["slm"], scores["llm"], reading=doc["fusion"], slm_scale=doc["slm_scale"])
     if verdict is not None:
         scores["llm"] = verdict.score
-    failures = {"slm": _small_model_failure(doc), "llm": llm}
-    return _judged(doc, {name: scores.get(name) for name in SLIDE_VARIANTS}, failures)
+    small = _small_model_failure(doc)
+    answers = {"slide": llm if isinstance(llm, Unscored) else small, "slm": small, "llm": llm}
+    return _judged(doc, {name: scores.get(name) for name in SLIDE_VARIANTS}, answers)
 
 
-def reasons(items: Sequence[Failure | None]) -> str:
-    """Count what has no score by its reason: "parse_failure 2, refusal 1", or "none".
-
-    A result file has one value a metric, so the counts share a text.
-    """
-    counts = Counter(item[0] for item in items if item is not None)
-    return ", ".join(f"{reason} {number}" for reason, number in sorted(counts.items())) or "none"
-
-
-def _judged(
-    doc: Mapping[str, Any], scores: Mapping[str, float | None], answers: Mapping[str, object]
-) -> dict[str, Judged | Failure | None]:
-    """The value of every metric: of each variant's under its own name, and why an answer has no number."""
-    failures = {
-        f"{name}_unscored": Failure(answer.reason.value, answer.detail) if isinstance(answer, Unscored) else None
-        for name, answer in answers.items()
-    }
-    metrics = {
-        f"{variant}_{metric}": Judged(score, doc["rating"], doc["cluster"])
-        for variant, score in scores.items()
-        for metric in METRICS
-    }
-    return {**metrics, **failures}
+def _judged(doc: Mapping[str, Any], scores: Mapping[str, float | None], answers: Mapping[str, object]) -> dict[str, Judged]:
+    """The first of the scores under the name of every metric, the others as its variants; `answers` say why one is missing."""
+    variants = []
+    for name, score in scores.items():
+        failure = answers[name]
+        why = (failure.reason.value, failure.detail) if score is None and isinstance(failure, Unscored) else (None, "")
+        variants.append(Variant(name, score, *why))
+    first, *others = variants
+    judged = Judged(first.score, doc["rating"], doc["cluster"], first.unscored, tuple(others))
+    return dict.fromkeys(printed("rating"), judged)
 
 
 def _read(read: Callable[[str, str, Example], Any], answer: str | None, prompt: str, doc: Mapping[str, Any]) -> Any:
