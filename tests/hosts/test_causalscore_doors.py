@@ -18,7 +18,6 @@ from dialeval_plugin.corpora.readers.cgdialog import CRITERIA, OPTIONS
 from dialeval_plugin.hosts.lm_eval.tasks.preference import preference_dataset
 from dialeval_plugin.hosts.lm_eval.validation import validate_tasks
 from dialeval_plugin.methods.causalscore.scorer import CausalScorer
-from dialeval_plugin.statistics.correlation import correlations
 from dialeval_plugin.statistics.preference.preferences import comparisons, cont2cat, ignore_equal, voting
 from tests.hosts.through_lm_eval import evaluate, metrics
 
@@ -65,24 +64,6 @@ def two_corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (folder / cgdialog.PREFERENCE_FILES[name]).write_text(json.dumps(rows), encoding="utf-8")
     monkeypatch.setenv("DIALEVAL_DATA_DIR", str(tmp_path / "data"))
     return folder
-
-
-def test_three_doors_give_the_same_numbers(tiny_causal_model: Path) -> None:
-    examples = mini.read_examples("test")[:40]
-    direct = CausalScorer(str(tiny_causal_model)).score(examples)
-    metric = load_metric("causalscore").compute(
-        predictions=[example.response.text for example in examples],
-        contexts=[[turn.text for turn in example.context] for example in examples],
-        model=str(tiny_causal_model),
-    )
-    assert metric["scores"] == pytest.approx(direct.values, abs=1e-9)
-    assert metric["signature"] == str(direct.signature)
-    results = evaluate(
-        "dialogue-metric", "dstc10_dialog_mini", model_args=f"scorer=causalscore,model={tiny_causal_model}", limit=40
-    )
-    expected = correlations(direct.values, [example.ratings[mini.QUALITY][0] for example in examples])
-    for name, coefficient in (("spearman", "spearman"), ("kendall", "kendall_b")):
-        assert metrics(results, "dstc10_dialog_mini")[name] == pytest.approx(expected[coefficient].value, abs=1e-9)
 
 
 def test_the_metric_has_the_scorers_columns_and_the_card_names_them_all(tiny_causal_model: Path) -> None:

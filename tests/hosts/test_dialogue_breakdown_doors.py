@@ -6,13 +6,11 @@ import json
 import zipfile
 from pathlib import Path
 
-import evaluate
 import pytest
 from typer.testing import CliRunner
 
 from dialeval_plugin import load_metric
 from dialeval_plugin.cli.main import app
-from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.resources import metrics_path
 from dialeval_plugin.corpora.readers import dbdc
 from dialeval_plugin.hosts.lm_eval.model import DialogueMetricLM
@@ -44,34 +42,6 @@ def small_dbdc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
                 archive.writestr(f"DBDC3/dbdc3_revised/en/{split}/CIC_6/{number}.log.json", value)
     monkeypatch.setenv("DIALEVAL_DATA_DIR", str(tmp_path / "data"))
     return folder / dbdc.FILE
-
-
-def test_the_metric_gives_the_scorers_own_numbers(tiny_breakdown_models: TinyModels) -> None:
-    options = {
-        "model": str(tiny_breakdown_models.lm),
-        "method": "likelihood_ratio",
-        "background": str(tiny_breakdown_models.background),
-        "device": "cpu",
-    }
-    direct = DialogueBreakdownScorer(**options).score(  # type: ignore[arg-type]
-        [Example.from_texts(context, response) for context, response in zip(CONTEXTS, RESPONSES, strict=True)]
-    )
-    rows = {"predictions": RESPONSES, "contexts": CONTEXTS}
-    result = load_metric("dialogue_breakdown", **options).compute(**rows)
-    by_path = evaluate.load(str(metrics_path() / "dialogue_breakdown")).compute(**rows, **options)
-    assert by_path == result
-    assert result.pop("dialogue_breakdown") == direct.mean()
-    assert result.pop("scores") == list(direct.values)
-    assert {name: result.pop(name) for name in direct.columns} == {
-        name: list(values) for name, values in direct.columns.items()
-    }
-    assert result == {
-        "n_total": 4,
-        "n_scored": 3,
-        "n_unscored": 1,
-        "unscored": {"empty_input": 1},
-        "signature": str(direct.signature),
-    }
 
 
 def test_the_card_names_every_option_and_entry(tiny_breakdown_models: TinyModels) -> None:

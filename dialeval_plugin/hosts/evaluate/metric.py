@@ -25,7 +25,7 @@ with importing("evaluate"):
 COLUMNS = ("predictions", "contexts", "references", "facts")
 
 HOST_SETTINGS = frozenset(inspect.signature(evaluate.Metric.__init__).parameters) - {"self", "kwargs"}
-"""What the host's own metrics are made with; all else is an option of ours."""
+"""What the host's own metrics are made with."""
 
 _INPUTS_DESCRIPTION = """
 Args:
@@ -79,7 +79,9 @@ class DialogueMetric(evaluate.Metric):  # type: ignore[misc] # the host has no t
     """`add` takes one row, and the host names columns in the singular there."""
 
     def __init__(self, config_name: str | None = None, **settings: Any) -> None:
-        self._options = {name: value for name, value in settings.items() if name not in HOST_SETTINGS}
+        # The host takes `seed` for itself; where it is an option as well, it is the user's word to both.
+        options = self._accepted_options() or ()
+        self._options = {name: value for name, value in settings.items() if name not in HOST_SETTINGS or name in options}
         self._check_options(self._options)
         if config_name not in (None, "default"):
             raise InputError(
