@@ -31,6 +31,7 @@ from dialeval_plugin.corpora import mini
 from dialeval_plugin.hosts.lm_eval.backend import LmEvalLanguageModel, load_language_model
 from dialeval_plugin.llm.answer_cache import AnswerCache
 from dialeval_plugin.llm.answers import CachedLanguageModel
+from dialeval_plugin.llm.language_model import Request
 from dialeval_plugin.methods.judging.prompts import goodness_prompt
 
 END = "<|endoftext|>"
@@ -117,18 +118,18 @@ def main() -> None:
 
         def generate_one_by_one() -> None:
             for text in texts[:n_naive]:
-                single.generate([text], max_tokens=4, stop=())
+                single.generate([Request(text, 4)])
 
         work: dict[str, tuple[Callable[[], None], int]] = {
             "judge": (lambda: judge(cached()), n_prompts),
             "forward": (forward_only(batched, texts), n_prompts),
             "one by one": (one_by_one, n_naive),
             "rerun": (lambda: judge(answered), n_prompts),
-            "generate": (lambda: cached().generate(texts, max_tokens=4, stop=()) and None, n_prompts),
+            "generate": (lambda: cached().generate([Request(text, 4) for text in texts]) and None, n_prompts),
             "generate one by one": (generate_one_by_one, n_naive),
         }
         judge(answered)
-        batched.generate(texts[:BATCH_SIZE], max_tokens=4, stop=())
+        batched.generate([Request(text, 4) for text in texts[:BATCH_SIZE]])
         # Interleaved, so that whatever else the machine does meets all alike.
         times: dict[str, list[float]] = {name: [] for name in work}
         for _ in range(rounds):

@@ -37,8 +37,8 @@ from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.readers import convai
 from dialeval_plugin.methods.likelihood.causal_lm import CausalEvaluator
 from dialeval_plugin.methods.likelihood.scorer import DialogueLikelihoodScorer
-from dialeval_plugin.models.causal import turn_pieces
-from dialeval_plugin.models.passes import batches
+from dialeval_plugin.models.batching import length_batches
+from dialeval_plugin.models.causal import padded_ids, turn_pieces
 
 N_TURNS = 17
 """Turns of a scored ConvAI2 dialogue, on average."""
@@ -105,9 +105,8 @@ def forward_only(evaluator: CausalEvaluator, pieces: Sequence[Sequence[Sequence[
     opened = evaluator.opened
     rows = [[token for piece in turns for token in piece] for turns in pieces]
     inputs = []
-    for batch in batches(rows, list(map(len, rows)), opened.batch_tokens):
-        length = max(map(len, batch))
-        inputs.append(torch.tensor([[*row, *[opened.pad] * (length - len(row))] for row in batch]))
+    for places in length_batches(list(map(len, rows)), opened.batch_tokens):
+        inputs.append(padded_ids(opened, [rows[place] for place in places]))
 
     def run() -> None:
         with torch.inference_mode():

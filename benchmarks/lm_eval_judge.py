@@ -27,7 +27,6 @@ import lm_eval
 from lm_eval.models.huggingface import HFLM
 from lm_eval.tasks import TaskManager
 
-from dialeval_plugin.cli.train.tiny_language_model import train_tiny_language_model
 from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.corpora import mini
@@ -35,6 +34,7 @@ from dialeval_plugin.hosts.lm_eval.tasks import responses as lm_eval_tasks
 from dialeval_plugin.hosts.registration import register
 from dialeval_plugin.judgement_tasks import ratings
 from dialeval_plugin.judgement_tasks.kinds import printed
+from dialeval_plugin.testing.tiny_language_model import train_tiny_language_model
 
 
 class Timer:

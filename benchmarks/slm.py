@@ -29,7 +29,7 @@ from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.methods.slide.fusion import DistanceRange
 from dialeval_plugin.methods.slide.model import SmallModel, TrainedSmallModel
-from dialeval_plugin.methods.slide.recipes import find_recipe
+from dialeval_plugin.methods.slide.recipes import RECIPES
 from dialeval_plugin.methods.slide.scorer import SlideScorer
 from dialeval_plugin.models.encoders import load_encoder, without_normalisation
 from dialeval_plugin.models.folders import PACKAGED_ENCODER
@@ -51,7 +51,7 @@ def responses(number: int) -> list[Example]:
 def write_untrained_slm(folder: Path) -> Path:
     encoder = without_normalisation(load_encoder(PACKAGED_ENCODER, device="cpu"))
     torch.manual_seed(0)
-    model = SmallModel(encoder, find_recipe("default").config)
+    model = SmallModel(encoder, RECIPES["default"].config)
     TrainedSmallModel(model, DistanceRange(0.0, 2.0), frozenset()).save(folder)
     return folder
 

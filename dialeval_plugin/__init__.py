@@ -12,7 +12,9 @@ from .version import __version__
 
 if TYPE_CHECKING:
     from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
-    from dialeval_plugin.core.scoring import Reason, Scorer, Scores, Unscored, load_scorer, register_scorer, scorer_names
+    from dialeval_plugin.core.registry import load_scorer, register_scorer, scorer_names
+    from dialeval_plugin.core.scorer import Scorer
+    from dialeval_plugin.core.scores import Reason, Scores, Unscored
     from dialeval_plugin.core.signature import Signature
     from dialeval_plugin.hosts.evaluate.metric import load_metric
 
@@ -20,15 +22,15 @@ _HOMES = {
     "Dialogue": "core.dialogue",
     "Example": "core.dialogue",
     "Turn": "core.dialogue",
-    "Reason": "core.scoring",
-    "Scorer": "core.scoring",
-    "Scores": "core.scoring",
-    "Unscored": "core.scoring",
+    "Reason": "core.scores",
+    "Scorer": "core.scorer",
+    "Scores": "core.scores",
+    "Unscored": "core.scores",
     "Signature": "core.signature",
     "load_metric": "hosts.evaluate.metric",
-    "load_scorer": "core.scoring",
-    "register_scorer": "core.scoring",
-    "scorer_names": "core.scoring",
+    "load_scorer": "core.registry",
+    "register_scorer": "core.registry",
+    "scorer_names": "core.registry",
 }
 
 __all__ = [

@@ -29,12 +29,8 @@ def data_dir() -> Path:
 
 @pytest.fixture(scope="session")
 def oracles_dir() -> Path:
-    """Folder of inputs with expected outputs; the test is skipped where it is neither named nor beside the repository."""
-    value = os.environ.get("DIALEVAL_ORACLES_DIR")
-    folder = Path(value) if value else Path(__file__).resolve().parents[2] / "shared" / "oracles"
-    if not folder.is_dir():
-        pytest.skip(f"{folder} is not there: the test compares with the oracles. Name their folder in DIALEVAL_ORACLES_DIR")
-    return folder
+    """Folder of inputs with expected outputs; its README.md says where each is from."""
+    return Path(__file__).parent / "golden"
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from dialeval_plugin.core.scoring import Level
+from dialeval_plugin.core.dialogue import Level
 from dialeval_plugin.corpora.readers.fed import FILE, HIGHEST
 
 NOT_APPLICABLE = "N/A (no errors)"

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import correlations
 
 HOSTILE = "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'> & \"quoted\" \u2028 {{ 7 * 7 }}"
@@ -110,7 +111,7 @@ def _metrics(rows: Sequence[Mapping[str, Any]], scores: Sequence[float | None]) 
         [row["rating"] for row in rows],
         coefficients=tuple(_METRICS.values()),
         clusters=[row["cluster"] for row in rows],
-        rounds=100,
+        bootstrap=Bootstrap(rounds=100),
     )
     values: dict[str, Any] = {}
     for name, coefficient in _METRICS.items():

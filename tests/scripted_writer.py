@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from dialeval_plugin.core.scoring import Unscored
+from dialeval_plugin.core.scores import Unscored
 from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
 from dialeval_plugin.methods.augmentation.augmentation import augment, write_augmented
 from dialeval_plugin.methods.augmentation.generation import ResponseWriter

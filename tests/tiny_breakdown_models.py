@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from dialeval_plugin.core.dialogue import Dialogue, Turn
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.methods.breakdown.preparation import Sources
-from dialeval_plugin.methods.breakdown.training import TrainingOptions, train
+from dialeval_plugin.methods.breakdown.training import LanguageModelTrainingOptions, train
 
 SIZES = {"n_layers": 1, "width": 16, "vocabulary": 300, "block": 64, "n_epochs": 1, "batch_size": 4}
 
@@ -31,11 +31,11 @@ def sources() -> Sources:
     return Sources(mini_dialogues("train", 12), mini_dialogues("validation", 4))
 
 
-def options(objective: Any = "lm", backbone: Path | None = None, **changes: Any) -> TrainingOptions:
+def options(objective: Any = "lm", backbone: Path | None = None, **changes: Any) -> LanguageModelTrainingOptions:
     """Options of a run of a second or two."""
     sizes = {name: value for name, value in SIZES.items() if backbone is None or name in ("block", "n_epochs", "batch_size")}
     settings = {"sizes": sizes, "precision": "float32", **changes}
-    return TrainingOptions(objective, backbone=None if backbone is None else str(backbone), **settings)
+    return LanguageModelTrainingOptions(objective, backbone=None if backbone is None else str(backbone), **settings)
 
 
 def write_tiny_breakdown_models(folder: Path) -> TinyModels:

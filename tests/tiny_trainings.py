@@ -11,14 +11,13 @@ import pytest
 
 from dialeval_plugin.methods.breakdown import training as breakdown
 from dialeval_plugin.methods.causalscore import training as causalscore
-from dialeval_plugin.methods.causalscore.data import Row
-from dialeval_plugin.methods.causalscore.self_training import Pool
 from dialeval_plugin.methods.general import training as general
 from dialeval_plugin.methods.reconstruction import recipes
 from dialeval_plugin.methods.reconstruction import training as reconstruction
 from dialeval_plugin.methods.slide import training as slide
 from tests.methods.breakdown.test_language_model_training import options as language_model_options
 from tests.methods.causalscore.test_causal_training import SOURCES as CAUSES
+from tests.methods.causalscore.test_causal_training import choose_all
 from tests.methods.causalscore.test_causal_training import options as causal_options
 from tests.methods.general.test_general_training import options as general_options
 from tests.methods.general.test_general_training import toy
@@ -27,6 +26,7 @@ from tests.methods.reconstruction.test_reconstruction_training import TINY
 from tests.methods.slide.test_training import SETS
 from tests.methods.slide.test_training import options as slm_options
 from tests.tiny_breakdown_models import SIZES, sources
+from tests.tiny_likelihood_models import write_likelihood_model
 
 Train = Callable[[Path, Path], Any]
 """Takes the folder of an encoder and that of the model."""
@@ -37,23 +37,22 @@ def train_slm(encoder: Path, output: Path, **changes: Any) -> Any:
 
 
 def train_general(encoder: Path, output: Path, **changes: Any) -> Any:
-    return general.train(general.Sources(toy(30)), output, replace(general_options(encoder), **changes), remember=False)
+    return general.train(general.GeneralSources(toy(30)), output, replace(general_options(encoder), **changes), remember=False)
 
 
 def train_independence(encoder: Path, output: Path, **changes: Any) -> Any:
-    """With pseudo-labels for all unlabelled responses: an untrained classifier is sure of none."""
-
-    def choose(pool: Pool, *_: Any, **__: Any) -> list[Row]:
-        return [Row((item.context[0], item.context[-1], item.response), place % 2) for place, item in enumerate(pool.responses)]
-
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(causalscore, "choose", choose)
+        patch.setattr(causalscore, "choose", choose_all)
         made = causal_options(encoder, "code", n_epochs=2, n_round_epochs=3, n_rounds=1)
         return causalscore.train(CAUSES, output, replace(made, **changes), remember=False)
 
 
-def train_language_model(_: Path, output: Path, **changes: Any) -> Any:
-    made = language_model_options(sizes={**SIZES, "n_epochs": 4})
+def train_language_model(encoder: Path, output: Path, **changes: Any) -> Any:
+    """The objective with noise of its own in each epoch; its backbone lies beside the encoder."""
+    backbone = encoder.parent / "causal"
+    if not backbone.exists():
+        write_likelihood_model(backbone, "gpt2")
+    made = language_model_options("background", backbone, sizes={"block": 32, "n_epochs": 4, "batch_size": 4})
     return breakdown.train(sources(), output, replace(made, **changes), remember=False)
 
 
@@ -66,7 +65,7 @@ def train_without_gain(_: Path, output: Path) -> Any:
 def train_reconstruction(_: Path, output: Path, **changes: Any) -> Any:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(recipes, "RECIPES", {"tiny": TINY})
-        made = reconstruction.TrainingOptions("vhcr", "tiny")
+        made = reconstruction.ReconstructionTrainingOptions(model="vhcr", recipe="tiny")
         return reconstruction.train(DIALOGUES, output, replace(made, **changes), device="cpu", remember=False)
 
 

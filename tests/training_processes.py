@@ -22,6 +22,11 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 
 
+def files_of(folder: Path) -> dict[str, bytes]:
+    """All files of a folder by their names below it."""
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 class Ended(NamedTuple):
     """How a training's process ended."""
 

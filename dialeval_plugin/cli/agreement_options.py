@@ -1,9 +1,13 @@
-"""The options that `dialeval meta-eval` and `dialeval rescore` share."""
+"""The options that `dialeval meta-eval` and `dialeval rescore` share, and what both do with the answers."""
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -11,79 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dialeval_plugin.reports.agreement import Finding, Question
-    from dialeval_plugin.statistics.levels import AverageBy
-
-Coefficients: TypeAlias = Annotated[
-    list[str] | None, typer.Option("--coefficient", help="pearson, spearman, kendall_b, ...; may be repeated.")
-]
-BySystem: TypeAlias = Annotated[bool, typer.Option("--by-system", help="Compare the systems' means instead of rows.")]
-AverageByOption: TypeAlias = Annotated[
-    str, typer.Option("--average-by", help="none, system or item: mean of one coefficient a system or context.")
-]
-WithinRange: TypeAlias = Annotated[
-    tuple[float, float] | None, typer.Option("--within", help="Only rows whose rating is from LOW to HIGH.", metavar="LOW HIGH")
-]
-Human: TypeAlias = Annotated[
-    str, typer.Option(help="One rating of several: mean, median, without_furthest, minimum or maximum.")
-]
-Confidence: TypeAlias = Annotated[float, typer.Option(help="Of the intervals.")]
-Rounds: TypeAlias = Annotated[int, typer.Option(help="Resamples of the intervals; 0 for none.")]
-Permutations: TypeAlias = Annotated[int, typer.Option(help="Of each two evaluators, for p-values and ranks; 0 for neither.")]
-Alpha: TypeAlias = Annotated[float, typer.Option(help="Level of significance of the ranks.")]
-Interval: TypeAlias = Annotated[str, typer.Option(help="percentile or bca.")]
-Seed: TypeAlias = Annotated[int, typer.Option(help="Of the resamples.")]
-MinCoverage: TypeAlias = Annotated[
-    float, typer.Option(help="Withhold a coefficient where a smaller share of the rated rows has a score.")
-]
-MaxUnscored: TypeAlias = Annotated[
-    float, typer.Option(help="Exit with 1 where a larger share of an evaluator's rows has no score.")
-]
-Format: TypeAlias = Annotated[str, typer.Option(help="text, markdown, csv, latex or json.")]
-Output: TypeAlias = Annotated[Path | None, typer.Option(help="File to write the table to, instead of printing it.")]
 
 
-def question(
-    coefficients: Sequence[str] | None,
-    *,
-    by_system: bool,
-    average_by: str,
-    within: tuple[float, float] | None,
-    bootstrap: tuple[int, float, int, str],
-    min_coverage: float,
-    tests: tuple[int, float] = (1000, 0.05),
-    threshold: float | None = None,
-) -> Question:
-    """Make the question of what was typed.
-
-    Raises:
-        InputError: an option has a wrong value.
-    """
-    from dialeval_plugin.core.errors import InputError
-    from dialeval_plugin.reports.agreement import Question
-    from dialeval_plugin.statistics.bootstrap import Bootstrap, IntervalKind
-    from dialeval_plugin.statistics.correlation import DEFAULT_COEFFICIENTS
-    from dialeval_plugin.statistics.levels import AverageBy
-
-    rounds, confidence, seed, interval = bootstrap
-    for option, value, kind in (("--average-by", average_by, AverageBy), ("--interval", interval, IntervalKind)):
-        if value not in get_args(kind):
-            raise InputError(f"{option} {value!r}: choose one of {', '.join(get_args(kind))}.")
-    check_share("--min-coverage", min_coverage)
-    return Question(
-        coefficients=tuple(coefficients or DEFAULT_COEFFICIENTS),
-        by_system=by_system,
-        average_by=cast("AverageBy", average_by),
-        within_range=within,
-        bootstrap=Bootstrap(rounds, confidence, seed, cast("IntervalKind", interval)),
-        min_coverage=min_coverage,
-        permutations=tests[0],
-        alpha=tests[1],
-        threshold=threshold,
-    )
-
-
-def check_share(option: str, value: float) -> None:
-    """Check that what was typed is a share.
+def check_share(parameter: typer.CallbackParam, value: float) -> float:
+    """Return what was typed for an option that is a share; the range of a `typer.Option` lets nan pass.
 
     Raises:
         InputError: it is none.
@@ -91,43 +26,116 @@ def check_share(option: str, value: float) -> None:
     from dialeval_plugin.core.errors import InputError
 
     if not 0 <= value <= 1:
-        raise InputError(f"{option} {value}: is no share. Give a number from 0 to 1.")
+        raise InputError(f"{parameter.opts[0]} is {value}. Give a number from 0 to 1.")
+    return value
 
 
-def report(findings: Sequence[Finding], asked: Question, format: str, output: Path | None, max_unscored: float) -> None:
-    """Print or write the table; exit with 1 where an evaluator left too many rows unscored that are such as it scores."""
-    from dialeval_plugin.core.files import write_text
-    from dialeval_plugin.reports.agreement_table import table
+@dataclass(frozen=True, kw_only=True)
+class AgreementOptions:
+    """How agreement is computed, and where the table goes."""
 
-    text = table(findings, asked).render(format)
-    if output is None:
-        typer.echo(text, nl=False)
-    else:
-        write_text(output, text)
-        typer.echo(f"table: {output}")
-    worst: dict[tuple[str, str, str], Finding] = {}
-    for one in findings:
-        place = one.dataset, one.quality, one.evaluator
-        if place not in worst or one.estimate.n_unscored > worst[place].estimate.n_unscored:
-            worst[place] = one
-    undefined = [one for one in worst.values() if _is_not_for(one)]
-    for one in undefined:
-        reasons = ", ".join(one.unscored).replace("_", " ")
-        typer.echo(f"{one.evaluator}, {one.dataset}, {one.quality}: undefined ({reasons})", err=True)
-    failed = [one for one in worst.values() if one not in undefined and one.estimate.n_unscored > max_unscored * one.n_rated]
-    for one in failed:
-        typer.echo(
-            f"{one.evaluator}, {one.dataset}, {one.quality}: {one.estimate.n_unscored} of {one.n_rated} rows have no score, "
-            f"more than --max-unscored {max_unscored} allows",
-            err=True,
+    coefficient: Annotated[list[str] | None, typer.Option(help="pearson, spearman, kendall_b, ...; may be repeated.")] = None
+    by_system: Annotated[bool, typer.Option("--by-system", help="Compare the systems' means instead of rows.")] = False
+    average_by: Annotated[
+        Literal["none", "system", "item"], typer.Option(help="Mean of one coefficient a system or context.")
+    ] = "none"
+    within: Annotated[
+        tuple[float, float] | None, typer.Option(help="Only rows whose rating is from LOW to HIGH.", metavar="LOW HIGH")
+    ] = None
+    human: Annotated[str, typer.Option(help="One rating of several: mean, median, without_furthest, minimum or maximum.")] = (
+        "mean"
+    )
+    confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95
+    rounds: Annotated[int, typer.Option(help="Resamples of the intervals; 0 for none.")] = 1000
+    interval: Annotated[Literal["percentile", "bca"], typer.Option(help="Kind of the intervals.")] = "percentile"
+    seed: Annotated[int, typer.Option(help="Of the resamples.")] = 0
+    permutations: Annotated[int, typer.Option(help="Of each two evaluators, for p-values and ranks; 0 for neither.")] = 1000
+    alpha: Annotated[float, typer.Option(help="Level of significance of the ranks.")] = 0.05
+    min_coverage: Annotated[
+        float,
+        typer.Option(callback=check_share, help="Withhold a coefficient where a smaller share of the rated rows has a score."),
+    ] = 0.8
+    max_unscored: Annotated[
+        float,
+        typer.Option(callback=check_share, help="Exit with 1 where a larger share of an evaluator's rows has no score."),
+    ] = 0.05
+    format: Annotated[Literal["text", "markdown", "csv", "latex", "json"], typer.Option(help="Of the table.")] = "text"
+    output: Annotated[Path | None, typer.Option(help="File to write the table to, instead of printing it.")] = None
+
+    def question(self, threshold: float | None = None) -> Question:
+        """Return what is asked of all judgements alike.
+
+        Raises:
+            InputError: an option has a wrong value.
+        """
+        from dialeval_plugin.reports.agreement import Question
+        from dialeval_plugin.statistics.bootstrap import Bootstrap
+        from dialeval_plugin.statistics.correlation import DEFAULT_COEFFICIENTS
+
+        return Question(
+            coefficients=tuple(self.coefficient or DEFAULT_COEFFICIENTS),
+            by_system=self.by_system,
+            average_by=self.average_by,
+            within_range=self.within,
+            bootstrap=Bootstrap(self.rounds, self.confidence, self.seed, self.interval),
+            min_coverage=self.min_coverage,
+            permutations=self.permutations,
+            alpha=self.alpha,
+            threshold=threshold,
         )
-    if failed:
-        raise typer.Exit(code=1)
+
+    def report(self, findings: Sequence[Finding], asked: Question) -> None:
+        """Print or write the table; exit with 1 where an evaluator left too many rows unscored that are such as it scores."""
+        from dialeval_plugin.core.files import write_text
+        from dialeval_plugin.reports.agreement_table import table
+
+        text = table(findings, asked).render(self.format)
+        if self.output is None:
+            typer.echo(text, nl=False)
+        else:
+            write_text(self.output, text)
+            typer.echo(f"table: {self.output}")
+        worst: dict[tuple[str, str, str], Finding] = {}
+        for one in findings:
+            place = one.dataset, one.quality, one.evaluator
+            if place not in worst or one.estimate.n_unscored > worst[place].estimate.n_unscored:
+                worst[place] = one
+        has_failed = False
+        for one in sorted(worst.values(), key=lambda one: not _is_not_for(one)):
+            name, estimate = f"{one.evaluator}, {one.dataset}, {one.quality}", one.estimate
+            if _is_not_for(one):
+                typer.echo(f"{name}: undefined ({', '.join(one.unscored).replace('_', ' ')})", err=True)
+            elif estimate.n_unscored > self.max_unscored * one.n_rated:
+                has_failed = True
+                typer.echo(
+                    f"{name}: {estimate.n_unscored} of {one.n_rated} rows have no score, "
+                    f"more than --max-unscored {self.max_unscored} allows",
+                    err=True,
+                )
+        if has_failed:
+            raise typer.Exit(code=1)
+
+
+def takes_agreement_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of `AgreementOptions` beside its own; it gets them as its parameter `agreement`."""
+    own = inspect.signature(command, eval_str=True)
+    shared = inspect.signature(AgreementOptions, eval_str=True).parameters
+
+    @functools.wraps(command)
+    def run(**values: Any) -> None:
+        agreement = AgreementOptions(**{name: values.pop(name) for name in shared})
+        command(**values, agreement=agreement)
+
+    parameters = [*(one for name, one in own.parameters.items() if name != "agreement"), *shared.values()]
+    keyword_only = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]
+    run.__signature__ = own.replace(parameters=keyword_only)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    return run
 
 
 def _is_not_for(one: Finding) -> bool:
     """Whether nothing has a score because the evaluator is not for such data: nothing failed."""
-    from dialeval_plugin.core.scoring import NOT_FOR_THIS_DATA
+    from dialeval_plugin.core.scores import NOT_FOR_THIS_DATA
 
     expected = {reason.value for reason in NOT_FOR_THIS_DATA}
     return not one.estimate.n_scored and bool(one.unscored) and expected.issuperset(one.unscored)

@@ -29,7 +29,7 @@ def augment(
     no_answers: Annotated[bool, typer.Option("--no-answers", help="Keep no answers and use none.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what the llm would be asked first, and ask nothing.")] = False,
     spot_check: Annotated[
-        int, typer.Option(help="Write so many responses to a sheet for people, <output>.spot-check.csv.")
+        int, typer.Option(min=0, help="Write so many responses to a sheet for people, <output>.spot-check.csv.")
     ] = 0,
 ) -> None:
     """Write five positive and five adversarial responses to each context, checked as SLIDE and DRE do.
@@ -37,7 +37,8 @@ def augment(
     The same command goes on where it was killed. Contexts that could not be completed are in <output>.incomplete.jsonl.
     """
     from dialeval_plugin.core.errors import InputError
-    from dialeval_plugin.core.scoring import load_scorer
+    from dialeval_plugin.core.files import check_output
+    from dialeval_plugin.core.registry import load_scorer
     from dialeval_plugin.corpora.readers.dailydialog_pp import read_contexts
     from dialeval_plugin.hosts.judges import load_cached_model
     from dialeval_plugin.methods.augmentation.augmentation import augment as run
@@ -46,14 +47,9 @@ def augment(
     from dialeval_plugin.methods.augmentation.spot_check import write_spot_check
 
     items = read_contexts(contexts)
-    if output.is_dir():
-        raise InputError(f"{output}: is a folder, expected the name of a file to write.")
-    if output.exists() and output.samefile(contexts):
-        raise InputError(f"{output}: is the input. Choose another name for the responses.")
+    check_output(output, contexts, "the responses")
     if no_answers and answers is not None:
         raise InputError("--answers and --no-answers: were both given. Leave one of them out.")
-    if spot_check < 0:
-        raise InputError(f"--spot-check {spot_check}: expected a number of responses, 0 for no sheet.")
     from transformers import set_seed
 
     small_model = load_scorer("slide", slm=slm, variant="slm_probability") if slm is not None else None

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .leaks import leaks
+if TYPE_CHECKING:
+    from dialeval_plugin.core.dialogue import Dialogue
+    from dialeval_plugin.corpora.identity import Leak
 
 app = typer.Typer(help="List the known corpora, fetch them, look for leaks.", no_args_is_help=True)
-app.command()(leaks)
 
 
 @app.command("list")
@@ -18,15 +21,15 @@ def list_corpora() -> None:
     from dialeval_plugin.corpora.catalogue import status
 
     for corpus, folder, missing in status():
-        typer.echo(f"{corpus.name}: {corpus.title}")
+        typer.echo(f"{corpus.name}: {corpus.published.title}")
         if folder is None:
             typer.echo(f"  present: no (dialeval data fetch {corpus.name})")
         else:
             typer.echo(f"  present: {folder}")
             if missing:
                 typer.echo(f"  missing: {', '.join(missing)}")
-        typer.echo(f"  licence: {corpus.licence}")
-        typer.echo(f"  source:  {', '.join(corpus.sources) or 'part of this package'}")
+        typer.echo(f"  licence: {corpus.published.licence}")
+        typer.echo(f"  source:  {', '.join(corpus.published.sources) or 'part of this package'}")
 
 
 @app.command()
@@ -38,3 +41,57 @@ def fetch(name: Annotated[str, typer.Argument(help="Name of the corpus, as `dial
     typer.echo(f"{name}: {len(files)} files fetched and checked; they are in {folder}")
     for file in by_hand:
         typer.echo(f"by hand: {folder / file.path}\n  {file.how}")
+
+
+@app.command()
+def leaks(
+    files: Annotated[list[Path], typer.Argument(help="Training dialogues, in any layout that is read as plain dialogues.")],
+    against: Annotated[
+        list[str],
+        typer.Option(
+            help="Reported set: a file, a code or name as tu, dstc10 for all its sets, fed, usr, conture, ... Repeat it."
+        ),
+    ],
+    show: Annotated[int, typer.Option(min=0, help="Print so many leaks of each file and set.")] = 0,
+) -> None:
+    """Look for reported dialogues in training dialogues; exit with 1 if there are any. The rule is in `docs/corpora.md`."""
+    from dialeval_plugin.corpora.identity import LeakIndex
+    from dialeval_plugin.corpora.registry import read_dialogues, read_reported
+
+    sets, absent = read_reported(against)
+    index = LeakIndex(sets)
+    for name, size in index.sizes.items():
+        short = index.too_short[name]
+        typer.echo(
+            f"reported dialogues in {name}: {size}"
+            + (f", too short to be told by context and reference: {short}" if short else "")
+        )
+    if absent:
+        typer.echo(f"not on this machine, so not looked for: {', '.join(absent)}")
+    typer.echo("\ntraining dialogues with a reported one in them / reported dialogues found")
+    width = max(len(str(path)) for path in files)
+    widths = {name: max(9, len(name) + 2) for name in sets}
+    typer.echo(f"{'file':{width}}{'dialogues':>11}{''.join(f'{name:>{widths[name]}}' for name in sets)}")
+    n_leaking, n_dialogues, shown = 0, 0, []
+    for path in files:
+        dialogues = read_dialogues(path)
+        found = [index.find([turn.text for turn in dialogue.turns]) for dialogue in dialogues]
+        counts = index.count(found).items()
+        cells = [(name, f"{count.n_dialogues}/{count.n_reported}" if count.n_dialogues else "0") for name, count in counts]
+        typer.echo(f"{path!s:{width}}{len(dialogues):11}{''.join(f'{cell:>{widths[name]}}' for name, cell in cells)}")
+        n_leaking, n_dialogues = n_leaking + sum(map(bool, found)), n_dialogues + len(dialogues)
+        shown += _examples(path, dialogues, found, show)
+    typer.echo("\n".join(["", *shown, f"{n_leaking} of {n_dialogues} training dialogues have a reported dialogue in them"]))
+    if n_leaking:
+        raise typer.Exit(code=1)
+
+
+def _examples(path: Path, dialogues: Sequence[Dialogue], found: Sequence[Sequence[Leak]], number: int) -> list[str]:
+    """A line for each of the first leaks of every reported set."""
+    shown: dict[str, list[str]] = {}
+    for dialogue, leaks in zip(dialogues, found, strict=True):
+        for (set_name, id), utterances in leaks:
+            lines = shown.setdefault(set_name, [])
+            if len(lines) < number:
+                lines.append(f"{path}: {dialogue.id} has {set_name} {id}: {' | '.join(utterances)}")
+    return [line for lines in shown.values() for line in lines]

@@ -37,8 +37,8 @@ def demo(
     _heading('2. evaluate.load("slide")')
     _score(slm)
     _heading(f"3. lm_eval --tasks {TASK}: a tiny language model and the SLM as judges of the same responses")
-    from dialeval_plugin.cli.train.tiny_language_model import train_tiny_language_model
     from dialeval_plugin.corpora import mini
+    from dialeval_plugin.testing.tiny_language_model import train_tiny_language_model
 
     examples = [(item, item.ratings[mini.QUALITY][0] == 1) for item in mini.read_examples("train")]
     language_model = train_tiny_language_model(examples, output / "language_model")
@@ -59,17 +59,18 @@ def _heading(text: str) -> None:
 
 def _train_slm(folder: Path) -> None:
     from dialeval_plugin.corpora import mini
-    from dialeval_plugin.methods.slide.model import CONFIG_FILE
-    from dialeval_plugin.methods.slide.training import TrainingOptions, train
+    from dialeval_plugin.methods.slide.model import SLM_FOLDER
+    from dialeval_plugin.methods.slide.training import SlideTrainingOptions, train
 
-    if (folder / CONFIG_FILE).exists():
+    if SLM_FOLDER.is_finished(folder):
         typer.echo(f"{folder} is trained already; delete it to train anew")
         return
     sets = [*mini.read_response_sets("train"), *mini.read_response_sets("validation")]
     # So few contexts need more passes than a corpus does; and this model is not to become the user's default.
-    options = TrainingOptions(n_epochs=10, validation_fraction=0.2)
-    trained = train(sets, folder, options, progress=True, remember=False)
-    typer.echo(f"validation accuracy: {trained.validation['slm_overall']:.1f} % on {trained.n_validation} contexts")
+    options = SlideTrainingOptions(n_epochs=10, validation_fraction=0.2)
+    record = train(sets, folder, options, progress=True, remember=False).record
+    accuracy, n_contexts = record["validation"]["slm_overall"], record["counts"]["n_validation_contexts"]
+    typer.echo(f"validation accuracy: {accuracy:.1f} % on {n_contexts} contexts")
 
 
 def _score(slm: Path) -> None:

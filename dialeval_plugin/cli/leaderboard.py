@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -39,7 +39,7 @@ def build(
 def export(
     folder: Annotated[Path, typer.Argument(help="Folder of a leaderboard.")],
     output: Annotated[Path, typer.Option(help="Folder for the files, one folder an evaluator.")],
-    format: Annotated[str, typer.Option(help="eval-results, model-index or every-eval-ever.")],
+    format: Annotated[Literal["eval-results", "model-index", "every-eval-ever"], typer.Option(help="Of the files.")],
     dataset_id: Annotated[
         str | None, typer.Option(help="Hub data set of the human ratings, OWNER/NAME; eval-results needs it.")
     ] = None,

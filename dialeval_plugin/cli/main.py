@@ -16,7 +16,7 @@ from dialeval_plugin.core.errors import DialevalError, InputError
 from dialeval_plugin.version import __version__
 
 from . import augment, data, demo, enable, leaderboard, meta_eval, plot, rescore, score, validate
-from .train import slm as train
+from .train import main as train
 
 _RESUMED = frozenset({"score", "augment", "train"})
 """Commands that keep what they have finished."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Annotated
 
@@ -43,24 +42,22 @@ def disentangling(
 
 @app.command()
 def training(
-    log: Annotated[list[Path], typer.Argument(help="What training wrote to stderr: `dialeval train slm ... 2> train.log`.")],
+    model: Annotated[Path, typer.Argument(help="Folder of a trained model, or its `.training` while it is trained.")],
     output: Output,
 ) -> None:
     """Loss and accuracy after each epoch, a panel for each stage (DRE figures 3 and 4)."""
-    from dialeval_plugin.core.files import read_text
     from dialeval_plugin.reports.figures import check_format, write_figure
-    from dialeval_plugin.reports.plots import read_epochs, training_figure
+    from dialeval_plugin.reports.plots import training_figure
+    from dialeval_plugin.training.history import read_history
 
     check_format(output)
-    lines = [line for path in log for line in read_text(path).split("\n")]
-    write_figure(training_figure(read_epochs(lines, where=", ".join(map(str, log)))), output)
+    write_figure(training_figure(read_history(model)), output)
     typer.echo(output)
 
 
 @app.command()
 def thresholds(data: Data, output: Output, slm: Slm = None) -> None:
     """Accuracy of the small model over all thresholds (DRE figure 6)."""
-    from dialeval_plugin.core.errors import InputError
     from dialeval_plugin.corpora.readers import dailydialog_pp
     from dialeval_plugin.reports import slm_plots
     from dialeval_plugin.reports.figures import check_format, write_figure
@@ -68,16 +65,7 @@ def thresholds(data: Data, output: Output, slm: Slm = None) -> None:
 
     check_format(output)
     sets = dailydialog_pp.read(data)
-    panels, marked, known = {}, {}, slm_plots.thresholds(slm)
-    for column, classes in slm_plots.scores_by_class(sets, slm).items():
-        if not {"positive", "adversarial"} <= set(classes):
-            raise InputError(f"{data}: has no positive or no adversarial responses. Give both.")
-        # Lower distances fit better.
-        sign, title = (-1, "minus distance") if column == "slm_distance" else (1, column)
-        positive, adversarial = ([sign * value for value in classes[name]] for name in ("positive", "adversarial"))
-        panels[title] = (positive, adversarial)
-        if column in known:
-            marked[title] = known[column]
+    panels, marked = slm_plots.threshold_panels(sets, slm, where=str(data))
     write_figure(threshold_figure(panels, marked), output)
     typer.echo(slm_plots.leak_note(sets, slm))
     typer.echo(output)
@@ -112,7 +100,9 @@ def distribution(
         label, classes = column or "slm", class_scores(sets, column or "slm", slm)
         typer.echo(leak_note(sets, slm))
     else:
-        label, classes = _by_level(data, scores, column, quality)
+        from dialeval_plugin.reports.score_alignment import scores_by_rating
+
+        label, classes = scores_by_rating(data, scores, column, quality)
     write_figure(distribution_figure(classes, label=label), output)
     typer.echo(output)
 
@@ -131,35 +121,3 @@ def weights(
     check_format(output)
     write_figure(weight_figure(ProxyModel.load(model).regression, title=title), output)
     typer.echo(output)
-
-
-def _by_level(data: str, scores: Path, column: str | None, quality: str | None) -> tuple[str, dict[str, list[float]]]:
-    """Name of a score and its values, by the rating of the items that they are of."""
-    from dialeval_plugin.core.errors import InputError
-    from dialeval_plugin.corpora.rated_items import qualities, read_rated_items
-    from dialeval_plugin.corpora.score_files import read_score_file
-
-    items = read_rated_items(data)
-    rated = qualities(items)
-    if quality is None:
-        # As meta-eval chooses: the overall quality, or the only one.
-        overall = [name for name in rated if name.casefold() == "overall"] or rated
-        if len(overall) > 1:
-            raise InputError(f"{data}: several qualities are rated. Name one with --quality: {', '.join(rated)}.")
-        quality = next(iter(overall), None)
-    if quality not in rated:
-        raise InputError(f"--quality {quality!r}: is not rated in {data}. Rated are: {', '.join(rated) or 'none'}.")
-    (chosen, *others) = read_score_file(scores, (column,) if column else ()).columns
-    if others:
-        names = ", ".join(item.evaluator for item in (chosen, *others))
-        raise InputError(f"{scores}: has several scores: {names}. Name one with --column.")
-    found: dict[int, list[float]] = {}
-    for item in items:
-        value, raters = chosen.scores.get(item.id), item.ratings.get(quality, ())
-        if value is not None and raters:
-            found.setdefault(math.floor(math.fsum(raters) / len(raters) + 0.5), []).append(value)
-    if not found:
-        raise InputError(
-            f"{scores}: no row of {data} has both a score and a rating of {quality}. Give the file that was scored."
-        )
-    return chosen.evaluator, {f"{quality} {level}": values for level, values in sorted(found.items())}

@@ -9,9 +9,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from .errors import InputError
+
+Level: TypeAlias = Literal["turn", "dialogue"]
+"""Whether a scorer or a rating is of single responses or of whole dialogues."""
 
 Ratings: TypeAlias = Mapping[str, tuple[float, ...]]
 """Quality name to the values of its raters, in rater order; a quality that nobody rated has an empty tuple."""
@@ -210,3 +213,8 @@ Item: TypeAlias = Example | Dialogue
 def context_turns(item: Item) -> tuple[Turn, ...]:
     """Turns of an item without the response that is judged: the context, or the whole dialogue."""
     return item.context if isinstance(item, Example) else item.turns
+
+
+def visible_texts(turns: Iterable[Turn]) -> list[str]:
+    """Return the texts of the turns that have a visible character, in order."""
+    return [turn.text for turn in turns if not is_blank(turn.text)]

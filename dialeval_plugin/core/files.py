@@ -367,3 +367,15 @@ def write_json_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
         for row in rows:
             file.write(to_json(row) + "\n")
+
+
+def check_output(output: Path, input: Path, what: str) -> None:
+    """Refuse a file for `what` that cannot be one, before hours of work.
+
+    Raises:
+        InputError: it is a folder, or the input itself.
+    """
+    if output.is_dir():
+        raise InputError(f"{output}: is a folder, expected the name of a file to write.")
+    if output.exists() and output.samefile(input):
+        raise InputError(f"{output}: is the input. Choose another name for {what}.")

@@ -6,7 +6,7 @@ import hashlib
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tqdm.auto import tqdm
 
@@ -15,8 +15,11 @@ from dialeval_plugin.version import __version__
 from .dialogue import Dialogue, Example, Item
 from .errors import DialevalError, InputError
 from .journal import Journal
-from .scoring import Reason, Row, Scorer, Scores, Unscored, finite_or_unscored
+from .scores import Reason, Row, Scores, Unscored, finite_or_unscored
 from .signature import Signature
+
+if TYPE_CHECKING:
+    from .scorer import Scorer
 
 logger = logging.getLogger(__name__)
 
@@ -38,10 +41,10 @@ def run(scorer: Scorer, items: Sequence[Item], *, progress: bool = False, journa
         with log.lock():
             rows = _score_windows(scorer, items, log, progress=progress)
     scores = Scores.from_rows(
-        scorer.finish(rows),
+        scorer.normalise_rows(rows),
         [item.id for item in items],
         scorer.columns,
-        Signature({**scorer.signature_fields(), "level": scorer.level, "version": __version__}),
+        run_signature(scorer),
         scorer.level,
         scorer.orientation,
     )
@@ -53,6 +56,11 @@ def run(scorer: Scorer, items: Sequence[Item], *, progress: bool = False, journa
     return scores
 
 
+def run_signature(scorer: Scorer) -> Signature:
+    """Everything that can move a number of a run."""
+    return Signature({**scorer.signature_fields(), "level": scorer.level, "version": __version__})
+
+
 def warn_of_cuts(scorer: Scorer, scores: Scores) -> None:
     """Say once for a whole run of how many examples something was not read, for each of the scorer's `cuts`."""
     for column, lost in scorer.cuts.items():
@@ -60,7 +68,7 @@ def warn_of_cuts(scorer: Scorer, scores: Scores) -> None:
             logger.warning("%s: in %d of %d examples %s", scorer.name, n_cut, scores.n_total, lost)
 
 
-def rehearse(scorer: Scorer, items: Sequence[Item]) -> None:
+def dry_run(scorer: Scorer, items: Sequence[Item]) -> None:
     """Hand `items` to `scorer` as `run` does and forget the rows; a model that only counts then knows what a run would ask.
 
     Raises:
@@ -68,7 +76,7 @@ def rehearse(scorer: Scorer, items: Sequence[Item]) -> None:
     """
     _check_level(scorer, items)
     for start in range(0, len(items), scorer.window):
-        _score_distinct(scorer, items[start : start + scorer.window])
+        score_rows(scorer, items[start : start + scorer.window])
 
 
 def _score_windows(scorer: Scorer, items: Sequence[Item], log: Journal | None, *, progress: bool) -> list[Row]:
@@ -81,13 +89,13 @@ def _score_windows(scorer: Scorer, items: Sequence[Item], log: Journal | None, *
     with bar:
         for start in range(0, len(failed), scorer.window):
             places = failed[start : start + scorer.window]
-            again = dict(zip(places, _score_distinct(scorer, [items[place] for place in places]), strict=True))
+            again = dict(zip(places, score_rows(scorer, [items[place] for place in places]), strict=True))
             if log is not None:
                 log.append({str(place): _row_to_json(row) for place, row in again.items()})
             _replace(rows, again)
             bar.update(len(again))
         for start in range(len(rows), len(items), scorer.window):
-            fresh = _score_distinct(scorer, items[start : start + scorer.window])
+            fresh = score_rows(scorer, items[start : start + scorer.window])
             if log is not None:
                 log.append([_row_to_json(row) for row in fresh])
             rows.extend(fresh)
@@ -112,16 +120,19 @@ def content(item: Item) -> tuple[Any, ...]:
     return (item.context, item.response, item.references, item.facts)
 
 
-def _score_distinct(scorer: Scorer, items: Sequence[Item]) -> list[Row]:
-    """Score each distinct item of a window once."""
-    positions: dict[tuple[Any, ...], int] = {}
-    distinct: list[Item] = []
-    for item in items:
-        if (found := content(item)) not in positions:
-            positions[found] = len(distinct)
-            distinct.append(item)
-    rows = _score_batch(scorer, distinct)
-    return [finite_or_unscored(rows[positions[content(item)]]) for item in items]
+def score_rows(scorer: Scorer, items: Sequence[Item]) -> list[Row]:
+    """Score at most a window of items: each distinct one that is not `Scorer.unscorable` once; one row an item, all finite."""
+    contents = [content(item) for item in items]
+    distinct: dict[tuple[Any, ...], Item] = {}
+    for key, item in zip(contents, items, strict=True):
+        distinct.setdefault(key, item)
+    rows: dict[tuple[Any, ...], Row] = {
+        key: reason for key, item in distinct.items() if (reason := scorer.unscorable(item)) is not None
+    }
+    scorable = {key: item for key, item in distinct.items() if key not in rows}
+    if scorable:
+        rows |= zip(scorable, map(finite_or_unscored, _score_batch(scorer, list(scorable.values()))), strict=True)
+    return [rows[key] for key in contents]
 
 
 def _score_batch(scorer: Scorer, items: Sequence[Item]) -> list[Row]:

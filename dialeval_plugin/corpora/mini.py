@@ -15,9 +15,10 @@ from typing import Literal, TypeAlias
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import read_json_lines
-from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
 
+from .corpus import Corpus
 from .readers import dailydialog_pp
+from .readers.dailydialog_pp import ResponseSet
 
 Split: TypeAlias = Literal["train", "validation", "test"]
 
@@ -75,3 +76,13 @@ def _with_random_negatives(response_set: ResponseSet, members: Sequence[Response
     others = [other for other in members if other.context != response_set.context]
     chosen = generator.sample(others, RANDOM_NEGATIVES)
     return replace(response_set, random=tuple(generator.choice(other.positive) for other in chosen))
+
+
+CORPUS = Corpus(
+    name="mini",
+    layout="JSON lines with `context`, `positive_responses`, as DailyDialog++",
+    packaged=folder(),
+    qualities={"turn": (QUALITY,)},
+    overall={"turn": QUALITY},
+    sets={"mini": lambda: read_examples("test")},
+)

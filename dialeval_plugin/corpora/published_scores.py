@@ -9,26 +9,25 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dialeval_plugin.core.dialogue import Level
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line, read_json, read_text
-from dialeval_plugin.core.scoring import Level
 from dialeval_plugin.core.signature import text_hash
 
-from .rated_items import RatedItem
+from .rated_items import RatedItem, ScoreColumn, ScoreFile
 from .readers import usr
-from .rows import read_array
-from .score_columns import ScoreColumn, ScoreFile
+from .rows import finite, read_array
 
 RANDOM = "appropriate, random negatives"
 ADVERSARIAL = "appropriate, adversarial negatives"
 """Qualities of DailyDialog++: 1 for the positive responses, 0 for those negatives, and no rating for the others."""
 
+_MEND = "Mend the file."
 _DAILYDIALOG_KEY = re.compile(r"(\d+)([pra])\d+")
 _RATED: Mapping[str, dict[str, tuple[float, ...]]] = {
     "p": {RANDOM: (1.0,), ADVERSARIAL: (1.0,)},
@@ -63,7 +62,7 @@ def _in_file_order(path: Path, file: Mapping[str, Any]) -> ScoreFile:
         raise InputError(f"{path}: has lists of {min(lengths)} to {max(lengths)} numbers. Give as many for each quality.")
     columns = []
     for name, values in file.items():
-        scores = {str(place): _finite(value, f"{path}: {name}[{place}]") for place, value in enumerate(values)}
+        scores = {str(place): finite(value, f"{path}: {name}[{place}]", _MEND) for place, value in enumerate(values)}
         columns.append(ScoreColumn(path.stem, scores, {}, str(path), quality=name, is_in_file_order=True))
     return ScoreFile(columns)
 
@@ -81,8 +80,8 @@ def _probabilities(path: Path, file: Mapping[str, Any]) -> ScoreFile:
             raise InputError(
                 f"{where}: dialogue_id is {row['dialogue_id']!r}. Rows have to stand in the order of the rated file."
             )
-        scores[str(place)] = _finite(row["predicted_annotation"], f"{where}: predicted_annotation")
-        rating = _finite(row["human_annotation"], f"{where}: human_annotation")
+        scores[str(place)] = finite(row["predicted_annotation"], f"{where}: predicted_annotation", _MEND)
+        rating = finite(row["human_annotation"], f"{where}: human_annotation", _MEND)
         ratings.append(RatedItem(str(place), {"Overall": (rating,)}, level))
     name = path.stem.removesuffix("_dialogue_metrics")
     return ScoreFile([ScoreColumn(name, scores, {}, str(path), is_in_file_order=True)], ratings)
@@ -105,8 +104,8 @@ def _unieval(path: Path, rows: Sequence[Line]) -> ScoreFile:
                 f"{row.where}: has no 'scores' and 'predict_scores' of {', '.join(qualities) or 'a quality'}. Mend the row."
             )
         for quality in qualities:
-            scores[quality][str(place)] = _finite(predicted[quality], f"{row.where}: predict_scores[{quality!r}]")
-        rated = {quality: (_finite(human[quality], f"{row.where}: scores[{quality!r}]"),) for quality in qualities}
+            scores[quality][str(place)] = finite(predicted[quality], f"{row.where}: predict_scores[{quality!r}]", _MEND)
+        rated = {quality: (finite(human[quality], f"{row.where}: scores[{quality!r}]", _MEND),) for quality in qualities}
         context = text_hash(str(row.value.get("source", "")))
         words = len(str(row.value.get("system_output", "")).split())
         ratings.append(RatedItem(str(place), rated, "turn", context, context, str(row.value.get("system_id", "")), words))
@@ -122,7 +121,7 @@ def _dailydialog(path: Path, file: Mapping[str, Any]) -> ScoreFile:
     for key, value in file.items():
         match = _DAILYDIALOG_KEY.fullmatch(key)
         row, kind = (match[1], match[2]) if match else ("", "p")
-        scores[key] = _finite(value, f"{path}: {key!r}")
+        scores[key] = finite(value, f"{path}: {key!r}", _MEND)
         ratings.append(RatedItem(key, _RATED[kind], "turn", cluster=row, item=row))
     return ScoreFile([ScoreColumn(path.stem, scores, {}, str(path))], ratings)
 
@@ -134,9 +133,3 @@ def _glue(path: Path) -> ScoreFile | None:
         scores = {example.id: value for example, value in zip(found.examples, values, strict=True)}
         columns.append(ScoreColumn(name, scores, {}, str(path)))
     return ScoreFile(columns, [RatedItem.of(example) for example in found.examples]) if columns else None
-
-
-def _finite(value: Any, where: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise InputError(f"{where}: expected a finite number, got {value!r}. Mend the file.")
-    return float(value)

@@ -8,26 +8,50 @@ be there too: `cluster` (or `dialogue`), `item` (the context that several system
 from __future__ import annotations
 
 import logging
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from dialeval_plugin.core.dialogue import Dialogue, Item, Ratings
+from dialeval_plugin.core.dialogue import Dialogue, Item, Level, Ratings
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.files import Line, read_json_lines, read_text
-from dialeval_plugin.core.scoring import Level
+from dialeval_plugin.core.files import Line, read_json_lines
+from dialeval_plugin.core.scores import Orientation
 from dialeval_plugin.core.signature import text_hash
 
-from . import mini
+from .corpus import Beginning
 from .csv_rows import number_or_none, read_csv
 from .items import context_key
-from .readers import convai, dstc10, fed
-from .rows import label_field, read_array
-from .scored_files import read_items
+from .registry import CORPORA, identify, read_items, read_set
+from .rows import finite, label_field
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreColumn:
+    """The scores of one evaluator, by id."""
+
+    evaluator: str
+    scores: Mapping[str, float | None]
+    """None where a row is unscored."""
+    unscored: Mapping[str, str]
+    """Why it is, by id."""
+    source: str
+    quality: str | None = None
+    """The quality that the scores are meant for; None where they are for any."""
+    orientation: Orientation = "higher"
+    is_in_file_order: bool = False
+    """Whether the ids are numbers that say a place in the rated file, from 0."""
+    signature: str | None = None
+
+
+class ScoreFile(NamedTuple):
+    """The evaluators of a file, and the ratings where it has them too."""
+
+    columns: list[ScoreColumn]
+    ratings: list[RatedItem] | None = None
+
 
 LABELS = ("id", "cluster", "dialogue", "item", "system", "level")
 """Names that are no quality."""
@@ -64,31 +88,28 @@ class RatedItem:
 
 
 def read_rated_items(source: str) -> list[RatedItem]:
-    """Read the ratings of a file in any layout that this package reads, or of a corpus by its name.
-
-    Names: the codes of the DSTC10 sets ("tu", "fed-turn", ...), "fed", "convai1", "convai2", "mini".
+    """Read the ratings of a file in any layout that this package reads, or of a set by its name, see `read_set`.
 
     A text that was rated again under another id counts again, as its raters were others; how many there are is logged.
 
     Raises:
         InputError: there is no such file or name, or the file is malformed; the message names the line.
-        MissingPrerequisite: a corpus is named that is not on this machine.
+        MissingPrerequisite: a set is named that is not on this machine.
     """
     path = Path(source)
-    if path.exists():
-        items = _read_file(path)
-    elif source in _CORPORA:
-        items = _rated(_CORPORA[source](), source)
-        if source in _CHATS:
-            # Hundreds of these open with the same greetings; each is a dialogue of its own, as in the tasks over them.
-            items = [replace(item, cluster=item.id) for item in items]
-    elif any(source in {entry.code, entry.name} for entry in dstc10.SETS.values()):
-        items = _rated(dstc10.read(source), source)
+    if not path.exists():
+        ((name, items),) = read_set(source).items()
+        rated = _rated(items, source, is_chat=any(name in corpus.sets for corpus in CORPORA.values() if corpus.is_chat))
+    elif path.suffix == ".csv":
+        rated = [_bare(row, _numbers(row)) for row in read_csv(path)]
+    elif (corpus := identify(path)) is not None:
+        rated = _rated(read_items(path), source, is_chat=corpus.is_chat)
+    elif (beginning := Beginning.of(path)).is_array or beginning.has("response"):
+        rated = _rated(read_items(path), source)
     else:
-        known = ", ".join([*_CORPORA, *dstc10.SETS])
-        raise InputError(f"{source}: there is no such file, and no corpus of this name. Named corpora are: {known}.")
-    check_ids(items, source)
-    return items
+        rated = [_bare(row, _ratings(row)) for row in read_json_lines(path)]
+    check_ids(rated, source)
+    return rated
 
 
 def check_ids(items: Sequence[RatedItem], source: str) -> None:
@@ -109,42 +130,14 @@ def qualities(items: Sequence[RatedItem]) -> list[str]:
     return list(dict.fromkeys(quality for item in items for quality in item.ratings))
 
 
-def _fed() -> list[Item]:
-    return [*fed.read_examples(), *fed.read_dialogues()]
-
-
-_CHATS = ("convai1", "convai2")
-_CORPORA: Mapping[str, Callable[[], Sequence[Item]]] = {
-    "fed": _fed,
-    "convai1": convai.read_convai1,
-    "convai2": convai.read_convai2,
-    "mini": lambda: mini.read_examples(split="test"),
-}
-
-
-def _read_file(path: Path) -> list[RatedItem]:
-    if path.suffix == ".csv":
-        return [_bare(row, _numbers(row)) for row in read_csv(path)]
-    if read_text(path).lstrip().startswith("["):
-        first = read_array(path)[0].value
-        if "annotations" in first and "system" in first and "dialogue_id" not in first:
-            found: list[Item] = [*fed.read_examples(path), *fed.read_dialogues(path)]
-        else:
-            found = read_items(path)
-        return _rated(found, str(path))
-    lines = read_json_lines(path)
-    if "positive_responses" in lines[0].value or "response" in lines[0].value:
-        return _rated(read_items(path), str(path))
-    return [_bare(row, _ratings(row)) for row in lines]
-
-
-def _rated(items: Sequence[Item], source: str) -> list[RatedItem]:
+def _rated(items: Sequence[Item], source: str, *, is_chat: bool = False) -> list[RatedItem]:
     distinct = {(item.system, *_texts(item)) for item in items}
     if repeated := len(items) - len(distinct):
         logger.warning(
             "%s: %d of %d items have the text and the system of an earlier one; each counts", source, repeated, len(items)
         )
-    return [RatedItem.of(item) for item in items]
+    rated = [RatedItem.of(item) for item in items]
+    return [replace(item, cluster=item.id) for item in rated] if is_chat else rated
 
 
 def _texts(item: Item) -> tuple[Any, ...]:
@@ -179,12 +172,8 @@ def _ratings(row: Line) -> dict[str, tuple[float, ...]]:
 
 def _raters(value: Any, where: str) -> tuple[float, ...]:
     values = value if isinstance(value, list) else [] if value is None else [value]
-    for rater, given in enumerate(values):
-        if isinstance(given, bool) or not isinstance(given, (int, float)) or not math.isfinite(given):
-            raise InputError(
-                f"{where}[{rater}]: expected a finite number, got {given!r}. Leave out what a rater did not answer."
-            )
-    return tuple(map(float, values))
+    advice = "Leave out what a rater did not answer."
+    return tuple(finite(given, f"{where}[{rater}]", advice) for rater, given in enumerate(values))
 
 
 def _numbers(row: Line) -> dict[str, tuple[float, ...]]:

@@ -138,13 +138,20 @@ def ratings_field(row: Line, name: str) -> dict[str, tuple[float, ...]]:
         where = f"{row.where}: {name}[{quality!r}]"
         if not isinstance(values, list):
             raise InputError(f"{where}: expected the list of the raters' numbers, got {values!r}.")
-        ratings[quality] = tuple(_rating(value, f"{where}[{rater}]") for rater, value in enumerate(values))
+        ratings[quality] = tuple(
+            finite(value, f"{where}[{rater}]", "Leave out what a rater did not answer.") for rater, value in enumerate(values)
+        )
     return ratings
 
 
-def _rating(value: Any, where: str) -> float:
+def finite(value: Any, where: str, advice: str) -> float:
+    """Return the number.
+
+    Raises:
+        InputError: it is no finite number; the message ends with `advice`.
+    """
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise InputError(f"{where}: expected a finite number, got {value!r}. Leave out what a rater did not answer.")
+        raise InputError(f"{where}: expected a finite number, got {value!r}. {advice}")
     return float(value)
 
 
@@ -158,6 +165,19 @@ def split_speaker(text: str) -> tuple[str | None, str]:
     stripped = text.strip()
     match = _SPEAKER.match(stripped)
     return (match[1], stripped[match.end() :]) if match else (None, stripped)
+
+
+def distinct_ids(rows: Sequence[Line], ids: Sequence[str], advice: str) -> None:
+    """Check that no two rows have one id.
+
+    Raises:
+        InputError: two have; the message names both and ends with `advice`.
+    """
+    first: dict[str, str] = {}
+    for row, id in zip(rows, ids, strict=True):
+        other = first.setdefault(id, row.where)
+        if other != row.where:
+            raise InputError(f"{row.where}: the id {id!r} is also that of {other}. {advice}")
 
 
 def unique_ids(ids: Sequence[str]) -> list[str]:

@@ -8,24 +8,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line, parse_json_prefix, read_json, read_json_lines, read_text
-from dialeval_plugin.core.scoring import SCHEMA_VERSION, Orientation
+from dialeval_plugin.core.scores import SCHEMA_VERSION, Orientation
 
 from .csv_rows import number_or_none, read_csv
 from .published_scores import read_published
-from .rated_items import LABELS, RatedItem, check_ids, labels_of
-from .rows import label_field, read_array
-from .score_columns import ScoreColumn, ScoreFile
+from .rated_items import LABELS, RatedItem, ScoreColumn, ScoreFile, check_ids, labels_of
+from .rows import distinct_ids, finite, label_field, read_array
 
 UNKNOWN = "unknown"
 """Reason of an unscored row where the file gives none."""
 
+_NULL = "Give null where a row is unscored."
 _NO_SCORES = frozenset({*LABELS, "unscored", "detail", "rating", "ratings"})
 
 
@@ -64,7 +63,7 @@ def _is_one_object(text: str) -> bool:
 def _of_object(path: Path, value: Mapping[str, Any]) -> ScoreColumn:
     scores: dict[str, float | None] = {}
     for id, score in value.items():
-        scores[id] = None if score is None else _finite(score, f"{path}: {id!r}")
+        scores[id] = None if score is None else finite(score, f"{path}: {id!r}", _NULL)
     if not scores:
         raise InputError(f"{path}: has no scores. Give one a response.")
     return ScoreColumn(path.stem, scores, {id: UNKNOWN for id, score in scores.items() if score is None}, str(path))
@@ -114,15 +113,12 @@ def _rated(path: Path, rows: Sequence[Line], ids: Sequence[str], name: str) -> l
 
 
 def _ids(rows: Sequence[Line]) -> list[str]:
-    first: dict[str, str] = {}
-    for row in rows:
-        id = label_field(row, "id")
+    ids = [label_field(row, "id") or "" for row in rows]
+    for row, id in zip(rows, ids, strict=True):
         if not id:
             raise InputError(f"{row.where}: has no 'id', a text or a whole number. Give the id of the rated response.")
-        other = first.setdefault(id, row.where)
-        if other != row.where:
-            raise InputError(f"{row.where}: the id {id!r} is also that of {other}. Give every response one score.")
-    return list(first)
+    distinct_ids(rows, ids, "Give every response one score.")
+    return ids
 
 
 def _number_columns(rows: Sequence[Line], rating_column: str | None) -> list[str]:
@@ -147,13 +143,7 @@ def _cell(row: Line, name: str) -> float | None:
     where = f"{row.where}: {name}"
     if isinstance(value, str):
         return number_or_none(value, where)
-    return None if value is None else _finite(value, where)
-
-
-def _finite(value: Any, where: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise InputError(f"{where}: expected a finite number, got {value!r}. Give null where a row is unscored.")
-    return float(value)
+    return None if value is None else finite(value, where, _NULL)
 
 
 def _meta(path: Path) -> Mapping[str, Any]:

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import Scorer, check_options, load_scorer, option_names, scorer_factory
+from dialeval_plugin.core.options import check_names, option_names
+from dialeval_plugin.core.registry import load_scorer, scorer_factory
+from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.llm.answer_cache import AnswerCache, open_default
 from dialeval_plugin.llm.answers import CachedLanguageModel, UnaskedLanguageModel
 from dialeval_plugin.llm.language_model import LanguageModel
@@ -21,45 +23,50 @@ _LLM_OPTIONS = ("llm_args", "answers")
 
 
 def judge_from_options(llm: object, llm_args: str = "", *, prompt: str, answers: Answers = None) -> Scorer:
-    """Return the judge that asks a language model with one of our prompts.
-
-    Args:
-        llm: name of an lm-eval model (`hf`, `vllm`, `local-chat-completions`, ...) or a language model; a judge that is
-            one already is returned as it is.
-        llm_args: the model's arguments as lm-eval writes them, for example `pretrained=gpt2,dtype=float32`.
-        prompt: name of the prompt.
-        answers: where answers are kept.
+    """Return the judge that asks `llm` with one of our prompts; one that is a judge already is returned as it is.
 
     Raises:
-        InputError: `llm` is neither a name nor a judge, or the file of answers cannot be used.
+        InputError: `llm` is neither a model nor a judge, or the file of answers cannot be used.
         MissingPrerequisite: the model or its package is not there.
     """
     if isinstance(llm, Scorer):
         _refuse_options(llm_args, answers, "a judge")
         return llm
     from dialeval_plugin.methods.judging.judge import PromptedJudge
+    from dialeval_plugin.methods.judging.prompts import PromptName
 
-    return PromptedJudge(_language_model(llm, llm_args, answers, otherwise="a judge"), prompt=prompt)
+    model = language_model_from_options(llm, llm_args, answers=answers, otherwise="a judge")
+    return PromptedJudge(model, prompt=cast("PromptName", prompt))
 
 
-def language_model_from_options(llm: object, llm_args: str = "", *, answers: Answers = None) -> LanguageModel:
-    """Return the language model of a scorer that prompts it itself; the arguments are those of `judge_from_options`.
+def language_model_from_options(
+    llm: object, llm_args: str = "", *, answers: Answers = None, otherwise: str = "a language model"
+) -> LanguageModel:
+    """Return the lm-eval model that `llm` names (`hf`, `vllm`, `local-chat-completions`, ...), or `llm` where it is a model.
+
+    Args:
+        llm: the name or the model.
+        llm_args: arguments as lm-eval writes them, for example `pretrained=gpt2,dtype=float32`.
+        answers: where answers are kept.
+        otherwise: what else `llm` might have been, for the message.
 
     Raises:
-        InputError: `llm` is neither a name nor a language model, or the file of answers cannot be used.
+        InputError: `llm` is neither, or the file of answers cannot be used.
         MissingPrerequisite: the model or its package is not there.
     """
-    return _language_model(llm, llm_args, answers, otherwise="a language model")
+    if callable(getattr(llm, "generate", None)):
+        _refuse_options(llm_args, answers, "a model")
+        return cast("LanguageModel", llm)
+    if not isinstance(llm, str) or not llm:
+        raise InputError(
+            f"llm: expected the name of an lm-eval model or {otherwise}, got {llm!r} ({type(llm).__name__}). "
+            "Pass for example llm='hf', llm_args='pretrained=...'."
+        )
+    return load_cached_model(llm, llm_args, answers=answers)
 
 
 def load_cached_model(llm: str, llm_args: str = "", *, answers: Answers = None, dry_run: bool = False) -> CachedLanguageModel:
-    """Load an lm-eval model whose answers are kept and whose usage is counted.
-
-    Args:
-        llm: the host's name of the kind of model.
-        llm_args: the model's arguments as lm-eval writes them.
-        answers: where answers are kept.
-        dry_run: ask nothing; the usage then says what would be asked.
+    """Load an lm-eval model whose answers are kept and whose usage is counted; in a dry run it is not asked.
 
     Raises:
         InputError: there is no such model, or the file of answers cannot be used.
@@ -72,18 +79,6 @@ def load_cached_model(llm: str, llm_args: str = "", *, answers: Answers = None, 
 
     model: LanguageModel = load_language_model(llm, llm_args)
     return CachedLanguageModel(UnaskedLanguageModel(model) if dry_run else model, cache)
-
-
-def _language_model(llm: object, llm_args: str, answers: Answers, *, otherwise: str) -> LanguageModel:
-    if callable(getattr(llm, "generate", None)):
-        _refuse_options(llm_args, answers, "a model")
-        return cast("LanguageModel", llm)
-    if not isinstance(llm, str) or not llm:
-        raise InputError(
-            f"llm: expected the name of an lm-eval model or {otherwise}, got {llm!r} ({type(llm).__name__}). "
-            "Pass for example llm='hf', llm_args='pretrained=...'."
-        )
-    return load_cached_model(llm, llm_args, answers=answers)
 
 
 def _refuse_options(llm_args: str, answers: Answers, what: str) -> None:
@@ -113,7 +108,7 @@ def load_scorer_with_judge(name: str, options: Mapping[str, Any]) -> Scorer:
         MissingPrerequisite: something that the scorer needs is not there; the message says how to get it.
     """
     # Before the language model, which may take minutes to load.
-    check_options(name, options, scorer_options(name))
+    check_names(name, options, scorer_options(name))
     options = dict(options)
     llm_args = options.pop("llm_args", None) or ""
     answers = options.pop("answers", None)

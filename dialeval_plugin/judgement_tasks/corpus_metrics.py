@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from dialeval_plugin.core.scoring import NOT_FOR_THIS_DATA
+from dialeval_plugin.core.scores import NOT_FOR_THIS_DATA
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
 
 logger = logging.getLogger(__name__)

@@ -13,17 +13,17 @@ from typing import NamedTuple
 from dialeval_plugin.corpora.readers.cgdialog import CRITERIA
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
 from dialeval_plugin.statistics.preference.preferences import (
-    Agreement,
-    Comparisons,
-    comparisons,
+    PreferenceAgreement,
+    Preferences,
     cont2cat,
     ignore_equal,
+    preferences,
     voting,
 )
 
 from .corpus_metrics import BOOTSTRAP, CorpusMetrics, Undefined, undefined
 
-_STATISTICS: Mapping[str, Callable[..., Agreement]] = {
+_STATISTICS: Mapping[str, Callable[..., PreferenceAgreement]] = {
     "voting_pearson": functools.partial(voting, coefficient="pearson"),
     "voting_spearman": functools.partial(voting, coefficient="spearman"),
     "ignore_equal": ignore_equal,
@@ -45,7 +45,7 @@ class JudgedResponse(NamedTuple):
     """Why it is, where the scorer says so: a value of `scoring.Reason`."""
 
 
-def agreements(items: Sequence[JudgedResponse], bootstrap: Bootstrap = BOOTSTRAP) -> dict[tuple[str, str], Agreement]:
+def agreements(items: Sequence[JudgedResponse], bootstrap: Bootstrap = BOOTSTRAP) -> dict[tuple[str, str], PreferenceAgreement]:
     """Return every statistic of every criterion, by (criterion, statistic), over the comparisons whose responses are here.
 
     Fewer are, where the host was told to run a part of the documents only.
@@ -57,7 +57,7 @@ def agreements(items: Sequence[JudgedResponse], bootstrap: Bootstrap = BOOTSTRAP
     }
 
 
-def _compared(items: Sequence[JudgedResponse], criterion: str) -> Comparisons:
+def _compared(items: Sequence[JudgedResponse], criterion: str) -> Preferences:
     scores = {(item.dialogue, item.system): item.score for item in items}
     place = CRITERIA.index(criterion)
     rows = [
@@ -66,7 +66,7 @@ def _compared(items: Sequence[JudgedResponse], criterion: str) -> Comparisons:
         for other, votes in item.compared
         if (item.dialogue, other) in scores
     ]
-    return comparisons(
+    return preferences(
         [first for _, first, _, _ in rows],
         [second for _, _, second, _ in rows],
         [votes for _, _, _, votes in rows],

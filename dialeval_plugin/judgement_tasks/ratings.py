@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from dialeval_plugin.statistics.bootstrap import Bootstrap
+from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES, Bootstrap
 from dialeval_plugin.statistics.correlation import Correlation, correlate, correlations
 
 from .corpus_metrics import CorpusMetrics, Undefined, undefined
@@ -65,9 +65,7 @@ def scored_correlations(
         ratings,
         coefficients=tuple(COEFFICIENTS.values()),
         clusters=clusters,
-        rounds=bootstrap.rounds,
-        confidence=bootstrap.confidence,
-        seed=bootstrap.seed,
+        bootstrap=bootstrap,
     )
     return {name: found[coefficient] for name, coefficient in COEFFICIENTS.items()}
 
@@ -85,7 +83,7 @@ def _over_seeds(judged: Sequence[SeededJudged], bootstrap: Bootstrap) -> dict[st
     values: dict[str, float | Undefined] = {}
     for name, coefficient in COEFFICIENTS.items():
         found = [
-            correlate([one.score for one in run], [one.rating for one in run], coefficient=coefficient, rounds=0)
+            correlate([one.score for one in run], [one.rating for one in run], coefficient=coefficient, bootstrap=NO_RESAMPLES)
             for run in runs
         ]
         known = [one.value for one in found if one.value is not None]

@@ -18,7 +18,7 @@ import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
 from dialeval_plugin.core.errors import InputError
 
@@ -32,7 +32,7 @@ APPLICATION_ID = 0x6469616C
 """Marks the file as ours in SQLite's header ("dial")."""
 BUSY_SECONDS = 60.0
 
-Kind: TypeAlias = Literal["generate", "sample", "loglikelihood"]
+RequestKind: TypeAlias = Literal["generate", "sample", "loglikelihood"]
 
 
 class AnswersNotWritable(InputError):
@@ -75,40 +75,10 @@ def _warn_of_no_cache(path: Path, problem: str) -> None:
     )
 
 
-def request_key(identity: str, kind: Kind, prompt: str, **parameters: object) -> str:
-    """Return the name of a request: a hash of everything that may move its answer.
-
-    Args:
-        identity: of the model, with its revision.
-        kind: what is asked of it.
-        prompt: the whole text.
-        **parameters: of the request: max_tokens, stop, temperature, sample, continuation.
-    """
+def request_key(identity: str, kind: RequestKind, prompt: str, **parameters: object) -> str:
+    """Return the name of a request to the model of this identity: a hash of everything that may move its answer."""
     parts = [REQUEST_VERSION, identity, kind, prompt, sorted(parameters.items())]
     return hashlib.sha256(json.dumps(parts, ensure_ascii=True).encode()).hexdigest()
-
-
-class Session(Protocol):
-    """The answers during one call."""
-
-    def read(self, keys: Sequence[str]) -> dict[str, str | float]:
-        """Return the answers that are kept, by key."""
-        ...
-
-    def write(self, key: str, answer: str | float) -> None:
-        """Keep an answer."""
-        ...
-
-
-class NothingKept:
-    """What stands for a cache where there is none."""
-
-    def read(self, keys: Sequence[str]) -> dict[str, str | float]:
-        """No answer."""
-        return {}
-
-    def write(self, key: str, answer: str | float) -> None:
-        """Forget the answer."""
 
 
 class AnswerCache:
@@ -131,7 +101,7 @@ class AnswerCache:
                 self._prepare(connection)
 
     @contextlib.contextmanager
-    def session(self) -> Iterator[Session]:
+    def session(self) -> Iterator[CacheSession]:
         """Open the file for one call.
 
         Raises:
@@ -140,7 +110,7 @@ class AnswerCache:
         with _clear_errors(self.path):
             connection = self.connect()
         with contextlib.closing(connection):
-            answers = _Answers(self.path, connection)
+            answers = CacheSession(self.path, connection)
             try:
                 yield answers
             finally:
@@ -177,7 +147,7 @@ class AnswerCache:
         connection.execute("PRAGMA journal_mode = WAL")
 
 
-class _Answers:
+class CacheSession:
     """The answers in an open file. A row whose checksum is wrong was not written by us, or was damaged since."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
@@ -186,6 +156,7 @@ class _Answers:
         self.n_dropped = 0
 
     def read(self, keys: Sequence[str]) -> dict[str, str | float]:
+        """Return the answers that are kept, by key."""
         found: dict[str, str | float] = {}
         query = "SELECT key, answers.value, checksum FROM answers WHERE key IN (SELECT value FROM json_each(?))"
         with _clear_errors(self._path):
@@ -198,6 +169,7 @@ class _Answers:
         return found
 
     def write(self, key: str, answer: str | float) -> None:
+        """Keep an answer."""
         value = _encode(answer)
         with _clear_errors(self._path):
             # The first answer stays: another process may have asked at the same time, and has used its own already.

@@ -6,18 +6,19 @@ import contextlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar, cast
+from typing import TypeVar, cast
 
-from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.core.scores import Reason, Unscored
 
-from .answer_cache import AnswerCache, NothingKept, Session, request_key
-from .language_model import LanguageModel, NumberListener, TextListener, TokenCounter
+from .answer_cache import AnswerCache, request_key
+from .language_model import Continuation, LanguageModel, NumberListener, Request, TextListener, TokenCounter
 
 CHARACTERS_PER_TOKEN = 4
 """Of English text; the estimate where a tokenizer is not at hand."""
 _NEVER_ASKED = Unscored(Reason.API_ERROR, "not asked")
 
 Answer = TypeVar("Answer", str, float)
+Asked = TypeVar("Asked", Request, Continuation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,11 @@ class Usage:
         return f"{self.n_asked} calls, {tokens}, {self.n_cached} of {self.n_requests} requests from the cache{share}"
 
 
+def count_tokens(model: LanguageModel | None, prompts: Sequence[str]) -> int | None:
+    """Tokens of all prompts; None where the model does not say."""
+    return model.count_tokens(prompts) if isinstance(model, TokenCounter) else None
+
+
 class CachedLanguageModel:
     """A language model that is asked each request once, and counts.
 
@@ -104,142 +110,73 @@ class CachedLanguageModel:
 
     def count_tokens(self, prompts: Sequence[str]) -> int | None:
         """Tokens of all prompts; None where the model does not say."""
-        return self.model.count_tokens(prompts) if isinstance(self.model, TokenCounter) else None
+        return count_tokens(self.model, prompts)
 
-    def generate(
-        self, prompts: Sequence[str], *, max_tokens: int, stop: Sequence[str], on_answer: TextListener | None = None
-    ) -> list[str | Unscored]:
-        """Continue each prompt greedily; equal prompts are asked once."""
-        identity = self.identity
-        keys = [request_key(identity, "generate", prompt, max_tokens=max_tokens, stop=list(stop)) for prompt in prompts]
-
-        def ask(places: Sequence[int], keep: TextListener) -> list[str | Unscored]:
-            return self.model.generate([prompts[place] for place in places], max_tokens=max_tokens, stop=stop, on_answer=keep)
-
-        return _Lookup(self, keys, lambda place: prompts[place], ask).answers(on_answer)
-
-    def sample(
-        self,
-        prompts: Sequence[str],
-        *,
-        n_samples: int,
-        temperature: float,
-        max_tokens: int,
-        stop: Sequence[str],
-        first_sample: int = 0,
-        on_answer: TextListener | None = None,
-    ) -> list[list[str | Unscored]]:
-        """Draw continuations of each prompt; each is kept under its number, so that a rerun draws the failed ones only."""
-        parameters = {"temperature": float(temperature), "max_tokens": max_tokens, "stop": list(stop)}
-        identity = self.identity
-        keys = [
-            request_key(identity, "sample", prompt, sample=first_sample + number, **parameters)
-            for prompt in prompts
-            for number in range(n_samples)
-        ]
-
-        def ask(places: Sequence[int], keep: TextListener) -> list[str | Unscored]:
-            answers: list[str | Unscored] = [_NEVER_ASKED] * len(places)
-            for (first, length), starts in _runs(places, n_samples).items():
-                drawn = self.model.sample(
-                    [prompts[places[start] // n_samples] for start in starts],
-                    n_samples=length,
-                    temperature=temperature,
-                    max_tokens=max_tokens,
-                    stop=stop,
-                    first_sample=first_sample + first,
-                    on_answer=_at_runs(keep, starts, length),
-                )
-                for start, samples in zip(starts, drawn, strict=True):
-                    answers[start : start + length] = samples
-            return answers
-
-        flat = _Lookup(self, keys, lambda place: prompts[place // n_samples], ask).answers(on_answer)
-        return [flat[start : start + n_samples] for start in range(0, len(flat), n_samples)]
+    def generate(self, requests: Sequence[Request], *, on_answer: TextListener | None = None) -> list[str | Unscored]:
+        """Continue each prompt; equal requests are asked once, and a rerun asks for those that failed only."""
+        keys = [_key_of(self.identity, request) for request in requests]
+        texts = [request.prompt for request in requests]
+        return self._look_up(keys, texts, requests, self.model.generate, on_answer)
 
     def loglikelihood(
-        self, pairs: Sequence[tuple[str, str]], *, on_answer: NumberListener | None = None
+        self, pairs: Sequence[Continuation], *, on_answer: NumberListener | None = None
     ) -> list[float | Unscored]:
         """Log probability of each continuation after its context; equal pairs are asked once."""
-        identity = self.identity
-        keys = [request_key(identity, "loglikelihood", context, continuation=continuation) for context, continuation in pairs]
+        keys = [
+            request_key(self.identity, "loglikelihood", context, continuation=continuation) for context, continuation in pairs
+        ]
+        return self._look_up(keys, list(map("".join, pairs)), pairs, self.model.loglikelihood, on_answer)
 
-        def ask(places: Sequence[int], keep: NumberListener) -> list[float | Unscored]:
-            return self.model.loglikelihood([pairs[place] for place in places], on_answer=keep)
-
-        return _Lookup(self, keys, lambda place: "".join(pairs[place]), ask).answers(on_answer)
-
-    def session(self) -> contextlib.AbstractContextManager[Session]:
-        """The cache's, or one that keeps nothing."""
-        return contextlib.nullcontext(NothingKept()) if self.cache is None else self.cache.session()
-
-    def count(self, texts: Sequence[str], n_cached: int) -> None:
-        """Add requests to the usage; `texts` are the prompts of those that go to the model."""
-        counted = self.count_tokens(texts)
-        tokens = -(-sum(map(len, texts)) // CHARACTERS_PER_TOKEN) if counted is None else counted
-        self.usage += Usage(len(texts), n_cached, 0, tokens, counted is None and bool(texts))
-
-
-@dataclass(frozen=True, slots=True)
-class _Lookup(Generic[Answer]):
-    """One call: what the cache knows, and the model's answers to the rest.
-
-    Attributes:
-        owner: whose cache it is, and whose usage.
-        keys: of the requests, in order; equal ones are one request.
-        text: the prompt at a place.
-        ask: asks the model for the requests at some places, with a function that keeps an answer.
-    """
-
-    owner: CachedLanguageModel
-    keys: Sequence[str]
-    text: Callable[[int], str]
-    ask: Callable[[Sequence[int], Callable[[int, Answer], None]], list[Answer | Unscored]]
-
-    def answers(self, on_answer: Callable[[int, Answer], None] | None) -> list[Answer | Unscored]:
+    def _look_up(
+        self,
+        keys: Sequence[str],
+        texts: Sequence[str],
+        requests: Sequence[Asked],
+        ask: Callable[..., list[Answer | Unscored]],
+        on_answer: Callable[[int, Answer], None] | None,
+    ) -> list[Answer | Unscored]:
+        """What the cache knows of requests, and the model's answers to the rest; equal keys are one request."""
         places: dict[str, int] = {}
-        for place, key in enumerate(self.keys):
+        for place, key in enumerate(keys):
             places.setdefault(key, place)
-        with self.owner.session() as session:
-            known = cast("dict[str, Answer | Unscored]", session.read(list(places)))
-            missing = [place for key, place in places.items() if key not in known]
-            self.owner.count([self.text(place) for place in missing], n_cached=len(known))
+        with contextlib.nullcontext() if self.cache is None else self.cache.session() as session:
+            known = cast("dict[str, Answer | Unscored]", session.read(list(places)) if session else {})
+            missing = {key: place for key, place in places.items() if key not in known}
+            self._count([texts[place] for place in missing.values()], n_cached=len(known))
             if missing:
-                fresh = self.ask(missing, lambda index, answer: _keep(session, self.keys[missing[index]], answer))
-                known.update((self.keys[place], answer) for place, answer in zip(missing, fresh, strict=True))
-                self.owner.usage += Usage(n_failed=sum(isinstance(answer, Unscored) for answer in fresh))
-        answers = [known[key] for key in self.keys]
+                names = list(missing)
+
+                def keep(index: int, answer: Answer) -> None:
+                    if session and _is_answer(answer):
+                        session.write(names[index], answer)
+
+                fresh = ask([requests[place] for place in missing.values()], on_answer=keep)
+                known.update(zip(names, fresh, strict=True))
+                self.usage += Usage(n_failed=sum(isinstance(answer, Unscored) for answer in fresh))
+        answers = [known[key] for key in keys]
         if on_answer is not None:
             for place, answer in enumerate(answers):
                 if not isinstance(answer, Unscored):
                     on_answer(place, answer)
         return answers
 
-
-def _keep(session: Session, key: str, answer: str | float) -> None:
-    is_answer = bool(answer.strip()) if isinstance(answer, str) else answer == -math.inf or math.isfinite(answer)
-    if is_answer:
-        session.write(key, answer)
-
-
-def _runs(places: Sequence[int], n_samples: int) -> dict[tuple[int, int], list[int]]:
-    """Group places by the run of consecutive samples of one prompt that they are.
-
-    Returns:
-        Number of the first sample and length of the run, to the indices in `places` where such runs start.
-    """
-    runs: dict[tuple[int, int], list[int]] = {}
-    start = 0
-    for end in range(1, len(places) + 1):
-        goes_on = end < len(places) and places[end] == places[end - 1] + 1 and places[end] % n_samples
-        if not goes_on:
-            runs.setdefault((places[start] % n_samples, end - start), []).append(start)
-            start = end
-    return runs
+    def _count(self, texts: Sequence[str], n_cached: int) -> None:
+        """Add requests to the usage; `texts` are the prompts of those that go to the model."""
+        counted = self.count_tokens(texts)
+        tokens = -(-sum(map(len, texts)) // CHARACTERS_PER_TOKEN) if counted is None else counted
+        self.usage += Usage(len(texts), n_cached, 0, tokens, counted is None and bool(texts))
 
 
-def _at_runs(keep: TextListener, starts: Sequence[int], length: int) -> TextListener:
-    return lambda place, answer: keep(starts[place // length] + place % length, answer)
+def _is_answer(answer: str | float) -> bool:
+    return bool(answer.strip()) if isinstance(answer, str) else answer == -math.inf or math.isfinite(answer)
+
+
+def _key_of(identity: str, request: Request) -> str:
+    limits = {"max_tokens": request.max_tokens, "stop": list(request.stop)}
+    if not request.temperature:
+        return request_key(identity, "generate", request.prompt, **limits)
+    drawn = {"temperature": float(request.temperature), "sample": request.sample}
+    return request_key(identity, "sample", request.prompt, **limits, **drawn)
 
 
 class UnaskedLanguageModel:
@@ -247,42 +184,23 @@ class UnaskedLanguageModel:
 
     Args:
         model: the model that is not asked; its tokenizer counts.
+        identity: the name, where somebody else asks the model.
     """
 
-    def __init__(self, model: LanguageModel) -> None:
+    def __init__(self, model: LanguageModel | None = None, *, identity: str = "") -> None:
         self.model = model
-
-    @property
-    def identity(self) -> str:
-        """The model's."""
-        return self.model.identity
+        self.identity = identity if model is None else model.identity
 
     def count_tokens(self, prompts: Sequence[str]) -> int | None:
         """Tokens of all prompts; None where the model does not say."""
-        return self.model.count_tokens(prompts) if isinstance(self.model, TokenCounter) else None
+        return count_tokens(self.model, prompts)
 
-    def generate(
-        self, prompts: Sequence[str], *, max_tokens: int, stop: Sequence[str], on_answer: TextListener | None = None
-    ) -> list[str | Unscored]:
+    def generate(self, requests: Sequence[Request], *, on_answer: TextListener | None = None) -> list[str | Unscored]:
         """No answer to any."""
-        return [_NEVER_ASKED] * len(prompts)
-
-    def sample(
-        self,
-        prompts: Sequence[str],
-        *,
-        n_samples: int,
-        temperature: float,
-        max_tokens: int,
-        stop: Sequence[str],
-        first_sample: int = 0,
-        on_answer: TextListener | None = None,
-    ) -> list[list[str | Unscored]]:
-        """No answer to any."""
-        return [[_NEVER_ASKED] * n_samples for _ in prompts]
+        return [_NEVER_ASKED] * len(requests)
 
     def loglikelihood(
-        self, pairs: Sequence[tuple[str, str]], *, on_answer: NumberListener | None = None
+        self, pairs: Sequence[Continuation], *, on_answer: NumberListener | None = None
     ) -> list[float | Unscored]:
         """No answer to any."""
         return [_NEVER_ASKED] * len(pairs)

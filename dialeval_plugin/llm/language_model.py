@@ -3,13 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol, TypeAlias, cast, runtime_checkable
 
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
-from dialeval_plugin.core.scoring import Unscored
+from dialeval_plugin.core.scores import Unscored
 
 TextListener: TypeAlias = Callable[[int, str], None]
 NumberListener: TypeAlias = Callable[[int, float], None]
+Continuation: TypeAlias = tuple[str, str]
+"""A prompt and a text whose probability behind it is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A prompt to be continued.
+
+    Attributes:
+        prompt: the whole text.
+        max_tokens: of the answer at most.
+        stop: the answer ends before the first of these.
+        temperature: 0 takes the likeliest token; above it answers are drawn.
+        sample: number of a drawn answer; where a backend takes a seed, each number has another.
+    """
+
+    prompt: str
+    max_tokens: int
+    stop: tuple[str, ...] = ()
+    temperature: float = 0.0
+    sample: int = 0
 
 
 class LanguageModel(Protocol):
@@ -25,32 +47,12 @@ class LanguageModel(Protocol):
         """The model and its revision, for a signature."""
         ...
 
-    def generate(
-        self, prompts: Sequence[str], *, max_tokens: int, stop: Sequence[str], on_answer: TextListener | None = None
-    ) -> list[str | Unscored]:
-        """Continue each prompt greedily, up to `max_tokens` tokens or the first of `stop`."""
-        ...
-
-    def sample(
-        self,
-        prompts: Sequence[str],
-        *,
-        n_samples: int,
-        temperature: float,
-        max_tokens: int,
-        stop: Sequence[str],
-        first_sample: int = 0,
-        on_answer: TextListener | None = None,
-    ) -> list[list[str | Unscored]]:
-        """Draw `n_samples` continuations of each prompt, at `temperature` above 0.
-
-        `first_sample` is the number of the first of them: where a backend takes a seed, each number has another. The place
-        that `on_answer` gets counts the samples of the first prompt, then those of the next.
-        """
+    def generate(self, requests: Sequence[Request], *, on_answer: TextListener | None = None) -> list[str | Unscored]:
+        """Continue each prompt."""
         ...
 
     def loglikelihood(
-        self, pairs: Sequence[tuple[str, str]], *, on_answer: NumberListener | None = None
+        self, pairs: Sequence[Continuation], *, on_answer: NumberListener | None = None
     ) -> list[float | Unscored]:
         """Natural log of the probability of each continuation after its context."""
         ...
@@ -66,15 +68,10 @@ class TokenCounter(Protocol):
 
 
 def require_language_model(llm: object, scorer: str, *, kind: str = "any lm-eval model") -> LanguageModel:
-    """Return `llm` where it can be asked.
-
-    Args:
-        llm: what the scorer was given.
-        scorer: its name, for the message.
-        kind: which models would do.
+    """Return `llm` where it can be asked by the scorer of this name.
 
     Raises:
-        MissingPrerequisite: nothing was given.
+        MissingPrerequisite: nothing was given; the message says which `kind` of model would do.
         InputError: it is no language model.
     """
     if llm is None:

@@ -22,15 +22,17 @@ import functools
 import re
 import unicodedata
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
 
-from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.core.scores import Reason, Unscored
 
 from .quotes import HIDDEN, Own, own_words
 
 Scale: TypeAlias = tuple[float, float]
 """Lowest and highest rating."""
+Item = TypeVar("Item")
+Verdict = TypeVar("Verdict")
 Value: TypeAlias = float | None
 """A number of an answer; None for one on another scale than the one that was asked for."""
 
@@ -58,22 +60,7 @@ def parse_rating(
         >>> parse_rating('It says "rate this 5", which is spam: 1', (1, 5), content=["Please rate this 5!"])
         1.0
     """
-    text = _readable(answer, prompt)
-    if isinstance(text, Unscored):
-        return text
-    grammar = _Ratings(scale, label)
-    own, is_revised = _revised(own_words(text, _cleaned(tuple(content)), grammar), grammar)
-    headings = grammar.headings(own.text)
-    if headings and headings[-1].is_empty:
-        return Unscored(Reason.TRUNCATED, f"the answer ends before the number: {_short(answer)}")
-    values = [value for heading in headings for value in grammar.behind(heading)]
-    values += grammar.alone(own.text)
-    if not values:
-        if _refuses(own.prose):
-            return Unscored(Reason.REFUSAL, f"the model refused: {_short(answer)}")
-        if not headings:
-            values = _in_prose(own.prose, scale, is_revised=is_revised)
-    return _one_rating(values, scale, answer)
+    return _verdict(answer, _Ratings(scale, label), prompt, content)
 
 
 def unquoted(answer: str, scale: Scale, *, prompt: str, content: Sequence[str]) -> str | Unscored:
@@ -103,35 +90,26 @@ def parse_label(
         >>> parse_label("Predicted: positive", ("positive", "negative")), parse_label("No, it is not.", ("yes", "no"))
         ('positive', 'no')
     """
+    return _verdict(answer, _Labels(labels), prompt, content)
+
+
+def _verdict(answer: str, grammar: _Grammar[Item, Verdict], prompt: str | None, content: Sequence[str]) -> Verdict | Unscored:
     text = _readable(answer, prompt)
     if isinstance(text, Unscored):
         return text
-    grammar = _Labels(labels)
-    own, _ = _revised(own_words(text, _cleaned(tuple(content)), grammar), grammar)
+    own, is_revised = _revised(own_words(text, _cleaned(tuple(content)), grammar), grammar)
     headings = grammar.headings(own.text)
     if headings and headings[-1].is_empty:
-        return Unscored(Reason.TRUNCATED, f"the answer ends before the label: {_short(answer)}")
-    found = {name for heading in headings for name in grammar.behind(heading)}
-    found |= grammar.alone(own.text) | grammar.opening(own.text)
+        return Unscored(Reason.TRUNCATED, f"the answer ends before the {grammar.what}: {shortened(answer)}")
+    found = [one for heading in headings for one in grammar.behind(heading)] + grammar.alone(own.text)
     if not found:
         if _refuses(own.prose):
-            return Unscored(Reason.REFUSAL, f"the model refused: {_short(answer)}")
-        found = set() if headings else grammar.mentioned(own.prose)
-    if len(found) != 1:
-        problem = f"names {len(found)} labels" if found else f"names none of {', '.join(labels)}"
-        return Unscored(Reason.PARSE_FAILURE, f"the answer {problem}: {_short(answer)}")
-    return found.pop()
+            return Unscored(Reason.REFUSAL, f"the model refused: {shortened(answer)}")
+        found = [] if headings else grammar.in_prose(own.prose, is_revised=is_revised)
+    return grammar.agreed(found, answer)
 
 
 # What is taken out of an answer before it is read.
-
-
-class _Noise(NamedTuple):
-    what: str
-    signs: str
-    """Characters of which one has to be there: most answers have none."""
-    pattern: re.Pattern[str]
-    replacement: str
 
 
 # A response may say "Rat**ing: 5", which is no heading to a judge that quotes it, and must not become one here.
@@ -140,18 +118,18 @@ _EMPHASIS = "|".join(
     for mark, run in (("*`", "[*`]+"), ("~", "~~+"), ("_", "__+"))
 )
 
+# Characters of which one has to be there, since most answers have none; a pattern; what stands in its place.
 _NOISE = (
     # Chat templates of reasoning models open the block in the prompt, so that the answer may only close it.
-    _Noise("reasoning", "<", re.compile(r"\A.*</think(?:ing)?>", re.DOTALL), ""),
-    _Noise(
-        "all after the end", "<", re.compile(r"(?:<\|(?:im_end|eot_id|end|endoftext)\|>|</s>|<end_of_turn>).*", re.DOTALL), ""
-    ),
-    _Noise("code fence", "`", re.compile(r"```\w*"), " "),
-    _Noise("emphasis", "*`~_", re.compile(rf"(?=[*`~_])(?:{_EMPHASIS})"), ""),
+    ("<", re.compile(r"\A.*</think(?:ing)?>", re.DOTALL), ""),
+    # All after the end.
+    ("<", re.compile(r"(?:<\|(?:im_end|eot_id|end|endoftext)\|>|</s>|<end_of_turn>).*", re.DOTALL), ""),
+    ("`", re.compile(r"```\w*"), " "),
+    ("*`~_", re.compile(rf"(?=[*`~_])(?:{_EMPHASIS})"), ""),
     # LaTeX's frame is what models that were trained on sums put their answer into.
-    _Noise("frame", "\\", re.compile(r"\\boxed ?\{ ?(?:\\text ?\{)?([^{}\n]*)\}+"), r"\nanswer: \1\n"),
-    _Noise("runs of blanks", "", re.compile(r"[^\S\n]{2,}|[^\S\n ]"), " "),
-    _Noise("blank lines", "\n", re.compile(r" ?\n[ \n]*"), "\n"),
+    ("\\", re.compile(r"\\boxed ?\{ ?(?:\\text ?\{)?([^{}\n]*)\}+"), r"\nanswer: \1\n"),
+    ("", re.compile(r"[^\S\n]{2,}|[^\S\n ]"), " "),
+    ("\n", re.compile(r" ?\n[ \n]*"), "\n"),
 )
 _OPEN_REASONING = re.compile(r"\A\s*<think(?:ing)?>")
 _LOOK_ALIKES = str.maketrans("：﹕＝／％．，−", "::=/%.,-")
@@ -172,11 +150,11 @@ def clean(answer: str, prompt: str | None = None) -> str | Unscored:
         text = "".join(map(_plain, text)).translate(_LOOK_ALIKES)
     # Folding case here, and not in each pattern: there a dotless i would pass for an i, which is not the word.
     text = text.casefold()
-    for noise in _NOISE:
-        if not noise.signs or any(sign in text for sign in noise.signs):
-            text = noise.pattern.sub(noise.replacement, text)
+    for signs, pattern, replacement in _NOISE:
+        if not signs or any(sign in text for sign in signs):
+            text = pattern.sub(replacement, text)
     if _OPEN_REASONING.match(text):
-        return Unscored(Reason.TRUNCATED, f"the answer ends within its reasoning: {_short(answer)}")
+        return Unscored(Reason.TRUNCATED, f"the answer ends within its reasoning: {shortened(answer)}")
     return text.strip() or Unscored(Reason.PARSE_FAILURE, "the answer is empty")
 
 
@@ -184,7 +162,9 @@ def _readable(answer: str, prompt: str | None) -> str | Unscored:
     """The cleaned answer, unless it is too long to be one."""
     text = clean(answer, prompt)
     if not isinstance(text, Unscored) and len(text) > _MAX_LENGTH:
-        return Unscored(Reason.PARSE_FAILURE, f"the answer has {len(text)} characters beside its reasoning: {_short(answer)}")
+        return Unscored(
+            Reason.PARSE_FAILURE, f"the answer has {len(text)} characters beside its reasoning: {shortened(answer)}"
+        )
     return text
 
 
@@ -316,16 +296,16 @@ _TO_JUDGE = (
     r"(?:rate|score|evaluate|assess|judge|grade|classify|determine|provide|give|offer|assist|help|answer|comply|fulfil|do"
     r"|engage|continue|make)"
 )
-_REFUSALS = {
-    "apology": (r"\bi(?: a|['’])m (?:very |so )?sorry(?! to say)|\bi apologi[sz]e\b",),
-    "inability": (rf"\b(?:i (?:can ?not|can['’]t|won['’]t|will not|(?:must )?decline to)|(?:unable|not able) to) {_TO_JUDGE}",),
-    "self-description": (r"\bas an ai\b",),
-    "objection": (r"\bagainst my\b",),
-    # The second is looked for behind the first, on its line.
-    "policy": (r"\bnot (?:comfortable|appropriate)\b", rf"\b{_TO_JUDGE}"),
-}
-_REFUSED = re.compile("|".join(patterns[0] for patterns in _REFUSALS.values() if len(patterns) == 1))
-_RELUCTANT, _RELUCTANT_TO = map(re.compile, _REFUSALS["policy"])
+_REFUSALS = (
+    r"\bi(?: a|['’])m (?:very |so )?sorry(?! to say)|\bi apologi[sz]e\b",
+    rf"\b(?:i (?:can ?not|can['’]t|won['’]t|will not|(?:must )?decline to)|(?:unable|not able) to) {_TO_JUDGE}",
+    r"\bas an ai\b",
+    r"\bagainst my\b",
+)
+_REFUSED = re.compile("|".join(_REFUSALS))
+_RELUCTANT = re.compile(r"\bnot (?:comfortable|appropriate)\b")
+"""A refusal where `_RELUCTANT_TO` stands behind it, on its line."""
+_RELUCTANT_TO = re.compile(rf"\b{_TO_JUDGE}")
 
 
 def _refuses(text: str) -> bool:
@@ -348,17 +328,13 @@ _REVISED = re.compile(
 _CORRECTED = re.compile(r"(?:\A|[.!?;:,\n(–—-] ?)(?:no|wait|actually|hmm+|sorry|correction)\b[,.:;!–— -]*")
 
 
-class _Grammar(ABC):
-    """One kind of verdict: where it stands in an answer, and what it looks like.
+class _Grammar(ABC, Generic[Item, Verdict]):
+    """One kind of verdict: `what` it is, where it stands in an answer, and what it looks like."""
 
-    Attributes:
-        sign: of something that could be read as a verdict, a refusal or a revision.
-        heading: of a verdict.
-    """
+    what: ClassVar[str]
 
     def __init__(self, spelled: str, fields: Sequence[str]) -> None:
-        refusals = "|".join(patterns[0] for patterns in _REFUSALS.values())
-        self.sign = re.compile(rf"{spelled}|{refusals}|{_REVISED.pattern}")
+        self.sign = re.compile(rf"{spelled}|{_REFUSED.pattern}|{_RELUCTANT.pattern}|{_REVISED.pattern}")
         self.heading = _heading(fields)
 
     def headings(self, text: str) -> list[_Heading]:
@@ -366,11 +342,31 @@ class _Grammar(ABC):
         return _headings(text, self.heading)
 
     @abstractmethod
+    def is_verdict(self, text: str) -> bool:
+        """Whether a text is a verdict and nothing else."""
+
+    @abstractmethod
     def opens(self, text: str, start: int) -> bool:
         """Whether a verdict stands at `start`, with a stop behind it."""
 
+    @abstractmethod
+    def behind(self, heading: _Heading) -> list[Item]:
+        """What stands behind a heading."""
 
-def _revised(own: Own, grammar: _Grammar) -> tuple[Own, bool]:
+    @abstractmethod
+    def alone(self, text: str) -> list[Item]:
+        """What stands alone on a line, or opens the answer."""
+
+    @abstractmethod
+    def in_prose(self, text: str, *, is_revised: bool) -> list[Item]:
+        """What running text says."""
+
+    @abstractmethod
+    def agreed(self, found: Sequence[Item], answer: str) -> Verdict | Unscored:
+        """The one verdict of all that was found, or why there is none."""
+
+
+def _revised(own: Own, grammar: _Grammar[Any, Any]) -> tuple[Own, bool]:
     """What stands behind the last revision or correction, and whether a revision was announced."""
     # "4, on reflection." takes nothing back.
     length = len(own.prose.rstrip(_EDGES))
@@ -442,19 +438,19 @@ def _numbers(pattern: re.Pattern[str], text: str, scale: Scale) -> list[Value]:
     return [value for match in distinct.values() for value in _meaning(match, scale)]
 
 
-class _Ratings(_Grammar):
+class _Ratings(_Grammar[Value, float]):
     """Ratings on a scale, behind the name that was asked for or any name of a rating."""
+
+    what: ClassVar[str] = "number"
 
     def __init__(self, scale: Scale, label: str | None) -> None:
         super().__init__(rf"\d|\b(?:{'|'.join(_NAMES)})\b", (*([re.escape(label.casefold())] if label else []), *_FIELDS))
         self._scale = scale
 
     def is_verdict(self, text: str) -> bool:
-        """Whether a text is a number and nothing else."""
         return _BARE_NUMBER.fullmatch(text) is not None
 
     def opens(self, text: str, start: int) -> bool:
-        """Whether a number stands at `start`, with a stop behind it."""
         return _OPENING_NUMBER.match(text, start) is not None
 
     def behind(self, heading: _Heading) -> list[Value]:
@@ -472,6 +468,27 @@ class _Ratings(_Grammar):
             return _numbers(_BARE_NUMBER, _LISTED.sub("", text), self._scale)
         return found
 
+    def in_prose(self, text: str, *, is_revised: bool) -> list[Value]:
+        text, values = _without_scale(text, self._scale)
+        text = _DENIED.sub(" ", text)
+        # Behind a revision a number that nothing calls a rating may be anything.
+        rules = _PROSE[:1] if is_revised else _PROSE
+        return values + next((found for rule in rules if (found := rule(text, self._scale))), [])
+
+    def agreed(self, found: Sequence[Value], answer: str) -> float | Unscored:
+        low, high = self._scale
+        if None in found:
+            detail = f"the answer is on another scale than {low:g} to {high:g}: {shortened(answer)}"
+            return Unscored(Reason.OUT_OF_RANGE, detail)
+        distinct = {value for value in found if value is not None}
+        if len(distinct) != 1:
+            problem = f"{len(distinct)} different numbers" if distinct else "no number"
+            return Unscored(Reason.PARSE_FAILURE, f"the answer has {problem}: {shortened(answer)}")
+        value = distinct.pop()
+        if not low <= value <= high:
+            return Unscored(Reason.OUT_OF_RANGE, f"{value:g} is not on the scale {low:g} to {high:g}: {shortened(answer)}")
+        return value
+
 
 # What an answer says about the scale.
 
@@ -480,10 +497,10 @@ _NAMED_SCALE = re.compile(
     rf"\(?(?:\b(?:on|from|using) )?(?:\b(?:a|the) )?\bscale (?:of |from |is |: ?)?{_BOUND} ?(?:[-–]|to) ?{_BOUND}\)?"
 )
 _NOTED_SCALE = re.compile(rf"\( ?{_BOUND} ?(?:[-–]|to) ?{_BOUND} ?\)")
-_ENDS = {
-    "limits": re.compile(rf"\b(?:from|between) {_BOUND} (?:to|and) {_BOUND}(?!\w)"),
-    "ends": re.compile(rf"(?<![\w.]){_BOUND} (?:is|being|as) (?:the )?(?:lowest|highest|worst|best)\b"),
-}
+_ENDS = (
+    re.compile(rf"\b(?:from|between) {_BOUND} (?:to|and) {_BOUND}(?!\w)"),
+    re.compile(rf"(?<![\w.]){_BOUND} (?:is|being|as) (?:the )?(?:lowest|highest|worst|best)\b"),
+)
 
 
 def _is_another(match: re.Match[str], scale: Scale) -> bool:
@@ -494,7 +511,7 @@ def _without_scale(text: str, scale: Scale) -> tuple[str, list[Value]]:
     """Take out what describes the scale, which is no rating; [None] beside it where the text names another scale."""
     values: list[Value] = [None for match in _NAMED_SCALE.finditer(text) if _is_another(match, scale)]
     text = _NAMED_SCALE.sub(" ", text)
-    for pattern in _ENDS.values():
+    for pattern in _ENDS:
         # "Between 3 and 4" is an answer, "between 1 and 5" is the scale.
         text = pattern.sub(lambda m: " " if all(float(end) in scale for end in m.groups()) else m[0], text)
     return text, values
@@ -536,11 +553,6 @@ _MAX_SHORT = 3
 """Words of an answer that has no room for prose: "I'd say four"."""
 
 
-class _Prose(NamedTuple):
-    name: str
-    read: Callable[[str, Scale], list[Value]]
-
-
 def _phrases(text: str, scale: Scale) -> list[Value]:
     return [value for phrase in _PHRASES for value in _numbers(phrase, text, scale)]
 
@@ -566,36 +578,9 @@ def _number_words(text: str, scale: Scale) -> list[Value]:
     return _numbers(_WORD_NUMBERS, re.sub(r"\bone\b", " ", given), scale)
 
 
-_PROSE = (
-    # Also "4 because 2 of 3 turns fit", and "gets a 3 because it ignores the 2 questions".
-    _Prose("the score is 4", _said),
-    _Prose("I liked it, so 4", _all_numbers),
-    # "this one" is no rating, and "two speakers" are not either.
-    _Prose("I would give this one a four", _number_words),
-)
-
-
-def _in_prose(text: str, scale: Scale, *, is_revised: bool) -> list[Value]:
-    text, values = _without_scale(text, scale)
-    text = _DENIED.sub(" ", text)
-    # Behind a revision a number that nothing calls a rating may be anything.
-    rules = _PROSE[:1] if is_revised else _PROSE
-    return values + next((found for rule in rules if (found := rule.read(text, scale))), [])
-
-
-def _one_rating(values: Sequence[Value], scale: Scale, answer: str) -> float | Unscored:
-    low, high = scale
-    if None in values:
-        detail = f"the answer is on another scale than {low:g} to {high:g}: {_short(answer)}"
-        return Unscored(Reason.OUT_OF_RANGE, detail)
-    distinct = {value for value in values if value is not None}
-    if len(distinct) != 1:
-        problem = f"{len(distinct)} different numbers" if distinct else "no number"
-        return Unscored(Reason.PARSE_FAILURE, f"the answer has {problem}: {_short(answer)}")
-    value = distinct.pop()
-    if not low <= value <= high:
-        return Unscored(Reason.OUT_OF_RANGE, f"{value:g} is not on the scale {low:g} to {high:g}: {_short(answer)}")
-    return value
+# "The score is 4", also "4 because 2 of 3 turns fit" and "gets a 3 because it ignores the 2 questions"; "I liked it, so 4";
+# "I would give this one a four", where "this one" is no rating, and "two speakers" are not either.
+_PROSE = (_said, _all_numbers, _number_words)
 
 
 # How a label is named.
@@ -607,10 +592,13 @@ _NOTHING = r"(?!)"
 """A pattern that matches nowhere."""
 
 
-class _Labels(_Grammar):
-    """The labels of a question, found in several places of an answer."""
+class _Labels(_Grammar[str, str]):
+    """The labels of a question."""
+
+    what: ClassVar[str] = "label"
 
     def __init__(self, labels: Sequence[str]) -> None:
+        self._labels = labels
         self._canonical = {" ".join(label.casefold().split()): label for label in labels}
         any_label = _alternatives(self._canonical)
         super().__init__(any_label, _LABEL_FIELDS)
@@ -623,35 +611,37 @@ class _Labels(_Grammar):
         self._opening = re.compile(rf"[\"'“‘(\[]*({any_label})[\"'”’)\]]*(?=[.,;:!]| [-–—(]|\n|\Z)")
 
     def is_verdict(self, text: str) -> bool:
-        """Whether a text is a label and nothing else."""
         return self._alone.fullmatch(text) is not None
 
     def opens(self, text: str, start: int) -> bool:
-        """Whether a label stands at `start`, with a stop behind it."""
         return self._opening.match(text, start) is not None
 
-    def behind(self, heading: _Heading) -> set[str]:
+    def behind(self, heading: _Heading) -> list[str]:
         """The label behind a heading: at the start, or else anywhere up to the end of the line."""
         match = self._leading.match(heading.text, heading.start, heading.end)
-        return self._names([match[1]]) if match else self.mentioned(heading.text[heading.start : heading.end])
+        return [match[1]] if match else self._mentioned(heading.text[heading.start : heading.end])
 
-    def alone(self, text: str) -> set[str]:
-        """The labels that stand alone on a line."""
-        return self._names(self._alone.findall(text))
+    def alone(self, text: str) -> list[str]:
+        """The labels that stand alone on a line, and one with a stop behind it: "Positive. It fits.", not "Positive words"."""
+        opening = self._opening.match(text)
+        return self._alone.findall(text) + ([opening[1]] if opening else [])
 
-    def opening(self, text: str) -> set[str]:
-        """The label that the answer opens with, with a stop behind it: "Positive. It fits." and not "Positive words"."""
-        match = self._opening.match(text)
-        return self._names([match[1]] if match else [])
+    def in_prose(self, text: str, *, is_revised: bool) -> list[str]:
+        return self._mentioned(text)
 
-    def mentioned(self, text: str) -> set[str]:
+    def agreed(self, found: Sequence[str], answer: str) -> str | Unscored:
+        names = {self._canonical[" ".join(text.split())] for text in set(found)}
+        if len(names) == 1:
+            return names.pop()
+        problem = f"names {len(names)} labels" if names else f"names none of {', '.join(self._labels)}"
+        return Unscored(Reason.PARSE_FAILURE, f"the answer {problem}: {shortened(answer)}")
+
+    def _mentioned(self, text: str) -> list[str]:
         """The labels that running text names and does not deny."""
         affirmed = self._negated.sub(" ", text)
         is_short = len(text.split(None, _MAX_SHORT)) <= _MAX_SHORT
-        return self._names((self._any if is_short else self._in_prose).findall(affirmed))
-
-    def _names(self, found: Iterable[str]) -> set[str]:
-        return {self._canonical[" ".join(text.split())] for text in set(found)}
+        found: list[str] = (self._any if is_short else self._in_prose).findall(affirmed)
+        return found
 
 
 def _alternatives(labels: Iterable[str]) -> str:
@@ -660,5 +650,6 @@ def _alternatives(labels: Iterable[str]) -> str:
     return rf"(?<![\w-])(?:{'|'.join(spelled)})(?![\w-])" if spelled else _NOTHING
 
 
-def _short(answer: str) -> str:
+def shortened(answer: str) -> str:
+    """An answer as messages show it."""
     return repr(answer if len(answer) <= 80 else answer[:77] + "...")

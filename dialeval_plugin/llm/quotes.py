@@ -75,13 +75,7 @@ class Own(NamedTuple):
 
 
 def own_words(answer: str, content: Sequence[str], grammar: Grammar) -> Own:
-    """Hide what an answer only repeats, by the rules of this module.
-
-    Args:
-        answer: cleaned.
-        content: the texts that were judged, cleaned likewise.
-        grammar: of the verdict.
-    """
+    """Hide what an answer only repeats, by the rules of this module; answer and content are cleaned."""
     known = _Known.of(content)
     matched = list(_runs(answer, known))
     hidden = [span for span in matched if _is_told(answer, span, grammar)]
@@ -95,12 +89,7 @@ def own_words(answer: str, content: Sequence[str], grammar: Grammar) -> Own:
 
 
 class _Known(NamedTuple):
-    """The content, as sequences of words.
-
-    Attributes:
-        runs: all that are at most `RUN` words long.
-        sentences: whole sentences and texts.
-    """
+    """The content as sequences of words: whole sentences, and all runs of at most `RUN`."""
 
     runs: frozenset[tuple[str, ...]]
     sentences: frozenset[tuple[str, ...]]

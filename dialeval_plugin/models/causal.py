@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from annotated_types import Ge
 from torch import Tensor
 
-from dialeval_plugin.core.errors import InputError, ModelLoadError
+from dialeval_plugin.core.errors import ModelLoadError
 
+from .batching import padded
 from .language_models import OpenedModel
+from .opening import check_window
 from .passes import Layout
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 
-SHORTEST_WINDOW = 8
+Window: TypeAlias = Annotated[int, Ge(8)]
+"""Of a language model, in tokens."""
 LONGEST_DEFAULT_WINDOW = 1024
 
 
@@ -46,8 +50,7 @@ def layout_tokens(opened: OpenedModel, layout: Layout) -> tuple[list[int], list[
 def padded_ids(opened: OpenedModel, rows: Sequence[Sequence[int]]) -> Tensor:
     """Return rows of token ids as a tensor of shape (rows, longest row), on the model's device."""
     # Padding stands on the right, where a causal model does not look, so it needs no mask.
-    length = max(map(len, rows))
-    return torch.tensor([[*row, *[opened.pad] * (length - len(row))] for row in rows], device=opened.device)
+    return padded(rows, opened.pad, opened.device)[0]
 
 
 def log_probabilities(logits: Tensor, targets: Sequence[Sequence[int]]) -> tuple[FloatArray, FloatArray]:
@@ -84,22 +87,12 @@ def turn_pieces(
 def window(opened: OpenedModel, max_tokens: int | None, scorer: str) -> int:
     """Return the longest sequence to read: what the user asks for, else the model's, 1024 at most.
 
-    Args:
-        opened: the model.
-        max_tokens: what the user asks for.
-        scorer: its name, for the message.
-
     Raises:
-        InputError: it is too short, or longer than the model's.
+        InputError: it is longer than the model's; the message names the scorer.
     """
-    limit = opened.max_positions
     if max_tokens is None:
-        return LONGEST_DEFAULT_WINDOW if limit is None else min(limit, LONGEST_DEFAULT_WINDOW)
-    if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < SHORTEST_WINDOW:
-        raise InputError(f"{scorer}: max_tokens is {max_tokens!r}. Give a whole number from {SHORTEST_WINDOW}.")
-    if limit is not None and max_tokens > limit:
-        raise InputError(f"{scorer}: max_tokens is {max_tokens}, but the model takes {limit} at most. Give less.")
-    return max_tokens
+        return min(opened.max_positions or LONGEST_DEFAULT_WINDOW, LONGEST_DEFAULT_WINDOW)
+    return check_window(scorer, max_tokens, opened.max_positions)
 
 
 def check_causal(opened: OpenedModel) -> None:

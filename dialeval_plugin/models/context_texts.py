@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from dialeval_plugin.core.errors import ModelLoadError
+from dialeval_plugin.core.dialogue import Dialogue, Example, Item, is_blank, visible_texts
+from dialeval_plugin.core.scores import BLANK_RESPONSE, NO_TURN, TOO_FEW_TURNS, Unscored
+
+from .opening import check_fast, text_ids
 
 TextFormat: TypeAlias = Literal["plain", "doubled"]
 
@@ -16,6 +19,20 @@ class TextIds(NamedTuple):
 
     ids: list[int]
     n_cut: int
+
+
+def turns_to_read(item: Item) -> list[str]:
+    """Return the texts of the turns that have a visible character, the response last, without speakers' names."""
+    return visible_texts(item.turns if isinstance(item, Dialogue) else (*item.context, item.response))
+
+
+def unread(item: Item) -> Unscored | None:
+    """Why a model that reads a response, or turns, after the turns before has nothing to read; None where it has."""
+    if isinstance(item, Example) and is_blank(item.response.text):
+        return BLANK_RESPONSE
+    if len(turns_to_read(item)) > 1:
+        return None
+    return TOO_FEW_TURNS if isinstance(item, Dialogue) else NO_TURN
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +56,7 @@ class TextEncoder:
     max_response_tokens: int
 
     def __post_init__(self) -> None:
-        if not getattr(self.tokenizer, "is_fast", False):
-            raise ModelLoadError(
-                f"tokenizer {type(self.tokenizer).__name__}: only fast tokenizers (tokenizer.json) are supported. "
-                "Convert it with transformers' AutoTokenizer."
-            )
+        check_fast(f"tokenizer {type(self.tokenizer).__name__}", self.tokenizer)
 
     @property
     def _first(self) -> list[int]:
@@ -60,18 +73,9 @@ class TextEncoder:
         """Ids of the tokens that stand around texts and never in them."""
         return frozenset((*self._first, *self._last))
 
-    def _token_ids(self, texts: Sequence[str]) -> list[list[int]]:
-        if not texts:
-            return []
-        # Content must not turn into structure: "[SEP]" in a turn is read as letters.
-        ids: list[list[int]] = self.tokenizer(list(texts), add_special_tokens=False, split_special_tokens=True, verbose=False)[
-            "input_ids"
-        ]
-        return ids
-
     def contexts(self, contexts: Sequence[Sequence[str]]) -> list[TextIds]:
         """Encode contexts, each a sequence of turns from the oldest to the newest; a context may be empty."""
-        flat = iter(self._token_ids([turn for context in contexts for turn in context]))
+        flat = iter(text_ids(self.tokenizer, [turn for context in contexts for turn in context]))
         encoded = []
         doubled = self.text_format == "doubled"
         opening, closing = self._first * (2 if doubled else 1), self._last * doubled
@@ -90,4 +94,5 @@ class TextEncoder:
         times = 2 if self.text_format == "doubled" else 1
         opening, closing = self._first * times, self._last * times
         room = self.max_response_tokens - len(opening) - len(closing)
-        return [TextIds([*opening, *ids[:room], *closing], max(0, len(ids) - room)) for ids in self._token_ids(responses)]
+        found = text_ids(self.tokenizer, list(responses))
+        return [TextIds([*opening, *ids[:room], *closing], max(0, len(ids) - room)) for ids in found]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -12,17 +12,14 @@ from torch import Tensor
 
 from dialeval_plugin.core.errors import InputError
 
+from .batching import length_batches, padded, tokens_at_once
 from .folders import check_complete, check_device, check_vocabulary, check_weights, opening, resolve
-
-TOKENS_PER_BATCH = 1024
-"""Tokens of one forward pass, padding included: enough to fill a processor, few enough for its cache and for memory."""
 
 
 def load_encoder(name: str, *, device: str | None = None, revision: str | None = None) -> SentenceTransformer:
     """Open a sentence-transformers folder, a bare transformers checkpoint (mean pooling), or a model of the hub.
 
     Raises:
-        InputError: there is no such device.
         ModelLoadError: the weights are pickled, damaged, or do not fit the configuration or the tokenizer, or the folder names
             code of its own.
         MissingPrerequisite: see `resolve`.
@@ -68,32 +65,11 @@ def embed(encoder: SentenceTransformer, ids: Sequence[list[int]]) -> Tensor:
 
     Gradients flow, so that training and scoring share it.
     """
-    order = sorted(range(len(ids)), key=lambda index: len(ids[index]))
-    embedded = [_forward(encoder, [ids[index] for index in batch]) for batch in _batches(order, ids)]
-    place = torch.empty(len(order), dtype=torch.long)
-    place[torch.tensor(order)] = torch.arange(len(order))
+    places: list[int] = []
+    embedded = []
+    for batch in length_batches([len(row) for row in ids], tokens_at_once(encoder.device)):
+        places += batch
+        input_ids, mask = padded([ids[place] for place in batch], encoder.tokenizer.pad_token_id, encoder.device)
+        embedded.append(encoder({"input_ids": input_ids, "attention_mask": mask})["sentence_embedding"])
     whole = torch.cat(embedded)
-    return whole[place.to(whole.device)]
-
-
-def _forward(encoder: SentenceTransformer, ids: Sequence[list[int]]) -> Tensor:
-    length = max(map(len, ids))
-    pad = encoder.tokenizer.pad_token_id or 0
-    features = {
-        "input_ids": torch.tensor([[*row, *[pad] * (length - len(row))] for row in ids], device=encoder.device),
-        "attention_mask": torch.tensor([[1] * len(row) + [0] * (length - len(row)) for row in ids], device=encoder.device),
-    }
-    embedding: Tensor = encoder(features)["sentence_embedding"]
-    return embedding
-
-
-def _batches(order: Sequence[int], ids: Sequence[list[int]]) -> Iterator[list[int]]:
-    """Cut indices, sorted by length, into batches of at most TOKENS_PER_BATCH tokens."""
-    batch: list[int] = []
-    for index in order:
-        if batch and (len(batch) + 1) * len(ids[index]) > TOKENS_PER_BATCH:
-            yield batch
-            batch = []
-        batch.append(index)
-    if batch:
-        yield batch
+    return whole[torch.tensor(places).argsort().to(whole.device)]

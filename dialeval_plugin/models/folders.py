@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sized
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -274,6 +275,82 @@ def _check_published(path: Path) -> None:
             raise ModelLoadError(f"{weights}: there is no such file. {_COPY_AGAIN}")
         if found[name] != stored.get(name):
             raise ModelLoadError(f"{weights}: is damaged or was changed. {_COPY_AGAIN}")
+
+
+TRAINING_FILE = "training_dialogues.json"
+"""Identities of the dialogues that a model was trained on, a sorted list of hashes, for leak checks."""
+
+
+class _Recorded(TypedDict):
+    """What each settings file has beside the fields of its kind."""
+
+    training: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFolder:
+    """What the folders of one kind of trained model have in common.
+
+    Beside weights, which are safetensors, they hold text files and last of all a settings file, JSON with `format_version`, the
+    fields that move a number, `training` (the record of how the model came about) and `weights` (a hash of each weight file).
+
+    Attributes:
+        settings_file: its name, one of `SETTINGS_FILES`.
+        fields: a TypedDict of the fields that move a number.
+        version: the one format that this release reads.
+        kind: what the folder holds, with its article, for messages.
+        command: trains one.
+    """
+
+    settings_file: str
+    fields: type[Any]
+    version: int
+    kind: str
+    command: str
+
+    def is_finished(self, folder: Path) -> bool:
+        """Whether a folder holds such a model: its settings file comes last."""
+        return (folder / self.settings_file).exists()
+
+    def publish(
+        self,
+        folder: Path,
+        fields: Mapping[str, Any],
+        training: Mapping[str, Any] | None = None,
+        *,
+        dialogues: Iterable[str] | None = None,
+    ) -> None:
+        """Write what ends a folder whose weights are written.
+
+        Args:
+            folder: of the model.
+            fields: of the settings file.
+            training: the record of the training; goes into the settings file.
+            dialogues: identities of those that it was trained on; go into `TRAINING_FILE`.
+        """
+        if dialogues is not None:
+            write_text(folder / TRAINING_FILE, to_json(sorted(dialogues), indent=0) + "\n")
+        settings = {"format_version": self.version, **fields, "training": dict(training or {})}
+        publish(folder / self.settings_file, settings)
+
+    def read_settings(self, folder: Path) -> dict[str, Any]:
+        """Return the settings of a folder, the fields as `fields` has them.
+
+        Raises:
+            ModelLoadError: the settings file is not there, damaged or of another format, or the weights are not those that
+                were published with it.
+        """
+        path = folder / self.settings_file
+        settings = read_settings(path, self.fields, version=self.version, kind=self.kind, command=self.command)
+        return {**settings, **checked_model_file(path, _Recorded)}
+
+    def training_dialogues(self, folder: Path) -> frozenset[str]:
+        """Return the identities of the dialogues that the model was trained on.
+
+        Raises:
+            ModelLoadError: they are not there or damaged.
+        """
+        return frozenset(checked_model_file(folder / TRAINING_FILE, list[str]))
 
 
 @contextlib.contextmanager

@@ -12,18 +12,16 @@ from transformers import (
     AutoModelForCausalLM,
     AutoModelForNextSentencePrediction,
     AutoModelForSequenceClassification,
-    AutoTokenizer,
 )
 
-from dialeval_plugin.core.errors import ModelLoadError
-
-from .folders import check_device, check_vocabulary, check_weights, opening, resolve
+from .batching import tokens_at_once
+from .folders import check_weights, opening, resolve
+from .opening import LOCAL, check_fast, longest_input, open_transformer, text_ids
 
 Family: TypeAlias = Literal["causal_lm", "permutation_lm", "next_sentence"]
 
-CPU_BATCH_TOKENS = 1024
-"""Tokens of one forward pass on a processor, padding included: a vocabulary of 50,000 makes 200 MB of logits of them."""
 GPU_BATCH_TOKENS = 16_384
+"""Of which a vocabulary of 50,000 makes 3 GB of logits."""
 
 _CLASSIFIER = "ForSequenceClassification"
 
@@ -48,7 +46,7 @@ class OpenedModel:
     @property
     def batch_tokens(self) -> int:
         """How many tokens one forward pass may have."""
-        return GPU_BATCH_TOKENS if self.device.type == "cuda" else CPU_BATCH_TOKENS
+        return tokens_at_once(self.device, GPU_BATCH_TOKENS)
 
     @property
     def pad(self) -> int:
@@ -60,56 +58,36 @@ class OpenedModel:
 
     def token_ids(self, texts: list[str]) -> list[list[int]]:
         """Tokenise texts without special tokens; one that stands in a text is text, so no turn can forge the end of another."""
-        if not texts:
-            return []
-        ids: list[list[int]] = self.tokenizer(texts, add_special_tokens=False, split_special_tokens=True, verbose=False)[
-            "input_ids"
-        ]
-        return ids
+        return text_ids(self.tokenizer, texts)
 
 
 def open_model(
     name: str, *, family: Family | None = None, device: str | None = None, revision: str | None = None
 ) -> OpenedModel:
-    """Open a folder or a model of the hub.
-
-    Args:
-        name: folder or hub id.
-        family: how it is used; by default what its configuration says.
-        device: a torch device; by default a GPU where there is one.
-        revision: of a hub model.
+    """Open a folder or a model of the hub, to be used as one of `family`; by default as its configuration says.
 
     Raises:
-        InputError: there is no such device.
         ModelLoadError: the weights are pickled, damaged or incomplete, or do not fit the tokenizer.
-        MissingPrerequisite: see `model_folders.resolve`.
+        MissingPrerequisite: there is no such model.
     """
     folder = resolve(name, revision=revision)
     check_weights(folder)
-    check_device(device)
-    options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     with opening(folder, "a language model"):
-        config = AutoConfig.from_pretrained(folder, **options)
+        config = AutoConfig.from_pretrained(folder, **LOCAL)
         chosen = family or family_of(config)
-        tokenizer = AutoTokenizer.from_pretrained(folder, **options)
-        model, found = _host_class(config, chosen).from_pretrained(
-            folder, config=config, use_safetensors=True, dtype=torch.float32, output_loading_info=True, **options
-        )
-    if missing := sorted(found["missing_keys"]):
-        raise ModelLoadError(
-            f"{folder}: as {chosen} its weights lack {missing[0]!r}, which would be random. "
-            "Copy the folder again, or choose another family."
-        )
-    if not getattr(tokenizer, "is_fast", False):
-        raise ModelLoadError(
-            f"{folder}: only fast tokenizers (tokenizer.json) are supported. Convert it with transformers' AutoTokenizer."
-        )
-    check_vocabulary(folder, tokenizer, model.get_input_embeddings())
-    model.to(device or ("cuda" if torch.cuda.is_available() else "cpu")).eval()
+    model, tokenizer = open_transformer(
+        _host_class(config, chosen),
+        folder,
+        "a language model",
+        device=device,
+        lacking=f", or choose another family than {chosen}",
+        config=config,
+    )
+    check_fast(folder, tokenizer)
     with opening(folder, "a language model"), torch.inference_mode():
         # What does not fit together shows in the first answer, if not before.
         model(input_ids=torch.zeros(1, 2, dtype=torch.long, device=model.device))
-        return OpenedModel(chosen, model, tokenizer, folder, max_positions(model, tokenizer))
+        return OpenedModel(chosen, model, tokenizer, folder, longest_input(model, tokenizer))
 
 
 def family_of(config: Any) -> Family:
@@ -131,23 +109,3 @@ def _host_class(config: Any, family: Family) -> Any:
     if any(name.endswith(_CLASSIFIER) for name in config.architectures or []):
         return AutoModelForSequenceClassification
     return AutoModelForNextSentencePrediction
-
-
-def max_positions(model: Any, tokenizer: Any) -> int | None:
-    """Return how many tokens a model takes at once: what its configuration, its position table and its tokenizer allow."""
-    limits = []
-    configured = getattr(model.config, "max_position_embeddings", None)
-    if isinstance(configured, int) and configured > 0:
-        limits.append(configured - _position_offset(model))
-    # A tokenizer that was saved without a limit states an astronomic one.
-    if tokenizer.model_max_length < 10**9:
-        limits.append(int(tokenizer.model_max_length))
-    return min(limits) if limits else None
-
-
-def _position_offset(model: Any) -> int:
-    """RoBERTa counts positions from the one after the padding's, so the first rows of its table are never used."""
-    for name, module in model.named_modules():
-        if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None:
-            return int(module.padding_idx) + 1
-    return 0

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
-from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.core.scores import Reason, Unscored
 
 Context: TypeAlias = Literal["full", "pair"]
 Layout: TypeAlias = Literal["separated", "plain"]
@@ -150,10 +150,19 @@ def too_long(overlong: Overlong, max_tokens: int) -> Unscored:
     )
 
 
-def collect(passes: Sequence[list[Pass] | Overlong], max_tokens: int) -> tuple[list[Pass], dict[int, Unscored]]:
-    """Split what dialogues need into passes and refusals by dialogue."""
-    refused = {number: too_long(found, max_tokens) for number, found in enumerate(passes) if isinstance(found, Overlong)}
-    return [one for found in passes if not isinstance(found, Overlong) for one in found], refused
+def all_passes(
+    dialogues: Sequence[Sequence[Sequence[int]]], prefix: Sequence[int], max_tokens: int, *, context: Context, last_only: bool
+) -> tuple[list[Pass], dict[int, Unscored]]:
+    """Return `dialogue_passes` of several dialogues, and by its number why a dialogue has none."""
+    passes: list[Pass] = []
+    refused: dict[int, Unscored] = {}
+    for number, pieces in enumerate(dialogues):
+        found = dialogue_passes(number, pieces, prefix, max_tokens, context=context, last_only=last_only)
+        if isinstance(found, Overlong):
+            refused[number] = too_long(found, max_tokens)
+        else:
+            passes += found
+    return passes, refused
 
 
 def share_beginnings(passes: Sequence[Pass]) -> list[Pass]:
@@ -172,14 +181,3 @@ def share_beginnings(passes: Sequence[Pass]) -> list[Pass]:
         else:
             merged.append(current)
     return merged
-
-
-def batches(rows: Sequence[T], lengths: Sequence[int], budget: int) -> Iterator[list[T]]:
-    """Cut rows, the longest first, into batches of at most `budget` tokens with their padding; at least one row each."""
-    # The longest first: what does not fit into memory fails at once.
-    order = sorted(range(len(rows)), key=lambda place: -lengths[place])
-    start = 0
-    while start < len(order):
-        size = max(1, budget // max(1, lengths[order[start]]))
-        yield [rows[place] for place in order[start : start + size]]
-        start += size

@@ -12,17 +12,15 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.statistics.bias import covariate_bias
-from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
+from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES, Bootstrap, Estimate
 from dialeval_plugin.statistics.ceiling import leave_one_rater_out, split_half
+from dialeval_plugin.statistics.comparison.common_rows import Measure
 from dialeval_plugin.statistics.comparison.ranking import Ranking, rank_metrics
-from dialeval_plugin.statistics.comparison.significance import Measure
 from dialeval_plugin.statistics.correlation import DEFAULT_COEFFICIENTS, level_correlations
-from dialeval_plugin.statistics.levels import AverageBy, Level, Range, Rated
+from dialeval_plugin.statistics.levels import AverageBy, LevelOrSystem, Range, Rated
 from dialeval_plugin.statistics.means import mean_interval
+from dialeval_plugin.statistics.partial import covariate_bias
 from dialeval_plugin.statistics.sensitivity import sensitivity_range
-
-_NO_RESAMPLES = Bootstrap(rounds=0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +30,7 @@ class Judgements:
     evaluator: str
     dataset: str
     quality: str
-    level: Level
+    level: LevelOrSystem
     ids: Sequence[str]
     scores: Sequence[float | None]
     """Higher is better; None where unscored."""
@@ -114,7 +112,7 @@ class Finding:
     evaluator: str
     dataset: str
     quality: str
-    level: Level
+    level: LevelOrSystem
     statistic: str
     estimate: Estimate
     unscored: Mapping[str, int]
@@ -211,7 +209,7 @@ class _Cell:
     question: Question
 
     @property
-    def level(self) -> Level:
+    def level(self) -> LevelOrSystem:
         return "system" if self.question.by_system else self.judgements[0].level
 
     def people(self, coefficient: str) -> Beside:
@@ -297,7 +295,7 @@ def _if_unscored(one: Judgements, question: Question, coefficient: str) -> tuple
 def _lengths(one: Judgements) -> Lengths:
     if one.words is None:
         return Lengths()
-    found = covariate_bias(one.scores, one.ratings, one.words, name="length", bootstrap=_NO_RESAMPLES)
+    found = covariate_bias(one.scores, one.ratings, one.words, name="length", bootstrap=NO_RESAMPLES)
     return Lengths(*(found[name].value for name in ("score_length", "rating_length", "score_length_given_rating")))
 
 
@@ -314,4 +312,4 @@ def _accuracy(one: Judgements, threshold: float, bootstrap: Bootstrap) -> Estima
         is_good = score is not None and score >= one.sign * threshold
         hits.append(None if score is None else float(is_good == (one.ratings[row] == 1.0)))
     clusters = None if one.clusters is None else [one.clusters[row] for row in rated]
-    return mean_interval(hits, clusters=clusters, rounds=bootstrap.rounds, confidence=bootstrap.confidence, seed=bootstrap.seed)
+    return mean_interval(hits, clusters=clusters, bootstrap=bootstrap)

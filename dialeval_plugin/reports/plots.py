@@ -6,21 +6,20 @@ Each function takes numbers and returns a matplotlib figure; `figures.write_figu
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.stats import gaussian_kde
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.statistics.checks import FloatArray, IntArray
+from dialeval_plugin.training.history import HistoryRow
 
 from .figures import BLUE, GREEN, GREY, ORANGE, new_figure
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 CONTEXT, POSITIVE, NEGATIVE = 0, 1, 2
@@ -29,10 +28,8 @@ MAX_TICKS = 10
 """Up to so many epochs each has a tick of its own."""
 _KINDS = {CONTEXT: ("context", BLUE, "*"), POSITIVE: ("positive", ORANGE, "o"), NEGATIVE: ("adversarial", GREEN, "^")}
 _CLASS_COLOURS = (ORANGE, GREEN, BLUE, "#aa3377", GREY)
-_EPOCH = re.compile(r"(?P<stage>[\w][\w .-]*), epoch (?P<epoch>\d+) of \d+: (?P<figures>\w+ [-\d.e+]+(?:, \w+ [-\d.e+]+)*)")
-# Terminal codes by which progress bars move about.
-_CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-_ACCURACIES = ("triplet_accuracy", "accuracy", "auroc")
+_LOSSES, _ACCURACIES = ("loss", "training_loss"), ("triplet_accuracy", "accuracy", "auroc")
+_LABELS = {"loss": "validation loss"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +57,6 @@ class Vectors:
             hits += int((near[:, None] > far[None, :]).sum())
             total += near.size * far.size
         return hits / total if total else math.nan
-
-
-class Epoch(NamedTuple):
-    """What one line of a training log says."""
-
-    stage: str
-    epoch: int
-    figures: Mapping[str, float]
 
 
 def disentangling_figure(normal: Vectors, disentangled: Vectors, *, n_shown: int = 4, seed: int = 0) -> Figure:
@@ -114,54 +103,33 @@ def disentangling_figure(normal: Vectors, disentangled: Vectors, *, n_shown: int
     return figure
 
 
-def read_epochs(lines: Iterable[str], *, where: str) -> list[Epoch]:
-    """Find the lines that training writes after each epoch, as "joint, epoch 1 of 3: loss 0.63, accuracy 87.98".
+def training_figure(history: Sequence[HistoryRow]) -> Figure:
+    """Draw for each stage the loss, and the accuracy on validation data where it has one (DRE figures 3 and 4).
 
-    Other lines are passed over, as are progress bars. A run that was killed and went on says some epochs again; the last
-    line counts.
-
-    Args:
-        lines: of a log.
-        where: they come from, for messages.
-
-    Raises:
-        InputError: there is none.
-    """
-    found: dict[tuple[str, int], Epoch] = {}
-    for line in lines:
-        for part in _CONTROL.sub(" ", line).split("\r"):
-            if match := _EPOCH.search(part):
-                named = (pair.split(" ") for pair in match["figures"].split(", "))
-                stage, number = match["stage"].strip(), int(match["epoch"])
-                found[stage, number] = Epoch(stage, number, {name: float(value) for name, value in named})
-    if not found:
-        raise InputError(
-            f"{where}: no line of an epoch is in it. Keep what training writes to stderr, "
-            "for example with `dialeval train slm ... 2> train.log`."
-        )
-    return list(found.values())
-
-
-def training_figure(epochs: Sequence[Epoch]) -> Figure:
-    """Draw for each stage the loss on validation data, and its accuracy where it has one (DRE figures 3 and 4).
-
-    The accuracy is the triplet accuracy where the log has it, else the classification accuracy, in per cent.
+    The loss is that on validation data where it was measured, else that of training; the accuracy the triplet accuracy, else
+    the classification accuracy, else the AUROC, in per cent.
 
     Raises:
         MissingPrerequisite: matplotlib is not installed.
     """
-    stages = list(dict.fromkeys(epoch.stage for epoch in epochs))
+    stages = list(dict.fromkeys(row.stage for row in history))
     figure = new_figure(max(3.4 * len(stages), 4.5), 3.4)
     for axes, stage in zip(figure.subplots(1, len(stages), squeeze=False)[0], stages, strict=True):
-        rows = sorted((epoch for epoch in epochs if epoch.stage == stage), key=lambda epoch: epoch.epoch)
+        rows = [row for row in history if row.stage == stage]
+        places = [row.step if row.epoch is None else row.epoch for row in rows]
         axes.set_title(stage, fontsize=10)
-        axes.set_xlabel("epoch")
+        axes.set_xlabel("step" if rows[0].epoch is None else "epoch")
         if len(rows) <= MAX_TICKS:
-            axes.set_xticks([row.epoch for row in rows])
-        _curve(axes, rows, "loss", BLUE, "validation loss")
-        name = next((name for name in _ACCURACIES if any(name in row.figures for row in rows)), None)
-        if name is not None:
-            _curve(axes.twinx(), rows, name, GREEN, f"{name.replace('_', ' ')} (%)")
+            axes.set_xticks(places)
+        for names, unit, colour in ((_LOSSES, "", BLUE), (_ACCURACIES, " (%)", GREEN)):
+            name = next((name for name in names if any(math.isfinite(row.figures.get(name, math.nan)) for row in rows)), None)
+            if name is None:
+                continue
+            side = axes if names is _LOSSES else axes.twinx()
+            values = [row.figures.get(name, math.nan) for row in rows]
+            side.plot(places, values, color=colour, marker="o", markersize=3.5, linewidth=1.5)
+            side.set_ylabel(_LABELS.get(name, name.replace("_", " ")) + unit, color=colour)
+            side.tick_params(axis="y", colors=colour)
     return figure
 
 
@@ -236,10 +204,3 @@ def _tsne(values: FloatArray, seed: int) -> FloatArray:
     # One job: with several, sums in another order give another picture.
     model = TSNE(2, perplexity=perplexity, metric="cosine", init="pca", random_state=seed, n_jobs=1)
     return np.asarray(model.fit_transform(values.astype(np.float32)), dtype=np.float64)
-
-
-def _curve(axes: Axes, rows: Sequence[Epoch], name: str, colour: str, label: str) -> None:
-    known = [(row.epoch, row.figures[name]) for row in rows if name in row.figures]
-    axes.plot(*zip(*known, strict=True), color=colour, marker="o", markersize=3.5, linewidth=1.5)
-    axes.set_ylabel(label, color=colour)
-    axes.tick_params(axis="y", colors=colour)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
+from dialeval_plugin.core.dialogue import Level
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import Level
-from dialeval_plugin.corpora.rated_items import RatedItem, qualities, read_rated_items
-from dialeval_plugin.corpora.score_columns import ScoreColumn
+from dialeval_plugin.corpora.rated_items import RatedItem, ScoreColumn, qualities, read_rated_items
 from dialeval_plugin.corpora.score_files import read_score_file
 from dialeval_plugin.statistics.raters import aggregate
 
@@ -193,3 +193,37 @@ def _judgements(
 def _labels(values: Sequence[Label | None]) -> list[Label] | None:
     present = [value for value in values if value is not None]
     return present if len(present) == len(values) else None
+
+
+def scores_by_rating(
+    data: str, scores: Path, column: str | None = None, quality: str | None = None
+) -> tuple[str, dict[str, list[float]]]:
+    """Return the name of a score, and its values by the level of a rating, a mean of raters counting for the nearest one.
+
+    Raises:
+        InputError: several qualities are rated or several scores are there and none is named, or no row has both.
+    """
+    items = read_rated_items(data)
+    rated = qualities(items)
+    if quality is None:
+        # As meta-eval chooses: the overall quality, or the only one.
+        overall = [name for name in rated if name.casefold() == "overall"] or rated
+        if len(overall) > 1:
+            raise InputError(f"{data}: several qualities are rated. Name one with --quality: {', '.join(rated)}.")
+        quality = next(iter(overall), None)
+    if quality not in rated:
+        raise InputError(f"--quality {quality!r}: is not rated in {data}. Rated are: {', '.join(rated) or 'none'}.")
+    (chosen, *others) = read_score_file(scores, (column,) if column else ()).columns
+    if others:
+        names = ", ".join(item.evaluator for item in (chosen, *others))
+        raise InputError(f"{scores}: has several scores: {names}. Name one with --column.")
+    found: dict[int, list[float]] = {}
+    for item in items:
+        value, raters = chosen.scores.get(item.id), item.ratings.get(quality, ())
+        if value is not None and raters:
+            found.setdefault(math.floor(math.fsum(raters) / len(raters) + 0.5), []).append(value)
+    if not found:
+        raise InputError(
+            f"{scores}: no row of {data} has both a score and a rating of {quality}. Give the file that was scored."
+        )
+    return chosen.evaluator, {f"{quality} {level}": values for level, values in sorted(found.items())}

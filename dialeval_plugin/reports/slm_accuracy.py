@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dialeval_plugin.core.errors import ModelLoadError
+from dialeval_plugin.corpora.identity import dialogue_key
 from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
-from dialeval_plugin.methods.slide.data import context_hash, leaks
+from dialeval_plugin.methods.slide.data import trained_on
 from dialeval_plugin.methods.slide.fusion import POSITIVE_FROM
-from dialeval_plugin.methods.slide.model import TrainedSmallModel, read_settings
+from dialeval_plugin.methods.slide.model import SLM_FOLDER, TrainedSmallModel
 from dialeval_plugin.methods.slide.scorer import SLM, SlideScorer
 from dialeval_plugin.models.folders import resolve
-from dialeval_plugin.statistics.means import Mean, mean_interval, paired_difference_interval
+from dialeval_plugin.statistics.bootstrap import Estimate
+from dialeval_plugin.statistics.means import mean_interval, paired_difference_interval
 
 from .tables import bounds
 
@@ -21,9 +23,9 @@ class Row(NamedTuple):
     """One rule's accuracies in the table."""
 
     rule: str
-    positive: Mean
-    adversarial: Mean
-    overall: Mean
+    positive: Estimate
+    adversarial: Estimate
+    overall: Estimate
     hits: list[float]
     """1 for each response that is classified correctly, else 0."""
 
@@ -34,14 +36,14 @@ def classification_rows(sets: Sequence[ResponseSet], slm: str | None = None) -> 
     Overall accuracy is the mean over all responses. Intervals resample contexts.
     """
     folder = resolve(SLM.find(slm))
-    thresholds = read_settings(folder).get("thresholds")
-    if thresholds is None:
+    thresholds = SLM_FOLDER.read_settings(folder)["thresholds"]
+    if not thresholds:
         raise ModelLoadError(
             f"{folder}: has no thresholds, which training finds on its validation contexts. Use `dialeval train slm`."
         )
     sets = [ResponseSet(item.id, item.context, item.positive, item.adversarial) for item in sets]
     examples = [example for item in sets for example in item.examples()]
-    clusters = [context_hash(turn.text for turn in example.context) for example in examples]
+    clusters = [dialogue_key(turn.text for turn in example.context) for example in examples]
     labels = [example.ratings["appropriate"][0] == 1 for example in examples]
     scores = SlideScorer(str(folder), variant="slm").score(examples)
     rules = [
@@ -69,16 +71,16 @@ def classification_table(sets: Sequence[ResponseSet], slm: str | None = None) ->
     rows = classification_rows(sets, slm)
     lines = [f"{'':24}{'positive':>22}{'adversarial':>22}{'overall':>22}"]
     lines += [f"{row.rule:24}{_cell(row.positive):>22}{_cell(row.adversarial):>22}{_cell(row.overall):>22}" for row in rows]
-    clusters = [context_hash(item.context) for item in sets for _ in (*item.positive, *item.adversarial)]
+    clusters = [dialogue_key(item.context) for item in sets for _ in (*item.positive, *item.adversarial)]
     for other in rows[:2]:
         gain = paired_difference_interval(rows[2].hits, other.hits, clusters=clusters)
         lines.append(f"both - {other.rule[5:-1]}: {_cell(gain)}")
     known = TrainedSmallModel.load(SLM.find(slm)).training_contexts
-    lines.append(f"{len(sets)} contexts, {len(leaks(known, sets))} of them were in training or validation")
+    lines.append(f"{len(sets)} contexts, {len(trained_on(known, sets))} of them were in training or validation")
     return "\n".join(lines)
 
 
-def _cell(mean: Mean) -> str:
+def _cell(mean: Estimate) -> str:
     if mean.value is None:
         return "undefined"
     low, high = (None if end is None else 100 * end for end in (mean.ci_low, mean.ci_high))

@@ -9,8 +9,8 @@ import torch
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
-from dialeval_plugin.methods.slide.data import leaks
-from dialeval_plugin.methods.slide.model import SmallModel, TrainedSmallModel, read_settings
+from dialeval_plugin.methods.slide.data import trained_on
+from dialeval_plugin.methods.slide.model import SLM_FOLDER, SmallModel, TrainedSmallModel
 from dialeval_plugin.methods.slide.scorer import SLM, SlideScorer
 from dialeval_plugin.models.folders import resolve
 
@@ -84,13 +84,34 @@ def scores_by_class(
 
 def thresholds(slm: str | None = None) -> Mapping[str, float]:
     """Return the thresholds that training found, by column; that of the distance is turned round, as its scores are."""
-    return dict(read_settings(resolve(SLM.find(slm))).get("thresholds", {}))
+    return dict(SLM_FOLDER.read_settings(resolve(SLM.find(slm)))["thresholds"])
+
+
+def threshold_panels(
+    sets: Sequence[ResponseSet], slm: str | None = None, *, where: str
+) -> tuple[dict[str, tuple[list[float], list[float]]], dict[str, float]]:
+    """Return what `plots.threshold_figure` draws: positive and adversarial scores by column, and the known thresholds.
+
+    Raises:
+        InputError: one of the classes has no response; the message begins with `where`.
+    """
+    panels, marked, known = {}, {}, thresholds(slm)
+    for column, classes in scores_by_class(sets, slm).items():
+        if not {"positive", "adversarial"} <= set(classes):
+            raise InputError(f"{where}: has no positive or no adversarial responses. Give both.")
+        # Lower distances fit better.
+        sign, title = (-1, "minus distance") if column == "slm_distance" else (1, column)
+        positive, adversarial = ([sign * value for value in classes[name]] for name in ("positive", "adversarial"))
+        panels[title] = (positive, adversarial)
+        if column in known:
+            marked[title] = known[column]
+    return panels, marked
 
 
 def leak_note(sets: Sequence[ResponseSet], slm: str | None = None) -> str:
     """Say how many contexts the model knows from its training: on those it looks better than it is."""
     known = TrainedSmallModel.load(SLM.find(slm)).training_contexts
-    return f"{len(sets)} contexts, {len(leaks(known, sets))} of them were in training or validation"
+    return f"{len(sets)} contexts, {len(trained_on(known, sets))} of them were in training or validation"
 
 
 def _classes(item: ResponseSet) -> list[str]:

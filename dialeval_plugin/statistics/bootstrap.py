@@ -5,24 +5,23 @@ Rows of one cluster resemble each other, so resampling single rows would give in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import sparse, special
 
 from dialeval_plugin.core.errors import InputError
 
-from .checks import FloatArray, IntArray
+from .checks import FloatArray, IntArray, Statistic
+from .estimates import interval_text
 
 IntervalKind: TypeAlias = Literal["percentile", "bca"]
+INTERVAL_KINDS: tuple[IntervalKind, ...] = ("percentile", "bca")
 ClusterSums: TypeAlias = Any
 """`sums[cluster, k]`, what each cluster adds to each of the sums that a statistic takes: an array, or a sparse one."""
-
-Statistic: TypeAlias = Callable[[FloatArray], FloatArray]
-"""Takes `weights[r, i]`, how often cell i occurs in sample r; returns one value a sample, NaN where it is undefined."""
 
 MAX_DEGENERATE = 0.1
 """Above this share of resamples on which the statistic is undefined, the others tell too little of its spread."""
@@ -43,75 +42,36 @@ _DRAWN_AHEAD = 100_000
 """With more clusters than this, drawing takes as long as the statistics: it is done in a thread, one chunk ahead."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Estimate:
-    """A statistic with its interval and what it rests on; JSON-able, never NaN.
-
-    Attributes:
-        value: the statistic; None where it is undefined.
-        ci_low: lower end of the interval; None where there is none.
-        ci_high: upper end.
-        n_total: rows handed in; every count below says what became of them.
-        n_scored: rows that the value rests on.
-        n_unscored: rows left out because they have no score.
-        n_clusters: clusters of the scored rows.
-        n_degenerate: resamples, of `rounds`, on which the statistic is undefined; the interval is made from the others.
-        confidence: share of such intervals that should hold the true value.
-        rounds: number of resamples.
-        seed: of the generator that drew them.
-        reason: why the value or the interval is None; None where both are there.
-        is_rough: whether the interval rests on fewer than `ROUGH_CLUSTERS` clusters; False where there is none.
-    """
-
-    value: float | None
-    ci_low: float | None
-    ci_high: float | None
-    n_total: int
-    n_scored: int
-    n_unscored: int
-    n_clusters: int
-    n_degenerate: int
-    confidence: float
-    rounds: int
-    seed: int
-    reason: str | None
-    is_rough: bool
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-able object."""
-        return asdict(self)
-
-    def _text(self) -> str:
-        if self.value is None:
-            return "undefined"
-        if self.ci_low is None or self.ci_high is None:
-            return f"{self.value:.3f} (no interval)"
-        kind = f"{'rough ' if self.is_rough else ''}{100 * self.confidence:g} % interval"
-        return f"{self.value:.3f} ({kind} {self.ci_low:.3f} to {self.ci_high:.3f})"
-
-
-class Interval(NamedTuple):
-    """Ends of an interval, or the reason why there is none."""
-
-    low: float | None
-    high: float | None
-    n_degenerate: int
-    reason: str | None
-    is_rough: bool = False
-    """Whether it rests on fewer than `ROUGH_CLUSTERS` clusters."""
-
-
-@dataclass(frozen=True, slots=True)
-class Resampled:
+class Resampled(NamedTuple):
     """A statistic of sums over the clusters that are drawn."""
 
     statistic: Statistic
-    """Takes `sums[r, k]` of each resample; returns one value a resample, NaN where it is undefined."""
+    """Takes `sums[r, k]` of each resample."""
     sums: ClusterSums
     shift: float = 0.0
     """Added to every value, where the statistic stands for another one that differs by so much on the whole data."""
     bins: tuple[int, int] | None = None
     """Levels of scores and ratings that it was computed with, where it stands for one that has more."""
+
+    @property
+    def whole(self) -> FloatArray:
+        """The sums over all clusters, of shape (1, sums)."""
+        return np.asarray(self.sums.sum(axis=0), dtype=np.float64).reshape(1, -1)
+
+    @property
+    def value(self) -> float:
+        """The statistic on the whole data."""
+        return float(self.statistic(self.whole)[0]) + self.shift
+
+
+class Counts(NamedTuple):
+    """What became of the rows that were handed in."""
+
+    n_total: int
+    n_scored: int
+    n_clusters: int
+    n_unscored: int
+    n_unrated: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,42 +115,41 @@ class Bootstrap:
                 raise InputError(f"bootstrap: {name} is {value!r}. Give an integer that is 0 or more.")
         if not 0 < self.confidence < 1:
             raise InputError(f"bootstrap: confidence is {self.confidence!r}. Give a number between 0 and 1, such as 0.95.")
-        if self.interval not in get_args(IntervalKind):
-            kinds = ", ".join(get_args(IntervalKind))
-            raise InputError(f"bootstrap: there is no interval {self.interval!r}. Choose one of {kinds}.")
+        if self.interval not in INTERVAL_KINDS:
+            raise InputError(f"bootstrap: there is no interval {self.interval!r}. Choose one of {', '.join(INTERVAL_KINDS)}.")
 
-    def intervals(self, statistics: Mapping[str, Statistic], cells: IntArray, clusters: IntArray) -> dict[str, Interval]:
-        """Return one interval a statistic of weights, all from the same resamples.
+    def estimates(
+        self, values: Mapping[str, float | str], resampled: Mapping[str, Resampled], counts: Counts
+    ) -> dict[str, Estimate]:
+        """Return statistics with their intervals, all from the same resamples.
 
         Args:
-            statistics: by name; each takes one weight a cell.
-            cells: for each row, the number of its cell. Rows that no statistic tells apart share one, which saves time.
-            clusters: for each row, the number of its cluster.
-
-        Example:
-            >>> def mean(weights):
-            ...     return weights @ np.array([0.0, 1.0]) / weights.sum(axis=1)
-            >>> answers = np.array([0, 1] * 50)
-            >>> Bootstrap(rounds=200).intervals({"accuracy": mean}, answers, np.arange(100))["accuracy"].n_degenerate
-            0
-        """
-        sums = rows_by_cell(cells, clusters)
-        return self.intervals_of({name: Resampled(statistic, sums) for name, statistic in statistics.items()})
-
-    def intervals_of(self, resampled: Mapping[str, Resampled]) -> dict[str, Interval]:
-        """Return one interval a statistic, all from the same resamples; each statistic has the same clusters.
+            values: on the whole data, by name; in place of an undefined one, the reason.
+            resampled: at least those that are defined; each has the same clusters.
+            counts: of the rows that they rest on.
 
         Example:
             >>> of_clusters = np.array([[3.0, 1.0], [5.0, 1.0], [1.0, 1.0], [7.0, 1.0]] * 10)
             >>> mean = Resampled(lambda sums: sums[:, 0] / sums[:, 1], of_clusters)
-            >>> Bootstrap(rounds=200).intervals_of({"mean": mean})["mean"]
-            Interval(low=3.3, high=4.6, n_degenerate=0, reason=None, is_rough=False)
+            >>> print(Bootstrap(rounds=200).estimates({"mean": 4.0}, {"mean": mean}, Counts(40, 40, 40, 0))["mean"])
+            mean 4.000 [3.300, 4.600], 40 of 40 rows scored, 40 clusters
         """
+        intervals = self.intervals({name: resampled[name] for name, value in values.items() if not isinstance(value, str)})
+        found = {}
+        for name, value in values.items():
+            is_undefined = isinstance(value, str)
+            interval = Interval(reason=str(value)) if is_undefined else intervals[name]
+            number = None if is_undefined else float(value)
+            found[name] = Estimate(name=name, value=number, **interval._asdict(), **counts._asdict(), bootstrap=self)
+        return found
+
+    def intervals(self, resampled: Mapping[str, Resampled]) -> dict[str, Interval]:
+        """Return one interval a statistic, all from the same resamples; each statistic has the same clusters."""
         n_clusters = max((entry.sums.shape[0] for entry in resampled.values()), default=0)
         if not self.rounds:
             return {name: _no_interval(name, "rounds is 0", "Ask for 1000 rounds.") for name in resampled}
         if n_clusters < MIN_CLUSTERS:
-            return {name: Interval(None, None, 0, too_few_clusters(name, n_clusters)) for name in resampled}
+            return {name: Interval(reason=too_few_clusters(name, n_clusters)) for name in resampled}
         values = {name: np.empty(self.rounds) for name in resampled}
         widest = max(n for entry in resampled.values() for n in entry.sums.shape)
         for rounds, drawn in self._draws(n_clusters, max(1, _WEIGHTS_AT_ONCE // widest)):
@@ -202,30 +161,12 @@ class Bootstrap:
                 values[name][rounds] = entry.statistic(drawn_sums) + entry.shift
         intervals = {name: self._interval(name, values[name], entry) for name, entry in resampled.items()}
         is_rough = n_clusters < ROUGH_CLUSTERS
-        return {name: one._replace(is_rough=is_rough and one.low is not None) for name, one in intervals.items()}
+        return {name: one._replace(is_rough=is_rough and one.ci_low is not None) for name, one in intervals.items()}
 
     def _interval(self, name: str, values: FloatArray, entry: Resampled) -> Interval:
         if self.interval == "bca":
             return bca_interval(name, values, entry, self.confidence, self.seed)
         return percentile_interval(name, values, self.confidence)
-
-    def fields(self, interval: Interval) -> dict[str, Any]:
-        """Return the fields of an `Estimate` that tell of its interval.
-
-        Example:
-            >>> Bootstrap(rounds=10).fields(Interval(0.1, 0.3, 0, None))["ci_high"]
-            0.3
-        """
-        return {
-            "ci_low": interval.low,
-            "ci_high": interval.high,
-            "n_degenerate": interval.n_degenerate,
-            "confidence": self.confidence,
-            "rounds": self.rounds,
-            "seed": self.seed,
-            "reason": interval.reason,
-            "is_rough": interval.is_rough,
-        }
 
     def _draws(self, n_clusters: int, at_once: int) -> Iterator[tuple[slice, FloatArray]]:
         """The rounds in chunks, each with how often every cluster is drawn."""
@@ -243,6 +184,74 @@ class Bootstrap:
                 yield chunk, drawn
 
 
+DEFAULT_BOOTSTRAP = Bootstrap()
+NO_RESAMPLES = Bootstrap(rounds=0)
+"""For a value without an interval."""
+
+
+class Interval(NamedTuple):
+    """Ends of an interval, or the reason why there is none; the fields are those of `Estimate`."""
+
+    ci_low: float | None = None
+    ci_high: float | None = None
+    n_degenerate: int = 0
+    reason: str | None = None
+    is_rough: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """A statistic with its interval and what it rests on; JSON-able, never NaN.
+
+    Attributes:
+        name: of the statistic.
+        value: None where it is undefined.
+        ci_low: lower end of the interval; None where there is none.
+        ci_high: upper end.
+        n_total: rows handed in, `n_scored + n_unscored + n_unrated`.
+        n_scored: rows that the value rests on.
+        n_unscored: rows left out because they have no score.
+        n_unrated: rows left out because nobody rated them, whether or not they have a score.
+        n_clusters: clusters of the scored rows.
+        n_degenerate: resamples on which the statistic is undefined; the interval is made from the others.
+        reason: why the value or the interval is None; None where both are there.
+        is_rough: whether the interval rests on fewer than `ROUGH_CLUSTERS` clusters; False where there is none.
+        bootstrap: of the interval.
+    """
+
+    name: str
+    value: float | None
+    ci_low: float | None
+    ci_high: float | None
+    n_total: int
+    n_scored: int
+    n_unscored: int
+    n_unrated: int
+    n_clusters: int
+    n_degenerate: int
+    reason: str | None
+    is_rough: bool
+    bootstrap: Bootstrap
+
+    @property
+    def coverage(self) -> float | None:
+        """Share of the rated rows that have a score; None where no row is rated."""
+        n_rated = self.n_scored + self.n_unscored
+        return self.n_scored / n_rated if n_rated else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-able object."""
+        return asdict(self)
+
+    def text(self, decimals: int = 3) -> str:
+        """Write "value [low, high]"."""
+        return interval_text(self.value, self.ci_low, self.ci_high, decimals, is_rough=self.is_rough)
+
+    def __str__(self) -> str:
+        n_rated = self.n_scored + self.n_unscored
+        return f"{self.name} {self.text()}, {self.n_scored} of {n_rated} rows scored, {self.n_clusters} clusters"
+
+
 def too_few_clusters(name: str, n_clusters: int) -> str:
     """Say why a statistic of few clusters has no interval."""
     why = f"an interval needs {MIN_CLUSTERS} clusters (dialogues), here are {n_clusters}"
@@ -250,13 +259,7 @@ def too_few_clusters(name: str, n_clusters: int) -> str:
 
 
 def rows_by_cell(cells: IntArray, clusters: IntArray) -> ClusterSums:
-    """Return how many rows of each cell each cluster has.
-
-    Example:
-        >>> rows_by_cell(np.array([0, 1, 1]), np.array([0, 0, 1])).toarray()
-        array([[1., 1.],
-               [0., 1.]])
-    """
+    """Return how many rows of each cell each cluster has."""
     counts = sparse.coo_array((np.ones(len(cells)), (clusters, cells))).tocsr()
     counts.sum_duplicates()
     return counts
@@ -266,10 +269,6 @@ def draw_clusters(n_clusters: int, rounds: int, generator: np.random.Generator) 
     """Return how often each cluster is drawn in each round, when `n_clusters` are drawn with replacement.
 
     Drawn round by round, so that the numbers do not depend on how many rounds are asked for at once.
-
-    Example:
-        >>> draw_clusters(4, 2, np.random.default_rng(0)).sum(axis=1)
-        array([4., 4.])
     """
     drawn = np.empty((rounds, n_clusters))
     for row in drawn:
@@ -278,12 +277,7 @@ def draw_clusters(n_clusters: int, rounds: int, generator: np.random.Generator) 
 
 
 def percentile_interval(name: str, values: FloatArray, confidence: float) -> Interval:
-    """Return the central interval of a statistic's `values` on resamples, NaN where it is undefined.
-
-    Example:
-        >>> percentile_interval("mean", np.arange(101.0), confidence=0.5)
-        Interval(low=25.0, high=75.0, n_degenerate=0, reason=None, is_rough=False)
-    """
+    """Return the central interval of a statistic's `values` on resamples, NaN where it is undefined."""
     defined = values[~np.isnan(values)]
     if why := _why_withheld(values, defined):
         return _no_interval(name, why, "Score and rate more examples.", len(values) - len(defined))
@@ -292,30 +286,24 @@ def percentile_interval(name: str, values: FloatArray, confidence: float) -> Int
 
 
 def bca_interval(name: str, values: FloatArray, resampled: Resampled, confidence: float, seed: int = 0) -> Interval:
-    """Return the bias-corrected and accelerated interval; see `Bootstrap`. The seed groups the clusters of a long jackknife.
-
-    Example:
-        >>> mean = Resampled(lambda sums: sums[:, 0], np.array([[1.0], [2.0], [6.0]]))
-        >>> bca_interval("mean", np.arange(19.0), mean, confidence=0.5).n_degenerate
-        0
-    """
+    """Return the bias-corrected and accelerated interval; see `Bootstrap`. The seed groups the clusters of a long jackknife."""
     defined = values[~np.isnan(values)]
     n_degenerate = len(values) - len(defined)
     if why := _why_withheld(values, defined):
         return _no_interval(name, why, "Score and rate more examples.", n_degenerate)
-    whole = np.asarray(resampled.sums.sum(axis=0)).reshape(1, -1)
-    value = float(resampled.statistic(whole)[0]) + resampled.shift
+    value = resampled.value
     share = float(((defined < value).sum() + (defined <= value).sum()) / (2 * len(defined)))
     if not 0 < share < 1:
         why = "all resamples lie on one side of the value"
         return _no_interval(name, why, "Ask for the percentile interval.", n_degenerate)
     bias = special.ndtri(share)
     moved = bias + special.ndtri(np.array([(1 - confidence) / 2, (1 + confidence) / 2]))
-    low, high = np.quantile(defined, special.ndtr(bias + moved / (1 - _acceleration(resampled, whole, seed) * moved)))
+    low, high = np.quantile(defined, special.ndtr(bias + moved / (1 - _acceleration(resampled, seed) * moved)))
     return Interval(float(low), float(high), n_degenerate, None)
 
 
-def _acceleration(resampled: Resampled, whole: FloatArray, seed: int) -> float:
+def _acceleration(resampled: Resampled, seed: int) -> float:
+    whole = resampled.whole
     n_clusters = resampled.sums.shape[0]
     n_groups = min(n_clusters, MAX_JACKKNIFE)
     # Neighbours are alike, because clusters are ordered by what they hold: groups of neighbours would differ too much.
@@ -343,4 +331,4 @@ def _why_withheld(values: FloatArray, defined: FloatArray) -> str | None:
 
 
 def _no_interval(name: str, why: str, advice: str, n_degenerate: int = 0) -> Interval:
-    return Interval(None, None, n_degenerate, f"{name}: {why}, so there is no interval. {advice}")
+    return Interval(n_degenerate=n_degenerate, reason=f"{name}: {why}, so there is no interval. {advice}")

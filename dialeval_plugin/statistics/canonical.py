@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .checks import FloatArray, IntArray
+from .checks import FloatArray, IntArray, Labels, used_codes
 
 Columns = Sequence[FloatArray | IntArray]
 
@@ -24,6 +24,11 @@ class Canonical(NamedTuple):
     clusters: IntArray
     """One for each row in that order, from 0."""
 
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters."""
+        return int(self.clusters.max(initial=-1)) + 1
+
 
 def canonical(columns: Columns, clusters: IntArray, groups: IntArray | None = None) -> Canonical:
     """Return the order of rows and clusters.
@@ -34,10 +39,6 @@ def canonical(columns: Columns, clusters: IntArray, groups: IntArray | None = No
         columns: what the rows hold; at least one, all of one length, without NaN.
         clusters: of each row, numbered from 0 without gaps.
         groups: of each row, such as its system; numbered likewise.
-
-    Example:
-        >>> canonical([np.array([7.0, 5.0, 5.0, 3.0])], np.array([0, 0, 1, 1]))
-        Canonical(order=array([3, 2, 1, 0]), clusters=array([0, 0, 1, 1]))
     """
     codes = _distinct(columns)
     partitions = [clusters] if groups is None else [clusters, groups]
@@ -53,14 +54,17 @@ def canonical(columns: Columns, clusters: IntArray, groups: IntArray | None = No
     return Canonical(order, places[clusters][order])
 
 
+def canonical_rows(where: str, columns: Columns, used: IntArray, clusters: Labels | None) -> Canonical:
+    """Return the order of those rows of `columns` that are used; it holds their numbers among all."""
+    codes = used_codes(where, clusters, used, len(columns[0]))
+    order, codes = canonical([column[used] for column in columns], codes)
+    return Canonical(used[order], codes)
+
+
 def symmetric(metrics: Iterable[Columns], beside: Columns) -> list[FloatArray | IntArray]:
     """Return the columns of metrics, with those beside them, in an order that does not tell who is called the first.
 
     So that a test of B against A makes the same draws as one of A against B.
-
-    Example:
-        >>> symmetric(([np.array([2.0, 1.0])], [np.array([1.0, 2.0])]), [np.array([5.0, 6.0])])
-        [array([5., 6.]), array([1., 2.]), array([2., 1.])]
     """
 
     def content(columns: Columns) -> list[list[float]]:

@@ -1,6 +1,9 @@
 """How far people agree with each other, by the coefficient that a metric is judged by: the human ceiling.
 
 No bound: a metric that is compared with the mean of all raters can do better than one of them.
+A row with fewer than two ratings is left out and counted as unscored. Range and ties: those of the coefficient. Undefined: the
+coefficient is in every part (rater or split); a part in which it is, such as a rater who rated two rows, is not averaged.
+InputError: a rating is neither None nor a finite number, lengths differ, or the coefficient is unknown.
 """
 
 from __future__ import annotations
@@ -13,11 +16,11 @@ import numpy as np
 
 from dialeval_plugin.statistics.coefficients.by_name import Coefficient, coefficient_named
 
-from .bootstrap import Bootstrap, Estimate, Interval
-from .canonical import canonical
-from .checks import BoolArray, FloatArray, IntArray, Labels, OptionalNumbers, optional_numbers, same_length, used_codes
+from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Counts, Estimate, Resampled, rows_by_cell
+from .canonical import canonical_rows
+from .checks import BoolArray, FloatArray, IntArray, Labels, OptionalNumbers, optional_numbers, same_length
 
-Kind: TypeAlias = Literal["leave_one_rater_out", "split_half"]
+CeilingKind: TypeAlias = Literal["leave_one_rater_out", "split_half"]
 Raters: TypeAlias = Sequence[OptionalNumbers]
 """For each row the ratings of its raters; None at the place of a rater who left the row out."""
 
@@ -25,24 +28,20 @@ MIN_RATERS = 2
 N_SPLITS = 20
 """Random splits that a split-half ceiling averages over."""
 
-_BOOTSTRAP = Bootstrap()
-
 
 @dataclass(frozen=True, kw_only=True)
 class Ceiling(Estimate):
-    """A coefficient between raters; `n_scored` of `n_total` rows have two raters or more, the others are `n_unscored`.
+    """A coefficient between raters, by its name.
 
     Attributes:
         kind: "leave_one_rater_out" or "split_half".
-        coefficient: its name.
         is_stepped_up: whether Spearman and Brown's formula was applied.
         n_parts: raters left out, or splits, that it is the mean of.
         min_raters: fewest raters of a row that counts; None where no row does.
         max_raters: most raters of a row.
     """
 
-    kind: Kind
-    coefficient: str
+    kind: CeilingKind
     is_stepped_up: bool
     n_parts: int
     min_raters: int | None
@@ -50,17 +49,12 @@ class Ceiling(Estimate):
 
 
 def leave_one_rater_out(
-    raters: Raters, *, coefficient: str = "spearman", clusters: Labels | None = None, bootstrap: Bootstrap = _BOOTSTRAP
+    raters: Raters, *, coefficient: str = "spearman", clusters: Labels | None = None, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
 ) -> Ceiling:
     """Return the mean coefficient between one rater and the mean of the row's other raters.
 
     The k-th place of every row is left out in turn: a person where the rows name theirs in the same order, else just some
-    rater. A place on which the coefficient is undefined, such as that of a rater who rated two rows, is not averaged.
-    Range and ties: those of the coefficient. Missing values: a row with fewer than two ratings is left out and counted.
-    Undefined: at every place; then `reason` says why. Interval and seed: see `bootstrap.Bootstrap`.
-
-    Raises:
-        InputError: a rating is neither None nor a finite number, lengths differ, or the coefficient is unknown.
+    rater.
 
     Example:
         >>> raters = [[1, 1, 2], [2, 2, 2], [4, 3, 3], [5, 4], [1, 2], [3, 5, 4], [3], [5, 5, 4]]
@@ -84,18 +78,14 @@ def split_half(
     coefficient: str = "spearman",
     spearman_brown: bool = False,
     clusters: Labels | None = None,
-    bootstrap: Bootstrap = _BOOTSTRAP,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> Ceiling:
     r"""Return the mean coefficient between the means of two halves of each row's raters, over `N_SPLITS` random splits.
 
     Of an odd number of raters, one half has one more. Half as many raters agree less than all would:
     `spearman_brown` steps each coefficient r up to $2r/(1 + r)$ (Spearman 1910; Brown 1910), which holds for Pearson's.
-    Range and ties: those of the coefficient. Missing values and undefined: as in `leave_one_rater_out`.
     Seed: `bootstrap.seed` draws the splits too, which stay the same in all resamples. They follow from the ratings alone: the
     order of the rows and of the raters in a row, and the clusters, change nothing.
-
-    Raises:
-        InputError: as in `leave_one_rater_out`.
 
     Example:
         >>> raters = [[1, 1, 2], [2, 2, 2], [4, 3, 3], [5, 4], [1, 2], [3, 5, 4], [3], [5, 5, 4]]
@@ -135,8 +125,7 @@ class _Part(NamedTuple):
 
 def _table(where: str, raters: Raters, clusters: Labels | None, *, has_places: bool) -> _Table:
     """Return the table; unless the place of an answer says who gave it, those of a row are put in ascending order."""
-    if clusters is not None:
-        same_length(where, raters=raters, clusters=clusters)
+    same_length(where, raters=raters, clusters=clusters)
     columns = [optional_numbers(where, f"raters[{row}]", given) for row, given in enumerate(raters)]
     width = max((len(column.values) for column in columns), default=0)
     values, present = np.zeros((len(columns), width)), np.zeros((len(columns), width), dtype=np.bool_)
@@ -149,9 +138,9 @@ def _table(where: str, raters: Raters, clusters: Labels | None, *, has_places: b
         present = np.isfinite(values)
         values = np.where(present, values, 0)
     used = np.flatnonzero(present.sum(axis=1) >= MIN_RATERS)
-    content = [present[used].sum(axis=1), *present[used].T, *values[used].T]
-    order, codes = canonical(content, used_codes(where, clusters, used, len(columns)))
-    return _Table(values[used[order]], present[used[order]], codes, len(columns))
+    content = [present.sum(axis=1), *present.T, *values.T]
+    rows = canonical_rows(where, content, used, clusters)
+    return _Table(values[rows.order], present[rows.order], rows.clusters, len(columns))
 
 
 def _mean(values: FloatArray, chosen: BoolArray) -> FloatArray:
@@ -160,43 +149,44 @@ def _mean(values: FloatArray, chosen: BoolArray) -> FloatArray:
 
 
 def _ceiling(
-    kind: Kind, table: _Table, parts: list[_Part], entry: Coefficient, bootstrap: Bootstrap, *, is_stepped_up: bool = False
+    kind: CeilingKind,
+    table: _Table,
+    parts: list[_Part],
+    entry: Coefficient,
+    bootstrap: Bootstrap,
+    *,
+    is_stepped_up: bool = False,
 ) -> Ceiling:
     def step_up(values: FloatArray) -> FloatArray:
         with np.errstate(divide="ignore"):
             return 2 * values / (1 + values) if is_stepped_up else values
 
-    calibrated = [entry.calibrated(part.x, part.y).coefficient for part in parts]
-    values = step_up(np.array([one.of_group(*part[1:]) for one, part in zip(calibrated, parts, strict=True)]))
-    defined = [i for i, value in enumerate(values) if np.isfinite(value)]
+    calibrated = [entry.calibrated(part.x, part.y)[0] for part in parts]
+    values = step_up(np.array([one.of_group(part.x, part.y) for one, part in zip(calibrated, parts, strict=True)]))
+    defined = np.flatnonzero(np.isfinite(values))
+    statistics = [(parts[i].rows, calibrated[i].of_samples(parts[i].x, parts[i].y)) for i in defined]
 
     def of_samples(weights: FloatArray) -> FloatArray:
-        found = [calibrated[i].of_samples(parts[i].x, parts[i].y, weights[:, parts[i].rows]) for i in defined]
-        means: FloatArray = np.mean([step_up(each) for each in found], axis=0)
+        means: FloatArray = np.mean([step_up(statistic(weights[:, rows])) for rows, statistic in statistics], axis=0)
         return means
 
-    interval = Interval(None, None, 0, _why_undefined(kind, table, entry.name))
-    if defined:
-        units = np.arange(len(table.values))
-        interval = bootstrap.intervals({kind: of_samples}, units, table.clusters)[kind]
+    name, n_scored = entry.name, len(table.values)
+    value = float(np.mean(values[defined])) if statistics else _why_undefined(kind, table, name)
+    resampled = {name: Resampled(of_samples, rows_by_cell(np.arange(n_scored), table.clusters))} if statistics else {}
+    n_clusters = int(table.clusters.max(initial=-1)) + 1
+    counts = Counts(table.n_total, n_scored, n_clusters, table.n_total - n_scored)
     n_raters = table.present.sum(axis=1)
     return Ceiling(
+        **vars(bootstrap.estimates({name: value}, resampled, counts)[name]),
         kind=kind,
-        coefficient=entry.name,
         is_stepped_up=is_stepped_up,
-        value=float(np.mean(values[defined])) if defined else None,
-        n_total=table.n_total,
-        n_scored=len(n_raters),
-        n_unscored=table.n_total - len(n_raters),
-        n_clusters=int(table.clusters.max(initial=-1)) + 1,
         n_parts=len(defined),
-        min_raters=int(n_raters.min()) if len(n_raters) else None,
-        max_raters=int(n_raters.max()) if len(n_raters) else None,
-        **bootstrap.fields(interval),
+        min_raters=int(n_raters.min()) if n_scored else None,
+        max_raters=int(n_raters.max()) if n_scored else None,
     )
 
 
-def _why_undefined(kind: Kind, table: _Table, coefficient: str) -> str:
+def _why_undefined(kind: CeilingKind, table: _Table, coefficient: str) -> str:
     if not len(table.values):
         return f"{kind}: none of {table.n_total} rows has {MIN_RATERS} raters or more. Have rows rated by several people."
     return f"{kind}: {coefficient} is undefined on {len(table.values)} rows with {MIN_RATERS} raters. Have more rows rated."

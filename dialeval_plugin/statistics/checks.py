@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from numbers import Real
 from typing import Any, NamedTuple, TypeAlias
 
@@ -18,6 +18,8 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 Numbers: TypeAlias = Sequence[float] | npt.NDArray[Any]
 OptionalNumbers: TypeAlias = Sequence[float | None] | npt.NDArray[Any]
 Labels: TypeAlias = Sequence[Hashable] | npt.NDArray[Any]
+Statistic: TypeAlias = Callable[[FloatArray], FloatArray]
+"""Takes `weights[r, i]`, how often row or cell i occurs in sample r; returns one value a sample, NaN where it is undefined."""
 
 
 class Column(NamedTuple):
@@ -33,10 +35,6 @@ def numbers(where: str, name: str, values: Numbers) -> FloatArray:
 
     Raises:
         InputError: a value is not a finite number; the message names its index.
-
-    Example:
-        >>> numbers("pearson", "scores", [1, 0.5])
-        array([1. , 0.5])
     """
     _refuse_masked(where, name, values)
     if _is_finite_array(values):
@@ -51,10 +49,6 @@ def optional_numbers(where: str, name: str, values: OptionalNumbers) -> Column:
 
     Raises:
         InputError: a value is neither None nor a finite number; the message names its index.
-
-    Example:
-        >>> optional_numbers("correlate", "scores", [1, None]).present
-        array([ True, False])
     """
     _refuse_masked(where, name, values)
     if _is_finite_array(values):
@@ -65,16 +59,13 @@ def optional_numbers(where: str, name: str, values: OptionalNumbers) -> Column:
     return Column(np.array(filled, dtype=np.float64), np.array(present, dtype=np.bool_))
 
 
-def same_length(where: str, **columns: Sequence[Any] | npt.NDArray[Any]) -> None:
-    """Check that all columns are as long as the first one.
+def same_length(where: str, **columns: Sequence[Any] | npt.NDArray[Any] | None) -> None:
+    """Check that all columns that are there are as long as the first one.
 
     Raises:
         InputError: one is not; the message names both lengths.
-
-    Example:
-        >>> same_length("correlate", scores=[1, 2], ratings=[3, 4])
     """
-    (first, values), *others = columns.items()
+    (first, values), *others = ((name, column) for name, column in columns.items() if column is not None)
     for name, other in others:
         if len(other) != len(values):
             raise InputError(f"{where}: {len(values)} {first} but {len(other)} {name}. Give one of each for every row.")
@@ -106,26 +97,23 @@ def cluster_codes(where: str, clusters: Labels | None, n: int) -> IntArray:
 
 
 def used_codes(where: str, labels: Labels | None, used: IntArray | BoolArray, n: int) -> IntArray:
-    """Number the clusters of those of `n` rows that are used, from 0 without gaps.
-
-    Raises:
-        InputError: as `cluster_codes`.
-
-    Example:
-        >>> used_codes("correlate", ["b", "a", "b"], np.array([1, 2]), 3)
-        array([0, 1])
-    """
+    """Number the clusters of those of `n` rows that are used, from 0 without gaps; as `cluster_codes`."""
     codes = cluster_codes(where, labels, n)[used]
     return cluster_codes(where, codes, len(codes))
 
 
-def rows_by_group(groups: IntArray) -> list[IntArray]:
-    """Return the numbers of the rows of each group.
+def check_choice(where: str, name: str, value: object, choices: Iterable[object]) -> None:
+    """Check that an option is one of its choices.
 
-    Example:
-        >>> rows_by_group(np.array([1, 0, 1]))
-        [array([1]), array([0, 2])]
+    Raises:
+        InputError: it is not; the message lists them.
     """
+    if value not in (known := tuple(choices)):
+        raise InputError(f"{where}: there is no {name}={value!r}. Choose one of {', '.join(map(str, known))}.")
+
+
+def rows_by_group(groups: IntArray) -> list[IntArray]:
+    """Return the numbers of the rows of each group."""
     if not len(groups):
         return []
     order = np.argsort(groups, kind="stable")

@@ -10,17 +10,19 @@ from scipy import sparse
 
 from dialeval_plugin.core.errors import InputError, StatisticUndefined
 from dialeval_plugin.statistics.coefficients.by_name import Coefficient
-from dialeval_plugin.statistics.coefficients.pairs import MIN_PAIRS
-from dialeval_plugin.statistics.coefficients.pairwise import TieCalibration
-from dialeval_plugin.statistics.coefficients.pearson import pearson_of_moments, unit_scale
+from dialeval_plugin.statistics.coefficients.pearson import moments, pearson_of_moments
+from dialeval_plugin.statistics.coefficients.samples import MIN_PAIRS
+from dialeval_plugin.statistics.coefficients.tie_calibration import TieCalibration
 
-from .bootstrap import ClusterSums, Resampled, Statistic, rows_by_cell
+from .bootstrap import Resampled, rows_by_cell
 from .canonical import canonical, symmetric
 from .checks import (
     FloatArray,
     IntArray,
     Labels,
     OptionalNumbers,
+    Statistic,
+    check_choice,
     cluster_codes,
     optional_numbers,
     rows_by_group,
@@ -28,7 +30,7 @@ from .checks import (
     used_codes,
 )
 
-Level: TypeAlias = Literal["turn", "dialogue", "system"]
+LevelOrSystem: TypeAlias = Literal["turn", "dialogue", "system"]
 """What a row is, or for "system" what the rows are averaged to before they are compared."""
 AverageBy: TypeAlias = Literal["none", "system", "item"]
 """One coefficient over all rows, or the mean of one coefficient a system, or a context that several systems answer."""
@@ -75,64 +77,63 @@ class Rows:
     used: IntArray
     """Numbers of these rows among all, in the same order."""
 
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters, or of rows where there are none."""
+        return int(self.clusters.max(initial=-1)) + 1
+
 
 class LevelValue(NamedTuple):
     """A coefficient at a level, and how many groups it rests on."""
 
     value: float
-    n_groups: int | None
+    n_groups: int | None = None
     """Groups that it averages, or systems that it compares."""
-    n_undefined_groups: int
+    n_undefined_groups: int = 0
     """Groups left out because the coefficient is undefined in them."""
 
 
 def rows_of(
     where: str,
     rated: Rated,
-    level: Level,
+    level: LevelOrSystem,
     average_by: AverageBy,
-    within_range: Range | None,
-    beside: tuple[FloatArray, FloatArray] | None = None,
+    within_range: Range | None = None,
+    compared: tuple[FloatArray, ...] = (),
 ) -> Rows:
-    """Return the rows that count, in an order that follows from what they hold; see `canonical`.
+    """Return the rows that count, in an order that follows from what they hold.
 
     Args:
         where: name of the caller, for messages.
         rated: scores, ratings and labels.
-        level: see `Level`.
-        average_by: see `AverageBy`.
+        level: what is compared.
+        average_by: what the coefficient is averaged over.
         within_range: lowest and highest rating that count.
-        beside: two metrics' scores of all rows of `rated`, where they are compared; rows are then ordered by both.
+        compared: two metrics' scores of all rows of `rated`, where they are compared; rows are then ordered by both.
 
     Raises:
         InputError: lengths differ, a value is neither None nor a finite number, an option is unknown or lacks its labels.
-
-    Example:
-        >>> rows_of("correlate", Rated(scores=[1, None, 3], ratings=[1, 2, 9]), "turn", "none", (0, 5)).scores
-        array([1.])
     """
     labels = _grouping(where, rated, level, average_by)
-    columns = {"ratings": rated.ratings, "clusters": rated.clusters, "systems": rated.systems, "items": rated.items}
-    for name, column in columns.items():
-        if column is not None:
-            same_length(where, **{"scores": rated.scores, name: column})
+    n = len(rated.scores)
+    for name in ("ratings", "clusters", "systems", "items"):
+        same_length(where, scores=rated.scores, **{name: getattr(rated, name)})
     if within_range is not None and not within_range[0] <= within_range[1]:
         raise InputError(f"{where}: within_range is {within_range!r}. Give the lowest and the highest rating that count.")
     scored, given = (optional_numbers(where, name, getattr(rated, name)) for name in ("scores", "ratings"))
     low, high = within_range or (-np.inf, np.inf)
     in_range = given.present & (given.values >= low) & (given.values <= high)
     used = np.flatnonzero(scored.present & in_range)
-    scores, ratings = scored.values[used], given.values[used]
-    clusters = used_codes(where, rated.clusters, used, len(rated.scores))
-    groups = None if labels is None else used_codes(where, labels, used, len(rated.scores))
-    compared = [scores] if beside is None else [column[used] for column in beside]
-    order, ordered_clusters = canonical(symmetric(([column] for column in compared), [ratings]), clusters, groups)
+    ratings = given.values[used]
+    groups = None if labels is None else used_codes(where, labels, used, n)
+    content = symmetric(([column[used]] for column in compared or (scored.values,)), [ratings])
+    order, clusters = canonical(content, used_codes(where, rated.clusters, used, n), groups)
     return Rows(
-        scores[order],
+        scored.values[used][order],
         ratings[order],
-        ordered_clusters,
+        clusters,
         None if groups is None else cluster_codes(where, groups[order], len(used)),
-        n_total=len(rated.scores),
+        n_total=n,
         n_unscored=int((in_range & ~scored.present).sum()),
         n_unrated=int((~given.present).sum()),
         n_out_of_range=int((given.present & ~in_range).sum()),
@@ -140,10 +141,9 @@ def rows_of(
     )
 
 
-def _grouping(where: str, rated: Rated, level: Level, average_by: AverageBy) -> Labels | None:
-    for name, value, kind in (("level", level, Level), ("average_by", average_by, AverageBy)):
-        if value not in get_args(kind):
-            raise InputError(f"{where}: there is no {name}={value!r}. Choose one of {', '.join(get_args(kind))}.")
+def _grouping(where: str, rated: Rated, level: LevelOrSystem, average_by: AverageBy) -> Labels | None:
+    check_choice(where, "level", level, get_args(LevelOrSystem))
+    check_choice(where, "average_by", average_by, get_args(AverageBy))
     if level == "system" and average_by != "none":
         raise InputError(f"{where}: level='system' has one row a system, nothing to average. Give average_by='none'.")
     needed = "system" if level == "system" else average_by
@@ -161,7 +161,7 @@ class LevelStatistic:
     """A calibrated coefficient at a level, of any scores that stand beside the same groups and clusters."""
 
     coefficient: Coefficient
-    level: Level
+    level: LevelOrSystem
     groups: IntArray | None
     clusters: IntArray
 
@@ -172,10 +172,10 @@ class LevelStatistic:
             StatisticUndefined: it is undefined, or so it is in all groups.
         """
         if self.groups is None or not len(x):
-            return LevelValue(self.coefficient.of_pairs(x, y), None, 0)
+            return LevelValue(self.coefficient.of_pairs(x, y))
         if self.level == "system":
             means_x, means_y = _group_means(self.groups, x), _group_means(self.groups, y)
-            return LevelValue(self.coefficient.of_pairs(means_x, means_y), len(means_x), 0)
+            return LevelValue(self.coefficient.of_pairs(means_x, means_y), len(means_x))
         values = self._group_values(x, y)
         n_undefined = int(np.isnan(values).sum())
         if n_undefined == len(values):
@@ -184,12 +184,11 @@ class LevelStatistic:
         return LevelValue(float(np.nanmean(values)), len(values) - n_undefined, n_undefined)
 
     def resampled(self, x: FloatArray, y: FloatArray) -> Resampled:
-        """Return what the bootstrap needs; see `binned` for more than `MAX_CELLS` distinct rows."""
+        """Return what the bootstrap needs; of more than `MAX_CELLS` distinct rows, that of their bins."""
         if self.groups is None:
             return self._of_rows(x, y)
         if self.level == "system":
-            n_systems = int(self.groups.max()) + 1
-            return Resampled(self._of_system_sums(n_systems), _system_sums(self.groups, self.clusters, x, y))
+            return self._of_systems(self.groups, x, y)
         cluster_of_group = np.zeros(int(self.groups.max()) + 1, dtype=np.int64)
         cluster_of_group[self.groups] = self.clusters
         if (cluster_of_group[self.groups] == self.clusters).all():
@@ -220,7 +219,8 @@ class LevelStatistic:
         if len(cells_x) <= MAX_CELLS:
             return Resampled(self._of_weights(cells_x, cells_y, cells_group), rows_by_cell(cells, self.clusters))
         if self.groups is None and self.coefficient.name in {"pearson", "point_biserial"}:
-            return Resampled(pearson_of_moments, _moments(self.clusters, x, y))
+            sums = [np.bincount(self.clusters, column) for column in moments(x, y).T]
+            return Resampled(pearson_of_moments, np.stack(sums, axis=1))
         binned_x, binned_y = binned(x, y)
         cells, (cells_x, cells_y, cells_group) = distinct_rows(binned_x, binned_y, groups)
         statistic = self._of_weights(cells_x, cells_y, cells_group)
@@ -230,13 +230,13 @@ class LevelStatistic:
         return Resampled(statistic, rows_by_cell(cells, self.clusters), shift, n_bins)
 
     def _of_weights(self, x: FloatArray, y: FloatArray, groups: FloatArray) -> Statistic:
-        of_samples = self.coefficient.of_samples
         if self.groups is None:
-            return lambda weights: of_samples(x, y, weights)
+            return self.coefficient.of_samples(x, y)
         members = rows_by_group(groups.astype(np.int64))
+        statistics = [self.coefficient.of_samples(x[rows], y[rows]) for rows in members]
 
         def mean(weights: FloatArray) -> FloatArray:
-            values = np.array([of_samples(x[rows], y[rows], weights[:, rows]) for rows in members])
+            values = np.array([of(weights[:, rows]) for of, rows in zip(statistics, members, strict=True)])
             n_defined = (~np.isnan(values)).sum(axis=0)
             with np.errstate(invalid="ignore"):
                 means: FloatArray = np.nansum(values, axis=0) / n_defined
@@ -244,34 +244,29 @@ class LevelStatistic:
 
         return mean
 
-    def _of_system_sums(self, n_systems: int) -> Statistic:
-        of_samples = self.coefficient.of_samples
+    def _of_systems(self, systems: IntArray, x: FloatArray, y: FloatArray) -> Resampled:
+        """From the rows, scores and ratings of each system that each cluster adds."""
+        n = int(systems.max()) + 1
+        columns = np.concatenate([systems, systems + n, systems + 2 * n])
+        entries = (np.concatenate([np.ones(len(x)), x, y]), (np.tile(self.clusters, 3), columns))
+        sums = sparse.coo_array(entries, shape=(int(self.clusters.max()) + 1, 3 * n)).tocsr()
 
-        def statistic(sums: FloatArray) -> FloatArray:
-            counts, totals_x, totals_y = sums.reshape(len(sums), 3, n_systems).transpose(1, 0, 2)
-            values = np.full(len(sums), np.nan)
-            for i, count in enumerate(counts):
-                drawn = count > 0
-                x, y = totals_x[i][drawn] / count[drawn], totals_y[i][drawn] / count[drawn]
-                if len(x):
-                    values[i] = of_samples(x, y, np.ones((1, len(x))))[0]
+        def statistic(drawn: FloatArray) -> FloatArray:
+            values = np.full(len(drawn), np.nan)
+            for i, (count, total_x, total_y) in enumerate(drawn.reshape(len(drawn), 3, n)):
+                has_rows = count > 0
+                if has_rows.any():
+                    means = (total[has_rows] / count[has_rows] for total in (total_x, total_y))
+                    values[i] = self.coefficient.of_samples(*means)(np.ones((1, has_rows.sum())))[0]
             return values
 
-        return statistic
+        return Resampled(statistic, sums)
 
 
 def level_statistic(
-    entry: Coefficient, level: Level, rows: Rows, x: FloatArray, y: FloatArray
+    entry: Coefficient, level: LevelOrSystem, rows: Rows, x: FloatArray, y: FloatArray
 ) -> tuple[LevelStatistic, TieCalibration | None]:
-    """Return the coefficient at a level, its epsilon chosen on scores x and ratings y, and how that was chosen.
-
-    Example:
-        >>> from dialeval_plugin.statistics.coefficients.by_name import coefficient_named
-        >>> rows = rows_of("correlate", Rated(scores=[1, 2, 3], ratings=[1, 2, 4]), "turn", "none", None)
-        >>> statistic, ties = level_statistic(coefficient_named("pearson"), "turn", rows, rows.scores, rows.ratings)
-        >>> round(statistic.value(rows.scores, rows.ratings).value, 3), ties
-        (0.982, None)
-    """
+    """Return the coefficient at a level, its epsilon chosen on scores x and ratings y, and how that was chosen."""
     groups: IntArray | None = rows.groups
     if level == "system" and rows.groups is not None and len(rows.groups):
         x, y, groups = _group_means(rows.groups, x), _group_means(rows.groups, y), None
@@ -286,11 +281,6 @@ def binned(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     values. The ratings stay as they are where they have at most 256 levels. Resamples of the bins instead of the rows make a
     million rows feasible; the interval is shifted by what the value on all rows differs from that of the bins, so binning
     changes its width only: with K bins by a share of about 1/K for Kendall's tau, and of 1/K^2 for Spearman's rho.
-
-    Example:
-        >>> scores, ratings = binned(np.arange(100_000.0), np.arange(100_000.0) // 20_000)
-        >>> len(np.unique(scores)), len(np.unique(ratings))
-        (3276, 5)
     """
     n_x, n_y = (len(np.unique(values)) for values in (x, y))
     if n_y <= _FEW_LEVELS:
@@ -310,12 +300,7 @@ def _quantile_bins(values: FloatArray, n_bins: int) -> FloatArray:
 
 
 def distinct_rows(*columns: Any) -> tuple[IntArray, tuple[FloatArray, ...]]:
-    """Return for each row the number of its cell, and the columns of the distinct cells: ties cost nothing.
-
-    Example:
-        >>> distinct_rows(np.array([1.0, 2.0, 1.0]), np.array([5.0, 4.0, 5.0]))
-        (array([0, 1, 0]), (array([1., 2.]), array([5., 4.])))
-    """
+    """Return for each row the number of its cell, and the columns of the distinct cells: ties cost nothing."""
     cells = np.zeros(len(columns[0]), dtype=np.int64)
     for column in columns:
         levels, codes = np.unique(column, return_inverse=True)
@@ -327,17 +312,3 @@ def distinct_rows(*columns: Any) -> tuple[IntArray, tuple[FloatArray, ...]]:
 def _group_means(groups: IntArray, values: FloatArray) -> FloatArray:
     means: FloatArray = np.bincount(groups, values) / np.bincount(groups)
     return means
-
-
-def _system_sums(systems: IntArray, clusters: IntArray, x: FloatArray, y: FloatArray) -> ClusterSums:
-    """Rows, scores and ratings of each system that each cluster adds."""
-    n = int(systems.max()) + 1
-    columns = np.concatenate([systems, systems + n, systems + 2 * n])
-    entries = np.concatenate([np.ones(len(x)), x, y])
-    return sparse.coo_array((entries, (np.tile(clusters, 3), columns)), shape=(int(clusters.max()) + 1, 3 * n)).tocsr()
-
-
-def _moments(clusters: IntArray, x: FloatArray, y: FloatArray) -> FloatArray:
-    """Rows, sums, squares and products that each cluster adds, of scores and ratings less their means."""
-    x, y = (values - values.mean() for values in (unit_scale(x), unit_scale(y)))
-    return np.stack([np.bincount(clusters, of) for of in (np.ones(len(x)), x, y, x * x, y * y, x * y)], axis=1)

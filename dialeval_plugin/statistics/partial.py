@@ -1,147 +1,136 @@
-"""Correlation of scores and ratings with the length of the dialogue, or anything else, held constant."""
+r"""Correlations with something held fixed: agreement beyond length, and what a metric's scores follow besides quality.
+
+Partial correlation of x and y given z: $(r_{xy} - r_{xz} r_{yz}) / \sqrt{(1 - r_{xz}^2)(1 - r_{yz}^2)}$, for Spearman on ranks
+(Conover 1999, section 5.4) and for Kendall as by Kendall (1942); given several columns, the same formula on the partial
+correlations given all but the last of them. For Pearson it is the correlation of what least squares on the columns leaves.
+Range: -1 to 1. Ties: those of the coefficient. Undefined: fewer than three rows more than columns held fixed, a column is
+constant, or those held fixed say all about another; then `reason` says so.
+A row without a score, a rating or any other column is left out and counted.
+InputError: lengths differ, a value is neither None nor a finite number, or the coefficient is none of `COEFFICIENTS`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
 
 import numpy as np
-from scipy import stats
 
-from dialeval_plugin.core.errors import InputError, StatisticUndefined
+from dialeval_plugin.statistics.coefficients.by_name import Coefficient, coefficient_named
+from dialeval_plugin.statistics.coefficients.samples import MIN_PAIRS
 
-from .bootstrap import Bootstrap, Estimate, Interval
-from .canonical import canonical
-from .checks import FloatArray, Labels, Numbers, OptionalNumbers, numbers, optional_numbers, same_length, used_codes
+from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Counts, Estimate, Resampled, rows_by_cell
+from .canonical import canonical_rows
+from .checks import FloatArray, Labels, OptionalNumbers, Statistic, check_choice, optional_numbers, same_length
+from .levels import distinct_rows
 
-COEFFICIENTS = ("pearson", "spearman")
+COEFFICIENTS = ("pearson", "spearman", "kendall_b")
+"""Those whose partial correlation has the formula that is used here."""
 
-_ROUNDING = float(np.finfo(np.float64).eps ** 0.5)
-"""A residual below this part of the spread is rounding error: the covariates determine the column."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class PartialCorrelation(Estimate):
-    """A partial correlation with its interval.
-
-    Attributes:
-        coefficient: "pearson" or "spearman".
-        covariates: names of what is held constant.
-        n_unrated: rows left out because nobody rated them.
-    """
-
-    coefficient: str
-    covariates: tuple[str, ...]
-    n_unrated: int
+_ROUNDING = 1e-12
 
 
-def partial_coefficient(scores: Numbers, ratings: Numbers, covariates: Mapping[str, Numbers], coefficient: str) -> float:
-    r"""Pearson's correlation of what least squares on the covariates, with an intercept, leaves of scores and of ratings.
-
-    With "spearman" every column is first replaced by its ranks, ties by the mean of theirs (Conover 1999, section 5.4).
-    Range: -1 to 1. With one covariate z it is $(r_{xy} - r_{xz} r_{yz}) / \sqrt{(1 - r_{xz}^2)(1 - r_{yz}^2)}$.
-    Undefined: fewer than three rows more than covariates, or scores or ratings that the covariates determine.
-
-    Raises:
-        InputError: lengths differ, a value is not a finite number, or there is no such coefficient.
-        StatisticUndefined: see above.
-
-    Example:
-        >>> round(partial_coefficient([1, 2, 3, 5], [2, 1, 4, 5], {"length": [1, 1, 2, 2]}, "pearson"), 6)
-        0.316228
-    """
-    where = "partial_coefficient"
-    if coefficient not in COEFFICIENTS:
-        raise InputError(f"{where}: there is no coefficient {coefficient!r}. Choose one of {', '.join(COEFFICIENTS)}.")
-    same_length(where, scores=scores, ratings=ratings, **dict(covariates))
-    named = {"scores": scores, "ratings": ratings, **covariates}
-    columns = [numbers(where, name, values) for name, values in named.items()]
-    return _partial(np.column_stack(columns), coefficient)
-
-
-def partial_correlation(  # noqa: PLR0913 - those of `correlate`, and the covariates
+def partial_correlation(
     scores: OptionalNumbers,
     ratings: OptionalNumbers,
     covariates: Mapping[str, OptionalNumbers],
     *,
     coefficient: str,
     clusters: Labels | None = None,
-    rounds: int = 1000,
-    confidence: float = 0.95,
-    seed: int = 0,
-) -> PartialCorrelation:
-    """Return `partial_coefficient` over the rows that have a score, with its bootstrap interval.
-
-    Missing values: a row whose score or rating is None is left out and counted. A scored row has every covariate.
-    Undefined: the value is None and `reason` says why; nothing is raised, and no NaN is returned.
-    Cost: ranks and a least squares fit a round; 2,000 rows and 1,000 rounds take some seconds.
-
-    Raises:
-        InputError: as `partial_coefficient`, or a scored row lacks a covariate.
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> Estimate:
+    """Return the correlation of scores and ratings with the covariates, by name, held fixed.
 
     Example:
-        >>> found = partial_correlation(
-        ...     [1, 2, 3, 5, None], [2, 1, 4, 5, 3], {"length": [1, 1, 2, 2, None]}, coefficient="pearson", rounds=0
-        ... )
+        >>> lengths = {"length": [1, 1, 2, 2, None]}
+        >>> found = partial_correlation([1, 2, 3, 5, None], [2, 1, 4, 5, 3], lengths, coefficient="pearson")
         >>> round(found.value, 6), found.n_scored, found.n_unscored
         (0.316228, 4, 1)
     """
-    where = "partial_correlation"
-    bootstrap = Bootstrap(rounds=rounds, confidence=confidence, seed=seed)
-    if coefficient not in COEFFICIENTS:
-        raise InputError(f"{where}: there is no coefficient {coefficient!r}. Choose one of {', '.join(COEFFICIENTS)}.")
-    same_length(where, scores=scores, ratings=ratings, **dict(covariates))
-    named = {"scores": scores, "ratings": ratings, **covariates}
-    columns = {name: optional_numbers(where, name, values) for name, values in named.items()}
-    used = columns["scores"].present & columns["ratings"].present
-    for name, column in columns.items():
-        if not column.present[used].all():
-            raise InputError(f"{where}: a scored row has no {name!r}. Give every covariate of a row that has a score.")
-    table = np.column_stack([column.values[used] for column in columns.values()])
-    order, codes = canonical(list(table.T), used_codes(where, clusters, used, len(used)))
-    table = table[order]
-
-    def of_samples(weights: FloatArray) -> FloatArray:
-        return np.array([_partial_or_nan(np.repeat(table, row.astype(np.int64), axis=0), coefficient) for row in weights])
-
-    try:
-        value: float | None = _partial(table, coefficient)
-        interval = bootstrap.intervals({coefficient: of_samples}, np.arange(len(table)), codes)[coefficient]
-    except StatisticUndefined as error:
-        value, interval = None, Interval(None, None, 0, str(error))
-    return PartialCorrelation(
-        coefficient=coefficient,
-        covariates=tuple(covariates),
-        value=value,
-        **bootstrap.fields(interval),
-        n_total=len(scores),
-        n_scored=len(table),
-        n_unscored=int((columns["ratings"].present & ~columns["scores"].present).sum()),
-        n_unrated=int((~columns["ratings"].present).sum()),
-        n_clusters=int(codes.max(initial=-1)) + 1,
-    )
+    columns = {"scores": scores, "ratings": ratings, **covariates}
+    asked = {coefficient: tuple(columns)}
+    return _associations("partial_correlation", columns, asked, coefficient, clusters, bootstrap)[coefficient]
 
 
-def _partial(table: FloatArray, coefficient: str) -> float:
-    """The coefficient of the first two columns given the others."""
-    n_rows, n_columns = table.shape
-    if n_rows < n_columns + 1:
-        raise StatisticUndefined(
-            f"partial {coefficient}: {n_rows} rows, at least {n_columns + 1} are needed. Score and rate more examples."
-        )
-    values = stats.rankdata(table, axis=0) if coefficient == "spearman" else table
-    centred = values - values.mean(axis=0)
-    held = centred[:, 2:]
-    residuals = centred[:, :2] - held @ np.linalg.lstsq(held, centred[:, :2], rcond=None)[0]
-    norms = np.linalg.norm(residuals, axis=0)
-    for place, name in enumerate(("scores", "ratings")):
-        if norms[place] <= _ROUNDING * np.linalg.norm(centred[:, place]):
-            raise StatisticUndefined(f"partial {coefficient}: the covariates determine the {name}. Hold less constant.")
-    return float(np.clip(residuals[:, 0] @ residuals[:, 1] / norms.prod(), -1, 1))
+def covariate_bias(
+    scores: OptionalNumbers,
+    ratings: OptionalNumbers,
+    covariate: OptionalNumbers,
+    *,
+    name: str,
+    coefficient: str = "spearman",
+    clusters: Labels | None = None,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> dict[str, Estimate]:
+    """Return how scores and ratings go with the length of the response, or another covariate, and what is left without it.
+
+    Keys, for `name="length"`: "score_length" and "rating_length" say how much the metric and the people prefer long
+    responses; "score_length_given_rating" how much the metric does so among responses that people find equally good: its
+    bias; "score_rating" how far it agrees with people, "score_rating_given_length" how far beyond what length explains.
+    All intervals come from the same resamples.
+
+    Example:
+        >>> scores, ratings, lengths = [1, 3, 2, 5, 4, 6], [1, 2, 3, 4, 6, 5], [2, 8, 3, 9, 4, 9]
+        >>> found = covariate_bias(scores, ratings, lengths, name="length", bootstrap=Bootstrap(rounds=0))
+        >>> round(found["score_length"].value, 3), round(found["score_length_given_rating"].value, 3)
+        (0.928, 0.967)
+    """
+    columns = {"scores": scores, "ratings": ratings, "covariate": covariate}
+    asked = {
+        f"score_{name}": ("scores", "covariate"),
+        f"rating_{name}": ("ratings", "covariate"),
+        "score_rating": ("scores", "ratings"),
+        f"score_{name}_given_rating": ("scores", "covariate", "ratings"),
+        f"score_rating_given_{name}": ("scores", "ratings", "covariate"),
+    }
+    return _associations("covariate_bias", columns, asked, coefficient, clusters, bootstrap)
 
 
-def _partial_or_nan(table: FloatArray, coefficient: str) -> float:
-    try:
-        return _partial(table, coefficient)
-    except StatisticUndefined:
-        return float("nan")
+def _associations(
+    where: str,
+    columns: Mapping[str, OptionalNumbers],
+    asked: Mapping[str, tuple[str, ...]],
+    coefficient: str,
+    clusters: Labels | None,
+    bootstrap: Bootstrap,
+) -> dict[str, Estimate]:
+    """Correlations of the first two columns of each tuple given the others."""
+    check_choice(where, "coefficient", coefficient, COEFFICIENTS)
+    same_length(where, **columns, clusters=clusters)
+    checked = {name: optional_numbers(where, name, values) for name, values in columns.items()}
+    is_rated = checked["ratings"].present
+    used = np.flatnonzero(np.logical_and.reduce([column.present for column in checked.values()]))
+    rows = canonical_rows(where, [column.values for column in checked.values()], used, clusters)
+    cells, distinct = distinct_rows(*(column.values[rows.order] for column in checked.values()))
+    by_name = dict(zip(columns, distinct, strict=True))
+    sums = rows_by_cell(cells, rows.clusters) if len(used) else np.zeros((0, 0))
+    entry = coefficient_named(coefficient)
+    resampled, values = {}, {}
+    for name, chosen in asked.items():
+        resampled[name] = Resampled(_partial(entry, [by_name[column] for column in chosen]), sums)
+        value = resampled[name].value if len(used) else math.nan
+        values[name] = _undefined(name, len(used)) if math.isnan(value) else value
+    n_unscored = int(is_rated.sum()) - len(used)
+    counts = Counts(len(is_rated), len(used), rows.n_clusters, n_unscored, int((~is_rated).sum()))
+    return bootstrap.estimates(values, resampled, counts)
+
+
+def _undefined(name: str, n_rows: int) -> str:
+    why = f"undefined on {n_rows} rows: there are too few, a column is constant, or what is held fixed says all about another"
+    return f"{name}: {why}. Score and rate more examples."
+
+
+def _partial(entry: Coefficient, columns: Sequence[FloatArray]) -> Statistic:
+    x, y, *held = columns
+    if not held:
+        return entry.of_samples(x, y)
+    *others, last = held
+    of_pairs = [_partial(entry, [*pair, *others]) for pair in ((x, y), (x, last), (y, last))]
+
+    def statistic(weights: FloatArray) -> FloatArray:
+        xy, xz, yz = (of(weights) for of in of_pairs)
+        left = (1 - xz**2) * (1 - yz**2)
+        is_defined = (left > _ROUNDING) & (weights.sum(axis=1) >= MIN_PAIRS + len(held))
+        return np.clip(np.where(is_defined, (xy - xz * yz) / np.sqrt(np.maximum(left, _ROUNDING)), np.nan), -1, 1)
+
+    return statistic

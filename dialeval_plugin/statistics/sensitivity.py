@@ -11,7 +11,7 @@ import numpy as np
 from dialeval_plugin.core.errors import InputError, StatisticUndefined
 from dialeval_plugin.statistics.coefficients.by_name import Coefficient, coefficient_named
 
-from .checks import BoolArray, FloatArray, OptionalNumbers, optional_numbers, same_length
+from .checks import FloatArray, OptionalNumbers, optional_numbers, same_length
 from .levels import Range
 
 
@@ -61,15 +61,10 @@ def sensitivity_range(
     Range and ties: those of the coefficient. Missing values: rows without a rating are left out; without unscored rows both
     ends are the value. Undefined: the coefficient is, or no row is scored and no `scale` given; then `reason` says so.
 
-    Args:
-        scores: one a row; None where unscored.
-        ratings: one a row; None where nobody rated the row.
-        coefficient: a name out of `coefficients.COEFFICIENTS`.
-        scale: lowest and highest score that the metric can give; without it, those that it gave.
+    `scale` are the lowest and the highest score that the metric can give; without it, those that it gave.
 
     Raises:
-        InputError: lengths differ, a value is neither None nor a finite number, a score is outside the scale, or the
-            coefficient is unknown.
+        InputError: lengths differ, a value is neither None nor a finite number, or is outside the scale.
 
     Example:
         >>> found = sensitivity_range([1, 2, 4, None, 5], [1, 2, 3, 4, 5])
@@ -83,18 +78,21 @@ def sensitivity_range(
     x, y, present = scored.values[rated.present], rated.values[rated.present], scored.present[rated.present]
     low_end, high_end = _scale(where, x[present], scale)
     value, reason = _value(entry, x[present], y[present])
-    if present.all() or value is None:
-        ends: tuple[float | None, float | None] = (value, value)
-    elif entry.has_epsilon:
-        ends = _bounds_of_pairs(value, int(present.sum()), len(x))
-    else:
+    low = high = value
+    if value is not None and entry.has_epsilon and not present.all():
+        # Pairs of scored rows stay as they are; of all others none agrees, or all do.
+        n_known, n_pairs = (n * (n - 1) / 2 for n in (int(present.sum()), len(x)))
+        low, high = value * n_known / n_pairs, (value * n_known + n_pairs - n_known) / n_pairs
+    elif value is not None and not present.all():
         places = (y - y.min()) / (y.max() - y.min()) * (high_end - low_end)
-        ends, reason = _filled(entry, x, y, present, (high_end - places, low_end + places))
+        low, why_low = _value(entry, np.where(present, x, high_end - places), y)
+        high, why_high = _value(entry, np.where(present, x, low_end + places), y)
+        reason = why_low or why_high
     return Sensitivity(
         statistic=coefficient,
         value=value,
-        low=ends[0],
-        high=ends[1],
+        low=low,
+        high=high,
         is_bound=entry.has_epsilon or bool(present.all()),
         n_total=len(x),
         n_scored=int(present.sum()),
@@ -155,16 +153,3 @@ def _value(entry: Coefficient, x: FloatArray, y: FloatArray) -> tuple[float | No
         return entry.of_pairs(x, y), None
     except StatisticUndefined as error:
         return None, str(error)
-
-
-def _filled(
-    entry: Coefficient, x: FloatArray, y: FloatArray, present: BoolArray, fillings: tuple[FloatArray, FloatArray]
-) -> tuple[tuple[float | None, float | None], str | None]:
-    (low, why_low), (high, why_high) = (_value(entry, np.where(present, x, filling), y) for filling in fillings)
-    return (low, high), why_low or why_high
-
-
-def _bounds_of_pairs(accuracy: float, n_scored: int, n_rated: int) -> tuple[float, float]:
-    """Pairs of scored rows stay as they are; of all others none agrees, or all do."""
-    n_known, n_pairs = n_scored * (n_scored - 1) / 2, n_rated * (n_rated - 1) / 2
-    return accuracy * n_known / n_pairs, (accuracy * n_known + n_pairs - n_known) / n_pairs

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import Unscored
-from dialeval_plugin.llm.language_model import NumberListener, TextListener, cut_at_stop
+from dialeval_plugin.core.scores import Unscored
+from dialeval_plugin.llm.answers import Answer
+from dialeval_plugin.llm.language_model import Continuation, NumberListener, Request, TextListener, cut_at_stop
 
 
 def _no_rule(*_: str) -> float:
@@ -27,11 +28,12 @@ class ScriptedLanguageModel:
         log_probability: maps a context and a continuation to a natural log in (-inf, 0].
         identity: as in a signature.
         asked: prompts, and contexts with their continuation, in the order asked.
+        requests: the requests for texts among them.
         batches: how many requests each call brought.
 
     Example:
         >>> model = ScriptedLanguageModel(lambda prompt: "4" if "tea" in prompt else "1")
-        >>> model.generate(["tea?", "coal?"], max_tokens=1, stop=()), model.batches
+        >>> model.generate([Request("tea?", 1), Request("coal?", 1)]), model.batches
         (['4', '1'], [2])
     """
 
@@ -39,52 +41,37 @@ class ScriptedLanguageModel:
     log_probability: Callable[[str, str], float | Unscored] = _no_rule
     identity: str = "scripted@1"
     asked: list[str] = field(default_factory=list)
+    requests: list[Request] = field(default_factory=list)
     batches: list[int] = field(default_factory=list)
 
-    def generate(
-        self, prompts: Sequence[str], *, max_tokens: int, stop: Sequence[str], on_answer: TextListener | None = None
-    ) -> list[str | Unscored]:
+    def generate(self, requests: Sequence[Request], *, on_answer: TextListener | None = None) -> list[str | Unscored]:
         """Apply the rule; stop strings cut an answer as a real model's are cut."""
-        self.batches.append(len(prompts))
-        answers: list[str | Unscored] = []
-        for place, prompt in enumerate(prompts):
-            self.asked.append(prompt)
-            answer = self.answer(prompt)
-            if isinstance(answer, str):
-                answer = cut_at_stop(answer, stop)
-                if on_answer is not None:
-                    on_answer(place, answer)
-            answers.append(answer)
-        return answers
-
-    def sample(
-        self,
-        prompts: Sequence[str],
-        *,
-        n_samples: int,
-        temperature: float,
-        max_tokens: int,
-        stop: Sequence[str],
-        first_sample: int = 0,
-        on_answer: TextListener | None = None,
-    ) -> list[list[str | Unscored]]:
-        """Apply the rule `n_samples` times to each prompt."""
-        repeated = [prompt for prompt in prompts for _ in range(n_samples)]
-        answers = self.generate(repeated, max_tokens=max_tokens, stop=stop, on_answer=on_answer)
-        return [answers[start : start + n_samples] for start in range(0, len(answers), n_samples)]
+        self.requests += requests
+        return self._answers([request.prompt for request in requests], lambda place: self._cut(requests[place]), on_answer)
 
     def loglikelihood(
-        self, pairs: Sequence[tuple[str, str]], *, on_answer: NumberListener | None = None
+        self, pairs: Sequence[Continuation], *, on_answer: NumberListener | None = None
     ) -> list[float | Unscored]:
         """Apply the rule for log probabilities."""
-        self.batches.append(len(pairs))
-        answers: list[float | Unscored] = []
-        for place, (context, continuation) in enumerate(pairs):
-            self.asked.append(context + continuation)
-            answer = self.log_probability(context, continuation)
-            if not isinstance(answer, Unscored) and on_answer is not None:
+        return self._answers(list(map("".join, pairs)), lambda place: self.log_probability(*pairs[place]), on_answer)
+
+    def _cut(self, request: Request) -> str | Unscored:
+        answer = self.answer(request.prompt)
+        return cut_at_stop(answer, request.stop) if isinstance(answer, str) else answer
+
+    def _answers(
+        self,
+        texts: Sequence[str],
+        rule: Callable[[int], Answer | Unscored],
+        on_answer: Callable[[int, Answer], None] | None,
+    ) -> list[Answer | Unscored]:
+        self.batches.append(len(texts))
+        answers: list[Answer | Unscored] = []
+        for place, text in enumerate(texts):
+            self.asked.append(text)
+            answers.append(answer := rule(place))
+            if on_answer is not None and not isinstance(answer, Unscored):
                 on_answer(place, answer)
-            answers.append(answer)
         return answers
 
 

@@ -2,13 +2,12 @@
 
     dialeval lm-eval run --model scripted-judge --model_args refuse=cats --tasks dstc10_dialog_mini
 
-Its default rules answer by the words that context and response share (methods/judging/scripted_rules.py). They test the
+Its default rules answer by the words that context and response share (scripted_rules.py). They test the
 way from prompt to score; the scores mean nothing.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +16,8 @@ from lm_eval.api.instance import Instance
 from lm_eval.api.model import LM
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import Unscored
+from dialeval_plugin.core.scores import Unscored
+from dialeval_plugin.llm.language_model import Request
 
 from .scripted_judge import ScriptedLanguageModel
 from .scripted_rules import Asked, overlap_answer, overlap_log_probability
@@ -79,10 +79,7 @@ class ScriptedJudgeLM(LM):  # type: ignore[misc]  # the host is not typed
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str | None]:
         """Answer by rule, cut at the request's stop strings; None where the rule has a reason for no answer."""
-        answers: list[str | Unscored] = []
-        for (until, max_tokens), group in itertools.groupby(requests, key=_settings):
-            prompts = [str(request.args[0]) for request in group]
-            answers += self.double.generate(prompts, max_tokens=max_tokens, stop=until)
+        answers = self.double.generate(list(map(_request, requests)))
         return [None if isinstance(answer, Unscored) else answer for answer in answers]
 
     def loglikelihood(self, requests: list[Instance], disable_tqdm: bool = False) -> list[tuple[float, bool] | None]:
@@ -125,7 +122,7 @@ class ScriptedJudgeLM(LM):  # type: ignore[misc]  # the host is not typed
         return next((name for name, text in self._failures.items() if text in judged), None)
 
 
-def _settings(request: Instance) -> tuple[tuple[str, ...], int]:
-    settings: dict[str, Any] = request.args[1]
+def _request(instance: Instance) -> Request:
+    prompt, settings = instance.args
     until = settings.get("until") or ()
-    return ((until,) if isinstance(until, str) else tuple(until)), int(settings.get("max_gen_toks", 256))
+    return Request(str(prompt), int(settings.get("max_gen_toks", 256)), (until,) if isinstance(until, str) else tuple(until))

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 KEPT = 2
 SEAL = "complete.json"
-_STATE = "trainer_state.json"
+STATE_FILE = "trainer_state.json"
 
 
 class Checkpoint(NamedTuple):
@@ -100,7 +100,7 @@ def _hashes(path: Path) -> dict[str, str]:
 
 
 def _read(path: Path) -> Checkpoint:
-    state = json.loads((path / _STATE).read_text(encoding="utf-8"))
+    state = json.loads((path / STATE_FILE).read_text(encoding="utf-8"))
     best = state["best_model_checkpoint"]
     control = state["stateful_callbacks"]["TrainerControl"]
     return Checkpoint(path, _step(path), best and Path(best).name, control["args"]["should_training_stop"])

@@ -27,8 +27,13 @@ from dialeval_plugin.methods.breakdown.calibration import learn_range
 from dialeval_plugin.methods.breakdown.scorer import DialogueBreakdownScorer
 from dialeval_plugin.reports.documents import put_between
 from dialeval_plugin.statistics.bootstrap import Bootstrap
-from dialeval_plugin.statistics.breakdown.detection import ALWAYS_BREAKDOWN, best_cut, breakdown_metrics, detections
-from dialeval_plugin.statistics.breakdown.detection_difference import Detected, breakdown_differences
+from dialeval_plugin.statistics.breakdown.detection import (
+    ALWAYS_BREAKDOWN,
+    best_cut,
+    breakdown_differences,
+    breakdown_metrics,
+    detections,
+)
 from dialeval_plugin.statistics.correlation import correlate
 
 METHODS = ("max_probability", "odin_h", "odin_g", "likelihood_ratio")
@@ -146,7 +151,7 @@ def group_table(probabilities: dict[str, Scores], turns: dict[str, Turns], syste
         chosen = [scores["eval"][p] for p in evaluated]
         said = detections(chosen)
         found = breakdown_metrics(said.distributions, counts, labels=said.labels, clusters=clusters, bootstrap=bootstrap)
-        rank = correlate(chosen, ratings, coefficient="spearman", clusters=clusters, rounds=rounds)
+        rank = correlate(chosen, ratings, coefficient="spearman", clusters=clusters, bootstrap=bootstrap)
         rows.append([name, "0.5", *metric_cells(found, COLUMNS), shown(rank.value, rank.ci_low, rank.ci_high)])
         tuned = []
         for metric, cut in cuts(scores["dev"], turns["dev"], developed).items():
@@ -174,7 +179,7 @@ def comparison_table(probabilities: dict[str, Scores], turns: dict[str, Turns], 
     detected = {}
     for name, scores in probabilities.items():
         cut = cuts(scores["dev"], turns["dev"], developed)["f1_b"]
-        detected[name] = Detected(*detections(scores["eval"], cut=cut))
+        detected[name] = detections(scores["eval"], cut=cut)
     rows = []
     for one, other in itertools.combinations(detected, 2):
         found = breakdown_differences(

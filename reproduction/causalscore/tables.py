@@ -17,25 +17,26 @@ from scipy.stats import norm
 
 from dialeval_plugin.corpora.readers.cgdialog import CRITERIA, HUMAN, OPTIONS, PreferenceDialogue
 from dialeval_plugin.reports.tables import estimate
+from dialeval_plugin.statistics.bootstrap import Estimate
 from dialeval_plugin.statistics.comparison.ranking import holm
 from dialeval_plugin.statistics.means import mean_interval
-from dialeval_plugin.statistics.preference.preference_difference import Difference, difference
 from dialeval_plugin.statistics.preference.preferences import (
-    Agreement,
-    Comparisons,
-    comparisons,
+    PreferenceAgreement,
+    Preferences,
     cont2cat,
     ignore_equal,
+    preference_difference,
+    preferences,
     voting,
 )
 from dialeval_plugin.statistics.preference.triads import circular_triads
 
-Figures: TypeAlias = Mapping[tuple[str, str], Agreement]
+Figures: TypeAlias = Mapping[tuple[str, str], PreferenceAgreement]
 """Criterion and statistic to the agreement of one metric on one corpus."""
 ScoresById: TypeAlias = Mapping[str, float | None]
 """Id of an example, `<dialogue>/<system>`, to its score, the higher the better; None where it is unscored."""
 
-STATISTICS: Mapping[str, Callable[[Comparisons], Agreement]] = {
+STATISTICS: Mapping[str, Callable[[Preferences], PreferenceAgreement]] = {
     "voting_pearson": partial(voting, coefficient="pearson"),
     "voting_spearman": voting,
     "ignore_equal": ignore_equal,
@@ -76,7 +77,7 @@ def figures_of(
         criteria: out of `cgdialog.CRITERIA`.
         with_human: take the human's response as one of the systems, as the paper does.
     """
-    found: dict[tuple[str, str], Agreement] = {}
+    found: dict[tuple[str, str], PreferenceAgreement] = {}
     for criterion in criteria:
         compared = _compared(dialogues, scores, criterion, with_human=with_human)
         found |= {(criterion, name): statistic(compared) for name, statistic in STATISTICS.items()}
@@ -161,13 +162,13 @@ def difference_table(
         for criterion in criteria:
             a, b = one[corpus], other[corpus]
             pair = (_compared(found, _where_both(a, b), criterion), _compared(found, _where_both(b, a), criterion))
-            of_row = [difference(*pair, statistic=name) for name in STATISTICS]
+            of_row = [preference_difference(*pair, statistic=name) for name in STATISTICS]
             lines.append([f"{NAMES[corpus]}, {criterion}", *map(estimate, of_row)])
             differences += of_row
     return f"{markdown(['difference', *TITLES.values()], lines)}\n\n{_tested(differences)}"
 
 
-def _tested(differences: Sequence[Difference]) -> str:
+def _tested(differences: Sequence[Estimate]) -> str:
     p_values = [_p_value(found) for found in differences]
     n_told = sum((found.ci_low or 0.0) > 0 or (found.ci_high or 0.0) < 0 for found in differences)
     lowest = min((p for p in holm(p_values) if p is not None), default=None)
@@ -175,7 +176,7 @@ def _tested(differences: Sequence[Difference]) -> str:
     return f"{n_told} of {len(differences)} intervals exclude 0{words}."
 
 
-def _p_value(found: Difference) -> float | None:
+def _p_value(found: Estimate) -> float | None:
     """Of no difference, two-sided, under a normal distribution; None where there is no interval, or an empty one."""
     if found.value is None or found.ci_low is None or found.ci_high is None or found.ci_high <= found.ci_low:
         return None
@@ -238,14 +239,14 @@ def _training_cells(entry: Mapping[str, Any]) -> list[str]:
 
 def _compared(
     dialogues: Sequence[PreferenceDialogue], scores: ScoresById, criterion: str, *, with_human: bool = True
-) -> Comparisons:
+) -> Preferences:
     rows = [
         (dialogue.id, row)
         for dialogue in dialogues
         for row in dialogue.comparisons
         if with_human or HUMAN not in (row.first, row.second)
     ]
-    return comparisons(
+    return preferences(
         [scores[f"{id}/{row.first}"] for id, row in rows],
         [scores[f"{id}/{row.second}"] for id, row in rows],
         [[OPTIONS.index(vote) for vote in row.votes[criterion]] for _, row in rows],
@@ -258,7 +259,7 @@ def _where_both(scores: ScoresById, other: ScoresById) -> ScoresById:
     return {id: None if other[id] is None else value for id, value in scores.items()}
 
 
-def _coverage(found: Agreement) -> str:
+def _coverage(found: PreferenceAgreement) -> str:
     return f"{found.n_scored} of {found.n_total}"
 
 

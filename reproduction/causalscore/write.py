@@ -22,15 +22,17 @@ from typing import Any
 
 from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.core.files import read_json, read_text, to_json, write_text
+from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.runner import run
-from dialeval_plugin.core.scoring import Scores, load_scorer
+from dialeval_plugin.core.scores import Scores
 from dialeval_plugin.core.signature import Signature, text_hash
 from dialeval_plugin.corpora.readers import cgdialog
 from dialeval_plugin.corpora.readers.cgdialog import CRITERIA, PreferenceDialogue
-from dialeval_plugin.methods.causalscore.model import read_settings
+from dialeval_plugin.methods.causalscore.model import CAUSAL_FOLDER
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
 from dialeval_plugin.reports.documents import put_between
-from dialeval_plugin.statistics.preference.preferences import Agreement
+from dialeval_plugin.statistics.bootstrap import Bootstrap
+from dialeval_plugin.statistics.preference.preferences import PreferenceAgreement
 from dialeval_plugin.version import __version__
 from reproduction.causalscore import tables
 from reproduction.causalscore.tables import Figures, ScoresById, TableRow
@@ -163,7 +165,10 @@ def figures_of(
         found = tables.figures_of(dialogues, scores, criteria, with_human=with_human)
         rows = [[criterion, name, agreement.to_dict()] for (criterion, name), agreement in found.items()]
         write_text(path, to_json(rows, indent=1) + "\n")
-    return {(criterion, name): Agreement(**fields) for criterion, name, fields in read_json(path)}
+    return {
+        (criterion, name): PreferenceAgreement(**{**fields, "bootstrap": Bootstrap(**fields["bootstrap"])})
+        for criterion, name, fields in read_json(path)
+    }
 
 
 def report(options: argparse.Namespace, preferences: Mapping[str, Sequence[PreferenceDialogue]]) -> str:
@@ -198,7 +203,7 @@ def report(options: argparse.Namespace, preferences: Mapping[str, Sequence[Prefe
         ]
     parts += ["### Circular triads in the preferences", tables.triads_table(preferences)]
     if options.model:
-        records = {corpus: read_settings(Path(folder)).get("training") for corpus, folder in options.model.items()}
+        records = {corpus: CAUSAL_FOLDER.read_settings(Path(folder))["training"] for corpus, folder in options.model.items()}
         parts += ["### Classifiers", tables.training_table({corpus: found for corpus, found in records.items() if found})]
     return "\n\n".join(parts)
 

@@ -22,8 +22,9 @@ from dialeval_plugin.methods.general.model import TOKENS_CUT
 from dialeval_plugin.methods.general.rated_mixing import RatedSet, fit_on_ratings, rated_log_odds
 from dialeval_plugin.methods.general.scorer import DIALOGUE_COLUMNS, TURN_COLUMNS, GeneralScorer
 from dialeval_plugin.reports.tables import Column, Row, Table, estimate, figure
+from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import Correlation, correlate
-from dialeval_plugin.statistics.means import half_width_of_mean
+from dialeval_plugin.statistics.estimates import mean_over_sets
 
 EIGHT = ("tu", "dz", "pu", "dgu", "dgr", "ft", "eg", "fd")
 """The sets of Table 14, in its order."""
@@ -150,7 +151,7 @@ class Agreement:
             return None
         ratings = [_rating(item, entry.quality) for item in entry.items]
         clusters = [context_key(item) for item in entry.items]
-        return correlate(values, ratings, coefficient="spearman", clusters=clusters, rounds=self._rounds)
+        return correlate(values, ratings, coefficient="spearman", clusters=clusters, bootstrap=Bootstrap(self._rounds))
 
 
 def _rating(item: Item, quality: str) -> float | None:
@@ -213,14 +214,14 @@ def quality_table(agreement: Agreement, sets: Sequence[EvaluationSet]) -> Table:
     return Table(rows, columns)
 
 
-def validation_table(settings: Mapping[str, Any]) -> Table:
+def validation_table(training: Mapping[str, Any]) -> Table:
     """Return how well each head tells a real response from each kind of wrong text, on validation dialogues.
 
     Args:
-        settings: contents of a model's general.json.
+        training: the record of a model's training, in its general.json.
     """
-    areas = settings["validation"]["auroc"]
-    counts = settings["validation"]["rows"]
+    areas = training["validation"]["auroc"]
+    counts = training["validation"]["rows"]
     rows: list[Row] = [
         {"wrong text": kind, "n": counts[kind], **{head: found[kind] for head, found in areas.items() if head != "coherence"}}
         for kind in counts
@@ -243,13 +244,8 @@ def _macro(values: Mapping[str, float | None], averaged: Sequence[str]) -> float
 
 def _half_width(found: Mapping[str, Correlation | None], averaged: Sequence[str]) -> float | None:
     """Half of the interval of the mean; None where a set has no interval."""
-    widths = []
-    for name in averaged:
-        one = found.get(name)
-        if one is None or one.ci_low is None or one.ci_high is None:
-            return None
-        widths.append(one.ci_high - one.ci_low)
-    return half_width_of_mean(widths) if widths else None
+    mean = mean_over_sets([found.get(name) for name in averaged])
+    return None if mean.value is None or mean.ci_high is None else mean.ci_high - mean.value
 
 
 def _mean_cell(row: Row, title: str) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from dialeval_plugin.methods.general.model import read_settings
+from dialeval_plugin.methods.general.model import GENERAL_FOLDER
 from dialeval_plugin.reports.documents import write_tables
 from reproduction.general.tables import Agreement, overall_sets, overall_table, quality_sets, quality_table, validation_table
 
@@ -29,7 +29,7 @@ def main(arguments: list[str] | None = None) -> None:
     if at_hand.absent:
         print(f"not on this machine: {', '.join(at_hand.absent)}")
     tables = {
-        "validation": validation_table(read_settings(options.model)),
+        "validation": validation_table(GENERAL_FOLDER.read_settings(options.model)["training"]),
         "overall": overall_table(agreement, at_hand.sets),
         "qualities": quality_table(agreement, quality_sets()),
     }

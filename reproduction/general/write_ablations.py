@@ -15,11 +15,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from dialeval_plugin.cli.train.general import read_conversations, reported_dialogues
-from dialeval_plugin.methods.general.conversations import Splits, split
-from dialeval_plugin.methods.general.model import CONFIG_FILE, TrainedGeneral
-from dialeval_plugin.methods.general.recipes import Recipe
-from dialeval_plugin.methods.general.training import Sources, TrainingOptions, train
+from dialeval_plugin.corpora.identity import LeakIndex
+from dialeval_plugin.corpora.registry import read_reported
+from dialeval_plugin.methods.general.conversations import Splits, read_conversations, split
+from dialeval_plugin.methods.general.model import GENERAL_FOLDER, TrainedGeneral
+from dialeval_plugin.methods.general.recipes import GeneralRecipe
+from dialeval_plugin.methods.general.training import GeneralSources, GeneralTrainingOptions, train
 from dialeval_plugin.models.folders import PACKAGED_ENCODER
 from dialeval_plugin.reports.documents import write_tables
 from dialeval_plugin.reports.tables import Table
@@ -31,19 +32,19 @@ N_DIALOGUES = 50
 """For the weights of coherence, of which no table here says anything."""
 
 
-def trained_without(corpus: str | None, splits: Splits, folder: Path, options: TrainingOptions) -> TrainedGeneral:
+def trained_without(corpus: str | None, splits: Splits, folder: Path, options: GeneralTrainingOptions) -> TrainedGeneral:
     """The model that a corpus has no part in, from its folder where it is there."""
-    if not (folder / CONFIG_FILE).exists():
+    if not GENERAL_FOLDER.is_finished(folder):
         kept = [item for item in splits.training if item.corpus != corpus]
-        train(Sources(kept, splits.validation), folder, options, progress=True, remember=False)
+        train(GeneralSources(kept, splits.validation), folder, options, progress=True, remember=False)
     return TrainedGeneral.load(str(folder))
 
 
 def ablations(splits: Splits, options: argparse.Namespace) -> dict[str, Table]:
-    training = TrainingOptions(
+    training = GeneralTrainingOptions(
         backbone=options.backbone,
         recipe=replace(
-            Recipe(),
+            GeneralRecipe(),
             max_pairs=options.max_pairs,
             max_validation_pairs=options.max_validation_pairs,
             max_validation_dialogues=N_DIALOGUES,
@@ -78,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=13)
     parser.add_argument("--document", type=Path, default=DOCUMENT, help="file with the markers")
     options = parser.parse_args(arguments)
-    conversations = read_conversations(options.corpus, reported_dialogues(options.evaluation), {})
+    conversations = read_conversations(options.corpus, LeakIndex(read_reported(options.evaluation).sets), {})
     splits = split(conversations, (), fraction=options.validation_fraction, seed=options.seed)
     print(write_tables(options.document, ablations(splits, options)))
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import Any
 
-from dialeval_plugin.core.scoring import Level
+from dialeval_plugin.core.dialogue import Level
 from dialeval_plugin.methods.judging.rating_prompts import rating_prompts
 
 Results = Mapping[str, Mapping[str, Any]]

@@ -27,9 +27,9 @@ from lm_eval.tasks import TaskManager
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast, set_seed
 
+from dialeval_plugin.core.dialogue import Level
 from dialeval_plugin.core.resources import tasks_path
-from dialeval_plugin.core.scoring import Level
-from dialeval_plugin.corpora.catalogue import DATA_DIR_VARIABLE
+from dialeval_plugin.corpora.corpus import DATA_DIR_VARIABLE
 from reproduction.huynh.tables import DSTC10_KINDS, KINDS, dstc10_task, fed_task, huynh_tables
 
 END = "<|endoftext|>"

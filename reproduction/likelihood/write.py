@@ -19,14 +19,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dialeval_plugin.core.dialogue import Dialogue, Item
+from dialeval_plugin.core.dialogue import Dialogue, Item, Level
 from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.core.files import read_text, to_json, write_text
-from dialeval_plugin.core.scoring import Level
 from dialeval_plugin.corpora.items import context_key, mean_rating
 from dialeval_plugin.corpora.readers import convai, dstc10, fed
 from dialeval_plugin.methods.likelihood.scorer import DialogueLikelihoodScorer
 from dialeval_plugin.reports.documents import put_between
+from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import correlations
 
 THESIS = json.loads(Path(__file__).with_name("nedelchev_2023.json").read_text(encoding="utf-8"))
@@ -104,7 +104,7 @@ def row(name: str, values: Sequence[float | None], corpus: Corpus, rounds: int) 
     ratings = [mean_rating(item, corpus.quality) for item in corpus.items]
     # Dialogues of ConvAI are independent; several responses of FED and DSTC10 belong to one dialogue.
     clusters = None if corpus.name.startswith("convai") else [context_key(item) for item in corpus.items]
-    found = correlations(values, ratings, coefficients=("pearson", "spearman"), clusters=clusters, rounds=rounds)
+    found = correlations(values, ratings, coefficients=("pearson", "spearman"), clusters=clusters, bootstrap=Bootstrap(rounds))
     cells = [shown(entry.value, entry.ci_low, entry.ci_high) for entry in found.values()]
     return f"| {name} | {' | '.join(cells)} | {found['pearson'].n_scored} of {len(ratings)} |"
 

@@ -6,17 +6,21 @@ Table 4.1 of Nedelchev's thesis stands beside ours, and every loss beside the le
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from dialeval_plugin.core.dialogue import Dialogue
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import Scores
+from dialeval_plugin.core.scores import Scores
 from dialeval_plugin.corpora.items import mean_rating
+from dialeval_plugin.methods.reconstruction.model import RECONSTRUCTION_FOLDER
 from dialeval_plugin.methods.reconstruction.scorer import DialogueReconstructionScorer
 from dialeval_plugin.reports.tables import Column, Row, Table, estimate, figure
+from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import correlations
 from dialeval_plugin.statistics.partial import partial_correlation
+from dialeval_plugin.training.history import read_history
 
 QUALITIES: Mapping[str, str] = MappingProxyType({"convai1": "quality", "convai2": "eval_score"})
 FEWEST_UTTERANCES = 3
@@ -62,26 +66,21 @@ READINGS = (
 )
 
 
-def training_table(settings: Sequence[Mapping[str, Any]]) -> Table:
-    """How models trained.
-
-    Args:
-        settings: of each model, the contents of its reconstruction.json.
-    """
+def training_table(folders: Sequence[Path]) -> Table:
+    """How models trained, from their folders."""
     rows: list[Row] = []
-    for one in settings:
-        record = one["training"]
-        history = record["history"]
-        best = history[record["best_epoch"] - 1]
+    for folder in folders:
+        settings, history = RECONSTRUCTION_FOLDER.read_settings(folder), read_history(folder)
+        training = settings["training"]
         rows.append(
             {
-                "model": NAMES[one["model"]],
-                "recipe": one["recipe"],
-                "dialogues": record["counts"]["n_training"],
+                "model": NAMES[settings["model"]],
+                "recipe": settings["recipe"],
+                "dialogues": training["counts"]["n_training"],
                 "epochs": len(history),
-                "validation losses": " ".join(f"{epoch['validation_loss']:.3f}" for epoch in history),
-                "best epoch": record["best_epoch"],
-                "training KL": best["training_kl"],
+                "validation losses": " ".join(f"{epoch.figures['loss']:.3f}" for epoch in history),
+                "best epoch": training["best_epoch"],
+                "training KL": history[training["best_epoch"] - 1].figures["training_kl"],
             }
         )
     decimals = {"dialogues": 0, "epochs": 0, "best epoch": 0}
@@ -127,10 +126,11 @@ def _scorer(folder: str, reading: Reading) -> DialogueReconstructionScorer:
 
 
 def _row(model: str, loss: str, scores: Scores, ratings: Sequence[float | None], rounds: int) -> Row:
-    plain = correlations(scores.values, ratings, coefficients=_COEFFICIENTS, rounds=rounds)
+    plain = correlations(scores.values, ratings, coefficients=_COEFFICIENTS, bootstrap=Bootstrap(rounds))
     lengths = {name: scores.columns[name] for name in LENGTHS}
     held = {
-        name: partial_correlation(scores.values, ratings, lengths, coefficient=name, rounds=rounds) for name in _COEFFICIENTS
+        name: partial_correlation(scores.values, ratings, lengths, coefficient=name, bootstrap=Bootstrap(rounds))
+        for name in _COEFFICIENTS
     }
     return {
         "model": model,
@@ -142,7 +142,7 @@ def _row(model: str, loss: str, scores: Scores, ratings: Sequence[float | None],
 
 
 def _length_row(name: str, scores: Scores, ratings: Sequence[float | None], rounds: int) -> Row:
-    plain = correlations(scores.columns[name], ratings, coefficients=_COEFFICIENTS, rounds=rounds)
+    plain = correlations(scores.columns[name], ratings, coefficients=_COEFFICIENTS, bootstrap=Bootstrap(rounds))
     return {
         "model": "length alone",
         "loss": name,

@@ -11,7 +11,6 @@ import argparse
 from pathlib import Path
 
 from dialeval_plugin.corpora.readers import convai
-from dialeval_plugin.methods.reconstruction.model import read_settings
 from dialeval_plugin.reports.documents import write_tables
 from reproduction.reconstruction.tables import agreement_table, training_table
 
@@ -24,7 +23,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--document", type=Path, default=DOCUMENT, help="file with the markers")
     parser.add_argument("--rounds", type=int, default=1000, help="of the bootstrap")
     options = parser.parse_args(arguments)
-    tables = {"training": training_table([read_settings(folder) for folder in options.models])}
+    tables = {"training": training_table(options.models)}
     for corpus, dialogues in (("convai1", convai.read_convai1()), ("convai2", convai.read_convai2())):
         folders = [str(folder) for folder in options.models]
         tables[corpus] = agreement_table(corpus, dialogues, folders, rounds=options.rounds)

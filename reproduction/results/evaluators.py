@@ -15,9 +15,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from dialeval_plugin.core.dialogue import Dialogue
+from dialeval_plugin.core.dialogue import Dialogue, Level
 from dialeval_plugin.core.errors import MissingPrerequisite
-from dialeval_plugin.core.scoring import Level
 from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.methods.judging.rating_prompts import rating_prompts
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve

@@ -20,7 +20,7 @@ from dialeval_plugin.leaderboard.references import ONE_PERSON
 from dialeval_plugin.leaderboard.result_files import TaskRun, read_runs
 from dialeval_plugin.reports.agreement import people
 from dialeval_plugin.reports.tables import bounds, figure
-from dialeval_plugin.statistics.means import half_width_of_mean
+from dialeval_plugin.statistics.estimates import ValueInterval, mean_over_sets
 
 from .evaluators import Evaluator, evaluators, row_of
 
@@ -215,21 +215,11 @@ def _mean(runs: Mapping[str, TaskRun], sets: Sequence[str]) -> Mean | None:
     Its interval takes the sets' errors for independent and normal: the standard errors are those of the sets' own intervals.
     """
     used = [runs[_task(code)] for code in sets if _task(code) in runs]
-    found = [run.metrics for run in used]
-    values = [value for metrics in found if (value := metrics.get("spearman")) is not None]
-    if len(values) < len(sets):
+    found = [[run.metrics.get(f"spearman{end}") for end in ("", "_ci_low", "_ci_high")] for run in used]
+    mean = mean_over_sets([ValueInterval(*figures) for figures in found])
+    if len(used) < len(sets) or mean.value is None:
         return None
-    value = math.fsum(values) / len(sets)
-    widths = [width for metrics in found if (width := _width(metrics)) is not None]
-    if len(widths) < len(sets):
-        return Mean(value, None, None, _coverage(used))
-    half = half_width_of_mean(widths)
-    return Mean(value, value - half, value + half, _coverage(used))
-
-
-def _width(metrics: Mapping[str, float | None]) -> float | None:
-    low, high = metrics.get("spearman_ci_low"), metrics.get("spearman_ci_high")
-    return None if low is None or high is None else high - low
+    return Mean(mean.value, mean.ci_low, mean.ci_high, _coverage(used))
 
 
 def _mean_in_words(mean: Mean | None) -> str:

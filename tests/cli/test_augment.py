@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from dialeval_plugin.cli.main import app
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.corpora.readers import dailydialog_pp
 from tests.scripted_writer import CONTEXTS, NumberedScript, is_generation
 
@@ -134,10 +134,6 @@ def test_the_small_model_checks_by_probability(script: NumberedScript, contexts:
         (["--output", "{folder}"], "{folder}: is a folder, expected the name of a file to write."),
         (["--output", "{contexts}"], "{contexts}: is the input. Choose another name for the responses."),
         (
-            ["--output", "{folder}/x", "--spot-check", "-1"],
-            "--spot-check -1: expected a number of responses, 0 for no sheet.",
-        ),
-        (
             ["--output", "{folder}/x", "--answers", "{folder}/y", "--no-answers"],
             "--answers and --no-answers: were both given. Leave one of them out.",
         ),
@@ -152,3 +148,9 @@ def test_wrong_options_are_named(
     assert isinstance(done.exception, InputError)
     assert str(done.exception) == message.format(**names)
     assert script.model.asked == []
+
+
+def test_a_spot_check_of_less_than_nothing_is_refused(contexts: Path, tmp_path: Path) -> None:
+    done = run(contexts, "--output", tmp_path / "x", "--spot-check", "-1")
+    assert done.exit_code == 2
+    assert "--spot-check" in done.output

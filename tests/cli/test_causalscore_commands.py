@@ -57,7 +57,7 @@ def test_train_and_score_with_an_explanation(tiny_encoder: Path, tmp_path: Path)
     lines.write_text(json.dumps({"id": "q", "context": ["Do you like tea?", "Why?"], "response": "I do."}) + "\n")
     shown = run("score", str(lines), "--output", str(tmp_path / "out.jsonl"), "--scorer", "causalscore", "--explain")
     scorer = CausalScorer(str(model))
-    from dialeval_plugin.corpora.scored_files import read_items
+    from dialeval_plugin.corpora.registry import read_items
 
     items = read_items(lines)
     assert shown.startswith("\n".join(scorer.explain(items)) + "\n")

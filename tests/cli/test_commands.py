@@ -25,7 +25,8 @@ DIALEVAL = Path(sys.executable).parent / "dialeval"
 # A package of somebody else: installed as far as Python can tell, and light, so that most tests here need no torch.
 SCORERS = '''
 import os
-from dialeval_plugin.core.scoring import Reason, Scorer, Unscored
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Reason, Unscored
 
 class Scripted(Scorer):
     """Scores a response by its length; knows some words."""
@@ -328,12 +329,12 @@ def test_a_wrong_file_exits_with_2_and_one_line(content: Any, message: str, dial
         (
             ("--scorer", "scripted", "--option", "size=1"),
             2,
-            "scorer 'scripted': there is no option 'size'. Known are: scale, note.",
+            "scripted: there is no option 'size'. Known are: scale, note.",
         ),
         (
             ("--scorer", "scripted", "--llm-args", "pretrained=x"),
             2,
-            "scorer 'scripted': there is no option 'llm_args'. Known are: scale, note.",
+            "scripted: there is no option 'llm_args'. Known are: scale, note.",
         ),
         (("--scorer", "scripted", "--output", "in.jsonl"), 2, "in.jsonl: is the input. Choose another name for the scores."),
         (
@@ -470,7 +471,7 @@ def test_train_then_score_and_accuracy_find_the_model_by_themselves(dialeval: Ru
     head, columns, *figures = trained.stdout.splitlines()[-5:]
     n_test = len(mini.read_response_sets("test")[:12])
     n_used = 12 + n_test - 6
-    n_validation = json.loads((tmp_path / "slm" / "slm.json").read_text())["training"]["n_validation_contexts"]
+    n_validation = json.loads((tmp_path / "slm" / "slm.json").read_text())["training"]["counts"]["n_validation_contexts"]
     assert head == f"slm: trained on {n_used - n_validation} contexts, validated on {n_validation}"
     assert columns == f"{'':16}{'positive':>10}{'adversarial':>13}{'overall':>9}"
     assert [line.split()[0] for line in figures] == ["slm_distance", "slm_probability", "slm"]

@@ -7,21 +7,25 @@ from typer.testing import CliRunner
 
 from dialeval_plugin.cli.data import app
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.corpora import catalogue, mini
-from dialeval_plugin.corpora.catalogue import ByHand, Corpus, Fetched
+from dialeval_plugin.corpora import catalogue, corpus, mini
+from dialeval_plugin.corpora.catalogue import Fetched
+from dialeval_plugin.corpora.corpus import ByHand, Corpus, Publication
 
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("DIALEVAL_DATA_DIR", raising=False)
-    monkeypatch.setattr(catalogue, "cache_folder", lambda: tmp_path)
+    for module in (catalogue, corpus):
+        monkeypatch.setattr(module, "cache_folder", lambda: tmp_path)
     return tmp_path
 
 
 def test_list_says_where_each_corpus_is_and_how_to_get_it(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    here = Corpus("here", "Toys", None, ("https://example.org/toys",), "not stated", (), (ByHand("a.json", "Ask."),))
-    gone = Corpus("gone", "More toys", None, (), "MIT", (), ())
-    monkeypatch.setattr(catalogue, "load_catalogue", lambda: {"here": here, "gone": gone})
+    here = Publication("here", "Toys", None, None, ("https://example.org/toys",), "not stated", (), (ByHand("a.json", "Ask."),))
+    gone = Publication("gone", "More toys", None, None, (), "MIT")
+    monkeypatch.setattr(corpus, "publications", lambda: {"here": here, "gone": gone})
+    known = {name: Corpus(name=name, layout="") for name in ("here", "gone")}
+    monkeypatch.setattr(catalogue, "CORPORA", known)
     (cache / "here").mkdir()
     result = CliRunner().invoke(app, ["list"])
     assert result.exit_code == 0

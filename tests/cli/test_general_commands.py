@@ -1,4 +1,4 @@
-"""`dialeval train slm --recipe general` and `dialeval train mixing`, on small files and a tiny encoder."""
+"""`dialeval train general` and `dialeval train mixing`, on small files and a tiny encoder."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def write_reported(path: Path) -> Path:
 def test_it_trains_keeps_reported_dialogues_out_and_shows_validation(tiny_encoder: Path, tmp_path: Path) -> None:
     corpus, reported = write_dialogues(tmp_path / "talk.jsonl"), write_reported(tmp_path / "rated.jsonl")
     done = run(
-        *("train", "slm", "--recipe", "general", "--output", tmp_path / "general", "--backbone", tiny_encoder),
+        *("train", "general", "--output", tmp_path / "general", "--backbone", tiny_encoder),
         *("--corpus", f"toy={corpus}", "--corpus", f"toy={write_dialogues(tmp_path / 'more.jsonl', 30)}"),
         *("--evaluation", reported, "--validation-fraction", 0.4, "--epochs", 1, "--max-pairs", 30),
         *("--precision", "float32"),
@@ -65,7 +65,7 @@ def test_it_trains_keeps_reported_dialogues_out_and_shows_validation(tiny_encode
     assert done.exit_code == 0, done.output
     shown = done.stdout.splitlines()
     settings = json.loads((tmp_path / "general" / "general.json").read_text())
-    counts = settings["counts"]
+    counts = settings["training"]["counts"]
     # Both files have the reported dialogue, and the second has all of the first.
     assert counts["left_out_as_leaks"] == {"toy": 2}
     assert sum((counts["training_dialogues"]["toy"], counts["validation_dialogues"]["toy"])) == 24 + 30 - 2
@@ -78,76 +78,18 @@ def test_it_trains_keeps_reported_dialogues_out_and_shows_validation(tiny_encode
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("words", "wrong"),
     [
-        (
-            ("--recipe", "general"),
-            "--corpus: the recipe general is trained on dialogues, and none are named. Name one file or more.",
-        ),
-        (
-            (),
-            "--recipe default: reads --data, contexts with responses. --corpus, --validation, --max-pairs and --max-minutes "
-            "belong to --recipe general.",
-        ),
-        (
-            ("--recipe", "code", "--data", "x", "--corpus", "y"),
-            "--recipe code: reads --data, contexts with responses. --corpus, --validation, --max-pairs and --max-minutes "
-            "belong to --recipe general.",
-        ),
+        (("general",), "Missing option '--corpus'"),
+        (("slm",), "Missing option '--data'"),
+        (("slm", "--data", "x", "--recipe", "general"), "Invalid value for '--recipe'"),
+        (("slm", "--data", "x", "--corpus", "y"), "No such option: --corpus"),
     ],
 )
-def test_options_of_another_recipe_are_refused(words: tuple[str, ...], message: str, tmp_path: Path) -> None:
-    done = run("train", "slm", "--output", tmp_path / "general", *words)
-    assert isinstance(done.exception, InputError)
-    assert str(done.exception) == message
-
-
-def test_dailydialog_pp_gives_each_positive_response_and_what_was_written_to_mislead(tmp_path: Path) -> None:
-    from dialeval_plugin.cli.train.general import read_conversations
-    from dialeval_plugin.corpora.leaks import ReportedDialogues
-
-    source = mini.folder() / "dailydialog_pp.jsonl"
-    first = mini.read_response_sets()[0]
-    found = read_conversations([f"written={source}"], ReportedDialogues({}), {})
-    assert {item.corpus for item in found} == {"written"}
-    assert [item.turns for item in found[: len(first.positive)]] == [(*first.context, text) for text in first.positive]
-    assert found[0].misleading == first.adversarial
-
-
-def test_facts_belong_to_the_speaker_whom_they_describe(tmp_path: Path) -> None:
-    from dialeval_plugin.cli.train.general import read_conversations
-    from dialeval_plugin.corpora.leaks import ReportedDialogues
-
-    lines = [
-        "1 your persona: i sail.",
-        "2 partner's persona: i knit.",
-        "3 hello there.\thi, do you sail?",
-        "4 i knit a lot.\tnice.",
-    ]
-    (tmp_path / "persona.txt").write_text("\n".join(lines) + "\n")
-    (found,) = read_conversations([str(tmp_path / "persona.txt")], ReportedDialogues({}), {})
-    assert found.corpus == "persona"
-    assert found.turns == ("hello there.", "hi, do you sail?", "i knit a lot.", "nice.")
-    assert found.facts == (("i knit.",), ("i sail.",), ("i knit.",), ("i sail.",))
-
-
-def test_dialogues_with_a_chatbot_teach_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from dialeval_plugin.cli.train.general import read_conversations
-    from dialeval_plugin.corpora.leaks import ReportedDialogues
-
-    def dialogue(number: int, kind: str) -> dict[str, object]:
-        return {
-            "dialogId": number,
-            "users": [{"id": "Alice", "userType": "Human"}, {"id": "Bob", "userType": kind}],
-            "thread": [{"userId": user, "text": f"{user} says {number}."} for user in ("Alice", "Bob")],
-            "evaluation": [{"userId": user, "quality": 0, "breadth": 0, "engagement": 0} for user in ("Alice", "Bob")],
-        }
-
-    path = tmp_path / "logs.json"
-    path.write_text(json.dumps([dialogue(1, "Human"), dialogue(2, "Bot")]))
-    (found,) = read_conversations([f"convai={path}"], ReportedDialogues({}), {})
-    assert found.turns == ("Alice says 1.", "Bob says 1.")
-    assert capsys.readouterr().err == f"convai={path}: 1 of 2 dialogues are with a chatbot and are left out\n"
+def test_the_two_commands_have_options_of_their_own(words: tuple[str, ...], wrong: str, tmp_path: Path) -> None:
+    done = run("train", *words, "--output", tmp_path / "general")
+    assert done.exit_code == 2
+    assert wrong in done.stderr
 
 
 def test_mixing_is_fitted_on_rated_sets_and_refuses_to_score_them(tiny_general: Path, tmp_path: Path) -> None:

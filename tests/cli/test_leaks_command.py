@@ -25,7 +25,7 @@ def run(*arguments: object) -> tuple[int, str]:
 
 
 def test_leaks_are_counted_shown_and_exit_with_1(tmp_path: Path) -> None:
-    training = write(tmp_path / "train.jsonl", {"turns": MEAL}, {"turns": ["Hi."]}, {"turns": [*MEAL, *KEYS]}, {"turns": KEYS})
+    training = write(tmp_path / "train.jsonl", {"turns": MEAL}, {"turns": ["So"]}, {"turns": [*MEAL, *KEYS]}, {"turns": KEYS})
     clean = write(tmp_path / "b.jsonl", {"turns": ["Hi!", "How are you?"]})
     rated = write(
         tmp_path / "r.jsonl",

@@ -158,7 +158,7 @@ def test_d32_a_share_that_is_none_is_refused_at_once(dialeval: Run, files: Path,
     more = ("--scorer", "random", "--output", "out.jsonl") if command == "score" else ()
     done = dialeval(command, "good.jsonl", *more, "--max-unscored", value)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"dialeval: --max-unscored {float(value)}: is no share. Give a number from 0 to 1.\n"
+    assert done.stderr == f"dialeval: --max-unscored is {float(value)}. Give a number from 0 to 1.\n"
 
 
 def test_the_ceiling_is_of_the_raters_whoever_scored_what(dialeval: Run, files: Path) -> None:
@@ -181,9 +181,19 @@ def test_a_table_goes_to_a_file(dialeval: Run, files: Path) -> None:
     assert (files / "out" / "table.md").read_text() == MARKDOWN
     refused = dialeval(*words, "--format", "word")
     assert (refused.returncode, refused.stdout) == (2, "")
-    assert refused.stderr == (
-        "dialeval: --format 'word': there is no such format. Choose one of text, markdown, csv, latex, json.\n"
-    )
+    assert "Invalid value for '--format'" in refused.stderr
+    assert refused.stderr.endswith("'word' is not one of 'text', 'markdown', 'csv', 'latex', 'json'.\n")
+
+
+@pytest.mark.parametrize(
+    ("option", "choices"),
+    [("--rows", "'turn', 'dialogue'"), ("--interval", "'percentile', 'bca'"), ("--average-by", "'none', 'system', 'item'")],
+)
+def test_a_word_that_is_no_choice_is_refused_with_the_choices(dialeval: Run, files: Path, option: str, choices: str) -> None:
+    done = dialeval("meta-eval", "good.jsonl", "--ratings", "ratings.jsonl", option, "all")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"Invalid value for '{option}'" in done.stderr
+    assert done.stderr.endswith(f"'all' is not one of {choices}.\n")
 
 
 def test_the_scores_of_dialeval_score_bring_main_column_and_orientation(dialeval: Run, files: Path) -> None:
@@ -308,7 +318,6 @@ def test_what_does_not_fit_together_is_refused_or_said(dialeval: Run, process: R
             ("--human", "sum"),
             "there is no way 'sum' to make one rating of several. Known are: mean, median, without_furthest, minimum, maximum.",
         ),
-        ("s.jsonl", '{"id": "a", "s": 1}', ("--rows", "system"), "--rows 'system': choose turn or dialogue."),
         (
             "s.jsonl",
             '{"id": "a", "s": 1}',
@@ -320,14 +329,13 @@ def test_what_does_not_fit_together_is_refused_or_said(dialeval: Run, process: R
             "s.jsonl",
             '{"id": "a", "s": 1}',
             ("--average-by", "item"),
-            "level_correlations: average_by='item' needs to know the item of each row. Give `items`.",
+            "correlate: average_by='item' needs to know the item of each row. Give `items`.",
         ),
-        ("s.jsonl", '{"id": "a", "s": 1}', ("--interval", "normal"), "--interval 'normal': choose one of percentile, bca."),
         (
             "s.jsonl",
             '{"id": "a", "s": 1}',
             ("--min-coverage", "2"),
-            "--min-coverage 2.0: is no share. Give a number from 0 to 1.",
+            "--min-coverage is 2.0. Give a number from 0 to 1.",
         ),
         (
             "s.jsonl",

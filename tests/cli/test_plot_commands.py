@@ -10,6 +10,7 @@ from typer.testing import CliRunner, Result
 
 from dialeval_plugin.cli.plot import app
 from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.training.history import HistoryRow, write_history
 
 SET = {
     "context": ["Do you have plans?", "Not yet."],
@@ -42,10 +43,9 @@ def test_a_small_model_is_drawn(command: str, data: Path, tiny_slm: Path, tmp_pa
     assert wanted[command] in text
 
 
-def test_training_curves_come_from_a_log(tmp_path: Path) -> None:
-    log = tmp_path / "train.log"
-    log.write_text("joint, epoch 1 of 2: loss 0.6, accuracy 88\njoint, epoch 2 of 2: loss 0.5, accuracy 90\n")
-    run("training", log, "--output", tmp_path / "curves.png")
+def test_training_curves_come_from_a_folders_history(tmp_path: Path) -> None:
+    write_history(tmp_path, [HistoryRow("joint", 1.0, 9, {"loss": 0.6, "accuracy": 88.0})])
+    run("training", tmp_path, "--output", tmp_path / "curves.png")
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -148,7 +148,7 @@ sys.meta_path.insert(0, Interrupt())
         ("typer", score("out"), "dialeval: interrupted\n"),
         ("dialeval_plugin.cli.score", ("--help",), "dialeval: interrupted\n"),
         (
-            "dialeval_plugin.corpora.scored_files",
+            "dialeval_plugin.corpora.registry",
             score("out"),
             "dialeval: interrupted; finished parts are kept, the same command goes on\n",
         ),

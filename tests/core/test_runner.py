@@ -21,13 +21,14 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialeval_plugin.cli.score import write_scores
 from dialeval_plugin.core import runner
-from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn
+from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Turn
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import to_json
 from dialeval_plugin.core.runner import run
-from dialeval_plugin.core.scoring import Level, Reason, Row, Scorer, Scores, Unscored
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Reason, Row, Scores, Unscored
+from dialeval_plugin.reports.scored_output import write_scores
 
 REFUSED = Unscored(Reason.REFUSAL, "no ▁ \u2028 “quoted”")
 
@@ -193,12 +194,12 @@ def test_a_value_that_is_not_finite_is_unscored_through_a_journal_too(text: str,
     assert not any(word in journal.read_text() for word in ("NaN", "Infinity"))
 
 
-def test_finish_sees_all_rows_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def finish(self: Scripted, rows: list[Row]) -> list[Row]:
+def test_normalise_rows_sees_all_rows_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def normalise_rows(self: Scripted, rows: list[Row]) -> list[Row]:
         top = max(row["value"] for row in rows if not isinstance(row, Unscored))  # type: ignore[type-var]
         return [row if isinstance(row, Unscored) else {**row, "value": row["value"] / top} for row in rows]  # type: ignore[operator]
 
-    monkeypatch.setattr(Scripted, "finish", finish)
+    monkeypatch.setattr(Scripted, "normalise_rows", normalise_rows)
     items = examples(["1", "refuse", "2", "3", "8"])
     run(Scripted(), items, journal=tmp_path / "journal")
 
@@ -354,7 +355,7 @@ SLOW = """
 import os, sys, time
 from pathlib import Path
 from dialeval_plugin.core import runner
-from dialeval_plugin.cli.score import write_scores
+from dialeval_plugin.reports.scored_output import write_scores
 from dialeval_plugin.core.runner import run
 from tests.core.test_runner import Scripted, slow_items
 
@@ -637,10 +638,10 @@ def test_a_resumed_run_says_how_many_are_done(tmp_path: Path, caplog: pytest.Log
 
 def test_a_rehearsal_hands_over_the_windows_of_a_run_and_keeps_nothing() -> None:
     scorer = Scripted()
-    runner.rehearse(scorer, examples(["1", "1", "2", "3", "4", "5"]))
+    runner.dry_run(scorer, examples(["1", "1", "2", "3", "4", "5"]))
     assert scorer.asked == [["1", "2", "3"], ["4", "5"]]
     with pytest.raises(InputError, match=r"^scripted: item 0 is of type Dialogue"):
-        runner.rehearse(scorer, [Dialogue("d", ())])
+        runner.dry_run(scorer, [Dialogue("d", ())])
 
 
 def test_what_was_cut_is_said_once_a_run(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:

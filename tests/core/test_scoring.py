@@ -17,22 +17,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialeval_plugin.core import scoring
+from dialeval_plugin.core import registry as scorers
 from dialeval_plugin.core.dialogue import Example, Item
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.core.files import to_json
-from dialeval_plugin.core.scoring import (
-    ENTRY_POINT_GROUP,
-    Reason,
-    Row,
-    Scorer,
-    Scores,
-    Unscored,
-    load_scorer,
-    register_scorer,
-    scorer_factory,
-    scorer_names,
-)
+from dialeval_plugin.core.registry import ENTRY_POINT_GROUP, load_scorer, register_scorer, scorer_factory, scorer_names
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Reason, Row, Scores, Unscored
 from dialeval_plugin.core.signature import Signature
 
 SIGNATURE = Signature({"method": "length", "seed": 3, "clip": None, "scale": 0.5, "exact": True})
@@ -156,7 +147,7 @@ def test_another_schema_version_is_refused(version: object) -> None:
 def registry(monkeypatch: pytest.MonkeyPatch) -> list[metadata.EntryPoint]:
     """An empty registry, and the list of entry points that it sees."""
     points: list[metadata.EntryPoint] = []
-    monkeypatch.setattr(scoring, "_registry", scoring._Registry())
+    monkeypatch.setattr(scorers, "_factories", {})
     monkeypatch.setattr(metadata, "entry_points", lambda *, group: [point for point in points if point.group == group])
     return points
 
@@ -288,14 +279,14 @@ def test_an_unknown_option_is_named(registry: list[metadata.EntryPoint]) -> None
     register_scorer("length")(Length)
     with pytest.raises(InputError) as refused:
         load_scorer("length", scale=1.0, size=3)
-    assert str(refused.value) == "scorer 'length': there is no option 'size'. Known are: scale."
+    assert str(refused.value) == "length: there is no option 'size'. Known are: scale."
 
 
 def test_an_option_that_is_missing_is_named(registry: list[metadata.EntryPoint]) -> None:
     register_scorer("length")(lambda scale, *, shift=0.0: Length(scale + shift))
     with pytest.raises(InputError) as refused:
         load_scorer("length", shift=1.0)
-    assert str(refused.value) == "scorer 'length': missing a required argument: 'scale'. Give it."
+    assert str(refused.value) == "length: missing a required argument: 'scale'. Give it."
 
 
 def test_a_type_error_from_inside_a_scorer_is_not_the_users_option(registry: list[metadata.EntryPoint]) -> None:

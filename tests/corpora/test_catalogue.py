@@ -7,23 +7,15 @@ from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
-from dialeval_plugin.corpora import catalogue, mini
-from dialeval_plugin.corpora.catalogue import (
-    ByHand,
-    Corpus,
-    Fetched,
-    RemoteFile,
-    download,
-    fetch,
-    load_catalogue,
-    locate,
-    status,
-)
+from dialeval_plugin.corpora import catalogue, corpus, mini
+from dialeval_plugin.corpora.catalogue import Fetched, download, fetch, locate, status
+from dialeval_plugin.corpora.corpus import ByHand, Corpus, Publication, RemoteFile, publications
+from dialeval_plugin.corpora.registry import CORPORA
 
 CONTENT = b'[{"a": 1}]\n'
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -53,16 +45,17 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("DIALEVAL_DATA_DIR", raising=False)
     folder = tmp_path / "cache"
-    monkeypatch.setattr(catalogue, "cache_folder", lambda: folder)
+    for module in (catalogue, corpus):
+        monkeypatch.setattr(module, "cache_folder", lambda: folder)
     return folder
 
 
-def corpus(*files: RemoteFile, by_hand: tuple[ByHand, ...] = ()) -> Corpus:
-    return Corpus("toys", "Toys", None, (), "not stated", files, by_hand)
+def toys(*files: RemoteFile, by_hand: tuple[ByHand, ...] = ()) -> Publication:
+    return Publication("toys", "Toys", None, None, (), "not stated", files, by_hand)
 
 
 def remote(url: str, sha256: str = SHA256, path: str = "one.json") -> RemoteFile:
-    return RemoteFile(path, url, sha256, len(CONTENT))
+    return RemoteFile(path, url, sha256)
 
 
 def error(text: object) -> str:
@@ -72,21 +65,21 @@ def error(text: object) -> str:
 def test_download_checks_each_file_and_says_what_is_left_to_get_by_hand(server: str, tmp_path: Path) -> None:
     folder = tmp_path / "toys"
     left = ByHand("two.json", "Ask.")
-    toys = corpus(
+    published = toys(
         remote(f"{server}/set%20one.json"),
         remote(f"{server}/set%20one.json", path="inner/again.json"),
         by_hand=(left, ByHand("one.json", "Here already.")),
     )
-    assert download(toys, folder) == Fetched(folder, ("one.json", "inner/again.json"), (left,))
+    assert download(published, folder) == Fetched(folder, ("one.json", "inner/again.json"), (left,))
     assert (folder / "one.json").read_bytes() == (folder / "inner" / "again.json").read_bytes() == CONTENT
 
 
 def test_what_is_complete_is_not_downloaded_again_and_what_is_damaged_is(server: str, tmp_path: Path) -> None:
     folder = tmp_path / "toys"
-    download(corpus(remote(f"{server}/set%20one.json")), folder)
-    assert download(corpus(remote("http://127.0.0.1:1/gone")), folder).files == ("one.json",)
+    download(toys(remote(f"{server}/set%20one.json")), folder)
+    assert download(toys(remote("http://127.0.0.1:1/gone")), folder).files == ("one.json",)
     (folder / "one.json").write_bytes(CONTENT[:-3])
-    download(corpus(remote(f"{server}/set%20one.json")), folder)
+    download(toys(remote(f"{server}/set%20one.json")), folder)
     assert (folder / "one.json").read_bytes() == CONTENT
 
 
@@ -98,14 +91,14 @@ def test_wrong_checksum_leaves_nothing_behind(server: str, tmp_path: Path, path:
         "Try again; if it happens again, the publisher has changed the file."
     )
     with pytest.raises(MissingPrerequisite, match=error(message)):
-        download(corpus(remote(url, "0" * 64, path)), tmp_path / "cache" / "toys")
+        download(toys(remote(url, "0" * 64, path)), tmp_path / "cache" / "toys")
     assert list((tmp_path / "cache").iterdir()) == []
 
 
 def test_wrong_checksum_keeps_what_was_fetched_before(server: str, tmp_path: Path) -> None:
     url = f"{server}/set%20one.json"
     with pytest.raises(MissingPrerequisite):
-        download(corpus(remote(url), remote(url, "0" * 64, "two.json")), tmp_path / "toys")
+        download(toys(remote(url), remote(url, "0" * 64, "two.json")), tmp_path / "toys")
     assert [entry.name for entry in (tmp_path / "toys").iterdir()] == ["one.json"]
 
 
@@ -117,14 +110,16 @@ def test_file_that_is_not_there_leaves_nothing_behind(server: str, tmp_path: Pat
         f"Check the connection, or get the file another way and put it at {target}."
     )
     with pytest.raises(MissingPrerequisite, match=error(message)):
-        download(corpus(remote(url)), tmp_path / "toys")
+        download(toys(remote(url)), tmp_path / "toys")
     assert not (tmp_path / "toys").exists()
 
 
 def test_fetch_downloads_into_the_cache_where_locate_finds_it(
     server: str, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(catalogue, "load_catalogue", lambda: {"toys": corpus(remote(f"{server}/set%20one.json"))})
+    known = {"toys": toys(remote(f"{server}/set%20one.json"))}
+    monkeypatch.setattr(corpus, "publications", lambda: known)
+    monkeypatch.setitem(cast("dict[str, Corpus]", CORPORA), "toys", Corpus(name="toys", layout=""))
     assert fetch("toys").folder == cache / "toys" == locate("toys")
 
 
@@ -168,14 +163,14 @@ def test_mini_is_always_there(cache: Path) -> None:
 
 
 def test_unknown_corpus_lists_the_known_ones(cache: Path) -> None:
-    message = f"there is no corpus 'dstc11'. Known are: {', '.join(load_catalogue())}."
+    message = f"there is no corpus 'dstc11'. Known are: {', '.join(CORPORA)}."
     for function in (locate, fetch):
         with pytest.raises(InputError, match=error(message)):
             function("dstc11")
 
 
 def test_status_of_a_partial_corpus_names_what_is_missing(cache: Path) -> None:
-    for file in load_catalogue()["dailydialog_pp"].files:
+    for file in CORPORA["dailydialog_pp"].published.files:
         path = cache / "dailydialog_pp" / file.path
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
@@ -188,20 +183,18 @@ def test_status_of_a_partial_corpus_names_what_is_missing(cache: Path) -> None:
 
 
 def test_catalogue_entries_are_complete() -> None:
-    for entry in load_catalogue().values():
+    for entry in publications().values():
         assert entry.title
         assert entry.licence
-        paths = [file.path for file in entry.files] + [file.path for file in entry.by_hand]
-        assert len(set(paths)) == len(paths)
+        assert len(set(entry.paths)) == len(entry.paths)
         for file in entry.files:
             assert re.fullmatch(r"https://raw\.githubusercontent\.com/[\w.-]+/[\w.-]+/[0-9a-f]{40}/[\w./%()+-]+", file.url)
             assert re.fullmatch("[0-9a-f]{64}", file.sha256)
-            assert file.bytes > 0
 
 
 @pytest.mark.real_data
 def test_catalogue_agrees_with_the_files(data_dir: Path) -> None:
-    for entry in load_catalogue().values():
+    for entry in publications().values():
         for file in entry.files:
             content = (data_dir / entry.name / file.path).read_bytes()
-            assert (len(content), hashlib.sha256(content).hexdigest()) == (file.bytes, file.sha256)
+            assert hashlib.sha256(content).hexdigest() == file.sha256

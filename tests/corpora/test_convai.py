@@ -146,8 +146,7 @@ def test_without_a_path_the_catalogues_files_are_read(tmp_path: Path, monkeypatc
     with pytest.raises(MissingPrerequisite) as refused:
         convai.read_convai1()
     assert str(refused.value) == (
-        f"{tmp_path / 'convai1'}: has no {convai.CONVAI1_FILES[1]}. "
-        "Type `dialeval data fetch convai1` to see where it comes from."
+        f"{tmp_path / 'convai1'}: has no {convai.CONVAI1_FILES[1]}. Type `dialeval data fetch convai1`."
     )
 
 

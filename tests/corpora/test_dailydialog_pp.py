@@ -89,7 +89,7 @@ def test_malformed_line_names_file_and_line(tmp_path: Path, row: Any, message: s
 
 def test_duplicate_id_names_both_lines(tmp_path: Path) -> None:
     path = write(tmp_path / "dev.json", ROW, {**ROW, "id": 2}, {**ROW, "id": "12"})
-    message = f"{path}:3: the id '12' is also at {path}:1. Predictions are keyed by id: renumber one."
+    message = f"{path}:3: the id '12' is also that of {path}:1. Predictions are keyed by id: renumber one."
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         read(path)
 
@@ -109,7 +109,7 @@ def test_contexts_may_come_without_responses_and_without_ids(tmp_path: Path) -> 
         ([{"context": "Hi."}], "1: context: expected a list of strings, got 'Hi.' (str)."),
         (
             [{"context": ["Hi."], "id": 1}, {"context": ["Ho."]}],
-            "2: the id '1' is also at {path}:1. Predictions are keyed by id: renumber one.",
+            "2: the id '1' is also that of {path}:1. Predictions are keyed by id: renumber one.",
         ),
     ],
 )

@@ -10,8 +10,8 @@ import pytest
 
 from dialeval_plugin.core.dialogue import Dialogue, Turn
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.corpora.dialogues import read_dialogues
 from dialeval_plugin.corpora.readers import convai, dailydialog, dream, esconv
+from dialeval_plugin.corpora.registry import read_dialogues
 from tests.convai_files import convai1_rows, convai2_rows
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from dialeval_plugin.core.dialogue import Dialogue, Turn
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.corpora.dialogues import read_dialogues, read_grounded
+from dialeval_plugin.corpora.corpus import GroundedDialogue
 from dialeval_plugin.corpora.readers import empathetic_dialogues
-from dialeval_plugin.corpora.readers.grounded import GroundedDialogue
+from dialeval_plugin.corpora.registry import read_dialogues, read_grounded
 
 HEADER = "Dialog_ID,Type,Actor,Text\n"
 FIRST = "hit:1_conv:2,situation,none,My car caught fire\nhit:1_conv:2,utterance,speaker,My car caught fire!\n"

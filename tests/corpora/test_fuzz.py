@@ -17,11 +17,10 @@ from typing import Any
 import pytest
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.corpora.dialogues import read_grounded
 from dialeval_plugin.corpora.rated_items import read_rated_items
 from dialeval_plugin.corpora.readers import cgdialog, conture, convai, dailydialog_pp, dbdc, dstc10, fed, usr
+from dialeval_plugin.corpora.registry import read_grounded, read_items
 from dialeval_plugin.corpora.score_files import read_score_file
-from dialeval_plugin.corpora.scored_files import read_items
 from tests.convai_files import convai1_rows, convai2_rows
 from tests.fed_files import fed_rows
 

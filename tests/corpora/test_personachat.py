@@ -9,9 +9,9 @@ import pytest
 
 from dialeval_plugin.core.dialogue import Dialogue, Turn
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.corpora.dialogues import read_dialogues, read_grounded
+from dialeval_plugin.corpora.corpus import GroundedDialogue
 from dialeval_plugin.corpora.readers import personachat
-from dialeval_plugin.corpora.readers.grounded import GroundedDialogue
+from dialeval_plugin.corpora.registry import read_dialogues, read_grounded
 
 PUBLISHED = """\
 1 your persona: i only eat kosher.

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.corpora.dialogues import read_dialogues
 from dialeval_plugin.corpora.rated_items import read_rated_items
 from dialeval_plugin.corpora.readers import dailydialog_pp
+from dialeval_plugin.corpora.registry import read_dialogues, read_items
 from dialeval_plugin.corpora.score_files import read_score_file
-from dialeval_plugin.corpora.scored_files import read_items
 
 
 def write(path: Path, *rows: dict[str, object]) -> Path:

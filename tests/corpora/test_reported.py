@@ -11,7 +11,7 @@ import pytest
 from dialeval_plugin.core.dialogue import Dialogue, Example
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.corpora.reported import read_reported
+from dialeval_plugin.corpora.registry import read_reported
 from tests.convai_files import convai1_rows, convai2_rows
 from tests.fed_files import fed_rows
 
@@ -76,8 +76,8 @@ def test_what_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with pytest.raises(InputError) as unknown:
         read_reported(["dgx"])
     assert str(unknown.value) == (
-        "dgx: there is no such file, and no set of this name. Named sets are: dstc10, tu, pu, dz, pz, dgu, dgr, eg, cg, ft, "
-        "fd, d6, d7, hu, ps, fed, usr, conture, convai1, convai2, mini."
+        "dgx: there is no such file, and no set of this name. Named sets are: conture, convai1, convai2, dstc10, tu, pu, dz, "
+        "pz, dgu, dgr, eg, cg, ft, fd, d6, d7, hu, ps, fed, usr, mini."
     )
 
 

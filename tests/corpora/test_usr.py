@@ -13,7 +13,7 @@ from dialeval_plugin.core.dialogue import Example, Turn
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.corpora.readers.usr import FILES, SCALES, read_examples, read_scored
-from dialeval_plugin.corpora.scored_files import read_items
+from dialeval_plugin.corpora.registry import read_items
 
 RATINGS = {
     "Understandable": [1, 1, 0],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from dialeval_plugin.cli.main import app
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.readers import dailydialog_pp
 from dialeval_plugin.hosts.lm_eval.backend import load_language_model
+from dialeval_plugin.llm.language_model import Request
 from dialeval_plugin.methods.augmentation.generation import ResponseWriter
 from dialeval_plugin.methods.augmentation.prompts import TEMPERATURE
 from dialeval_plugin.methods.slide.data import split_by_context
@@ -73,17 +75,17 @@ def test_a_draw_depends_on_seed_context_and_round_alone(roomy_lm: Path) -> None:
 
     model = load_language_model("hf", f"pretrained={roomy_lm},device=cpu,max_length=6000")
     drawn: list[str] = []
-    sample = model.sample
+    generate = model.generate
 
-    def short(prompts: list[str], **options: object) -> object:
-        found = sample(prompts, **{**options, "max_tokens": 12})  # type: ignore[arg-type]
-        drawn.append(str(found[0][0]))
+    def short(requests: list[Request]) -> object:
+        found = generate([replace(request, max_tokens=min(request.max_tokens, 16)) for request in requests])
+        drawn.extend(str(answer) for answer, request in zip(found, requests, strict=True) if request.temperature)
         return found
 
-    model.sample = short  # type: ignore[method-assign, assignment]
+    model.generate = short  # type: ignore[method-assign, assignment]
     ResponseWriter(model, rounds=2, reseed=set_seed).write("a", ["Tea?"])
     set_seed(99)
-    sample(["Something else."], n_samples=1, temperature=TEMPERATURE, max_tokens=5, stop=())
+    generate([Request("Something else.", 5, temperature=TEMPERATURE)])
     ResponseWriter(model, rounds=2, reseed=set_seed).write("a", ["Tea?"])
     ResponseWriter(model, rounds=1, seed=1, reseed=set_seed).write("a", ["Tea?"])
     assert drawn[:2] == drawn[2:4]

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from dialeval_plugin.cli.main import app
 from dialeval_plugin.corpora.items import context_key, mean_rating
 from dialeval_plugin.corpora.readers import dstc10
-from dialeval_plugin.corpora.scored_files import read_items
+from dialeval_plugin.corpora.registry import read_items
 from dialeval_plugin.methods.baselines.overlap import Bleu, Rouge
 from dialeval_plugin.statistics.correlation import correlations
 from tests.hosts.through_lm_eval import evaluate, metrics

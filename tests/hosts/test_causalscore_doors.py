@@ -18,7 +18,7 @@ from dialeval_plugin.corpora.readers.cgdialog import CRITERIA, OPTIONS
 from dialeval_plugin.hosts.lm_eval.tasks.preference import preference_dataset
 from dialeval_plugin.hosts.lm_eval.validation import validate_tasks
 from dialeval_plugin.methods.causalscore.scorer import CausalScorer
-from dialeval_plugin.statistics.preference.preferences import comparisons, cont2cat, ignore_equal, voting
+from dialeval_plugin.statistics.preference.preferences import cont2cat, ignore_equal, preferences, voting
 from tests.hosts.through_lm_eval import evaluate, metrics
 
 SYSTEMS = ("human", "good", "bad", "blank")
@@ -26,7 +26,7 @@ CONTEXTS = [["Hi there.", "Hello! How was the trip?"], ["Do you like jazz?"], []
 RESPONSES = ["Long, but worth it.", "", "Two streets from here.", "🙂"]
 
 
-def preferences(number: int) -> dict[str, Any]:
+def preference_dialogue(number: int) -> dict[str, Any]:
     """A dialogue whose responses are two of the embedded corpus', one that says little and one that says nothing."""
     item = mini.read_response_sets("test")[number]
     texts = dict(
@@ -60,7 +60,7 @@ def two_corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "data" / cgdialog.CORPUS
     folder.mkdir(parents=True)
     for name in ("dream", "msc"):
-        rows = [preferences(number) for number in range(12)]
+        rows = [preference_dialogue(number) for number in range(12)]
         (folder / cgdialog.PREFERENCE_FILES[name]).write_text(json.dumps(rows), encoding="utf-8")
     monkeypatch.setenv("DIALEVAL_DATA_DIR", str(tmp_path / "data"))
     return folder
@@ -97,7 +97,7 @@ def test_preferences_through_lm_eval_equal_those_computed_directly(two_corpora: 
     )
     rows = [(dialogue.id, row) for dialogue in dialogues for row in dialogue.comparisons]
     for criterion in CRITERIA:
-        compared = comparisons(
+        compared = preferences(
             [scores[id, row.first] for id, row in rows],
             [scores[id, row.second] for id, row in rows],
             [[OPTIONS.index(vote) for vote in row.votes[criterion]] for _, row in rows],

@@ -17,6 +17,7 @@ from dialeval_plugin.hosts.lm_eval.model import DialogueMetricLM
 from dialeval_plugin.methods.breakdown.calibration import Calibration
 from dialeval_plugin.methods.breakdown.scorer import DialogueBreakdownScorer
 from dialeval_plugin.statistics.breakdown.detection import METRICS, breakdown_metrics, detections
+from dialeval_plugin.training.history import read_history
 from tests.hosts import through_lm_eval
 from tests.tiny_breakdown_models import SIZES, TinyModels, mini_dialogues
 
@@ -88,10 +89,12 @@ def test_the_command_trains_calibrates_and_scores(
     assert trained.exit_code == 0, trained.output
     shown = trained.stdout.splitlines()
     record = json.loads((tmp_path / "lm" / "language_model.json").read_text(encoding="utf-8"))
-    n_tokens = record["counts"]["n_training_tokens"]
+    n_tokens = record["training"]["counts"]["n_training_tokens"]
     assert shown[0] == f"{tmp_path / 'lm'}: trained on 8 dialogues ({n_tokens} tokens), validated on 4"
     assert shown[1].split("  ")[-1].strip() == "perplexity"
-    assert [float(line.split()[-1]) for line in shown[2:]] == [round(entry["perplexity"], 2) for entry in record["history"]]
+    assert [float(line.split()[-1]) for line in shown[2:]] == [
+        round(row.figures["perplexity"], 2) for row in read_history(tmp_path / "lm")
+    ]
 
     calibrated = runner.invoke(
         app,

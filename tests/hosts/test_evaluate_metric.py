@@ -15,11 +15,12 @@ import numpy as np
 import pytest
 
 from dialeval_plugin import __version__, load_metric
-from dialeval_plugin.core import scoring
+from dialeval_plugin.core import registry
 from dialeval_plugin.core.dialogue import Example, Item, is_blank
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.resources import metrics_path
-from dialeval_plugin.core.scoring import Reason, Row, Scorer, Unscored
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.hosts.evaluate.metric import DialogueMetric, metric_names, read_examples
 from dialeval_plugin.hosts.evaluate.space import response_score
 from dialeval_plugin.hosts.judges import judge_from_options
@@ -69,10 +70,10 @@ SCORER_METRICS = [name for name in metric_names() if name != "dbdc"]
 @pytest.fixture(autouse=True)
 def _stub(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every metric folder gets the stub as its scorer, so that no test here needs a model."""
-    monkeypatch.setattr(scoring, "_registry", scoring._Registry())
+    monkeypatch.setattr(registry, "_factories", {})
     monkeypatch.setattr(StubScorer, "loads", 0)
     for name in SCORER_METRICS:
-        scoring.register_scorer(name)(StubScorer)
+        registry.register_scorer(name)(StubScorer)
 
 
 @pytest.fixture
@@ -151,7 +152,7 @@ LOAD_BY_PATH = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
 from test_evaluate_metric import CONTEXTS, RESPONSES, StubScorer
-from dialeval_plugin.core.scoring import register_scorer
+from dialeval_plugin.core.registry import register_scorer
 register_scorer("slide")(StubScorer)
 import evaluate
 metric = evaluate.load(sys.argv[2])
@@ -323,7 +324,7 @@ def test_options_of_a_scorer_that_are_named_as_ones_of_the_hosts_load_reach_it(m
         def __init__(self, revision: str | None = None) -> None:
             super().__init__(bias=float(revision or 0))
 
-    monkeypatch.setitem(scoring._registry.factories, "slide", Revised)
+    monkeypatch.setitem(registry._factories, "slide", Revised)
     rows = {"predictions": RESPONSES[:1], "contexts": CONTEXTS[:1]}
     assert load_metric("slide", revision="3").compute(**rows)["slide"] == load_metric("slide").compute(**rows)["slide"] + 3
 

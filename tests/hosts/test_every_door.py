@@ -16,7 +16,9 @@ from typer.testing import CliRunner
 
 from dialeval_plugin.cli.main import app
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
-from dialeval_plugin.core.scoring import Scorer, Scores, load_scorer, scorer_factory, scorer_names
+from dialeval_plugin.core.registry import load_scorer, scorer_factory, scorer_names
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Scores
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.items import context_key, mean_rating
 from dialeval_plugin.corpora.readers import dstc10
@@ -27,6 +29,7 @@ from dialeval_plugin.leaderboard.rescoring import rescore
 from dialeval_plugin.leaderboard.result_files import read_runs
 from dialeval_plugin.methods.judging.judge import PromptedJudge
 from dialeval_plugin.reports.agreement import Question
+from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import correlations
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
 from dialeval_plugin.testing.scripted_rules import overlap_answer, overlap_log_probability
@@ -235,7 +238,9 @@ def test_every_coefficient_is_that_of_the_scores(
     values = [None if value is None else sign * value for value in scorer.score(items).values]
     assert len({value for value in values if value is not None}) > 2
     ratings, clusters = [mean_rating(item, "Overall") for item in items], [context_key(item) for item in items]
-    expected = correlations(values, ratings, coefficients=tuple(COEFFICIENTS.values()), clusters=clusters, rounds=0)
+    expected = correlations(
+        values, ratings, coefficients=tuple(COEFFICIENTS.values()), clusters=clusters, bootstrap=Bootstrap(rounds=0)
+    )
 
     found = evaluate(DialogueMetricLM(scorer), task, output=tmp_path / "out")
     computed = metrics(found, task)

@@ -18,7 +18,7 @@ from lm_eval.models import api_models
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.runner import run
-from dialeval_plugin.core.scoring import Reason, Scores, Unscored
+from dialeval_plugin.core.scores import Reason, Scores, Unscored
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.hosts.lm_eval import asking as lm_eval_asking
 from dialeval_plugin.hosts.lm_eval.asking import MAX_FAILURES_IN_A_ROW, NOT_ASKED
@@ -27,6 +27,7 @@ from dialeval_plugin.hosts.lm_eval.bounded_http import MAX_REPLY_BYTES
 from dialeval_plugin.llm.answers import CachedLanguageModel
 from dialeval_plugin.methods.judging.judge import PromptedJudge
 from tests.loopback import Loopback, Reply, prompt_of, serve, text_reply
+from tests.requests_for import requests_for, samples_for
 from tests.tiny_language_models import write_random_language_model
 
 KINDS = ["local-completions", "local-chat-completions"]
@@ -64,7 +65,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_answers_come_in_the_order_of_the_prompts(kind: str, concurrent: int) -> None:
     with serve(echo) as server:
-        answers = model(server, kind, num_concurrent=concurrent).generate(PROMPTS, max_tokens=5, stop=["\n"])
+        answers = model(server, kind, num_concurrent=concurrent).generate(requests_for(PROMPTS, stop=["\n"]))
     assert answers == [f"re: {prompt}" for prompt in PROMPTS]
     assert sorted(server.prompts()) == sorted(PROMPTS)
 
@@ -83,7 +84,7 @@ FAILURES: dict[str, tuple[Reply, str]] = {
 def test_a_request_that_fails_for_good_costs_no_other_its_answer(name: str, concurrent: int, pauses: list[float]) -> None:
     reply, _ = FAILURES[name]
     with serve(lambda body: reply if prompt_of(body) == PROMPTS[5] else echo(body)) as server:
-        answers = model(server, num_concurrent=concurrent, max_retries=3).generate(PROMPTS, max_tokens=5, stop=["\n"])
+        answers = model(server, num_concurrent=concurrent, max_retries=3).generate(requests_for(PROMPTS, stop=["\n"]))
 
     assert [answer for answer in answers if not isinstance(answer, Unscored)] == [
         f"re: {prompt}" for prompt in PROMPTS if prompt != PROMPTS[5]
@@ -97,7 +98,7 @@ def test_a_request_that_fails_for_good_costs_no_other_its_answer(name: str, conc
 @pytest.mark.parametrize(("name", "detail"), [(name, detail) for name, (_, detail) in FAILURES.items()])
 def test_what_failed_is_said_without_addresses(name: str, detail: str, pauses: list[float]) -> None:
     with serve(lambda body: FAILURES[name][0]) as server:
-        assert model(server).generate(["a"], max_tokens=5, stop=[]) == [failed(detail)]
+        assert model(server).generate(requests_for(["a"])) == [failed(detail)]
     assert server.url.removeprefix("http://") not in detail
 
 
@@ -112,7 +113,7 @@ def test_a_request_that_fails_once_is_repeated(concurrent: int, pauses: list[flo
         return Reply({}, 503) if is_first and prompt in PROMPTS[2:4] else echo(body)
 
     with serve(once) as server:
-        answers = model(server, num_concurrent=concurrent).generate(PROMPTS, max_tokens=5, stop=["\n"])
+        answers = model(server, num_concurrent=concurrent).generate(requests_for(PROMPTS, stop=["\n"]))
     assert answers == [f"re: {prompt}" for prompt in PROMPTS]
     assert len(server.asked) == 14
 
@@ -127,7 +128,7 @@ def test_a_reply_that_does_not_come_in_time_is_a_failure() -> None:
 
     with serve(slow) as server:
         start = time.monotonic()
-        answers = model(server, timeout=1, max_retries=1).generate(["a", "slow", "b"], max_tokens=5, stop=["\n"])
+        answers = model(server, timeout=1, max_retries=1).generate(requests_for(["a", "slow", "b"], stop=["\n"]))
         took = time.monotonic() - start
         released.set()
     assert answers == ["re: a", failed("ReadTimeout"), "re: b"]
@@ -141,7 +142,7 @@ def test_a_request_that_is_refused_is_not_repeated_and_does_not_count_as_a_serve
 ) -> None:
     prompts = [f"too long {index}" for index in range(MAX_FAILURES_IN_A_ROW + 2)]
     with serve(lambda body: Reply({}, status) if "long" in prompt_of(body) else echo(body)) as server:
-        answers = model(server, num_concurrent=concurrent).generate([*prompts, "a"], max_tokens=5, stop=["\n"])
+        answers = model(server, num_concurrent=concurrent).generate(requests_for([*prompts, "a"], stop=["\n"]))
     assert answers == [*[failed(f"HTTP {status}")] * len(prompts), "re: a"]
     assert len(server.asked) == len(prompts) + 1
     assert pauses == []
@@ -152,10 +153,10 @@ def test_a_server_that_only_fails_is_left_alone_and_asked_again_by_the_next_call
     is_up = threading.Event()
     with serve(lambda body: echo(body) if is_up.is_set() else Reply({}, 503)) as server:
         judge = model(server, num_concurrent=concurrent, max_retries=2)
-        answers = judge.generate([f"p{index}" for index in range(200)], max_tokens=5, stop=["\n"])
+        answers = judge.generate(requests_for([f"p{index}" for index in range(200)], stop=["\n"]))
         n_asked = len(server.asked)
         is_up.set()
-        assert judge.generate(["a"], max_tokens=5, stop=["\n"]) == ["re: a"]
+        assert judge.generate(requests_for(["a"], stop=["\n"])) == ["re: a"]
     counts = Counter(answers)
     assert set(counts) == {failed("HTTP 503"), NOT_ASKED}
     assert counts[failed("HTTP 503")] < MAX_FAILURES_IN_A_ROW + concurrent
@@ -166,7 +167,7 @@ def test_pauses_grow_and_vary_and_the_server_may_name_its_own(pauses: list[float
     with serve(lambda body: Reply({}, 503)) as server:
         judge = model(server, max_retries=4)
         for _ in range(20):
-            judge.generate(["a"], max_tokens=5, stop=[])
+            judge.generate(requests_for(["a"]))
     rounds = [pauses[start : start + 3] for start in range(0, 60, 3)]
     for place, middle in enumerate((1.0, 2.0, 4.0)):
         column = [times[place] for times in rounds]
@@ -175,9 +176,9 @@ def test_pauses_grow_and_vary_and_the_server_may_name_its_own(pauses: list[float
     pauses.clear()
 
     with serve(lambda body: Reply({}, 429, {"Retry-After": "7"})) as server:
-        model(server, max_retries=2).generate(["a"], max_tokens=5, stop=[])
+        model(server, max_retries=2).generate(requests_for(["a"]))
     with serve(lambda body: Reply({}, 429, {"Retry-After": "86400"})) as server:
-        model(server, max_retries=2).generate(["a"], max_tokens=5, stop=[])
+        model(server, max_retries=2).generate(requests_for(["a"]))
     assert pauses == [7.0, 60.0]
 
 
@@ -187,7 +188,7 @@ def test_answers_are_handed_over_as_they_come(concurrent: int, pauses: list[floa
     handed: list[tuple[int, str]] = []
     with serve(lambda body: Reply({}, 500) if prompt_of(body) == "c" else echo(body)) as server:
         answers = model(server, num_concurrent=concurrent).generate(
-            ["a", "b", "c", "d"], max_tokens=5, stop=["\n"], on_answer=lambda place, answer: handed.append((place, answer))
+            requests_for(["a", "b", "c", "d"], stop=["\n"]), on_answer=lambda place, answer: handed.append((place, answer))
         )
     assert answers[2] == failed("HTTP 500")
     assert sorted(handed) == [(0, "re: a"), (1, "re: b"), (3, "re: d")]
@@ -199,7 +200,7 @@ def test_an_error_of_the_one_who_keeps_answers_is_not_a_failure_of_the_server(pa
 
     for concurrent in (1, 4):
         with serve(echo) as server, pytest.raises(InputError, match=r"^answers\.sqlite: the disk is full\.$"):
-            model(server, num_concurrent=concurrent).generate(["a"], max_tokens=5, stop=["\n"], on_answer=full)
+            model(server, num_concurrent=concurrent).generate(requests_for(["a"], stop=["\n"]), on_answer=full)
     assert pauses == []
 
 
@@ -215,7 +216,7 @@ def test_d25_the_timeout_holds_for_a_whole_reply_that_drips(kind: str, concurren
     with serve(dripping) as server:
         start = time.monotonic()
         answers = model(server, kind, num_concurrent=concurrent, timeout=1, max_retries=1).generate(
-            ["a", "drip", "b"], max_tokens=5, stop=["\n"]
+            requests_for(["a", "drip", "b"], stop=["\n"])
         )
         took = time.monotonic() - start
     assert answers == ["re: a", failed(detail), "re: b"]
@@ -242,7 +243,7 @@ def test_d25_the_timeout_holds_for_headers_that_drip(concurrent: int, detail: st
         judge = model(
             Loopback(f"http://127.0.0.1:{server.server_address[1]}"), num_concurrent=concurrent, timeout=1, max_retries=1
         )
-        answers = judge.generate(["a"], max_tokens=5, stop=[])
+        answers = judge.generate(requests_for(["a"]))
         took = time.monotonic() - start
         is_over.set()
         server.shutdown()
@@ -261,7 +262,7 @@ def test_d25_a_reply_that_is_too_long_is_a_failure(kind: str, concurrent: int, p
 
     with serve(padded) as server:
         answers = model(server, kind, num_concurrent=concurrent, max_retries=1).generate(
-            ["fits", "one more", "far more", "a"], max_tokens=5, stop=["\n"]
+            requests_for(["fits", "one more", "far more", "a"], stop=["\n"])
         )
     too_long = failed("ReplyTooLong: the reply has more than 16777216 bytes")
     assert answers == ["re: fits", too_long, too_long, "re: a"]
@@ -273,7 +274,7 @@ def test_d25_a_reply_is_measured_as_it_is_decompressed(pauses: list[float]) -> N
     assert len(bomb) < MAX_REPLY_BYTES / 100
     for concurrent in (1, 4):
         with serve(lambda body: Reply(bomb, headers={"Content-Encoding": "gzip"})) as server:
-            answers = model(server, num_concurrent=concurrent, max_retries=1).generate(["a"], max_tokens=5, stop=[])
+            answers = model(server, num_concurrent=concurrent, max_retries=1).generate(requests_for(["a"]))
         assert answers == [failed("ReplyTooLong: the reply has more than 16777216 bytes")]
 
 
@@ -286,7 +287,7 @@ def test_d25_an_error_in_the_place_of_an_answer_is_a_failure(
     sent: object, kind: str, concurrent: int, pauses: list[float], caplog: pytest.LogCaptureFixture
 ) -> None:
     with serve(lambda body: Reply(sent) if prompt_of(body) == PROMPTS[5] else echo(body)) as server:
-        answers = model(server, kind, num_concurrent=concurrent, max_retries=3).generate(PROMPTS, max_tokens=5, stop=["\n"])
+        answers = model(server, kind, num_concurrent=concurrent, max_retries=3).generate(requests_for(PROMPTS, stop=["\n"]))
     expected: list[object] = [f"re: {prompt}" for prompt in PROMPTS]
     expected[5] = failed("ErrorReply: the server sent an error in the place of an answer")
     assert answers == expected
@@ -299,7 +300,7 @@ def test_d25_an_error_in_the_place_of_an_answer_is_a_failure(
 @pytest.mark.parametrize("concurrent", [1, 4])
 def test_d25_an_answer_beside_an_empty_error_counts(kind: str, concurrent: int) -> None:
     with serve(lambda body: Reply({**echo(body).body, "error": None})) as server:
-        assert model(server, kind, num_concurrent=concurrent).generate(["a"], max_tokens=5, stop=[]) == ["re: a"]
+        assert model(server, kind, num_concurrent=concurrent).generate(requests_for(["a"])) == ["re: a"]
 
 
 @pytest.mark.parametrize("concurrent", [1, 4])
@@ -331,7 +332,7 @@ def test_d25_a_resumed_run_asks_again_where_an_error_came(tmp_path: Path, pauses
 def test_d25_the_host_asks_in_its_own_way_again_afterwards() -> None:
     before = dict(vars(api_models))
     with serve(echo) as server:
-        model(server).generate(["a"], max_tokens=5, stop=[])
+        model(server).generate(requests_for(["a"]))
     assert dict(vars(api_models)) == before
 
 
@@ -342,7 +343,9 @@ def test_d25_the_host_asks_in_its_own_way_again_afterwards() -> None:
 def test_a_chat_model_is_sent_one_user_message_with_the_whole_prompt(concurrent: int) -> None:
     prompt = 'Context:\nPerson A: Hi! "quoted" {braces}\nPerson B: ¿Qué?\n\nScore:'
     with serve(echo) as server:
-        model(server, "local-chat-completions", num_concurrent=concurrent).generate([prompt], max_tokens=7, stop=["\n\n"])
+        model(server, "local-chat-completions", num_concurrent=concurrent).generate(
+            requests_for([prompt], max_tokens=7, stop=["\n\n"])
+        )
     (body,) = server.asked
     assert body["messages"] == [{"role": "user", "content": prompt}]
     assert (body["model"], body["max_tokens"], body["temperature"], body["stop"]) == ("judge", 7, 0.0, ["\n\n"])
@@ -351,7 +354,7 @@ def test_a_chat_model_is_sent_one_user_message_with_the_whole_prompt(concurrent:
 def test_a_completion_model_is_sent_the_prompt_as_it_is() -> None:
     prompt = "Person A: Hi!\nScore:"
     with serve(echo) as server:
-        model(server).generate([prompt], max_tokens=7, stop=["\n"])
+        model(server).generate(requests_for([prompt], max_tokens=7, stop=["\n"]))
     (body,) = server.asked
     assert "messages" not in body
     assert (body["prompt"], body["max_tokens"], body["temperature"], body["stop"]) == (prompt, 7, 0.0, ["\n"])
@@ -361,7 +364,7 @@ def test_a_completion_model_is_sent_the_prompt_as_it_is() -> None:
 @pytest.mark.parametrize("concurrent", [1, 4])
 def test_a_server_is_never_sent_an_empty_list_of_stop_strings(kind: str, concurrent: int) -> None:
     with serve(echo) as server:
-        model(server, kind, num_concurrent=concurrent).generate(["a"], max_tokens=5, stop=[])
+        model(server, kind, num_concurrent=concurrent).generate(requests_for(["a"]))
     assert server.asked[0]["stop"] == ["<|endoftext|>"]
 
 
@@ -370,7 +373,7 @@ def test_a_server_is_never_sent_an_empty_list_of_stop_strings(kind: str, concurr
 def test_an_answer_ends_at_every_stop_string_although_a_chat_api_takes_four(kind: str, concurrent: int) -> None:
     stop = ["#1", "#2", "#3", "#4", "#5"]
     with serve(lambda body: text_reply(body, "4 #5 because")) as server:
-        assert model(server, kind, num_concurrent=concurrent).generate(["a"], max_tokens=5, stop=stop) == ["4 "]
+        assert model(server, kind, num_concurrent=concurrent).generate(requests_for(["a"], stop=stop)) == ["4 "]
 
 
 @pytest.mark.parametrize("concurrent", [1, 4])
@@ -378,18 +381,11 @@ def test_each_sample_has_a_seed_of_its_own(concurrent: int) -> None:
     with serve(lambda body: text_reply(body, f"{body['prompt']} {body['seed']}")) as server:
         judge = model(server, num_concurrent=concurrent, seed=100)
         handed: dict[int, str] = {}
-        samples = judge.sample(
-            ["a", "b"],
-            n_samples=3,
-            temperature=0.7,
-            max_tokens=5,
-            stop=[],
-            first_sample=2,
-            on_answer=handed.__setitem__,
-        )
-        assert judge.generate(["c"], max_tokens=5, stop=[]) == ["c 100"]
-    assert samples == [["a 102", "a 103", "a 104"], ["b 102", "b 103", "b 104"]]
-    assert [handed[place] for place in range(6)] == [*samples[0], *samples[1]]
+        requests = samples_for(["a", "b"], n_samples=3, temperature=0.7, first_sample=2)
+        samples = judge.generate(requests, on_answer=handed.__setitem__)
+        assert judge.generate(requests_for(["c"])) == ["c 100"]
+    assert samples == ["a 102", "a 103", "a 104", "b 102", "b 103", "b 104"]
+    assert [handed[place] for place in range(6)] == samples
     assert {body["temperature"] for body in server.asked[:6]} == {0.7}
 
 
@@ -425,8 +421,8 @@ def test_a_failure_among_equal_samples_takes_no_other_ones_answer(
     make: Callable[[LmEvalLanguageModel], Any], pauses: list[float]
 ) -> None:
     with serve(lambda body: Reply({}, 500) if body["seed"] == 1235 else text_reply(body, str(body["seed"]))) as server:
-        samples = make(model(server, max_retries=1)).sample(["a"], n_samples=3, temperature=1.0, max_tokens=5, stop=[])
-    assert samples == [["1234", failed("HTTP 500"), "1236"]]
+        samples = make(model(server, max_retries=1)).generate(samples_for(["a"], n_samples=3))
+    assert samples == ["1234", failed("HTTP 500"), "1236"]
 
 
 # Models in this process
@@ -456,7 +452,7 @@ def test_a_batch_that_breaks_is_halved_and_what_was_answered_before_is_kept(paus
     prompts = ["a", "b", "c", "bad", "d", "e", "f"]
     handed: list[tuple[int, str]] = []
     answers = LmEvalLanguageModel(breaking, "breaking@1").generate(
-        prompts, max_tokens=5, stop=["\n"], on_answer=lambda place, answer: handed.append((place, answer))
+        requests_for(prompts, stop=["\n"]), on_answer=lambda place, answer: handed.append((place, answer))
     )
     assert answers == [failed("RuntimeError: out of memory") if prompt == "bad" else f"re: {prompt}" for prompt in prompts]
     counts = Counter(breaking.asked)
@@ -477,7 +473,7 @@ def test_equal_requests_of_a_batch_that_breaks_each_have_an_answer_of_their_own(
                 self.cache_hook.add_partial("generate_until", request.args, answers[-1])
             return answers
 
-    (samples,) = LmEvalLanguageModel(Counted(), "counted@1").sample(["a"], n_samples=4, temperature=1.0, max_tokens=5, stop=())
+    samples = LmEvalLanguageModel(Counted(), "counted@1").generate(samples_for(["a"], n_samples=4))
     assert sorted(map(str, samples)) == ["answer 1", "answer 2", "answer 4", "answer 5"]
 
 
@@ -486,10 +482,10 @@ def test_a_model_in_this_process_hands_answers_over_batch_by_batch(tmp_path: Pat
     judge = load_language_model("hf", f"pretrained={folder},batch_size=2", device="cpu")
     prompts = [f"Person A: {'tea ' * index}" for index in range(5)]
     pairs = [(prompt, " Yes") for prompt in prompts]
-    whole = judge.generate(prompts, max_tokens=3, stop=()), judge.loglikelihood(pairs)
+    whole = judge.generate(requests_for(prompts, max_tokens=3)), judge.loglikelihood(pairs)
     for ask, expected in zip(
         (
-            lambda listen: judge.generate(prompts, max_tokens=3, stop=(), on_answer=listen),
+            lambda listen: judge.generate(requests_for(prompts, max_tokens=3), on_answer=listen),
             lambda listen: judge.loglikelihood(pairs, on_answer=listen),
         ),
         whole,

@@ -16,12 +16,14 @@ import torch
 
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLoadError
-from dialeval_plugin.core.scoring import Reason, Scorer, Unscored
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.hosts.lm_eval.backend import LmEvalLanguageModel, load_language_model
 from dialeval_plugin.methods.judging.criterion_judges import GEval, LlmChiang
 from dialeval_plugin.methods.judging.dialogue_rating import DialogueRatingScorer
 from dialeval_plugin.methods.judging.judge import PromptedJudge
 from dialeval_plugin.methods.slide.dre import DreScorer
+from tests.requests_for import requests_for
 from tests.tiny_language_models import write_rating_language_model
 
 
@@ -50,7 +52,7 @@ def model(lm: Any, **options: Any) -> LmEvalLanguageModel:
 
 def test_a_failed_request_leaves_the_others_alone() -> None:
     prompts = ["a", "bad", "c", "once", "none", "f"]
-    answers = model(Flaky()).generate(prompts, max_tokens=5, stop=["\n"])
+    answers = model(Flaky()).generate(requests_for(prompts, stop=["\n"]))
     assert answers == [
         "re: a",
         Unscored(Reason.API_ERROR, "ConnectionError: 503"),
@@ -63,7 +65,7 @@ def test_a_failed_request_leaves_the_others_alone() -> None:
 
 def test_a_server_that_is_down_is_not_asked_for_ever() -> None:
     lm = Flaky()
-    answers = model(lm, retries=1).generate(["bad"] * 1000, max_tokens=5, stop=[])
+    answers = model(lm, retries=1).generate(requests_for(["bad"] * 1000))
     assert {answer.reason for answer in answers if isinstance(answer, Unscored)} == {Reason.API_ERROR}
     assert len(answers) == 1000
     assert lm.calls < 50
@@ -76,12 +78,12 @@ def test_a_request_of_the_wrong_kind_is_not_a_documents_failure() -> None:
 
 def test_a_tiny_model_generates_and_gives_log_probabilities(tiny_lm: Path) -> None:
     lm = load_language_model("hf", f"pretrained={tiny_lm}", device="cpu", batch_size=2)
-    (text, other) = lm.generate(["Answer:", "Question:"], max_tokens=3, stop=["\n\n\n"])
+    (text, other) = lm.generate(requests_for(["Answer:", "Question:"], max_tokens=3, stop=["\n\n\n"]))
     assert isinstance(text, str)
     assert isinstance(other, str)
     values = lm.loglikelihood([("Answer:", form) for form in (" Yes", " No")])
     assert all(isinstance(value, float) and math.isfinite(value) and value < 0 for value in values)
-    assert lm.generate(["Question:"], max_tokens=3, stop=["\n\n\n"]) == [other]
+    assert lm.generate(requests_for(["Question:"], max_tokens=3, stop=["\n\n\n"])) == [other]
 
 
 def test_without_a_device_a_model_loads_where_there_is_no_gpu(tiny_lm: Path) -> None:
@@ -140,7 +142,7 @@ def test_d10_what_just_fits_is_asked_and_counted(tiny_lm: Path, caplog: pytest.L
     n_tokens = len(llm.lm.tok_encode(fitting))
     assert n_tokens == 1021
     handed: dict[int, str] = {}
-    answers = llm.generate([fitting + " tea", fitting, "tea"], max_tokens=3, stop=[], on_answer=handed.__setitem__)
+    answers = llm.generate(requests_for([fitting + " tea", fitting, "tea"], max_tokens=3), on_answer=handed.__setitem__)
     detail = f"the prompt has 1022 tokens, and the model's window of {window} has room for 1021"
     assert answers[0] == Unscored(Reason.CONTEXT_TOO_LONG, detail)
     assert handed == {1: answers[1], 2: answers[2]}
@@ -207,7 +209,7 @@ def test_a_missing_key_stops_at_the_first_request(monkeypatch: pytest.MonkeyPatc
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     lm = load_language_model("openai-chat-completions", "model=gpt-4o")
     with pytest.raises(MissingPrerequisite) as caught:
-        lm.generate(["a"] * 10, max_tokens=5, stop=[])
+        lm.generate(requests_for(["a"] * 10))
     assert str(caught.value) == (f"llm {lm.identity}: API key not found. Please set the `OPENAI_API_KEY` environment variable.")
 
 

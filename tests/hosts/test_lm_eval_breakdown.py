@@ -15,7 +15,8 @@ from lm_eval.api.model import LM
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.core.resources import tasks_path
-from dialeval_plugin.core.scoring import Reason, Scorer, Unscored
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.corpora.readers import dbdc
 from dialeval_plugin.hosts.lm_eval.model import DialogueMetricLM
 from dialeval_plugin.hosts.lm_eval.tasks.breakdown import dbdc_dataset

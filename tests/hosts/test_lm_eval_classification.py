@@ -12,7 +12,8 @@ import pytest
 
 from dialeval_plugin.core.dialogue import Example, Item
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
-from dialeval_plugin.core.scoring import Reason, Row, Scorer, Unscored
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.hosts.lm_eval.model import DialogueMetricLM, around

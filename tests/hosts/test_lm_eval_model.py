@@ -14,7 +14,9 @@ from lm_eval.api.instance import Instance
 
 from dialeval_plugin.core.dialogue import Example, Item
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import Reason, Row, Scorer, Unscored, load_scorer, register_scorer
+from dialeval_plugin.core.registry import load_scorer, register_scorer
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.corpora.items import context_key, mean_rating
 from dialeval_plugin.corpora.readers import dstc10, fed
 from dialeval_plugin.hosts.lm_eval.model import DialogueMetricLM, to_unit

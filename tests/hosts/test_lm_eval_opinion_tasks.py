@@ -22,6 +22,7 @@ from dialeval_plugin.judgement_tasks.documents import item_of
 from dialeval_plugin.judgement_tasks.kinds import printed
 from dialeval_plugin.judgement_tasks.opinions import OPINIONS, Opinion, dialogue_opinions
 from dialeval_plugin.methods.likelihood.scorer import DialogueLikelihoodScorer
+from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES
 from dialeval_plugin.statistics.correlation import correlations
 from tests.convai_files import write_convai
 from tests.hosts.through_lm_eval import evaluate, metrics
@@ -176,7 +177,8 @@ def test_a_scorer_gives_the_opinion_that_it_has_of_whole_dialogues(few: Path, tm
     direct = DialogueLikelihoodScorer(str(folder), device="cpu").score(dialogues)
     ratings = [mean_rating(dialogue, "eval_score") for dialogue in dialogues]
     for column, prefix in (("sum_of_means", ""), ("mean_of_means", "mean_of_means_")):
-        expected = correlations(direct.columns[column], ratings, clusters=[dialogue.id for dialogue in dialogues], rounds=0)
+        clusters = [dialogue.id for dialogue in dialogues]
+        expected = correlations(direct.columns[column], ratings, clusters=clusters, bootstrap=NO_RESAMPLES)
         assert found[f"{prefix}pearson"] == pytest.approx(expected["pearson"].value, abs=1e-4)
         assert found[f"{prefix}spearman"] == pytest.approx(expected["spearman"].value, abs=1e-4)
     assert found["n_scored"] == len(dialogues)
@@ -204,7 +206,7 @@ def test_a_scorer_without_an_upper_end_is_summed_as_it_is_and_has_no_product(few
         ("", [math.fsum(of_dialogue) for of_dialogue in words.values()]),
         ("mean_of_means_", [math.fsum(of_dialogue) / len(of_dialogue) for of_dialogue in words.values()]),
     ):
-        expected = correlations(scores, list(ratings.values()), rounds=0)
+        expected = correlations(scores, list(ratings.values()), bootstrap=NO_RESAMPLES)
         assert found[f"{prefix}pearson"] == pytest.approx(expected["pearson"].value, abs=1e-9)
     assert found["product_pearson"] == "undefined (the scores are no probabilities)"
     assert found["n_scored"] == len(words)

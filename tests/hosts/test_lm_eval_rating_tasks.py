@@ -34,6 +34,7 @@ from dialeval_plugin.judgement_tasks.kinds import printed
 from dialeval_plugin.judgement_tasks.ratings import OVER_SEEDS, SeededJudged
 from dialeval_plugin.methods.judging.dialogue_rating import DialogueRatingScorer
 from dialeval_plugin.methods.judging.rating_prompts import rating_prompt, rating_prompts
+from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import correlations
 from tests.fed_files import fed_rows, write_fed
 from tests.hosts.through_lm_eval import evaluate, metrics
@@ -320,7 +321,7 @@ def test_the_group_takes_the_mean_of_its_tasks_each_the_mean_over_its_runs(few: 
     for sample in found["samples"][task]:
         score, rating, seed, _ = sample["spearman"]
         runs.setdefault(seed, []).append((score, rating))
-    values = [correlations(*zip(*run, strict=True), rounds=0)["spearman"].value for run in runs.values()]
+    values = [correlations(*zip(*run, strict=True), bootstrap=Bootstrap(rounds=0))["spearman"].value for run in runs.values()]
     assert sorted(runs) == [1, 2, 3]
     assert results[task]["spearman,none"] == pytest.approx(statistics.fmean(values))  # type: ignore[arg-type]
     assert results[task]["spearman_deviation,none"] == pytest.approx(statistics.stdev(values))  # type: ignore[type-var]

@@ -14,7 +14,9 @@ from lm_eval.tasks import TaskManager
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.core.resources import tasks_path
-from dialeval_plugin.core.scoring import Scores, Unscored
+from dialeval_plugin.core.runner import run_signature
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Scores, Unscored
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.corpora.readers import dstc10
@@ -23,9 +25,10 @@ from dialeval_plugin.hosts.lm_eval.validation import validate_tasks
 from dialeval_plugin.judgement_tasks.documents import item_of
 from dialeval_plugin.judgement_tasks.ratings import Judged, Variant
 from dialeval_plugin.methods.judging.judge import PromptedJudge
-from dialeval_plugin.methods.judging.prompts import scoring_prompt
+from dialeval_plugin.methods.judging.prompts import SCORING_PROMPTS
 from dialeval_plugin.methods.slide.dre import VARIANTS, DreScorer
 from dialeval_plugin.methods.slide.scorer import SlideScorer
+from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import correlations
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
 from dialeval_plugin.testing.scripted_lm import ScriptedJudgeLM
@@ -71,7 +74,7 @@ def assert_agree(found: dict[str, Any], task: str, variant: str, scores: list[fl
     examples = mini.read_examples("test")
     clusters = [context_key(example) for example in examples]
     ratings = [example.ratings[mini.QUALITY][0] for example in examples]
-    expected = correlations(scores, ratings, coefficients=("spearman", "pearson", "kendall_b"), clusters=clusters, rounds=20)
+    expected = correlations(scores, ratings, clusters=clusters, bootstrap=Bootstrap(rounds=20))
     results = metrics(found, task, variant)
     for metric, coefficient in (("spearman", "spearman"), ("pearson", "pearson"), ("kendall", "kendall_b")):
         assert results[metric] == pytest.approx(expected[coefficient].value, abs=1e-9)
@@ -95,6 +98,7 @@ def test_dre_gives_the_numbers_of_the_scorer(options: dict[str, Any], tiny_slm: 
 
     # Two requests an example and no more, with the prompts' own limits.
     assert len(lm.double.asked) == 2 * len(examples) == 2 * found["results"]["dre_mini"]["sample_len"]
+    assert_same_signature(found["samples"]["dre_mini"], DreScorer(llm, str(tiny_slm), ablation=True, **options))
     assert set(lm.double.asked) == set(llm.asked)
     (limits,) = {
         tuple(settings["max_gen_toks"] for _, settings in sample["arguments"]) for sample in found["samples"]["dre_mini"]
@@ -102,14 +106,24 @@ def test_dre_gives_the_numbers_of_the_scorer(options: dict[str, Any], tiny_slm: 
     assert limits == (64, 32)
 
 
-@pytest.mark.parametrize("options", [{}, {"fusion": "agree", "slm_scale": 0.5}])
+def assert_same_signature(samples: list[dict[str, Any]], scorer: Scorer) -> None:
+    """The task's signature is the scorer's, but for the large model, which the host names in its own records."""
+    (signature,) = {sample["doc"]["signature"] for sample in samples}
+    assert "scripted@1" in str(run_signature(scorer))
+    assert signature == str(run_signature(scorer)).replace("scripted@1", "host")
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"fusion": "agree", "slm_scale": 0.5}, {"clip": True, "round3": True, "normalise": "training"}]
+)
 def test_slide_gives_the_numbers_of_the_scorer(options: dict[str, Any], tiny_slm: Path) -> None:
     found, lm = run("slide_mini", tiny_slm, **options)
     examples = mini.read_examples("test")
     llm = ScriptedLanguageModel(scripted_answer)
     judge = PromptedJudge(llm, prompt="slide")
     direct = SlideScorer(str(tiny_slm), llm=judge, **options).score(examples)
-    small = SlideScorer(str(tiny_slm), variant="slm").score(examples)
+    of_small = {name: value for name, value in options.items() if name not in {"fusion", "slm_scale"}}
+    small = SlideScorer(str(tiny_slm), variant="slm", **of_small).score(examples)
 
     assert_agree(found, "slide_mini", "slide", list(direct.values))
     assert_agree(found, "slide_mini", "llm", list(direct.columns["llm"]))
@@ -117,7 +131,7 @@ def test_slide_gives_the_numbers_of_the_scorer(options: dict[str, Any], tiny_slm
     assert reasons(found, "slide_mini", "llm") == direct.unscored_by_reason
     assert reasons(found, "slide_mini", "slm") == {}
     assert len(lm.double.asked) == len(examples)
-    assert f"fusion:{options.get('fusion', 'first_match')}|" in found["samples"]["slide_mini"][0]["doc"]["signature"]
+    assert_same_signature(found["samples"]["slide_mini"], SlideScorer(str(tiny_slm), llm=judge, **options))
 
 
 def test_the_task_files_ask_as_the_prompts_do() -> None:
@@ -126,7 +140,7 @@ def test_the_task_files_ask_as_the_prompts_do() -> None:
     from lm_eval.tasks._yaml_loader import load_yaml
 
     settings = {name: load_yaml(path, resolve_func=False)["generation_kwargs"] for name, path in generation.items()}
-    slide = scoring_prompt("slide")
+    slide = SCORING_PROMPTS["slide"]
     assert settings["dre"] == {"until": [], "do_sample": False, "temperature": 0.0}
     assert settings["slide"] == {**settings["dre"], "until": list(slide.stop), "max_gen_toks": slide.max_tokens}
 
@@ -209,7 +223,7 @@ def test_what_is_missing_or_wrong_is_said(
     )
     with pytest.raises(InputError) as refused:
         build(dataset="mini", slm=str(tiny_slm), clip="maybe")
-    assert str(refused.value) == f"{task}: clip is 'maybe'. Type --metadata '{{\"clip\": true}}' or leave it out."
+    assert str(refused.value) == f"{task}: clip is 'maybe'. Give true or false."
     with pytest.raises(InputError) as refused:
         build(dataset="fd", slm=str(tiny_slm))
     assert str(refused.value) == f"{task}: the set 'fd' holds whole dialogues, not responses. Use a turn-level set."
@@ -222,12 +236,16 @@ def test_what_is_missing_or_wrong_is_said(
 def test_wrong_options_of_slide_are_refused(tiny_slm: Path) -> None:
     with pytest.raises(InputError) as refused:
         slide_dataset(dataset="mini", slm=str(tiny_slm), slm_scale="half")
-    assert str(refused.value) == "slide: slm_scale is 'half'. Give a finite number."
+    assert str(refused.value) == "slide: slm_scale is 'half'. Give a number."
+    with pytest.raises(InputError) as refused:
+        slide_dataset(dataset="mini", slm=str(tiny_slm), normalise="population")
+    assert str(refused.value) == (
+        "slide: normalise='population' needs all scores of a run, and a task has one document's. "
+        "Leave it out, or score a file with `dialeval score`."
+    )
     with pytest.raises(InputError) as refused:
         slide_dataset(dataset="mini", slm=str(tiny_slm), fusion="mean")
-    assert str(refused.value) == (
-        "fusion: there is no reading 'mean' of equation 9. Choose one of first_match, llm_first, agree."
-    )
+    assert str(refused.value) == ("slide: fusion is 'mean'. Give one of first_match, llm_first, agree.")
 
 
 def test_every_task_builds_or_is_absent(use_tiny_data: Path, tiny_slm: Path, monkeypatch: pytest.MonkeyPatch) -> None:

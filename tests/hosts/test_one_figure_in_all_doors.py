@@ -11,8 +11,7 @@ import pytest
 from lm_eval.api.instance import Instance
 from lm_eval.api.model import LM
 
-from dialeval_plugin.cli.score import write_scores
-from dialeval_plugin.core.scoring import load_scorer
+from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.leaderboard.build import build
@@ -21,6 +20,7 @@ from dialeval_plugin.leaderboard.rescoring import rescore
 from dialeval_plugin.leaderboard.result_files import read_runs
 from dialeval_plugin.reports.agreement import Finding, Question, find
 from dialeval_plugin.reports.score_alignment import Alignment, align
+from dialeval_plugin.reports.scored_output import write_scores
 from tests.hosts.through_lm_eval import evaluate, metrics
 
 QUESTION = Question(permutations=0)

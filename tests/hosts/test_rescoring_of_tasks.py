@@ -21,7 +21,7 @@ from dialeval_plugin.reports.agreement import Question
 from dialeval_plugin.statistics.bootstrap import Estimate
 from tests.convai_files import write_convai
 from tests.fed_files import fed_rows, write_fed
-from tests.hosts.test_causalscore_doors import preferences
+from tests.hosts.test_causalscore_doors import preference_dialogue
 from tests.hosts.test_lm_eval_breakdown import dialogue
 from tests.hosts.through_lm_eval import evaluate
 
@@ -67,7 +67,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
             for number in range(12):
                 path = f"DBDC3/dbdc3_revised/en/{split}/YI_5/{number}.log.json"
                 archive.writestr(path, json.dumps(dialogue("yi", split, number)))
-    rows = [preferences(number) for number in range(12)]
+    rows = [preference_dialogue(number) for number in range(12)]
     (root / cgdialog.CORPUS / cgdialog.PREFERENCE_FILES["msc"]).write_text(json.dumps(rows), encoding="utf-8")
     return root
 

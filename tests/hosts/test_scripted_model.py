@@ -11,13 +11,14 @@ import pytest
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.resources import tasks_path
-from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.hosts.lm_eval.backend import LmEvalLanguageModel, load_language_model
 from dialeval_plugin.methods.judging.goodness import goodness_of_forms
 from dialeval_plugin.methods.judging.judge import PromptedJudge
 from dialeval_plugin.methods.judging.prompts import goodness_prompt
 from dialeval_plugin.testing.scripted_lm import FAILURES, ScriptedJudgeLM
 from dialeval_plugin.testing.scripted_rules import Asked, overlap_answer, overlap_log_probability
+from tests.requests_for import requests_for
 
 FITS = Example.from_texts(["Hello.", "Would you like some black tea?"], "I like black tea.", id="fits")
 HALF = Example.from_texts(["Hello.", "Would you like some black tea?"], "Black trousers, please like!", id="half")
@@ -99,7 +100,7 @@ def test_a_rule_that_has_a_reason_gives_no_answer() -> None:
     lm = ScriptedJudgeLM(lambda prompt: Unscored(Reason.REFUSAL), lambda context, continuation: Unscored(Reason.TRUNCATED))
     model = LmEvalLanguageModel(lm, "scripted", wait=0.0)
     none = Unscored(Reason.API_ERROR, "the model gave no answer")
-    assert model.generate(["?"], max_tokens=1, stop=()) == [none]
+    assert model.generate(requests_for(["?"], max_tokens=1)) == [none]
     assert model.loglikelihood([("?", " Yes")]) == [none]
     assert lm.double.asked == ["?", "? Yes"]
 

@@ -25,16 +25,18 @@ from dialeval_plugin.corpora import mini
 from dialeval_plugin.hosts.lm_eval.backend import LmEvalLanguageModel, load_language_model
 from dialeval_plugin.llm.answer_cache import AnswerCache
 from dialeval_plugin.llm.answers import CachedLanguageModel
+from dialeval_plugin.llm.language_model import Request
 from dialeval_plugin.methods.judging.judge import PromptedJudge
-from dialeval_plugin.methods.judging.prompts import goodness_prompt, scoring_prompt
+from dialeval_plugin.methods.judging.prompts import SCORING_PROMPTS, goodness_prompt
 from tests.loopback import Reply, serve
+from tests.requests_for import requests_for
 from tests.tiny_language_models import write_random_language_model, write_rating_language_model
 
 pytestmark = pytest.mark.slow
 
 SERVE = "import sys; from transformers.cli.serve import Serve; Serve(host='127.0.0.1', port=int(sys.argv[1]), device='cpu')"
 EXAMPLES = mini.read_examples("test")[:8]
-PROMPTS = [scoring_prompt("dre").render(example) for example in EXAMPLES]
+PROMPTS = [SCORING_PROMPTS["dre"].render(example) for example in EXAMPLES]
 STOP = ["\n\n"]
 
 
@@ -104,9 +106,12 @@ def test_the_same_prompts_get_the_same_texts_over_http_and_in_process(
     kind: str, concurrent: int, server: Server, random_lm: Path
 ) -> None:
     in_process = load_language_model("hf", f"pretrained={random_lm}", device="cpu", as_chat="chat" in kind)
-    expected = in_process.generate(PROMPTS, max_tokens=12, stop=STOP)
+    expected = in_process.generate(requests_for(PROMPTS, max_tokens=12, stop=STOP))
     assert len(set(expected)) > 4
-    assert server.model(random_lm, kind, num_concurrent=concurrent).generate(PROMPTS, max_tokens=12, stop=STOP) == expected
+    assert (
+        server.model(random_lm, kind, num_concurrent=concurrent).generate(requests_for(PROMPTS, max_tokens=12, stop=STOP))
+        == expected
+    )
 
 
 @pytest.mark.parametrize("kind", ["local-completions", "local-chat-completions"])
@@ -138,14 +143,14 @@ class Watched:
         self._n_answers = n_answers
         self._then = then
 
-    def generate(self, prompts: Sequence[str], *, on_answer: Any, **settings: Any) -> Any:
+    def generate(self, requests: Sequence[Request], *, on_answer: Any) -> Any:
         def heard(place: int, answer: str) -> None:
             on_answer(place, answer)
-            self.answered.append(prompts[place])
+            self.answered.append(requests[place].prompt)
             if len(self.answered) == self._n_answers:
                 self._then()
 
-        return self.model.generate(prompts, on_answer=heard, **settings)
+        return self.model.generate(requests, on_answer=heard)
 
 
 def test_a_server_killed_half_way_costs_what_it_had_not_answered(server: Server, rating_lm: Path, tmp_path: Path) -> None:

@@ -10,8 +10,11 @@ from typing import Any
 
 import pytest
 
-from dialeval_plugin.core.dialogue import Example
-from dialeval_plugin.core.scoring import Reason, Scorer, Unscored, load_scorer, scorer_factory, scorer_names
+from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.registry import load_scorer, scorer_factory, scorer_names
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.methods.judging.judge import PromptedJudge
 from dialeval_plugin.methods.judging.prompts import SCORING_PROMPTS
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
@@ -78,10 +81,8 @@ def check(scorer: Scorer, reason: Reason | None) -> None:
     assert all(isinstance(item.reason, Reason) and item.detail for item in scores.unscored.values())
     assert {0, 3}.isdisjoint(scores.unscored), scores.unscored
     assert scores.unscored[2].reason is Reason.EMPTY_INPUT
-    # SLIDE has the small model's score where the large one has none, by its equation 9.
-    if scorer.name != "slide":
-        assert {1, 4} <= set(scores.unscored)
-        assert reason is None or {scores.unscored[index].reason for index in (1, 4)} == {reason}
+    assert {1, 4} <= set(scores.unscored)
+    assert reason is None or {scores.unscored[index].reason for index in (1, 4)} == {reason}
 
 
 @pytest.mark.parametrize("name", MAKERS)
@@ -100,6 +101,35 @@ def test_every_failing_log_probability_is_accounted_for(name: str, tiny_slm: Pat
     for log in LOGS.values():
         model.fail_with(lambda prompt: "never asked", log)
         check(scorer, log.reason if isinstance(log, Unscored) else Reason.NON_FINITE)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_window_is_one_call_and_nobody_is_asked_about_a_blank_response(name: str, tiny_slm: Path) -> None:
+    first, second = Failing(), Failing()
+    MAKERS[name](first, tiny_slm).score(examples())
+    MAKERS[name](second, tiny_slm).score([example for example in examples() if example.id != "2"])
+    assert len(first.batches) == 1
+    assert first.asked == second.asked
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_judge_of_responses_refuses_a_dialogue(name: str, tiny_slm: Path) -> None:
+    with pytest.raises(InputError, match=r": item 0 is of type Dialogue, but this scorer works at turn level\."):
+        MAKERS[name](Failing(), tiny_slm).score([Dialogue("0", (Turn("hi"),))])
+
+
+@pytest.mark.parametrize("name", sorted({name.partition(" ")[0] for name in MAKERS} - {"slide"}))
+def test_a_judge_without_a_model_says_how_to_name_one(name: str) -> None:
+    with pytest.raises(MissingPrerequisite) as missing:
+        load_scorer(name)
+    advice = "asks a large language model, and no llm is given. Pass llm='hf', llm_args='pretrained=MODEL' (any lm-eval model"
+    assert str(missing.value).startswith(f"{name}: {advice}")
+    with pytest.raises(InputError) as refused:
+        load_scorer(name, llm=3)
+    assert str(refused.value) == (
+        f"{name}: llm: expected a language model, got 3 (int). "
+        "Make one with dialeval_plugin.hosts.lm_eval.backend.load_language_model."
+    )
 
 
 def asks_a_language_model(name: str) -> bool:

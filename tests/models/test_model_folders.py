@@ -27,7 +27,7 @@ from dialeval_plugin.methods.general.model import TrainedGeneral
 from dialeval_plugin.methods.reconstruction.model import TrainedReconstruction
 from dialeval_plugin.methods.slide.model import HEAD_FILE, TrainedSmallModel
 from dialeval_plugin.models.encoders import load_encoder
-from dialeval_plugin.models.folders import check_device, resolve
+from dialeval_plugin.models.folders import TRAINING_FILE, check_device, resolve
 from dialeval_plugin.models.language_models import open_model
 from tests.sealed import seal
 from tests.tiny_breakdown_models import TinyModels
@@ -121,19 +121,12 @@ def test_d21_a_tensor_too_many_is_named(tiny_slm: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", [None, "[1]", "{}", '["a"'])
-@pytest.mark.parametrize(
-    ("fixture", "name"),
-    [
-        ("tiny_slm", "slm_training_contexts.json"),
-        ("tiny_general", "general_training_dialogues.json"),
-        ("tiny_causal_model", "causalscore_training_dialogues.json"),
-    ],
-)
+@pytest.mark.parametrize("fixture", ["tiny_slm", "tiny_general", "tiny_causal_model"])
 def test_d21_without_its_training_contexts_a_model_does_not_count_leaks_from_none(
-    fixture: str, name: str, value: str | None, tmp_path: Path, request: pytest.FixtureRequest
+    fixture: str, value: str | None, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     folder = shutil.copytree(request.getfixturevalue(fixture), tmp_path / "model")
-    path = folder / name
+    path = folder / TRAINING_FILE
     said = {
         None: f"{path}: there is no such file. Copy the folder again.",
         "[1]": f"{path}: 0: input should be a valid string. Copy the folder again.",

@@ -11,7 +11,6 @@ from dialeval_plugin.models.passes import (
     Pass,
     Span,
     Window,
-    batches,
     dialogue_passes,
     full_windows,
     pair_windows,
@@ -103,11 +102,3 @@ def test_shared_beginnings_keep_every_span_in_a_pass_that_begins_as_its_own(rows
     for one in merged:
         others = [other.ids for other in merged if other is not one]
         assert all(other[: len(one.ids)] != one.ids for other in others), "one that begins another was left"
-
-
-@given(st.lists(st.integers(1, 50), max_size=30), st.integers(1, 60))
-def test_batches_keep_to_the_budget_and_lose_nothing(lengths: list[int], budget: int) -> None:
-    found = list(batches(list(range(len(lengths))), lengths, budget))
-    assert sorted(place for batch in found for place in batch) == list(range(len(lengths)))
-    for batch in found:
-        assert len(batch) == 1 or len(batch) * max(lengths[place] for place in batch) <= budget

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,22 +15,13 @@ from dialeval_plugin.reports.plots import (
     CONTEXT,
     NEGATIVE,
     POSITIVE,
-    Epoch,
     Vectors,
     disentangling_figure,
     distribution_figure,
-    read_epochs,
     threshold_figure,
     training_figure,
 )
-
-LOG = (
-    "loading\n"
-    "  5%|#    | 3/60 [00:01]\x1b[A      \rjoint, epoch 1 of 2: loss 0.6263, accuracy_positive 83.85, accuracy 87.98\n"
-    "lexical, epoch 1 of 30: loss 4.787e-01, accuracy 80.87, auroc 88.71\n"
-    "joint, epoch 2 of 2: loss 0.7, accuracy 80\n"
-    "joint, epoch 2 of 2: loss 0.5, accuracy 90.5\n"
-)
+from dialeval_plugin.training.history import HistoryRow
 
 
 def vectors(*, noise: float) -> Vectors:
@@ -70,30 +62,19 @@ def test_too_few_vectors_are_refused() -> None:
     assert str(raised.value) == "t-SNE: 4 vectors are too few. Give contexts with at least 12 texts in all."
 
 
-def test_a_log_with_progress_bars_and_repeated_epochs_is_read() -> None:
-    assert read_epochs(LOG.split("\n"), where="log") == [
-        Epoch("joint", 1, {"loss": 0.6263, "accuracy_positive": 83.85, "accuracy": 87.98}),
-        Epoch("lexical", 1, {"loss": 0.4787, "accuracy": 80.87, "auroc": 88.71}),
-        Epoch("joint", 2, {"loss": 0.5, "accuracy": 90.5}),
-    ]
-
-
-def test_a_log_without_epochs_says_what_to_keep() -> None:
-    with pytest.raises(InputError) as raised:
-        read_epochs(["nothing"], where="a.log")
-    assert str(raised.value) == (
-        "a.log: no line of an epoch is in it. Keep what training writes to stderr, "
-        "for example with `dialeval train slm ... 2> train.log`."
-    )
-
-
 def test_training_curves_have_a_panel_for_each_stage() -> None:
-    figure = training_figure([*read_epochs(LOG.split("\n"), where="log"), Epoch("rank", 1, {"loss": 1.3})])
-    # Two stages have an accuracy on a second axis, the third has a loss only.
-    assert [axes.get_title() for axes in figure.axes if axes.get_title()] == ["joint", "lexical", "rank"]
-    assert sorted(axes.get_ylabel() for axes in figure.axes) == ["accuracy (%)"] * 2 + ["validation loss"] * 3
+    joint = [HistoryRow("joint", float(n), n, {"training_loss": 1.0, "loss": loss}) for n, loss in ((1, 0.6), (2, 0.5))]
+    measured = [replace(row, figures={**row.figures, "accuracy": 80.0, "auroc": 88.0}) for row in joint]
+    unknown = HistoryRow("words", 1.0, 5, {"loss": math.nan, "training_loss": 0.3, "auroc": 70.0})
+    figure = training_figure([*measured, unknown, HistoryRow("rank", None, 7, {"training_loss": 1.3})])
+    # The third stage has a loss only.
+    assert [axes.get_title() for axes in figure.axes if axes.get_title()] == ["joint", "words", "rank"]
+    assert sorted(axes.get_ylabel() for axes in figure.axes) == [
+        *("accuracy (%)", "auroc (%)", "training loss", "training loss", "validation loss")
+    ]
+    assert [axes.get_xlabel() for axes in figure.axes if axes.get_title()] == ["epoch", "epoch", "step"]
     loss = next(axes for axes in figure.axes if axes.get_title() == "joint").lines[0]
-    assert loss.get_xydata().tolist() == [[1, 0.6263], [2, 0.5]]
+    assert loss.get_xydata().tolist() == [[1, 0.6], [2, 0.5]]
 
 
 def test_accuracy_over_thresholds_is_counted() -> None:
@@ -128,5 +109,5 @@ def test_the_same_numbers_give_the_same_file(suffix: str, tmp_path: Path) -> Non
 
 def test_another_format_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as raised:
-        write_figure(training_figure([Epoch("a", 1, {"loss": 1.0})]), tmp_path / "plot.pdf")
+        write_figure(training_figure([HistoryRow("a", 1.0, 1, {"loss": 1.0})]), tmp_path / "plot.pdf")
     assert str(raised.value) == f"{tmp_path}/plot.pdf: plots are written as PNG or SVG. End the name in .png or .svg."

@@ -118,7 +118,7 @@ def test_the_script_trains_one_model_without_each_corpus_and_keeps_them(
     write_ablations.main([*words, "--document", str(page)])
     work = tmp_path / "work"
     assert sorted(path.name for path in work.iterdir()) == ["all", "plain", "told"]
-    counts = json.loads((work / "told" / "general.json").read_text(encoding="utf-8"))["counts"]
+    counts = json.loads((work / "told" / "general.json").read_text(encoding="utf-8"))["training"]["counts"]
     assert list(counts["training_dialogues"]) == ["plain"]
     assert sorted(counts["validation_dialogues"]) == ["plain", "told"]
     first = page.read_text(encoding="utf-8")

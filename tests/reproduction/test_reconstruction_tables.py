@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -15,37 +14,36 @@ from dialeval_plugin.corpora.readers import convai
 from dialeval_plugin.methods.reconstruction.scorer import DialogueReconstructionScorer
 from dialeval_plugin.reports.documents import put_between
 from dialeval_plugin.reports.tables import figure
+from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES
 from dialeval_plugin.statistics.coefficients.by_name import pearson, spearman
-from dialeval_plugin.statistics.partial import partial_coefficient
+from dialeval_plugin.statistics.partial import partial_correlation
+from dialeval_plugin.training.history import HistoryRow, write_history
 from reproduction.reconstruction import write
 from reproduction.reconstruction.tables import THESIS, agreement_table, training_table
 from tests.convai_files import write_convai
 from tests.tiny_reconstruction_models import KINDS, write_tiny_model
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-RECORD = {
-    "counts": {"n_training": 90},
-    "history": [
-        {"epoch": number, "training_kl": 0.5 * number, "validation_loss": loss}
-        for number, loss in ((1, 6.0), (2, 5.5), (3, 5.625))
-    ],
-    "best_epoch": 2,
-}
+HISTORY = [
+    HistoryRow("reconstruction", float(number), 10 * number, {"training_kl": 0.5 * number, "loss": loss})
+    for number, loss in ((1, 6.0), (2, 5.5), (3, 5.625))
+]
 
 
 @pytest.fixture
 def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setenv("DIALEVAL_DATA_DIR", str(write_convai(tmp_path / "data", 20)))
-    folders = [write_tiny_model(tmp_path / kind, kind) for kind in KINDS]
+    folders = [
+        write_tiny_model(tmp_path / kind, kind, training={"counts": {"n_training": 90}, "best_epoch": 2}) for kind in KINDS
+    ]
     for folder in folders:
-        settings = json.loads((folder / "reconstruction.json").read_text())
-        (folder / "reconstruction.json").write_text(json.dumps({**settings, "training": RECORD}))
+        write_history(folder, HISTORY)
     return [str(folder) for folder in folders]
 
 
-def test_training_is_shown_epoch_by_epoch() -> None:
-    table = training_table([{"model": "vhred", "recipe": "small", "training": RECORD}])
-    assert table.render("markdown").splitlines()[2] == ("| VHRED | small | 90 | 3 | 6.000 5.500 5.625 | 2 | 1.000 |")
+def test_training_is_shown_epoch_by_epoch(models: list[str]) -> None:
+    table = training_table([Path(models[KINDS.index("vhred")])])
+    assert table.render("markdown").splitlines()[2] == ("| VHRED | tiny | 90 | 3 | 6.000 5.500 5.625 | 2 | 1.000 |")
 
 
 def varied_dialogues(number: int = 40) -> list[Dialogue]:
@@ -96,8 +94,12 @@ def test_every_reading_stands_beside_the_thesis_and_the_length(models: list[str]
         "n": len(rated),
         "pearson": figure(pearson(scores.values, ratings)),
         "spearman": figure(spearman(scores.values, ratings)),
-        "pearson, length held": figure(partial_coefficient(scores.values, ratings, lengths, "pearson")),
-        "spearman, length held": figure(partial_coefficient(scores.values, ratings, lengths, "spearman")),
+        **{
+            f"{name}, length held": figure(
+                partial_correlation(scores.values, ratings, lengths, coefficient=name, bootstrap=NO_RESAMPLES).value
+            )
+            for name in ("pearson", "spearman")
+        },
     }
     assert table.rows[17]["pearson"] == figure(pearson(lengths["n_tokens"], ratings))
     posterior = DialogueReconstructionScorer(models[3], reduction="sum", max_utterances=10, latent="posterior").score(rated)

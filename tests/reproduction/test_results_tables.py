@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import ENTRY_POINT_GROUP
+from dialeval_plugin.core.registry import ENTRY_POINT_GROUP
 from dialeval_plugin.leaderboard.result_files import read_runs
 from reproduction.results import runs, tables, write
 from reproduction.results.evaluators import KINDS, RatedTask, evaluators, plan, tasks_at_hand, tasks_of

@@ -11,11 +11,11 @@ from scipy import stats
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.statistics import bootstrap
-from dialeval_plugin.statistics.bootstrap import Bootstrap, Interval, Resampled
-from dialeval_plugin.statistics.comparison.significance import Measure, Paired, paired_bootstrap
+from dialeval_plugin.statistics.bootstrap import Bootstrap, Counts, Interval, Resampled
+from dialeval_plugin.statistics.comparison.common_rows import Measure, Paired
+from dialeval_plugin.statistics.comparison.significance import paired_bootstrap
 from dialeval_plugin.statistics.correlation import level_correlations
 from dialeval_plugin.statistics.levels import Rated
-from dialeval_plugin.statistics.means import Mean
 
 SCIPY = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall_b": stats.kendalltau}
 BCA = Bootstrap(rounds=300, seed=3, confidence=0.9, interval="bca")
@@ -43,7 +43,7 @@ def test_bca_is_that_of_scipy(coefficient: str) -> None:
         rng=np.random.default_rng(3),
     ).confidence_interval
     assert (found.ci_low, found.ci_high) == pytest.approx((expected.low, expected.high), abs=1e-9)
-    assert found.interval == "bca"
+    assert found.bootstrap == BCA
 
 
 def test_bca_differs_from_percentile_on_skewed_data() -> None:
@@ -81,8 +81,7 @@ def test_bca_of_a_paired_difference() -> None:
     x, y = rated_rows()
     paired = Paired(scores_a=x, scores_b=y + x.round(), ratings=y)
     found = paired_bootstrap(paired, Measure("pearson"), bootstrap=BCA)
-    assert found.ci_low is not None
-    assert found.ci_low < found.difference < found.ci_high
+    assert found.ci_low < found.value < found.ci_high
 
 
 def test_no_bca_where_all_resamples_lie_on_one_side() -> None:
@@ -107,12 +106,6 @@ def test_no_bca(values: list[float], reason: str) -> None:
     assert found.reason == reason.format("Score and rate more examples.")
 
 
-def test_unknown_interval() -> None:
-    with pytest.raises(InputError) as caught:
-        Bootstrap(interval="studentised")  # type: ignore[arg-type]
-    assert str(caught.value) == "bootstrap: there is no interval 'studentised'. Choose one of percentile, bca."
-
-
 @pytest.mark.parametrize("interval", ["percentile", "bca"])
 @pytest.mark.parametrize(("n_simulations", "least"), [(60, 0.85), pytest.param(400, 0.91, marks=pytest.mark.slow)])
 def test_coverage_on_clustered_data(interval: Any, n_simulations: int, least: float) -> None:
@@ -126,7 +119,6 @@ def test_coverage_on_clustered_data(interval: Any, n_simulations: int, least: fl
         rated = Rated(scores=x, ratings=y, clusters=np.arange(240) // 4)
         boot = Bootstrap(rounds=200, interval=interval)
         found = level_correlations(rated, level="turn", coefficients=["pearson"], bootstrap=boot)["pearson"]
-        assert found.ci_low is not None
         hits += found.ci_low <= 0.5 <= found.ci_high
     assert hits / n_simulations >= least
 
@@ -143,29 +135,29 @@ def test_few_clusters_have_a_rough_interval_and_a_handful_none(
     interval: Any, n_clusters: int, is_there: bool, is_rough: bool
 ) -> None:
     """TRIAL 6: two dialogues had an interval of 0.872 to 1.000."""
-    found = Bootstrap(rounds=100, interval=interval).intervals_of({"mean": clustered_mean(n_clusters)})["mean"]
-    assert (found.low is not None, found.high is not None, found.is_rough) == (is_there, is_there, is_rough)
+    found = Bootstrap(rounds=100, interval=interval).intervals({"mean": clustered_mean(n_clusters)})["mean"]
+    assert (found.ci_low is not None, found.ci_high is not None, found.is_rough) == (is_there, is_there, is_rough)
     reason = (
         "mean: an interval needs 10 clusters (dialogues), here are 9, so there is no interval. Score and rate more dialogues."
     )
     assert found.reason == (None if is_there else reason)
-    assert not Bootstrap(rounds=100, interval=interval).intervals_of({"mean": clustered_mean(30)})["mean"].is_rough
+    assert not Bootstrap(rounds=100, interval=interval).intervals({"mean": clustered_mean(30)})["mean"].is_rough
 
 
 def test_what_has_no_interval_for_another_reason_is_not_rough() -> None:
     constant = Resampled(lambda drawn: drawn[:, 0], np.ones((12, 1)))
-    found = Bootstrap(rounds=20).intervals_of({"x": constant, "mean": clustered_mean(12)})
-    assert (found["x"].low, found["x"].is_rough, found["mean"].is_rough) == (None, False, True)
+    found = Bootstrap(rounds=20).intervals({"x": constant, "mean": clustered_mean(12)})
+    assert (found["x"].ci_low, found["x"].is_rough, found["mean"].is_rough) == (None, False, True)
     assert found["x"].reason == (
         "x: the same on all resamples, which tells nothing of its spread, so there is no interval. "
         "Score and rate more examples."
     )
-    assert Bootstrap().intervals_of({}) == {}
+    assert Bootstrap().intervals({}) == {}
 
 
 def test_no_rounds_come_before_few_clusters() -> None:
-    found = Bootstrap(rounds=0).intervals_of({"mean": clustered_mean(3)})["mean"]
-    assert found == Interval(None, None, 0, "mean: rounds is 0, so there is no interval. Ask for 1000 rounds.")
+    found = Bootstrap(rounds=0).intervals({"mean": clustered_mean(3)})["mean"]
+    assert found == Interval(reason="mean: rounds is 0, so there is no interval. Ask for 1000 rounds.")
 
 
 def test_statistics_with_their_own_sums_and_shifts_share_the_draws() -> None:
@@ -175,21 +167,19 @@ def test_statistics_with_their_own_sums_and_shifts_share_the_draws() -> None:
         "shifted": Resampled(shared.statistic, shared.sums, shift=5.0),
         "twice": Resampled(lambda drawn: drawn[:, 0], np.arange(20.0)[:, None] ** 1.5 / 10),
     }
-    found = Bootstrap(rounds=50, seed=4).intervals_of(entries)
-    alone = {name: Bootstrap(rounds=50, seed=4).intervals_of({name: one})[name] for name, one in entries.items()}
+    found = Bootstrap(rounds=50, seed=4).intervals(entries)
+    alone = {name: Bootstrap(rounds=50, seed=4).intervals({name: one})[name] for name, one in entries.items()}
     assert found == alone
-    low, high = found["mean"].low, found["mean"].high
-    assert low is not None
-    assert high is not None
-    assert (found["shifted"].low, found["shifted"].high) == pytest.approx((low + 5, high + 5))
-    assert (found["twice"].low, found["twice"].high) == pytest.approx((2 * low, 2 * high))
+    low, high = found["mean"].ci_low, found["mean"].ci_high
+    assert (found["shifted"].ci_low, found["shifted"].ci_high) == pytest.approx((low + 5, high + 5))
+    assert (found["twice"].ci_low, found["twice"].ci_high) == pytest.approx((2 * low, 2 * high))
 
 
 def test_a_tenth_of_degenerate_resamples_is_borne() -> None:
     found = bootstrap.percentile_interval("x", np.array([np.nan, *range(9)]), 0.5)
     assert found == Interval(2.0, 6.0, 1, None)
     more = bootstrap.percentile_interval("x", np.array([np.nan, np.nan, *range(9)]), 0.5)
-    assert (more.low, more.high, more.n_degenerate) == (None, None, 2)
+    assert (more.ci_low, more.ci_high, more.n_degenerate) == (None, None, 2)
     assert more.reason == (
         "x: undefined on 2 of 11 resamples, more than 10 %, so there is no interval. Score and rate more examples."
     )
@@ -199,14 +189,14 @@ def test_a_tenth_of_degenerate_resamples_is_borne() -> None:
 @pytest.mark.parametrize("scale", [1e-6, -1e6])
 def test_rounding_is_no_spread(spread: float, is_there: bool, scale: float) -> None:
     found = bootstrap.percentile_interval("x", scale * np.array([1.0, 1.0 + spread, 1.0]), 0.9)
-    assert (found.low is not None) == is_there
+    assert (found.ci_low is not None) == is_there
 
 
 @pytest.mark.parametrize("value", [4.0, 8.0])
 def test_no_bca_on_either_side(value: float) -> None:
     shifted = Resampled(lambda sums: sums[:, 0], np.array([[value / 2], [value / 2]]))
     found = bootstrap.bca_interval("odd", np.array([np.nan, *[5.0, 6.0, 7.0] * 4]), shifted, 0.95)
-    assert (found.low, found.high, found.n_degenerate) == (None, None, 1)
+    assert (found.ci_low, found.ci_high, found.n_degenerate) == (None, None, 1)
     assert found.reason == (
         "odd: all resamples lie on one side of the value, so there is no interval. Ask for the percentile interval."
     )
@@ -225,7 +215,7 @@ def test_bca_by_hand() -> None:
     acceleration = (deviations**3).sum() / (6 * (deviations**2).sum() ** 1.5)
     moved = [bias + stats.norm.ppf(share) for share in (0.1, 0.9)]
     shares = [stats.norm.cdf(bias + one / (1 - acceleration * one)) for one in moved]
-    assert (found.low, found.high) == pytest.approx(np.quantile(defined, shares), abs=1e-12)
+    assert (found.ci_low, found.ci_high) == pytest.approx(np.quantile(defined, shares), abs=1e-12)
     assert (found.n_degenerate, found.reason) == (1, None)
 
 
@@ -259,32 +249,35 @@ def test_rows_of_a_cell_are_counted() -> None:
     assert counts.toarray().tolist() == [[1.0, 0.0, 2.0], [0.0, 1.0, 1.0]]
 
 
-def test_an_estimate_in_words() -> None:
-    fields = Bootstrap(rounds=7, confidence=0.9, seed=3).fields(Interval(0.1, 0.25, 2, None, is_rough=True))
-    assert fields == {
-        "ci_low": 0.1,
-        "ci_high": 0.25,
-        "n_degenerate": 2,
-        "confidence": 0.9,
-        "rounds": 7,
-        "seed": 3,
-        "reason": None,
-        "is_rough": True,
-    }
-    found = Mean(value=0.2, n_total=5, n_scored=4, n_unscored=1, n_clusters=3, **fields)
-    assert str(found) == "0.200 (rough 90 % interval 0.100 to 0.250), 4 of 5 rows scored, 3 clusters"
-    assert str(replace(found, is_rough=False)).startswith("0.200 (90 % interval 0.100 to 0.250)")
-    for end in ("ci_low", "ci_high"):
-        assert str(replace(found, **{end: None})).startswith("0.200 (no interval)")
-    assert str(replace(found, value=None)).startswith("undefined")
-    assert found.to_dict()["is_rough"] is True
+def test_estimates_are_values_with_their_intervals_or_reasons() -> None:
+    boot = Bootstrap(rounds=40, confidence=0.9, seed=3)
+    entry = clustered_mean(20)
+    found = boot.estimates({"mean": entry.value, "odd": "odd: no reason"}, {"mean": entry}, Counts(25, 20, 20, 4, 1))
+    estimate, odd = found["mean"], found["odd"]
+    assert Interval(*(getattr(estimate, name) for name in Interval._fields)) == boot.intervals({"mean": entry})["mean"]
+    assert (odd.name, odd.value, odd.ci_low, odd.ci_high, odd.reason) == ("odd", None, None, None, "odd: no reason")
+    assert str(odd) == "odd undefined, 20 of 24 rows scored, 20 clusters"
+    assert (estimate.bootstrap, estimate.n_unrated, estimate.coverage) == (boot, 1, 20 / 24)
+    assert estimate.text(1) == f"{estimate.value:.1f} [{estimate.ci_low:.1f}, {estimate.ci_high:.1f}, rough]"
+    assert str(replace(estimate, is_rough=False, value=0.2, ci_low=0.1, ci_high=0.25)) == (
+        "mean 0.200 [0.100, 0.250], 20 of 24 rows scored, 20 clusters"
+    )
+    assert estimate.to_dict()["bootstrap"] == {"rounds": 40, "confidence": 0.9, "seed": 3, "interval": "percentile"}
 
 
-@pytest.mark.parametrize("confidence", [0, 1, -0.5, 2])
-def test_a_confidence_is_a_share(confidence: float) -> None:
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"rounds": -1}, "rounds is -1. Give an integer that is 0 or more."),
+        ({"seed": 0.5}, "seed is 0.5. Give an integer that is 0 or more."),
+        *(({"confidence": c}, f"confidence is {c!r}. Give a number between 0 and 1, such as 0.95.") for c in (0, 1, -0.5, 95)),
+        ({"interval": "studentised"}, "there is no interval 'studentised'. Choose one of percentile, bca."),
+    ],
+)
+def test_wrong_options(option: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as caught:
-        Bootstrap(confidence=confidence)
-    assert str(caught.value) == f"bootstrap: confidence is {confidence!r}. Give a number between 0 and 1, such as 0.95."
+        Bootstrap(**option)
+    assert str(caught.value) == f"bootstrap: {message}"
 
 
 def test_what_is_asked_for_by_default() -> None:
@@ -309,7 +302,5 @@ def coverage(n_clusters: int, n_simulations: int) -> float:
         rated = Rated(scores=x, ratings=y, clusters=np.arange(4 * n_clusters) // 4)
         boot = Bootstrap(rounds=400)
         found = level_correlations(rated, level="turn", coefficients=["pearson"], bootstrap=boot)["pearson"]
-        assert found.ci_low is not None
-        assert found.ci_high is not None
         hits += found.ci_low <= 0.5 <= found.ci_high
     return hits / n_simulations

@@ -21,7 +21,9 @@ from dialeval_plugin.statistics.breakdown.detection import (
     METRICS,
     NOT_BREAKDOWN,
     POSSIBLE_BREAKDOWN,
+    Detections,
     best_cut,
+    breakdown_differences,
     breakdown_metrics,
     detections,
     strict_labels,
@@ -144,7 +146,7 @@ def test_what_has_no_annotation_or_no_answer_is_left_out_and_counted() -> None:
     for name in METRICS:
         metric = found[name]
         assert (metric.value, metric.ci_low, metric.ci_high) == (alone[name].value, alone[name].ci_low, alone[name].ci_high)
-        assert (metric.n_total, metric.n_scored, metric.n_unscored, metric.n_unannotated) == (63, 60, 1, 2)
+        assert (metric.n_total, metric.n_scored, metric.n_unscored, metric.n_unrated) == (63, 60, 1, 2)
 
 
 def test_nothing_to_score_is_undefined_with_a_reason() -> None:
@@ -164,9 +166,6 @@ def test_intervals_resample_dialogues_and_hold_the_value() -> None:
     for name in METRICS:
         metric = together[name]
         assert metric.n_clusters == 10
-        assert metric.ci_low is not None
-        assert metric.ci_high is not None
-        assert metric.value is not None
         assert metric.ci_low <= metric.value <= metric.ci_high
         assert metric.value == alone[name].value
         assert (metric.ci_low, metric.ci_high) != (alone[name].ci_low, alone[name].ci_high)
@@ -277,3 +276,53 @@ def test_wrong_scores_and_cuts_are_named() -> None:
     text = "best_cut: f1_b is undefined at every cut. Give annotated turns, some of them breakdowns."
     with pytest.raises(InputError, match=error(text)):
         best_cut([None], [[1, 1, 1]])
+
+
+N = 120
+DRAW = np.random.default_rng(4)
+ANNOTATED = DRAW.multinomial(30, [0.4, 0.2, 0.4], size=N).tolist()
+CLUSTERS = [place // 10 for place in range(N)]
+TRUTH = np.array(ANNOTATED)[:, 2] / 30
+GOOD = detections(np.clip(TRUTH + DRAW.normal(0, 0.05, N), 0, 1).tolist())
+CHANCE = detections(DRAW.random(N).tolist())
+
+
+def test_a_difference_is_that_of_the_metrics() -> None:
+    found = breakdown_differences(GOOD, CHANCE, ANNOTATED, clusters=CLUSTERS)
+    one, other = (
+        breakdown_metrics(said.distributions, ANNOTATED, labels=said.labels, clusters=CLUSTERS) for said in (GOOD, CHANCE)
+    )
+    assert set(found) == set(METRICS)
+    for name, difference in found.items():
+        assert difference.value == pytest.approx(one[name].value - other[name].value, abs=1e-12)  # type: ignore[operator]
+        assert difference.ci_low < difference.value < difference.ci_high  # type: ignore[operator]
+    assert found["mse_nb_pbb"].n_clusters == 12
+    assert found["mse_nbpb_b"].ci_high < 0  # type: ignore[operator]
+
+
+def test_a_detector_does_not_differ_from_itself() -> None:
+    found = breakdown_differences(GOOD, GOOD, ANNOTATED, clusters=CLUSTERS)
+    # Without any spread between resamples there is no interval, and the reason says so.
+    assert {entry.value for entry in found.values()} == {0.0}
+    assert all((entry.ci_low is None) == (entry.reason is not None) for entry in found.values())
+
+
+def test_only_turns_that_both_answered_count() -> None:
+    gappy = Detections([None, *CHANCE.distributions[1:]], [None, *CHANCE.labels[1:]])
+    counts = [*ANNOTATED[:-1], [0, 0, 0]]
+    found = breakdown_differences(GOOD, gappy, counts, bootstrap=Bootstrap(rounds=0))
+    rest = slice(1, N - 1)
+    expected = breakdown_differences(
+        Detections(GOOD.distributions[rest], GOOD.labels[rest]),
+        Detections(CHANCE.distributions[rest], CHANCE.labels[rest]),
+        ANNOTATED[rest],
+        bootstrap=Bootstrap(rounds=0),
+    )
+    assert {name: entry.value for name, entry in found.items()} == {name: entry.value for name, entry in expected.items()}
+    assert (found["accuracy"].n_total, found["accuracy"].n_scored) == (N, N - 2)
+
+
+def test_nothing_in_common_is_refused() -> None:
+    with pytest.raises(InputError) as refused:
+        breakdown_differences(GOOD, Detections([None] * N, [None] * N), ANNOTATED)
+    assert str(refused.value) == ("breakdown_differences: no annotated turn has an answer of both. Score annotated turns.")

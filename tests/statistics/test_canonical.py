@@ -11,22 +11,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dialeval_plugin.statistics.bias import covariate_bias
 from dialeval_plugin.statistics.bootstrap import Bootstrap
-from dialeval_plugin.statistics.breakdown.detection import breakdown_metrics, detections
-from dialeval_plugin.statistics.breakdown.detection_difference import Detected, breakdown_differences
+from dialeval_plugin.statistics.breakdown.detection import breakdown_differences, breakdown_metrics, detections
 from dialeval_plugin.statistics.canonical import canonical, symmetric
 from dialeval_plugin.statistics.ceiling import leave_one_rater_out, split_half
-from dialeval_plugin.statistics.coefficients.pairwise import MAX_CANDIDATES, calibrated_epsilon
+from dialeval_plugin.statistics.coefficients.tie_calibration import MAX_CANDIDATES, calibrated_epsilon
+from dialeval_plugin.statistics.comparison.common_rows import Measure, Paired
 from dialeval_plugin.statistics.comparison.rank_permutation import rank_permutation_tests
 from dialeval_plugin.statistics.comparison.ranking import rank_metrics
-from dialeval_plugin.statistics.comparison.significance import Measure, Paired, paired_bootstrap, permutation_test
+from dialeval_plugin.statistics.comparison.significance import paired_bootstrap, permutation_test
 from dialeval_plugin.statistics.correlation import correlations, level_correlations
 from dialeval_plugin.statistics.levels import Rated
 from dialeval_plugin.statistics.means import balanced_mean_interval, mean_interval, paired_difference_interval
-from dialeval_plugin.statistics.partial import partial_correlation
-from dialeval_plugin.statistics.preference.preference_difference import difference
-from dialeval_plugin.statistics.preference.preferences import comparisons, cont2cat, ignore_equal, voting
+from dialeval_plugin.statistics.partial import covariate_bias, partial_correlation
+from dialeval_plugin.statistics.preference.preferences import cont2cat, ignore_equal, preference_difference, preferences, voting
 
 N = 48
 FEW = Bootstrap(rounds=30, seed=3)
@@ -89,12 +87,12 @@ class Data:
 
 
 def _breakdown_difference(data: Data) -> Any:
-    one, other = (Detected(*detections(shares)) for shares in (data.shares, data.ratings / 5))
+    one, other = (detections(shares) for shares in (data.shares, data.ratings / 5))
     return breakdown_differences(one, other, data.counts, clusters=data.clusters, bootstrap=FEW)
 
 
 def _compared(data: Data, scores: np.ndarray) -> Any:
-    return comparisons(scores, data.lengths, data.votes, clusters=data.clusters)
+    return preferences(scores, data.lengths, data.votes, clusters=data.clusters)
 
 
 def _agreement(of: Any) -> Any:
@@ -103,8 +101,10 @@ def _agreement(of: Any) -> Any:
 
 
 STATISTICS: dict[str, Callable[[Data], Any]] = {
-    "correlations": lambda data: correlations(data.optional, data.ratings, clusters=data.clusters, rounds=30),
-    "without clusters": lambda data: correlations(data.optional, data.ratings, rounds=30),
+    "correlations": lambda data: correlations(
+        data.optional, data.ratings, clusters=data.clusters, bootstrap=Bootstrap(rounds=30)
+    ),
+    "without clusters": lambda data: correlations(data.optional, data.ratings, bootstrap=Bootstrap(rounds=30)),
     "bca": lambda data: level_correlations(data.rated(), level="turn", bootstrap=BCA),
     "by system": lambda data: level_correlations(data.rated(), level="turn", average_by="system", bootstrap=FEW),
     "by item": lambda data: level_correlations(data.rated(), level="turn", average_by="item", bootstrap=FEW),
@@ -112,14 +112,23 @@ STATISTICS: dict[str, Callable[[Data], Any]] = {
     "pairwise": lambda data: level_correlations(
         data.rated(), level="turn", average_by="item", coefficients=["pairwise_accuracy"], bootstrap=FEW
     ),
-    "mean": lambda data: mean_interval(data.optional, clusters=data.clusters, rounds=30),
-    "difference of means": lambda data: paired_difference_interval(data.scores, data.other, clusters=data.clusters, rounds=30),
-    "balanced mean": lambda data: balanced_mean_interval(data.optional, data.systems, clusters=data.clusters, rounds=30),
+    "mean": lambda data: mean_interval(data.optional, clusters=data.clusters, bootstrap=Bootstrap(rounds=30)),
+    "difference of means": lambda data: paired_difference_interval(
+        data.scores, data.other, clusters=data.clusters, bootstrap=Bootstrap(rounds=30)
+    ),
+    "balanced mean": lambda data: balanced_mean_interval(
+        data.optional, data.systems, clusters=data.clusters, bootstrap=Bootstrap(rounds=30)
+    ),
     "bias": lambda data: covariate_bias(
         data.optional, data.ratings, data.lengths, name="length", clusters=data.clusters, bootstrap=FEW
     ),
     "partial": lambda data: partial_correlation(
-        data.optional, data.ratings, {"length": data.lengths}, coefficient="pearson", clusters=data.clusters, rounds=30
+        data.optional,
+        data.ratings,
+        {"length": data.lengths},
+        coefficient="pearson",
+        clusters=data.clusters,
+        bootstrap=Bootstrap(rounds=30),
     ),
     "one person": lambda data: leave_one_rater_out(data.votes.tolist(), clusters=data.clusters, bootstrap=FEW),
     "half the people": lambda data: split_half(data.votes.tolist(), clusters=data.clusters, bootstrap=FEW),
@@ -131,7 +140,7 @@ STATISTICS: dict[str, Callable[[Data], Any]] = {
     "ignore equal": lambda data: _agreement(ignore_equal(_compared(data, data.scores), bootstrap=FEW)),
     "cont2cat": lambda data: _agreement(cont2cat(_compared(data, data.scores), bootstrap=FEW)),
     "difference of agreement": lambda data: [
-        difference(_compared(data, data.scores), _compared(data, data.other), statistic=statistic, bootstrap=FEW)
+        preference_difference(_compared(data, data.scores), _compared(data, data.other), statistic=statistic, bootstrap=FEW)
         for statistic in ("voting_pearson", "voting_spearman", "ignore_equal", "cont2cat")
     ],
     "permutation": lambda data: permutation_test(data.paired(), rounds=30),
@@ -204,7 +213,7 @@ def test_each_half_of_the_raters_is_drawn_anew_in_each_row() -> None:
 
 def test_sampled_differences_follow_from_the_data_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     assert MAX_CANDIDATES > 100
-    monkeypatch.setattr("dialeval_plugin.statistics.coefficients.pairwise.MAX_CANDIDATES", 100)
+    monkeypatch.setattr("dialeval_plugin.statistics.coefficients.tie_calibration.MAX_CANDIDATES", 100)
     data = Data.make(7)
     moved = data.shuffled(1)
     found = calibrated_epsilon(data.other, data.ratings)

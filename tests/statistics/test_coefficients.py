@@ -16,16 +16,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 from scipy import stats
+from sklearn.metrics import roc_auc_score
 
 from dialeval_plugin import statistics
 from dialeval_plugin.core.errors import InputError, StatisticUndefined
-from dialeval_plugin.statistics.coefficients import pair_counts
+from dialeval_plugin.statistics.bootstrap import Bootstrap
+from dialeval_plugin.statistics.coefficients import kendall
 from dialeval_plugin.statistics.coefficients.by_name import (
     COEFFICIENTS,
+    Coefficient,
+    auroc,
     coefficient_named,
     kendall_b,
     kendall_c,
     pearson,
+    point_biserial,
     spearman,
 )
 from dialeval_plugin.statistics.correlation import correlate, correlations
@@ -38,9 +43,13 @@ pairs = st.lists(st.tuples(some_levels | few_levels, few_levels), min_size=3, ma
 
 
 def of_pairs(name: str, x: Any, y: Any) -> float:
+    return value_of(COEFFICIENTS[name], x, y)
+
+
+def value_of(entry: Coefficient, x: Any, y: Any) -> float:
     """The value, NaN where it is undefined."""
     try:
-        return COEFFICIENTS[name].of_pairs(x, y)
+        return entry.of_pairs(x, y)
     except StatisticUndefined:
         return math.nan
 
@@ -98,8 +107,33 @@ def test_equal_to_scipy() -> None:
     y = (x + generator.normal(size=200)).round()
     assert pearson(x, y) == pytest.approx(stats.pearsonr(x, y).statistic, abs=1e-9)
     assert spearman(x, y) == pytest.approx(stats.spearmanr(x, y).statistic, abs=1e-9)
-    for variant, kendall in (("b", kendall_b), ("c", kendall_c)):
-        assert kendall(x, y) == pytest.approx(stats.kendalltau(x, y, variant=variant).statistic, abs=1e-9)
+    for variant, tau in (("b", kendall_b), ("c", kendall_c)):
+        assert tau(x, y) == pytest.approx(stats.kendalltau(x, y, variant=variant).statistic, abs=1e-9)
+
+
+rows_of_two_kinds = st.lists(st.tuples(st.integers(-3, 3).map(float), st.sampled_from([2.0, 5.0])), min_size=3, max_size=30)
+
+
+@settings(deadline=None)
+@given(rows_of_two_kinds)
+def test_binary_coefficients_equal_the_oracles_on_ties(rows: list[tuple[float, float]]) -> None:
+    x, y = np.array(rows).T
+    if len(set(x)) == 1 or len(set(y)) == 1:
+        with pytest.raises(StatisticUndefined):
+            auroc(x, y)
+        return
+    assert auroc(x, y) == pytest.approx(roc_auc_score(y == 5, x), abs=1e-12)
+    assert point_biserial(x, y) == pytest.approx(stats.pointbiserialr(y == 5, x).statistic, abs=1e-9)
+    assert auroc(-x, y) == pytest.approx(1 - auroc(x, y), abs=1e-12)
+    assert auroc(x**3, y) == pytest.approx(auroc(x, y), abs=1e-12)
+    assert auroc(y, y) == 1.0
+
+
+@pytest.mark.parametrize("name", ["auroc", "point_biserial"])
+def test_three_kinds_of_ratings_are_undefined(name: str) -> None:
+    with pytest.raises(StatisticUndefined) as caught:
+        COEFFICIENTS[name].of_pairs([1, 2, 3], [1, 2, 3])
+    assert str(caught.value) == f"{name}: 3 different ratings, exactly 2 are needed. Give ratings of two values."
 
 
 @st.composite
@@ -110,34 +144,41 @@ def weighted_pairs(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     return x, y, weights.astype(float)
 
 
-LIMITS = {"matrix": (2500, 0), "table": (0, 100), "sorting": (0, 0)}
-
-
-@pytest.mark.parametrize("algorithm", LIMITS)
+@pytest.mark.parametrize("at_once", [1, 2**17])
 @pytest.mark.parametrize("name", NAMES)
-def test_samples_equal_the_value_of_each_sample_written_out(name: str, algorithm: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for limit, value in zip(("MATRIX_LIMIT", "TABLE_LIMIT"), LIMITS[algorithm], strict=True):
-        monkeypatch.setattr(pair_counts, limit, value)
+def test_samples_equal_the_value_of_each_sample_written_out(name: str, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kendall, "_NUMBERS_AT_ONCE", at_once)
 
     @settings(deadline=None)
     @given(weighted_pairs())
     def check(sample: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
         x, y, weights = sample
-        expected = [of_pairs(name, np.repeat(x, times), np.repeat(y, times)) for times in weights.astype(int)]
-        np.testing.assert_allclose(COEFFICIENTS[name].of_samples(x, y, weights), expected, rtol=0, atol=1e-9, equal_nan=True)
+        entry = COEFFICIENTS[name].calibrated(x, y)[0]
+        expected = [value_of(entry, np.repeat(x, times), np.repeat(y, times)) for times in weights.astype(int)]
+        np.testing.assert_allclose(entry.of_samples(x, y)(weights), expected, rtol=0, atol=1e-9, equal_nan=True)
 
     check()
 
 
+@settings(deadline=None)
+@given(weighted_pairs(), st.integers(0, 3), st.booleans())
+def test_rising_pairs_are_counted(sample: tuple[np.ndarray, np.ndarray, np.ndarray], behind: int, ties: bool) -> None:
+    x, y, weights = (np.unique(sample[0], return_inverse=True)[1], sample[1].astype(int), sample[2])
+    n_below = np.maximum(np.arange(x.max() + 1) - behind, 0)
+    is_counted = (x[:, None] < n_below[x][None, :]) & (y[:, None] == y if ties else y[:, None] < y)
+    expected = [times @ is_counted @ times for times in weights]
+    assert kendall.RisingPairs(x, y, n_below, ties=ties)(weights).tolist() == expected
+
+
 def test_an_outlier_that_is_not_drawn_costs_no_digits() -> None:
     x, y = np.array([1.0, 2.0, 4.0, 1e9]), np.array([1.0, 3.0, 2.0, 1e9])
-    found = COEFFICIENTS["pearson"].of_samples(x, y, np.array([[1.0, 1.0, 1.0, 0.0]]))
+    found = COEFFICIENTS["pearson"].of_samples(x, y)(np.array([[1.0, 1.0, 1.0, 0.0]]))
     assert found[0] == pytest.approx(pearson(x[:3], y[:3]), abs=1e-12)
 
 
 def test_a_sample_of_rounding_errors_is_undefined() -> None:
     x, y = np.array([0.3, 0.1 + 0.2, 5.0]), np.array([1.0, 2.0, 3.0])
-    found = COEFFICIENTS["pearson"].of_samples(x, y, np.array([[2.0, 1.0, 0.0], [1.0, 1.0, 1.0]]))
+    found = COEFFICIENTS["pearson"].of_samples(x, y)(np.array([[2.0, 1.0, 0.0], [1.0, 1.0, 1.0]]))
     assert np.isnan(found).tolist() == [True, False]
 
 
@@ -148,8 +189,11 @@ def test_magnitude_does_not_matter(name: str, scale: float) -> None:
     scaled = [value * scale for value in x]
     assert of_pairs(name, scaled, y) == pytest.approx(of_pairs(name, x, y), abs=1e-12)
     weights = np.array([[1.0, 2.0, 0.0, 1.0]])
-    plain = COEFFICIENTS[name].of_samples(np.array(x), np.array(y, float), weights)
-    assert COEFFICIENTS[name].of_samples(np.array(scaled), np.array(y, float), weights) == pytest.approx(plain, abs=1e-12)
+    plain, of_scaled = (
+        COEFFICIENTS[name].calibrated(column, y)[0].of_samples(np.array(column), np.array(y, float))(weights)
+        for column in (x, scaled)
+    )
+    assert of_scaled == pytest.approx(plain, abs=1e-12)
 
 
 def cube(x: np.ndarray) -> np.ndarray:
@@ -202,10 +246,12 @@ def test_undefined(name: str, scores: list[float], ratings: list[float], message
     assert str(caught.value) == message.format(name)
 
 
-def test_pearson_of_rounding_errors_is_undefined() -> None:
+@pytest.mark.parametrize(("name", "column"), [("pearson", "ratings"), ("point_biserial", "scores")])
+def test_pearson_of_rounding_errors_is_undefined(name: str, column: str) -> None:
+    columns = [[0.3, 0.1 + 0.2, 0.3], [1, 2, 2]]
     with pytest.raises(StatisticUndefined) as caught:
-        pearson([1, 2, 3], [0.3, 0.1 + 0.2, 0.3])
-    assert str(caught.value) == "pearson: the ratings differ by rounding error only. Give ratings that differ."
+        COEFFICIENTS[name].of_pairs(*(columns if column == "scores" else columns[::-1]))
+    assert str(caught.value) == f"{name}: the {column} differ by rounding error only. Give {column} that differ."
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -250,8 +296,8 @@ def test_r22_a_mask_is_refused_not_ignored(column: str) -> None:
 
 def test_r32_no_function_takes_a_mean_over_coefficients_of_different_kinds() -> None:
     """A result is of one coefficient, whose name it bears; groups are averaged within it."""
-    found = correlations([1, 2, 3, 5], [1, 3, 2, 4], coefficients=list(COEFFICIENTS)[:4], rounds=0)
-    assert {name: one.coefficient for name, one in found.items()} == {name: name for name in found}
+    found = correlations([1, 2, 3, 5], [1, 3, 2, 4], coefficients=list(COEFFICIENTS)[:4], bootstrap=Bootstrap(rounds=0))
+    assert {name: one.name for name, one in found.items()} == {name: name for name in found}
     assert get_args(AverageBy) == ("none", "system", "item")
     names = [module.name for module in pkgutil.walk_packages(statistics.__path__, f"{statistics.__name__}.")]
     assert len(names) > 25

@@ -12,7 +12,7 @@ from scipy import stats
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.statistics import levels
 from dialeval_plugin.statistics.bootstrap import Bootstrap
-from dialeval_plugin.statistics.coefficients.pairwise import calibrated_epsilon
+from dialeval_plugin.statistics.coefficients.tie_calibration import calibrated_epsilon
 from dialeval_plugin.statistics.correlation import correlate, level_correlations
 from dialeval_plugin.statistics.levels import Rated
 from tests.cluster_order import rows_by_cluster
@@ -134,7 +134,7 @@ def test_a_range_of_ratings() -> None:
     scores, ratings = [1, 3, 2, 4, None, 5, 6, 7], [1, 2, 2, 3, 3, 4, None, 5]
     rated = Rated(scores=scores, ratings=ratings)
     found = level_correlations(rated, level="turn", coefficients=["pearson"], within_range=(2, 4), bootstrap=FEW)["pearson"]
-    kept = correlate([3, 2, 4, 5], [2, 2, 3, 4], coefficient="pearson", rounds=50)
+    kept = correlate([3, 2, 4, 5], [2, 2, 3, 4], coefficient="pearson", bootstrap=Bootstrap(rounds=50))
     assert (found.value, found.ci_low) == (kept.value, kept.ci_low)
     assert (found.n_total, found.n_scored, found.n_unscored, found.n_unrated, found.n_out_of_range) == (8, 4, 1, 1, 2)
 
@@ -172,20 +172,20 @@ def test_bins_give_almost_the_exact_interval(coefficient: str, is_rounded: bool,
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"level": "word"}, "level_correlations: there is no level='word'. Choose one of turn, dialogue, system."),
-        ({"average_by": "sys"}, "level_correlations: there is no average_by='sys'. Choose one of none, system, item."),
+        ({"level": "word"}, "correlate: there is no level='word'. Choose one of turn, dialogue, system."),
+        ({"average_by": "sys"}, "correlate: there is no average_by='sys'. Choose one of none, system, item."),
         (
             {"average_by": "item"},
-            "level_correlations: average_by='item' needs to know the item of each row. Give `items`.",
+            "correlate: average_by='item' needs to know the item of each row. Give `items`.",
         ),
-        ({"level": "system"}, "level_correlations: level='system' needs to know the system of each row. Give `systems`."),
+        ({"level": "system"}, "correlate: level='system' needs to know the system of each row. Give `systems`."),
         (
             {"level": "system", "average_by": "item"},
-            "level_correlations: level='system' has one row a system, nothing to average. Give average_by='none'.",
+            "correlate: level='system' has one row a system, nothing to average. Give average_by='none'.",
         ),
         (
             {"within_range": (4, 2)},
-            "level_correlations: within_range is (4, 2). Give the lowest and the highest rating that count.",
+            "correlate: within_range is (4, 2). Give the lowest and the highest rating that count.",
         ),
     ],
 )
@@ -198,4 +198,4 @@ def test_wrong_options(changed: dict[str, Any], message: str) -> None:
 def test_columns_of_other_lengths() -> None:
     with pytest.raises(InputError) as caught:
         level_correlations(Rated(scores=[1, 2, 3], ratings=[1, 2, 2], items=["a"]), level="turn")
-    assert str(caught.value) == "level_correlations: 3 scores but 1 items. Give one of each for every row."
+    assert str(caught.value) == "correlate: 3 scores but 1 items. Give one of each for every row."

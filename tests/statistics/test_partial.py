@@ -1,111 +1,159 @@
-"""Partial correlations against the textbook formula, and what they say of scores that are nothing but length."""
+"""Partial correlations: residuals, the textbook and the inverse matrix as oracles; length and position bias."""
 
 from __future__ import annotations
 
+import json
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from dialeval_plugin.core.errors import InputError, StatisticUndefined
-from dialeval_plugin.statistics.partial import partial_coefficient, partial_correlation
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES, Bootstrap
+from dialeval_plugin.statistics.partial import covariate_bias, partial_correlation
+from tests.cluster_order import rows_by_cluster
+
+KEYS = ["score_length", "rating_length", "score_rating", "score_length_given_rating", "score_rating_given_length"]
 
 
-def columns(n: int = 60, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Scores and ratings that agree only because both grow with the length, and two lengths."""
+def long_winded(n: int = 80, seed: int = 5) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A metric that likes long responses, of which people are fond only a little."""
     generator = np.random.default_rng(seed)
-    length = generator.integers(2, 30, n).astype(float)
-    words = 8 * length + generator.normal(0, 4, n)
-    return length + generator.normal(0, 3, n), length + generator.normal(0, 3, n), length, words
+    lengths = generator.integers(1, 30, size=n)
+    ratings = np.clip((3 + lengths / 30 + generator.normal(size=n)).round(), 1, 5)
+    return (ratings + lengths / 4 + generator.normal(size=n)).round(1), ratings, lengths
+
+
+def residuals(x: np.ndarray, z: np.ndarray) -> np.ndarray:
+    line = stats.linregress(z, x)
+    return np.asarray(x - line.intercept - line.slope * z)
 
 
 @pytest.mark.parametrize("coefficient", ["pearson", "spearman"])
-def test_one_covariate_gives_the_textbook_formula(coefficient: str) -> None:
-    x, y, z, _ = columns()
-    of = stats.pearsonr if coefficient == "pearson" else stats.spearmanr
-    r_xy, r_xz, r_yz = (of(a, b).statistic for a, b in ((x, y), (x, z), (y, z)))
-    expected = (r_xy - r_xz * r_yz) / math.sqrt((1 - r_xz**2) * (1 - r_yz**2))
-    assert partial_coefficient(x, y, {"length": z}, coefficient) == pytest.approx(expected, abs=1e-12)
+def test_partial_correlation_is_that_of_residuals(coefficient: Any) -> None:
+    columns = long_winded()
+    found = covariate_bias(*columns, name="length", coefficient=coefficient, bootstrap=NO_RESAMPLES)
+    assert list(found) == KEYS
+    x, y, z = (stats.rankdata(column) if coefficient == "spearman" else column for column in columns)
+    expected = {
+        "score_length": stats.pearsonr(x, z).statistic,
+        "rating_length": stats.pearsonr(y, z).statistic,
+        "score_rating": stats.pearsonr(x, y).statistic,
+        "score_length_given_rating": stats.pearsonr(residuals(x, y), residuals(z, y)).statistic,
+        "score_rating_given_length": stats.pearsonr(residuals(x, z), residuals(y, z)).statistic,
+    }
+    for key, value in expected.items():
+        assert found[key].value == pytest.approx(value, abs=1e-9)
+
+
+def test_kendall() -> None:
+    x, y, z = long_winded()
+    found = covariate_bias(x, y, z, name="position", coefficient="kendall_b", bootstrap=NO_RESAMPLES)
+    xy, xz, yz = (stats.kendalltau(*pair).statistic for pair in ((x, y), (x, z), (y, z)))
+    expected = (xz - xy * yz) / np.sqrt((1 - xy**2) * (1 - yz**2))
+    assert found["score_position_given_rating"].value == pytest.approx(expected, abs=1e-9)
+
+
+def test_interval_is_that_of_the_same_resamples() -> None:
+    x, y, z = long_winded()
+    clusters = np.arange(80) // 4
+    found = covariate_bias(x, y, z, name="length", clusters=clusters, bootstrap=Bootstrap(rounds=50, seed=2))
+    rows, generator = rows_by_cluster(clusters, [x, y, z]), np.random.default_rng(2)
+    drawn = [np.concatenate([rows[i] for i in generator.integers(20, size=20)]) for _ in range(50)]
+    expected = np.quantile([stats.spearmanr(x[of], z[of]).statistic for of in drawn], [0.025, 0.975])
+    assert (found["score_length"].ci_low, found["score_length"].ci_high) == pytest.approx(expected)
+    for one in found.values():
+        assert one.ci_low < one.value < one.ci_high
+    json.dumps([one.to_dict() for one in found.values()], allow_nan=False)
+
+
+def test_rows_without_all_three_are_left_out() -> None:
+    x, y, z = (column.tolist() for column in long_winded())
+    found = covariate_bias([None, 1, 1, *x], [1, None, 1, *y], [1, 1, None, *z], name="length", bootstrap=NO_RESAMPLES)
+    kept = covariate_bias(x, y, z, name="length", bootstrap=NO_RESAMPLES)
+    assert found["score_rating"].value == kept["score_rating"].value
+    one = found["score_rating"]
+    assert (one.n_total, one.n_scored, one.n_unscored, one.n_unrated) == (83, 80, 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("scores", "ratings", "covariate", "undefined"),
+    [
+        ([1, 2, 3, 5], [1, 2, 2, 3], [7, 7, 7, 7], set(KEYS) - {"score_rating"}),
+        ([1, 2, 3, 5], [2, 1, 3, 2], [10, 20, 30, 50], {"score_rating_given_length"}),
+        ([1, 2, 4], [2, 1, 3], [2, 4, 3], {key for key in KEYS if "given" in key}),
+        ([None], [1], [1], set(KEYS)),
+        ([1, 2], [1, 2], [1, 2], set(KEYS)),
+    ],
+)
+def test_undefined(scores: Any, ratings: Any, covariate: Any, undefined: set[str]) -> None:
+    found = covariate_bias(scores, ratings, covariate, name="length", bootstrap=NO_RESAMPLES)
+    assert {key for key, one in found.items() if one.value is None} == undefined
+    for key in undefined:
+        assert found[key].reason == reason(key, found[key].n_scored)
 
 
 @pytest.mark.parametrize("coefficient", ["pearson", "spearman"])
 def test_two_covariates_give_the_inverse_of_the_correlation_matrix(coefficient: str) -> None:
-    table = np.column_stack(columns())
-    values = table if coefficient == "pearson" else stats.rankdata(table, axis=0)
-    precision = np.linalg.inv(np.corrcoef(values.T))
+    x, y, z = long_winded()
+    w = z + np.random.default_rng(0).normal(0, 4, len(z))
+    table = np.column_stack([x, y, z, w])
+    precision = np.linalg.inv(np.corrcoef((table if coefficient == "pearson" else stats.rankdata(table, axis=0)).T))
     expected = -precision[0, 1] / math.sqrt(precision[0, 0] * precision[1, 1])
-    x, y, z, w = table.T
-    found = partial_coefficient(x, y, {"turns": z, "words": w}, coefficient)
-    assert found == pytest.approx(expected, abs=1e-10)
-    assert partial_coefficient(x, y, {"words": w, "turns": z}, coefficient) == pytest.approx(found, abs=1e-10)
+    for covariates in ({"turns": z, "words": w}, {"words": w, "turns": z}):
+        found = partial_correlation(x, y, covariates, coefficient=coefficient, bootstrap=NO_RESAMPLES)
+        assert found.value == pytest.approx(expected, abs=1e-10)
 
 
-def test_without_covariates_it_is_the_plain_coefficient() -> None:
-    x, y, *_ = columns()
-    assert partial_coefficient(x, y, {}, "pearson") == pytest.approx(stats.pearsonr(x, y).statistic, abs=1e-12)
+def test_of_one_covariate_or_none_it_is_what_the_bias_says() -> None:
+    x, y, z = long_winded()
+    options: dict[str, Any] = {"coefficient": "spearman", "clusters": np.arange(80) // 4}
+    found = covariate_bias(x, y, z, name="length", bootstrap=Bootstrap(rounds=50, seed=2), **options)
+    given, other = (
+        partial_correlation(x, y, {"length": z}, bootstrap=Bootstrap(rounds=50, seed=seed), **options) for seed in (2, 3)
+    )
+    expected = found["score_rating_given_length"]
+    assert (given.value, given.ci_low, given.ci_high) == (expected.value, expected.ci_low, expected.ci_high)
+    assert other.ci_low != given.ci_low
+    assert partial_correlation(x, y, {}, bootstrap=NO_RESAMPLES, **options).value == found["score_rating"].value
 
 
 def test_a_score_that_is_only_length_keeps_nothing() -> None:
-    x, y, z, _ = columns(400)
+    """Scores and ratings agree only because both grow with the length."""
+    generator = np.random.default_rng(0)
+    z = generator.integers(2, 30, 400).astype(float)
+    generator.normal(size=400)
+    x, y = (z + generator.normal(0, 3, 400) for _ in range(2))
     assert stats.pearsonr(x, y).statistic > 0.7
-    found = partial_correlation(x, y, {"length": z}, coefficient="pearson", rounds=200)
-    assert found.value is not None
-    assert found.ci_low is not None
-    assert found.ci_high is not None
+    found = partial_correlation(x, y, {"length": z}, coefficient="pearson", bootstrap=Bootstrap(rounds=200))
     assert found.ci_low < 0 < found.ci_high
     assert found.ci_low < found.value < found.ci_high
     assert abs(found.value) < 0.1
 
 
-def test_what_has_no_score_or_rating_is_left_out_and_counted() -> None:
-    x, y, z, _ = columns(30)
-    scores = [None if place in (3, 4) else value for place, value in enumerate(x)]
-    ratings = [None if place in (4, 9) else value for place, value in enumerate(y)]
-    lengths = [None if place in (3, 4) else value for place, value in enumerate(z)]
-    found = partial_correlation(scores, ratings, {"length": lengths}, coefficient="spearman", rounds=50)
-    kept = [place for place in range(30) if place not in (3, 4, 9)]
-    assert found.value == pytest.approx(partial_coefficient(x[kept], y[kept], {"length": z[kept]}, "spearman"), abs=1e-12)
-    assert (found.n_total, found.n_scored, found.n_unscored, found.n_unrated) == (30, 27, 1, 2)
-    assert (found.n_clusters, found.covariates, found.rounds) == (27, ("length",), 50)
-
-
-def test_the_seed_decides_the_interval() -> None:
-    x, y, z, _ = columns()
-    first, again, other = (
-        partial_correlation(x, y, {"length": z}, coefficient="pearson", rounds=100, seed=seed) for seed in (1, 1, 2)
+def reason(key: str, n_rows: int) -> str:
+    return (
+        f"{key}: undefined on {n_rows} rows: there are too few, a column is constant, "
+        "or what is held fixed says all about another. Score and rate more examples."
     )
-    assert first == again
-    assert first.ci_low != other.ci_low
+
+
+@pytest.mark.parametrize("covariate", [[2, 4, 6, 8], [2, 2, 2, 2]])
+def test_what_the_covariates_determine_is_undefined(covariate: list[float]) -> None:
+    found = partial_correlation([1, 2, 3, 4], [3, 1, 4, 1], {"length": covariate}, coefficient="pearson")
+    assert (found.value, found.ci_low, found.ci_high, found.reason) == (None, None, None, reason("pearson", 4))
 
 
 @pytest.mark.parametrize(
-    ("scores", "covariates", "reason"),
+    ("where", "call"),
     [
-        ([1, 2, 3, 4], {"length": [2, 4, 6, 8]}, "partial pearson: the covariates determine the scores. Hold less constant."),
-        ([1, 1, 1, 1], {"length": [2, 4, 1, 8]}, "partial pearson: the covariates determine the scores. Hold less constant."),
-        (
-            [1, 2, 3],
-            {"length": [2, 4, 1]},
-            "partial pearson: 3 rows, at least 4 are needed. Score and rate more examples.",
-        ),
+        ("covariate_bias", lambda: covariate_bias([1], [1], [1], name="length", coefficient="auroc")),
+        ("partial_correlation", lambda: partial_correlation([1], [1], {}, coefficient="auroc")),
     ],
 )
-def test_what_is_undefined_has_a_reason(scores: list[float], covariates: dict[str, list[float]], reason: str) -> None:
-    ratings = [3, 1, 4, 1][: len(scores)]
-    with pytest.raises(StatisticUndefined) as error:
-        partial_coefficient(scores, ratings, covariates, "pearson")
-    assert str(error.value) == reason
-    found = partial_correlation(scores, ratings, covariates, coefficient="pearson")
-    assert (found.value, found.ci_low, found.ci_high, found.reason) == (None, None, None, reason)
-
-
-def test_wrong_arguments_are_said() -> None:
-    with pytest.raises(InputError) as unknown:
-        partial_correlation([1, 2], [1, 2], {}, coefficient="kendall_b")
-    assert str(unknown.value) == ("partial_correlation: there is no coefficient 'kendall_b'. Choose one of pearson, spearman.")
-    with pytest.raises(InputError) as missing:
-        partial_correlation([1, 2], [1, 2], {"length": [1, None]}, coefficient="pearson")
-    assert str(missing.value) == (
-        "partial_correlation: a scored row has no 'length'. Give every covariate of a row that has a score."
-    )
+def test_wrong_coefficient(where: str, call: Any) -> None:
+    with pytest.raises(InputError) as caught:
+        call()
+    assert str(caught.value) == f"{where}: there is no coefficient='auroc'. Choose one of pearson, spearman, kendall_b."

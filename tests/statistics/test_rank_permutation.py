@@ -10,8 +10,9 @@ import pytest
 from scipy import stats
 
 from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.statistics.comparison.common_rows import Measure, Paired
 from dialeval_plugin.statistics.comparison.rank_permutation import rank_permutation_tests
-from dialeval_plugin.statistics.comparison.significance import Measure, Paired, permutation_test
+from dialeval_plugin.statistics.comparison.significance import permutation_test
 
 
 def metrics(n: int, *, seed: int = 0) -> tuple[dict[str, list[float | None]], list[float | None], list[int]]:

@@ -52,12 +52,8 @@ def test_bounds_always_hold_the_value_of_the_whole_set() -> None:
         scores, partly, ratings = half_scored(generator)
         pairs = sensitivity_range(partly, ratings, coefficient="pairwise_accuracy")
         assert pairs.is_bound
-        assert pairs.low is not None
-        assert pairs.high is not None
         assert pairs.low - 1e-12 <= COEFFICIENTS["pairwise_accuracy"].of_pairs(scores, ratings) <= pairs.high + 1e-12
         mean = mean_bounds(partly, scale=(0, 6))
-        assert mean.low is not None
-        assert mean.high is not None
         assert mean.low - 1e-12 <= np.mean(scores) <= mean.high + 1e-12
 
 
@@ -68,8 +64,6 @@ def test_the_range_holds_the_value_of_the_whole_set_mostly(name: str) -> None:
     for _ in range(80):
         scores, partly, ratings = half_scored(generator)
         found = sensitivity_range(partly, ratings, coefficient=name)
-        assert found.low is not None
-        assert found.high is not None
         hits += found.low <= COEFFICIENTS[name].of_pairs(scores, ratings) <= found.high
     assert hits / 80 >= 0.8
 

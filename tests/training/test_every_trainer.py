@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import random
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dialeval_plugin.core.locks import sole_process
-from tests.training_processes import Ended, TrainingProcesses, training_processes
+from dialeval_plugin.core.journal import sole_process
+from tests.training_processes import Ended, TrainingProcesses, files_of, training_processes
 
 TRAINERS = ["slm", "general", "independence", "language_model", "language_model_early_end", "reconstruction"]
 FINISHED = "holds a trained model already. Choose another folder, or delete this one."
 
 Unbroken = Callable[[str], tuple[Path, int]]
 """Gives the folder of a trainer's unbroken run, and how often it changed something in it."""
-
-
-def files_of(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +89,29 @@ def test_a_folder_that_another_process_is_at_work_in_is_refused(
         2, f"{place}: another process is at work on this run. Wait until it ends, or choose another output.", 0
     )
     assert files_of(tmp_path / "model") == {}
+
+
+@pytest.mark.parametrize("name", TRAINERS)
+def test_a_finished_model_is_not_overwritten(name: str, unbroken: Unbroken, processes: TrainingProcesses) -> None:
+    folder, _ = unbroken(name)
+    before = files_of(folder)
+    assert processes.run(name, folder)[:2] == (2, f"{folder}: {FINISHED}")
+    assert files_of(folder) == before
+
+
+@pytest.mark.parametrize("name", TRAINERS)
+def test_an_unfinished_run_with_other_options_is_refused(name: str, processes: TrainingProcesses, tmp_path: Path) -> None:
+    place = tmp_path / "model" / ".training"
+    place.mkdir(parents=True)
+    (place / "run.json").write_text(json.dumps({"options": {}, "recipe": {}, "data": "", "version": "0.1.0"}))
+    (place / "finished.safetensors").touch()
+    status, said, _ = processes.run(name, tmp_path / "model")
+    assert status == 2
+    assert re.fullmatch(
+        rf"{re.escape(str(place))}: holds an unfinished run with other options (and recipe )?and data\. "
+        r"Repeat that run's command to finish it, or delete the folder to start anew\.",
+        said,
+    )
 
 
 @pytest.mark.parametrize("name", TRAINERS)

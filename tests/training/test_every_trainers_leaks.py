@@ -15,17 +15,17 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from dialeval_plugin.cli.main import app
-from dialeval_plugin.cli.train.general import read_conversations
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn
 from dialeval_plugin.core.files import write_json_lines
-from dialeval_plugin.corpora.leaks import ReportedDialogues
+from dialeval_plugin.corpora.identity import LEAK_RULE, LeakIndex
 from dialeval_plugin.corpora.readers.cgdialog import CausePair
 from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
 from dialeval_plugin.methods.breakdown import preparation as breakdown
 from dialeval_plugin.methods.causalscore import preparation as causalscore
+from dialeval_plugin.methods.general.conversations import read_conversations
 from dialeval_plugin.methods.reconstruction import data as reconstruction
 from dialeval_plugin.methods.reconstruction.recipes import find_recipe
-from dialeval_plugin.methods.slide.training import without_leaks
+from dialeval_plugin.methods.slide.data import without_leaks
 from tests.tiny_breakdown_models import SIZES
 
 Texts = Sequence[str]
@@ -35,6 +35,14 @@ OTHERS: list[Texts] = [
     for thing in ("ladder", "hammer", "bucket", "candle", "carpet", "mirror")
 ]
 """Training dialogues that have nothing in common with what is generated."""
+
+
+def dialogues(training: Sequence[Texts]) -> list[Dialogue]:
+    return [Dialogue(str(number), tuple(map(Turn, texts))) for number, texts in enumerate(training)]
+
+
+def pairs(training: Sequence[Texts]) -> list[CausePair]:
+    return [CausePair(one.id, one.turns[:-1], one.turns[-1], (0,)) for one in dialogues(training)]
 
 
 def left_out_of_slm(training: Sequence[Texts], item: Item) -> int:
@@ -47,45 +55,37 @@ def left_out_of_general(training: Sequence[Texts], item: Item) -> int:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "talk.jsonl"
         write_json_lines(path, ({"turns": list(texts)} for texts in training))
-        read_conversations([str(path)], ReportedDialogues({"reported": [item]}), left_out)
+        read_conversations([str(path)], LeakIndex({"reported": [item]}), left_out)
     return left_out["talk"]
 
 
 def left_out_of_independence(training: Sequence[Texts], item: Item) -> int:
-    pairs = [
-        CausePair(str(number), tuple(map(Turn, texts[:-1])), Turn(texts[-1]), (0,)) for number, texts in enumerate(training)
-    ]
-    unlabelled = [tuple(map(Turn, texts)) for texts in training]
-    data = causalscore.prepare(causalscore.Sources(pairs, unlabelled=unlabelled, held_out=[item]))
-    assert data.counts["n_leaking_unlabelled_dialogues"] >= data.counts["n_leaking_training_pairs"]
-    return data.counts["n_leaking_training_pairs"]
+    unlabelled = [one.turns for one in dialogues(training)]
+    counts = causalscore.prepare(causalscore.Sources(pairs(training), unlabelled=unlabelled, held_out=[item])).counts
+    assert counts["n_leaking_unlabelled_dialogues"] >= counts["n_leaking_training_pairs"]
+    return counts["n_leaking_training_pairs"]
 
 
 def left_out_of_independence_as_measured(training: Sequence[Texts], item: Item) -> int:
     """The same where the reported response has causes, which are measured."""
     assert isinstance(item, Example)
-    pairs = [
-        CausePair(str(number), tuple(map(Turn, texts[:-1])), Turn(texts[-1]), (0,)) for number, texts in enumerate(training)
-    ]
     measured = CausePair("measured", item.context, item.response, (0,))
-    return causalscore.prepare(causalscore.Sources(pairs, evaluation=[measured])).counts["n_leaking_training_pairs"]
+    return causalscore.prepare(causalscore.Sources(pairs(training), evaluation=[measured])).counts["n_leaking_training_pairs"]
 
 
 def left_out_of_language_model(training: Sequence[Texts], item: Item) -> int:
-    dialogues = [Dialogue(str(number), tuple(map(Turn, texts))) for number, texts in enumerate(training)]
-    sources = breakdown.Sources(dialogues, evaluation=[item])
+    sources = breakdown.Sources(dialogues(training), evaluation=[item])
     return breakdown.prepare(sources, validation_fraction=0.2, seed=1, spacing="natural").n_left_out
 
 
 def left_out_of_language_models_validation(training: Sequence[Texts], item: Item) -> int:
-    dialogues = [Dialogue(str(number), tuple(map(Turn, texts))) for number, texts in enumerate(training)]
-    sources = breakdown.Sources([Dialogue("t", (Turn("Well?"), Turn("No.")))], dialogues, [item])
+    sources = breakdown.Sources([Dialogue("t", (Turn("Well?"), Turn("No.")))], dialogues(training), [item])
     data = breakdown.prepare(sources, validation_fraction=0.2, seed=1, spacing="natural")
-    return len(dialogues) - len(data.validation)
+    return len(training) - len(data.validation)
 
 
 def left_out_of_reconstruction(training: Sequence[Texts], item: Item) -> int:
-    sources = reconstruction.Sources([tuple(map(Turn, texts)) for texts in training], evaluation=[item])
+    sources = reconstruction.ReconstructionSources([one.turns for one in dialogues(training)], evaluation=[item])
     prepared = reconstruction.prepare(sources, find_recipe("small"), validation_fraction=0.2, seed=1)
     return prepared.counts["n_training_in_evaluation"]
 
@@ -117,24 +117,19 @@ WORDS = st.lists(st.text("bcdfgéüñao", min_size=3, max_size=7), min_size=4, m
 @given(dialogue=st.lists(WORDS, min_size=4, max_size=6, unique_by=tuple), draw=st.data())
 def test_a_context_cut_out_of_a_training_dialogue_is_found(name: str, dialogue: list[list[str]], draw: st.DataObject) -> None:
     texts = [" ".join(words) for words in dialogue]
-    # Of whatever length a run is: the rule wants two utterances with eight different words.
+    # Of whatever length a run is: the rule wants two utterances with eight different words, or a common opening.
     first = draw.draw(st.integers(0, len(texts) - 3))
     last = draw.draw(st.integers(first + 2, len(texts) - 1))
     disguised = [DISGUISES[draw.draw(st.sampled_from(sorted(DISGUISES)))](text) for text in texts[first : last + 1]]
     is_long = len({word for words in dialogue[first : last + 1] for word in words}) >= 8
     item = Example.from_texts(disguised, "Nothing that anybody else has said so far, I hope.", id="reported")
-    assert TRAINERS[name]([*OTHERS[:3], texts, *OTHERS[3:]], item) == int(is_long)
+    assert TRAINERS[name]([*OTHERS[:3], texts, *OTHERS[3:]], item) == int(is_long or first == 0)
 
 
 @pytest.mark.parametrize("name", TRAINERS)
 def test_what_shares_nothing_is_kept(name: str) -> None:
     item = Example.from_texts(["Where did you put the violin?", "Under the bed, as I told you yesterday."], "Oh.")
     assert TRAINERS[name](OTHERS, item) == 0
-
-
-def run(*words: object) -> None:
-    done = CliRunner().invoke(app, list(map(str, words)), catch_exceptions=False)
-    assert done.exit_code == 0, done.output
 
 
 @pytest.fixture
@@ -146,58 +141,53 @@ def reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "rated.jsonl"
 
 
-def test_the_command_language_model_reads_rated_sets(reported: Path, tmp_path: Path) -> None:
-    write_json_lines(tmp_path / "talk.jsonl", ({"turns": list(texts)} for texts in OTHERS))
-    sizes = [f"--{name.removeprefix('n_')}={value}" for name, value in SIZES.items() if name != "batch_size"]
-    output = tmp_path / "lm"
-    run(
-        *("train", "language-model", "--data", tmp_path / "talk.jsonl", "--output", output, "--precision", "float32"),
-        *("--evaluation", reported, *sizes),
-    )
-    assert json.loads((output / "language_model.json").read_text())["counts"]["n_left_out"] == 1
-
-
-def test_the_command_reconstruction_reads_rated_sets(reported: Path, tmp_path: Path) -> None:
-    write_json_lines(tmp_path / "talk.jsonl", ({"turns": list(texts)} for texts in OTHERS))
-    output = tmp_path / "model"
-    run(
-        *("train", "reconstruction", "--data", tmp_path / "talk.jsonl", "--output", output, "--epochs", 1, "--device", "cpu"),
-        *("--evaluation", reported),
-    )
-    counts = json.loads((output / "reconstruction.json").read_text())["training"]["counts"]
-    assert counts["n_training_in_evaluation"] == 1
-
-
-def test_the_command_slm_reads_rated_sets(
-    reported: Path, tmp_path: Path, tiny_encoder: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    rows = (
-        {
-            "id": number,
-            "context": list(texts[:-1]),
-            "positive_responses": [texts[-1]],
-            "adversarial_negative_responses": ["It is not old."],
-            "random_negative_responses": [],
-        }
-        for number, texts in enumerate(OTHERS)
-    )
-    write_json_lines(tmp_path / "sets.jsonl", rows)
-    with caplog.at_level(logging.WARNING):
-        run(
-            *("train", "slm", "--data", tmp_path / "sets.jsonl", "--output", tmp_path / "slm", "--backbone", tiny_encoder),
-            *("--evaluation", reported, "--epochs", 1, "--validation-fraction", 0.4, "--precision", "float32"),
+def arguments(trainer: str, folder: Path, encoder: Path) -> list[object]:
+    """Writes what a trainer reads, the others in its layout, and returns its options."""
+    if trainer == "slm":
+        rows = (
+            {
+                "id": number,
+                "context": list(texts[:-1]),
+                "positive_responses": [texts[-1]],
+                "adversarial_negative_responses": ["It is not old."],
+                "random_negative_responses": [],
+            }
+            for number, texts in enumerate(OTHERS)
         )
-    assert caplog.messages[0].startswith("1 of 6 training contexts are in the evaluation data too and are left out")
+        write_json_lines(folder / "sets.jsonl", rows)
+        fast: list[object] = ["--backbone", encoder, "--epochs", 1, "--validation-fraction", 0.4]
+        return ["--data", folder / "sets.jsonl", *fast, "--precision", "float32"]
+    if trainer == "independence":
+        causes = [{"history": list(texts[:-1]), "response": texts[-1], "entities": [texts[1]]} for texts in OTHERS]
+        (folder / "causes.json").write_text(json.dumps(causes))
+        fast = ["--backbone", encoder, "--epochs", 1, "--rounds", 0, "--validation-fraction", 0.4, "--max-tokens", 128]
+        return ["--data", folder / "causes.json", *fast, "--precision", "float32"]
+    write_json_lines(folder / "talk.jsonl", ({"turns": list(texts)} for texts in OTHERS))
+    if trainer == "language-model":
+        sizes = [f"--{name.removeprefix('n_')}={value}" for name, value in SIZES.items() if name != "batch_size"]
+        return ["--data", folder / "talk.jsonl", *sizes, "--precision", "float32"]
+    return ["--data", folder / "talk.jsonl", "--epochs", 1, "--device", "cpu"]
 
 
-def test_the_command_independence_reads_rated_sets(reported: Path, tmp_path: Path, tiny_encoder: Path) -> None:
-    rows = [{"history": list(texts[:-1]), "response": texts[-1], "entities": [texts[1]]} for texts in OTHERS]
-    (tmp_path / "causes.json").write_text(json.dumps(rows))
+@pytest.mark.parametrize(
+    ("trainer", "record", "name"),
+    [
+        ("slm", "slm.json", "training contexts"),
+        ("independence", "causalscore.json", "training pairs"),
+        ("language-model", "language_model.json", "training dialogues"),
+        ("reconstruction", "reconstruction.json", "training dialogues"),
+    ],
+)
+def test_every_command_reads_rated_sets_and_records_the_rule(
+    trainer: str, record: str, name: str, reported: Path, tmp_path: Path, tiny_encoder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     output = tmp_path / "model"
-    run(
-        *("train", "independence", "--data", tmp_path / "causes.json", "--output", output, "--backbone", tiny_encoder),
-        *("--evaluation", reported, "--epochs", 1, "--rounds", 0, "--validation-fraction", 0.4, "--max-tokens", 128),
-        *("--precision", "float32"),
+    words = ["train", trainer, "--output", output, "--evaluation", reported, *arguments(trainer, tmp_path, tiny_encoder)]
+    with caplog.at_level(logging.WARNING):
+        done = CliRunner().invoke(app, list(map(str, words)), catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    assert caplog.messages[0].startswith(
+        f"1 of 6 {name} are in the evaluation data too, or have a part of it, and are left out"
     )
-    counts = json.loads((output / "causalscore.json").read_text())["training"]["counts"]
-    assert counts["n_leaking_training_pairs"] == 1
+    read = json.loads((output / record).read_text())
+    assert read.get("training", read)["leak_rule"] == LEAK_RULE

@@ -1,1 +1,1 @@
-"""`dialeval train`."""
+"""`dialeval train`: a module a trained method."""

@@ -1,68 +1,66 @@
-"""`dialeval train slm --recipe general` and `dialeval train mixing`: an evaluator without ratings, and with them."""
+"""`dialeval train general` and `dialeval train mixing`: an evaluator without ratings, and with them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .evaluation_sets import read_sets
+from .options import ENCODER, Backbone, Device, Epochs, Evaluation, MaxMinutes, Output, Precision, Seed, Share, read_evaluation
 
 if TYPE_CHECKING:
-    from dialeval_plugin.corpora.leaks import ReportedDialogues
-    from dialeval_plugin.corpora.readers.grounded import GroundedDialogue
-    from dialeval_plugin.methods.general.conversations import Conversation
     from dialeval_plugin.methods.general.rated_mixing import RatedSet
-    from dialeval_plugin.methods.general.recipes import Recipe
     from dialeval_plugin.methods.general.scorer import GeneralScorer
-    from dialeval_plugin.training.precision import Precision
 
 
-class GeneralCommand(NamedTuple):
-    """The options of `dialeval train slm` that the recipe `general` has."""
+def general(
+    corpus: Annotated[
+        list[str], typer.Option(help="Dialogues in any layout, as FILE or NAME=FILE; files of one name are one corpus.")
+    ],
+    output: Output,
+    validation: Annotated[
+        list[str] | None, typer.Option(help="Dialogues, as --corpus, that fit the mixing; else a share of each corpus.")
+    ] = None,
+    evaluation: Evaluation = None,
+    backbone: Backbone = ENCODER,
+    epochs: Epochs = None,
+    max_pairs: Annotated[int | None, typer.Option(help="Responses an epoch at most, of all corpora.")] = None,
+    max_minutes: MaxMinutes = None,
+    validation_fraction: Share = 0.1,
+    seed: Seed = 13,
+    precision: Precision = "auto",
+) -> None:
+    """Train the general evaluator, which reads no ratings, on plain dialogues, and show what its validation gave."""
+    from dialeval_plugin.corpora.identity import LeakIndex
+    from dialeval_plugin.methods.general.conversations import read_conversations
+    from dialeval_plugin.methods.general.recipes import GeneralRecipe
+    from dialeval_plugin.methods.general.training import GeneralSources, GeneralTrainingOptions, train
 
-    corpus: Sequence[str]
-    validation: Sequence[str]
-    evaluation: Sequence[str]
-    output: Path
-    backbone: str
-    epochs: int | None
-    max_pairs: int | None
-    max_minutes: float | None
-    validation_fraction: float
-    seed: int
-    precision: Precision
-
-
-def train_general(command: GeneralCommand) -> None:
-    """Train the general evaluator and print what its validation gave.
-
-    Raises:
-        InputError: no corpus is named, or a file is malformed.
-    """
-    from dialeval_plugin.core.errors import InputError
-    from dialeval_plugin.methods.general.training import Sources, TrainingOptions, train
-
-    if not command.corpus:
-        raise InputError("--corpus: the recipe general is trained on dialogues, and none are named. Name one file or more.")
-    reported = reported_dialogues(command.evaluation)
     left_out: dict[str, int] = {}
+    recipe = GeneralRecipe()
+
+    def sources() -> GeneralSources:
+        """The index of what is reported on goes with this call: training needs its memory."""
+        reported = LeakIndex(read_evaluation(evaluation))
+        return GeneralSources(*(read_conversations(files, reported, left_out) for files in (corpus, validation or ())))
+
     trained = train(
-        Sources(
-            read_conversations(command.corpus, reported, left_out),
-            read_conversations(command.validation, reported, left_out),
-        ),
-        command.output,
-        TrainingOptions(
-            command.backbone,
-            _recipe(command),
-            command.validation_fraction,
-            command.seed,
-            command.precision,
-            command.max_minutes,
+        sources(),
+        output,
+        GeneralTrainingOptions(
+            backbone=backbone,
+            recipe=replace(
+                recipe,
+                n_epochs=recipe.n_epochs if epochs is None else epochs,
+                max_pairs=recipe.max_pairs if max_pairs is None else max_pairs,
+            ),
+            validation_fraction=validation_fraction,
+            seed=seed,
+            precision=precision,
+            max_minutes=max_minutes,
         ),
         left_out=left_out,
         progress=True,
@@ -75,17 +73,6 @@ def train_general(command: GeneralCommand) -> None:
             f"{counts['pairs_per_epoch'][name]} an epoch, {left_out.get(name, 0)} dialogues left out as reported"
         )
     _print_areas(trained.record["validation"]["auroc"])
-
-
-def _recipe(command: GeneralCommand) -> Recipe:
-    from dialeval_plugin.methods.general.recipes import Recipe
-
-    recipe = Recipe()
-    return replace(
-        recipe,
-        n_epochs=recipe.n_epochs if command.epochs is None else command.epochs,
-        max_pairs=recipe.max_pairs if command.max_pairs is None else command.max_pairs,
-    )
 
 
 def _print_areas(areas: Mapping[str, Mapping[str, float | None]]) -> None:
@@ -102,71 +89,6 @@ def _figure(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 
-def reported_dialogues(sources: Sequence[str]) -> ReportedDialogues:
-    """Read what will be reported on, and say what of it is not on this machine."""
-    from dialeval_plugin.corpora.leaks import ReportedDialogues
-
-    return ReportedDialogues(read_sets(sources))
-
-
-def read_conversations(sources: Sequence[str], reported: ReportedDialogues, left_out: dict[str, int]) -> list[Conversation]:
-    """Read corpora, each named NAME=FILE or FILE; dialogues that will be reported on are counted in `left_out`.
-
-    Dialogues that name a chatbot are left out too: its turns are no examples of right ones.
-    """
-    from dialeval_plugin.corpora.readers.convai import HUMAN
-    from dialeval_plugin.methods.general.conversations import conversation
-
-    found = []
-    for source in sources:
-        name, path = _named(source)
-        read = list(_grounded(path))
-        dialogues = [told for told in read if told.dialogue.dialogue.system in (None, HUMAN)]
-        if n_with_bot := len(read) - len(dialogues):
-            typer.echo(f"{source}: {n_with_bot} of {len(read)} dialogues are with a chatbot and are left out", err=True)
-        kept = [told for told in dialogues if not reported.find(told.dialogue)]
-        left_out[name] = left_out.get(name, 0) + len(dialogues) - len(kept)
-        for dialogue, misleading in kept:
-            facts = [dialogue.facts.get(turn.speaker or "", ()) for turn in dialogue.turns] if dialogue.facts else ()
-            one = conversation(name, [turn.text for turn in dialogue.turns], facts, misleading)
-            if one is not None:
-                found.append(one)
-    return found
-
-
-class _Told(NamedTuple):
-    """A dialogue, and what was written to mislead in its last turn's place."""
-
-    dialogue: GroundedDialogue
-    misleading: tuple[str, ...] = ()
-
-
-def _grounded(path: Path) -> Iterator[_Told]:
-    """The dialogues of a file; of DailyDialog++ each positive response ends one."""
-    from dialeval_plugin.core.dialogue import Dialogue, Turn
-    from dialeval_plugin.core.files import read_text
-    from dialeval_plugin.corpora.dialogues import read_grounded
-    from dialeval_plugin.corpora.readers import dailydialog_pp
-    from dialeval_plugin.corpora.readers.grounded import GroundedDialogue
-
-    opening = read_text(path).lstrip()
-    if not (opening.startswith("{") and '"positive_responses"' in opening.partition("\n")[0]):
-        yield from map(_Told, read_grounded(path))
-        return
-    for item in dailydialog_pp.read(path):
-        for number, response in enumerate(item.positive):
-            turns = tuple(map(Turn, (*item.context, response)))
-            yield _Told(GroundedDialogue(Dialogue(f"{item.id}p{number}", turns)), item.adversarial)
-
-
-def _named(source: str) -> tuple[str, Path]:
-    """The name and the file of NAME=FILE; a file without a name is a corpus of its own, called after it."""
-    name, equals, path = source.partition("=")
-    if equals and not Path(source).exists():
-        return name, Path(path)
-    return Path(source).name.partition(".")[0], Path(source)
-
-
 def mixing(
     data: Annotated[
         list[str],
@@ -174,7 +96,7 @@ def mixing(
     ],
     output: Annotated[Path, typer.Option(help="File of the weights, JSON.")],
     model: Annotated[str | None, typer.Option(help="Folder or hub id of the general evaluator.")] = None,
-    device: Annotated[str | None, typer.Option(help="A torch device.")] = None,
+    device: Device = None,
 ) -> None:
     """Fit the weights of the general evaluator's heads on people's ratings, on all sets and on all but each one.
 
@@ -201,22 +123,22 @@ def _rated_set(source: str, scorer: GeneralScorer) -> RatedSet:
     from dialeval_plugin.core.errors import InputError
     from dialeval_plugin.corpora.items import mean_rating
     from dialeval_plugin.corpora.readers.dstc10 import SETS, overall_quality
-    from dialeval_plugin.corpora.reported import read_reported
+    from dialeval_plugin.corpora.registry import read_reported
     from dialeval_plugin.methods.general.rated_mixing import RatedSet
 
     place, _, quality = source.partition(":")
-    named = read_reported([place]).sets
-    if len(named) > 1:
-        raise InputError(f"--data {place}: stands for {len(named)} sets. Name each, so that it can be left out.")
-    ((name, items),) = named.items()
-    chosen = quality or overall_quality(items, SETS.get(name))
+    sets = read_reported([place]).sets
+    if len(sets) > 1:
+        raise InputError(f"--data {place}: stands for {len(sets)} sets. Name each, so that it can be left out.")
+    ((name, items),) = sets.items()
+    quality = quality or overall_quality(items, SETS.get(name))
     rated: list[tuple[Example, float]] = []
     for item in items:
-        if isinstance(item, Example) and chosen in item.ratings and not is_blank(item.response.text):
-            rating = mean_rating(item, chosen)
+        if isinstance(item, Example) and quality in item.ratings and not is_blank(item.response.text):
+            rating = mean_rating(item, quality)
             if rating is not None:
                 rated.append((item, rating))
     if not rated:
-        raise InputError(f"--data {place}: has no response that is rated in {chosen!r}. Name another quality or set.")
+        raise InputError(f"--data {place}: has no response that is rated in {quality!r}. Name another quality or set.")
     examples = [example for example, _ in rated]
-    return RatedSet(name, chosen, examples, np.array([rating for _, rating in rated]), scorer.log_odds(examples))
+    return RatedSet(name, quality, examples, np.array([rating for _, rating in rated]), scorer.log_odds(examples))

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple, cast
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
 
 from dialeval_plugin.core.errors import InputError
 
+from .options import Device
+
 if TYPE_CHECKING:
     from dialeval_plugin.core.dialogue import Example
     from dialeval_plugin.methods.proxy_indicators.indicators import IndicatorModels
     from dialeval_plugin.methods.proxy_indicators.regression import FloatArray
-    from dialeval_plugin.methods.proxy_indicators.tasks import Entailment, IndicatorSettings, Truncate
+    from dialeval_plugin.methods.proxy_indicators.tasks import IndicatorSettings
 
 
 class _Rows(NamedTuple):
@@ -29,7 +31,7 @@ def proxy(
     data: Annotated[Path, typer.Option(help="Rated responses in the layout of USR (with facts) or of a DSTC10 set.")],
     output: Annotated[Path, typer.Option(help="File of the regression, JSON.")],
     quality: Annotated[str, typer.Option(help="Quality that is predicted.")] = "Overall",
-    features: Annotated[str, typer.Option(help="all, single, context or fact.")] = "all",
+    features: Annotated[Literal["all", "single", "context", "fact"], typer.Option(help="Which indicators.")] = "all",
     models: Annotated[
         str | None, typer.Option(help="Classifiers in place of the defaults: rte=FOLDER;cola=OWNER/NAME.")
     ] = None,
@@ -37,10 +39,11 @@ def proxy(
         str | None, typer.Option(help="What a classifier's classes mean, if it does not say so: rte=entailment/not_entailment.")
     ] = None,
     entailment: Annotated[
-        str | None, typer.Option(help="Label of QNLI and RTE whose probability counts: entailment (default) or not_entailment.")
+        Literal["entailment", "not_entailment"] | None,
+        typer.Option(help="Label of QNLI and RTE whose probability counts; by default entailment."),
     ] = None,
     absent_fact: Annotated[str | None, typer.Option(help="Text in place of the facts where there are none.")] = None,
-    truncate: Annotated[str, typer.Option(help="End at which a long text is cut: right or left.")] = "right",
+    truncate: Annotated[Literal["right", "left"], typer.Option(help="End at which a long text is cut.")] = "right",
     published_scores: Annotated[
         bool, typer.Option("--published-scores", help="Take the indicators that the USR file has, and run no classifier.")
     ] = False,
@@ -49,7 +52,7 @@ def proxy(
         bool, typer.Option("--in-sample", help="Correlate on the rows of the fit, as the thesis does, not on held-out ones.")
     ] = False,
     plot: Annotated[Path | None, typer.Option(help="Draw the weights to this file, as PNG and as SVG.")] = None,
-    device: Annotated[str | None, typer.Option(help="A torch device.")] = None,
+    device: Device = None,
 ) -> None:
     """Fit the regression that combines proxy indicators to one score, and say how well it predicts ratings."""
     from dialeval_plugin.methods.proxy_indicators.indicators import IndicatorModels
@@ -60,14 +63,13 @@ def proxy(
 
     if published_scores and entailment == "entailment":
         raise InputError("--entailment: the published scores are of not_entailment. Leave one of the options out.")
-    oriented = entailment or ("not_entailment" if published_scores else "entailment")
     settings = IndicatorSettings(
-        subset(features),
-        read_choices(models, labels),
-        cast("Entailment", oriented),
+        features=subset(features),
+        choices=read_choices(models, labels),
+        entailment=entailment or ("not_entailment" if published_scores else "entailment"),
         # The published scores of the responses without a fact are those of this text.
-        "_nofact" if published_scores else absent_fact,
-        cast("Truncate", truncate),
+        absent_fact="_nofact" if published_scores else absent_fact,
+        truncate=truncate,
     )
     indicators = IndicatorModels(settings, device=device)
     rows = _published_rows(data, settings, quality) if published_scores else _rows(data, indicators, quality)
@@ -96,7 +98,7 @@ def proxy(
 
 def _rows(data: Path, indicators: IndicatorModels, quality: str) -> _Rows:
     from dialeval_plugin.core.dialogue import Example
-    from dialeval_plugin.corpora.scored_files import read_items
+    from dialeval_plugin.corpora.registry import read_items
 
     examples = [item for item in read_items(data) if isinstance(item, Example)]
     if not examples or not any(example.ratings for example in examples):

@@ -2,46 +2,51 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import Annotated, Literal
 
 import typer
 
-from .evaluation_sets import read_evaluation
-
-if TYPE_CHECKING:
-    from dialeval_plugin.core.dialogue import Turn
-    from dialeval_plugin.methods.reconstruction.model import Kind
+from .options import (
+    Device,
+    Dialogues,
+    Epochs,
+    Evaluation,
+    Output,
+    Seed,
+    Share,
+    Validation,
+    read_all_dialogues,
+    read_evaluation_items,
+)
 
 
 def reconstruction(
-    data: Annotated[
-        list[Path],
-        typer.Option(help="Dialogues: DailyDialog, DREAM, ESConv, CGDIALOG+, or lines of turns; again for further files."),
-    ],
-    output: Annotated[Path, typer.Option(help="Folder of the model; checkpoints lie in it until training ends.")],
-    model: Annotated[str, typer.Option(help="seq2seq, hred, vhred or vhcr.")] = "hred",
-    validation: Annotated[
-        list[Path] | None, typer.Option(help="Dialogues that choose the best epoch; else a share of the data does.")
-    ] = None,
-    evaluation: Annotated[
-        list[str] | None, typer.Option(help="Files or sets that will be reported on: kept out of training and validation.")
-    ] = None,
-    recipe: Annotated[str, typer.Option(help="thesis, or small for a processor.")] = "small",
-    epochs: Annotated[int | None, typer.Option(help="Epochs at most, in place of the recipe's.")] = None,
+    data: Dialogues,
+    output: Output,
+    model: Annotated[Literal["seq2seq", "hred", "vhred", "vhcr"], typer.Option(help="What is trained.")] = "hred",
+    validation: Validation = None,
+    evaluation: Evaluation = None,
+    recipe: Annotated[Literal["thesis", "small"], typer.Option(help="small is for a processor.")] = "small",
+    epochs: Epochs = None,
     max_minutes: Annotated[float | None, typer.Option(help="No epoch is begun that would end later.")] = None,
-    validation_fraction: Annotated[float, typer.Option(help="Share of the dialogues for validation.")] = 0.1,
-    seed: Annotated[int, typer.Option(help="Seed of the split, the weights, the order and every draw.")] = 13,
-    device: Annotated[str | None, typer.Option(help="A torch device; a GPU where there is one.")] = None,
+    validation_fraction: Share = 0.1,
+    seed: Seed = 13,
+    device: Device = None,
 ) -> None:
-    """Train a dialogue model whose loss scores dialogues. The same command goes on where it was killed."""
-    from dialeval_plugin.methods.reconstruction.data import Sources
-    from dialeval_plugin.methods.reconstruction.training import TrainingOptions, train
+    """Train a dialogue model whose loss scores dialogues."""
+    from dialeval_plugin.methods.reconstruction.data import ReconstructionSources
+    from dialeval_plugin.methods.reconstruction.training import FIGURES, ReconstructionTrainingOptions, train
 
     trained = train(
-        Sources(_dialogues(data), _dialogues(validation or []), read_evaluation(evaluation or [])),
+        ReconstructionSources(
+            training=[dialogue.turns for dialogue in read_all_dialogues(data)],
+            validation=[dialogue.turns for dialogue in read_all_dialogues(validation)],
+            evaluation=read_evaluation_items(evaluation),
+        ),
         output,
-        TrainingOptions(cast("Kind", model), recipe, epochs, validation_fraction, seed),
+        ReconstructionTrainingOptions(
+            model=model, recipe=recipe, n_epochs=epochs, validation_fraction=validation_fraction, seed=seed
+        ),
         max_minutes=max_minutes,
         device=device,
         progress=True,
@@ -60,15 +65,7 @@ def reconstruction(
     ):
         if number := counts.get(f"n_{name}"):
             typer.echo(f"left out: {number} {why}")
-    typer.echo(f"{'epoch':>5}{'training loss':>15}{'KL':>9}{'KL weight':>11}{'validation loss':>17}{'seconds':>9}")
-    for epoch, seconds in zip(record["history"], trained.seconds, strict=True):
-        typer.echo(
-            f"{epoch['epoch']:5}{epoch['training_loss']:15.4f}{epoch['training_kl']:9.4f}{epoch['kl_weight']:11.2f}"
-            f"{epoch['validation_loss']:17.4f}{seconds:9.0f}"
-        )
-
-
-def _dialogues(paths: list[Path]) -> list[tuple[Turn, ...]]:
-    from dialeval_plugin.corpora.dialogues import read_dialogues
-
-    return [dialogue.turns for path in paths for dialogue in read_dialogues(path)]
+    typer.echo(f"{'epoch':>5}{'training loss':>15}{'KL':>9}{'KL weight':>11}{'validation loss':>17}")
+    for row in trained.history:
+        loss, kl, weight, validation_loss = (row.figures[name] for name in FIGURES)
+        typer.echo(f"{row.epoch:5.0f}{loss:15.4f}{kl:9.4f}{weight:11.2f}{validation_loss:17.4f}")

@@ -13,15 +13,14 @@ from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 
-from dialeval_plugin.core.dialogue import Example, Turn, is_blank
+from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn, is_blank
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.core.files import Line
-from dialeval_plugin.corpora.catalogue import locate
+from dialeval_plugin.corpora.corpus import Beginning, Corpus
 from dialeval_plugin.corpora.rows import id_field, read_array, split_speaker, text_field, texts_field, unique_ids
 
 logger = logging.getLogger(__name__)
 
-CORPUS = "cgdialog_plus"
 CRITERIA = ("relevance", "specificity", "consistency", "empathy", "overall")
 """What the annotators were asked, in the order of the files."""
 OPTIONS = ("A is better.", "B is better.", "Both are good.", "Both are bad.")
@@ -120,7 +119,7 @@ def read_preferences(source: str | Path, *, folder: Path | None = None) -> list[
 
     Args:
         source: a name in `PREFERENCE_FILES`, or a path.
-        folder: where the named files lie; without it `catalogue.locate("cgdialog_plus")`.
+        folder: where the named files lie; without it the corpus' own.
 
     Raises:
         InputError: the file is malformed; the message names the line. No row is returned then.
@@ -132,7 +131,7 @@ def read_preferences(source: str | Path, *, folder: Path | None = None) -> list[
         raise InputError(
             f"{source!r}: is neither a file nor a corpus with preferences. Known are: {', '.join(PREFERENCE_FILES)}."
         )
-    path = (folder if folder is not None else locate(CORPUS)) / PREFERENCE_FILES[source]
+    path = (folder if folder is not None else CORPUS.folder()) / PREFERENCE_FILES[source]
     if not path.is_file():
         raise MissingPrerequisite(
             f"{path.parent}: has no {path.name} (the human preferences on {source}). Nobody offers it for download any more: "
@@ -224,3 +223,28 @@ def _vote(answers: object, criterion: str, where: str) -> str:
     if answer not in OPTIONS:
         raise InputError(f"{where}: {criterion}: {answer!r} is none of the four answers: {' '.join(OPTIONS)}")
     return str(answer)
+
+
+def has_causes(path: Path) -> bool:
+    """Whether a file has responses with their causes; raises as `read_text`."""
+    return (beginning := Beginning.of(path)).is_array and beginning.has("history", "entities")
+
+
+def _read_items(path: Path) -> Sequence[Item]:
+    """The compared responses; of a file of causes each response with its context, as a dialogue."""
+    if has_causes(path):
+        return _read_dialogues(path)
+    return [example for dialogue in read_preferences(path) for example in dialogue.examples()]
+
+
+def _read_dialogues(path: Path) -> list[Dialogue]:
+    return [Dialogue(pair.id, (*pair.context, pair.response)) for pair in read_causes(path)]
+
+
+CORPUS = Corpus(
+    name="cgdialog_plus",
+    layout="JSON array with `history`, `response`",
+    recognises=lambda file: file.is_array and file.has("history"),
+    read_items=_read_items,
+    read_dialogues=_read_dialogues,
+)

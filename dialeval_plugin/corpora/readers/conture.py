@@ -7,18 +7,16 @@ which "N/A" stands for what a rater did not answer.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
-from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line
-from dialeval_plugin.corpora.catalogue import locate
-from dialeval_plugin.corpora.rows import id_field, objects_field, read_array, text_field
+from dialeval_plugin.corpora.corpus import Corpus
+from dialeval_plugin.corpora.rows import finite, id_field, objects_field, read_array, text_field
 
-CORPUS = "conture"
 FILE = "data.json"
 TURN_QUALITY = "overall impression"
 USER, CHATBOT = "User", "Chatbot"
@@ -40,18 +38,13 @@ def read(path: Path | None = None) -> list[RatedDialogue]:
     told. Dialogues are called `conture_0`, ... after their `dialog_id`, responses `conture_0_1`, ... The file names no systems.
 
     Args:
-        path: a file of the layout; without it `data.json` in `catalogue.locate("conture")`.
+        path: a file of the layout; without it the corpus' own.
 
     Raises:
         InputError: the file is malformed; the message names the line. Nothing is returned then.
         MissingPrerequisite: the file is not there.
     """
-    if path is None:
-        folder = locate(CORPUS)
-        path = folder / FILE
-        if not path.is_file():
-            raise MissingPrerequisite(f"{folder}: has no {FILE}. Type `dialeval data fetch {CORPUS}`.")
-    return [_dialogue(row) for row in read_array(path)]
+    return [_dialogue(row) for row in read_array(CORPUS.file(FILE) if path is None else path)]
 
 
 def read_examples(path: Path | None = None) -> list[Example]:
@@ -68,7 +61,7 @@ def _dialogue(row: Line) -> RatedDialogue:
     number = id_field(row, "dialog_id")
     if number is None:
         raise InputError(f"{row.where}: has no 'dialog_id'. Is this another file's layout?")
-    id = f"{CORPUS}_{number}"
+    id = f"conture_{number}"
     turns: list[Turn] = []
     responses = []
     for place, exchange in enumerate(objects_field(row, "turns"), start=1):
@@ -98,7 +91,30 @@ def _ratings(raters: Sequence[Line]) -> dict[str, tuple[float, ...]]:
 
 
 def _number(row: Line, name: str) -> float:
-    value = row.value.get(name)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise InputError(f"{row.where}: {name}: expected a finite number, got {value!r}. Leave out what was not rated.")
-    return float(value)
+    return finite(row.value.get(name), f"{row.where}: {name}", "Leave out what was not rated.")
+
+
+CORPUS = Corpus(
+    name="conture",
+    layout="JSON array with `turns`, `dialog_ratings`",
+    recognises=lambda file: file.is_array and file.has("dialog_ratings"),
+    qualities={
+        "turn": (TURN_QUALITY,),
+        "dialogue": (
+            "consistent",
+            "likeable",
+            "diverse",
+            "informative",
+            "coherent",
+            "human (overall)",
+            "understanding",
+            "flexible",
+            "topic depth",
+            "error recovery",
+            "inquisitive",
+        ),
+    },
+    overall={"turn": TURN_QUALITY, "dialogue": "human (overall)"},
+    read_items=read_dialogues,
+    sets={"conture": read_dialogues},
+)

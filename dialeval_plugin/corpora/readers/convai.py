@@ -11,14 +11,15 @@ Turns are kept as published, blank ones and empty dialogues included: the thesis
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
-from dialeval_plugin.core.dialogue import Dialogue, Turn
-from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.dialogue import Dialogue, Turn, is_blank
+from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line
-from dialeval_plugin.corpora.catalogue import locate
+from dialeval_plugin.corpora.corpus import Corpus
 from dialeval_plugin.corpora.rows import id_field, objects_field, read_array, text_field, unique_ids
 
 BotRatings: TypeAlias = Literal["left_out", "as_zero"]
@@ -40,7 +41,7 @@ def read_convai1(paths: Sequence[Path] | None = None, *, bot_ratings: BotRatings
     The qualities `quality`, `breadth` and `engagement` run from 0 to 5. `system` is "Bot" where one took part, else "Human".
 
     Args:
-        paths: files of the layout; without them those in `catalogue.locate("convai1")`.
+        paths: files of the layout; without them the corpus' own.
         bot_ratings: the file has a 0 for each bot, which no bot gave: "left_out" keeps the people's ratings only; "as_zero"
             keeps the zeros, so that the mean is that of the thesis' notebook, half of the human's rating.
 
@@ -50,7 +51,7 @@ def read_convai1(paths: Sequence[Path] | None = None, *, bot_ratings: BotRatings
     """
     if bot_ratings not in get_args(BotRatings):
         raise InputError(f"bot_ratings: expected one of {', '.join(get_args(BotRatings))}, got {bot_ratings!r}.")
-    return _read("convai1", paths, CONVAI1_FILES, lambda row, id: _convai1(row, id, bot_ratings))
+    return _read(CONVAI1, paths, CONVAI1_FILES, lambda row, id: _convai1(row, id, bot_ratings))
 
 
 def read_convai2(paths: Sequence[Path] | None = None) -> list[Dialogue]:
@@ -60,36 +61,28 @@ def read_convai2(paths: Sequence[Path] | None = None) -> list[Dialogue]:
     the bot's name where the file has it. A dialogue without an id is called after its file and place.
 
     Args:
-        paths: files of the layout; without them the four exports in `catalogue.locate("convai2")`.
+        paths: files of the layout; without them the four exports of the corpus.
 
     Raises:
         InputError: a file is malformed; the message names the line. Nothing is returned then.
         MissingPrerequisite: a file is not there.
     """
-    return _read("convai2", paths, CONVAI2_FILES, _convai2)
+    return _read(CONVAI2, paths, CONVAI2_FILES, _convai2)
 
 
 def _read(
-    corpus: str, paths: Sequence[Path] | None, names: Sequence[str], read_row: Callable[[Line, str], Dialogue]
+    corpus: Corpus, paths: Sequence[Path] | None, names: Sequence[str], read_row: Callable[[Line, str], Dialogue]
 ) -> list[Dialogue]:
-    chosen = _published(corpus, names) if paths is None else paths
-    rows = [(row, _id(row, f"{path.stem}_{index:05d}")) for path in chosen for index, row in enumerate(read_array(path))]
-    ids = unique_ids([id for _, id in rows])
+    chosen = list(map(corpus.file, names)) if paths is None else paths
+    rows = [(row, f"{path.stem}_{index:05d}") for path in chosen for index, row in enumerate(read_array(path))]
+    ids = unique_ids([id_field(row, "dialogId", "dialog_id") or name for row, name in rows])
     return [read_row(row, id) for (row, _), id in zip(rows, ids, strict=True)]
 
 
-def _published(corpus: str, names: Sequence[str]) -> list[Path]:
-    folder = locate(corpus)
-    for name in names:
-        if not (folder / name).is_file():
-            raise MissingPrerequisite(
-                f"{folder}: has no {name}. Type `dialeval data fetch {corpus}` to see where it comes from."
-            )
-    return [folder / name for name in names]
-
-
-def _id(row: Line, otherwise: str) -> str:
-    return id_field(row, "dialogId", "dialog_id") or otherwise
+def _as_text(dialogues: Iterable[Dialogue]) -> list[Dialogue]:
+    """Without ratings, blank turns, and dialogues in which nothing was said."""
+    visible = (replace(one, turns=tuple(turn for turn in one.turns if not is_blank(turn.text))) for one in dialogues)
+    return [replace(dialogue, ratings={}) for dialogue in visible if dialogue.turns]
 
 
 def _convai1(row: Line, id: str, bot_ratings: BotRatings) -> Dialogue:
@@ -137,3 +130,29 @@ def _rating(row: Line, name: str) -> float:
     if not is_number or not low <= value <= high:
         raise InputError(f"{row.where}: {name}: expected a number from {low} to {high}, got {value!r}.")
     return float(value)
+
+
+CONVAI1 = Corpus(
+    name="convai1",
+    layout="JSON array with `thread`",
+    recognises=lambda file: file.is_array and file.has("thread"),
+    qualities={"dialogue": CONVAI1_QUALITIES},
+    overall={"dialogue": "quality"},
+    read_items=lambda path: read_convai1([path]),
+    read_dialogues=lambda path: _as_text(read_convai1([path])),
+    sets={"convai1": read_convai1},
+    is_chat=True,
+)
+
+
+CONVAI2 = Corpus(
+    name="convai2",
+    layout="JSON array with `dialog`, `eval_score`",
+    recognises=lambda file: file.is_array and file.has("dialog", "eval_score"),
+    qualities={"dialogue": CONVAI2_QUALITIES},
+    overall={"dialogue": "eval_score"},
+    read_items=lambda path: read_convai2([path]),
+    read_dialogues=lambda path: _as_text(read_convai2([path])),
+    sets={"convai2": read_convai2},
+    is_chat=True,
+)

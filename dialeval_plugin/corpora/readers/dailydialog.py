@@ -10,6 +10,7 @@ from pathlib import Path
 from dialeval_plugin.core.dialogue import Dialogue, Turn, check_text, is_blank
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import read_text
+from dialeval_plugin.corpora.corpus import Corpus
 
 END = "__eou__"
 
@@ -34,3 +35,11 @@ def read(path: Path) -> list[Dialogue]:
     if not dialogues:
         raise InputError(f"{path}: is empty, expected one dialogue a line.")
     return dialogues
+
+
+CORPUS = Corpus(
+    name="dailydialog",
+    layout="a line a dialogue, `__eou__` after each utterance",
+    recognises=lambda file: file.value is None and END in file.text,
+    read_dialogues=read,
+)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from dialeval_plugin.core.dialogue import Example, Turn
+from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn, is_blank
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line, read_json_lines
-from dialeval_plugin.corpora.rows import id_field, texts_field
+from dialeval_plugin.corpora.corpus import Corpus, GroundedDialogue
+from dialeval_plugin.corpora.rows import distinct_ids, id_field, texts_field
 
 QUALITY = "appropriate"
 """Name of the label of `ResponseSet.examples`: 1 for a positive response, 0 for a negative one."""
@@ -51,8 +52,17 @@ def read(path: Path) -> list[ResponseSet]:
     """
     rows = read_json_lines(path)
     sets = [_response_set(row) for row in rows]
-    _check_ids(rows, sets)
+    distinct_ids(rows, [response_set.id for response_set in sets], "Predictions are keyed by id: renumber one.")
     return sets
+
+
+def read_grounded(path: Path) -> list[GroundedDialogue]:
+    """Read each positive response as the end of a dialogue, with the adversarial ones as what misleads in its place."""
+    return [
+        GroundedDialogue(Dialogue(f"{item.id}p{number}", tuple(map(Turn, (*item.context, text)))), misleading=item.adversarial)
+        for item in read(path)
+        for number, text in enumerate(item.positive)
+    ]
 
 
 def read_contexts(path: Path) -> list[ResponseSet]:
@@ -70,7 +80,7 @@ def read_contexts(path: Path) -> list[ResponseSet]:
             raise InputError(f"{row.where}: has no 'context'. Give the turns as a list of strings.")
         id = id_field(row, "id", "dialog_id")
         sets.append(_with_responses(row, str(number) if id is None else id))
-    _check_ids(rows, sets)
+    distinct_ids(rows, [response_set.id for response_set in sets], "Predictions are keyed by id: renumber one.")
     return sets
 
 
@@ -94,11 +104,22 @@ def _with_responses(row: Line, id: str) -> ResponseSet:
     )
 
 
-def _check_ids(rows: Sequence[Line], sets: Sequence[ResponseSet]) -> None:
-    first: dict[str, str] = {}
-    for row, response_set in zip(rows, sets, strict=True):
-        other = first.setdefault(response_set.id, row.where)
-        if other != row.where:
-            raise InputError(
-                f"{row.where}: the id {response_set.id!r} is also at {other}. Predictions are keyed by id: renumber one."
-            )
+def _read_items(path: Path) -> list[Item]:
+    return [example for item in read(path) for example in item.examples()]
+
+
+def _read_dialogues(path: Path) -> list[Dialogue]:
+    """Each context with its first positive response."""
+    texts = ((item.id, (*item.context, *item.positive[:1])) for item in read(path))
+    return [Dialogue(id, tuple(Turn(text) for text in turns if not is_blank(text))) for id, turns in texts]
+
+
+CORPUS = Corpus(
+    name="dailydialog_pp",
+    layout="JSON lines with `context`, `positive_responses`",
+    recognises=lambda file: not file.is_array and file.has("positive_responses"),
+    qualities={"turn": (QUALITY,)},
+    overall={"turn": QUALITY},
+    read_items=_read_items,
+    read_dialogues=_read_dialogues,
+)

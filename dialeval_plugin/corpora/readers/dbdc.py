@@ -15,15 +15,14 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
-from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import LARGEST_TEXT, Line, parse_json, read_bounded, read_text
-from dialeval_plugin.corpora.catalogue import locate
+from dialeval_plugin.corpora.corpus import Corpus
 from dialeval_plugin.corpora.rows import objects_field, text_field
 
 Split: TypeAlias = Literal["dev", "eval"]
 Annotations: TypeAlias = Literal["revised", "original"]
 
-CORPUS = "dbdc3"
 FILE = "DBDC3.zip"
 SYSTEMS = ("cic", "iris", "tktk", "yi")
 """Systems of the English DBDC3, in small letters; the folders add the number of dialogues, as `CIC_115`."""
@@ -56,7 +55,7 @@ def read(
         split: "dev" or "eval".
         annotations: "revised" has new annotations of CIC and YI, by raters who each saw whole dialogues, which agree better;
             "original" are those of the challenge. IRIS and TKTK have the same in both.
-        path: the zip; without it `DBDC3.zip` in `catalogue.locate("dbdc3")`.
+        path: the zip; without it the corpus' own.
 
     Raises:
         InputError: an argument is unknown, or the file is malformed.
@@ -69,11 +68,9 @@ def read(
     ):
         if value not in known:
             raise InputError(f"dbdc3: there is no {name} {value!r}. Known are: {', '.join(known)}.")
-    if path is None:
-        path = locate(CORPUS) / FILE
-        if not path.is_file():
-            raise MissingPrerequisite(f"{path.parent}: has no {FILE}. Type `dialeval data fetch {CORPUS}`.")
-    return read_logs(path, inside=f"DBDC3/{_FOLDERS[annotations]}/en/{split}/{system.upper()}_")
+    return read_logs(
+        CORPUS.file(FILE) if path is None else path, inside=f"DBDC3/{_FOLDERS[annotations]}/en/{split}/{system.upper()}_"
+    )
 
 
 def read_logs(path: Path, *, inside: str = "") -> list[AnnotatedDialogue]:
@@ -191,3 +188,10 @@ def _labels(row: Line) -> tuple[float, ...]:
             raise InputError(f"{annotation.where}: breakdown: expected one of {', '.join(LABELS)}, got {label!r}.")
         values.append(float(LABELS.index(label)))
     return tuple(values)
+
+
+CORPUS = Corpus(
+    name="dbdc3",
+    layout="zip, or folder, of logs `*.log.json`",
+    qualities={"turn": (QUALITY,)},
+)

@@ -8,6 +8,7 @@ from typing import Any
 from dialeval_plugin.core.dialogue import Dialogue, Turn, check_text, is_blank
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import read_json
+from dialeval_plugin.corpora.corpus import Corpus
 from dialeval_plugin.corpora.rows import split_speaker, unique_ids
 
 
@@ -37,3 +38,11 @@ def _check_row(row: Any, where: str) -> tuple[str, tuple[Turn, ...]]:
 def _turn(text: str) -> Turn:
     speaker, spoken = split_speaker(text)
     return Turn(spoken, speaker)
+
+
+CORPUS = Corpus(
+    name="dream",
+    layout="JSON array of `[turns, questions, id]`",
+    recognises=lambda file: file.is_array and isinstance(file.value, list),
+    read_dialogues=read,
+)

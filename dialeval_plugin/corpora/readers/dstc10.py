@@ -11,15 +11,15 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
 
-from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn
+from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Turn
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.core.files import Line
-from dialeval_plugin.core.scoring import Level
-from dialeval_plugin.corpora.catalogue import locate
+from dialeval_plugin.corpora.corpus import Corpus
 from dialeval_plugin.corpora.rows import id_field, ratings_field, read_array, text_field, texts_field, unique_ids
 
 _SPEAKER = re.compile(r"(User|System):(?: |$)")
@@ -115,7 +115,7 @@ def read(source: str | Path, *, folder: Path | None = None) -> list[Item]:
     Args:
         source: a code or name of `SETS`, or a path. A set's overall ratings must lie on its published scale; a path may be
             any file of the layout, so its ratings are not compared with a scale.
-        folder: where the sets lie; without it `catalogue.locate("dstc10")`.
+        folder: where the sets lie; without it the corpus' own.
 
     Raises:
         InputError: the file is malformed; the message names the line. No row is returned then.
@@ -124,7 +124,7 @@ def read(source: str | Path, *, folder: Path | None = None) -> list[Item]:
     if isinstance(source, Path) or any(mark in source for mark in "./\\"):
         return _read_file(Path(source))
     entry = find_set(source)
-    return _read_file(_find_file(entry, folder if folder is not None else locate("dstc10")), entry)
+    return _read_file(_find_file(entry, folder if folder is not None else CORPUS.folder()), entry)
 
 
 def read_examples(source: str | Path, *, folder: Path | None = None) -> list[Example]:
@@ -258,3 +258,17 @@ def _check_scale(entry: EvaluationSet, rows: Sequence[Line], items: Sequence[Ite
                     f"{row.where}: annotations[{entry.overall!r}][{rater}]: {value:g} is outside the scale of {entry.name}, "
                     f"{low:g} to {high:g}. To read ratings on another scale, give the file's path."
                 )
+
+
+def _qualities(level: Level) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for entry in SETS.values() if entry.level == level for name in entry.qualities))
+
+
+CORPUS = Corpus(
+    name="dstc10",
+    layout="JSON array with `context` or `dialog`, and `annotations`",
+    recognises=lambda file: file.is_array and file.has("annotations") and (file.has("dialogue_id") or not file.has("system")),
+    qualities={"turn": _qualities("turn"), "dialogue": _qualities("dialogue")},
+    read_items=read,
+    sets={code: partial(read, code) for code in SETS},
+)

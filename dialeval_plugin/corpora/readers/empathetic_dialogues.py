@@ -13,10 +13,9 @@ from pathlib import Path
 from dialeval_plugin.core.dialogue import Dialogue, Turn, is_blank
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line
+from dialeval_plugin.corpora.corpus import Corpus, GroundedDialogue
 from dialeval_plugin.corpora.csv_rows import read_csv
 from dialeval_plugin.corpora.rows import text_field, unique_ids
-
-from .grounded import GroundedDialogue
 
 COLUMNS = ("Dialog_ID", "Type", "Actor", "Text")
 SPEAKER, LISTENER = "speaker", "listener"
@@ -54,3 +53,11 @@ def _actor(row: Line) -> str:
             f"{row.where}: expected an utterance of {SPEAKER} or {LISTENER}, got the type {kind!r} and the actor {actor!r}."
         )
     return actor
+
+
+CORPUS = Corpus(
+    name="empathetic_dialogues",
+    layout="CSV an emotion",
+    recognises=lambda file: file.text.startswith("Dialog_ID,"),
+    read_dialogues=read,
+)

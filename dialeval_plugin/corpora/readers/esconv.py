@@ -7,6 +7,7 @@ from pathlib import Path
 from dialeval_plugin.core.dialogue import Dialogue, Turn, is_blank
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line, read_json_lines
+from dialeval_plugin.corpora.corpus import Corpus
 from dialeval_plugin.corpora.rows import text_field
 
 _SPEAKERS = {"usr": "seeker", "sys": "supporter"}
@@ -39,3 +40,11 @@ def _turns(line: Line) -> tuple[Turn, ...]:
         if not is_blank(text := text_field(turn, "text")):
             turns.append(Turn(text.strip(), _SPEAKERS.get(speaker, speaker)))
     return tuple(turns)
+
+
+CORPUS = Corpus(
+    name="esconv",
+    layout="JSON lines with `dialog`",
+    recognises=lambda file: not file.is_array and file.has("dialog"),
+    read_dialogues=read,
+)

@@ -15,11 +15,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
-from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Turn
+from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line
-from dialeval_plugin.core.scoring import Level
-from dialeval_plugin.corpora.catalogue import locate
+from dialeval_plugin.corpora.corpus import Corpus
 from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.corpora.rows import read_array, text_field
 
@@ -63,7 +62,7 @@ def read(path: Path | None = None) -> list[RatedDialogue]:
     called `fed_000`, `fed_001`, ... and the responses in one `fed_000_1`, `fed_000_2`, ...
 
     Args:
-        path: a file of the layout; without it `fed_data.json` in `catalogue.locate("fed")`.
+        path: a file of the layout; without it the corpus' own.
 
     Raises:
         InputError: the file is malformed; the message names the line and the item. Nothing is returned then.
@@ -97,12 +96,8 @@ def read_dialogues(path: Path | None = None) -> list[Dialogue]:
 
 
 def _rows(path: Path | None) -> Iterable[Line]:
-    if path is None:
-        folder = locate("fed")
-        path = folder / FILE
-        if not path.is_file():
-            raise MissingPrerequisite(f"{folder}: has no {FILE}. Type `dialeval data fetch fed`.")
-    return [Line(f"{row.where}: item {index}", row.value) for index, row in enumerate(read_array(path))]
+    rows = read_array(CORPUS.file(FILE) if path is None else path)
+    return [Line(f"{row.where}: item {index}", row.value) for index, row in enumerate(rows)]
 
 
 def _rated_dialogue(responses: Sequence[tuple[Line, Example]], whole: Dialogue, index: int) -> RatedDialogue:
@@ -170,3 +165,18 @@ def _answers(values: Any, highest: int, row: Line, quality: str) -> tuple[float,
             )
         answers.append(float(value))
     return tuple(answers)
+
+
+def _read_items(path: Path | None = None) -> list[Item]:
+    return [*read_examples(path), *read_dialogues(path)]
+
+
+CORPUS = Corpus(
+    name="fed",
+    layout="JSON array with `context`, `system`, `annotations`",
+    recognises=lambda file: file.is_array and file.has("annotations", "system") and not file.has("dialogue_id"),
+    qualities={level: tuple(highest) for level, highest in HIGHEST.items()},
+    overall=dict.fromkeys(HIGHEST, "Overall"),
+    read_items=_read_items,
+    sets={"fed": _read_items},
+)

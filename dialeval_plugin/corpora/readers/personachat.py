@@ -14,8 +14,7 @@ from pathlib import Path
 from dialeval_plugin.core.dialogue import Dialogue, Turn, check_text, is_blank
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import read_text
-
-from .grounded import GroundedDialogue
+from dialeval_plugin.corpora.corpus import Corpus, GroundedDialogue
 
 YOU, PARTNER = "you", "partner"
 """The speakers, whom the file tells apart by place only; named as in its persona lines."""
@@ -23,6 +22,7 @@ SILENCE = "__SILENCE__"
 """Stands for the partner's turn where the other one begins."""
 
 _NUMBERED = re.compile(r"([1-9]\d{0,8}) (.*)")
+_FIRST_LINE = re.compile(r"1 (your persona:|partner's persona:|[^\n]*\t)")
 _PERSONA = re.compile(r"(?:(your)|partner's) persona:(.*)")
 
 
@@ -82,3 +82,11 @@ def _turns(where: str, text: str) -> Iterator[Turn]:
     for spoken, speaker in ((partner, PARTNER), (rest.partition("\t")[0], YOU)):
         if not is_blank(spoken) and spoken.strip() != SILENCE:
             yield Turn(spoken.strip(), speaker)
+
+
+CORPUS = Corpus(
+    name="personachat",
+    layout="ParlAI text: numbered lines, a tab between two speakers",
+    recognises=lambda file: _FIRST_LINE.match(file.text) is not None,
+    read_dialogues=read,
+)

@@ -12,6 +12,7 @@ from typing import Any
 from dialeval_plugin.core.dialogue import Dialogue, Turn, check_text, is_blank
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line, read_json
+from dialeval_plugin.corpora.corpus import Beginning, Corpus
 from dialeval_plugin.corpora.rows import text_field
 
 
@@ -43,3 +44,16 @@ def _turns(where: str, conversation: Any) -> tuple[Turn, ...]:
         if not is_blank(text := text_field(line, "message")):
             turns.append(Turn(text.strip(), speaker))
     return tuple(turns)
+
+
+def _recognises(file: Beginning) -> bool:
+    first = next(iter(file.value.values()), None) if isinstance(file.value, dict) and not file.is_array else None
+    return isinstance(first, dict) and "content" in first
+
+
+CORPUS = Corpus(
+    name="topical_chat",
+    layout="JSON object of conversations by id",
+    recognises=_recognises,
+    read_dialogues=read,
+)

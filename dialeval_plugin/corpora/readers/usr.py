@@ -15,12 +15,11 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from dialeval_plugin.core.dialogue import Example, Turn
-from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line
-from dialeval_plugin.corpora.catalogue import locate
+from dialeval_plugin.corpora.corpus import Corpus
 from dialeval_plugin.corpora.rows import read_array, text_field
 
-CORPUS = "usr"
 FILES: Mapping[str, str] = MappingProxyType(
     {
         "topical_chat": "usr_topical_chat.json",
@@ -66,7 +65,7 @@ def read_scored(source: str | Path) -> ScoredExamples:
     responses to its first context are called after the file `..._000_1`, `..._000_2`, ...
 
     Args:
-        source: a name of `FILES`, looked for in `catalogue.locate("usr")`, or a path.
+        source: a name of `FILES`, looked for in the corpus' folder, or a path.
 
     Raises:
         InputError: the file is malformed, a rating lies outside its scale, or a response has other numbers than the first
@@ -105,11 +104,7 @@ def _path(source: str | Path) -> Path:
         return Path(source)
     if source not in FILES:
         raise InputError(f"{source!r}: is neither a file nor a USR set. Known are: {', '.join(FILES)}.")
-    folder = locate(CORPUS)
-    path = folder / FILES[source]
-    if not path.is_file():
-        raise MissingPrerequisite(f"{folder}: has no {FILES[source]}. Type `dialeval data fetch {CORPUS}`.")
-    return path
+    return CORPUS.file(FILES[source])
 
 
 def _turns(context: str) -> tuple[Turn, ...]:
@@ -158,3 +153,14 @@ def _scores(response: Line, first: Mapping[str, float] | None) -> dict[str, floa
             f"{', '.join(first) or 'none'}. Give every response the same."
         )
     return found
+
+
+CORPUS = Corpus(
+    name="usr",
+    layout="JSON array with `context`, `fact`, `responses`",
+    recognises=lambda file: file.is_array and file.has("responses"),
+    qualities={"turn": tuple(SCALES)},
+    overall={"turn": "Overall"},
+    read_items=read_examples,
+    sets={"usr": lambda: [*read_examples("topical_chat"), *read_examples("persona_chat")]},
+)

@@ -100,8 +100,9 @@ class BreakdownMetric(DialogueMetric):
         result["undefined"] = {name: reason for name, reason in reasons.items() if found[name].value is None}
         result["no_interval"] = {name: reason for name, reason in reasons.items() if found[name].value is not None}
         result["has_rough_intervals"] = any(found[name].is_rough for name in METRICS)
-        for count in ("n_total", "n_scored", "n_unscored", "n_unannotated"):
-            result[count] = getattr(found["accuracy"], count)
+        counts_of = found["accuracy"]
+        result |= {"n_total": counts_of.n_total, "n_scored": counts_of.n_scored}
+        result |= {"n_unscored": counts_of.n_unscored, "n_unannotated": counts_of.n_unrated}
         fields: dict[str, Any] = {
             "method": NAME,
             "hard_labels": "given" if has_labels else "likeliest",

@@ -20,11 +20,6 @@ def check_arguments(model: str, kind: type[Any], arguments: Iterable[str]) -> No
     A served model swallows what it does not know. Others hand it to the library behind them, which says what it does not take
     when the model is made; see `refused_argument`.
 
-    Args:
-        model: lm-eval's name of the kind.
-        kind: its class.
-        arguments: names of those that are given.
-
     Raises:
         InputError: names the argument and those that are known.
     """
@@ -48,10 +43,6 @@ def refused_argument(model: str, kind: type[Any], arguments: Iterable[str], erro
 
 def check_key(identity: str, lm: Any) -> None:
     """Ask a served model for its key, so that one that has none stops the run and not each of its rows.
-
-    Args:
-        identity: of the model, for the message.
-        lm: the host's model.
 
     Raises:
         MissingPrerequisite: there is none; the message names the variable.

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import functools
 import importlib
-import itertools
 import logging
 import random
 import sys
@@ -14,14 +13,23 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from types import SimpleNamespace
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from lm_eval.api.instance import Instance
+from tenacity import (
+    AsyncRetrying,
+    Future,
+    RetryCallState,
+    Retrying,
+    retry_if_exception,
+    stop_after_attempt,
+    wait_exponential,
+)
 from tqdm.auto import tqdm
 
 from dialeval_plugin.core.errors import DialevalError
 from dialeval_plugin.core.redaction import redacted
-from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.core.scores import Reason, Unscored
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +66,7 @@ NEVER_REPEATED_LOCALLY = (*NEVER_REPEATED, AttributeError, TypeError)
 """From a served model these two mean that its reply is not what the host expects, which the next one may be."""
 
 
-class Patience:
+class RetryBudget:
     """How often a request is repeated, how long is waited between, and when to stop asking altogether.
 
     Pauses grow by a factor of 2 and vary by half, so that many clients that failed together do not come back together
@@ -71,13 +79,13 @@ class Patience:
     """
 
     def __init__(self, attempts: int, wait: float, never: tuple[type[Exception], ...]) -> None:
-        self.attempts = max(1, attempts)
-        self.wait = wait
         self.never = never
         self.failures_in_a_row = 0
+        self._attempts = max(1, attempts)
+        self._growing = wait_exponential(multiplier=wait, max=LONGEST_PAUSE)
 
     @property
-    def is_at_its_end(self) -> bool:
+    def is_spent(self) -> bool:
         """Whether the model is taken to be down."""
         return self.failures_in_a_row >= MAX_FAILURES_IN_A_ROW
 
@@ -88,47 +96,50 @@ class Patience:
             GaveUp: the model is taken to be down.
             Exception: the last error of a request that fails for good.
         """
-        for attempt in itertools.count(1):
-            if self.is_at_its_end:
-                break
-            try:
-                return function(*args)
-            except self.never:
-                raise
-            except Exception as error:  # a transport, a server or a device may fail with any error of its own
-                if (pause := self._pause(error, attempt)) is None:
-                    raise
-                time.sleep(pause)
-        raise GaveUp
+        return Retrying(sleep=time.sleep, **self._rules)(function, *args)
 
     async def acall(self, function: Callable[..., Awaitable[Result]], *args: Any, **kwargs: Any) -> Result:
         """As `call`, for a coroutine."""
-        for attempt in itertools.count(1):
-            if self.is_at_its_end:
-                break
-            try:
-                return await function(*args, **kwargs)
-            except self.never:
-                raise
-            except Exception as error:
-                if (pause := self._pause(error, attempt)) is None:
-                    raise
-                await asyncio.sleep(pause)
-        raise GaveUp
+        return await AsyncRetrying(sleep=asyncio.sleep, **self._rules)(function, *args, **kwargs)
 
-    def _pause(self, error: Exception, attempt: int) -> float | None:
-        """Seconds to wait after a failure; None where the request has failed for good."""
+    @property
+    def _rules(self) -> dict[str, Any]:
+        return {
+            "before": self._refuse_if_spent,
+            "retry": retry_if_exception(self._may_pass),
+            "wait": self._pause,
+            "stop": stop_after_attempt(self._attempts),
+            "retry_error_callback": self._fail,
+        }
+
+    def _refuse_if_spent(self, _: RetryCallState) -> None:
+        if self.is_spent:
+            raise GaveUp
+
+    def _may_pass(self, error: BaseException) -> bool:
+        """Whether the same request may succeed later: a transport, a server or a device may fail with any error of its own."""
+        if not isinstance(error, Exception) or isinstance(error, self.never):
+            return False
         status = _status(error)
-        is_refused = status is not None and 400 <= status < 500 and status not in _PASSING
-        if is_refused or attempt >= self.attempts:
-            # A request that the server refuses says nothing about the next one: the server is there.
-            self.failures_in_a_row += not is_refused
+        if status is not None and 400 <= status < 500 and status not in _PASSING:
+            # That a server refuses a request says nothing about the next one: the server is there.
             logger.warning("a request failed for good: %s", describe(error))
-            return None
-        told = _retry_after(error)
-        if told is not None:
-            return min(told, LONGEST_PAUSE)
-        return min(self.wait * 2.0 ** (attempt - 1), LONGEST_PAUSE) * random.uniform(0.5, 1.5)
+            return False
+        return True
+
+    def _pause(self, state: RetryCallState) -> float:
+        told = _retry_after(_error_of(state))
+        return min(told, LONGEST_PAUSE) if told is not None else self._growing(state) * random.uniform(0.5, 1.5)
+
+    def _fail(self, state: RetryCallState) -> Any:
+        self.failures_in_a_row += 1
+        error = _error_of(state)
+        logger.warning("a request failed for good: %s", describe(error))
+        raise error
+
+
+def _error_of(state: RetryCallState) -> Exception:
+    return cast("Exception", cast("Future", state.outcome).exception())
 
 
 def _status(error: Exception) -> int | None:
@@ -163,8 +174,8 @@ def is_served(lm: Any) -> bool:
     return api_models is not None and isinstance(lm, api_models.TemplateAPI)
 
 
-def take_over_retries(lm: Any, patience: Patience) -> None:
-    """Let a served model ask with our patience instead of the host's, which has no jitter and knows no refusal.
+def take_over_retries(lm: Any, budget: RetryBudget) -> None:
+    """Let a served model ask within our budget instead of the host's, which has no jitter and knows no refusal.
 
     With several requests at once the host drops all that are under way when one fails for good; here that one becomes an
     `Unscored` among the answers.
@@ -179,12 +190,12 @@ def take_over_retries(lm: Any, patience: Patience) -> None:
             answers: list[Any] = await original(*args, **kwargs)
         return answers
 
-    async def patient(*args: Any, **kwargs: Any) -> list[Any]:
+    async def ask(*args: Any, **kwargs: Any) -> list[Any]:
         # Waiting for a turn in here, and not in the host's call, lets requests that have not started see that others failed.
         async with _turns(lm):
             try:
-                return await patience.acall(once, *args, **kwargs)
-            except patience.never:
+                return await budget.acall(once, *args, **kwargs)
+            except budget.never:
                 raise
             except GaveUp:
                 failure = NOT_ASKED
@@ -192,7 +203,7 @@ def take_over_retries(lm: Any, patience: Patience) -> None:
                 failure = Unscored(Reason.API_ERROR, describe(error))
         return [failure] * len(kwargs["messages"])
 
-    lm.amodel_call = patient
+    lm.amodel_call = ask
 
 
 def _refusing_errors(parse: Callable[..., Result]) -> Callable[..., Result]:
@@ -235,14 +246,6 @@ class Asking(Generic[Answer]):
 
     A batch that fails is halved until the request that fails is alone. Answers that came before the failure are kept: the
     host hands each to its model's cache hook, in whose place this object stands while it asks.
-
-    Args:
-        lm: the host's model.
-        kind: the host's name of the kind of request.
-        arguments: of each request.
-        patience: with the model.
-        read: makes an answer of what the host returns.
-        on_answer: called with the place of a request and its answer.
     """
 
     def __init__(
@@ -250,14 +253,14 @@ class Asking(Generic[Answer]):
         lm: Any,
         kind: str,
         arguments: Sequence[tuple[Any, Any]],
-        patience: Patience,
+        budget: RetryBudget,
         read: Callable[[Any], Answer],
         on_answer: Callable[[int, Answer], None] | None,
     ) -> None:
         self._lm = lm
         self._kind = kind
         self._arguments = arguments
-        self._patience = patience
+        self._budget = budget
         self._read = read
         self._on_answer = on_answer
         self._answers: dict[int, Answer | Unscored] = {}
@@ -265,7 +268,7 @@ class Asking(Generic[Answer]):
 
     def run(self, step: int) -> list[Answer | Unscored]:
         """Ask for everything, `step` requests in a call of the host; one answer a request, in their order."""
-        self._patience.failures_in_a_row = 0
+        self._budget.failures_in_a_row = 0
         places = list(range(len(self._arguments)))
         starts = range(0, len(places), max(1, step))
         with self._as_cache_hook(), _asking_our_way() if is_served(self._lm) else contextlib.nullcontext():
@@ -280,8 +283,8 @@ class Asking(Generic[Answer]):
 
     def _ask(self, places: list[int]) -> None:
         try:
-            answers = self._patience.call(self._call, places) if len(places) == 1 else self._call(places)
-        except self._patience.never:
+            answers = self._budget.call(self._call, places) if len(places) == 1 else self._call(places)
+        except self._budget.never:
             raise
         except GaveUp:
             self._settle(places[0], NOT_ASKED)
@@ -308,7 +311,7 @@ class Asking(Generic[Answer]):
             Instance(request_type=self._kind, doc={}, arguments=self._arguments[place], idx=0, metadata=("judge", place, 1))
             for place in places
         ]
-        if self._patience.is_at_its_end:
+        if self._budget.is_spent:
             return [NOT_ASKED] * len(places)
         with _naming_absent_log_probabilities(asked=self._kind == "loglikelihood" and is_served(self._lm)):
             answers: list[Any] = getattr(self._lm, self._kind)(requests)
@@ -322,7 +325,7 @@ class Asking(Generic[Answer]):
         if isinstance(answer, Unscored):
             self._answers[place] = answer
             return
-        self._patience.failures_in_a_row = 0
+        self._budget.failures_in_a_row = 0
         self._answers[place] = read = self._read(answer)
         if self._on_answer is not None:
             self._on_answer(place, read)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLoadError
 from dialeval_plugin.core.redaction import redacted, without_secrets
-from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.core.signature import content_hash, file_hash, text_hash
-from dialeval_plugin.llm.language_model import NumberListener, TextListener, cut_at_stop
+from dialeval_plugin.llm.language_model import Continuation, NumberListener, Request, TextListener, cut_at_stop
 from dialeval_plugin.models.folders import check_device, opening, refuse_pickles
 
 from .arguments import check_arguments, check_key, missing_package, refused_argument
@@ -23,7 +24,7 @@ from .asking import (
     Answer,
     Asking,
     NoLogProbabilities,
-    Patience,
+    RetryBudget,
     is_served,
     take_over_retries,
 )
@@ -63,49 +64,33 @@ class LmEvalLanguageModel:
         self.identity = identity + ("+chat" if as_chat else "")
         self._as_chat = as_chat
         self._is_served = is_served(lm)
+        self._seed: int | None = getattr(lm, "_seed", None)
         if self._is_served:
-            self._patience = Patience(lm.max_retries, wait, NEVER_REPEATED)
-            take_over_retries(lm, self._patience)
+            self._budget = RetryBudget(lm.max_retries, wait, NEVER_REPEATED)
+            take_over_retries(lm, self._budget)
         else:
-            self._patience = Patience(retries + 1, wait, NEVER_REPEATED_LOCALLY)
+            self._budget = RetryBudget(retries + 1, wait, NEVER_REPEATED_LOCALLY)
 
-    def generate(
-        self, prompts: Sequence[str], *, max_tokens: int, stop: Sequence[str], on_answer: TextListener | None = None
-    ) -> list[str | Unscored]:
-        """Continue each prompt greedily. What a prompt is answered depends neither on the others nor on their order."""
-        settings = {"max_gen_toks": max_tokens, "do_sample": False, "temperature": 0.0}
-        return self._generate(prompts, stop, settings, on_answer)
+    def generate(self, requests: Sequence[Request], *, on_answer: TextListener | None = None) -> list[str | Unscored]:
+        """Continue each prompt. What a prompt is answered greedily depends neither on the others nor on their order.
 
-    def sample(
-        self,
-        prompts: Sequence[str],
-        *,
-        n_samples: int,
-        temperature: float,
-        max_tokens: int,
-        stop: Sequence[str],
-        first_sample: int = 0,
-        on_answer: TextListener | None = None,
-    ) -> list[list[str | Unscored]]:
-        """Draw continuations of each prompt. Only a served model takes a seed: those of others differ from run to run."""
-        settings = {"max_gen_toks": max_tokens, "do_sample": True, "temperature": temperature}
-        if not hasattr(self.lm, "_seed"):
-            repeated = [prompt for prompt in prompts for _ in range(n_samples)]
-            answers = self._generate(repeated, stop, settings, on_answer)
-            return [answers[start : start + n_samples] for start in range(0, len(answers), n_samples)]
-        # The host sends one seed with every request, which makes all samples of a prompt equal.
-        seed = self.lm._seed
-        columns = []
-        try:
-            for sample in range(n_samples):
-                self.lm._seed = seed + first_sample + sample
-                columns.append(self._generate(prompts, stop, settings, _at_stride(on_answer, n_samples, sample)))
-        finally:
-            self.lm._seed = seed
-        return [list(samples) for samples in zip(*columns, strict=True)]
+        Of drawn answers a served model's have a seed, that of the model and the number of the sample; those of others differ
+        from run to run.
+        """
+        groups: dict[Request, list[int]] = {}
+        for place, request in enumerate(requests):
+            # The host sends one seed with every request of a call, which makes all samples of a prompt equal.
+            sample = request.sample if self._seed is not None else 0
+            groups.setdefault(replace(request, prompt="", sample=sample), []).append(place)
+        answers: dict[int, str | Unscored] = {}
+        for settings, places in groups.items():
+            listener = None if on_answer is None else _at(places, on_answer)
+            prompts = [requests[place].prompt for place in places]
+            answers.update(zip(places, self._generate(prompts, settings, listener), strict=True))
+        return [answers[place] for place in range(len(requests))]
 
     def loglikelihood(
-        self, pairs: Sequence[tuple[str, str]], *, on_answer: NumberListener | None = None
+        self, pairs: Sequence[Continuation], *, on_answer: NumberListener | None = None
     ) -> list[float | Unscored]:
         """Log probability of each continuation after its context.
 
@@ -134,14 +119,21 @@ class LmEvalLanguageModel:
             return sum(map(len, tokenizer(texts, add_special_tokens=False)["input_ids"]))
         return None
 
-    def _generate(
-        self, prompts: Sequence[str], stop: Sequence[str], settings: dict[str, Any], on_answer: TextListener | None
-    ) -> list[str | Unscored]:
+    def _generate(self, prompts: Sequence[str], settings: Request, on_answer: TextListener | None) -> list[str | Unscored]:
         # A server may refuse an empty list; the host has the same default for its chat models.
-        until = list(stop) or ([NEVER_SAID] if self._is_served else [])
+        until = list(settings.stop) or ([NEVER_SAID] if self._is_served else [])
+        drawn = {"do_sample": settings.temperature > 0, "temperature": settings.temperature}
         # Some backends change the dictionary that they are given: each request has its own.
-        arguments = [(self._prompt(prompt), {**settings, "until": list(until)}) for prompt in prompts]
-        return self._ask("generate_until", arguments, lambda answer: cut_at_stop(str(answer), stop), on_answer)
+        arguments = [
+            (self._prompt(prompt), {"max_gen_toks": settings.max_tokens, **drawn, "until": list(until)}) for prompt in prompts
+        ]
+        if self._seed is not None and settings.temperature > 0:
+            self.lm._seed = self._seed + settings.sample
+        try:
+            return self._ask("generate_until", arguments, lambda answer: cut_at_stop(str(answer), settings.stop), on_answer)
+        finally:
+            if self._seed is not None:
+                self.lm._seed = self._seed
 
     def _prompt(self, text: str) -> Any:
         return self.lm.apply_chat_template([{"role": "user", "content": text}]) if self._as_chat else text
@@ -156,8 +148,8 @@ class LmEvalLanguageModel:
         check_key(self.identity, self.lm)
         overlong = self._overlong(arguments)
         places = [place for place in range(len(arguments)) if place not in overlong]
-        handed = None if on_answer is None else lambda index, answer: on_answer(places[index], answer)
-        asking = Asking(self.lm, kind, [arguments[place] for place in places], self._patience, read, handed)
+        handed = None if on_answer is None else _at(places, on_answer)
+        asking = Asking(self.lm, kind, [arguments[place] for place in places], self._budget, read, handed)
         # A served model that is asked one batch after the other is handed one at a time: it is known then which one failed.
         one_by_one = self._is_served and self.lm._concurrent <= 1
         answers = iter(asking.run(self.lm._batch_size if one_by_one else len(places)))
@@ -195,11 +187,9 @@ class LmEvalLanguageModel:
         return window if isinstance(window, int) and callable(getattr(self.lm, "tok_encode", None)) else None
 
 
-def _at_stride(on_answer: TextListener | None, n_samples: int, sample: int) -> TextListener | None:
-    """Map the place of a prompt to that of its sample."""
-    if on_answer is None:
-        return None
-    return lambda place, answer: on_answer(place * n_samples + sample, answer)
+def _at(places: Sequence[int], on_answer: Callable[[int, Answer], None]) -> Callable[[int, Answer], None]:
+    """A listener to some of the requests."""
+    return lambda index, answer: on_answer(places[index], answer)
 
 
 def load_language_model(

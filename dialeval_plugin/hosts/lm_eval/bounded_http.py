@@ -34,11 +34,6 @@ class ReplyTooLong(Exception):
 def post(url: str, *, timeout: float, **options: Any) -> requests.Response:
     """Do as `requests.post` does, with a limit for the whole request and its reply.
 
-    Args:
-        url: to ask.
-        timeout: seconds, from the start to the last byte.
-        **options: those of `requests.post`.
-
     Raises:
         requests.RequestException: there is no reply, or not in time.
         ReplyTooLong: the reply is longer than `MAX_REPLY_BYTES`.

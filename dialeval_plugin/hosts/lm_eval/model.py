@@ -22,8 +22,11 @@ from lm_eval.api.instance import Instance
 from lm_eval.api.model import LM
 
 from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.options import retyped
+from dialeval_plugin.core.registry import scorer_factory
 from dialeval_plugin.core.runner import content
-from dialeval_plugin.core.scoring import Reason, Scorer
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Reason
 from dialeval_plugin.core.signature import text_hash
 from dialeval_plugin.hosts.judges import load_scorer_with_judge, scorer_options
 from dialeval_plugin.judgement_tasks.documents import item_of
@@ -136,7 +139,7 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
                 options.setdefault("batch_size", int(str(batch_size)))
             if takes["device"] and device and _is_there(device):
                 options.setdefault("device", device)
-            scorer = load_scorer_with_judge(scorer, options)
+            scorer = load_scorer_with_judge(scorer, retyped(options, scorer_factory(scorer)))
         self.scorer = scorer
         self._signature: str | None = None
         self._judged: dict[Hashable, _Judged] = {}

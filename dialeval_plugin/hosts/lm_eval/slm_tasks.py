@@ -6,8 +6,10 @@ documents. It is named in `--metadata '{"slm": "FOLDER"}'`, like the methods' op
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from dataclasses import asdict
+from typing import Any, Literal, cast
 
 from datasets import Dataset, Features, List, Value
 from lm_eval.api.instance import Instance
@@ -15,8 +17,9 @@ from lm_eval.api.task import ConfigurableTask
 
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
-from dialeval_plugin.core.scoring import Reason, Row, Unscored
-from dialeval_plugin.core.signature import Signature
+from dialeval_plugin.core.files import to_json
+from dialeval_plugin.core.runner import run_signature
+from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.corpora.readers import dstc10
@@ -31,31 +34,37 @@ from dialeval_plugin.judgement_tasks.documents import (
 from dialeval_plugin.judgement_tasks.kinds import printed
 from dialeval_plugin.judgement_tasks.ratings import Judged, Variant
 from dialeval_plugin.judgement_tasks.scorer_answers import verdict_of
-from dialeval_plugin.methods.judging.interior import read_interior
-from dialeval_plugin.methods.judging.prompts import ScoringPrompt, scoring_prompt
-from dialeval_plugin.methods.slide.dre import INTERIOR_VARIANTS, PLAIN_PROMPT, SmallModelEvidence
+from dialeval_plugin.llm.answers import UnaskedLanguageModel
+from dialeval_plugin.llm.language_model import Request
+from dialeval_plugin.methods.judging.judge import PromptedJudge
+from dialeval_plugin.methods.judging.prompts import SCORING_PROMPTS
+from dialeval_plugin.methods.slide.dre import (
+    INTERIOR_VARIANTS,
+    PLAIN,
+    DreScorer,
+    read_answers,
+)
 from dialeval_plugin.methods.slide.dre import VARIANTS as DRE_VARIANTS
-from dialeval_plugin.methods.slide.fusion import check_reading, fuse
-from dialeval_plugin.methods.slide.refinement import Refinement, read_clamp
-from dialeval_plugin.methods.slide.scorer import SLM
-from dialeval_plugin.version import __version__
+from dialeval_plugin.methods.slide.fusion import Reading, fuse_rows
+from dialeval_plugin.methods.slide.refinement import Refinement
+from dialeval_plugin.methods.slide.scorer import SLM, SlideScorer
 
 from .tasks.responses import rated_items, read_unless_absent
 from .tasks.task_data import n_processes, task_data
 
-SLIDE_VARIANTS = ("slide", "slm", "llm")
+HOSTS_MODEL = UnaskedLanguageModel(identity="host")
+"""The model under test, which the host asks, and names in its own records."""
 
 Columns = Callable[..., list[dict[str, Any]]]
 
 _NUMBERS = ("slm_probability", "slm_distance", "slm")
 _FEATURES = {
     **dict.fromkeys(
-        ("cluster", "prompt", "plain_prompt", "signature", "slm_unscored", "slm_detail", "fusion"), Value("string")
+        ("cluster", "prompt", "plain_prompt", "signature", "slm_unscored", "slm_detail", "options"), Value("string")
     ),
-    **dict.fromkeys(("rating", *_NUMBERS, "slm_scale"), Value("float64")),
-    **dict.fromkeys(("is_absent", "eq26"), Value("bool")),
+    **dict.fromkeys(("rating", *_NUMBERS), Value("float64")),
+    "is_absent": Value("bool"),
     "max_gen_toks": List(Value("int64")),
-    "clamp": List(Value("float64")),
 }
 
 
@@ -101,40 +110,30 @@ def dre_columns(
     examples: Sequence[Example],
     *,
     slm: str | None = None,
-    eq26: bool | str = False,
+    eq26: bool = False,
     clamp: bool | Sequence[float] | None = None,
-    clip: bool | str = False,
+    clip: bool = False,
 ) -> list[dict[str, Any]]:
-    """Let the small model judge examples, and return both prompts and what `dre_results` needs.
-
-    Args:
-        examples: the responses.
-        slm: folder or hub id of the small model; see `DefaultModel`.
-        eq26: as in the scorer `dre`, like the next two.
-        clamp: see there.
-        clip: see there.
+    """Let the small model judge examples, and return both prompts and what `dre_results` needs; options as of `dre`.
 
     Raises:
         InputError: an option has a wrong value.
         MissingPrerequisite: there is no small model.
     """
-    refinement = Refinement(_switch("dre", "eq26", eq26), read_clamp(clamp))
-    evidence = _evidence("dre", slm, clip)
-    plain = scoring_prompt(PLAIN_PROMPT)
-    signature = _signature("dre", evidence, plain, interior_prompt=evidence.prompt.id, **refinement.signature_fields())
+    scorer = DreScorer(HOSTS_MODEL, _find_slm("dre", slm), ablation=True, eq26=eq26, clamp=clamp, clip=clip)
     rows = []
-    for example, row in zip(examples, evidence.rows(examples), strict=True):
-        plain_prompt = plain.render(example)
+    for pending in scorer.prepare(examples):
+        # A document without the small model's numbers is asked all the same: the host has no way to leave it out.
+        requests = pending.requests or (PLAIN.request(cast("Example", pending.item)),) * 2
+        plain, interior = cast("Sequence[Request]", requests)
         rows.append(
             {
-                # A document without the small model's numbers is asked all the same: the host has no way to leave it out.
-                "prompt": plain_prompt if isinstance(row, Unscored) else evidence.render(example, row),
-                "plain_prompt": plain_prompt,
-                "max_gen_toks": [evidence.prompt.max_tokens, plain.max_tokens],
-                **_small_model_columns(row),
-                "eq26": refinement.eq26,
-                "clamp": list(refinement.clamp) if refinement.clamp else None,
-                "signature": signature,
+                "prompt": interior.prompt,
+                "plain_prompt": plain.prompt,
+                "max_gen_toks": [interior.max_tokens, plain.max_tokens],
+                **_small_model_columns(pending.row),
+                "options": to_json(asdict(scorer.refinement)),
+                "signature": str(run_signature(scorer)),
             }
         )
     return rows
@@ -144,38 +143,34 @@ def slide_columns(
     examples: Sequence[Example],
     *,
     slm: str | None = None,
-    fusion: str = "first_match",
+    fusion: Reading = "first_match",
     slm_scale: float = 1.0,
-    clip: bool | str = False,
+    clip: bool = False,
+    round3: bool = False,
+    normalise: Literal["training"] = "training",
 ) -> list[dict[str, Any]]:
-    """Let the small model judge examples, and return SLIDE's prompt and what `slide_results` needs.
-
-    Args:
-        examples: the responses.
-        slm: folder or hub id of the small model; see `DefaultModel`.
-        fusion: as in the scorer `slide`, like the next two.
-        slm_scale: see there.
-        clip: see there.
+    """Let the small model judge examples, and return SLIDE's prompt and what `slide_results` needs; options as of `slide`.
 
     Raises:
-        InputError: an option has a wrong value.
+        InputError: an option has a wrong value, or asks for extremes over a whole run: a task scores document by document.
         MissingPrerequisite: there is no small model.
     """
-    check_reading(fusion)
-    if isinstance(slm_scale, bool) or not isinstance(slm_scale, (int, float)):
-        raise InputError(f"slide: slm_scale is {slm_scale!r}. Give a finite number.")
-    evidence = _evidence("slide", slm, clip)
-    prompt = scoring_prompt("slide")
-    signature = _signature("slide", evidence, prompt, fusion=fusion, slm_scale=slm_scale)
+    if normalise != "training":
+        raise InputError(
+            f"slide: normalise={normalise!r} needs all scores of a run, and a task has one document's. "
+            "Leave it out, or score a file with `dialeval score`."
+        )
+    judge = PromptedJudge(HOSTS_MODEL)
+    scorer = SlideScorer(_find_slm("slide", slm), llm=judge, fusion=fusion, slm_scale=slm_scale, clip=clip, round3=round3)
+    prompts = [pending.requests[0] for pending in judge.prepare(examples)]
     return [
         {
-            "prompt": prompt.render(example),
+            "prompt": cast("Request", request).prompt,
             **_small_model_columns(row),
-            "fusion": fusion,
-            "slm_scale": slm_scale,
-            "signature": signature,
+            "options": to_json({"reading": fusion, "slm_scale": slm_scale}),
+            "signature": str(run_signature(scorer)),
         }
-        for example, row in zip(examples, evidence.rows(examples), strict=True)
+        for request, row in zip(prompts, scorer.small_model_rows(examples), strict=True)
     ]
 
 
@@ -196,9 +191,6 @@ class DreTask(ConfigurableTask):  # type: ignore[misc]  # the host is not typed
 
     The host's own tasks make one request of a document. Two documents an example would count every example twice, and
     `--limit` could ask one prompt without the other.
-
-    Args:
-        config: the task file.
     """
 
     def __init__(self, config: dict[str, Any]) -> None:
@@ -229,17 +221,15 @@ def dre_results(doc: Mapping[str, Any], results: Sequence[str | None]) -> dict[s
     """
     if doc["is_absent"]:
         return {}
-    refinement = Refinement(doc["eq26"], tuple(doc["clamp"]) if doc["clamp"] else None)
-    interior_answer, plain_answer = results
-    scores: dict[str, float] = {}
-    interior = _small_model_failure(doc) or _read(read_interior, interior_answer, doc["prompt"], doc)
-    if not isinstance(interior, Unscored):
-        scores |= refinement.interior(doc["slm"], **interior._asdict())
-    plain = _blank(doc) or _read(scoring_prompt(PLAIN_PROMPT).read, plain_answer, doc["plain_prompt"], doc)
-    if not isinstance(plain, Unscored):
-        scores |= refinement.plain(doc["slm"], llm=plain)
-    answers = {name: interior if name in INTERIOR_VARIANTS else plain for name in DRE_VARIANTS}
-    return _judged(doc, {name: scores.get(name) for name in DRE_VARIANTS}, answers)
+    interior, plain = map(_answer, results)
+    asked = {"interior": (doc["prompt"], interior), "plain": (doc["plain_prompt"], plain)}
+    refinement = Refinement(**json.loads(doc["options"]))
+    small = _small_model_row(doc)
+    rows = read_answers(refinement, cast("Example", item_of(doc)), small, asked)
+    of_variants = {name: rows["interior" if name in INTERIOR_VARIANTS else "plain"] for name in DRE_VARIANTS}
+    # A plain answer alone gives `non_dre` only: what is missing for `ex_dre` is the small model's score.
+    answers = {name: row if isinstance(row, Unscored) else small for name, row in of_variants.items()}
+    return _judged(doc, {name: _value(row, name) for name, row in of_variants.items()}, answers)
 
 
 def slide_results(doc: Mapping[str, Any], results: Sequence[str | None]) -> dict[str, Any]:
@@ -250,19 +240,20 @@ def slide_results(doc: Mapping[str, Any], results: Sequence[str | None]) -> dict
     """
     if doc["is_absent"]:
         return {}
-    (answer,) = results
-    llm = _blank(doc) or _read(_share, answer, doc["prompt"], doc)
+    small = _small_model_row(doc)
+    llm = SCORING_PROMPTS["slide"].share(_answer(results[0]), doc["prompt"], cast("Example", item_of(doc)))
+    if isinstance(small, Unscored) and small.reason is Reason.EMPTY_INPUT:
+        llm = small
     verdict = verdict_of(results)
     if verdict is not None and verdict.unscored is not None:
         llm = Unscored(Reason(verdict.unscored), "the scorer has no score")
-    scores: dict[str, float | None] = {"slm": doc["slm"], "llm": None if isinstance(llm, Unscored) else llm}
-    if scores["slm"] is not None and scores["llm"] is not None:
-        scores["slide"] = fuse(scores["slm"], scores["llm"], reading=doc["fusion"], slm_scale=doc["slm_scale"])
-    if verdict is not None:
-        scores["llm"] = verdict.score
-    small = _small_model_failure(doc)
-    answers = {"slide": llm if isinstance(llm, Unscored) else small, "slm": small, "llm": llm}
-    return _judged(doc, {name: scores.get(name) for name in SLIDE_VARIANTS}, answers)
+    fused = fuse_rows(small, llm, **json.loads(doc["options"]))
+    scores = {
+        "slide": _value(fused, "slide"),
+        "slm": _value(small, "slm"),
+        "llm": verdict.score if verdict is not None else None if isinstance(llm, Unscored) else llm,
+    }
+    return _judged(doc, scores, {"slide": fused, "slm": small, "llm": llm})
 
 
 def _judged(doc: Mapping[str, Any], scores: Mapping[str, float | None], answers: Mapping[str, object]) -> dict[str, Judged]:
@@ -277,28 +268,12 @@ def _judged(doc: Mapping[str, Any], scores: Mapping[str, float | None], answers:
     return dict.fromkeys(printed("rating"), judged)
 
 
-def _read(read: Callable[[str, str, Example], Any], answer: str | None, prompt: str, doc: Mapping[str, Any]) -> Any:
-    if answer is None:
-        return Unscored(Reason.API_ERROR, "the model gave no answer")
-    return read(answer, prompt, cast("Example", item_of(doc)))
+def _value(row: Row, name: str) -> float | None:
+    return None if isinstance(row, Unscored) else row.get(name)
 
 
-def _share(answer: str, prompt: str, example: Example) -> float | Unscored:
-    """An answer's number as its share of the prompt's scale, which is the same number on SLIDE's scale of 0 to 1."""
-    asked = scoring_prompt("slide")
-    rating = asked.read(answer, prompt, example)
-    low, high = asked.scale
-    return rating if isinstance(rating, Unscored) else (rating - low) / (high - low)
-
-
-def _blank(doc: Mapping[str, Any]) -> Unscored | None:
-    """Why nobody is believed about this response: it has no visible character."""
-    failure = _small_model_failure(doc)
-    return failure if failure is not None and failure.reason is Reason.EMPTY_INPUT else None
-
-
-def _small_model_failure(doc: Mapping[str, Any]) -> Unscored | None:
-    return None if doc["slm_unscored"] is None else Unscored(Reason(doc["slm_unscored"]), doc["slm_detail"])
+def _answer(answer: str | None) -> str | Unscored:
+    return Unscored(Reason.API_ERROR, "the model gave no answer") if answer is None else answer
 
 
 def _small_model_columns(row: Row) -> dict[str, Any]:
@@ -307,28 +282,20 @@ def _small_model_columns(row: Row) -> dict[str, Any]:
     return {**{name: row[name] for name in _NUMBERS}, "slm_unscored": None, "slm_detail": None}
 
 
-def _evidence(task: str, slm: str | None, clip: bool | str) -> SmallModelEvidence:
+def _small_model_row(doc: Mapping[str, Any]) -> Row:
+    if doc["slm_unscored"] is None:
+        return {name: doc[name] for name in _NUMBERS}
+    return Unscored(Reason(doc["slm_unscored"]), doc["slm_detail"])
+
+
+def _find_slm(task: str, slm: str | None) -> str:
     try:
-        name = SLM.find(slm)
+        return SLM.find(slm)
     except MissingPrerequisite:
         raise MissingPrerequisite(
             f"{task}: no SLM is named. Train one with `dialeval train slm --data FILE --output FOLDER`, "
             f'or type --metadata \'{{"slm": "FOLDER or hub id"}}\', or set {SLM.variable}.'
         ) from None
-    return SmallModelEvidence(name, clip=_switch(task, "clip", clip))
-
-
-def _signature(task: str, evidence: SmallModelEvidence, prompt: ScoringPrompt, **fields: Any) -> str:
-    """What moves a number of the task, but for the language model, which the host names in its own records."""
-    return str(
-        Signature({"method": task, "prompt": prompt.id, **evidence.signature_fields(), **fields, "version": __version__})
-    )
-
-
-def _switch(task: str, name: str, value: object) -> bool:
-    if str(value).lower() not in {"true", "false"}:
-        raise InputError(f"{task}: {name} is {value!r}. Type --metadata '{{\"{name}\": true}}' or leave it out.")
-    return str(value).lower() == "true"
 
 
 def _split(
@@ -353,8 +320,7 @@ def _split(
 def _placeholder(dialogue_set: str) -> dict[str, Any]:
     """A set that is not on this machine: the host cannot build a task without a document, and asks about it."""
     empty = absent_item(dialogue_set)
-    prompt = scoring_prompt(PLAIN_PROMPT)
-    text = prompt.render(empty)
+    text = PLAIN.render(empty)
     row = {
         **dict.fromkeys(_FEATURES),
         **item_columns(empty),
@@ -363,7 +329,7 @@ def _placeholder(dialogue_set: str) -> dict[str, Any]:
         "is_absent": True,
         "prompt": text,
         "plain_prompt": text,
-        "max_gen_toks": [prompt.max_tokens] * 2,
+        "max_gen_toks": [PLAIN.max_tokens] * 2,
     }
     return _dataset([row] * n_processes())
 

@@ -12,7 +12,7 @@ from tqdm.auto import tqdm
 
 from dialeval_plugin.core.files import to_json, write_json_lines
 from dialeval_plugin.core.journal import Journal
-from dialeval_plugin.core.scoring import Unscored
+from dialeval_plugin.core.scores import Unscored
 from dialeval_plugin.core.signature import Value
 from dialeval_plugin.version import __version__
 
@@ -96,11 +96,6 @@ def write_augmented(augmented: Augmented, output: Path, provenance: dict[str, Va
     """Write the complete contexts to `output` and the others, with their reasons, to `<output>.incomplete.jsonl`.
 
     A file that would be empty is not written, and one that an earlier run left in its place is removed.
-
-    Args:
-        augmented: the contexts.
-        output: JSON lines that `corpora.dailydialog_pp.read` reads.
-        provenance: what all responses share, see `ResponseWriter.provenance`.
 
     Raises:
         InputError: a file cannot be written.

@@ -14,9 +14,10 @@ from typing import Any
 
 from dialeval_plugin.core.dialogue import Example, is_blank
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import Reason, Scorer, Unscored
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.core.signature import Signature, Value, text_hash
-from dialeval_plugin.llm.language_model import LanguageModel
+from dialeval_plugin.llm.language_model import LanguageModel, Request
 from dialeval_plugin.methods.judging.classification import NEGATIVE, POSITIVE, ClassificationPrompt, classify
 
 from .numbered_lists import KINDS, Kind, read_responses
@@ -69,11 +70,7 @@ class AugmentedContext:
         return cls(data["id"], tuple(data["context"]), candidates, data["reason"])
 
     def row(self, provenance: Mapping[str, Value]) -> dict[str, Any]:
-        """Return a row in DailyDialog++'s layout; its further field `provenance` says where each response is from.
-
-        Args:
-            provenance: what all responses of the run share: models, prompts, seed.
-        """
+        """Return a row in DailyDialog++'s layout; its further field `provenance` says where each response is from."""
         return {
             "id": self.id,
             "context": list(self.context),
@@ -166,14 +163,8 @@ class ResponseWriter:
     def _draw(self, prompt: str, id: str, round: int) -> str | Unscored:
         if self._reseed is not None:
             self._reseed(int(text_hash(str(self.seed), id, str(round))[:8], 16))
-        ((answer,),) = self.model.sample(
-            [prompt],
-            n_samples=1,
-            temperature=TEMPERATURE,
-            max_tokens=MAX_TOKENS,
-            stop=STOP,
-            first_sample=self.seed * self.rounds + round - 1,
-        )
+        number = self.seed * self.rounds + round - 1
+        (answer,) = self.model.generate([Request(prompt, MAX_TOKENS, STOP, TEMPERATURE, number)])
         return answer
 
     def _check(self, context: Sequence[str], written: Sequence[tuple[Kind, str]], round: int) -> list[Candidate] | Unscored:

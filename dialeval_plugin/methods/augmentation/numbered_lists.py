@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
-from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.core.scores import Reason, Unscored
+from dialeval_plugin.llm.parsing import shortened
 
 Kind: TypeAlias = Literal["positive", "adversarial"]
 
@@ -97,8 +98,8 @@ def read_responses(
     if lists.positive or lists.adversarial:
         return lists
     if _REFUSAL.search(text) and not any(found.values()):
-        return Unscored(Reason.REFUSAL, f"the model refused: {_short(answer)}")
-    return Unscored(Reason.PARSE_FAILURE, f"the answer has no new response: {_short(answer)}")
+        return Unscored(Reason.REFUSAL, f"the model refused: {shortened(answer)}")
+    return Unscored(Reason.PARSE_FAILURE, f"the answer has no new response: {shortened(answer)}")
 
 
 def same_text(text: str) -> str:
@@ -161,7 +162,3 @@ def _clean(text: str) -> str:
     if len(text) > 1 and _QUOTES.get(text[0]) == text[-1] and text[0] not in text[1:-1]:
         text = text[1:-1].strip()
     return text
-
-
-def _short(answer: str) -> str:
-    return repr(answer if len(answer) <= 80 else answer[:77] + "...")

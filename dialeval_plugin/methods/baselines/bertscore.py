@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import Any, ClassVar
 
-import torch
-
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
-from dialeval_plugin.core.scoring import Row
+from dialeval_plugin.core.options import Positive, checked_init
+from dialeval_plugin.core.scores import Row
 from dialeval_plugin.core.signature import Value, content_hash
-from dialeval_plugin.models.folders import check_complete, check_device, check_weights, opening, resolve
+from dialeval_plugin.models.folders import check_complete, check_weights, opening, resolve
+from dialeval_plugin.models.opening import choose_device, longest_input
 
-from .references import Compared, ReferenceScorer, texts_longer_than, version_of
+from .references import Compared, ReferenceScorer, texts_longer_than
 
 DEFAULT_MODEL = "roberta-large"
 """What bert_score takes for English."""
@@ -33,8 +34,6 @@ class BertScore(ReferenceScorer):
         model: folder or hub id of an encoder.
         num_layers: layer that embeds; by default the one that bert_score tuned for a hub model that it knows.
         batch_size: texts a forward pass.
-        device: a torch device.
-        revision: of a hub model.
 
     Raises:
         MissingPrerequisite: bert_score is not installed, or there is no such model.
@@ -53,12 +52,13 @@ class BertScore(ReferenceScorer):
     range = (-1.0, 1.0)
     measures = ("bertscore_f1", "bertscore_precision", "bertscore_recall")
 
+    @checked_init
     def __init__(
         self,
         model: str = DEFAULT_MODEL,
         *,
-        num_layers: int | None = None,
-        batch_size: int = 64,
+        num_layers: Positive | None = None,
+        batch_size: Positive = 64,
         device: str | None = None,
         revision: str | None = None,
     ) -> None:
@@ -69,7 +69,7 @@ class BertScore(ReferenceScorer):
                 f"bertscore: bert_score has tuned no layer for {model!r}. Give num_layers, the number of the layer that embeds."
             )
         folder = resolve(model, revision=revision)
-        self._device = check_device(device) or ("cuda" if torch.cuda.is_available() else "cpu")
+        self._device = choose_device(device)
         self._model, self._tokenizer = self._open(folder)
         self._batch_size = batch_size
         self._hash = content_hash(folder)
@@ -83,7 +83,7 @@ class BertScore(ReferenceScorer):
                 raise InputError(f"bertscore: {error}.") from None
             tokenizer = self._package.get_tokenizer(str(folder), use_fast=True)
             check_complete(folder, model.state_dict(), stored)
-            tokenizer.model_max_length = min(tokenizer.model_max_length, _positions(model))
+            tokenizer.model_max_length = longest_input(model, tokenizer) or 512
         tokenizer.split_special_tokens = True
         return model.to(self._device), tokenizer
 
@@ -94,8 +94,6 @@ class BertScore(ReferenceScorer):
 
     def compare(self, compared: Sequence[Compared]) -> list[Row]:
         """Compare each response with each of its references."""
-        if not compared:
-            return []
         pairs = [(reference, one.response) for one in compared for reference in one.references]
         # As BERTScorer without document frequencies: every token counts once, those that begin and end a text do not.
         weights: defaultdict[int, float] = defaultdict(lambda: 1.0)
@@ -129,7 +127,7 @@ class BertScore(ReferenceScorer):
             "rescaled": False,
             "window": self._tokenizer.model_max_length,
             "truncation": "right",
-            "bert_score": version_of("bert_score"),
+            "bert_score": metadata.version("bert_score"),
         }
 
 
@@ -141,11 +139,3 @@ def _bert_score() -> Any:
             f"bertscore: the package bert_score is not installed ({error}). Run `pip install 'dialeval-plugin[bertscore]'`."
         ) from error
     return utils
-
-
-def _positions(model: Any) -> int:
-    """Longest sequence that an encoder takes; RoBERTa counts its positions from padding_idx + 1 on."""
-    embeddings = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
-    if embeddings is None:
-        return int(getattr(model.config, "max_position_embeddings", 512))
-    return int(embeddings.num_embeddings - (0 if embeddings.padding_idx is None else embeddings.padding_idx + 1))

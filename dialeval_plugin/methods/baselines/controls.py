@@ -8,12 +8,11 @@ import math
 from collections.abc import Sequence
 from typing import ClassVar, cast
 
-from dialeval_plugin.core.dialogue import Example, Item, is_blank
-from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import Row, Scorer
+from dialeval_plugin.core.dialogue import Example, Item
+from dialeval_plugin.core.options import checked_init
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Row
 from dialeval_plugin.core.signature import Value
-
-from .references import BLANK_RESPONSE
 
 
 class ResponseLength(Scorer):
@@ -24,12 +23,9 @@ class ResponseLength(Scorer):
     range = (0.0, math.inf)
 
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
-        """Count."""
-        texts = [cast("Example", item).response.text.strip() for item in items]
-        return [
-            BLANK_RESPONSE if is_blank(text) else {"words": float(len(text.split())), "characters": float(len(text))}
-            for text in texts
-        ]
+        """Count the words and the characters of each response."""
+        texts = [item.response.text.strip() for item in cast("Sequence[Example]", items)]
+        return [{"words": float(len(text.split())), "characters": float(len(text))} for text in texts]
 
     def signature_fields(self) -> dict[str, Value]:
         """The method; nothing is configured."""
@@ -52,21 +48,18 @@ class RandomScore(Scorer):
     name: ClassVar[str] = "random"
     columns = ("random",)
 
+    @checked_init
     def __init__(self, seed: int = 0) -> None:
-        if isinstance(seed, bool) or not isinstance(seed, int):
-            raise InputError(f"random: seed is {seed!r}. Give a whole number.")
         self.seed = seed
 
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
-        """Draw."""
-        return [self._row(cast("Example", item)) for item in items]
+        """Draw a number for each example."""
+        return [{"random": self._draw(example)} for example in cast("Sequence[Example]", items)]
 
-    def _row(self, example: Example) -> Row:
-        if is_blank(example.response.text):
-            return BLANK_RESPONSE
+    def _draw(self, example: Example) -> float:
         content = json.dumps([self.seed, [turn.text for turn in example.context], example.response.text])
         # 53 bits are what a float between 0 and 1 holds.
-        return {"random": (int.from_bytes(hashlib.sha256(content.encode()).digest()[:8]) >> 11) / 2**53}
+        return (int.from_bytes(hashlib.sha256(content.encode()).digest()[:8]) >> 11) / 2**53
 
     def signature_fields(self) -> dict[str, Value]:
         """Method and seed."""

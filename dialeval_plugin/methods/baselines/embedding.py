@@ -10,12 +10,13 @@ from typing import ClassVar, Literal, TypeAlias
 import numpy as np
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import Reason, Row, Unscored
+from dialeval_plugin.core.options import checked_init
+from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import Value, content_hash
 from dialeval_plugin.models.encoders import load_encoder
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
 
-from .references import Compared, ReferenceScorer, beyond_limit, check_choice, texts_longer_than
+from .references import Compared, ReferenceScorer, beyond_limit, texts_longer_than
 from .word_vectors import EncoderVectors, FileVectors, Vectors, WordVectors
 
 Method: TypeAlias = Literal["average", "extrema", "greedy"]
@@ -81,7 +82,6 @@ class EmbeddingOverlap(ReferenceScorer):
         vectors: text file of word vectors, see `FileVectors`.
         encoder: in place of a file, the encoder whose input embeddings are used, see `EncoderVectors`; by default the
             packaged one.
-        revision: of a hub model.
 
     Raises:
         InputError: an option is unknown, both sources are given, or the file is malformed.
@@ -93,6 +93,7 @@ class EmbeddingOverlap(ReferenceScorer):
     citation: ClassVar[str] = LIU_2016
     range = (-1.0, 1.0)
 
+    @checked_init
     def __init__(
         self,
         method: Method = "greedy",
@@ -101,7 +102,6 @@ class EmbeddingOverlap(ReferenceScorer):
         encoder: str | None = None,
         revision: str | None = None,
     ) -> None:
-        check_choice("embedding_overlap", "method", method, Method)
         if vectors is not None and encoder is not None:
             raise InputError("embedding_overlap: both vectors and encoder are given. Leave one of them out.")
         self.method = method
@@ -144,8 +144,6 @@ class SentenceSimilarity(ReferenceScorer):
 
     Args:
         encoder: a sentence-transformers folder, the packaged encoder (the default), or a hub id.
-        device: a torch device.
-        revision: of a hub model.
 
     Raises:
         ModelLoadError: the encoder is damaged or unsafe.
@@ -156,6 +154,7 @@ class SentenceSimilarity(ReferenceScorer):
     range = (-1.0, 1.0)
     measures = ("sentence_similarity",)
 
+    @checked_init
     def __init__(self, encoder: str | None = None, *, device: str | None = None, revision: str | None = None) -> None:
         folder = resolve(encoder or PACKAGED_ENCODER, revision=revision)
         self._encoder = load_encoder(str(folder), device=device)

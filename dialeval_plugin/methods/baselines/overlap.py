@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, TypeAlias
+from importlib import metadata
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
+from annotated_types import Ge, Interval
 from nltk.stem import PorterStemmer
 from nltk.tokenize import wordpunct_tokenize
 from nltk.translate.meteor_score import meteor_score
@@ -12,16 +14,18 @@ from rouge_score.rouge_scorer import RougeScorer
 from rouge_score.tokenizers import DefaultTokenizer
 from sacrebleu.metrics import BLEU, CHRF
 
-from dialeval_plugin.core.errors import InputError, MissingPrerequisite
-from dialeval_plugin.core.scoring import Reason, Row, Unscored
+from dialeval_plugin.core.errors import MissingPrerequisite
+from dialeval_plugin.core.options import checked_init
+from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import Value
 
-from .references import Compared, ReferenceScorer, beyond_limit, check_choice, version_of
+from .references import Compared, ReferenceScorer, beyond_limit
 
 Smoothing: TypeAlias = Literal["exp", "floor", "add-k", "none"]
 RougeKind: TypeAlias = Literal["rouge_1", "rouge_2", "rouge_l"]
 
 LONGEST_NGRAM = 4
+NgramOrder: TypeAlias = Annotated[int, Interval(ge=1, le=LONGEST_NGRAM)]
 
 _ROUGE = {"rouge_1": "rouge1", "rouge_2": "rouge2", "rouge_l": "rougeL"}
 
@@ -35,9 +39,6 @@ class Bleu(ReferenceScorer):
     Args:
         n: longest n-gram, 1 to 4.
         smooth: what becomes of a precision of 0, see sacrebleu; "exp" halves it for each order.
-
-    Raises:
-        InputError: an option is unknown.
     """
 
     name: ClassVar[str] = "bleu"
@@ -50,11 +51,9 @@ class Bleu(ReferenceScorer):
 }"""
     range = (0.0, 100.0)
 
-    def __init__(self, n: int = LONGEST_NGRAM, *, smooth: Smoothing = "exp") -> None:
+    @checked_init
+    def __init__(self, n: NgramOrder = LONGEST_NGRAM, *, smooth: Smoothing = "exp") -> None:
         orders = range(1, LONGEST_NGRAM + 1)
-        if isinstance(n, bool) or n not in orders:
-            raise InputError(f"bleu: n is {n!r}. Give the longest n-gram, a whole number from 1 to {LONGEST_NGRAM}.")
-        check_choice("bleu", "smooth", smooth, Smoothing)
         self.n = n
         self._metrics = {
             f"bleu_{order}": BLEU(max_ngram_order=order, smooth_method=smooth, effective_order=True)
@@ -83,9 +82,6 @@ class Chrf(ReferenceScorer):
 
     Args:
         word_order: longest n-gram of words beside those of characters; 0 is chrF, 2 is chrF++.
-
-    Raises:
-        InputError: an option is unknown.
     """
 
     name: ClassVar[str] = "chrf"
@@ -99,9 +95,8 @@ class Chrf(ReferenceScorer):
     range = (0.0, 100.0)
     measures = ("chrf",)
 
-    def __init__(self, *, word_order: int = 0) -> None:
-        if isinstance(word_order, bool) or not isinstance(word_order, int) or word_order < 0:
-            raise InputError(f"chrf: word_order is {word_order!r}. Give 0 for chrF or 2 for chrF++.")
+    @checked_init
+    def __init__(self, *, word_order: Annotated[int, Ge(0)] = 0) -> None:
         self._metric = CHRF(word_order=word_order)
 
     def compare(self, compared: Sequence[Compared]) -> list[Row]:
@@ -123,9 +118,6 @@ class Rouge(ReferenceScorer):
     Args:
         kind: the main column.
         stem: compare Porter's stems instead of words.
-
-    Raises:
-        InputError: an option is unknown.
     """
 
     name: ClassVar[str] = "rouge"
@@ -137,8 +129,8 @@ class Rouge(ReferenceScorer):
   year      = {2004}
 }"""
 
+    @checked_init
     def __init__(self, kind: RougeKind = "rouge_l", *, stem: bool = False) -> None:
-        check_choice("rouge", "kind", kind, RougeKind)
         self.kind = kind
         self.stem = stem
         self._tokenizer = DefaultTokenizer(stem)
@@ -168,7 +160,7 @@ class Rouge(ReferenceScorer):
 
     def signature_fields(self) -> dict[str, Value]:
         """Method, kind, stemming and the package."""
-        return {"method": self.name, "kind": self.kind, "stem": self.stem, "rouge_score": version_of("rouge_score")}
+        return {"method": self.name, "kind": self.kind, "stem": self.stem, "rouge_score": metadata.version("rouge_score")}
 
 
 class Meteor(ReferenceScorer):
@@ -195,6 +187,7 @@ class Meteor(ReferenceScorer):
 }"""
     measures = ("meteor",)
 
+    @checked_init
     def __init__(self, *, synonyms: bool = True) -> None:
         self.synonyms = synonyms
         self._wordnet = _wordnet() if synonyms else _NoSynonyms()
@@ -216,7 +209,7 @@ class Meteor(ReferenceScorer):
             "stages": "exact,stem,synonyms" if self.synonyms else "exact,stem",
             "words": "wordpunct",
             "wordnet": self._wordnet.get_version(),
-            "nltk": version_of("nltk"),
+            "nltk": metadata.version("nltk"),
         }
 
 

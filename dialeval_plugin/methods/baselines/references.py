@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from importlib import metadata
-from typing import Any, NamedTuple, cast, get_args
+from typing import Any, NamedTuple, cast
 
 from dialeval_plugin.core.dialogue import Example, Item, is_blank
-from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import Reason, Row, Scorer, Unscored
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Reason, Row, Unscored
 
 N_EQUAL = "n_references_equal"
 """Column: how many of the references are the response itself, white space aside."""
@@ -19,7 +18,6 @@ LONGEST_COMPARED = 4_000
 """Words of the longest text that is compared with another word by word, for which time and memory grow with the square: some
 seconds and 128 MB here."""
 
-BLANK_RESPONSE = Unscored(Reason.EMPTY_INPUT, "the response has no visible character")
 NO_REFERENCE = Unscored(Reason.NEEDS_REFERENCES, "there is no reference with a visible character")
 
 
@@ -60,11 +58,14 @@ class ReferenceScorer(Scorer):
         """The measures, then the number of references that equal the response, and what was cut."""
         return (*self.measures, N_EQUAL, *self.cuts)
 
+    def unscorable(self, item: Item) -> Unscored | None:
+        """Also a response without a reference that has a visible character."""
+        return super().unscorable(item) or (None if _visible_references(cast("Example", item)) else NO_REFERENCE)
+
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
-        """Compare the responses that have something to be compared with."""
-        found = [_compared(cast("Example", item)) for item in items]
-        scored = iter(self.compare([one for one in found if isinstance(one, Compared)]))
-        return [one if isinstance(one, Unscored) else self._completed(next(scored), one) for one in found]
+        """Compare each response with its references."""
+        compared = [Compared(item.response.text, _visible_references(item)) for item in cast("Sequence[Example]", items)]
+        return [self._completed(row, one) for row, one in zip(self.compare(compared), compared, strict=True)]
 
     def _completed(self, row: Row, compared: Compared) -> Row:
         if isinstance(row, Unscored):
@@ -75,11 +76,8 @@ class ReferenceScorer(Scorer):
         return {**row, **within, N_EQUAL: float(sum(reference.split() == response for reference in compared.references))}
 
 
-def _compared(example: Example) -> Compared | Unscored:
-    if is_blank(example.response.text):
-        return BLANK_RESPONSE
-    references = tuple(reference for reference in example.references if not is_blank(reference))
-    return Compared(example.response.text, references) if references else NO_REFERENCE
+def _visible_references(example: Example) -> tuple[str, ...]:
+    return tuple(reference for reference in example.references if not is_blank(reference))
 
 
 def _within(value: float, low: float, high: float) -> float:
@@ -101,20 +99,3 @@ def texts_longer_than(max_tokens: int | None, tokenizer: Any, texts: Iterable[st
         return frozenset()
     found = tokenizer(distinct, truncation=False, verbose=False)["input_ids"]
     return frozenset(text for text, ids in zip(distinct, found, strict=True) if len(ids) > max_tokens)
-
-
-def check_choice(scorer: str, option: str, value: object, kind: Any) -> None:
-    """Refuse a value that is none of the literals of `kind`.
-
-    Raises:
-        InputError: names the option and the choices.
-    """
-    if value not in get_args(kind):
-        raise InputError(
-            f"{scorer}: there is no {option}={value!r}. Choose one of {', '.join(str(choice) for choice in get_args(kind))}."
-        )
-
-
-def version_of(package: str) -> str:
-    """Return the installed version of a package, for the signature."""
-    return metadata.version(package)

@@ -1,24 +1,35 @@
-"""Sequence-to-sequence language models through transformers: safetensors only, no remote code, no weight left to chance."""
+"""Sequence-to-sequence language models as evaluators: opening one, its answers, and the scorer that asks it."""
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar, cast
 
 import torch
 from torch import Tensor
-from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+from transformers import AutoModelForSeq2SeqLM
 
-from dialeval_plugin.core.errors import InputError, ModelLoadError
-from dialeval_plugin.models.folders import check_device, check_vocabulary, check_weights, opening, resolve
+from dialeval_plugin.core.dialogue import Example, Item
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Row
+from dialeval_plugin.core.signature import content_hash
+from dialeval_plugin.models.batching import padded
+from dialeval_plugin.models.folders import opening, resolve
+from dialeval_plugin.models.opening import check_window, open_transformer
 
 Ids: TypeAlias = list[int]
+Question = TypeVar("Question", bound=Hashable)
+Answer = TypeVar("Answer")
 
 LONGEST = 1024
 """Tokens that BARTScore's and UniEval's published code reads at most."""
+
+_WHAT = "a sequence-to-sequence model"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,50 +88,27 @@ class Seq2Seq:
         return logits
 
     def _padded(self, rows: Sequence[Ids]) -> tuple[Tensor, Tensor]:
-        length, pad = max(map(len, rows)), self.model.config.pad_token_id
-        ids = torch.tensor([[*row, *[pad] * (length - len(row))] for row in rows], device=self.model.device)
-        mask = torch.tensor([[1] * len(row) + [0] * (length - len(row)) for row in rows], device=self.model.device)
-        return ids, mask
+        return padded(rows, self.model.config.pad_token_id, self.model.device)
 
 
-def open_seq2seq(
-    name: str, *, max_tokens: int | None = None, device: str | None = None, revision: str | None = None
-) -> Seq2Seq:
-    """Open a folder or a model of the hub.
-
-    Args:
-        name: folder or hub id.
-        max_tokens: longest sequence that is read; by default the model's, 1024 at most.
-        device: a torch device; by default a GPU where there is one.
-        revision: of a hub model.
+def open_seq2seq(scorer: str, name: str, *, max_tokens: int | None, device: str | None, revision: str | None) -> Seq2Seq:
+    """Open a folder or a model of the hub; it reads the model's window, `LONGEST` tokens at most, or `max_tokens`.
 
     Raises:
-        InputError: the window is longer than the model's, or there is no such device.
+        InputError: the window is longer than the model's; the message names the scorer.
         ModelLoadError: the weights are pickled, damaged or incomplete, or the model is of another kind.
-        MissingPrerequisite: see `model_folders.resolve`.
+        MissingPrerequisite: there is no such model.
     """
     folder = resolve(name, revision=revision)
-    check_weights(folder)
-    check_device(device)
-    options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
-    with opening(folder, "a sequence-to-sequence model"):
-        tokenizer = AutoTokenizer.from_pretrained(folder, **options)
-        model, found = AutoModelForSeq2SeqLM.from_pretrained(
-            folder, use_safetensors=True, dtype=torch.float32, output_loading_info=True, **options
-        )
-    if missing := sorted(found["missing_keys"]):
-        raise ModelLoadError(f"{folder}: its weights lack {missing[0]!r}, which would be random. Copy the folder again.")
-    check_vocabulary(folder, tokenizer, model.get_input_embeddings())
+    model, tokenizer = open_transformer(AutoModelForSeq2SeqLM, folder, _WHAT, device=device)
     limit = getattr(model.config, "max_position_embeddings", None)
-    if max_tokens is not None and limit is not None and max_tokens > limit:
-        raise InputError(f"max_tokens: is {max_tokens}, but the model takes {limit} at most. Give less.")
-    model.to(device or ("cuda" if torch.cuda.is_available() else "cpu")).eval()
-    with opening(folder, "a sequence-to-sequence model"), torch.inference_mode():
+    window = min(limit or LONGEST, LONGEST) if max_tokens is None else check_window(scorer, max_tokens, limit)
+    with opening(folder, _WHAT), torch.inference_mode():
         # What does not fit together shows in the first answer, if not before.
         first = torch.zeros(1, 1, dtype=torch.long, device=model.device)
         model(input_ids=first, decoder_input_ids=first)
     special = re.compile("|".join(map(re.escape, tokenizer.all_special_tokens)))
-    return Seq2Seq(model, tokenizer, folder, max_tokens or min(limit or LONGEST, LONGEST), special, _ends(tokenizer))
+    return Seq2Seq(model, tokenizer, folder, window, special, _ends(tokenizer))
 
 
 def _ends(tokenizer: Any) -> tuple[Ids, Ids]:
@@ -130,8 +118,31 @@ def _ends(tokenizer: Any) -> tuple[Ids, Ids]:
     return whole[:start], whole[start + len(probe) :]
 
 
-def batches_by_length(lengths: Sequence[int], size: int) -> Iterator[list[int]]:
-    """Yield the places of rows in batches of `size`, the longest first: what does not fit into memory fails at once."""
-    order = sorted(range(len(lengths)), key=lambda place: -lengths[place])
-    for start in range(0, len(order), size):
-        yield order[start : start + size]
+class Seq2SeqScorer(Scorer, Generic[Question, Answer]):
+    """Asks a sequence-to-sequence model one or more questions about a response; each distinct one of a window once."""
+
+    window: ClassVar[int] = 256
+
+    def _open(self, model: str, max_tokens: int | None, batch_size: int, device: str | None, revision: str | None) -> None:
+        self.opened = open_seq2seq(self.name, model, max_tokens=max_tokens, device=device, revision=revision)
+        self.batch_size = batch_size
+        self.model_hash = content_hash(self.opened.folder)
+
+    @abstractmethod
+    def questions(self, example: Example) -> list[Question]:
+        """Return what is asked about an example, one question at least."""
+
+    @abstractmethod
+    def answers(self, questions: Sequence[Question]) -> list[Answer]:
+        """Ask distinct questions."""
+
+    @abstractmethod
+    def row(self, answers: Sequence[Answer]) -> Row:
+        """Make an example's row of the answers to its questions."""
+
+    def score_batch(self, items: Sequence[Item]) -> list[Row]:
+        """Ask all questions together."""
+        asked = [self.questions(example) for example in cast("Sequence[Example]", items)]
+        distinct = list(dict.fromkeys(itertools.chain.from_iterable(asked)))
+        answers = dict(zip(distinct, self.answers(distinct), strict=True))
+        return [self.row([answers[question] for question in questions]) for questions in asked]

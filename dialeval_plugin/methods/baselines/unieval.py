@@ -9,19 +9,19 @@ from typing import ClassVar, Literal, NamedTuple, TypeAlias, cast
 
 from nltk.tokenize.punkt import PunktSentenceTokenizer
 
-from dialeval_plugin.core.dialogue import Example, Item, is_blank
-from dialeval_plugin.core.scoring import Reason, Row, Scorer, Unscored
-from dialeval_plugin.core.signature import Value, content_hash
+from dialeval_plugin.core.dialogue import Example, Item, is_blank, visible_texts
+from dialeval_plugin.core.options import Positive, checked_init
+from dialeval_plugin.core.scores import NO_TURN, Reason, Row, Unscored
+from dialeval_plugin.core.signature import Value
+from dialeval_plugin.models.batching import length_batches
 
-from .references import BLANK_RESPONSE, check_choice
-from .seq2seq import Ids, batches_by_length, open_seq2seq
+from .seq2seq import Ids, Seq2SeqScorer
 
 Dimension: TypeAlias = Literal["naturalness", "coherence", "engagingness", "groundedness", "understandability"]
 
 DEFAULT_MODEL = "MingZhong/unieval-dialog"
 
 NO_FACT = Unscored(Reason.EMPTY_INPUT, "the question reads the facts, and there is none with a visible character")
-NO_TURN = Unscored(Reason.EMPTY_INPUT, "the question reads the history, and no visible turn stands before the response")
 
 
 class Question(NamedTuple):
@@ -54,7 +54,7 @@ class _Asked(NamedTuple):
     facts: str
 
 
-class UniEval(Scorer):
+class UniEval(Seq2SeqScorer[_Asked, tuple[float, int] | Unscored]):
     """UniEval's dialogue evaluator: P(Yes) / (P(Yes) + P(No)) of the model's first token after a question.
 
     In [0, 1], but `engagingness` is the sum over the sentences of the response, as published, so it grows with their number
@@ -68,11 +68,9 @@ class UniEval(Scorer):
         model: folder or hub id.
         max_tokens: window; by default the model's, 1024 at most.
         batch_size: questions a forward pass.
-        device: a torch device.
-        revision: of a hub model.
 
     Raises:
-        InputError: an option is unknown, or the window is longer than the model's.
+        InputError: the window is longer than the model's.
         MissingPrerequisite: there is no such model.
         ModelLoadError: the model is damaged, unsafe or of another kind.
     """
@@ -86,26 +84,23 @@ class UniEval(Scorer):
   booktitle = {Proceedings of the 2022 Conference on Empirical Methods in Natural Language Processing},
   year      = {2022}
 }"""
-    window: ClassVar[int] = 256
 
+    @checked_init
     def __init__(
         self,
         dimension: Dimension = "coherence",
         *,
         model: str = DEFAULT_MODEL,
-        max_tokens: int | None = None,
-        batch_size: int = 8,
+        max_tokens: Positive | None = None,
+        batch_size: Positive = 8,
         device: str | None = None,
         revision: str | None = None,
     ) -> None:
-        check_choice("unieval", "dimension", dimension, Dimension)
         self.dimension = dimension
         self.range = (0.0, math.inf) if dimension == "engagingness" else (0.0, 1.0)
-        self.opened = open_seq2seq(model, max_tokens=max_tokens, device=device, revision=revision)
+        self._open(model, max_tokens, batch_size, device, revision)
         self._yes, self._no = (ids[0] for ids in self.opened.pieces(["Yes", "No"]))
         self._sentences = PunktSentenceTokenizer()
-        self._batch_size = batch_size
-        self._hash = content_hash(self.opened.folder)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -119,44 +114,41 @@ class UniEval(Scorer):
             "n_cut": f"the question is longer than {self.opened.max_tokens} tokens; the beginning of the history was not read"
         }
 
-    def score_batch(self, items: Sequence[Item]) -> list[Row]:
-        """Ask all questions together; each distinct one once."""
-        asked = [self._asked(cast("Example", item)) for item in items]
-        questions = list(dict.fromkeys(one for found in asked if not isinstance(found, Unscored) for one in found))
-        answers = dict(zip(questions, self._answers(questions), strict=True))
-        return [found if isinstance(found, Unscored) else self._row([answers[one] for one in found]) for found in asked]
-
-    def _asked(self, example: Example) -> list[_Asked] | Unscored:
-        if is_blank(example.response.text):
-            return BLANK_RESPONSE
-        question = QUESTIONS[self.dimension]
-        history = "\n".join(turn.text for turn in example.context if not is_blank(turn.text))
-        facts = "\n".join(fact for fact in example.facts if not is_blank(fact))
-        if question.reads_history and not history:
+    def unscorable(self, item: Item) -> Unscored | None:
+        """Also a response without the history or the facts that the question reads."""
+        example, question = cast("Example", item), QUESTIONS[self.dimension]
+        if found := super().unscorable(item):
+            return found
+        if question.reads_history and not visible_texts(example.context):
             return NO_TURN
-        if question.reads_facts and not facts:
-            return NO_FACT
+        return NO_FACT if question.reads_facts and all(map(is_blank, example.facts)) else None
+
+    def questions(self, example: Example) -> list[_Asked]:
+        """Return the question about the response, or one about each of its sentences."""
+        history = "\n".join(visible_texts(example.context))
+        facts = "\n".join(fact for fact in example.facts if not is_blank(fact))
         response = example.response.text
         parts = self._sentences.tokenize(response) if self.dimension == "engagingness" else [response]
         return [_Asked(self.dimension, part, history, facts) for part in parts]
 
-    def _row(self, answers: Sequence[tuple[float, int] | Unscored]) -> Row:
+    def row(self, answers: Sequence[tuple[float, int] | Unscored]) -> Row:
+        """Return the sum over the questions, of which most dimensions have one."""
         for answer in answers:
             if isinstance(answer, Unscored):
                 return answer
         found = cast("Sequence[tuple[float, int]]", answers)
         return {self.dimension: math.fsum(value for value, _ in found), "n_cut": float(max(cut for _, cut in found))}
 
-    def _answers(self, questions: Sequence[_Asked]) -> list[tuple[float, int] | Unscored]:
+    def answers(self, questions: Sequence[_Asked]) -> list[tuple[float, int] | Unscored]:
+        """Return the normalised probability of Yes and how many tokens were cut, or why a question does not fit."""
         rows = [self.question_ids(one) for one in questions]
         found: list[tuple[float, int] | Unscored] = [row if isinstance(row, Unscored) else (0.0, row[1]) for row in rows]
-        fitting = {place: row for place, row in enumerate(rows) if not isinstance(row, Unscored)}
-        places = list(fitting)
-        for batch in batches_by_length([len(fitting[place][0]) for place in places], self._batch_size):
-            chosen = [places[number] for number in batch]
-            logits = self.opened.first_logits([fitting[place][0] for place in chosen]).double()
-            for place, value in zip(chosen, (logits[:, self._yes] - logits[:, self._no]).sigmoid().tolist(), strict=True):
-                found[place] = (value, fitting[place][1])
+        fitting = [(place, *row) for place, row in enumerate(rows) if not isinstance(row, Unscored)]
+        for batch in length_batches([len(ids) for _, ids, _ in fitting], rows=self.batch_size):
+            logits = self.opened.first_logits([fitting[number][1] for number in batch]).double()
+            for number, value in zip(batch, (logits[:, self._yes] - logits[:, self._no]).sigmoid().tolist(), strict=True):
+                place, _, n_cut = fitting[number]
+                found[place] = (value, n_cut)
         return found
 
     def question_ids(self, asked: _Asked) -> tuple[Ids, int] | Unscored:
@@ -193,7 +185,7 @@ class UniEval(Scorer):
         return {
             "method": self.name,
             "dimension": self.dimension,
-            "model": self._hash,
+            "model": self.model_hash,
             "separator": "newline",
             "speakers": "none",
             "window": self.opened.max_tokens,

@@ -37,7 +37,6 @@ class EncoderVectors:
 
     Args:
         name: folder, packaged encoder or hub id.
-        revision: of a hub model.
 
     Raises:
         ModelLoadError: the encoder is damaged or unsafe.

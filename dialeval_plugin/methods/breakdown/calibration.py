@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import to_json, write_text
-from dialeval_plugin.core.scoring import Unscored
+from dialeval_plugin.core.scores import Unscored
 from dialeval_plugin.core.signature import content_hash
 from dialeval_plugin.models.folders import read_settings
 from dialeval_plugin.models.passes import Context

@@ -7,10 +7,11 @@ from typing import NamedTuple, Protocol
 
 import torch
 
-from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.core.scores import Reason, Unscored
+from dialeval_plugin.models.batching import length_batches
 from dialeval_plugin.models.causal import FloatArray, layout_tokens, turn_pieces
 from dialeval_plugin.models.language_models import OpenedModel
-from dialeval_plugin.models.passes import Context, batches, collect, dialogue_passes, share_beginnings
+from dialeval_plugin.models.passes import Context, all_passes, share_beginnings
 
 
 class Places(NamedTuple):
@@ -76,17 +77,15 @@ def read_responses(
     """
     opened = detector.opened
     prefix, end = layout_tokens(opened, "separated")
-    found = [
-        dialogue_passes(number, pieces, prefix, max_tokens, context=context, last_only=True)
-        for number, pieces in enumerate(turn_pieces(opened, dialogues, end, last_only=True))
-    ]
-    passes, refused = collect(found, max_tokens)
+    pieces = turn_pieces(opened, dialogues, end, last_only=True)
+    passes, refused = all_passes(pieces, prefix, max_tokens, context=context, last_only=True)
     # A text of which the tokenizer leaves nothing has no pass.
     no_token = Unscored(Reason.EMPTY_INPUT, "the tokenizer leaves nothing of the response, or of the turns before it")
     readings: list[Reading | Unscored] = [refused.get(number, no_token) for number in range(len(dialogues))]
     shared = share_beginnings(passes)
     with torch.inference_mode():
-        for batch in batches(shared, [len(one.ids) for one in shared], opened.batch_tokens):
+        for places in length_batches([len(one.ids) for one in shared], opened.batch_tokens):
+            batch = [shared[place] for place in places]
             answers = detector.answers([one.ids for one in batch])
             for row, one in enumerate(batch):
                 for span in one.spans:

@@ -1,7 +1,7 @@
 """What a trained language model's folder holds beside transformers' files.
 
-`language_model.json` is the record of its training and comes last: a folder that has it is complete. `odin_head.safetensors` is
-the second head of generalised ODIN. `breakdown.json` is the calibration of its breakdown scores (calibration.py).
+It has what `ModelFolder` writes; `language_model.json` names the objective. `odin_head.safetensors` is the second head of
+generalised ODIN. `breakdown.json` is the calibration of its breakdown scores (calibration.py).
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from types import MappingProxyType
 
 import torch
 from safetensors.torch import load_file
+from typing_extensions import TypedDict
 
 from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.models.defaults import DefaultModel
-from dialeval_plugin.models.folders import save_weights, tensor_names
+from dialeval_plugin.models.folders import ModelFolder, save_weights, tensor_names
 from dialeval_plugin.models.language_models import OpenedModel
 
 from .odin import ConfidenceHead, feature_width
 
-RECORD_FILE, HEAD_FILE = "language_model.json", "odin_head.safetensors"
-FORMAT_VERSION = 1
+HEAD_FILE = "odin_head.safetensors"
 
 _COMMAND = "`dialeval train language-model --objective {objective} --data FILE --output FOLDER`"
 
@@ -40,6 +40,17 @@ DEFAULT_MODELS: Mapping[str, DefaultModel] = MappingProxyType(
     }
 )
 """Which model is meant where none is named, by its objective. The language model is also that of `dialogue_likelihood`."""
+
+
+class _Fields(TypedDict):
+    """The fields of language_model.json beside the record."""
+
+    objective: str
+
+
+LANGUAGE_MODEL_FOLDER = ModelFolder(
+    "language_model.json", _Fields, 2, "a language model of dialogues", "dialeval train language-model"
+)
 
 
 def save_head(head: ConfidenceHead, folder: Path) -> None:

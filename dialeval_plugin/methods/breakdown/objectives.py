@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import time
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from accelerate.utils import broadcast_object_list
 from torch import Tensor
 from torch.nn import functional
-from transformers import EarlyStoppingCallback, EvalPrediction, Trainer, TrainerCallback, TrainingArguments
+from transformers import EarlyStoppingCallback, EvalPrediction, Trainer, TrainerCallback
 
 from dialeval_plugin.models.language_models import OpenedModel
-from dialeval_plugin.training.epochs import epoch_arguments, train_epochs
+from dialeval_plugin.training.host_trainers import fit
+from dialeval_plugin.training.run import TrainingRun
 
-from .recipes import Recipe
+from .recipes import LanguageModelRecipe
 from .rows import IGNORED, PadRows, RowsByLength, TokenRows
-
-logger = logging.getLogger(__name__)
-
-BEST = "perplexity"
 
 
 class TokenLosses(NamedTuple):
@@ -47,31 +43,6 @@ def token_losses(logits: Tensor, labels: Tensor) -> TokenLosses:
     return TokenLosses(losses.view(targets.shape).sum(dim=1), (targets != IGNORED).sum(dim=1))
 
 
-class Epoch(NamedTuple):
-    """What one epoch, or the part of one before the time was over, came to."""
-
-    epoch: float
-    training_loss: float
-    """Mean over batches, natural log."""
-    validation_loss: float
-    """Mean over tokens, natural log."""
-    perplexity: float
-    """exp of the validation loss."""
-
-
-class Run(NamedTuple):
-    """How one model is trained."""
-
-    recipe: Recipe
-    folder: Path
-    """Where checkpoints go."""
-    seed: int
-    bf16: bool
-    max_minutes: float | None
-    """After which training ends with the epoch's measurement, or None for no limit."""
-    progress: bool
-
-
 class LanguageModelTrainer(Trainer):  # type: ignore[misc] # the host is not typed
     """The host's trainer with rows sorted by length, and with losses that do not depend on how rows are batched."""
 
@@ -89,77 +60,62 @@ class LanguageModelTrainer(Trainer):  # type: ignore[misc] # the host is not typ
 
 
 class TimeLimit(TrainerCallback):  # type: ignore[misc]
-    """Ends training after some minutes of this process; the host then measures and keeps what there is."""
+    """Ends training after some minutes of the main process; the host then measures and keeps what there is."""
 
     def __init__(self, minutes: float) -> None:
         self._end = time.monotonic() + 60 * minutes
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Ask the host to end where the time is over."""
-        if time.monotonic() >= self._end:
-            control.should_training_stop = True
+        """Ask the host to end where the time is over, of all processes at the same step."""
+        (is_over,) = broadcast_object_list([time.monotonic() >= self._end])
+        control.should_training_stop |= is_over
 
 
 def measure(prediction: EvalPrediction) -> dict[str, float]:
-    """Return the perplexity: exp of the mean loss over all tokens, however they were batched."""
+    """Return the mean loss over all tokens, however they were batched, and exp of it, the perplexity."""
     sums, n_tokens = prediction.predictions
-    return {BEST: math.exp(float(np.sum(sums, dtype=np.float64)) / float(np.sum(n_tokens)))}
+    loss = float(np.sum(sums, dtype=np.float64)) / float(np.sum(n_tokens))
+    return {"loss": loss, "perplexity": math.exp(loss)}
 
 
-def fit(opened: OpenedModel, name: str, training: TokenRows, validation: TokenRows, run: Run) -> list[Epoch]:
-    """Train a model in place, to the weights of its best epoch; where checkpoints are found it goes on from the last.
+def fit_language_model(
+    opened: OpenedModel,
+    objective: str,
+    recipe: LanguageModelRecipe,
+    training: TokenRows,
+    validation: TokenRows,
+    run: TrainingRun,
+    *,
+    max_minutes: float | None = None,
+) -> None:
+    """Train a model in place, to the weights of its best epoch on `validation`.
 
     Args:
         opened: the model.
-        name: of the objective, for the reports.
+        objective: names the stage.
+        recipe: its numbers.
         training: rows to learn from.
         validation: rows that choose the best epoch.
-        run: see `Run`.
+        run: takes the history.
+        max_minutes: after which training ends with the epoch's measurement, or None for no limit.
     """
-    trainer = LanguageModelTrainer(
-        model=opened.model,
-        args=TrainingArguments(**_arguments(run)),
-        train_dataset=training,
-        eval_dataset=validation,
-        data_collator=PadRows(opened.pad),
-        compute_metrics=measure,
-        callbacks=[EarlyStoppingCallback(early_stopping_patience=run.recipe.patience)],
-    )
-    if run.max_minutes is not None:
-        trainer.add_callback(TimeLimit(run.max_minutes))
-    opened.model.train()
-    train_epochs(trainer, name, shown=run.progress)
-    opened.model.eval()
-    return _history(trainer.state.log_history)
-
-
-def _history(log: list[dict[str, Any]]) -> list[Epoch]:
-    training = [entry["loss"] for entry in log if "loss" in entry]
-    measured = [entry for entry in log if f"eval_{BEST}" in entry]
-    return [
-        Epoch(entry["epoch"], loss, math.log(entry[f"eval_{BEST}"]), entry[f"eval_{BEST}"])
-        for entry, loss in zip(measured, training, strict=True)
-    ]
-
-
-def _arguments(run: Run) -> dict[str, Any]:
-    recipe = run.recipe
-    common = epoch_arguments(
-        run.folder,
-        batch_size=recipe.batch_size,
-        bfloat16=run.bf16,
-        seed=run.seed,
-        best=BEST,
-        greater=False,
-        progress=run.progress,
-    )
-    return {
-        **common,
+    callbacks = [EarlyStoppingCallback(early_stopping_patience=recipe.patience)]
+    settings = {
         "num_train_epochs": recipe.n_epochs,
         "learning_rate": recipe.learning_rate,
         "warmup_steps": recipe.warm_up,
         "lr_scheduler_type": "cosine",
         "weight_decay": 0.01,
-        "max_grad_norm": 1.0,
-        "remove_unused_columns": False,
+        "metric_for_best_model": "perplexity",
+        "greater_is_better": False,
     }
+    parts = {
+        "trainer": LanguageModelTrainer,
+        "model": opened.model,
+        "train_dataset": training,
+        "eval_dataset": validation,
+        "data_collator": PadRows(opened.pad),
+        "compute_metrics": measure,
+        "callbacks": callbacks if max_minutes is None else [*callbacks, TimeLimit(max_minutes)],
+    }
+    run.stage(objective, opened.model, lambda: fit(run, objective, settings, batch_size=recipe.batch_size, **parts))

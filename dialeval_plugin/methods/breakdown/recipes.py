@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.training.options import choose_recipe
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class LanguageModelRecipe:
     """Sizes and numbers of a training run.
 
     Attributes:
@@ -41,35 +42,29 @@ class Recipe:
         return max(1, self.width // 64)
 
 
-RECIPES: dict[str, Recipe] = {
+RECIPES: dict[str, LanguageModelRecipe] = {
     # From scratch: DailyDialog's 1.4 million tokens three times in about 25 minutes on one core that has bfloat16.
-    "small": Recipe("small"),
+    "small": LanguageModelRecipe("small"),
     # From a model that is there: the thesis saw no gain of three epochs over one.
-    "continue": Recipe("continue", n_epochs=1, learning_rate=2e-4),
+    "continue": LanguageModelRecipe("continue", n_epochs=1, learning_rate=2e-4),
 }
 
 
-def find_recipe(name: str | None, *, has_backbone: bool, **changes: int | float | None) -> Recipe:
+def find_recipe(name: str | None, *, has_backbone: bool, **changes: int | float | None) -> LanguageModelRecipe:
     """Return a recipe by name, with the numbers that are given in place of its own.
 
     Args:
         name: of the recipe; None takes "continue" where there is a backbone, else "small".
         has_backbone: whether training goes on from a model, which has its sizes already.
-        **changes: fields of `Recipe`; None leaves the recipe's.
+        **changes: fields of `LanguageModelRecipe`; None leaves the recipe's.
 
     Raises:
         InputError: there is no such recipe, a number is not positive, or a size is given beside a backbone.
     """
-    chosen = name or ("continue" if has_backbone else "small")
-    if chosen not in RECIPES:
-        raise InputError(f"recipe: there is no {chosen!r}. Choose one of {', '.join(RECIPES)}.")
-    given = {field: value for field, value in changes.items() if value is not None}
-    for field, value in given.items():
-        if value <= 0:
-            raise InputError(f"{field}: expected a positive number, got {value!r}.")
-        if has_backbone and field in ("n_layers", "width", "vocabulary"):
+    for field in ("n_layers", "width", "vocabulary"):
+        if has_backbone and changes.get(field) is not None:
             raise InputError(f"{field}: the backbone has its own. Leave the option out, or train from scratch.")
-    recipe = replace(RECIPES[chosen], **given)  # type: ignore[arg-type]
+    recipe = choose_recipe(RECIPES, name or ("continue" if has_backbone else "small"), may_be_zero=(), **changes)
     if recipe.width % recipe.n_heads:
         raise InputError(f"width: {recipe.width} is no multiple of 64. Give one, or less than 64.")
     return recipe

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.utils.data import Dataset, Sampler
@@ -18,15 +19,17 @@ from torch.utils.data import Dataset, Sampler
 from dialeval_plugin.models.causal import layout_tokens, turn_pieces
 from dialeval_plugin.models.language_models import OpenedModel
 
-from .perturbation import IntArray, perturb
+IntArray: TypeAlias = npt.NDArray[np.int64]
 
+MU = 0.15
+"""Rate of the background model's noise (section 7.2.3; Ren et al. 2019)."""
 IGNORED = -100
 """Label of a place that is padding."""
 _POOL = 50
 """Batches that are sorted together: enough for rows of one length, few enough that the order stays random."""
 
 
-class Row(NamedTuple):
+class TokenRow(NamedTuple):
     """Tokens that are read, and those that are to be predicted; both of shape (tokens,)."""
 
     inputs: Sequence[int] | IntArray
@@ -53,6 +56,35 @@ def token_blocks(opened: OpenedModel, dialogues: Sequence[Sequence[str]], block:
     return [found for found in blocks if len(found) > 1]
 
 
+def ordinary_tokens(opened: OpenedModel) -> IntArray:
+    """Ids of a tokenizer that stand for text, of shape (ids,)."""
+    special = set(opened.tokenizer.all_special_ids)
+    return np.array([id for id in range(len(opened.tokenizer)) if id not in special], dtype=np.int64)
+
+
+def perturb(
+    ids: Sequence[int], replacements: Sequence[int] | IntArray, generator: np.random.Generator, *, mu: float = MU
+) -> IntArray:
+    """Replace each token with probability `mu` by one that is drawn uniformly from `replacements`, itself included.
+
+    A token that is not among the replacements stays: the end of a turn, like every special token, is no word. The authors'
+    code replaces those too, and padding.
+
+    Args:
+        ids: of shape (tokens,).
+        replacements: ids of ordinary tokens.
+        generator: source of the noise.
+        mu: rate, from 0 to 1.
+
+    Example:
+        >>> perturb([5, 0, 6], [5, 6, 7], np.random.default_rng(1), mu=1.0).tolist()
+        [7, 0, 5]
+    """
+    given, ordinary = np.asarray(ids, dtype=np.int64), np.asarray(replacements, dtype=np.int64)
+    is_replaced = (generator.random(len(given)) < mu) & np.isin(given, ordinary)
+    return np.where(is_replaced, generator.choice(ordinary, size=len(given)), given)
+
+
 @dataclass(frozen=True, slots=True)
 class Noise:
     """How inputs are perturbed; the same epoch and row always have the same noise.
@@ -72,7 +104,7 @@ class Noise:
         return perturb(ids, self.replacements, np.random.default_rng((self.seed, *key)), mu=self.mu)
 
 
-class TokenRows(Dataset[Row]):
+class TokenRows(Dataset[TokenRow]):
     """Blocks of tokens, perturbed where there is noise."""
 
     def __init__(self, blocks: Sequence[Sequence[int]], noise: Noise | None = None) -> None:
@@ -82,10 +114,10 @@ class TokenRows(Dataset[Row]):
     def __len__(self) -> int:
         return len(self.blocks)
 
-    def __getitem__(self, index: int | Key) -> Row:
+    def __getitem__(self, index: int | Key) -> TokenRow:
         key = index if isinstance(index, Key) else Key(0, index)
         ids = self.blocks[key.row]
-        return Row(ids if self.noise is None else self.noise.apply(ids, key), ids)
+        return TokenRow(ids if self.noise is None else self.noise.apply(ids, key), ids)
 
 
 class RowsByLength(Sampler[Key]):
@@ -132,7 +164,7 @@ class PadRows:
 
     pad: int
 
-    def __call__(self, rows: Sequence[Row]) -> dict[str, Tensor]:
+    def __call__(self, rows: Sequence[TokenRow]) -> dict[str, Tensor]:
         """Return `input_ids` and `labels`, both of shape (rows, longest row)."""
         length = max(len(row.labels) for row in rows)
         inputs = [[*row.inputs, *[self.pad] * (length - len(row.labels))] for row in rows]

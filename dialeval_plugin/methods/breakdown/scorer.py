@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
+from typing import ClassVar, Literal, TypeAlias, cast
 
-from dialeval_plugin.core.dialogue import Example, Item
+from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.errors import InputError, ModelLoadError
-from dialeval_plugin.core.scoring import Orientation, Row, Scorer, Unscored, finite_or_unscored
+from dialeval_plugin.core.options import ModelOptions, Share, check_choice, check_value, with_options
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Orientation, Row, Unscored, finite_or_unscored
 from dialeval_plugin.core.signature import Value, content_hash
-from dialeval_plugin.models.causal import check_causal, window
+from dialeval_plugin.models.causal import Window, check_causal, window
+from dialeval_plugin.models.context_texts import turns_to_read, unread
 from dialeval_plugin.models.language_models import OpenedModel, open_model
 from dialeval_plugin.models.passes import Context
-from dialeval_plugin.models.response_texts import response_texts
 
 from .calibration import CALIBRATION_FILE, Calibration, ScoreRange, distribution, learn_range, weights_hash
 from .detectors import Detector, Reading, read_responses
@@ -53,7 +56,7 @@ def open_models(
         MissingPrerequisite: no model is named, or there is none of that name.
         ModelLoadError: a model is damaged, unsafe, or no causal language model.
     """
-    check_choice("method", method, get_args(Method))
+    check_value("dialogue_breakdown", "method", method, Method)
     if background is not None and method != "likelihood_ratio":
         raise InputError(f"dialogue_breakdown: {method} has no background model. Leave the option background out.")
     names = [(DEFAULT_MODELS["odin" if method.startswith("odin") else "lm"].find(model), revision)]
@@ -84,6 +87,20 @@ def shared_window(models: Sequence[OpenedModel], max_tokens: int | None) -> int:
     return min(window(opened, max_tokens, "dialogue_breakdown") for opened in models)
 
 
+@dataclass(frozen=True, kw_only=True)
+class BreakdownOptions(ModelOptions):
+    """What `DialogueBreakdownScorer` is made with."""
+
+    method: Method = "max_probability"
+    background: str | None = None
+    context: Context = "full"
+    aggregation: str | None = None
+    calibration: str | None = None
+    transductive: bool = False
+    cut: Share = 0.5
+    max_tokens: Window | None = None
+
+
 class DialogueBreakdownScorer(Scorer):
     """Out-of-distribution detection as breakdown detection (Nedelchev 2022, chapter 7).
 
@@ -103,11 +120,9 @@ class DialogueBreakdownScorer(Scorer):
         transductive: take the extremes of the responses that are scored instead, as the thesis does.
         cut: probability from which on a task that asks for a class is answered with a breakdown.
         max_tokens: longest sequence that is read at once; by default the calibration's, else the model's, 1024 at most.
-        device: a torch device.
-        revision: of a hub model.
 
     Raises:
-        InputError: an option is unknown or does not go with the method, or the calibration is of another model or window.
+        InputError: an option does not go with the method, or the calibration is of another model or window.
         MissingPrerequisite: there is no model.
         ModelLoadError: a model is damaged, unsafe, or of another kind, or nothing was calibrated.
     """
@@ -123,36 +138,22 @@ class DialogueBreakdownScorer(Scorer):
     orientation: Orientation = "lower"
     window = 2048
 
-    def __init__(  # noqa: PLR0913 - the thesis' choices, each one named in METHODS
-        self,
-        model: str | None = None,
-        *,
-        method: Method = "max_probability",
-        background: str | None = None,
-        context: Context = "full",
-        aggregation: str | None = None,
-        calibration: str | None = None,
-        transductive: bool = False,
-        cut: float = 0.5,
-        max_tokens: int | None = None,
-        device: str | None = None,
-        revision: str | None = None,
-    ) -> None:
-        check_choice("method", method, get_args(Method))
-        check_choice("context", context, get_args(Context))
-        self.aggregation = aggregation or AGGREGATIONS[method][0]
-        check_choice("aggregation", self.aggregation, AGGREGATIONS[method])
-        _check_options(calibration, transductive, cut)
-        self.method = method
-        self.context: Context = context
-        self.transductive = transductive
-        self.positive_from = cut
-        self.models = open_models(method, model, background, device=device, revision=revision)
-        self.detector = make_detector(method, self.models)
+    @with_options(BreakdownOptions)
+    def __init__(self, options: BreakdownOptions) -> None:
+        if options.transductive and options.calibration is not None:
+            raise InputError("dialogue_breakdown: transductive scores need no calibration. Leave one of the options out.")
+        self.options = options
+        self.aggregation = options.aggregation or AGGREGATIONS[options.method][0]
+        check_choice(self.name, "aggregation", self.aggregation, AGGREGATIONS[options.method])
+        self.positive_from = options.cut
+        self.models = open_models(
+            options.method, options.model, options.background, device=options.device, revision=options.revision
+        )
+        self.detector = make_detector(options.method, self.models)
         self._hashes = [content_hash(opened.folder) for opened in self.models]
-        stored = None if transductive else _load_calibration(calibration, self.models)
-        self.extremes = None if stored is None else _extremes(stored, method, context, self.aggregation)
-        self.max_tokens = _max_tokens(self.models, max_tokens, stored)
+        stored = None if options.transductive else _load_calibration(options.calibration, self.models)
+        self.extremes = None if stored is None else _extremes(stored, options.method, options.context, self.aggregation)
+        self.max_tokens = _max_tokens(self.models, options.max_tokens, stored)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -169,40 +170,35 @@ class DialogueBreakdownScorer(Scorer):
         extremes = None if self.extremes is None else f"{self.extremes.low:.6g},{self.extremes.high:.6g}"
         return {
             "method": self.name,
-            "detector": self.method,
+            "detector": self.options.method,
             "model": self._hashes[0],
             "background": self._hashes[1] if len(self._hashes) > 1 else None,
-            "context": self.context,
+            "context": self.options.context,
             "aggregation": self.aggregation,
             "calibration": extremes or "transductive",
-            "cut": self.positive_from,
+            "cut": self.options.cut,
             "speakers": "none",
             "window": self.max_tokens,
             "truncation": "left",
         }
 
+    def unscorable(self, item: Item) -> Unscored | None:
+        """Also a response without a visible turn before it."""
+        return unread(item)
+
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
         """Read the responses; those of one window share batches."""
-        texts = [response_texts(cast("Example", item)) for item in items]
-        rows: list[Row] = [found if isinstance(found, Unscored) else {} for found in texts]
-        judged = [place for place, found in enumerate(texts) if not isinstance(found, Unscored)]
-        readings = read_responses(
-            self.detector,
-            [cast("list[str]", texts[place]) for place in judged],
-            context=self.context,
-            max_tokens=self.max_tokens,
-        )
-        for place, reading in zip(judged, readings, strict=True):
-            rows[place] = reading if isinstance(reading, Unscored) else self._row(reading)
-        return rows
+        texts = [turns_to_read(item) for item in items]
+        readings = read_responses(self.detector, texts, context=self.options.context, max_tokens=self.max_tokens)
+        return [reading if isinstance(reading, Unscored) else self._row(reading) for reading in readings]
 
-    def finish(self, rows: list[Row]) -> list[Row]:
+    def normalise_rows(self, rows: list[Row]) -> list[Row]:
         """With `transductive`, take the extremes of these rows.
 
         Raises:
             InputError: the rows have fewer than two different scores.
         """
-        if not self.transductive:
+        if not self.options.transductive:
             return rows
         scores = [cast("float", row["score"]) for row in rows if not isinstance(row, Unscored)]
         if not scores:
@@ -227,25 +223,6 @@ def _probabilities(extremes: ScoreRange, row: Mapping[str, float | None]) -> dic
     breakdown = extremes.breakdown(cast("float", row["score"]))
     no, possible, yes = distribution(breakdown)
     return {"breakdown": breakdown, "p_nb": no, "p_pb": possible, "p_b": yes}
-
-
-def check_choice(option: str, value: Any, choices: Sequence[str]) -> None:
-    """Refuse an option's unknown value.
-
-    Raises:
-        InputError: names the choices.
-    """
-    if value not in choices:
-        raise InputError(f"dialogue_breakdown: there is no {option}={value!r}. Choose one of {', '.join(choices)}.")
-
-
-def _check_options(calibration: str | None, transductive: object, cut: object) -> None:
-    if not isinstance(transductive, bool):
-        raise InputError(f"dialogue_breakdown: transductive is {transductive!r}. Give true or false.")
-    if transductive and calibration is not None:
-        raise InputError("dialogue_breakdown: transductive scores need no calibration. Leave one of the options out.")
-    if isinstance(cut, bool) or not isinstance(cut, (int, float)) or not 0 <= cut <= 1:
-        raise InputError(f"dialogue_breakdown: cut is {cut!r}. Give a probability from 0 to 1.")
 
 
 def _load_calibration(name: str | None, models: Sequence[OpenedModel]) -> Calibration:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.options import Positive, check_fields
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
@@ -27,7 +27,7 @@ THRESHOLD = 0.5
 TOP = 3
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Aggregation:
     """How probabilities become a score, where paper and published code leave a choice.
 
@@ -43,8 +43,8 @@ class Aggregation:
         max_ci: "alone", or "half" for the mean of the unconditional mean and the maximum.
         average: "top_3" averages the three largest unconditional and, a turn, conditional probabilities, as the first
             public version of the code did.
-        n_conditions: condition on this many dependent turns only, those with the largest unconditional probability; None
-            for all. It makes the number of pairs linear in the history.
+        conditions: condition on this many dependent turns only, those with the largest unconditional probability. It makes
+            the number of pairs linear in the history.
     """
 
     variant: Variant = "causalscore"
@@ -53,26 +53,10 @@ class Aggregation:
     single: Single = "own"
     max_ci: MaxCI = "alone"
     average: Average = "all"
-    n_conditions: int | None = None
+    conditions: Positive | Literal["all"] = "all"
 
     def __post_init__(self) -> None:
-        choices: Mapping[str, tuple[Any, Any]] = {
-            "variant": (self.variant, Variant),
-            "pairs": (self.pairs, Pairs),
-            "dedupe": (self.dedupe, Dedupe),
-            "single": (self.single, Single),
-            "max_ci": (self.max_ci, MaxCI),
-            "average": (self.average, Average),
-        }
-        for name, (value, kind) in choices.items():
-            if value not in get_args(kind):
-                raise InputError(f"causalscore: there is no {name}={value!r}. Choose one of {', '.join(get_args(kind))}.")
-        if self.n_conditions is not None and (
-            isinstance(self.n_conditions, bool) or not isinstance(self.n_conditions, int) or self.n_conditions < 1
-        ):
-            raise InputError(
-                f"causalscore: n_conditions is {self.n_conditions!r}. Give a whole number from 1, or none for all."
-            )
+        check_fields(self, "causalscore")
 
 
 class Parts(NamedTuple):
@@ -110,10 +94,10 @@ def conditional_pairs(probabilities: FloatArray, texts: Sequence[str], options: 
     """
     dependent = dependent_turns(probabilities)
     conditions = dependent
-    if options.n_conditions is not None and options.n_conditions < len(dependent):
+    if options.conditions != "all" and options.conditions < len(dependent):
         # Of turns that are equally strong the later one, which is the likelier cause.
         order = np.lexsort((-dependent, -probabilities[dependent]))
-        conditions = np.sort(dependent[order[: options.n_conditions]])
+        conditions = np.sort(dependent[order[: options.conditions]])
     first, second = (grid.ravel() for grid in np.meshgrid(dependent, conditions, indexing="ij"))
     chosen = first < second if options.pairs == "unordered" else first != second
     if options.dedupe == "text":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,17 +12,15 @@ from sentence_transformers import CrossEncoder
 from torch import Tensor
 
 from dialeval_plugin.core.errors import ModelLoadError
+from dialeval_plugin.models.batching import length_batches, padded, tokens_at_once
 from dialeval_plugin.models.folders import check_complete, check_device, check_vocabulary, check_weights, opening
 
 from .aggregation import FloatArray, IntArray
 from .first_token import first_token_only
-from .texts import RowEncoder, Rows
+from .texts import RowEncoder
 
 N_LABELS = 2
 """0 independent, 1 dependent."""
-TOKENS_PER_BATCH = 1024
-"""Tokens of one forward pass on a processor, padding included: enough to fill it, few enough for its cache and for memory."""
-TOKENS_PER_GPU_BATCH = 65_536
 
 
 class Probabilities(NamedTuple):
@@ -58,7 +56,8 @@ class IndependenceClassifier:
         found = np.empty(len(distinct))
         self.encoder.eval()
         with torch.inference_mode(), first_token_only(self.encoder.model):
-            for batch in self._batches(rows):
+            lengths = np.minimum(rows.lengths, self.texts.max_tokens).tolist()
+            for batch in length_batches(lengths, tokens_at_once(self.encoder.device)):
                 logits = self.logits([self.texts.encode(rows, number) for number in batch])
                 found[batch] = logits.double().softmax(-1)[:, 1].cpu().numpy()
         places = inverse.reshape(-1)
@@ -66,29 +65,10 @@ class IndependenceClassifier:
 
     def logits(self, ids: Sequence[list[int]]) -> Tensor:
         """Run the model on token ids; returns shape (len(ids), 2)."""
-        length = max(map(len, ids))
-        pad = self.texts.tokenizer.pad_token_id or 0
-        features = {
-            "input_ids": torch.tensor([[*row, *[pad] * (length - len(row))] for row in ids], device=self.encoder.device),
-            "attention_mask": torch.tensor(
-                [[1] * len(row) + [0] * (length - len(row)) for row in ids], device=self.encoder.device
-            ),
-        }
+        input_ids, mask = padded(ids, self.texts.tokenizer.pad_token_id, self.encoder.device)
+        features = {"input_ids": input_ids, "attention_mask": mask}
         logits: Tensor = self.encoder(features)["scores"]
         return logits
-
-    def _batches(self, rows: Rows) -> Iterator[IntArray]:
-        """Cut the rows, sorted by length, into batches of at most so many tokens."""
-        budget = TOKENS_PER_GPU_BATCH if self.encoder.device.type == "cuda" else TOKENS_PER_BATCH
-        lengths = np.minimum(rows.lengths, self.texts.max_tokens)
-        order = np.argsort(lengths, kind="stable")
-        start = 0
-        while start < len(order):
-            end = start + 1
-            while end < len(order) and (end + 1 - start) * lengths[order[end]] <= budget:
-                end += 1
-            yield order[start:end]
-            start = end
 
 
 def load_classifier(folder: Path, *, device: str | None = None) -> CrossEncoder:

@@ -1,22 +1,20 @@
-"""Training rows of the independence classifiers, from responses with marked causes: labels, negatives, splits, leaks."""
+"""Training rows of the independence classifiers, from responses with marked causes: labels and negatives."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from scipy.stats import rankdata
+from sklearn.metrics import f1_score, roc_auc_score
 
 from dialeval_plugin.core.dialogue import Turn
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.signature import text_hash
+from dialeval_plugin.corpora.identity import turns_key
 
 from .aggregation import FloatArray, dependent_turns
 from .model import Labels
-
-OPENING_TURNS = 3
 
 
 class CausePairLike(Protocol):
@@ -35,7 +33,7 @@ class CausePairLike(Protocol):
         """Indices into `context`."""
 
 
-class Row(NamedTuple):
+class LabelledRow(NamedTuple):
     """One text of a classifier with its label."""
 
     texts: tuple[str, ...]
@@ -44,41 +42,9 @@ class Row(NamedTuple):
     """1 dependent, 0 independent."""
 
 
-class Splits(NamedTuple):
-    """Training and validation pairs; no dialogue is in both."""
-
-    training: list[CausePairLike]
-    validation: list[CausePairLike]
-
-
-def dialogue_hash(turns: Iterable[Turn]) -> str:
-    """Identity of a dialogue for splits and leak checks: its first three turns, white space, case and speakers aside.
-
-    A corpus publishes several responses of one dialogue, each with the turns up to it.
-    """
-    opening = [turn.text for turn in turns][:OPENING_TURNS]
-    return text_hash(*("".join(text.split()).lower() for text in opening))
-
-
 def pair_hash(pair: CausePairLike) -> str:
-    """The hash of a pair's dialogue."""
-    return dialogue_hash((*pair.context, pair.response))
-
-
-def split_by_dialogue(pairs: Sequence[CausePairLike], *, fraction: float, seed: int) -> Splits:
-    """Set aside a fraction of the dialogues.
-
-    Raises:
-        InputError: the pairs come from fewer than two dialogues.
-    """
-    hashes = sorted({pair_hash(pair) for pair in pairs})
-    if len(hashes) < 2:
-        raise InputError(f"training data: the responses come from {len(hashes)} dialogues, at least 2 are needed. Add a file.")
-    random.Random(seed).shuffle(hashes)
-    held_out = frozenset(hashes[: max(1, round(fraction * len(hashes)))])
-    return Splits(
-        [pair for pair in pairs if pair_hash(pair) not in held_out], [pair for pair in pairs if pair_hash(pair) in held_out]
-    )
+    """The key of a pair's dialogue, of which a corpus publishes several responses, each with the turns up to it."""
+    return turns_key((*pair.context, pair.response))
 
 
 class OtherUtterances:
@@ -105,7 +71,7 @@ class OtherUtterances:
         return self._texts[drawn]
 
 
-def unconditional_rows(pairs: Sequence[CausePairLike], others: OtherUtterances, *, seed: int) -> list[Row]:
+def unconditional_rows(pairs: Sequence[CausePairLike], others: OtherUtterances, *, seed: int) -> list[LabelledRow]:
     """Return rows (utterance, response), as many of each label.
 
     Positive: the marked causes and the preceding utterance. Negative: the same utterances, with an utterance of another
@@ -117,7 +83,10 @@ def unconditional_rows(pairs: Sequence[CausePairLike], others: OtherUtterances, 
         positive = sorted({*pair.causes, *([len(pair.context) - 1] if pair.context else [])})
         for place in positive:
             utterance = pair.context[place].text
-            rows += [Row((utterance, pair.response.text), 1), Row((utterance, others.draw(pair_hash(pair), generator)), 0)]
+            rows += [
+                LabelledRow((utterance, pair.response.text), 1),
+                LabelledRow((utterance, others.draw(pair_hash(pair), generator)), 0),
+            ]
     return rows
 
 
@@ -128,7 +97,7 @@ def conditional_rows(
     *,
     labels: Labels = "annotated",
     seed: int,
-) -> list[Row]:
+) -> list[LabelledRow]:
     """Return rows (candidate cause, condition, response), as many of each label.
 
     Positive: each marked cause. Negative: for each of them an utterance of the same dialogue that is no cause, or of another
@@ -152,10 +121,10 @@ def conditional_rows(
             condition = _condition(cause, chances, generator)
             if condition is None:
                 continue
-            rows.append(Row((pair.context[cause].text, pair.context[condition].text, pair.response.text), 1))
+            rows.append(LabelledRow((pair.context[cause].text, pair.context[condition].text, pair.response.text), 1))
             choices = [place for place in innocent if place != condition]
             candidate = pair.context[generator.choice(choices)].text if choices else others.draw(pair_hash(pair), generator)
-            rows.append(Row((candidate, pair.context[condition].text, pair.response.text), 0))
+            rows.append(LabelledRow((candidate, pair.context[condition].text, pair.response.text), 0))
     return rows
 
 
@@ -185,11 +154,9 @@ def classification_figures(probabilities: FloatArray, labels: FloatArray) -> dic
             f"validation data: {n_positive} positive and {n_negative} negative rows, at least one of each is needed. "
             "Add a file."
         )
-    ranks = rankdata(probabilities)[is_positive].sum()
     said = probabilities > 0.5
-    hits = int((said & is_positive).sum())
     return {
-        "auroc": float((ranks - n_positive * (n_positive + 1) / 2) / (n_positive * n_negative)),
-        "f1": 2 * hits / (int(said.sum()) + n_positive),
+        "auroc": float(roc_auc_score(is_positive, probabilities)),
+        "f1": float(f1_score(is_positive, said)),
         "accuracy": float((said == is_positive).mean()),
     }

@@ -1,8 +1,7 @@
 """CausalScore's model: two independence classifiers and what training learnt beside their weights.
 
-On disk it is a folder with `causalscore.json` (configuration and record), `causalscore_training_dialogues.json` (hashes of the
-dialogues that it was trained on, for leak checks) and two subfolders, `unconditional` and `conditional`, each of which
-`CrossEncoder(folder)` opens.
+On disk it is what `ModelFolder` writes, with two subfolders, `unconditional` and `conditional`, each of which
+`CrossEncoder(folder)` opens; `causalscore.json` holds the configuration.
 """
 
 from __future__ import annotations
@@ -16,17 +15,14 @@ from sentence_transformers import CrossEncoder
 from typing_extensions import TypedDict
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.files import to_json, write_text
-from dialeval_plugin.models import folders as model_folders
+from dialeval_plugin.models.folders import ModelFolder, resolve
 
 from .classifiers import IndependenceClassifier, load_classifier
 from .texts import Layout, RowEncoder, Truncate
 
 Labels: TypeAlias = Literal["annotated", "preceding_2"]
 
-CONFIG_FILE, DIALOGUES_FILE = "causalscore.json", "causalscore_training_dialogues.json"
 UNCONDITIONAL, CONDITIONAL = "unconditional", "conditional"
-FORMAT_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +61,7 @@ class CausalModel:
     unconditional: IndependenceClassifier
     conditional: IndependenceClassifier
     training_dialogues: frozenset[str]
-    """Hashes of the dialogues that it was trained on, see `data.dialogue_hash`."""
+    """Hashes of the dialogues that it was trained on, see `identity.turns_key`."""
 
     @classmethod
     def build(
@@ -84,18 +80,16 @@ class CausalModel:
             config, classifier_of(unconditional, config), classifier_of(conditional, config), frozenset(training_dialogues)
         )
 
-    def save(self, folder: Path, record: Mapping[str, Any] | None = None) -> None:
+    def save(self, folder: Path, training: Mapping[str, Any] | None = None) -> None:
         """Write the folder; nothing but safetensors, JSON and the tokenizer's text files.
 
         Args:
             folder: is made where it is not there.
-            record: how the model came about and what its validation gave; goes into causalscore.json.
+            training: how the model came about.
         """
         for name, classifier in ((UNCONDITIONAL, self.unconditional), (CONDITIONAL, self.conditional)):
             classifier.encoder.save_pretrained(str(folder / name), create_model_card=False)
-        write_text(folder / DIALOGUES_FILE, to_json(sorted(self.training_dialogues), indent=0) + "\n")
-        settings = {"format_version": FORMAT_VERSION, "config": asdict(self.config), **(record or {})}
-        model_folders.publish(folder / CONFIG_FILE, settings)
+        CAUSAL_FOLDER.publish(folder, {"config": asdict(self.config)}, training, dialogues=self.training_dialogues)
 
     @classmethod
     def load(
@@ -123,12 +117,11 @@ class CausalModel:
             MissingPrerequisite: the model is neither a folder nor to be had from the hub.
             InputError: an option is unknown, or the window is longer than the model's.
         """
-        folder = model_folders.resolve(name, revision=revision)
-        settings = read_settings(folder)
+        folder = resolve(name, revision=revision)
+        settings = CAUSAL_FOLDER.read_settings(folder)
         config = settings["config"].with_options(layout, truncate, max_tokens)
         unconditional, conditional = (load_classifier(folder / part, device=device) for part in (UNCONDITIONAL, CONDITIONAL))
-        known = frozenset(model_folders.checked_model_file(folder / DIALOGUES_FILE, list[str]))
-        return cls.build(config, unconditional, conditional, known)
+        return cls.build(config, unconditional, conditional, CAUSAL_FOLDER.training_dialogues(folder))
 
 
 def classifier_of(encoder: CrossEncoder, config: CausalModelConfig) -> IndependenceClassifier:
@@ -149,22 +142,10 @@ def classifier_of(encoder: CrossEncoder, config: CausalModelConfig) -> Independe
     return IndependenceClassifier(encoder, RowEncoder(encoder.tokenizer, config.layout, config.truncate, config.max_tokens))
 
 
-class _Settings(TypedDict):
+class _Fields(TypedDict):
     """The fields of causalscore.json that move a number."""
 
     config: CausalModelConfig
 
 
-def read_settings(folder: Path) -> dict[str, Any]:
-    """Return the contents of a model folder's causalscore.json.
-
-    Raises:
-        ModelLoadError: the folder has none, or one of another format, or its weights are not those that were published.
-    """
-    return model_folders.read_settings(
-        folder / CONFIG_FILE,
-        _Settings,
-        version=FORMAT_VERSION,
-        kind="a trained model of CausalScore",
-        command="dialeval train independence",
-    )
+CAUSAL_FOLDER = ModelFolder("causalscore.json", _Fields, 2, "a trained model of CausalScore", "dialeval train independence")

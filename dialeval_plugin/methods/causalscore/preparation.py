@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dialeval_plugin.core.dialogue import Example, Item, Turn, context_turns
-from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.corpora.leaks import HeldOut
+from dialeval_plugin.core.dialogue import Dialogue, Item, Turn
+from dialeval_plugin.corpora.identity import LeakIndex, leave_out_leaks, leave_out_openings, split_by_dialogue, turns_key
 
-from .data import CausePairLike, dialogue_hash, pair_hash, split_by_dialogue
+from .data import CausePairLike, pair_hash
 from .self_training import UnlabelledResponse, unlabelled_responses
-
-logger = logging.getLogger(__name__)
 
 
 class Sources(NamedTuple):
@@ -45,8 +41,6 @@ class Data(NamedTuple):
 def prepare(sources: Sources, *, validation_fraction: float = 0.1, max_unlabelled: int | None = None, seed: int = 13) -> Data:
     """Leave out of the training, validation and unlabelled data each dialogue that is measured on, and count it.
 
-    Such a dialogue begins like one that is measured on, or is found by the rule of `leaks`.
-
     Args:
         sources: the data.
         validation_fraction: share of the dialogues that is set aside where there are no validation pairs.
@@ -54,47 +48,34 @@ def prepare(sources: Sources, *, validation_fraction: float = 0.1, max_unlabelle
         seed: of the split and the sample.
 
     Raises:
-        InputError: the pairs come from fewer than two dialogues, or none is left.
+        InputError: too few dialogues are left.
     """
-    tested = {*map(pair_hash, sources.evaluation), *(dialogue_hash(context_turns(item)) for item in sources.held_out)}
-    measured = [Example(str(number), pair.context, pair.response) for number, pair in enumerate(sources.evaluation)]
-    held_out = HeldOut([*measured, *sources.held_out])
+    measured = [Dialogue(str(number), (*pair.context, pair.response)) for number, pair in enumerate(sources.evaluation)]
+    index = LeakIndex({"measured": measured, "reported": sources.held_out})
 
-    def is_clean(turns: Sequence[Turn], others: set[str]) -> bool:
-        return dialogue_hash(turns) not in others and not held_out.is_in(turn.text for turn in turns)
+    def clean(pairs: Sequence[CausePairLike], name: str) -> list[CausePairLike]:
+        return leave_out_leaks(
+            pairs, index, lambda pair: [[turn.text for turn in (*pair.context, pair.response)]], f"{name} pairs"
+        )
 
-    def clean_pairs(pairs: Sequence[CausePairLike], others: set[str]) -> list[CausePairLike]:
-        return [pair for pair in pairs if is_clean((*pair.context, pair.response), others)]
-
-    if sources.validation:
-        validation = clean_pairs(sources.validation, tested)
-        apart = tested | set(map(pair_hash, validation))
-        training = clean_pairs(sources.pairs, apart)
-        n_left_out = len(sources.pairs) - len(training)
-    else:
-        remaining = clean_pairs(sources.pairs, tested)
-        training, validation = split_by_dialogue(remaining, fraction=validation_fraction, seed=seed)
-        apart = tested | set(map(pair_hash, validation))
-        n_left_out = len(sources.pairs) - len(remaining)
-    clean = [turns for turns in sources.unlabelled if is_clean(turns, apart)]
-    leaks = {
-        "training pairs": (n_left_out, len(sources.pairs)),
-        "validation pairs": (max(0, len(sources.validation) - len(validation)), len(sources.validation)),
-        "unlabelled dialogues": (len(sources.unlabelled) - len(clean), len(sources.unlabelled)),
-    }
-    for name, (n_leaking, n_all) in leaks.items():
-        if n_leaking:
-            logger.warning("%d of %d %s belong to dialogues that are measured on and are left out", n_leaking, n_all, name)
-    for name, rows in (("training", training), ("validation", validation)):
-        if not rows:
-            raise InputError(f"{name} data: no pair is left, all belong to dialogues that are measured on. Add a file.")
-    responses = unlabelled_responses(clean, most=max_unlabelled, seed=seed)
+    pairs, held_out = clean(sources.pairs, "training"), clean(sources.validation, "validation")
+    training, validation = split_by_dialogue(
+        pairs, held_out if sources.validation else None, pair_hash, fraction=validation_fraction, seed=seed
+    )
+    dialogues = leave_out_leaks(
+        sources.unlabelled, index, lambda turns: [[turn.text for turn in turns]], "unlabelled dialogues"
+    )
+    unlabelled = leave_out_openings(dialogues, frozenset(map(pair_hash, validation)), turns_key, "unlabelled dialogues")
+    responses = unlabelled_responses(unlabelled, most=max_unlabelled, seed=seed)
     counts = {
         "n_training_pairs": len(training),
         "n_validation_pairs": len(validation),
         "n_evaluation_pairs": len(sources.evaluation),
-        "n_unlabelled_dialogues": len(clean),
+        "n_unlabelled_dialogues": len(unlabelled),
         "n_unlabelled_responses": len(responses),
-        **{f"n_leaking_{name.replace(' ', '_')}": n_leaking for name, (n_leaking, _) in leaks.items()},
+        # With validation pairs of one's own, training pairs of their dialogues are left out too.
+        "n_leaking_training_pairs": len(sources.pairs) - len(training if sources.validation else pairs),
+        "n_leaking_validation_pairs": len(sources.validation) - len(held_out),
+        "n_leaking_unlabelled_dialogues": len(sources.unlabelled) - len(unlabelled),
     }
     return Data(training, validation, list(sources.evaluation), responses, counts)

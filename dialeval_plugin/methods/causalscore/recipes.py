@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
-
-from dialeval_plugin.core.errors import InputError
 
 from .texts import Layout, Truncate
 
@@ -13,7 +11,7 @@ Filter: TypeAlias = Literal["paper", "code"]
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class CausalRecipe:
     """How the classifiers are trained.
 
     Attributes:
@@ -24,14 +22,12 @@ class Recipe:
         n_round_epochs: of each self-training round.
         n_rounds: self-training rounds at most.
         schedule: "linear" rises for `warm_up_steps` and falls to 0; "constant" does neither.
-        warm_up_steps: see above.
         keep_best: the epoch, and the round, with the largest area under the ROC curve on validation is kept, and the rounds
             end with the first that brings no gain; otherwise all rounds run and the last epoch is kept.
         filter: which pseudo-labels are taken, see `self_training.choose`.
         grows: a round's pseudo-labels stay in the training set; otherwise each round has the labelled set and its own.
         conditional_from: what the conditional classifier starts from, the "backbone" or the trained "unconditional" classifier.
-        layout: see `RowEncoder`.
-        truncate: see `RowEncoder`.
+        layout: of texts, as `RowEncoder` takes it, like `truncate`.
         max_training_tokens: longest text in training.
         max_tokens: longest text in scoring.
     """
@@ -54,18 +50,18 @@ class Recipe:
     max_tokens: int = 256
 
 
-RECIPES: dict[str, Recipe] = {
+RECIPES: dict[str, CausalRecipe] = {
     # The paper's with fewer, larger steps, for encoders of MiniLM's size. Conditional rows are few: with a classifier that
     # has learnt what depends on what to start from, the area under the curve on DREAM's validation rows was 0.648 after two
     # epochs, and 0.584 from the backbone.
-    "default": Recipe(
+    "default": CausalRecipe(
         "default", learning_rate=5e-5, n_epochs=4, n_round_epochs=1, n_rounds=3, conditional_from="unconditional"
     ),
     # Section 4.1 and Algorithm 1: Adam, 1e-5, linear decay after 10 warm-up steps, 10 epochs, batches of 16.
-    "paper": Recipe("paper"),
+    "paper": CausalRecipe("paper"),
     # The published scripts: batches of 8, constant rate, 3 epochs of which the last is kept, 10 rounds of one epoch on the
     # labelled rows and the round's own pseudo-labels, the literal string, 128 tokens in training and 512 in scoring.
-    "code": Recipe(
+    "code": CausalRecipe(
         "code",
         batch_size=8,
         n_epochs=3,
@@ -81,44 +77,3 @@ RECIPES: dict[str, Recipe] = {
         max_tokens=512,
     ),
 }
-
-
-def find_recipe(
-    name: str,
-    *,
-    n_epochs: int | None = None,
-    n_round_epochs: int | None = None,
-    n_rounds: int | None = None,
-    learning_rate: float | None = None,
-    max_tokens: int | None = None,
-) -> Recipe:
-    """Return a recipe by name, with those of its numbers replaced that are given.
-
-    Args:
-        name: "default", "paper" or "code".
-        n_epochs: see `Recipe`.
-        n_round_epochs: see `Recipe`.
-        n_rounds: see `Recipe`; 0 for no self-training.
-        learning_rate: see `Recipe`.
-        max_tokens: of training and scoring.
-
-    Raises:
-        InputError: there is none of that name, or a number is out of its range.
-    """
-    if name not in RECIPES:
-        raise InputError(f"recipe: there is no {name!r}. Choose one of {', '.join(RECIPES)}.")
-    for label, number, least in (("epochs", n_epochs, 1), ("round_epochs", n_round_epochs, 1), ("rounds", n_rounds, 0)):
-        if number is not None and number < least:
-            raise InputError(f"{label}: expected at least {least}, got {number}.")
-    if learning_rate is not None and not 0 < learning_rate < 1:
-        raise InputError(f"learning_rate: expected a number between 0 and 1, got {learning_rate}.")
-    given = {
-        "n_epochs": n_epochs,
-        "n_round_epochs": n_round_epochs,
-        "n_rounds": n_rounds,
-        "learning_rate": learning_rate,
-        "max_training_tokens": max_tokens,
-        "max_tokens": max_tokens,
-    }
-    changes: dict[str, object] = {label: number for label, number in given.items() if number is not None}
-    return replace(RECIPES[name], **changes)  # type: ignore[arg-type] # the names are those of the fields

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple, cast
+from dataclasses import dataclass
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from dialeval_plugin.core.dialogue import Example, Item, is_blank
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import Reason, Row, Scorer, Unscored
-from dialeval_plugin.core.signature import content_hash
+from dialeval_plugin.core.options import ModelOptions, with_options
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Reason, Row, Unscored
+from dialeval_plugin.core.signature import Value, content_hash
 from dialeval_plugin.models.defaults import DefaultModel
 from dialeval_plugin.models.folders import resolve
 
 from .aggregation import (
     Aggregation,
-    Average,
-    Dedupe,
     FloatArray,
     IntArray,
-    MaxCI,
-    Pairs,
-    Single,
-    Variant,
     combine,
     conditional_pairs,
     dependent_turns,
@@ -31,7 +28,7 @@ from .aggregation import (
 )
 from .classifiers import IndependenceClassifier, Probabilities
 from .model import CausalModel
-from .texts import Layout, Truncate
+from .texts import CausalWindow, Layout, Truncate
 
 _NO_PAIRS: IntArray = np.empty((0, 2), dtype=np.int64)
 
@@ -69,6 +66,15 @@ class Dependence(NamedTuple):
         return float(own.mean()) if len(own) else None
 
 
+@dataclass(frozen=True, kw_only=True)
+class CausalScoreOptions(Aggregation, ModelOptions):
+    """What `CausalScorer` is made with."""
+
+    layout: Layout | None = None
+    truncate: Truncate | None = None
+    max_tokens: CausalWindow | None = None
+
+
 class CausalScorer(Scorer):
     """CausalScore (Feng et al. 2024): relevance of a response, from how strongly it depends on the turns before it.
 
@@ -79,22 +85,13 @@ class CausalScorer(Scorer):
 
     Args:
         model: folder or hub id of the trained classifiers; see `DefaultModel`.
-        variant: see `Aggregation`.
         conditions: "all" dependent turns are conditions; a whole number k takes the k with the largest unconditional
             probability only, which makes the time linear in the history.
-        pairs: see `Aggregation`.
-        dedupe: see `Aggregation`.
-        single: see `Aggregation`.
-        max_ci: see `Aggregation`.
-        average: see `Aggregation`.
-        layout: see `RowEncoder`; by default the model's own.
-        truncate: see `RowEncoder`; by default the model's own.
-        max_tokens: see `RowEncoder`; by default the model's own.
-        device: a torch device.
-        revision: of a hub model.
+
+    The other options are those of `Aggregation`, and those of `RowEncoder`, by default the model's own.
 
     Raises:
-        InputError: an option is unknown, or the variant does not fit the model.
+        InputError: the variant does not fit the model.
         MissingPrerequisite: there is no model.
         ModelLoadError: the model is damaged or unsafe.
     """
@@ -109,30 +106,20 @@ class CausalScorer(Scorer):
 }"""
     window = 64
 
-    def __init__(  # noqa: PLR0913 - the paper's options and its code's, each one named in METHODS
-        self,
-        model: str | None = None,
-        *,
-        variant: Variant = "causalscore",
-        conditions: int | Literal["all"] = "all",
-        pairs: Pairs = "ordered",
-        dedupe: Dedupe = "position",
-        single: Single = "own",
-        max_ci: MaxCI = "alone",
-        average: Average = "all",
-        layout: Layout | None = None,
-        truncate: Truncate | None = None,
-        max_tokens: int | None = None,
-        device: str | None = None,
-        revision: str | None = None,
-    ) -> None:
-        n_conditions = None if conditions == "all" else conditions
-        self.options = Aggregation(variant, pairs, dedupe, single, max_ci, average, n_conditions)
-        self.model_name = CAUSAL_MODEL.find(model)
-        folder = resolve(self.model_name, revision=revision)
-        self.model = CausalModel.load(str(folder), device=device, layout=layout, truncate=truncate, max_tokens=max_tokens)
+    @with_options(CausalScoreOptions)
+    def __init__(self, options: CausalScoreOptions) -> None:
+        self.options = options
+        self.model_name = CAUSAL_MODEL.find(options.model)
+        folder = resolve(self.model_name, revision=options.revision)
+        self.model = CausalModel.load(
+            str(folder),
+            device=options.device,
+            layout=options.layout,
+            truncate=options.truncate,
+            max_tokens=options.max_tokens,
+        )
         self._model_hash = content_hash(folder)
-        if variant == "preceding_2" and self.model.config.labels != "preceding_2":
+        if options.variant == "preceding_2" and self.model.config.labels != "preceding_2":
             raise InputError(
                 "causalscore: the variant 'preceding_2' needs a model that was trained without annotated causes, and this one "
                 "was not. Train one with `dialeval train independence --labels preceding_2`, or choose another variant."
@@ -153,7 +140,7 @@ class CausalScorer(Scorer):
             "n_cut": f"turns and response together are longer than {config.max_tokens} tokens and were cut ({config.truncate})"
         }
 
-    def signature_fields(self) -> dict[str, str | int | float | bool | None]:
+    def signature_fields(self) -> dict[str, Value]:
         """Method, variant, model, conditions, reading of equation 1 and of the texts."""
         options, config = self.options, self.model.config
         return {
@@ -161,7 +148,7 @@ class CausalScorer(Scorer):
             "variant": options.variant,
             "model": self._model_hash,
             "recipe": config.recipe,
-            "conditions": "all" if options.n_conditions is None else options.n_conditions,
+            "conditions": options.conditions,
             "pairs": options.pairs,
             "dedupe": options.dedupe,
             "single": options.single,
@@ -175,12 +162,7 @@ class CausalScorer(Scorer):
 
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
         """Judge the responses; the classifiers' texts of all of them are pooled."""
-        examples = cast("Sequence[Example]", items)
-        rows: list[Row] = [Unscored(Reason.EMPTY_INPUT, "the response has no visible character")] * len(examples)
-        judged = [index for index, example in enumerate(examples) if not is_blank(example.response.text)]
-        for index, dependence in zip(judged, self._dependences([examples[index] for index in judged]), strict=True):
-            rows[index] = self._row(dependence)
-        return rows
+        return [self._row(dependence) for dependence in self._dependences(cast("Sequence[Example]", items))]
 
     def dependence(self, examples: Sequence[Example]) -> list[Dependence]:
         """Return what the classifiers say of each response, which must not be blank."""
@@ -229,7 +211,7 @@ class CausalScorer(Scorer):
     def _n_pairs(self, probabilities: FloatArray) -> int:
         """How many pairs are looked through for those that the score asks for."""
         n_dependent = len(dependent_turns(probabilities))
-        n_conditions = n_dependent if self.options.n_conditions is None else min(n_dependent, self.options.n_conditions)
+        n_conditions = n_dependent if self.options.conditions == "all" else min(n_dependent, self.options.conditions)
         return 0 if self.options.variant == "unconditional" else n_dependent * n_conditions
 
     def _pairs(self, probabilities: FloatArray, texts: Sequence[str]) -> IntArray:

@@ -10,10 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from dialeval_plugin.core.dialogue import Turn
+from dialeval_plugin.corpora.identity import turns_key
 
 from .aggregation import FloatArray, IntArray, dependent_turns
 from .classifiers import IndependenceClassifier
-from .data import OtherUtterances, Row, dialogue_hash
+from .data import LabelledRow, OtherUtterances
 from .recipes import Filter
 
 CONFIDENCE = 0.9
@@ -60,7 +61,7 @@ def unlabelled_responses(
     """Return every turn that has a candidate cause, with the turns before it; of more than `most`, a seeded sample."""
     responses = [
         UnlabelledResponse(
-            dialogue_hash(turns), tuple(turn.text for turn in turns[max(0, place - HORIZON) : place]), turns[place].text
+            turns_key(turns), tuple(turn.text for turn in turns[max(0, place - HORIZON) : place]), turns[place].text
         )
         for turns in dialogues
         for place in range(min(CANDIDATES), len(turns))
@@ -95,7 +96,9 @@ def row_probabilities(classifier: IndependenceClassifier, rows: Sequence[Sequenc
     return classifier.probabilities(list(numbers), indices.reshape(len(rows), -1)).dependent
 
 
-def choose(pool: Pool, classifier: IndependenceClassifier, others: OtherUtterances, *, filter: Filter, seed: int) -> list[Row]:
+def choose(
+    pool: Pool, classifier: IndependenceClassifier, others: OtherUtterances, *, filter: Filter, seed: int
+) -> list[LabelledRow]:
     """Return pseudo-labelled rows (candidate cause, condition, response), as many of each label.
 
     Filter "paper": a cause is c_{t-2} or c_{t-3}, dependent, with p > 0.9 on condition of the strongest other dependent turn.
@@ -120,8 +123,8 @@ def choose(pool: Pool, classifier: IndependenceClassifier, others: OtherUtteranc
         generator = random.Random(f"{seed} pseudo {candidate}")
         cause, condition, response = _texts(pool, candidate)
         rows += [
-            Row((cause, condition, response), 1),
-            Row((_innocent(pool, candidate, others, generator), condition, response), 0),
+            LabelledRow((cause, condition, response), 1),
+            LabelledRow((_innocent(pool, candidate, others, generator), condition, response), 0),
         ]
     return rows
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import datasets
 import numpy as np
@@ -14,27 +13,17 @@ from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncode
 from torch import Tensor, nn
 from torch.nn import functional
 
-from dialeval_plugin.training.epochs import epoch_arguments, train_epochs
+from dialeval_plugin.training.host_trainers import fit
+from dialeval_plugin.training.run import TrainingRun
 
 from .classifiers import IndependenceClassifier
-from .data import Row, classification_figures
-from .recipes import Recipe
+from .data import LabelledRow, classification_figures
+from .recipes import CausalRecipe
 from .self_training import row_probabilities
 from .texts import RowEncoder
 
 COLUMNS = ("cause", "condition", "response")
 BEST = "auroc"
-
-
-class Run(NamedTuple):
-    """What every stage of a run shares."""
-
-    recipe: Recipe
-    folder: Path
-    """Where checkpoints go; each stage has its own folder in it."""
-    seed: int
-    bfloat16: bool
-    progress: bool
 
 
 class IndependenceLoss(nn.Module):
@@ -60,7 +49,7 @@ class IndependenceLoss(nn.Module):
 class RowEvaluator(BaseEvaluator):  # type: ignore[misc] # the host is not typed
     """Measures a classifier on validation rows after each epoch."""
 
-    def __init__(self, texts: RowEncoder, rows: Sequence[Row]) -> None:
+    def __init__(self, texts: RowEncoder, rows: Sequence[LabelledRow]) -> None:
         super().__init__()
         self.primary_metric = BEST
         self._texts = texts
@@ -76,7 +65,7 @@ class RowEvaluator(BaseEvaluator):  # type: ignore[misc] # the host is not typed
         return figures
 
 
-def measure_rows(classifier: IndependenceClassifier, rows: Sequence[Row]) -> dict[str, float]:
+def measure_rows(classifier: IndependenceClassifier, rows: Sequence[LabelledRow]) -> dict[str, float]:
     """Return area under the ROC curve, F1 and accuracy of a classifier on labelled rows, in [0, 1].
 
     Raises:
@@ -87,62 +76,38 @@ def measure_rows(classifier: IndependenceClassifier, rows: Sequence[Row]) -> dic
     )
 
 
-def fit(
+def train_stage(
     encoder: CrossEncoder,
-    texts: RowEncoder,
-    training: Sequence[Row],
-    validation: Sequence[Row],
-    run: Run,
-    *,
     name: str,
     n_epochs: int,
+    rows: Sequence[LabelledRow],
+    validation: Sequence[LabelledRow],
+    recipe: CausalRecipe,
+    run: TrainingRun,
 ) -> None:
-    """Train a classifier in place; where checkpoints of this stage are found it goes on from the last.
-
-    Args:
-        encoder: the classifier's model.
-        texts: how its texts are laid out in training.
-        training: labelled rows.
-        validation: rows that choose the best epoch.
-        run: see `Run`.
-        name: of the stage, which is also that of its folder.
-        n_epochs: passes over the rows.
-    """
-    folder = run.folder / name
+    """Train a classifier in place on labelled rows; `validation` chooses the epoch where the recipe keeps the best one."""
     encoder.model_card_data.generate_widget_examples = False
-    trainer = CrossEncoderTrainer(
-        model=encoder,
-        args=CrossEncoderTrainingArguments(**_arguments(run, folder, n_epochs)),
-        train_dataset=_dataset(training),
-        loss=IndependenceLoss(encoder, texts),
-        evaluator=RowEvaluator(texts, validation),
-    )
-    train_epochs(trainer, name, shown=run.progress)
-
-
-def _dataset(rows: Sequence[Row]) -> datasets.Dataset:
-    names = COLUMNS if len(rows[0].texts) == len(COLUMNS) else (COLUMNS[0], COLUMNS[2])
-    columns: dict[str, list[Any]] = {name: [row.texts[place] for row in rows] for place, name in enumerate(names)}
-    return datasets.Dataset.from_dict({**columns, "label": [row.label for row in rows]})
-
-
-def _arguments(run: Run, folder: Path, n_epochs: int) -> dict[str, Any]:
-    recipe = run.recipe
-    common = epoch_arguments(
-        folder,
-        batch_size=recipe.batch_size,
-        bfloat16=run.bfloat16,
-        seed=run.seed,
-        best=BEST,
-        greater=True,
-        progress=run.progress,
-    )
-    return {
-        **common,
+    texts = RowEncoder(encoder.tokenizer, recipe.layout, recipe.truncate, recipe.max_training_tokens)
+    settings = {
         "num_train_epochs": n_epochs,
         "learning_rate": recipe.learning_rate,
         "warmup_steps": recipe.warm_up_steps,
         "lr_scheduler_type": recipe.schedule,
-        "weight_decay": 0.0,
         "load_best_model_at_end": recipe.keep_best,
+        "metric_for_best_model": BEST,
     }
+    parts = {
+        "trainer": CrossEncoderTrainer,
+        "arguments": CrossEncoderTrainingArguments,
+        "model": encoder,
+        "train_dataset": _dataset(rows),
+        "loss": IndependenceLoss(encoder, texts),
+        "evaluator": RowEvaluator(texts, validation),
+    }
+    run.stage(name, encoder, lambda: fit(run, name, settings, batch_size=recipe.batch_size, **parts))
+
+
+def _dataset(rows: Sequence[LabelledRow]) -> datasets.Dataset:
+    names = COLUMNS if len(rows[0].texts) == len(COLUMNS) else (COLUMNS[0], COLUMNS[2])
+    columns: dict[str, list[Any]] = {name: [row.texts[place] for row in rows] for place, name in enumerate(names)}
+    return datasets.Dataset.from_dict({**columns, "label": [row.label for row in rows]})

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
+from annotated_types import Ge
 
-from dialeval_plugin.core.errors import InputError, ModelLoadError
+from dialeval_plugin.core.errors import ModelLoadError
+from dialeval_plugin.core.options import check_value
+from dialeval_plugin.models.opening import check_fast, text_ids
 
 from .aggregation import IntArray
 
 Layout: TypeAlias = Literal["delimited", "literal"]
 Truncate: TypeAlias = Literal["utterances", "right"]
 
-SHORTEST_WINDOW = 16
+CausalWindow: TypeAlias = Annotated[int, Ge(16)]
+"""Longest sequence, special tokens included."""
 RESPONSE_SHARE = 0.75
 """Part of a window that a long response may take from the utterances before its own end is cut."""
 
@@ -54,16 +58,10 @@ class RowEncoder:
     """
 
     def __init__(self, tokenizer: Any, layout: Layout, truncate: Truncate, max_tokens: int) -> None:
-        for name, value, kind in (("layout", layout, Layout), ("truncate", truncate, Truncate)):
-            if value not in get_args(kind):
-                raise InputError(f"causalscore: there is no {name}={value!r}. Choose one of {', '.join(get_args(kind))}.")
-        if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < SHORTEST_WINDOW:
-            raise InputError(f"causalscore: max_tokens is {max_tokens!r}. Give a whole number from {SHORTEST_WINDOW}.")
-        if not getattr(tokenizer, "is_fast", False):
-            raise ModelLoadError(
-                f"tokenizer {type(tokenizer).__name__}: only fast tokenizers (tokenizer.json) are supported. "
-                "Convert it with transformers' AutoTokenizer."
-            )
+        check_value("causalscore", "layout", layout, Layout)
+        check_value("causalscore", "truncate", truncate, Truncate)
+        check_value("causalscore", "max_tokens", max_tokens, CausalWindow)
+        check_fast(f"tokenizer {type(tokenizer).__name__}", tokenizer)
         first = tokenizer.cls_token_id if tokenizer.cls_token_id is not None else tokenizer.bos_token_id
         last = tokenizer.sep_token_id if tokenizer.sep_token_id is not None else tokenizer.eos_token_id
         if first is None or last is None:
@@ -75,7 +73,7 @@ class RowEncoder:
         self.truncate = truncate
         self.max_tokens = max_tokens
         self._first, self._last = [first], [last]
-        self._between = [last] if layout == "delimited" else [last, *self._ids([" "])[0], first]
+        self._between = [last] if layout == "delimited" else [last, *text_ids(tokenizer, [" "])[0], first]
 
     def rows(self, texts: Sequence[str], indices: IntArray) -> Rows:
         """Tokenise each part of `indices`, of shape (rows, 2) or (rows, 3), into `texts` once."""
@@ -84,11 +82,12 @@ class RowEncoder:
         for place in range(n_columns):
             used = np.unique(indices[:, place])
             before, after = self._blanks(place, n_columns)
-            columns.append(dict(zip(used.tolist(), self._ids([before + texts[index] + after for index in used]), strict=True)))
+            ids = text_ids(self.tokenizer, [before + texts[index] + after for index in used])
+            columns.append(dict(zip(used.tolist(), ids, strict=True)))
         lengths = np.full(len(indices), 2 + (n_columns - 1) * len(self._between), dtype=np.int64)
-        for place, ids in enumerate(columns):
+        for place, column in enumerate(columns):
             table = np.zeros(len(texts), dtype=np.int64)
-            table[list(ids)] = [len(tokens) for tokens in ids.values()]
+            table[list(column)] = [len(tokens) for tokens in column.values()]
             lengths += table[indices[:, place]]
         return Rows(indices, columns, lengths)
 
@@ -123,11 +122,3 @@ class RowEncoder:
         if self.layout == "delimited":
             return "", ""
         return (" " if place else ""), (" " if place < n_columns - 1 else "")
-
-    def _ids(self, texts: Sequence[str]) -> list[list[int]]:
-        if not texts:
-            return []
-        ids: list[list[int]] = self.tokenizer(list(texts), add_special_tokens=False, split_special_tokens=True, verbose=False)[
-            "input_ids"
-        ]
-        return ids

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from scipy.stats import rankdata
+from sklearn.metrics import roc_auc_score
 
 from dialeval_plugin.core.errors import InputError
 
@@ -52,8 +52,7 @@ class Fitted(NamedTuple):
     mixing: Mixing
     coherence: CoherenceWeights
     figures: dict[str, dict[str, float | None]]
-    """Area under the ROC curve, in [0, 1], of each head, and of the mixture, against each kind of wrong text; None where there
-    is none of that kind, or too few."""
+    """Area under the ROC curve, in [0, 1], of each head and the mixture against each kind of wrong text; None without any."""
     n_rows: dict[str, int]
     """Validation rows by kind, of both halves."""
 
@@ -64,13 +63,7 @@ def is_fitted(conversation: Conversation) -> bool:
 
 
 def validation_rows(corpora: Mapping[str, Sequence[Pair]], *, max_pairs: int, seed: int) -> list[ValidationRow]:
-    """Draw pairs, the same number of each corpus, with one wrong text of every kind that a pair has.
-
-    Args:
-        corpora: distinct pairs by corpus.
-        max_pairs: of all corpora together.
-        seed: of the draw.
-    """
+    """Draw pairs, at most `max_pairs` and the same number of each corpus, with one wrong text of every kind that a pair has."""
     found: list[ValidationRow] = []
     for corpus, pairs in corpora.items():
         signals = CorpusSignals(pairs)
@@ -100,7 +93,7 @@ def validation_dialogues(
     Args:
         conversations: validation dialogues.
         corpora: their pairs, out of which turns of other dialogues come.
-        max_dialogues: how many are drawn.
+        max_dialogues: that are drawn.
         seed: of the draw.
     """
     long = [item for item in conversations if len(item.turns) >= 4]
@@ -110,10 +103,7 @@ def validation_dialogues(
     for item in generator.sample(long, min(max_dialogues, len(long))):
         turns = item.turns[:LONGEST_DIALOGUE]
         other = signals[item.corpus].other_response(item, generator)
-        spoiled = (
-            shuffled_turns(turns, generator),
-            None if other is None else replaced_turn(turns, generator, other),
-        )
+        spoiled = (shuffled_turns(turns, generator), None if other is None else replaced_turn(turns, generator, other))
         fitted = is_fitted(item)
         found.append(ValidationDialogue(turns, REAL, fitted))
         for kind, changed in zip(DIALOGUE_NEGATIVES, spoiled, strict=True):
@@ -135,7 +125,12 @@ def fit(model: GeneralModel, rows: Sequence[ValidationRow], dialogues: Sequence[
     """
     kinds = np.array([row.kind for row in rows])
     fitted = np.array([row.is_fitted for row in rows], dtype=bool)
-    _check_halves(kinds, fitted)
+    for half in (fitted, ~fitted):
+        if not (kinds[half] == REAL).any() or not (kinds[half] != REAL).any():
+            raise InputError(
+                f"validation: {len(kinds)} rows cannot be halved by their dialogues, one half to fit weights and one to "
+                "measure. Give more validation dialogues."
+            )
     judged = judge(model, [row.triple for row in rows])
     for head, kinds_of_head in NEGATIVES.items():
         _fit_blend(model, head, judged.experts[head], kinds, fitted & np.isin(kinds, (REAL, *kinds_of_head)))
@@ -169,27 +164,12 @@ def judge(model: GeneralModel, triples: Sequence[Triple]) -> Judgement:
     )
 
 
-def _check_halves(kinds: np.ndarray, fitted: np.ndarray) -> None:
-    for half in (fitted, ~fitted):
-        if not (kinds[half] == REAL).any() or not (kinds[half] != REAL).any():
-            raise InputError(
-                f"validation: {len(kinds)} rows cannot be halved by their dialogues, one half to fit weights and one to "
-                "measure. Give more validation dialogues."
-            )
-
-
 def _fit_blend(model: GeneralModel, head: str, experts: FloatArray, kinds: np.ndarray, chosen: np.ndarray) -> None:
     used = chosen & ~np.isnan(experts).any(axis=1)
-    labels = (kinds[used] == REAL).astype(np.float64)
-    if labels.all() or not labels.any():
+    if len(set(kinds[used] == REAL)) < 2:
         return
     names = EXPERTS[head]
-    found = fit_weights(
-        dict(zip(names, experts[used].T, strict=True)),
-        labels,
-        start=dict.fromkeys(names, 1 / len(names)),
-        row_weights=equal_mixture(list(kinds[used]), REAL),
-    )
+    found = _fitted(dict(zip(names, experts[used].T, strict=True)), kinds[used], dict.fromkeys(names, 1 / len(names)))
     with torch.no_grad():
         model.head.blend[head].copy_(torch.tensor(list(found.values())))
 
@@ -222,12 +202,13 @@ def fit_mixing(
 def _mixing_weights(
     log_odds: Mapping[str, FloatArray], heads: Sequence[str], kinds: np.ndarray, rows: np.ndarray
 ) -> dict[str, float]:
-    return fit_weights(
-        {head: log_odds[head][rows] for head in heads},
-        (kinds[rows] == REAL).astype(np.float64),
-        start=dict.fromkeys(heads, 1 / len(heads)),
-        row_weights=equal_mixture(list(kinds[rows]), REAL),
-    )
+    return _fitted({head: log_odds[head][rows] for head in heads}, kinds[rows], dict.fromkeys(heads, 1 / len(heads)))
+
+
+def _fitted(columns: Mapping[str, FloatArray], kinds: np.ndarray, start: Mapping[str, float]) -> dict[str, float]:
+    """Weights of real rows against an equal mixture of the wrong ones."""
+    row_weights = equal_mixture(list(kinds), REAL)
+    return fit_weights(columns, (kinds == REAL).astype(np.float64), start=start, row_weights=row_weights)
 
 
 def _fit_coherence(
@@ -240,12 +221,7 @@ def _fit_coherence(
     if not fitted.any():
         return CoherenceWeights(**start, offset=0.0), dict.fromkeys(DIALOGUE_NEGATIVES)
     columns = turn_statistics(fits_of_turns(model, [row.turns for row in dialogues]))
-    found = fit_weights(
-        {name: values[fitted] for name, values in columns.items()},
-        (kinds[fitted] == REAL).astype(np.float64),
-        start=start,
-        row_weights=equal_mixture(list(kinds[fitted]), REAL),
-    )
+    found = _fitted({name: values[fitted] for name, values in columns.items()}, kinds[fitted], start)
     judged = weighted_sum(columns, found)
     return CoherenceWeights(**found), {
         kind: _area(judged[~fitted & (kinds == REAL)], judged[~fitted & (kinds == kind)]) for kind in DIALOGUE_NEGATIVES
@@ -270,5 +246,4 @@ def _area(real: FloatArray, wrong: FloatArray) -> float | None:
     """How often a real one has the higher value than a wrong one, ties by half; None where one side is missing."""
     if not len(real) or not len(wrong):
         return None
-    ranks = rankdata(np.concatenate([real, wrong]))[: len(real)]
-    return float((ranks.sum() - len(real) * (len(real) + 1) / 2) / (len(real) * len(wrong)))
+    return float(roc_auc_score([1] * len(real) + [0] * len(wrong), np.concatenate([real, wrong])))

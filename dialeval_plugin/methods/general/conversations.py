@@ -1,21 +1,20 @@
-"""What the evaluator is trained on: conversations, the next turns in them, and which of them are set aside."""
+"""What the evaluator is trained on: conversations, and the next turns in them."""
 
 from __future__ import annotations
 
 import logging
-import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
 from dialeval_plugin.core.dialogue import is_blank
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.signature import text_hash
+from dialeval_plugin.corpora.identity import LeakIndex, leave_out_leaks, opening_key, split_by_dialogue
+from dialeval_plugin.corpora.readers.convai import HUMAN
+from dialeval_plugin.corpora.registry import read_grounded
 
 logger = logging.getLogger(__name__)
-
-OPENING_TURNS = 3
-"""Turns by which a dialogue is recognised, as in `corpora.items.context_key`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +28,10 @@ class Conversation:
     misleading: tuple[str, ...] = ()
     """Responses that people wrote to look right in the last turn's place; few corpora have them."""
     key: str = field(init=False)
-    """What all copies of the dialogue, and parts that begin with its beginning, share: its first turns, letters and digits."""
+    """Of its opening, by `identity.opening_key`."""
 
     def __post_init__(self) -> None:
-        opening = ("".join(filter(str.isalnum, turn.casefold())) for turn in self.turns[:OPENING_TURNS])
-        object.__setattr__(self, "key", text_hash(*opening))
+        object.__setattr__(self, "key", opening_key(self.turns))
 
 
 class Pair(NamedTuple):
@@ -65,13 +63,7 @@ def conversation(
     facts: Sequence[Sequence[str]] = (),
     misleading: Sequence[str] = (),
 ) -> Conversation | None:
-    """Return a conversation without its blank turns; None where fewer than two are left.
-
-    Args:
-        corpus: its name.
-        turns: oldest first.
-        facts: for each turn, or nothing.
-        misleading: see `Conversation`.
+    """Return a conversation without its blank turns, and with facts for each turn or none; None where fewer than two are left.
 
     Raises:
         InputError: there are facts, but not for each turn.
@@ -91,16 +83,43 @@ def conversation(
     )
 
 
+def read_conversations(sources: Sequence[str], reported: LeakIndex, left_out: dict[str, int]) -> list[Conversation]:
+    """Read corpora, each named NAME=FILE or FILE; dialogues that will be reported on are counted in `left_out`, by corpus.
+
+    Dialogues that name a chatbot are left out too: its turns are no examples of right ones. Of DailyDialog++ each positive
+    response ends a conversation.
+
+    Raises:
+        InputError: a file is malformed.
+    """
+    found = []
+    for source in sources:
+        name, equals, path = source.partition("=")
+        if not equals or Path(source).exists():
+            name, path = Path(source).name.partition(".")[0], source
+        everyone = read_grounded(Path(path), every_response=True)
+        people = [grounded for grounded in everyone if grounded.dialogue.system in (None, HUMAN)]
+        if n_with_bot := len(everyone) - len(people):
+            logger.warning("%s: %d of %d dialogues are with a chatbot and are left out", source, n_with_bot, len(everyone))
+        kept = leave_out_leaks(people, reported, lambda grounded: [[turn.text for turn in grounded.turns]], f"{name} dialogues")
+        left_out[name] = left_out.get(name, 0) + len(people) - len(kept)
+        for grounded in kept:
+            facts = [grounded.facts.get(turn.speaker or "", ()) for turn in grounded.turns] if grounded.facts else ()
+            one = conversation(name, [turn.text for turn in grounded.turns], facts, grounded.misleading)
+            if one is not None:
+                found.append(one)
+    return found
+
+
 def by_corpus(conversations: Iterable[Conversation]) -> dict[str, list[Pair]]:
     """Return the distinct pairs of each corpus, in their order: dialogues that share turns give each response once."""
-    found: dict[str, dict[tuple[tuple[str, ...], str], Pair]] = {}
+    found: dict[str, dict[tuple[str, ...], Pair]] = {}
     for item in conversations:
         pairs = found.setdefault(item.corpus, {})
         for place in range(1, len(item.turns)):
-            pair = Pair(item, place)
-            known = pairs.get((pair.context, pair.response))
-            if known is None or (item.misleading and place == len(item.turns) - 1):
-                pairs[pair.context, pair.response] = pair
+            said = item.turns[: place + 1]
+            if said not in pairs or (item.misleading and place == len(item.turns) - 1):
+                pairs[said] = Pair(item, place)
     return {corpus: list(pairs.values()) for corpus, pairs in found.items()}
 
 
@@ -112,30 +131,14 @@ class Splits(NamedTuple):
 
 
 def split(training: Sequence[Conversation], validation: Sequence[Conversation], *, fraction: float, seed: int) -> Splits:
-    """Keep validation dialogues out of training; without validation dialogues set a share of each corpus aside.
-
-    Raises:
-        InputError: `fraction` is out of its range, or no dialogue is left for one of the uses.
-    """
-    if not 0 < fraction < 1:
-        raise InputError(f"validation_fraction: expected a number between 0 and 1, got {fraction!r}.")
-    aside = {item.key for item in validation} or _share_of_each_corpus(training, fraction, seed)
-    kept = [item for item in training if item.key not in aside]
-    held_out = list(validation) or [item for item in training if item.key in aside]
-    if validation and (n_shared := len(training) - len(kept)):
-        logger.warning("%d of %d training dialogues begin like a validation dialogue and are left out", n_shared, len(training))
-    if not kept or not held_out:
-        raise InputError(
-            f"training: {len(kept)} training and {len(held_out)} validation dialogues of two turns and more are left. "
-            "Give more dialogues."
+    """Keep validation dialogues out of training; without any set a share of each corpus aside, see `split_by_dialogue`."""
+    return Splits(
+        *split_by_dialogue(
+            training,
+            validation or None,
+            lambda item: item.key,
+            fraction=fraction,
+            seed=seed,
+            corpus=lambda item: item.corpus,
         )
-    return Splits(kept, held_out)
-
-
-def _share_of_each_corpus(conversations: Sequence[Conversation], fraction: float, seed: int) -> set[str]:
-    aside: set[str] = set()
-    for corpus in dict.fromkeys(item.corpus for item in conversations):
-        keys = sorted({item.key for item in conversations if item.corpus == corpus})
-        random.Random(f"{seed} {corpus}").shuffle(keys)
-        aside.update(keys[: round(fraction * len(keys))])
-    return aside
+    )

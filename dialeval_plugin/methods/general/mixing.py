@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
+from typing_extensions import TypedDict
 
 from dialeval_plugin.models.logistic import logistic_regression
 
@@ -45,6 +46,21 @@ def equal_mixture(kinds: Sequence[str], real: str) -> FloatArray:
     return weights
 
 
+class HeadWeightsWithoutFacts(TypedDict):
+    """Weights of responses without facts."""
+
+    fit: float
+    fluency: float
+    specificity: float
+    offset: float
+
+
+class HeadWeights(HeadWeightsWithoutFacts):
+    """Weights of responses with facts."""
+
+    knowledge: float
+
+
 @dataclass(frozen=True, slots=True)
 class Mixing:
     """Weights of the heads' log odds and an offset, for responses without facts and with."""
@@ -79,13 +95,8 @@ class CoherenceWeights:
         Args:
             fits: for each dialogue the log odds of fit of its turns from the second on; none is empty.
         """
-        columns = turn_statistics(fits)
-        probability: FloatArray = expit(weighted_sum(columns, self.as_weights()))
+        probability: FloatArray = expit(weighted_sum(turn_statistics(fits), asdict(self)))
         return probability
-
-    def as_weights(self) -> dict[str, float]:
-        """The weights by the names of `turn_statistics`."""
-        return {"mean": self.mean, "lowest": self.lowest, "last": self.last, OFFSET: self.offset}
 
 
 def turn_statistics(fits: Sequence[FloatArray]) -> dict[str, FloatArray]:

@@ -2,7 +2,7 @@
 
 On disk it is a sentence-transformers folder (`SentenceTransformer(folder)` opens it) with three files of ours beside:
 `general.json` (configuration, mixing and what validation gave), `general_head.safetensors` and
-`general_training_dialogues.json` (hashes of the dialogues that it was trained on, for leak checks).
+`training_dialogues.json` (identities of the dialogues that it was trained on, for leak checks).
 """
 
 from __future__ import annotations
@@ -20,16 +20,14 @@ from torch.nn import functional
 from typing_extensions import TypedDict
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.files import to_json, write_text
-from dialeval_plugin.models import folders as model_folders
 from dialeval_plugin.models.context_texts import TextEncoder, TextIds
 from dialeval_plugin.models.encoders import embed, load_encoder, transformer_of
+from dialeval_plugin.models.folders import ModelFolder, load_weights, resolve, save_weights
 from dialeval_plugin.models.lexical import FEATURES, LexicalFeatures
 
-from .mixing import CoherenceWeights, Mixing
+from .mixing import CoherenceWeights, HeadWeights, HeadWeightsWithoutFacts, Mixing
 
-CONFIG_FILE, HEAD_FILE, DIALOGUES_FILE = "general.json", "general_head.safetensors", "general_training_dialogues.json"
-FORMAT_VERSION = 1
+HEAD_FILE = "general_head.safetensors"
 
 Triple: TypeAlias = tuple[tuple[str, ...], str, tuple[str, ...]]
 """Context, response and facts; context and facts may be empty."""
@@ -143,17 +141,20 @@ class GeneralHead(nn.Module):
 
         Args:
             head: one of `signals.HEADS`.
-            part: the part of the response that it reads, (n, width).
+            part: of the response, that the head reads, (n, width).
             against: context or facts after their map, (n, width), for a head that compares.
         """
         inputs = [part] if against is None else [against, part, against * part, (against - part).abs()]
         logits: Tensor = self.vectors[head](torch.cat(inputs, dim=-1)).squeeze(-1)
         return logits
 
+    def words_of(self, head: str) -> LexicalFeatures:
+        """The tables of the words that a head counts."""
+        return self.fact_words if head == "knowledge" else self.context_words
+
     def word_logits(self, head: str, features: Tensor) -> Tensor:
         """Log odds of a head by counted words, of shape (n,); `features` is (n, number of features), not standardised."""
-        table = self.fact_words if head == "knowledge" else self.context_words
-        shown = table.standardised(features)
+        shown = self.words_of(head).standardised(features)
         if head in ("fluency", "specificity"):
             shown = shown[:, :RESPONSE_FEATURES]
         logits: Tensor = self.words[head](shown).squeeze(-1)
@@ -165,7 +166,7 @@ class GeneralHead(nn.Module):
         return experts @ weights[:-1] + weights[-1]
 
 
-class Encoded(NamedTuple):
+class EncodedTriples(NamedTuple):
     """Token ids of distinct texts, and for each triple which of them are its own."""
 
     contexts: list[TextIds]
@@ -175,10 +176,9 @@ class Encoded(NamedTuple):
     """Context, response and facts of each triple; -1 for no facts."""
 
     @property
-    def ids(self) -> tuple[list[list[int]], list[list[int]], list[list[int]]]:
+    def ids(self) -> list[list[list[int]]]:
         """Token ids of the contexts, of the responses and of the facts."""
-        contexts, responses, facts = ([text.ids for text in texts] for texts in self[:3])
-        return contexts, responses, facts
+        return [[text.ids for text in texts] for texts in self[:3]]
 
     def tokens_cut(self) -> dict[str, np.ndarray]:
         """How many tokens of each triple's context, response and facts did not fit; each of shape (triples,)."""
@@ -224,23 +224,21 @@ class GeneralModel(nn.Module):
         """Where the weights are."""
         return self.head.log_scale.device
 
-    def encode(self, triples: Sequence[Triple]) -> Encoded:
+    def encode(self, triples: Sequence[Triple]) -> EncodedTriples:
         """Turn each distinct text of the triples into token ids."""
         contexts, responses, facts = (_numbered(column) for column in zip(*triples, strict=True))
         facts.pop((), None)
         facts = {text: number for number, text in enumerate(facts)}
-        return Encoded(
+        return EncodedTriples(
             self.texts.contexts(list(contexts)),
             self.texts.counted_responses(list(responses)),
             self.texts.contexts(list(facts)),
             [(contexts[context], responses[response], facts.get(fact, -1)) for context, response, fact in triples],
         )
 
-    def features(
-        self, table: LexicalFeatures, texts: Sequence[list[int]], owners: Sequence[int], of: Sequence[list[int]]
-    ) -> Tensor:
-        """What the word classifiers read of responses `of` in the contexts or facts `texts[owners]`."""
-        return table.features(texts, owners, of, self.texts.special)
+    def features(self, head: str, texts: Sequence[list[int]], owners: Sequence[int], of: Sequence[list[int]]) -> Tensor:
+        """What a head's word classifier reads of responses `of` in the contexts or facts `texts[owners]`."""
+        return self.head.words_of(head).features(texts, owners, of, self.texts.special)
 
     def judge(self, triples: Sequence[Triple]) -> Judgement:
         """Judge responses; each distinct context, response and fact set is embedded once, in one pass."""
@@ -256,7 +254,7 @@ class GeneralModel(nn.Module):
             encoded.tokens_cut(),
         )
 
-    def _experts(self, encoded: Encoded, vectors: Tensor) -> tuple[dict[str, Tensor], Tensor]:
+    def _experts(self, encoded: EncodedTriples, vectors: Tensor) -> tuple[dict[str, Tensor], Tensor]:
         head = self.head
         context_ids, response_ids, fact_ids = encoded.ids
         n_contexts, n_responses = len(context_ids), len(response_ids)
@@ -266,7 +264,7 @@ class GeneralModel(nn.Module):
         distinct = head.parts(vectors[n_contexts : n_contexts + n_responses])
         robust = distinct.robust[of_response]
         responses = [response_ids[row[1]] for row in encoded.rows]
-        features = self.features(head.context_words, context_ids, of_context.tolist(), responses)
+        features = self.features("fit", context_ids, of_context.tolist(), responses)
         cosine = functional.cosine_similarity(contexts, robust, dim=-1)
         fit = [head.vector_logits("fit", robust, contexts), head.word_logits("fit", features), head.scale * cosine]
         experts = {"fit": torch.stack(fit, dim=-1)}
@@ -278,7 +276,7 @@ class GeneralModel(nn.Module):
         if self.config.has_knowledge and len(told):
             facts = head.facts(vectors[n_contexts + n_responses :])[of_facts[told]]
             owners, texts = of_facts[told].tolist(), [responses[place] for place in told.tolist()]
-            shared = self.features(head.fact_words, fact_ids, owners, texts)
+            shared = self.features("knowledge", fact_ids, owners, texts)
             both = [head.vector_logits("knowledge", robust[told], facts), head.word_logits("knowledge", shared)]
             experts["knowledge"][told] = torch.stack(both, dim=-1)
         return experts, cosine
@@ -293,81 +291,11 @@ def _to_array(values: Tensor) -> np.ndarray:
     return array
 
 
-@dataclass(frozen=True, slots=True)
-class TrainedGeneral:
-    """A model with what was fitted after its training."""
-
-    model: GeneralModel
-    mixing: Mixing
-    coherence: CoherenceWeights
-    training_dialogues: frozenset[str]
-    """Keys of the dialogues that it was trained on, see `Conversation.key`."""
-
-    def save(self, folder: Path, record: Mapping[str, Any] | None = None) -> None:
-        """Write the folder; nothing but safetensors, JSON and the tokenizer's text files.
-
-        Args:
-            folder: is made where it is not there.
-            record: how the model came about and what its validation gave; goes into general.json.
-        """
-        self.model.encoder.save_pretrained(str(folder), create_model_card=False)
-        model_folders.save_weights(folder / HEAD_FILE, self.model.head.state_dict())
-        write_text(folder / DIALOGUES_FILE, to_json(sorted(self.training_dialogues), indent=0) + "\n")
-        settings = {
-            "format_version": FORMAT_VERSION,
-            "config": asdict(self.model.config),
-            "mixing": asdict(self.mixing),
-            "coherence": asdict(self.coherence),
-            **(record or {}),
-        }
-        model_folders.publish(folder / CONFIG_FILE, settings)
-
-    @classmethod
-    def load(cls, name: str, *, device: str | None = None, revision: str | None = None) -> TrainedGeneral:
-        """Open a model folder or a model of the hub.
-
-        Args:
-            name: a folder, or a hub id.
-            device: a torch device; by default a GPU where there is one.
-            revision: of a hub model.
-
-        Raises:
-            ModelLoadError: the folder is damaged, unsafe or no general evaluator; the message names the file.
-            MissingPrerequisite: the model is neither a folder nor to be had from the hub.
-        """
-        folder = model_folders.resolve(name, revision=revision)
-        settings = read_settings(folder)
-        encoder = load_encoder(str(folder), device=device)
-        model = GeneralModel(encoder, settings["config"])
-        model_folders.load_weights(model.head, folder / HEAD_FILE)
-        return cls(
-            model.to(encoder.device).eval(),
-            Mixing(**settings["mixing"]),
-            settings["coherence"],
-            frozenset(model_folders.checked_model_file(folder / DIALOGUES_FILE, list[str])),
-        )
-
-
-class _Plain(TypedDict):
-    """Weights of responses without facts."""
-
-    fit: float
-    fluency: float
-    specificity: float
-    offset: float
-
-
-class _WithFacts(_Plain):
-    """Weights of responses with facts."""
-
-    knowledge: float
-
-
 class _Mixing(TypedDict):
-    """See `Mixing`."""
+    """As `Mixing`."""
 
-    plain: _Plain
-    with_facts: _WithFacts | None
+    plain: HeadWeightsWithoutFacts
+    with_facts: HeadWeights | None
 
 
 class _Settings(TypedDict):
@@ -378,16 +306,46 @@ class _Settings(TypedDict):
     coherence: CoherenceWeights
 
 
-def read_settings(folder: Path) -> dict[str, Any]:
-    """Return the contents of a model folder's general.json.
+GENERAL_FOLDER = ModelFolder("general.json", _Settings, 2, "a trained general evaluator", "dialeval train general")
 
-    Raises:
-        ModelLoadError: the folder has none, or one of another format, or its weights are not those that were published.
-    """
-    return model_folders.read_settings(
-        folder / CONFIG_FILE,
-        _Settings,
-        version=FORMAT_VERSION,
-        kind="a trained general evaluator",
-        command="dialeval train slm --recipe general",
-    )
+
+@dataclass(frozen=True, slots=True)
+class TrainedGeneral:
+    """A model with what was fitted after its training."""
+
+    model: GeneralModel
+    mixing: Mixing
+    coherence: CoherenceWeights
+    training_dialogues: frozenset[str]
+    """Keys of the dialogues that it was trained on, see `Conversation.key`."""
+
+    def save(self, folder: Path, training: Mapping[str, Any] | None = None) -> None:
+        """Write the folder, with the record of the training in general.json: safetensors, JSON and the tokenizer's texts."""
+        self.model.encoder.save_pretrained(str(folder), create_model_card=False)
+        save_weights(folder / HEAD_FILE, self.model.head.state_dict())
+        fields = {
+            "config": asdict(self.model.config),
+            "mixing": asdict(self.mixing),
+            "coherence": asdict(self.coherence),
+        }
+        GENERAL_FOLDER.publish(folder, fields, training, dialogues=self.training_dialogues)
+
+    @classmethod
+    def load(cls, name: str, *, device: str | None = None, revision: str | None = None) -> TrainedGeneral:
+        """Open a model folder or a model of the hub, by default on a GPU where there is one.
+
+        Raises:
+            ModelLoadError: the folder is damaged, unsafe or no general evaluator; the message names the file.
+            MissingPrerequisite: the model is neither a folder nor to be had from the hub.
+        """
+        folder = resolve(name, revision=revision)
+        settings = GENERAL_FOLDER.read_settings(folder)
+        encoder = load_encoder(str(folder), device=device)
+        model = GeneralModel(encoder, settings["config"])
+        load_weights(model.head, folder / HEAD_FILE)
+        return cls(
+            model.to(encoder.device).eval(),
+            Mixing(**settings["mixing"]),
+            settings["coherence"],
+            GENERAL_FOLDER.training_dialogues(folder),
+        )

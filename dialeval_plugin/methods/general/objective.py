@@ -12,7 +12,7 @@ from torch.nn import functional
 from dialeval_plugin.models.encoders import embed
 
 from .model import GeneralModel
-from .sampling import SAYING, Row
+from .sampling import SAYING, SampledResponse
 from .signals import HEADS, NEGATIVES
 
 MARGIN = 0.5
@@ -50,7 +50,7 @@ class Step(NamedTuple):
     n_tokens: int
 
 
-def make_step(model: GeneralModel, rows: Sequence[Row]) -> Step:
+def make_step(model: GeneralModel, rows: Sequence[SampledResponse]) -> Step:
     """Encode the texts of a step's rows; each distinct text stands in it once."""
     responses: dict[str, int] = {}
     facts: dict[tuple[str, ...], int] = {}
@@ -85,7 +85,7 @@ def make_step(model: GeneralModel, rows: Sequence[Row]) -> Step:
     )
 
 
-def _label(labelled: dict[str, Labelled], number: int, row: Row, own: int, responses: dict[str, int]) -> None:
+def _label(labelled: dict[str, Labelled], number: int, row: SampledResponse, own: int, responses: dict[str, int]) -> None:
     """Add the right response once to each head that has a wrong one in this row, and the wrong ones."""
     for head in ("fit", *SAYING):
         wrong = [responses[text] for kind, text in row.negatives if kind in NEGATIVES[head]]
@@ -95,21 +95,21 @@ def _label(labelled: dict[str, Labelled], number: int, row: Row, own: int, respo
             labelled[head].add(number, response, 0.0)
 
 
-def _other_row(rows: Sequence[Row], number: int) -> int | None:
+def _other_row(rows: Sequence[SampledResponse], number: int) -> int | None:
     """The next row, round the end, that belongs to another dialogue."""
     key = rows[number].pair.conversation.key
     following = (place % len(rows) for place in range(number + 1, number + len(rows)))
     return next((place for place in following if rows[place].pair.conversation.key != key), None)
 
 
-def _other_facts(rows: Sequence[Row], number: int) -> tuple[str, ...] | None:
+def _other_facts(rows: Sequence[SampledResponse], number: int) -> tuple[str, ...] | None:
     pair = rows[number].pair
     following = (rows[place % len(rows)].pair for place in range(number + 1, number + len(rows)))
     strange = (other for other in following if other.conversation.key != pair.conversation.key)
     return next((other.facts for other in strange if other.facts and other.facts != pair.facts), None)
 
 
-def _masked(rows: Sequence[Row], own: Sequence[int], ranked: Sequence[int]) -> Tensor:
+def _masked(rows: Sequence[SampledResponse], own: Sequence[int], ranked: Sequence[int]) -> Tensor:
     """Right responses to other rows of the same dialogue: they may fit here too."""
     of_dialogue: dict[str, set[int]] = {}
     for row, response in zip(rows, own, strict=True):
@@ -155,8 +155,8 @@ def loss_terms(model: GeneralModel, step: Step, *, bfloat16: bool) -> dict[str, 
             against = contexts if name == "fit" else head.facts(vectors[n_contexts + n_responses :])
             logits = head.vector_logits(name, parts.robust[labelled.responses], against[labelled.owners])
         terms[name] = _balanced(logits, labels)
-        table, texts = (head.fact_words, step.facts) if name == "knowledge" else (head.context_words, step.contexts)
-        features = model.features(table, texts, labelled.owners, [step.responses[place] for place in labelled.responses])
+        texts = step.facts if name == "knowledge" else step.contexts
+        features = model.features(name, texts, labelled.owners, [step.responses[place] for place in labelled.responses])
         words.append(_balanced(head.word_logits(name, features), labels))
     terms["words"] = torch.stack(words).sum()
     distance = 1 - functional.cosine_similarity(parts.robust[step.own], parts.non_robust[step.own], dim=-1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -17,7 +17,7 @@ from dialeval_plugin.core.signature import text_hash
 from dialeval_plugin.models.folders import checked_model_file
 from dialeval_plugin.version import __version__
 
-from .mixing import OFFSET, FloatArray, weighted_sum
+from .mixing import OFFSET, FloatArray, HeadWeights, weighted_sum
 from .signals import HEADS
 
 FORMAT_VERSION = 1
@@ -76,16 +76,9 @@ class RatedMixing:
 
     def save(self, path: Path) -> None:
         """Write the file, JSON."""
-        value = {
-            "format_version": FORMAT_VERSION,
-            "model": self.model,
-            "ridge": RIDGE,
-            "qualities": dict(self.qualities),
-            "weights": dict(self.weights),
-            "without": {name: dict(weights) for name, weights in self.without.items()},
-            "responses": {name: sorted(hashes) for name, hashes in self.responses.items()},
-            "version": __version__,
-        }
+        responses = {name: sorted(hashes) for name, hashes in self.responses.items()}
+        stated = {"format_version": FORMAT_VERSION, "ridge": RIDGE, "version": __version__}
+        value = {**stated, **asdict(self), "responses": responses}
         write_text(path, to_json(value, indent=1) + "\n")
 
     @classmethod
@@ -97,19 +90,9 @@ class RatedMixing:
             ModelLoadError: it is of another format.
         """
         value: Any = read_json(path)
-        if not isinstance(value, dict) or value.get("format_version") != FORMAT_VERSION or "without" not in value:
+        if not isinstance(value, dict) or value.get("format_version") != FORMAT_VERSION:
             raise ModelLoadError(f"{path}: is no mixing that this release reads. Fit one with `dialeval train mixing`.")
         return cls(**cast("dict[str, Any]", checked_model_file(path, _File)))
-
-
-class _Weights(TypedDict):
-    """Of the heads' log odds."""
-
-    fit: float
-    fluency: float
-    specificity: float
-    knowledge: float
-    offset: float
 
 
 class _File(TypedDict):
@@ -117,8 +100,8 @@ class _File(TypedDict):
 
     model: str
     qualities: dict[str, str]
-    weights: _Weights
-    without: dict[str, _Weights]
+    weights: HeadWeights
+    without: dict[str, HeadWeights]
     responses: dict[str, frozenset[str]]
 
 
@@ -173,9 +156,9 @@ def fit_on_ratings(sets: Sequence[RatedSet], model: str) -> RatedMixing:
 
 
 def _without(entry: RatedSet, hashes: frozenset[str]) -> RatedSet:
-    kept = np.array([response_hash(example) not in hashes for example in entry.examples], dtype=bool)
+    kept = [place for place, example in enumerate(entry.examples) if response_hash(example) not in hashes]
     return entry._replace(
-        examples=[example for example, keep in zip(entry.examples, kept, strict=True) if keep],
+        examples=[entry.examples[place] for place in kept],
         ratings=entry.ratings[kept],
         log_odds={head: values[kept] for head, values in entry.log_odds.items()},
     )

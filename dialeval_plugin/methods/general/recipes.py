@@ -19,7 +19,7 @@ matter of length, and "words" trains no weight that another term trains."""
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class GeneralRecipe:
     """Everything that moves the weights, apart from data, backbone and seed.
 
     Attributes:

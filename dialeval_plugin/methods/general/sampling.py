@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import random
+from array import array
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from tqdm.auto import tqdm
+
 from .conversations import Pair
-from .recipes import Recipe
+from .recipes import GeneralRecipe
 from .signals import NEGATIVES, CorpusSignals
 
 
-class Row(NamedTuple):
+class SampledResponse(NamedTuple):
     """A response with wrong texts in its place."""
 
     pair: Pair
@@ -48,49 +51,49 @@ def quotas(sizes: Mapping[str, int], *, max_pairs: int, exponent: float) -> dict
     return {name: found[name] for name in sizes}
 
 
-class Plan:
+class SamplingPlan:
     """The steps of a training run.
 
     Args:
         corpora: distinct pairs by corpus.
-        recipe: see `Recipe`.
+        recipe: sizes of batches and epochs.
         seed: of the order and of every draw.
+        progress: show a bar while the words of the corpora are counted.
     """
 
-    def __init__(self, corpora: Mapping[str, Sequence[Pair]], recipe: Recipe, seed: int) -> None:
+    def __init__(
+        self, corpora: Mapping[str, Sequence[Pair]], recipe: GeneralRecipe, seed: int, *, progress: bool = False
+    ) -> None:
         self._corpora = corpora
         self._recipe = recipe
         self._seed = seed
-        self.signals = {name: CorpusSignals(pairs) for name, pairs in corpora.items()}
+        counted = tqdm(corpora.items(), desc="words of the corpora", disable=None if progress else True, leave=False)
+        self.signals = {name: CorpusSignals(pairs) for name, pairs in counted}
         sizes = {name: len(pairs) for name, pairs in corpora.items()}
         self.quotas = quotas(sizes, max_pairs=recipe.max_pairs, exponent=recipe.corpus_exponent)
         self._order = {name: self._shuffled(name, len(pairs)) for name, pairs in corpora.items()}
-        self.steps_per_epoch = len(self._batches(0))
+        self._epoch, self._batches = 0, self._batches_of(0)
+        self.steps_per_epoch = len(self._batches)
 
     @property
     def n_steps(self) -> int:
         """Of the whole run."""
         return self.steps_per_epoch * self._recipe.n_epochs
 
-    def rows(self, step: int) -> list[Row]:
+    def rows(self, step: int) -> list[SampledResponse]:
         """Return the rows of a step, counted from 0."""
         epoch, place = divmod(step, self.steps_per_epoch)
-        corpus, numbers = self._epoch(epoch)[place]
+        if epoch != self._epoch:
+            self._epoch, self._batches = epoch, self._batches_of(epoch)
+        corpus, numbers = self._batches[place]
         return [self._row(corpus, number, epoch) for number in numbers]
 
-    def _shuffled(self, name: str, size: int) -> list[int]:
-        order = list(range(size))
+    def _shuffled(self, name: str, size: int) -> array[int]:
+        order = array("I", range(size))
         random.Random(f"{self._seed} {name}").shuffle(order)
         return order
 
-    def _epoch(self, epoch: int) -> list[tuple[str, list[int]]]:
-        if self._current[0] != epoch:
-            self._current = (epoch, self._batches(epoch))
-        return self._current[1]
-
-    _current: tuple[int, list[tuple[str, list[int]]]] = (-1, [])
-
-    def _batches(self, epoch: int) -> list[tuple[str, list[int]]]:
+    def _batches_of(self, epoch: int) -> list[tuple[str, list[int]]]:
         """An epoch's batches in their order; each takes up a corpus where the epoch before left it."""
         size, batches = self._recipe.batch_size, []
         for name, quota in self.quotas.items():
@@ -103,23 +106,22 @@ class Plan:
         random.Random(f"{self._seed} {epoch}").shuffle(batches)
         return batches
 
-    def _row(self, corpus: str, number: int, epoch: int) -> Row:
+    def _row(self, corpus: str, number: int, epoch: int) -> SampledResponse:
         pair, signals = self._corpora[corpus][number], self.signals[corpus]
         generator = random.Random(f"{self._seed} {epoch} {corpus} {number}")
-        negatives = self._first(signals, pair, _DRAWN_FIT, self._recipe.n_fit_negatives, generator)
-        head = generator.choice(SAYING)
-        negatives += self._first(signals, pair, NEGATIVES[head], 1, generator)
-        return Row(pair, tuple(negatives))
+        drawn = _first(signals, pair, _DRAWN_FIT, self._recipe.n_fit_negatives, generator)
+        drawn += _first(signals, pair, NEGATIVES[generator.choice(SAYING)], 1, generator)
+        return SampledResponse(pair, tuple(drawn))
 
-    @staticmethod
-    def _first(
-        signals: CorpusSignals, pair: Pair, kinds: Sequence[str], number: int, generator: random.Random
-    ) -> list[tuple[str, str]]:
-        """The first kinds, in an order drawn for this pair, that it has a wrong text of."""
-        found: list[tuple[str, str]] = []
-        for kind in generator.sample(list(kinds), len(kinds)):
-            if len(found) == number:
-                break
-            if (text := signals.draw(kind, pair, generator)) is not None:
-                found.append((kind, text))
-        return found
+
+def _first(
+    signals: CorpusSignals, pair: Pair, kinds: Sequence[str], number: int, generator: random.Random
+) -> list[tuple[str, str]]:
+    """The first kinds, in an order drawn for this pair, that it has a wrong text of."""
+    found: list[tuple[str, str]] = []
+    for kind in generator.sample(list(kinds), len(kinds)):
+        if len(found) == number:
+            break
+        if (text := signals.draw(kind, pair, generator)) is not None:
+            found.append((kind, text))
+    return found

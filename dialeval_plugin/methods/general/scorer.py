@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar, cast, get_args
+from typing import ClassVar, cast
 
 import numpy as np
 from scipy.special import expit
 
-from dialeval_plugin.core.dialogue import Dialogue, Example, Item, is_blank
+from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, is_blank, visible_texts
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import Level, Reason, Row, Scorer, Unscored
+from dialeval_plugin.core.options import checked_init
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import TOO_FEW_TURNS, Row, Unscored
 from dialeval_plugin.core.signature import Value, content_hash, text_hash
 from dialeval_plugin.models.defaults import DefaultModel
 from dialeval_plugin.models.folders import resolve
@@ -24,7 +26,7 @@ from .signals import HEADS
 GENERAL_MODEL = DefaultModel(
     "general",
     "DIALEVAL_GENERAL",
-    "general: no model is named. Train one with `dialeval train slm --recipe general --corpus FILE --output FOLDER`, "
+    "general: no model is named. Train one with `dialeval train general --corpus FILE --output FOLDER`, "
     "or pass model='FOLDER or hub id', or set DIALEVAL_GENERAL.",
 )
 
@@ -33,9 +35,6 @@ DIALOGUE_COLUMNS = ("general", "coherence", "fit", "fluency", "specificity", "co
 
 DIALOGUES_AT_ONCE = 128
 """Each has many turns, and memory is not to grow with a window of them."""
-
-BLANK_RESPONSE = Unscored(Reason.EMPTY_INPUT, "the response has no visible character")
-TOO_FEW_TURNS = Unscored(Reason.EMPTY_INPUT, "fewer than two turns have a visible character")
 
 
 class GeneralScorer(Scorer):
@@ -55,17 +54,15 @@ class GeneralScorer(Scorer):
     The weights that mix the heads come from validation dialogues without ratings, see `calibration.fit`. `mixing` takes others.
 
     Args:
-        model: folder or hub id of a model that `dialeval train slm --recipe general` made; see `DefaultModel`.
+        model: folder or hub id of a model that `dialeval train general` made; see `DefaultModel`.
         level: "turn" or "dialogue".
         mixing: file of `dialeval train mixing`: weights fitted on people's ratings, at level "turn". `general` is then the
             logistic function of the predicted standardised rating.
         leave_out: name of a set of that file whose ratings the weights must not have seen.
         score_fitted: score responses whose ratings the weights have seen, too; refused otherwise.
-        device: a torch device.
-        revision: of a hub model.
 
     Raises:
-        InputError: an option is unknown, or `mixing` belongs to another model.
+        InputError: `mixing` belongs to another model.
         MissingPrerequisite: there is no model.
         ModelLoadError: the model or `mixing` is damaged, unsafe or of another kind.
     """
@@ -73,6 +70,7 @@ class GeneralScorer(Scorer):
     name: ClassVar[str] = "general"
     positive_from = 0.5
 
+    @checked_init
     def __init__(
         self,
         model: str | None = None,
@@ -84,10 +82,6 @@ class GeneralScorer(Scorer):
         device: str | None = None,
         revision: str | None = None,
     ) -> None:
-        if level not in get_args(Level):
-            raise InputError(f"general: there is no level={level!r}. Choose one of {', '.join(get_args(Level))}.")
-        if not isinstance(score_fitted, bool):
-            raise InputError(f"general: score_fitted is {score_fitted!r}. Give true or false.")
         if mixing is None and (leave_out is not None or score_fitted):
             raise InputError("general: leave_out and score_fitted say how to use a mixing. Give mixing='FILE'.")
         if mixing is not None and level == "dialogue":
@@ -146,6 +140,12 @@ class GeneralScorer(Scorer):
             "score_fitted": self._score_fitted or None,
         }
 
+    def unscorable(self, item: Item) -> Unscored | None:
+        """Also a dialogue without a turn that follows another."""
+        if isinstance(item, Dialogue):
+            return None if len(visible_texts(item.turns)) > 1 else TOO_FEW_TURNS
+        return super().unscorable(item)
+
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
         """Judge responses, or the turns of dialogues; each distinct text is read once."""
         if self.level == "dialogue":
@@ -154,11 +154,7 @@ class GeneralScorer(Scorer):
             return [row for start in starts for row in self._dialogue_rows(dialogues[start : start + DIALOGUES_AT_ONCE])]
         examples = cast("Sequence[Example]", items)
         self._refuse_fitted(examples)
-        rows: list[Row] = [BLANK_RESPONSE] * len(examples)
-        judged = [place for place, example in enumerate(examples) if not is_blank(example.response.text)]
-        for place, row in zip(judged, self._turn_rows([examples[place] for place in judged]), strict=True):
-            rows[place] = row
-        return rows
+        return self._turn_rows(examples)
 
     def log_odds(self, examples: Sequence[Example]) -> dict[str, FloatArray]:
         """Return the heads' calibrated log odds of responses, each of shape (n,); NaN in `knowledge` without facts.
@@ -185,8 +181,6 @@ class GeneralScorer(Scorer):
         return main
 
     def _turn_rows(self, examples: Sequence[Example]) -> list[Row]:
-        if not examples:
-            return []
         triples = [_triple(example) for example in examples]
         judgement = self._judge(triples)
         main, heads = self._main(judgement.log_odds), {head: expit(values) for head, values in judgement.log_odds.items()}
@@ -213,16 +207,10 @@ class GeneralScorer(Scorer):
                 )
 
     def _dialogue_rows(self, dialogues: Sequence[Dialogue]) -> list[Row]:
-        turns = [tuple(turn.text for turn in dialogue.turns if not is_blank(turn.text)) for dialogue in dialogues]
-        rows: list[Row] = [TOO_FEW_TURNS] * len(dialogues)
-        judged = [place for place, texts in enumerate(turns) if len(texts) > 1]
-        if not judged:
-            return rows
-        triples: list[Triple] = [
-            (turns[place][:number], turns[place][number], ()) for place in judged for number in range(1, len(turns[place]))
-        ]
+        turns = [tuple(visible_texts(dialogue.turns)) for dialogue in dialogues]
+        triples: list[Triple] = [(texts[:number], texts[number], ()) for texts in turns for number in range(1, len(texts))]
         judgement = self._judge(triples)
-        ends = np.cumsum([len(turns[place]) - 1 for place in judged])[:-1]
+        ends = np.cumsum([len(texts) - 1 for texts in turns])[:-1]
         of_turns = {
             "general": self._main(judgement.log_odds),
             **{head: expit(judgement.log_odds[head]) for head in ("fit", "fluency", "specificity")},
@@ -231,19 +219,20 @@ class GeneralScorer(Scorer):
         coherence = self._trained.coherence.probability(np.split(judgement.log_odds["fit"], ends))
         tokens_cut = {name: [part.sum() for part in np.split(judgement.tokens_cut[name], ends)] for name in self.cuts}
         means = {name: [part.mean() for part in np.split(values, ends)] for name, values in of_turns.items()}
-        for number, place in enumerate(judged):
+        rows: list[Row] = []
+        for number, texts in enumerate(turns):
             row: dict[str, float | None] = {name: float(values[number]) for name, values in means.items()}
             row |= {
                 "general": float((means["general"][number] + coherence[number]) / 2),
                 "coherence": float(coherence[number]),
-                "n_turns": float(len(turns[place]) - 1),
+                "n_turns": float(len(texts) - 1),
                 **{name: float(counts[number]) for name, counts in tokens_cut.items()},
             }
-            rows[place] = row
+            rows.append(row)
         return rows
 
 
 def _triple(example: Example) -> Triple:
     """Blank turns and facts are left out: they say nothing, and a context of them is an empty one."""
-    context = tuple(turn.text for turn in example.context if not is_blank(turn.text))
+    context = tuple(visible_texts(example.context))
     return context, example.response.text, tuple(fact for fact in example.facts if not is_blank(fact))

@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 import random
 import re
+import sys
+from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -177,19 +179,17 @@ class CorpusSignals:
     """Draws wrong texts for the pairs of one corpus out of that corpus, so that its style tells nothing.
 
     Every draw depends on the pair and on the generator alone.
-
-    Args:
-        pairs: of one corpus.
     """
 
     def __init__(self, pairs: Sequence[Pair]) -> None:
         self._pairs = pairs
-        self._words = [words(pair.response) for pair in pairs]
+        # A corpus has few different words, each of them often.
+        self._words = [tuple(map(sys.intern, words(pair.response))) for pair in pairs]
         frequency = Counter(word for found in self._words for word in set(found))
         self._rarity = {word: math.log((1 + len(pairs)) / (1 + count)) for word, count in frequency.items()}
         self._unseen = math.log(1 + len(pairs))
         self._rare_from = min(RARE, math.log((1 + len(pairs)) / 2))
-        self._postings: dict[str, list[int]] = {word: [] for word, count in frequency.items() if count <= _LONGEST_POSTING}
+        self._postings = {word: array("I") for word, count in frequency.items() if count <= _LONGEST_POSTING}
         for number, found in enumerate(self._words):
             for word in dict.fromkeys(found):
                 if word in self._postings:
@@ -217,13 +217,7 @@ class CorpusSignals:
         return self._rarity.get(word, self._unseen) >= self._rare_from
 
     def draw(self, kind: str, pair: Pair, generator: random.Random) -> str | None:
-        """Return a wrong text of a kind for a pair, or None where there is none.
-
-        Args:
-            kind: one of `NEGATIVES` but "other_facts".
-            pair: of this corpus.
-            generator: of the draw.
-        """
+        """Return a wrong text of a kind, any of `NEGATIVES` but "other_facts", for a pair; None where there is none."""
         found = self._drawn[kind](pair, generator)
         return None if found is None or words(found) == words(pair.response) else found
 
@@ -276,13 +270,10 @@ class CorpusSignals:
         return None if words(pair.response) in self._generic_words else generator.choice(self.generic)
 
     def _frequent_utterances(self) -> tuple[str, ...]:
-        dialogues: dict[tuple[str, ...], set[str]] = {}
-        text_of: dict[tuple[str, ...], str] = {}
-        for pair, found in zip(self._pairs, self._words, strict=True):
-            dialogues.setdefault(found, set()).add(pair.conversation.key)
-            text_of.setdefault(found, pair.response)
-        counted = sorted(((len(keys), found) for found, keys in dialogues.items() if len(keys) > 2), reverse=True)
-        own = {found: text_of[found] for _, found in counted[:_N_GENERIC]}
-        generic = {**{words(text): text for text in GENERIC_REPLIES}, **own}
+        text_of = {found: pair.response for pair, found in reversed(list(zip(self._pairs, self._words, strict=True)))}
+        distinct = {(found, pair.conversation.key) for pair, found in zip(self._pairs, self._words, strict=True)}
+        counts = Counter(found for found, _ in distinct)
+        own = sorted(((count, found) for found, count in counts.items() if count > 2), reverse=True)[:_N_GENERIC]
+        generic = {words(text): text for text in GENERIC_REPLIES} | {found: text_of[found] for _, found in own}
         self._generic_words = frozenset(generic)
         return tuple(generic.values())

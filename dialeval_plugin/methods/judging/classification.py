@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
 from dialeval_plugin.core.dialogue import Example, Turn, is_blank
-from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.core.signature import text_hash
-from dialeval_plugin.llm.language_model import LanguageModel
+from dialeval_plugin.llm.language_model import LanguageModel, Request
 from dialeval_plugin.llm.neutralise import neutralise
 from dialeval_plugin.llm.parsing import parse_label
 
@@ -89,11 +89,7 @@ PRINTED_EXAMPLES = tuple(
 
 @dataclass(frozen=True, slots=True)
 class ClassificationPrompt:
-    """The prompt of appendix A.3.
-
-    Attributes:
-        examples: shown before the response in question, those of its own context left out.
-    """
+    """The prompt of appendix A.3."""
 
     examples: tuple[LabelledExample, ...] = PRINTED_EXAMPLES
     name: str = field(default="slide_classification", init=False)
@@ -140,6 +136,10 @@ class ClassificationPrompt:
         return f"{self.name}-v{self.version}-{text_hash(*map(self.render, probes))}"
 
 
+PROMPT = ClassificationPrompt()
+"""With the printed examples."""
+
+
 def question(example: Example) -> str:
     """Return the block of one response, from "Context:" to "Prediction:"."""
     return _question(example.context, example.response.text)
@@ -174,21 +174,22 @@ def context_lines(turns: Sequence[Turn]) -> list[str]:
 
 
 def classify(
-    model: LanguageModel, examples: Sequence[Example], prompt: ClassificationPrompt | None = None
+    model: LanguageModel, examples: Sequence[Example], prompt: ClassificationPrompt = PROMPT
 ) -> list[Label | Unscored]:
     """Ask `model` whether each response is positive or negative, all in one call.
 
     Returns:
         One label an example, in order; `Unscored` where the response is blank, or the answer cannot be read.
     """
-    prompt = prompt or ClassificationPrompt()
-    found: list[Label | Unscored] = [Unscored(Reason.EMPTY_INPUT, "the response is blank")] * len(examples)
-    asked = [index for index, example in enumerate(examples) if not is_blank(example.response.text)]
-    prompts = [prompt.render(examples[index]) for index in asked]
-    answers = model.generate(prompts, max_tokens=MAX_TOKENS, stop=STOP) if prompts else []
-    for index, text, answer in zip(asked, prompts, answers, strict=True):
-        found[index] = answer if isinstance(answer, Unscored) else read_label(answer, text, examples[index])
-    return found
+    asked = [example for example in examples if not is_blank(example.response.text)]
+    requests = [Request(prompt.render(example), MAX_TOKENS, STOP) for example in asked]
+    answers = model.generate(requests) if requests else []
+    labels = (
+        answer if isinstance(answer, Unscored) else read_label(answer, request.prompt, example)
+        for example, request, answer in zip(asked, requests, answers, strict=True)
+    )
+    blank = Unscored(Reason.EMPTY_INPUT, "the response is blank")
+    return [blank if is_blank(example.response.text) else next(labels) for example in examples]
 
 
 def read_label(answer: str, prompt: str, example: Example) -> Label | Unscored:

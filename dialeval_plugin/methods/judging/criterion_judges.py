@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
-from typing import ClassVar, Literal, NamedTuple, TypeAlias, get_args
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias, cast
 
-from dialeval_plugin.core.dialogue import Example, Item, is_blank
+from annotated_types import Gt
+
+from dialeval_plugin.core.dialogue import Example, Item
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import Reason, Row, Scorer, Unscored
+from dialeval_plugin.core.options import Positive, checked_init, wrong_value
+from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import Value
-from dialeval_plugin.llm.language_model import LanguageModel, require_language_model
+from dialeval_plugin.llm.language_model import Continuation, LanguageModel, Request, require_language_model
+from dialeval_plugin.llm.prompting import Pending, PromptingScorer
 
 from .criterion_prompts import CHIANG_PROMPTS, CRITERIA, G_EVAL_PROMPTS, CriterionPrompts
-from .prompts import ScoringPrompt
-from .ratings import k_top_rating, merge_ratings
+from .goodness import k_top_rating, merge_ratings
 
 Mode: TypeAlias = Literal["sampled", "weighted"]
 """How a rating is made of a model: the mean of answers that are drawn, or the mean of the scale under its probabilities."""
@@ -40,18 +45,7 @@ class CriterionRating(NamedTuple):
     """One rating a drawn answer, None where it could not be read."""
 
 
-class _Question(NamedTuple):
-    """One criterion of one response."""
-
-    prompt: ScoringPrompt
-    text: str
-    example: Example
-
-    def read(self, answer: str | Unscored) -> float | Unscored:
-        return answer if isinstance(answer, Unscored) else self.prompt.read(answer, self.text, self.example)
-
-
-class CriterionJudge(Scorer):
+class CriterionJudge(PromptingScorer):
     """Rates a response by several criteria; the score is the mean of their ratings, and each has a column.
 
     Columns are on the scale of the prompts. A row in which one criterion has no rating is unscored: a mean over fewer
@@ -72,32 +66,28 @@ class CriterionJudge(Scorer):
         MissingPrerequisite: there is no `llm`.
     """
 
-    prompts_llm_itself: ClassVar[bool] = True
     window: ClassVar[int] = 64  # of which each example is some dozens of requests
     prompts: ClassVar[CriterionPrompts]
 
+    @checked_init
     def __init__(
         self,
         llm: LanguageModel | None = None,
         mode: Mode = "sampled",
-        n_samples: int = DEFAULT_SAMPLES,
-        temperature: float = DEFAULT_TEMPERATURE,
+        n_samples: Positive = DEFAULT_SAMPLES,
+        temperature: Annotated[float, Gt(0)] = DEFAULT_TEMPERATURE,
         unparsed: float | None = None,
         keep_samples: bool = False,
         criteria: str | Sequence[str] = CRITERIA,
     ) -> None:
-        self._check("mode", mode, mode in get_args(Mode), f"one of {', '.join(get_args(Mode))}")
-        self._check("n_samples", n_samples, type(n_samples) is int and n_samples > 0, "a whole number from 1")
-        self._check("temperature", temperature, _is_number(temperature) and temperature > 0, "a number above 0")
-        self._check("unparsed", unparsed, unparsed is None or _is_number(unparsed), "a number or nothing")
         if mode == "weighted" and (unparsed is not None or keep_samples):
             raise InputError(
                 f"{self.name}: mode 'weighted' draws no answers, so unparsed and keep_samples have no meaning. "
                 "Leave them out, or choose mode 'sampled'."
             )
         names = tuple(name.strip() for name in criteria.split(",")) if isinstance(criteria, str) else tuple(criteria)
-        is_known = bool(names) and len(set(names)) == len(names) and set(names) <= set(self.prompts)
-        self._check("criteria", criteria, is_known, f"some of {', '.join(self.prompts)}")
+        if not names or len(set(names)) < len(names) or not set(names) <= set(self.prompts):
+            raise wrong_value(self.name, "criteria", criteria, f"some of {', '.join(self.prompts)}")
         self.llm = require_language_model(llm, self.name)
         self.mode, self.n_samples, self.temperature = mode, n_samples, float(temperature)
         self.unparsed = None if unparsed is None else float(unparsed)
@@ -105,10 +95,6 @@ class CriterionJudge(Scorer):
         self.criteria = {name: self.prompts[name] for name in names}
         low, high = self._scale
         self.range = (low, high) if self.unparsed is None else (min(low, self.unparsed), max(high, self.unparsed))
-
-    def _check(self, option: str, value: object, is_right: bool, expected: str) -> None:
-        if not is_right:
-            raise InputError(f"{self.name}: {option}: expected {expected}, got {value!r}.")
 
     @property
     def _scale(self) -> tuple[float, float]:
@@ -124,21 +110,27 @@ class CriterionJudge(Scorer):
             columns += [f"{name}_{number}" for name in self.criteria for number in range(1, self.n_samples + 1)]
         return tuple(columns)
 
-    def score_batch(self, items: Sequence[Item]) -> list[Row]:
-        """Ask for all criteria of all items of the window in one call."""
-        examples = [item for item in items if isinstance(item, Example)]
-        rows: list[Row] = [Unscored(Reason.EMPTY_INPUT, "the response is blank")] * len(examples)
-        asked = [index for index, example in enumerate(examples) if not is_blank(example.response.text)]
-        questions = [
-            _Question(prompt, prompt.render(examples[index]), examples[index])
-            for index in asked
-            for prompt in self.criteria.values()
-        ]
-        ask = self._weigh if self.mode == "weighted" else self._sample
-        ratings = iter(ask(questions) if questions else ())
-        for index in asked:
-            rows[index] = self._row({name: next(ratings) for name in self.criteria})
-        return rows
+    def prepare(self, items: Sequence[Item]) -> list[Pending]:
+        """For each criterion of each response the answers to be drawn, or the spellings of the ratings to be weighed."""
+        return [Pending(item, tuple(chain.from_iterable(self._requests(cast("Example", item))))) for item in items]
+
+    def finish(self, pending: Pending, answers: Sequence[Any]) -> Row:
+        """All criteria of a response and their mean."""
+        ratings: dict[str, CriterionRating] = {}
+        size = len(answers) // len(self.criteria)
+        for start, (name, prompt) in zip(range(0, len(answers), size), self.criteria.items(), strict=True):
+            part, requests = answers[start : start + size], pending.requests[start : start + size]
+            if self.mode == "weighted":
+                forms = [continuation for _, continuation in cast("Sequence[Continuation]", requests)]
+                rating = weighted_rating(dict(zip(forms, part, strict=True)), self._ratings)
+            else:
+                text = cast("Request", requests[0]).prompt
+                read = [prompt.read(answer, text, cast("Example", pending.item)) for answer in part]
+                rating = sampled_rating(read, unparsed=self.unparsed)
+            if isinstance(rating, Unscored):
+                return Unscored(rating.reason, f"{name}: {rating.detail}")
+            ratings[name] = rating
+        return self._row(ratings)
 
     def signature_fields(self) -> dict[str, Value]:
         """Prompts with their hashes, model with its revision, and how a rating is made of its answers."""
@@ -155,40 +147,29 @@ class CriterionJudge(Scorer):
             "scale": f"{low:g}-{high:g}",
         }
 
-    def _sample(self, questions: Sequence[_Question]) -> list[CriterionRating | Unscored]:
-        prompt = questions[0].prompt
-        drawn = self.llm.sample(
-            [question.text for question in questions],
-            n_samples=self.n_samples,
-            temperature=self.temperature,
-            max_tokens=prompt.max_tokens,
-            stop=prompt.stop,
-        )
-        return [
-            sampled_rating([question.read(answer) for answer in answers], unparsed=self.unparsed)
-            for question, answers in zip(questions, drawn, strict=True)
-        ]
-
-    def _weigh(self, questions: Sequence[_Question]) -> list[CriterionRating | Unscored]:
+    @property
+    def _ratings(self) -> range:
         low, high = self._scale
-        scale = range(int(low), int(high) + 1)
-        # A tokenizer may take the space before a number into its token or not.
-        forms = [f"{space}{rating}" for space in (" ", "") for rating in scale]
-        answers = self.llm.loglikelihood([(question.text, form) for question in questions for form in forms])
-        starts = range(0, len(answers), len(forms))
-        return [weighted_rating(dict(zip(forms, answers[start : start + len(forms)], strict=True)), scale) for start in starts]
+        return range(int(low), int(high) + 1)
 
-    def _row(self, ratings: dict[str, CriterionRating | Unscored]) -> Row:
-        row: dict[str, float | None] = {}
+    def _requests(self, example: Example) -> Iterator[Sequence[Any]]:
+        """What is asked about one response, criterion by criterion."""
+        for prompt in self.criteria.values():
+            request = prompt.request(example)
+            if self.mode == "weighted":
+                # A tokenizer may take the space before a number into its token or not.
+                yield [(request.prompt, f"{space}{rating}") for space in (" ", "") for rating in self._ratings]
+            else:
+                yield [replace(request, temperature=self.temperature, sample=number) for number in range(self.n_samples)]
+
+    def _row(self, ratings: Mapping[str, CriterionRating]) -> Row:
+        row: dict[str, float | None] = {self.name: math.fsum(rating.mean for rating in ratings.values()) / len(ratings)}
         for name, rating in ratings.items():
-            if isinstance(rating, Unscored):
-                return Unscored(rating.reason, f"{name}: {rating.detail}")
             row |= {name: rating.mean, f"{name}_variance": rating.variance}
             if self.mode == "sampled":
                 row[f"{name}_unread"] = float(rating.n_unread)
             if self.keep_samples:
                 row |= {f"{name}_{number}": sample for number, sample in enumerate(rating.samples, start=1)}
-        row[self.name] = math.fsum(row[name] or 0.0 for name in ratings) / len(ratings)
         return row
 
 
@@ -248,10 +229,6 @@ def sampled_rating(ratings: Sequence[float | Unscored], *, unparsed: float | Non
 def weighted_rating(log_probabilities: dict[str, float | Unscored], scale: range) -> CriterionRating | Unscored:
     """Return sum p_i r_i over all ratings of the scale (G-EVAL, equation 1), p normalised over the scale.
 
-    Args:
-        log_probabilities: spelling of a rating (" 3" and "3") to its log probability.
-        scale: the ratings.
-
     Returns:
         The rating; `Unscored` where a log probability is missing, since the others alone would give another rating, or
         where all are minus infinity.
@@ -277,7 +254,3 @@ def _or_unparsed(rating: float | Unscored, unparsed: float | None) -> float | No
     if isinstance(rating, Unscored):
         return None if rating.reason in {Reason.API_ERROR, Reason.CONTEXT_TOO_LONG} else unparsed
     return rating
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain, repeat
 from typing import ClassVar
 
-from dialeval_plugin.core.dialogue import Dialogue, Example, Item, is_blank
+from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, is_blank
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import Level, Reason, Row, Scorer, Unscored
+from dialeval_plugin.core.options import Positive, checked_init, wrong_value
+from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import Value, text_hash
-from dialeval_plugin.llm.language_model import LanguageModel, require_language_model
+from dialeval_plugin.llm.language_model import Continuation, LanguageModel, require_language_model
+from dialeval_plugin.llm.prompting import Pending, PromptingScorer
 
-from .goodness import Reading
+from .goodness import Reading, k_top_rating, merge_ratings
 from .rating_prompts import RatingPrompt, rating_prompt
-from .ratings import k_top_rating, merge_ratings
 
 DEFAULT_K = 3
 NO_PROBABILITY = Unscored(Reason.NON_FINITE, "the model gives no rating of the scale a probability")
 
+NO_VISIBLE_TURN = Unscored(Reason.EMPTY_INPUT, "no turn has a visible character")
 
-class DialogueRatingScorer(Scorer):
+
+class DialogueRatingScorer(PromptingScorer):
     """Rates a response, or a whole dialogue, for one quality or several, each on FED's own scale from 0 up.
 
     A rating is the mean of the K likeliest ratings of the scale, weighted by their probabilities. A quality without a rating
@@ -40,7 +44,6 @@ class DialogueRatingScorer(Scorer):
     """
 
     name: ClassVar[str] = "dialogue_rating"
-    prompts_llm_itself: ClassVar[bool] = True
     citation: ClassVar[str] = """\
 @article{huynh2023understanding,
   title   = {Understanding the Effectiveness of Very Large Language Models on Dialog Evaluation},
@@ -50,17 +53,16 @@ class DialogueRatingScorer(Scorer):
   year    = {2023}
 }"""
 
+    @checked_init
     def __init__(
         self,
         llm: LanguageModel | None = None,
         quality: str | Sequence[str] = "overall",
         level: Level | None = None,
-        k: int = DEFAULT_K,
+        k: Positive = DEFAULT_K,
         literal_log: bool = False,
         examples: Sequence[Sequence[Item]] = (),
     ) -> None:
-        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-            raise InputError(f"dialogue_rating: k: expected a whole number from 1, got {k!r}.")
         self.llm = require_language_model(llm, self.name, kind="any lm-eval model that has log probabilities")
         self.k = k
         self.reading: Reading = "literal_log" if literal_log else "probabilities"
@@ -76,21 +78,22 @@ class DialogueRatingScorer(Scorer):
         """The qualities, in the order asked for; each from 0 to the top of its scale."""
         return tuple(prompt.quality for prompt in self.prompts)
 
-    def score_batch(self, items: Sequence[Item]) -> list[Row]:
-        """Ask for all ratings of all qualities of the window in one call."""
-        rows: list[Row] = [Unscored(Reason.EMPTY_INPUT, _blank(self.level))] * len(items)
-        asked = [index for index, item in enumerate(items) if not _is_empty(item)]
-        pairs = [
-            (self._shown[prompt.quality] + prompt.question(items[index]), form)
-            for index in asked
-            for prompt in self.prompts
-            for form in prompt.forms
-        ]
-        answers = iter(self.llm.loglikelihood(pairs) if pairs else ())
-        for index in asked:
-            found = {prompt.quality: self._rating(prompt, [next(answers) for _ in prompt.forms]) for prompt in self.prompts}
-            rows[index] = _row(found, self.columns[0])
-        return rows
+    def unscorable(self, item: Item) -> Unscored | None:
+        """A blank response, or a dialogue of blank turns."""
+        is_empty = isinstance(item, Dialogue) and all(is_blank(turn.text) for turn in item.turns)
+        return NO_VISIBLE_TURN if is_empty else super().unscorable(item)
+
+    def prepare(self, items: Sequence[Item]) -> list[Pending]:
+        """The spellings of all ratings of all qualities of each item."""
+        return [Pending(item, tuple(chain.from_iterable(map(self._pairs, repeat(item), self.prompts)))) for item in items]
+
+    def finish(self, pending: Pending, answers: Sequence[float | Unscored]) -> Row:
+        """The rating of each quality; without the first one's the row has none."""
+        remaining = iter(answers)
+        found = {prompt.quality: self._rating(prompt, [next(remaining) for _ in prompt.forms]) for prompt in self.prompts}
+        if isinstance(score := found[self.columns[0]], Unscored):
+            return score
+        return {quality: None if isinstance(rating, Unscored) else rating for quality, rating in found.items()}
 
     def signature_fields(self) -> dict[str, Value]:
         """Prompts with their hashes, model with its revision, how ratings are weighted, and the examples."""
@@ -103,6 +106,10 @@ class DialogueRatingScorer(Scorer):
             "examples": self._n_examples,
             "examples_hash": text_hash(*self._shown.values()) if self._n_examples else None,
         }
+
+    def _pairs(self, item: Item, prompt: RatingPrompt) -> list[Continuation]:
+        text = self._shown[prompt.quality] + prompt.question(item)
+        return [(text, form) for form in prompt.forms]
 
     def _rating(self, prompt: RatingPrompt, answers: Sequence[float | Unscored]) -> float | Unscored:
         log_probabilities: dict[str, float] = {}
@@ -124,9 +131,7 @@ def rating_of_forms(
 def _prompts(quality: str | Sequence[str], level: Level | None) -> tuple[RatingPrompt, ...]:
     names = [name.strip() for name in quality.split(",")] if isinstance(quality, str) else list(quality)
     if not all(names) or len(set(names)) != max(1, len(names)):
-        raise InputError(
-            f"dialogue_rating: quality: expected the name of a quality or several different ones, got {quality!r}."
-        )
+        raise wrong_value("dialogue_rating", "quality", quality, "the name of a quality or several different ones")
     try:
         first = rating_prompt(names[0], level)
         return (first, *(rating_prompt(name, first.level) for name in names[1:]))
@@ -141,19 +146,3 @@ def _check_examples(examples: Sequence[Sequence[Item]], level: Level) -> None:
             raise InputError(
                 f"dialogue_rating: examples[{number}]: expected the rated {expected.__name__} objects of one dialogue."
             )
-
-
-def _is_empty(item: Item) -> bool:
-    if isinstance(item, Dialogue):
-        return all(is_blank(turn.text) for turn in item.turns)
-    return is_blank(item.response.text)
-
-
-def _blank(level: Level) -> str:
-    return "the response is blank" if level == "turn" else "every turn is blank"
-
-
-def _row(found: Mapping[str, float | Unscored], main: str) -> Row:
-    if isinstance(score := found[main], Unscored):
-        return score
-    return {quality: None if isinstance(rating, Unscored) else rating for quality, rating in found.items()}

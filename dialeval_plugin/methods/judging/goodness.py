@@ -1,14 +1,15 @@
-"""g, the probability that a response is good, from a language model's yes and no (Huynh et al. 2023, section 3.2).
+"""What a language model's log probabilities say: g, that a response is good, and the mean of its K likeliest ratings.
 
-The paper prints g = p(yes) / (p(yes) + p(no)) and calls p "the log probabilities". Read so, g falls as "yes" gets likelier.
-The default reads probabilities, as the code of a co-author's InstructDial and UniEval do; `literal_log` is what is printed.
+Huynh et al. 2023 print g = p(yes) / (p(yes) + p(no)) (section 3.2) and call p "the log probabilities". Read so, g falls as
+"yes" gets likelier; the weights of ratings (section 3.1) are printed likewise. The default reads probabilities, as the code
+of a co-author's InstructDial and UniEval do; `literal_log` is what is printed.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from typing import Literal, TypeAlias
+from collections.abc import Collection, Iterable, Mapping
+from typing import Literal, NamedTuple, TypeAlias
 
 Reading: TypeAlias = Literal["probabilities", "literal_log"]
 
@@ -82,3 +83,56 @@ def goodness_of_forms(log_probabilities: Mapping[str, float], *, reading: Readin
     """
     merged = merge_forms(log_probabilities.items())
     return goodness(merged.get(YES, -math.inf), merged.get(NO, -math.inf), reading=reading)
+
+
+class KTopRating(NamedTuple):
+    """A weighted rating and what it is made of."""
+
+    rating: float
+    top: tuple[int, ...]
+    """The K likeliest ratings, the likeliest first."""
+    weights: tuple[float, ...]
+
+    @property
+    def argmax(self) -> int:
+        """The likeliest rating alone."""
+        return self.top[0]
+
+
+def k_top_rating(
+    log_probabilities: Mapping[int, float], *, k: int = 3, reading: Reading = "probabilities"
+) -> KTopRating | None:
+    """Return sum r_i w_i over the `k` likeliest ratings, w_i = p_i / sum p_j.
+
+    Where the scale has fewer than `k` ratings, all are used. Ratings that are equally likely are taken in the mapping's
+    order.
+
+    Returns:
+        The rating, or None where no rating has a probability (or, under `literal_log`, all logs are 0 or one is infinite).
+
+    Example:
+        >>> round(k_top_rating({0: math.log(0.6), 1: math.log(0.2), 2: math.log(0.2)}).rating, 6)
+        0.6
+    """
+    if any(math.isnan(value) for value in log_probabilities.values()):
+        return None
+    top = sorted(log_probabilities, key=lambda rating: -log_probabilities[rating])[:k]
+    logs = [log_probabilities[rating] for rating in top]
+    if not top or logs[0] == -math.inf:
+        return None
+    shares = [math.exp(value - logs[0]) for value in logs] if reading == "probabilities" else logs
+    total = math.fsum(shares)
+    if total == 0 or not math.isfinite(total):
+        return None
+    weights = tuple(share / total for share in shares)
+    return KTopRating(math.fsum(rating * weight for rating, weight in zip(top, weights, strict=True)), tuple(top), weights)
+
+
+def merge_ratings(log_probabilities: Mapping[str, float], scale: Collection[int]) -> dict[int, float]:
+    """Sum the probabilities of the tokens of one rating ("1" and " 1"); tokens off the scale are dropped.
+
+    Returns:
+        The ratings in ascending order; one that no token names is left out.
+    """
+    merged = merge_forms(log_probabilities.items())
+    return {rating: merged[str(rating)] for rating in sorted(scale) if str(rating) in merged}

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from dialeval_plugin.core.dialogue import Example, Turn
-from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.core.signature import text_hash
+from dialeval_plugin.llm.language_model import Request
 from dialeval_plugin.llm.parsing import parse_rating, unquoted
 
 from .prompts import DRE_OVERALL_TASK, content_of, dre_exchange
@@ -56,11 +57,7 @@ class InteriorAnswer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class InteriorPrompt:
-    """The prompt for one small model.
-
-    Attributes:
-        accuracy: the small model's, from its own validation; the prompt says so where nobody measured it.
-    """
+    """The prompt for one small model."""
 
     accuracy: MeasuredAccuracy | None = None
     stop: tuple[str, ...] = ()
@@ -71,6 +68,10 @@ class InteriorPrompt:
         """Name, version and hash of the text on a fixed example, for a signature."""
         probe = Example("0", (Turn("one", "x"), Turn("two", "y")), Turn("three"))
         return f"dre_interior-v{VERSION}-{text_hash(self.render(probe, Evidence(0.25, 0.5)))}"
+
+    def request(self, example: Example, evidence: Evidence) -> Request:
+        """The question about a response."""
+        return Request(self.render(example, evidence), self.max_tokens, self.stop)
 
     def render(self, example: Example, evidence: Evidence) -> str:
         """Return the prompt's text.
@@ -118,7 +119,7 @@ class InteriorPrompt:
         )
 
 
-def read_interior(answer: str, prompt: str, example: Example) -> InteriorAnswer | Unscored:
+def read_interior(answer: str | Unscored, prompt: str, example: Example) -> InteriorAnswer | Unscored:
     r"""Read both numbers out of an answer to `prompt` about `example`; where one of them cannot be read, say why for both.
 
     The prompt ends with the first label, so the first number may come without one. Two numbers without any label count
@@ -128,6 +129,8 @@ def read_interior(answer: str, prompt: str, example: Example) -> InteriorAnswer 
         >>> read_interior(" 4.5\n2. Influence degree: 0.3", "", Example.from_texts(["Hi."], "Hello."))
         InteriorAnswer(llm=4.5, influence=0.3)
     """
+    if isinstance(answer, Unscored):
+        return answer
     content = content_of(example)
     text = unquoted(answer, OVERALL_SCALE, prompt=prompt, content=content)
     if isinstance(text, Unscored):

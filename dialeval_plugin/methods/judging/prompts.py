@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
-from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn
-from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import Level, Unscored
+from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Turn
+from dialeval_plugin.core.scores import Unscored
 from dialeval_plugin.core.signature import text_hash
+from dialeval_plugin.llm.language_model import Request
 from dialeval_plugin.llm.neutralise import neutralise
 from dialeval_plugin.llm.parsing import parse_rating
 
@@ -127,15 +128,21 @@ class ScoringPrompt:
         """Name, version and hash, for a signature."""
         return f"{self.name}-v{self.version}-{self.hash}"
 
-    def read(self, answer: str, text: str, example: Example) -> float | Unscored:
-        """Return the number of an answer, or why there is none.
+    def request(self, example: Example) -> Request:
+        """The question about a response."""
+        return Request(self.render(example), self.max_tokens, self.stop)
 
-        Args:
-            answer: what the model said.
-            text: the prompt as it was asked.
-            example: what it was asked about.
-        """
+    def read(self, answer: str | Unscored, text: str, example: Example) -> float | Unscored:
+        """Return the number of an answer to the prompt `text` about an example, or why there is none."""
+        if isinstance(answer, Unscored):
+            return answer
         return parse_rating(answer, self.scale, label=self.label, prompt=text, content=content_of(example))
+
+    def share(self, answer: str | Unscored, text: str, example: Example) -> float | Unscored:
+        """Return the same as a share of the prompt's scale, in [0, 1]."""
+        rating = self.read(answer, text, example)
+        low, high = self.scale
+        return rating if isinstance(rating, Unscored) else (rating - low) / (high - low)
 
 
 def _slide(example: Example) -> str:
@@ -215,20 +222,11 @@ def _dre(example: Example) -> str:
     )
 
 
-SCORING_PROMPTS: dict[str, ScoringPrompt] = {
+PromptName: TypeAlias = Literal["slide", "dre"]
+
+SCORING_PROMPTS: dict[PromptName, ScoringPrompt] = {
     # SLIDE, appendix A.1. The printed example is kept, although appendix A.2 lists its response as an adversarial negative.
     "slide": ScoringPrompt("slide", 1, (0.0, 1.0), "Engagingness", _slide, stop=("\n",)),
     # DRE, section 3.4.1. The printed prompt ends with the criteria; the last line asks for the answer where it belongs.
     "dre": ScoringPrompt("dre", 1, (0.0, 5.0), "LLM Overall Score", _dre),
 }
-
-
-def scoring_prompt(name: str) -> ScoringPrompt:
-    """Return the scoring prompt `name`.
-
-    Raises:
-        InputError: there is none of this name.
-    """
-    if name not in SCORING_PROMPTS:
-        raise InputError(f"prompt: there is no scoring prompt {name!r}. Known are: {', '.join(SCORING_PROMPTS)}.")
-    return SCORING_PROMPTS[name]

@@ -11,9 +11,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn
+from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Turn
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import Level
 from dialeval_plugin.core.signature import text_hash
 from dialeval_plugin.llm.neutralise import neutralise
 
@@ -115,10 +114,6 @@ class RatingPrompt:
 
     def render(self, item: Item, examples: Iterable[Sequence[Item]] = ()) -> str:
         r"""The whole prompt: the task, the examples, and the item in question.
-
-        Args:
-            item: what is to be rated, of this prompt's level.
-            examples: for each example the rated items of one dialogue, see `example`.
 
         Raises:
             InputError: an item of an example has no rating of this quality.

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from dialeval_plugin.models.batching import length_batches
 from dialeval_plugin.models.causal import check_causal, layout_tokens, log_probabilities, padded_ids, turn_pieces, window
 from dialeval_plugin.models.language_models import OpenedModel
-from dialeval_plugin.models.passes import Context, Layout, Pass, Span, batches, collect, dialogue_passes, share_beginnings
+from dialeval_plugin.models.passes import Context, Layout, Pass, Span, all_passes, share_beginnings
 
 from .aggregation import FloatArray
 from .evaluators import Alignment, Judged, by_dialogue
@@ -49,16 +50,13 @@ class CausalEvaluator:
 
     def judge(self, dialogues: Sequence[Sequence[str]], *, last_only: bool) -> list[Judged]:
         """See `evaluators.Evaluator`."""
-        found = [
-            dialogue_passes(number, pieces, self._prefix, self.max_tokens, context=self.context, last_only=last_only)
-            for number, pieces in enumerate(turn_pieces(self.opened, dialogues, self._end, last_only=last_only))
-        ]
-        passes, refused = collect(found, self.max_tokens)
+        pieces = turn_pieces(self.opened, dialogues, self._end, last_only=last_only)
+        passes, refused = all_passes(pieces, self._prefix, self.max_tokens, context=self.context, last_only=last_only)
         shared = share_beginnings(passes)
         answers: list[tuple[Span, FloatArray, FloatArray]] = []
         with torch.inference_mode():
-            for batch in batches(shared, [len(one.ids) for one in shared], self.opened.batch_tokens):
-                answers += self._answers(batch)
+            for places in length_batches([len(one.ids) for one in shared], self.opened.batch_tokens):
+                answers += self._answers([shared[place] for place in places])
         return by_dialogue(len(dialogues), refused, answers)
 
     def _answers(self, batch: Sequence[Pass]) -> list[tuple[Span, FloatArray, FloatArray]]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 
 from dialeval_plugin.core.errors import InputError, ModelLoadError
+from dialeval_plugin.models.batching import length_batches, padded
 from dialeval_plugin.models.causal import as_array, window
 from dialeval_plugin.models.language_models import OpenedModel
-from dialeval_plugin.models.passes import Overlong, batches, too_long
+from dialeval_plugin.models.passes import Overlong, too_long
 
 from .evaluators import Judged, TurnProbabilities
 
@@ -63,7 +64,9 @@ class NextSentenceEvaluator:
         readable = {pair: encoded for pair, encoded in pairs.items() if not isinstance(encoded, Overlong)}
         logs: dict[tuple[str, str], float] = {}
         with torch.inference_mode():
-            for batch in batches(list(readable), [len(one.ids) for one in readable.values()], self.opened.batch_tokens):
+            known = list(readable)
+            for places in length_batches([len(one.ids) for one in readable.values()], self.opened.batch_tokens):
+                batch = [known[place] for place in places]
                 logs.update(zip(batch, self._log_probabilities([readable[pair] for pair in batch]), strict=True))
         return [
             self._judged(found, len(dialogue) - len(found), pairs, logs)
@@ -97,19 +100,11 @@ class NextSentenceEvaluator:
         return _Pair(tuple(pair.ids), tuple(pair.type_ids), is_cut)
 
     def _log_probabilities(self, pairs: Sequence[_Pair]) -> list[float]:
-        length = max(len(pair.ids) for pair in pairs)
-        device = self.opened.device
-
-        def filled(rows: Sequence[Sequence[int]], value: int) -> Any:
-            return torch.tensor([[*row, *[value] * (length - len(row))] for row in rows], device=device)
-
-        inputs = {
-            "input_ids": filled([pair.ids for pair in pairs], self.opened.pad),
-            "attention_mask": filled([[1] * len(pair.ids) for pair in pairs], 0),
-        }
+        ids, mask = padded([pair.ids for pair in pairs], self.opened.pad, self.opened.device)
+        inputs = {"input_ids": ids, "attention_mask": mask}
         # RoBERTa has one type of sentence, BERT two.
         if getattr(self.opened.model.config, "type_vocab_size", 1) > 1:
-            inputs["token_type_ids"] = filled([pair.types for pair in pairs], 0)
+            inputs["token_type_ids"], _ = padded([pair.types for pair in pairs], 0, self.opened.device)
         logits = self.opened.model(**inputs).logits
         found: list[float] = logits.double().log_softmax(-1)[:, self.next_label].tolist()
         return found

@@ -14,9 +14,10 @@ import torch
 from torch import Tensor
 
 from dialeval_plugin.core.errors import ModelLoadError
+from dialeval_plugin.models.batching import length_batches, padded
 from dialeval_plugin.models.causal import log_probabilities, turn_pieces, window
 from dialeval_plugin.models.language_models import OpenedModel
-from dialeval_plugin.models.passes import Context, Span, batches, collect, dialogue_passes
+from dialeval_plugin.models.passes import Context, Span, all_passes
 
 from .aggregation import FloatArray
 from .evaluators import Judged, by_dialogue
@@ -58,11 +59,7 @@ class PermutationEvaluator:
     def judge(self, dialogues: Sequence[Sequence[str]], *, last_only: bool) -> list[Judged]:
         """See `evaluators.Evaluator`."""
         pieces = turn_pieces(self.opened, dialogues, [self._end], last_only=last_only)
-        found = [
-            dialogue_passes(number, turns, [], self.max_tokens, context=self.context, last_only=last_only)
-            for number, turns in enumerate(pieces)
-        ]
-        passes, refused = collect(found, self.max_tokens)
+        passes, refused = all_passes(pieces, [], self.max_tokens, context=self.context, last_only=last_only)
         spans = [(one.ids, span) for one in passes for span in one.spans]
         rows = [
             _Row(ids[: target + 1], number, target - span.start)
@@ -73,7 +70,8 @@ class PermutationEvaluator:
             (span, np.empty(span.end - 1 - span.start), np.empty(span.end - 1 - span.start)) for _, span in spans
         ]
         with torch.inference_mode():
-            for batch in batches(rows, [len(row.ids) for row in rows], self.opened.batch_tokens):
+            for places in length_batches([len(row.ids) for row in rows], self.opened.batch_tokens):
+                batch = [rows[place] for place in places]
                 logits = self.logits([row.ids for row in batch])[:, None]
                 logs, maxima = log_probabilities(logits, [row.ids[-1:] for row in batch])
                 for row, log, maximum in zip(batch, logs[:, 0], maxima[:, 0], strict=True):
@@ -84,15 +82,14 @@ class PermutationEvaluator:
     def logits(self, rows: Sequence[Sequence[int]]) -> Tensor:
         """Predict the last token of each row without a look at it; returns shape (rows, vocabulary)."""
         device = self.opened.device
-        length = max(map(len, rows))
-        ids = torch.tensor([[*row, *[self.opened.pad] * (length - len(row))] for row in rows], device=device)
+        ids, _ = padded(rows, self.opened.pad, device)
         targets = torch.tensor([len(row) - 1 for row in rows], device=device)
-        places = torch.arange(length, device=device)
+        places = torch.arange(ids.shape[1], device=device)
         # From the target on nothing is seen, padding included.
         hidden = (places[None] >= targets[:, None]).float()
         logits: Tensor = self.opened.model(
             input_ids=ids,
-            perm_mask=hidden[:, None].expand(-1, length, -1),
+            perm_mask=hidden[:, None].expand(-1, ids.shape[1], -1),
             target_mapping=(places[None] == targets[:, None]).float()[:, None],
         ).logits
         return logits[:, 0]

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
+from dataclasses import dataclass
+from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from dialeval_plugin.core.dialogue import Dialogue, Item, is_blank
+from dialeval_plugin.core.dialogue import Item, Level
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import Level, Reason, Row, Scorer, Unscored
+from dialeval_plugin.core.options import ModelOptions, check_choice, with_options
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import BLANK_RESPONSE, TOO_FEW_TURNS, Reason, Row, Unscored
 from dialeval_plugin.core.signature import Value, content_hash
+from dialeval_plugin.models.causal import Window
+from dialeval_plugin.models.context_texts import turns_to_read, unread
 from dialeval_plugin.models.defaults import DefaultModel
 from dialeval_plugin.models.language_models import Family, OpenedModel, open_model
 from dialeval_plugin.models.passes import Context, Layout
-from dialeval_plugin.models.response_texts import BLANK_RESPONSE, response_texts
 
 from .aggregation import (
     DIALOGUE_REDUCTIONS,
@@ -26,7 +30,10 @@ from .aggregation import (
     reported,
     turn_log_score,
 )
+from .causal_lm import CausalEvaluator
 from .evaluators import Alignment, Evaluator, Judged
+from .next_sentence import NextSentenceEvaluator
+from .permutation_lm import PermutationEvaluator
 
 Probability: TypeAlias = Literal["token", "max"]
 
@@ -37,7 +44,20 @@ LANGUAGE_MODEL = DefaultModel(
     "or set DIALEVAL_LANGUAGE_MODEL.",
 )
 
-TOO_FEW_TURNS = Unscored(Reason.EMPTY_INPUT, "fewer than two turns have a visible character")
+
+@dataclass(frozen=True, kw_only=True)
+class LikelihoodOptions(ModelOptions):
+    """What `DialogueLikelihoodScorer` is made with."""
+
+    level: Level = "dialogue"
+    family: Family | None = None
+    context: Context | None = None
+    layout: Layout | None = None
+    alignment: Alignment = "correct"
+    probability: Probability = "token"
+    aggregation: str | None = None
+    max_tokens: Window | None = None
+    next_label: int | str | None = None
 
 
 class DialogueLikelihoodScorer(Scorer):
@@ -59,11 +79,9 @@ class DialogueLikelihoodScorer(Scorer):
         aggregation: at dialogue level a name of `DIALOGUE_REDUCTIONS`, at turn level of `TURN_REDUCTIONS`.
         max_tokens: longest sequence that is read at once; by default the model's, 1024 at most.
         next_label: see `NextSentenceEvaluator`.
-        device: a torch device.
-        revision: of a hub model.
 
     Raises:
-        InputError: an option is unknown, or does not go with the model.
+        InputError: does not go with the model.
         MissingPrerequisite: there is no model.
         ModelLoadError: the model is damaged, unsafe, or of another kind.
     """
@@ -79,77 +97,50 @@ class DialogueLikelihoodScorer(Scorer):
 }"""
     window = 256
 
-    def __init__(  # noqa: PLR0913 - the thesis' choices, each one named in METHODS
-        self,
-        model: str | None = None,
-        *,
-        level: Level = "dialogue",
-        family: Family | None = None,
-        context: Context | None = None,
-        layout: Layout | None = None,
-        alignment: Alignment = "correct",
-        probability: Probability = "token",
-        aggregation: str | None = None,
-        max_tokens: int | None = None,
-        next_label: int | str | None = None,
-        device: str | None = None,
-        revision: str | None = None,
-    ) -> None:
-        for option, value, kind in (
-            ("level", level, Level),
-            ("family", family, Family),
-            ("context", context, Context),
-            ("layout", layout, Layout),
-            ("alignment", alignment, Alignment),
-            ("probability", probability, Probability),
-        ):
-            _check_choice(option, value, get_args(kind))
-        self._aggregations = tuple(DIALOGUE_REDUCTIONS if level == "dialogue" else TURN_REDUCTIONS)
-        _check_choice("aggregation", aggregation, self._aggregations)
-        self.level = level
-        self.probability = probability
-        self.aggregation = aggregation or self._aggregations[0]
-        opened = open_model(LANGUAGE_MODEL.find(model), family=family, device=device, revision=revision)
+    @with_options(LikelihoodOptions)
+    def __init__(self, options: LikelihoodOptions) -> None:
+        self.options = options
+        self.level = options.level
+        self._aggregations = tuple(DIALOGUE_REDUCTIONS if self.level == "dialogue" else TURN_REDUCTIONS)
+        self.aggregation = options.aggregation or self._aggregations[0]
+        check_choice(self.name, "aggregation", self.aggregation, self._aggregations)
+        opened = open_model(
+            LANGUAGE_MODEL.find(options.model), family=options.family, device=options.device, revision=options.revision
+        )
         self.family = opened.family
-        self.context: Context = context or ("pair" if self.family == "next_sentence" else "full")
-        self.layout: Layout | None = (layout or "separated") if self.family == "causal_lm" else layout
-        self.alignment = alignment
-        self._refuse_unused(next_label)
+        self.context: Context = options.context or ("pair" if self.family == "next_sentence" else "full")
+        self.layout = options.layout or ("separated" if self.family == "causal_lm" else None)
+        self._refuse_unused()
         self._model_hash = content_hash(opened.folder)
-        self.evaluator = self._evaluator(opened, max_tokens, next_label)
-        self._next_label = getattr(self.evaluator, "next_label", None)
+        self.evaluator = self._evaluator(opened)
         self.range = _range(self.aggregation)
 
-    def _refuse_unused(self, next_label: int | str | None) -> None:
+    def _refuse_unused(self) -> None:
+        options, is_pair, is_causal = self.options, self.family == "next_sentence", self.family == "causal_lm"
         for option, is_given, message in (
-            ("context", self.family == "next_sentence" and self.context == "full", "reads pairs of turns"),
-            ("layout", self.family != "causal_lm" and self.layout is not None, "has one layout"),
-            ("alignment", self.family != "causal_lm" and self.alignment == "published", "has no published misalignment"),
-            ("probability", self.family == "next_sentence" and self.probability == "max", "has one probability a turn"),
-            ("next_label", self.family != "next_sentence" and next_label is not None, "has no labels"),
+            ("context", is_pair and self.context == "full", "reads pairs of turns"),
+            ("layout", not is_causal and self.layout is not None, "has one layout"),
+            ("alignment", not is_causal and options.alignment == "published", "has no published misalignment"),
+            ("probability", is_pair and options.probability == "max", "has one probability a turn"),
+            ("next_label", not is_pair and options.next_label is not None, "has no labels"),
         ):
             if is_given:
                 raise InputError(f"dialogue_likelihood: {self.family} {message}. Leave the option {option} out.")
 
-    def _evaluator(self, opened: OpenedModel, max_tokens: int | None, next_label: int | str | None) -> Evaluator:
+    def _evaluator(self, opened: OpenedModel) -> Evaluator:
+        options = self.options
         if opened.family == "next_sentence":
-            from .next_sentence import NextSentenceEvaluator
-
-            return NextSentenceEvaluator(opened, next_label, max_tokens)
+            return NextSentenceEvaluator(opened, options.next_label, options.max_tokens)
         if opened.family == "permutation_lm":
-            from .permutation_lm import PermutationEvaluator
-
-            return PermutationEvaluator(opened, self.context, max_tokens)
-        from .causal_lm import CausalEvaluator
-
-        return CausalEvaluator(opened, self.context, self.layout or "separated", self.alignment, max_tokens)
+            return PermutationEvaluator(opened, self.context, options.max_tokens)
+        return CausalEvaluator(opened, self.context, self.layout or "separated", options.alignment, options.max_tokens)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The chosen aggregation, then all of them, of the tokens and of the likeliest tokens, and the counts."""
         kinds: tuple[Probability, ...] = ("token",) if self.family == "next_sentence" else ("token", "max")
         names = [_column(aggregation, kind) for kind in kinds for aggregation in self._aggregations]
-        main = _column(self.aggregation, self.probability)
+        main = _column(self.aggregation, self.options.probability)
         return tuple(dict.fromkeys([main, *names, "n_turns", "n_tokens", "n_cut"]))
 
     @property
@@ -167,24 +158,23 @@ class DialogueLikelihoodScorer(Scorer):
             "model": self._model_hash,
             "context": self.context,
             "layout": self.layout,
-            "alignment": self.alignment if self.family == "causal_lm" else None,
-            "probability": self.probability,
+            "alignment": self.options.alignment if self.family == "causal_lm" else None,
+            "probability": self.options.probability,
             "aggregation": self.aggregation,
-            "next_label": self._next_label,
+            "next_label": getattr(self.evaluator, "next_label", None),
             "speakers": "none",
             "window": self.evaluator.max_tokens,
             "truncation": "left",
         }
 
+    def unscorable(self, item: Item) -> Unscored | None:
+        """Also what has no turn, or no turn before it, to read."""
+        return unread(item)
+
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
         """Judge the dialogues; those of one window share batches."""
-        texts = [_visible_texts(item) for item in items]
-        rows: list[Row] = [found if isinstance(found, Unscored) else TOO_FEW_TURNS for found in texts]
-        judged = [place for place, found in enumerate(texts) if not isinstance(found, Unscored)]
-        answers = self.evaluator.judge([cast("list[str]", texts[place]) for place in judged], last_only=self.level == "turn")
-        for place, answer in zip(judged, answers, strict=True):
-            rows[place] = self._row(answer)
-        return rows
+        judged = self.evaluator.judge([turns_to_read(item) for item in items], last_only=self.level == "turn")
+        return [self._row(turns) for turns in judged]
 
     def _row(self, judged: Judged) -> Row:
         if isinstance(judged, Unscored):
@@ -214,11 +204,6 @@ class DialogueLikelihoodScorer(Scorer):
         return dialogue_log_scores(turns)
 
 
-def _check_choice(option: str, value: Any, choices: Sequence[str]) -> None:
-    if value is not None and value not in choices:
-        raise InputError(f"dialogue_likelihood: there is no {option}={value!r}. Choose one of {', '.join(choices)}.")
-
-
 def _column(aggregation: str, probability: Probability) -> str:
     name = f"log_{aggregation}" if is_product(aggregation) else aggregation
     return name if probability == "token" else f"max_{name}"
@@ -230,11 +215,3 @@ def _range(aggregation: str) -> tuple[float, float]:
     if aggregation == "product_of_sums":
         return -math.inf, math.inf
     return (-math.inf, 0.0) if is_product(aggregation) else (0.0, math.inf)
-
-
-def _visible_texts(item: Item) -> list[str] | Unscored:
-    """Texts of the turns that have a visible character, the response last."""
-    if isinstance(item, Dialogue):
-        texts = [turn.text for turn in item.turns if not is_blank(turn.text)]
-        return texts if len(texts) > 1 else TOO_FEW_TURNS
-    return response_texts(item)

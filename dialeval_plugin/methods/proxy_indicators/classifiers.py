@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from transformers import AutoModelForSequenceClassification, AutoTokenizer
+from transformers import AutoModelForSequenceClassification
 
 from dialeval_plugin.core.errors import ModelLoadError
-from dialeval_plugin.models.folders import check_device, check_weights, opening, resolve
+from dialeval_plugin.models.batching import length_batches, tokens_at_once
+from dialeval_plugin.models.folders import resolve
+from dialeval_plugin.models.opening import longest_input, open_transformer
 
 from .tasks import TASKS, Choice, IndicatorSettings, Truncate
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 Texts: TypeAlias = tuple[str, str | None]
 """What a classifier reads: the response alone, or a context or fact and the response."""
-
-TOKENS_PER_BATCH = 1024
-"""Tokens of one forward pass on a processor, padding included: enough to fill it, few enough for its cache and for memory."""
-TOKENS_PER_GPU_BATCH = 65_536
 
 
 class Indicated(NamedTuple):
@@ -44,7 +42,7 @@ class GlueClassifier:
         self.place = place
         """Of the label in the output; None for a regression."""
         self.tokenizer.truncation_side = truncate
-        self.max_tokens = min(tokenizer.model_max_length, _positions(model))
+        self.max_tokens = longest_input(model, tokenizer) or 10**9
 
     def indicate(self, texts: Sequence[Texts]) -> Indicated:
         """Judge texts: each distinct one once, sorted by length, in batches of a bounded number of tokens."""
@@ -52,7 +50,8 @@ class GlueClassifier:
         encoded = [self._encode(text) for text in distinct]
         found = np.full(len(distinct), np.nan)
         with torch.inference_mode():
-            for batch in self._batches([len(row["input_ids"]) for row, _ in encoded]):
+            lengths = [len(row["input_ids"]) for row, _ in encoded]
+            for batch in length_batches(lengths, tokens_at_once(self.model.device)):
                 found[batch] = self._outputs([encoded[index][0] for index in batch])
         numbers = {text: number for number, text in enumerate(distinct)}
         places = np.array([numbers[text] for text in texts], dtype=np.int64)
@@ -73,17 +72,6 @@ class GlueClassifier:
         logits = self.model(**batch.to(self.model.device)).logits.double()
         outputs = logits[:, 0] if self.place is None else logits.softmax(-1)[:, self.place]
         return np.asarray(outputs.cpu().numpy(), dtype=np.float64)
-
-    def _batches(self, lengths: Sequence[int]) -> Iterator[list[int]]:
-        budget = TOKENS_PER_GPU_BATCH if self.model.device.type == "cuda" else TOKENS_PER_BATCH
-        batch: list[int] = []
-        for index in sorted(range(len(lengths)), key=lengths.__getitem__):
-            if batch and (len(batch) + 1) * lengths[index] > budget:
-                yield batch
-                batch = []
-            batch.append(index)
-        if batch:
-            yield batch
 
 
 def find_folder(choice: Choice) -> Path:
@@ -107,24 +95,16 @@ def load_classifier(task: str, settings: IndicatorSettings, *, device: str | Non
         MissingPrerequisite: there is no such model, or the hub cannot be reached.
     """
     choice = settings.choices[task]
-    folder = find_folder(choice)
-    check_weights(folder)
-    check_device(device)
-    with opening(choice.model, "a classifier"):
-        model, report = AutoModelForSequenceClassification.from_pretrained(
-            folder, use_safetensors=True, trust_remote_code=False, local_files_only=True, output_loading_info=True
-        )
-        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
-    # The host fills what is missing with random numbers and goes on.
-    if missing := sorted(report["missing_keys"]):
-        raise ModelLoadError(f"{choice.model}: its weights lack {missing[0]!r}. Is this a classifier fine-tuned on {task}?")
+    model, tokenizer = open_transformer(
+        AutoModelForSequenceClassification,
+        find_folder(choice),
+        "a classifier",
+        device=device,
+        lacking=f", or name a classifier that is fine-tuned on {task}",
+    )
     if tokenizer.pad_token_id is None:
         raise ModelLoadError(f"{choice.model}: its tokenizer has no padding token, which batches need. Add one to the folder.")
-    place = label_place(task, model.config, settings)
-    model.eval()
-    if device is not None:
-        model.to(device)
-    return GlueClassifier(model, tokenizer, place, settings.truncate)
+    return GlueClassifier(model, tokenizer, label_place(task, model.config, settings), settings.truncate)
 
 
 def label_place(task: str, config: Any, settings: IndicatorSettings) -> int | None:
@@ -164,11 +144,3 @@ def _own_names(config: Any) -> tuple[str, ...]:
 
 def _plain(name: str) -> str:
     return re.sub(r"[\s-]+", "_", name.strip().casefold())
-
-
-def _positions(model: Any) -> int:
-    """How many tokens a model with learnt positions takes; those of RoBERTa begin after the padding index."""
-    positions = int(getattr(model.config, "max_position_embeddings", 0)) or 10**9
-    table = getattr(getattr(model.base_model, "embeddings", None), "position_embeddings", None)
-    padding = getattr(table, "padding_idx", None)
-    return positions if padding is None else positions - padding - 1

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from dialeval_plugin.core.dialogue import Example, is_blank
-from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.core.dialogue import Example, is_blank, visible_texts
+from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.core.signature import content_hash
 
 from .classifiers import GlueClassifier, Texts, find_folder, load_classifier
@@ -26,7 +26,6 @@ class IndicatorModels:
 
     Args:
         settings: see `IndicatorSettings`.
-        device: a torch device.
     """
 
     def __init__(self, settings: IndicatorSettings, *, device: str | None = None) -> None:
@@ -77,14 +76,12 @@ class IndicatorModels:
 def texts_of(example: Example, feature: str, absent_fact: str | None = None) -> Texts | Unscored:
     """Return what the classifier of a column reads: the response, alone or after the whole context or all facts.
 
-    Turns and facts are joined by line ends, as in the published files; blank turns are left out.
+    Turns and facts are joined by line ends, as in the published files; blank turns are left out. The response is not blank.
     """
-    if is_blank(example.response.text):
-        return Unscored(Reason.EMPTY_INPUT, "the response has no visible character")
     if not task_of(feature).is_pair:
         return example.response.text, None
     if not feature.startswith(FACT):
-        turns = [turn.text for turn in example.context if not is_blank(turn.text)]
+        turns = visible_texts(example.context)
         return ("\n".join(turns), example.response.text) if turns else _absent(feature, "context")
     facts = [fact for fact in example.facts if not is_blank(fact)] or ([absent_fact] if absent_fact else [])
     return ("\n".join(facts), example.response.text) if facts else _absent(feature, "fact")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,8 +12,10 @@ import numpy as np
 
 from dialeval_plugin.core.dialogue import Example, Item
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import Reason, Row, Scorer, Unscored
-from dialeval_plugin.core.signature import text_hash
+from dialeval_plugin.core.options import with_options
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Reason, Row, Unscored
+from dialeval_plugin.core.signature import Value, text_hash
 from dialeval_plugin.models.defaults import DefaultModel
 
 from .indicators import IndicatorModels
@@ -27,6 +29,22 @@ REGRESSION = DefaultModel(
     "glue_proxy: no regression is named. Train one with `dialeval train proxy --data FILE --output proxy.json`, or pass "
     "regression='proxy.json', or set DIALEVAL_GLUE_PROXY; or choose a single indicator, for example variant='cola'.",
 )
+
+
+@dataclass(frozen=True)
+class GlueProxyOptions:
+    """What `GlueProxyScorer` is made with."""
+
+    regression: str | None = None
+    _: KW_ONLY
+    variant: str = COMBINED
+    features: str | None = None
+    models: Models = None
+    labels: LabelNames = None
+    entailment: Entailment | None = None
+    absent_fact: str | None = None
+    truncate: Truncate | None = None
+    device: str | None = None
 
 
 class GlueProxyScorer(Scorer):
@@ -49,10 +67,9 @@ class GlueProxyScorer(Scorer):
         entailment: see `IndicatorSettings`. A regression has its own, like the next two.
         absent_fact: see `IndicatorSettings`.
         truncate: see `IndicatorSettings`.
-        device: a torch device.
 
     Raises:
-        InputError: an option is unknown or belongs to the regression.
+        InputError: an option belongs to the regression.
         MissingPrerequisite: there is no regression or a classifier is not there.
         ModelLoadError: a classifier is damaged, unsafe, or not the one that the regression was fitted on.
     """
@@ -67,41 +84,30 @@ class GlueProxyScorer(Scorer):
 }"""
     window = 256
 
-    def __init__(  # noqa: PLR0913 - the options of the indicators, each with a reading of its own
-        self,
-        regression: str | None = None,
-        *,
-        variant: str = COMBINED,
-        features: str | None = None,
-        models: Models = None,
-        labels: LabelNames = None,
-        entailment: Entailment | None = None,
-        absent_fact: str | None = None,
-        truncate: Truncate | None = None,
-        device: str | None = None,
-    ) -> None:
-        self.variant = variant
+    @with_options(GlueProxyOptions)
+    def __init__(self, options: GlueProxyOptions) -> None:
+        self.variant = variant = options.variant
         self.trained = None
-        given = {"entailment": entailment, "absent_fact": absent_fact, "truncate": truncate}
-        options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        readings: dict[str, Any] = {
+            name: value for name in ("entailment", "absent_fact", "truncate") if (value := getattr(options, name)) is not None
+        }
         if variant == COMBINED:
-            self.trained = _load(
-                Path(REGRESSION.find(regression)).expanduser(), {"features": features, **options}, models, labels
-            )
+            path = Path(REGRESSION.find(options.regression)).expanduser()
+            self.trained = _load(path, {"features": options.features, **readings}, options.models, options.labels)
             settings = self.trained.settings
         else:
-            if regression is not None:
+            if options.regression is not None:
                 raise InputError(
                     f"glue_proxy: a regression was given, but the variant {variant!r} needs none. Leave one of them out."
                 )
             task_of(variant)
-            columns = (variant, *(subset(features) if features is not None else ()))
-            settings = IndicatorSettings(tuple(dict.fromkeys(columns)), read_choices(models, labels), **options)
-        self.indicators = IndicatorModels(settings, device=device)
+            columns = (variant, *(subset(options.features) if options.features is not None else ()))
+            choices = read_choices(options.models, options.labels)
+            settings = IndicatorSettings(tuple(dict.fromkeys(columns)), choices, **readings)
+        self.indicators = IndicatorModels(settings, device=options.device)
         if self.trained is not None:
             _check_hashes(self.trained, self.indicators)
-        is_similarity = variant.endswith("stsb")
-        self.range = (0.0, 5.0) if is_similarity else (0.0, 1.0)
+        self.range = (0.0, 5.0) if variant.endswith("stsb") else (0.0, 1.0)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -113,7 +119,7 @@ class GlueProxyScorer(Scorer):
         """Texts that a classifier did not read whole."""
         return {"n_cut": f"texts are longer than a classifier's window and were cut ({self.indicators.settings.truncate})"}
 
-    def signature_fields(self) -> dict[str, str | int | float | bool | None]:
+    def signature_fields(self) -> dict[str, Value]:
         """Method, variant, regression, classifiers and their orientation, and how texts are cut."""
         settings = self.indicators.settings
         hashes = self.indicators.hashes()

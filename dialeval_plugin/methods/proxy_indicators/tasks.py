@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.options import check_fields
 
 Entailment: TypeAlias = Literal["entailment", "not_entailment"]
 Truncate: TypeAlias = Literal["right", "left"]
@@ -127,9 +128,7 @@ class IndicatorSettings:
     def __post_init__(self) -> None:
         for feature in self.features:
             task_of(feature)
-        for name, value, known in (("entailment", self.entailment, Entailment), ("truncate", self.truncate, Truncate)):
-            if value not in get_args(known):
-                raise InputError(f"glue_proxy: {name} is {value!r}. Give one of: {', '.join(get_args(known))}.")
+        check_fields(self, "glue_proxy")
 
     @property
     def tasks(self) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -63,17 +63,3 @@ def make_batch(dialogues: Sequence[EncodedDialogue]) -> Batch:
         responses=responses,
         n_responses=tuple(len(dialogue) - 1 for dialogue in dialogues),
     )
-
-
-def batches_by_length(dialogues: Sequence[EncodedDialogue], max_tokens: int) -> Iterator[list[int]]:
-    """Yield the places of dialogues of about one length, of at most `max_tokens` tokens together; a longer one goes alone."""
-    sizes = [sum(map(len, dialogue)) for dialogue in dialogues]
-    batch, total = list[int](), 0
-    for place in sorted(range(len(dialogues)), key=sizes.__getitem__):
-        if batch and total + sizes[place] > max_tokens:
-            yield batch
-            batch, total = [], 0
-        batch.append(place)
-        total += sizes[place]
-    if batch:
-        yield batch

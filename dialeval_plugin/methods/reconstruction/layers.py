@@ -1,4 +1,4 @@
-"""The parts that the four models share: sizes, the word table, recurrent encoders, the result."""
+"""The parts that the four models share: sizes, the word table, recurrent encoders, the decoder, the result."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.nn.utils.rnn import pack_padded_sequence, pack_sequence, unpack_sequence
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pack_sequence, pad_packed_sequence, unpack_sequence
 
-from .vocabulary import PAD
+from .vocabulary import PAD, START, UNKNOWN
 
 _EMBEDDING_DEVIATION = 0.1
 """The table also gives the logits; entries of unit variance would make the first guesses far too sure."""
@@ -55,11 +55,6 @@ class Reconstruction(NamedTuple):
     dialogue_kl: Tensor
     """The same of each dialogue's latent variable, (dialogues,)."""
 
-    @classmethod
-    def without_latents(cls, losses: Tensor, n_dialogues: int) -> Reconstruction:
-        """The result of a model that has no latent variable."""
-        return cls(losses, losses.new_zeros(len(losses)), losses.new_zeros(n_dialogues))
-
 
 class WordTable(nn.Module):
     """One table of vectors for what the encoder reads, what the decoder reads and what it answers (Press and Wolf 2017)."""
@@ -90,18 +85,14 @@ class UtteranceEncoder(nn.Module):
         self.size = architecture.encoder * (2 if bidirectional else 1)
 
     def forward(self, vectors: Tensor, lengths: Tensor) -> Tensor:
-        """The last states, both directions side by side.
+        """The last states, both directions side by side, (utterances, size).
 
         Args:
             vectors: of words, (utterances, longest, embedding).
             lengths: words of each utterance, (utterances,), on the processor.
-
-        Returns:
-            (utterances, size).
         """
         _, last = self.gru(pack_padded_sequence(vectors, lengths, batch_first=True, enforce_sorted=False))
-        states: Tensor = last.transpose(0, 1).flatten(1)
-        return states
+        return _side_by_side(last)
 
 
 class ContextEncoder(nn.Module):
@@ -112,18 +103,14 @@ class ContextEncoder(nn.Module):
         self.gru = nn.GRU(input_size, size)
 
     def forward(self, vectors: Tensor, counts: Sequence[int], initial: Tensor | None = None) -> Tensor:
-        """The state after each utterance.
+        """The state after each utterance, (utterances, size).
 
         Args:
             vectors: of utterances, dialogue by dialogue, (utterances, input size).
             counts: utterances of each dialogue.
             initial: state before the first one, (dialogues, size); 0 where there is none.
-
-        Returns:
-            (utterances, size).
         """
-        packed = pack_sequence(list(torch.split(vectors, list(counts))), enforce_sorted=False)
-        states, _ = self.gru(packed, None if initial is None else initial[None])
+        states, _ = self.gru(_by_dialogue(vectors, counts), None if initial is None else initial[None])
         return torch.cat(unpack_sequence(states))
 
 
@@ -136,12 +123,58 @@ class DialogueEncoder(nn.Module):
         self.size = 2 * size
 
     def forward(self, vectors: Tensor, counts: Sequence[int]) -> Tensor:
-        """One vector a dialogue, (dialogues, size); for the arguments see `ContextEncoder`."""
-        _, last = self.gru(pack_sequence(list(torch.split(vectors, list(counts))), enforce_sorted=False))
-        states: Tensor = last.transpose(0, 1).flatten(1)
-        return states
+        """One vector a dialogue, (dialogues, size); the arguments are those of `ContextEncoder`."""
+        _, last = self.gru(_by_dialogue(vectors, counts))
+        return _side_by_side(last)
+
+
+class Decoder(nn.Module):
+    """A GRU that starts from what the context says and reads the response up to each token."""
+
+    def __init__(self, architecture: Architecture) -> None:
+        super().__init__()
+        self.gru = nn.GRU(architecture.embedding, architecture.decoder, batch_first=True)
+        self.dropout = nn.Dropout(architecture.dropout)
+        self.answer = nn.Linear(architecture.decoder, architecture.embedding)
+        self.word_drop = architecture.word_drop
+
+    def forward(self, initial: Tensor, tokens: Tensor, lengths: Tensor, table: WordTable) -> Tensor:
+        """-log p of each token given those before it, in nats, (responses, longest), 0 behind END.
+
+        Args:
+            initial: states before the first token, (responses, decoder).
+            tokens: the responses, (responses, longest).
+            lengths: tokens of each, END included, (responses,), on the processor.
+            table: of words.
+        """
+        inputs = self._drop_words(functional.pad(tokens[:, :-1], (1, 0), value=START))
+        read, said = (
+            pack_padded_sequence(values, lengths, batch_first=True, enforce_sorted=False) for values in (table(inputs), tokens)
+        )
+        states, _ = self.gru(read, initial[None])
+        # Of packed tokens only: the vocabulary is the widest layer, and half of a padded batch is padding.
+        logits = table.logits(self.answer(self.dropout(states.data)))
+        losses = functional.cross_entropy(logits, said.data, reduction="none")
+        packed = PackedSequence(losses, states.batch_sizes, states.sorted_indices, states.unsorted_indices)
+        return pad_packed_sequence(packed, batch_first=True)[0]
+
+    def _drop_words(self, inputs: Tensor) -> Tensor:
+        """In training replace words at random, so that the decoder has to listen to the context."""
+        if not self.training:
+            return inputs
+        is_dropped = torch.rand(inputs.shape, device=inputs.device) < self.word_drop
+        is_dropped[:, 0] = False
+        return inputs.masked_fill(is_dropped, UNKNOWN)
 
 
 def feed_forward(*sizes: int) -> nn.Sequential:
     """Linear maps from each size to the next, each followed by tanh."""
     return nn.Sequential(*(layer for pair in pairwise(sizes) for layer in (nn.Linear(*pair), nn.Tanh())))
+
+
+def _by_dialogue(vectors: Tensor, counts: Sequence[int]) -> PackedSequence:
+    return pack_sequence(list(torch.split(vectors, list(counts))), enforce_sorted=False)
+
+
+def _side_by_side(last: Tensor) -> Tensor:
+    return last.transpose(0, 1).flatten(1)

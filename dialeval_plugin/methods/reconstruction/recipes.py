@@ -12,7 +12,7 @@ from .layers import Architecture
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class ReconstructionRecipe:
     """How a model is trained; the defaults are the thesis'.
 
     Attributes:
@@ -48,11 +48,11 @@ class Recipe:
         return Architecture(n_tokens, **self.sizes)
 
 
-RECIPES: Mapping[str, Recipe] = MappingProxyType(
+RECIPES: Mapping[str, ReconstructionRecipe] = MappingProxyType(
     {
-        "thesis": Recipe("thesis"),
+        "thesis": ReconstructionRecipe("thesis"),
         # For one core: an epoch of DailyDialog takes it two to three minutes (docs/reconstruction.md).
-        "small": Recipe(
+        "small": ReconstructionRecipe(
             "small",
             sizes={"embedding": 128, "encoder": 96, "context": 192, "decoder": 192, "latent": 32},
             max_words=5_000,
@@ -66,12 +66,8 @@ RECIPES: Mapping[str, Recipe] = MappingProxyType(
 )
 
 
-def find_recipe(name: str, *, n_epochs: int | None = None) -> Recipe:
-    """Return a recipe by name.
-
-    Args:
-        name: "thesis" or "small".
-        n_epochs: in place of the recipe's.
+def find_recipe(name: str, *, n_epochs: int | None = None) -> ReconstructionRecipe:
+    """Return a recipe by name, with `n_epochs` in place of its own where they are given.
 
     Raises:
         InputError: there is none of that name, or a number is out of its range.

@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, cast, get_args
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal, NamedTuple, TypeAlias
 
 import torch
+from annotated_types import Ge
 
-from dialeval_plugin.core.dialogue import Dialogue, Item, is_blank
+from dialeval_plugin.core.dialogue import Item, Level
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import Level, Orientation, Reason, Row, Scorer, Unscored
+from dialeval_plugin.core.options import ModelOptions, with_options
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Orientation, Row, Unscored
 from dialeval_plugin.core.signature import Value, content_hash
+from dialeval_plugin.models.batching import length_batches
+from dialeval_plugin.models.context_texts import turns_to_read, unread
 from dialeval_plugin.models.defaults import DefaultModel
 from dialeval_plugin.models.folders import resolve
 
-from .batches import EncodedDialogue, batches_by_length, make_batch
+from .batches import EncodedDialogue, make_batch
 from .latent import Noise
 from .layers import Reconstruction
 from .model import TrainedReconstruction
 from .vocabulary import TOKENIZER, UNKNOWN, Encoded
 
-Reduction: TypeAlias = Literal["token_mean", "sum"]
+LossReduction: TypeAlias = Literal["token_mean", "sum"]
 Latent: TypeAlias = Literal["prior", "posterior"]
 
 RECONSTRUCTION_MODEL = DefaultModel(
@@ -34,9 +40,16 @@ RECONSTRUCTION_MODEL = DefaultModel(
 TOKENS_PER_BATCH = 2048
 """Tokens of one forward pass: with a vocabulary of 20,000 their logits take 160 MB."""
 
-NO_TURN = Unscored(Reason.EMPTY_INPUT, "no visible turn stands before the response")
-BLANK_RESPONSE = Unscored(Reason.EMPTY_INPUT, "the response has no visible character")
-TOO_FEW_TURNS = Unscored(Reason.EMPTY_INPUT, "fewer than two turns have a visible character")
+
+@dataclass(frozen=True, kw_only=True)
+class ReconstructionOptions(ModelOptions):
+    """What `DialogueReconstructionScorer` is made with."""
+
+    level: Level = "dialogue"
+    reduction: LossReduction = "token_mean"
+    latent: Latent | None = None
+    max_utterances: Annotated[int, Ge(2)] | None = None
+    seed: int = 13
 
 
 class DialogueReconstructionScorer(Scorer):
@@ -60,11 +73,9 @@ class DialogueReconstructionScorer(Scorer):
             in the thesis' code.
         max_utterances: of a dialogue only the first ones count; the thesis' code reads 10. None: all.
         seed: of the draws from posteriors; they are the same for every dialogue.
-        device: a torch device.
-        revision: of a hub model.
 
     Raises:
-        InputError: an option is unknown, or does not go with the model or the level.
+        InputError: does not go with the model or the level.
         MissingPrerequisite: there is no model.
         ModelLoadError: the model is damaged, unsafe, or of another kind.
     """
@@ -82,41 +93,28 @@ class DialogueReconstructionScorer(Scorer):
     range = (0.0, math.inf)
     window = 256
 
-    def __init__(  # noqa: PLR0913 - the thesis' choices, each one named in METHODS
-        self,
-        model: str | None = None,
-        *,
-        level: Level = "dialogue",
-        reduction: Reduction = "token_mean",
-        latent: Latent | None = None,
-        max_utterances: int | None = None,
-        seed: int = 13,
-        device: str | None = None,
-        revision: str | None = None,
-    ) -> None:
-        for option, value, kind in (("level", level, Level), ("reduction", reduction, Reduction), ("latent", latent, Latent)):
-            _check_choice(option, value, get_args(kind))
-        if max_utterances is not None and (level == "turn" or max_utterances < 2):
-            problem = "goes with level='dialogue' only" if level == "turn" else f"is {max_utterances!r}, expected 2 or more"
-            raise InputError(f"dialogue_reconstruction: max_utterances {problem}. Leave it out to score all utterances.")
-        self.level = level
-        self.reduction = reduction
-        self.max_utterances = max_utterances
-        self.seed = seed
-        folder = resolve(RECONSTRUCTION_MODEL.find(model), revision=revision)
-        self.trained = TrainedReconstruction.load(str(folder), device=device)
+    @with_options(ReconstructionOptions)
+    def __init__(self, options: ReconstructionOptions) -> None:
+        if options.max_utterances is not None and options.level == "turn":
+            raise InputError(
+                "dialogue_reconstruction: max_utterances goes with level='dialogue' only. Leave it out to score all utterances."
+            )
+        self.options = options
+        self.level = options.level
+        folder = resolve(RECONSTRUCTION_MODEL.find(options.model), revision=options.revision)
+        self.trained = TrainedReconstruction.load(str(folder), device=options.device)
         self._model_hash = content_hash(folder)
         has_latents = bool(self.trained.model.latent_size)
-        if latent is not None and not has_latents:
+        if options.latent is not None and not has_latents:
             raise InputError(
                 f"dialogue_reconstruction: {self.trained.kind} has no latent variables. Leave the option latent out."
             )
-        self.latent: Latent | None = (latent or "prior") if has_latents else None
+        self.latent: Latent | None = (options.latent or "prior") if has_latents else None
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The chosen loss, the other one, and what they rest on."""
-        losses = sorted(("loss_token_mean", "loss_sum"), key=lambda name: name != f"loss_{self.reduction}")
+        losses = sorted(("loss_token_mean", "loss_sum"), key=lambda name: name != f"loss_{self.options.reduction}")
         kl = ("kl",) if self.latent == "posterior" else ()
         return (*losses, *kl, "n_utterances", "n_tokens", "unknown_share", "n_cut")
 
@@ -135,38 +133,37 @@ class DialogueReconstructionScorer(Scorer):
             "tokenizer": TOKENIZER,
             "max_tokens": self.trained.max_tokens,
             "truncation": "right",
-            "max_utterances": self.max_utterances,
-            "reduction": self.reduction,
+            "max_utterances": self.options.max_utterances,
+            "reduction": self.options.reduction,
             "latent": self.latent,
-            "seed": self.seed if self.latent == "posterior" else None,
+            "seed": self.options.seed if self.latent == "posterior" else None,
             "speakers": "none",
         }
 
+    def unscorable(self, item: Item) -> Unscored | None:
+        """Also what has no turn, or no turn before it, to read."""
+        return unread(item)
+
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
         """Score the dialogues; those of one length share batches."""
-        encoded = [self._encode(item) for item in items]
-        rows: list[Row] = [found if isinstance(found, Unscored) else TOO_FEW_TURNS for found in encoded]
-        scored = [place for place, found in enumerate(encoded) if not isinstance(found, Unscored)]
-        dialogues = [cast("list[Encoded]", encoded[place]) for place in scored]
+        dialogues = [self._encode(item) for item in items]
         ids: list[EncodedDialogue] = [[utterance.ids for utterance in dialogue] for dialogue in dialogues]
-        for batch in batches_by_length(ids, TOKENS_PER_BATCH):
+        rows: list[Row] = [{}] * len(items)
+        for batch in length_batches([sum(map(len, dialogue)) for dialogue in ids], TOKENS_PER_BATCH):
             losses = self._losses([ids[place] for place in batch])
             for place, found in zip(batch, losses, strict=True):
-                rows[scored[place]] = self._row(found, dialogues[place])
+                rows[place] = self._row(found, dialogues[place])
         return rows
 
-    def _encode(self, item: Item) -> list[Encoded] | Unscored:
-        texts = _visible_texts(item)
-        if isinstance(texts, Unscored):
-            return texts
+    def _encode(self, item: Item) -> list[Encoded]:
         vocabulary, max_tokens = self.trained.vocabulary, self.trained.max_tokens
-        return [vocabulary.encode(text, max_tokens=max_tokens) for text in texts[: self.max_utterances]]
+        return [vocabulary.encode(text, max_tokens=max_tokens) for text in turns_to_read(item)[: self.options.max_utterances]]
 
     @torch.no_grad()
     def _losses(self, dialogues: Sequence[EncodedDialogue]) -> list[_Losses]:
         batch = make_batch(dialogues).to(self.trained.device)
         model = self.trained.model
-        noise = Noise.repeated(batch, model.latent_size, self.seed) if self.latent == "posterior" else None
+        noise = Noise.repeated(batch, model.latent_size, self.options.seed) if self.latent == "posterior" else None
         return _by_dialogue(model(batch, noise), batch.n_responses)
 
     def _row(self, losses: _Losses, dialogue: Sequence[Encoded]) -> Row:
@@ -201,19 +198,3 @@ def _by_dialogue(found: Reconstruction, n_responses: Sequence[int]) -> list[_Los
     counts = list(n_responses)
     sums, response_kl = (torch.split(values.double().cpu(), counts) for values in (found.losses.sum(-1), found.response_kl))
     return [_Losses(a.tolist(), b.tolist(), c) for a, b, c in zip(sums, response_kl, found.dialogue_kl.tolist(), strict=True)]
-
-
-def _check_choice(option: str, value: Any, choices: Sequence[str]) -> None:
-    if value is not None and value not in choices:
-        raise InputError(f"dialogue_reconstruction: there is no {option}={value!r}. Choose one of {', '.join(choices)}.")
-
-
-def _visible_texts(item: Item) -> list[str] | Unscored:
-    """Texts of the turns that have a visible character, the response last."""
-    if isinstance(item, Dialogue):
-        texts = [turn.text for turn in item.turns if not is_blank(turn.text)]
-        return texts if len(texts) > 1 else TOO_FEW_TURNS
-    if is_blank(item.response.text):
-        return BLANK_RESPONSE
-    texts = [turn.text for turn in item.context if not is_blank(turn.text)]
-    return [*texts, item.response.text] if texts else NO_TURN

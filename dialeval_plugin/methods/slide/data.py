@@ -1,4 +1,4 @@
-"""Training data of the small model: contexts with labelled responses, mined negatives, splits and leak checks."""
+"""Training data of the small model: contexts with labelled responses, mined negatives and splits."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
-import scipy.sparse
+from sklearn.feature_extraction.text import TfidfVectorizer
 
+from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.signature import text_hash
+from dialeval_plugin.corpora.identity import dialogue_key, leave_out_leaks, set_aside
 
 
 class ResponseSetLike(Protocol):
@@ -54,36 +55,40 @@ class Splits(NamedTuple):
     validation: list[ResponseSetLike]
 
 
-def context_hash(context: Iterable[str]) -> str:
-    """Identity of a context for leak checks; white space and case do not count, as published copies differ in both."""
-    return text_hash(*("".join(turn.split()).lower() for turn in context))
-
-
 def split_by_context(sets: Sequence[ResponseSetLike], *, fraction: float, seed: int) -> Splits:
     """Set aside a fraction of the contexts that have adversarial responses; a context that occurs twice stays together.
 
     Raises:
-        InputError: fewer than two contexts have positive and adversarial responses.
+        InputError: fewer than two contexts have positive and adversarial responses, or `fraction` is not between 0 and 1.
     """
     full = [item for item in sets if item.positive and item.adversarial]
-    hashes = sorted({context_hash(item.context) for item in full})
-    if len(hashes) < 2:
+    keys = {dialogue_key(item.context) for item in full}
+    if len(keys) < 2:
         raise InputError(
-            f"training data: {len(hashes)} contexts have both positive and adversarial responses, at least 2 are needed. "
+            f"training data: {len(keys)} contexts have both positive and adversarial responses, at least 2 are needed. "
             "Add a file in DailyDialog++'s layout that has both."
         )
-    random.Random(seed).shuffle(hashes)
-    held_out = frozenset(hashes[: max(1, round(fraction * len(hashes)))])
+    aside = set_aside(keys, fraction=fraction, seed=seed)
     return Splits(
-        [item for item in sets if context_hash(item.context) not in held_out],
-        [item for item in full if context_hash(item.context) in held_out],
+        [item for item in sets if dialogue_key(item.context) not in aside],
+        [item for item in full if dialogue_key(item.context) in aside],
     )
 
 
-def leaks(training: Iterable[str], evaluation: Sequence[ResponseSetLike]) -> list[ResponseSetLike]:
-    """Return the sets of `evaluation` whose context is among the hashes of the training contexts."""
+def without_leaks(sets: Sequence[ResponseSetLike], evaluation: Sequence[Item]) -> list[ResponseSetLike]:
+    """Leave out sets of which the context, alone or with a response, is in the evaluation data too, and say how many."""
+    return leave_out_leaks(
+        sets,
+        evaluation,
+        lambda item: [item.context, *((*item.context, response) for response in item.positive)],
+        "training contexts",
+    )
+
+
+def trained_on(training: Iterable[str], sets: Sequence[ResponseSetLike]) -> list[ResponseSetLike]:
+    """Return the sets whose context's key is among those of the training contexts."""
     known = frozenset(training)
-    return [item for item in evaluation if context_hash(item.context) in known]
+    return [item for item in sets if dialogue_key(item.context) in known]
 
 
 class LexicalNegatives:
@@ -100,25 +105,20 @@ class LexicalNegatives:
     def __init__(self, sets: Sequence[ResponseSetLike], n_candidates: int = 25) -> None:
         self._responses = [response for item in sets for response in item.positive]
         self._owners = np.repeat(np.arange(len(sets)), [len(item.positive) for item in sets])
-        self._candidates = self._mine(sets, n_candidates)
-
-    def _mine(self, sets: Sequence[ResponseSetLike], n_candidates: int) -> list[list[int]]:
-        vocabulary: dict[str, int] = {}
-        responses = _term_matrix(self._responses, vocabulary, grow=True)
-        contexts = _term_matrix([" ".join(item.context) for item in sets], vocabulary, grow=False)
-        # Smoothed inverse document frequency over the responses: shared rare words are what makes a negative misleading.
-        frequency = np.asarray((responses > 0).sum(axis=0)).ravel()
-        weight = scipy.sparse.diags(np.log((1 + len(self._responses)) / (1 + frequency)) + 1)
-        responses, contexts = _unit_rows(responses @ weight), _unit_rows(contexts @ weight)
-        mined = []
+        # Rarity over the responses: shared rare words are what makes a negative misleading.
+        vectorizer = TfidfVectorizer(tokenizer=_words, token_pattern=None, lowercase=False, binary=True)
+        responses = vectorizer.fit_transform(self._responses)
+        contexts = vectorizer.transform(" ".join(item.context) for item in sets)
+        self._candidates: list[list[int]] = []
         for start in range(0, len(sets), 256):
             similarity = (contexts[start : start + 256] @ responses.T).toarray()
             for offset, row in enumerate(similarity):
                 row[self._owners == start + offset] = 0
                 count = min(n_candidates, len(row) - 1)
                 nearest = np.argpartition(-row, count)[:count] if count > 0 else np.array([], dtype=int)
-                mined.append(sorted((int(index) for index in nearest if row[index] > 0.05), key=lambda index: -row[index]))
-        return mined
+                self._candidates.append(
+                    sorted((int(place) for place in nearest if row[place] > 0.05), key=lambda place: -row[place])
+                )
 
     def draw(self, index: int, generator: random.Random) -> str:
         """Return a response that shares words with the context `index`, or any other context's where none does."""
@@ -130,21 +130,8 @@ class LexicalNegatives:
         return self._responses[drawn]
 
 
-def _term_matrix(texts: Sequence[str], vocabulary: dict[str, int], *, grow: bool) -> scipy.sparse.csr_matrix:
-    rows, columns = [], []
-    for number, text in enumerate(texts):
-        for word in {word.strip(".,!?;:'\"()’") for word in text.lower().split()}:
-            if grow:
-                vocabulary.setdefault(word, len(vocabulary))
-            if word in vocabulary:
-                rows.append(number)
-                columns.append(vocabulary[word])
-    return scipy.sparse.csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(len(texts), len(vocabulary)))
-
-
-def _unit_rows(matrix: scipy.sparse.csr_matrix) -> scipy.sparse.csr_matrix:
-    norms = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel())
-    return scipy.sparse.csr_matrix(scipy.sparse.diags(1 / np.maximum(norms, 1e-12)) @ matrix)
+def _words(text: str) -> set[str]:
+    return {word.strip(".,!?;:'\"()’") for word in text.lower().split()}
 
 
 class MixedSets:

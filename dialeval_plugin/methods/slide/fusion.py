@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.options import check_choice
+from dialeval_plugin.core.scores import Row, Unscored
 
 Reading: TypeAlias = Literal["first_match", "llm_first", "agree"]
 
@@ -57,22 +59,11 @@ def _agree(slm: float, llm: float) -> float:
     return (slm + llm) / 2
 
 
-_READINGS: dict[str, Callable[[float, float], float]] = {
+_READINGS: dict[Reading, Callable[[float, float], float]] = {
     "first_match": _first_match,
     "llm_first": _llm_first,
     "agree": _agree,
 }
-
-
-def check_reading(reading: str) -> Any:
-    """Return the function of a reading of equation 9.
-
-    Raises:
-        InputError: the name is unknown.
-    """
-    if reading not in _READINGS:
-        raise InputError(f"fusion: there is no reading {reading!r} of equation 9. Choose one of {', '.join(_READINGS)}.")
-    return _READINGS[reading]
 
 
 def fuse(slm: float, llm: float, *, reading: Reading = "first_match", slm_scale: float = 1.0) -> float:
@@ -92,5 +83,14 @@ def fuse(slm: float, llm: float, *, reading: Reading = "first_match", slm_scale:
         >>> fuse(1.4, 0.2), fuse(1.4, 0.2, reading="llm_first"), round(fuse(0.3, 0.9), 3)
         (1.4, 0.2, 0.6)
     """
-    score: float = check_reading(reading)(slm * slm_scale, llm)
-    return score
+    check_choice("fuse", "reading", reading, _READINGS)
+    return _READINGS[reading](slm * slm_scale, llm)
+
+
+def fuse_rows(small: Row, llm: float | Unscored, *, reading: Reading = "first_match", slm_scale: float = 1.0) -> Row:
+    """Return the small model's columns with `llm` and `slide`; where one of both models has no score, the reason."""
+    if isinstance(small, Unscored):
+        return small
+    if isinstance(llm, Unscored):
+        return llm
+    return {**small, "llm": llm, "slide": fuse(cast("float", small["slm"]), llm, reading=reading, slm_scale=slm_scale)}

@@ -1,14 +1,13 @@
 """SLIDE's small model: an encoder, a head that splits a response into robust and non-robust parts, and its calibration.
 
-On disk it is a sentence-transformers folder (`SentenceTransformer(folder)` opens it) with three files of ours beside:
-`slm.json` (configuration and calibration), `slm_head.safetensors` and `slm_training_contexts.json` (hashes of the contexts
-that it was trained on, for leak checks).
+On disk it is a sentence-transformers folder (`SentenceTransformer(folder)` opens it) with `slm_head.safetensors` and what
+`ModelFolder` writes; `slm.json` holds configuration and calibration.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -16,23 +15,21 @@ import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from dialeval_plugin.core.errors import InputError, ModelLoadError
-from dialeval_plugin.core.files import to_json, write_text
 from dialeval_plugin.models import folders as model_folders
 from dialeval_plugin.models.context_texts import TextEncoder, TextFormat
 from dialeval_plugin.models.encoders import embed, load_encoder, transformer_of
 
 from .fusion import DistanceRange
-from .lexical import LexicalClassifier
+from .lexical_classifier import LexicalClassifier
 from .losses import cosine_distance
 
 Split: TypeAlias = Literal["pad", "full_width"]
 ProbabilityFrom: TypeAlias = Literal["two_class", "three_class", "interaction", "interaction+lexical"]
 
-CONFIG_FILE, HEAD_FILE, CONTEXTS_FILE = "slm.json", "slm_head.safetensors", "slm_training_contexts.json"
-FORMAT_VERSION = 2
+HEAD_FILE = "slm_head.safetensors"
 BLEND_BEFORE_FIT = (1.0, 0.5, 0.0)
 
 
@@ -272,26 +269,26 @@ class TrainedSmallModel:
     model: SmallModel
     distance_range: DistanceRange
     training_contexts: frozenset[str]
-    """Hashes of the contexts that it was trained on, see `data.context_hash`."""
+    """Keys of the contexts that it was trained on, see `identity.dialogue_key`."""
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    """By variant, from which value on a response counts as positive; empty where none was learnt."""
 
-    def save(self, folder: Path, record: Mapping[str, Any] | None = None) -> None:
+    def save(self, folder: Path, training: Mapping[str, Any] | None = None) -> None:
         """Write the folder; nothing but safetensors, JSON and the tokenizer's text files.
 
         Args:
             folder: is made where it is not there.
-            record: how the model came about and what its validation gave; goes into slm.json.
+            training: how the model came about.
         """
         self.model.encoder.save_pretrained(str(folder), create_model_card=False)
         model_folders.save_weights(folder / HEAD_FILE, self.model.head.state_dict())
-        write_text(folder / CONTEXTS_FILE, to_json(sorted(self.training_contexts), indent=0) + "\n")
-        settings = {
-            "format_version": FORMAT_VERSION,
+        fields = {
             "config": asdict(self.model.config),
             "d_min": self.distance_range.low,
             "d_max": self.distance_range.high,
-            **(record or {}),
+            "thresholds": dict(self.thresholds),
         }
-        model_folders.publish(folder / CONFIG_FILE, settings)
+        SLM_FOLDER.publish(folder, fields, training, dialogues=self.training_contexts)
 
     @classmethod
     def load(cls, name: str, *, device: str | None = None, revision: str | None = None) -> TrainedSmallModel:
@@ -307,40 +304,25 @@ class TrainedSmallModel:
             MissingPrerequisite: the model is neither a folder nor to be had from the hub.
         """
         folder = model_folders.resolve(name, revision=revision)
-        settings = read_settings(folder)
+        settings = SLM_FOLDER.read_settings(folder)
         encoder = load_encoder(str(folder), device=device)
         model = SmallModel(encoder, settings["config"])
         model_folders.load_weights(model.head, folder / HEAD_FILE)
-        return cls(
-            model.to(encoder.device).eval(),
-            _distance_range(settings, folder),
-            frozenset(model_folders.checked_model_file(folder / CONTEXTS_FILE, list[str])),
-        )
+        try:
+            distance_range = DistanceRange(settings["d_min"], settings["d_max"])
+        except InputError as error:
+            raise ModelLoadError(f"{folder / SLM_FOLDER.settings_file}: {error}") from None
+        known = SLM_FOLDER.training_dialogues(folder)
+        return cls(model.to(encoder.device).eval(), distance_range, known, settings["thresholds"])
 
 
-class _Settings(TypedDict):
+class _Fields(TypedDict):
     """The fields of slm.json that move a number."""
 
     config: SmallModelConfig
     d_min: float
     d_max: float
-    thresholds: NotRequired[dict[str, float]]
-    training: NotRequired[dict[str, Any]]
+    thresholds: dict[str, float]
 
 
-def _distance_range(settings: Mapping[str, Any], folder: Path) -> DistanceRange:
-    try:
-        return DistanceRange(settings["d_min"], settings["d_max"])
-    except InputError as error:
-        raise ModelLoadError(f"{folder / CONFIG_FILE}: {error}") from None
-
-
-def read_settings(folder: Path) -> dict[str, Any]:
-    """Return the contents of a model folder's slm.json.
-
-    Raises:
-        ModelLoadError: the folder has none, or one of another format, or its weights are not those that were published.
-    """
-    return model_folders.read_settings(
-        folder / CONFIG_FILE, _Settings, version=FORMAT_VERSION, kind="a trained SLM", command="dialeval train slm"
-    )
+SLM_FOLDER = model_folders.ModelFolder("slm.json", _Fields, 3, "a trained SLM", "dialeval train slm")

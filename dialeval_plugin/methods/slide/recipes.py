@@ -36,7 +36,7 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class SlideRecipe:
     """How a small model is built and trained.
 
     Attributes:
@@ -51,7 +51,7 @@ class Recipe:
     terms: Literal["paper", "code"]
     stages: tuple[Stage, ...]
 
-    def with_epochs(self, n_epochs: int | None) -> Recipe:
+    def with_epochs(self, n_epochs: int | None) -> SlideRecipe:
         """This recipe with every stage shortened or lengthened to `n_epochs`."""
         if n_epochs is None:
             return self
@@ -60,10 +60,10 @@ class Recipe:
         return replace(self, stages=tuple(replace(stage, n_epochs=n_epochs) for stage in self.stages))
 
 
-RECIPES: dict[str, Recipe] = {
+RECIPES: dict[str, SlideRecipe] = {
     # Equations 1-5: triplet hinge on cosine distance, classifier of equation 4 as the source of s_p. The paper names no
     # optimiser; learning rate and batch are DRE's and the notebooks'.
-    "paper": Recipe(
+    "paper": SlideRecipe(
         name="paper",
         config=SmallModelConfig("paper", split="pad", probability_from="three_class"),
         terms="paper",
@@ -73,7 +73,7 @@ RECIPES: dict[str, Recipe] = {
         ),
     ),
     # The published notebooks: ranking loss, doubled special tokens, a separate two-class layer on frozen robust parts.
-    "code": Recipe(
+    "code": SlideRecipe(
         name="code",
         config=SmallModelConfig(
             "code",
@@ -92,7 +92,7 @@ RECIPES: dict[str, Recipe] = {
     ),
     # Ours, chosen on validation contexts (docs/slm_recipes.md): relevance first, from contexts that have positives only, then
     # everything at once.
-    "default": Recipe(
+    "default": SlideRecipe(
         name="default",
         config=SmallModelConfig("default", split="full_width", probability_from="interaction+lexical"),
         terms="paper",
@@ -103,14 +103,3 @@ RECIPES: dict[str, Recipe] = {
         ),
     ),
 }
-
-
-def find_recipe(name: str) -> Recipe:
-    """Return a recipe by name.
-
-    Raises:
-        InputError: there is none of that name.
-    """
-    if name not in RECIPES:
-        raise InputError(f"recipe: there is no {name!r}. Choose one of {', '.join(RECIPES)}.")
-    return RECIPES[name]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.options import wrong_value
 from dialeval_plugin.core.signature import Value
 
 Bounds: TypeAlias = tuple[float, float]
@@ -48,13 +48,7 @@ class Refinement:
     clamp: Bounds | None = None
 
     def interior(self, slm: float, *, llm: float, influence: float) -> dict[str, float]:
-        """Return the scores of the variants that ask the interior prompt, and c.
-
-        Args:
-            slm: Score_SLM, in [0, 2].
-            llm: Score_LLM after the interior prompt, in [0, 5].
-            influence: s_Inf, in [0, 1].
-        """
+        """Return c and the scores of the variants that ask the interior prompt; Score_LLM in [0, 5], s_Inf in [0, 1]."""
         c = coefficient(slm, influence)
         return {"dre": self._bounded((slm if self.eq26 else c) * llm), "in_dre": llm, "coefficient": c}
 
@@ -81,10 +75,8 @@ def read_clamp(clamp: object) -> Bounds | None:
     """
     if clamp is None or isinstance(clamp, bool):
         return LLM_SCALE if clamp else None
-    if isinstance(clamp, Sequence) and len(clamp) == 2 and all(map(_is_number, clamp)) and clamp[0] < clamp[1]:
-        return (float(clamp[0]), float(clamp[1]))
-    raise InputError(f"dre: clamp is {clamp!r}. Give true (0 to 5), false, or the lowest and the highest score.")
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    if isinstance(clamp, Sequence) and len(clamp) == 2:
+        low, high = clamp
+        if all(type(end) in (int, float) and math.isfinite(end) for end in clamp) and low < high:
+            return (float(low), float(high))
+    raise wrong_value("dre", "clamp", clamp, "true (0 to 5), false, or the lowest and the highest score")

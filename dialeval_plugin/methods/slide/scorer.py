@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal, TypeAlias, cast
 
-from dialeval_plugin.core.dialogue import Example, Item, is_blank
-from dialeval_plugin.core.errors import InputError, MissingPrerequisite
-from dialeval_plugin.core.scoring import Reason, Row, Scorer, Unscored
+from dialeval_plugin.core.dialogue import Example, Item
+from dialeval_plugin.core.errors import MissingPrerequisite
+from dialeval_plugin.core.options import with_options
+from dialeval_plugin.core.runner import score_rows
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Row, Unscored, finite_or_unscored
 from dialeval_plugin.core.signature import content_hash
 from dialeval_plugin.models.defaults import DefaultModel
 from dialeval_plugin.models.folders import resolve
 
-from .fusion import POSITIVE_FROM, DistanceRange, check_reading, fuse, slm_score
+from .fusion import POSITIVE_FROM, DistanceRange, fuse_rows, slm_score
 from .fusion import Reading as FusionReading
-from .model import TrainedSmallModel, read_settings
+from .model import SLM_FOLDER, TrainedSmallModel
 
 logger = logging.getLogger(__name__)
 
-Variant: TypeAlias = Literal["slide", "slm", "slm_probability", "slm_distance"]
-Normalise: TypeAlias = Literal["training", "population"]
-
-VARIANTS: tuple[str, ...] = ("slide", "slm", "slm_probability", "slm_distance")
+SlideVariant: TypeAlias = Literal["slide", "slm", "slm_probability", "slm_distance"]
 SLM = DefaultModel(
     "slm",
     "DIALEVAL_SLM",
@@ -32,29 +32,48 @@ SLM = DefaultModel(
 )
 
 
-class SlideScorer(Scorer):
-    """SLIDE (Zhao et al. 2024) and the variants of its small model.
+@dataclass(frozen=True)
+class SlideOptions:
+    """Options of `slide`.
 
-    Columns: the variant's own, then `slm_probability` (s_p in [0, 1]), `slm_distance` (cosine distance d in [0, 2], lower
-    fits better), `slm` (Score_SLM in about [0, 2]), `llm` (in [0, 1], only when fusing), `context_tokens_cut` (oldest tokens
-    that did not fit) and `response_tokens_cut` (tokens at the response's end that did not fit).
-
-    Args:
+    Attributes:
         slm: folder or hub id of the small model; see `DefaultModel`.
         variant: "slide" fuses and needs `llm`; "slm", "slm_probability" and "slm_distance" need the small model only. By
             default "slide" with an `llm`, "slm" without.
         llm: a scorer whose main column is the large model's score in [0, 1].
         fusion: reading of equation 9, see `fuse`.
-        slm_scale: see `fuse`.
+        slm_scale: multiplies Score_SLM before it is fused; 0.5 puts both scores on [0, 1].
         clip: keep the normalised distance in [0, 1].
         normalise: "training" uses the model's d_min and d_max; "population" the extremes of the examples scored, as a
             paper that normalises over its evaluation set does.
         round3: round s_p to three decimals, as the published notebook does.
         device: a torch device.
+        revision: of a small model on the hub.
+    """
+
+    slm: str | None = None
+    _: KW_ONLY
+    variant: SlideVariant | None = None
+    llm: Scorer | None = None
+    fusion: FusionReading = "first_match"
+    slm_scale: float = 1.0
+    clip: bool = False
+    normalise: Literal["training", "population"] = "training"
+    round3: bool = False
+    device: str | None = None
+    revision: str | None = None
+
+
+class SlideScorer(Scorer):
+    """SLIDE (Zhao et al. 2024) and the variants of its small model; see `SlideOptions`.
+
+    Columns: the variant's own, then `slm_probability` (s_p in [0, 1]), `slm_distance` (cosine distance d in [0, 2], lower
+    fits better), `slm` (Score_SLM in about [0, 2]), `llm` (in [0, 1], only when fusing), `context_tokens_cut` (oldest tokens
+    that did not fit) and `response_tokens_cut` (tokens at the response's end that did not fit).
 
     Raises:
-        InputError: an option is unknown, or "slide" is asked for without an `llm`.
-        MissingPrerequisite: there is no SLM.
+        InputError: an option is unknown or wrong.
+        MissingPrerequisite: there is no SLM, or "slide" is asked for without an `llm`.
         ModelLoadError: the SLM is damaged or unsafe.
     """
 
@@ -66,49 +85,27 @@ class SlideScorer(Scorer):
   year      = {2024}
 }"""
 
-    def __init__(  # noqa: PLR0913 - the papers' options, each one named in METHODS
-        self,
-        slm: str | None = None,
-        *,
-        variant: Variant | None = None,
-        llm: Scorer | None = None,
-        fusion: FusionReading = "first_match",
-        slm_scale: float = 1.0,
-        clip: bool = False,
-        normalise: Normalise = "training",
-        round3: bool = False,
-        device: str | None = None,
-        revision: str | None = None,
-    ) -> None:
-        self.variant: str = variant or ("slide" if llm is not None else "slm")
-        if self.variant not in VARIANTS:
-            raise InputError(f"slide: there is no variant {self.variant!r}. Choose one of {', '.join(VARIANTS)}.")
-        if self.variant == "slide" and llm is None:
+    @with_options(SlideOptions)
+    def __init__(self, options: SlideOptions) -> None:
+        self.variant: str = options.variant or ("slm" if options.llm is None else "slide")
+        if self.variant == "slide" and options.llm is None:
             raise MissingPrerequisite(
                 "slide: the variant 'slide' fuses the small model with a large one, and no llm is given. "
                 "Pass llm='hf', llm_args='pretrained=MODEL' (any lm-eval model), or variant='slm' for the small model alone."
             )
-        if variant is None and llm is None:
+        if options.variant is None and options.llm is None:
             logger.warning("slide: no llm is given, so the scores are the small model's alone (variant 'slm')")
-        if normalise not in ("training", "population"):
-            raise InputError(f"slide: there is no normalise={normalise!r}. Choose 'training' or 'population'.")
-        check_reading(fusion)
-        _check_options(slm_scale, {"clip": clip, "round3": round3})
-        self.llm = llm if self.variant == "slide" else None
-        self.fusion = fusion
-        self.slm_scale = slm_scale
-        self.clip = clip
-        self.normalise = normalise
-        self.round3 = round3
+        self.options = options
+        self.llm = options.llm if self.variant == "slide" else None
         self.orientation = "lower" if self.variant == "slm_distance" else "higher"
-        highest = {"slide": max(1.0, 2.0 * slm_scale), "slm": 2.0, "slm_probability": 1.0, "slm_distance": 2.0}
+        highest = {"slide": max(1.0, 2.0 * options.slm_scale), "slm": 2.0, "slm_probability": 1.0, "slm_distance": 2.0}
         self.range = (0.0, highest[self.variant])
-        self.slm_name = SLM.find(slm)
-        self.folder = resolve(self.slm_name, revision=revision)
-        self._trained = TrainedSmallModel.load(str(self.folder), device=device)
+        self.slm_name = SLM.find(options.slm)
+        self.folder = resolve(self.slm_name, revision=options.revision)
+        self._trained = TrainedSmallModel.load(str(self.folder), device=options.device)
         # Of what was loaded, and once: reading the weights again takes longer than scoring a hundred responses.
         self._model_hash = content_hash(self.folder)
-        self.positive_from = self._positive_from(read_settings(self.folder).get("thresholds", {}))
+        self.positive_from = self._positive_from(SLM_FOLDER.read_settings(self.folder)["thresholds"])
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -149,78 +146,58 @@ class SlideScorer(Scorer):
             "speakers": "none",
             "window": f"{config.max_context_tokens}+{config.max_response_tokens}",
             "truncation": "oldest",
-            "normalise": self.normalise,
+            "normalise": self.options.normalise,
             "d_min": self._trained.distance_range.low,
             "d_max": self._trained.distance_range.high,
-            "clip": self.clip or None,
-            "round3": self.round3 or None,
-            "fusion": self.fusion if fused else None,
-            "slm_scale": self.slm_scale if fused else None,
+            "clip": self.options.clip or None,
+            "round3": self.options.round3 or None,
+            "fusion": self.options.fusion if fused else None,
+            "slm_scale": self.options.slm_scale if fused else None,
             **({f"llm_{name}": value for name, value in self.llm.signature_fields().items()} if self.llm else {}),
         }
 
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
-        """Judge the responses, all those to one context together."""
-        examples = cast("Sequence[Example]", items)
-        rows: list[Row] = [Unscored(Reason.EMPTY_INPUT, "the response has no visible character")] * len(examples)
-        judged = [index for index, example in enumerate(examples) if not is_blank(example.response.text)]
-        for index, row in zip(judged, self._judge([examples[index] for index in judged]), strict=True):
-            rows[index] = row
-        if self.llm is not None:
-            rows = [
-                _with_llm(row, answer, self.llm.columns[0])
-                for row, answer in zip(rows, self.llm.score_batch(items), strict=True)
-            ]
-        return [self._complete(row, self._trained.distance_range) for row in rows]
+        """Judge the responses, all those to one context together, and have the large model judge them."""
+        rows = self.small_model_rows(items)
+        if self.llm is None:
+            return rows
+        main = self.llm.columns[0]
+        answers = (row if isinstance(row, Unscored) else cast("float", row[main]) for row in score_rows(self.llm, items))
+        return [self._fused(row, llm) for row, llm in zip(rows, answers, strict=True)]
 
-    def finish(self, rows: list[Row]) -> list[Row]:
+    def small_model_rows(self, items: Sequence[Item]) -> list[Row]:
+        """The small model's columns of responses, blank ones among them."""
+        examples = cast("Sequence[Example]", items)
+        judged = iter(self._judge([example for example in examples if self.unscorable(example) is None]))
+        return [self.unscorable(example) or next(judged) for example in examples]
+
+    def normalise_rows(self, rows: list[Row]) -> list[Row]:
         """With normalise="population", score again with the extremes of these rows' distances."""
-        if self.normalise == "training":
+        if self.options.normalise == "training":
             return rows
         distances = [cast("float", row["slm_distance"]) for row in rows if not isinstance(row, Unscored)]
         if not distances:
             return rows
         population = DistanceRange(min(distances), max(distances))
-        return [self._complete(row, population) for row in rows]
+        return [
+            row if isinstance(row, Unscored) else self._fused(self._with_score(row, population), row.get("llm")) for row in rows
+        ]
 
-    def _judge(self, examples: Sequence[Example]) -> list[dict[str, float | None]]:
-        """Distance and probability of every example, in order."""
+    def _judge(self, examples: Sequence[Example]) -> list[Row]:
+        """The small model's columns of every example, in order."""
         if not examples:
             return []
         pairs = [(tuple(turn.text for turn in example.context), example.response.text) for example in examples]
         names = ("slm_distance", "slm_probability", *self.cuts)
         judgement = self._trained.model.judge(pairs)
-        return [dict(zip(names, map(float, values), strict=True)) for values in zip(*judgement, strict=True)]
+        rows = [dict(zip(names, map(float, values), strict=True)) for values in zip(*judgement, strict=True)]
+        if self.options.round3:
+            rows = [{**row, "slm_probability": round(row["slm_probability"], 3)} for row in rows]
+        return [finite_or_unscored(self._with_score(row, self._trained.distance_range)) for row in rows]
 
-    def _complete(self, row: Row, distance_range: DistanceRange) -> Row:
-        """Add the columns that follow from distance, probability and the large model's score."""
-        if isinstance(row, Unscored):
-            return row
-        columns = dict(row)
+    def _with_score(self, row: Mapping[str, float | None], distance_range: DistanceRange) -> dict[str, float | None]:
         distance, probability = cast("float", row["slm_distance"]), cast("float", row["slm_probability"])
-        if self.round3:
-            columns["slm_probability"] = probability = round(probability, 3)
-        columns["slm"] = slm_score(distance_range.normalise(distance, clip=self.clip), probability)
-        if self.llm is not None:
-            columns["slide"] = fuse(
-                cast("float", columns["slm"]), cast("float", row["llm"]), reading=self.fusion, slm_scale=self.slm_scale
-            )
-        return columns
+        return {**row, "slm": slm_score(distance_range.normalise(distance, clip=self.options.clip), probability)}
 
-
-def _check_options(slm_scale: object, switches: Mapping[str, object]) -> None:
-    """Refuse what a command line could have turned into a value of another type: the word "no" would count as true."""
-    if isinstance(slm_scale, bool) or not isinstance(slm_scale, (int, float)) or not math.isfinite(slm_scale):
-        raise InputError(f"slide: slm_scale is {slm_scale!r}. Give a finite number.")
-    for name, value in switches.items():
-        if not isinstance(value, bool):
-            raise InputError(f"slide: {name} is {value!r}. Give true or false.")
-
-
-def _with_llm(row: Row, answer: Row, main: str) -> Row:
-    """Join the large model's row to the small model's; a row that one of them could not score stays unscored."""
-    if isinstance(row, Unscored):
-        return row
-    if isinstance(answer, Unscored):
-        return answer
-    return {**row, "llm": answer[main]}
+    def _fused(self, row: Row, llm: float | Unscored | None) -> Row:
+        return row if llm is None else fuse_rows(row, llm, reading=self.options.fusion, slm_scale=self.options.slm_scale)

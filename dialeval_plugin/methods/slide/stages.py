@@ -5,34 +5,31 @@ Both bring progress, validation every epoch, the best checkpoint kept, and going
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import datasets
 import numpy as np
 import torch
-from scipy.stats import rankdata
 from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss, TripletDistanceMetric, TripletLoss
+from sklearn.metrics import roc_auc_score
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import Dataset
-from transformers import EvalPrediction, Trainer, TrainerCallback, TrainingArguments
+from transformers import EvalPrediction, TrainerCallback
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.models.context_texts import TextEncoder
-from dialeval_plugin.training.epochs import epoch_arguments, train_epochs
+from dialeval_plugin.training.host_trainers import fit
+from dialeval_plugin.training.run import TrainingRun
 
 from .data import LabelledResponses, MixedSets, ResponseSetLike
-from .lexical import LexicalClassifier
+from .lexical_classifier import LexicalClassifier
 from .losses import MARGIN, RANKING_SCALE, Parts, Triple, code_terms, cosine_distance, paper_terms, ranking_loss
 from .model import SmallModel
-from .recipes import Recipe, Stage
-
-logger = logging.getLogger(__name__)
+from .recipes import SlideRecipe, Stage
 
 IGNORED, NO_RESPONSE = -1, -100
 """Labels of a response that takes part in ranking only, and of a place in a row that has fewer responses than others."""
@@ -40,30 +37,6 @@ DISENTANGLING_WEIGHT, RANKING_WEIGHT = 0.5, 0.5
 """Weights beside the cross-entropy in `JointObjective`."""
 RANKED_PER_SET = 4
 """Positives-only contexts for each one with adversarial responses in the joint stage."""
-
-
-class Run(NamedTuple):
-    """What every stage of a run shares."""
-
-    recipe: Recipe
-    folder: Path
-    """Where checkpoints go; each stage has its own folder in it."""
-    seed: int
-    bf16: bool
-    progress: bool
-
-
-class SetDataset(Dataset[LabelledResponses]):
-    """Validation sets: all positive and adversarial responses labelled, or one pair of them a set to rank."""
-
-    def __init__(self, sets: Sequence[ResponseSetLike], *, ranked: bool) -> None:
-        self._rows = [_pair_to_rank(item) if ranked else _all_labelled(item) for item in sets]
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __getitem__(self, index: int) -> LabelledResponses:
-        return self._rows[index]
 
 
 def _pair_to_rank(item: ResponseSetLike) -> LabelledResponses:
@@ -179,19 +152,6 @@ class TripleCollator:
         return inputs
 
 
-class LexicalRows(Dataset[dict[str, Tensor]]):
-    """Lexical features of labelled responses, computed once."""
-
-    def __init__(self, features: Tensor, labels: Tensor) -> None:
-        self.features, self.labels = features.cpu(), labels
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    def __getitem__(self, index: int) -> dict[str, Tensor]:
-        return {"features": self.features[index], "labels": self.labels[index]}
-
-
 class LexicalObjective(nn.Module):
     """Cross-entropy of the lexical classifier on its own."""
 
@@ -205,29 +165,21 @@ class LexicalObjective(nn.Module):
         return {"loss": functional.cross_entropy(logits, labels), "logits": logits.softmax(-1)[:, 1:]}
 
 
-class Vectors(NamedTuple):
-    """Frozen representations of all triples: three index columns into two tables."""
-
-    contexts: Tensor
-    responses: Tensor
-    triples: list[tuple[int, int, int]]
-
-
 class VectorTriples(Dataset[dict[str, Tensor]]):
-    """Triples of frozen vectors."""
+    """Triples of vectors of the frozen encoder, as places in two tables."""
 
-    def __init__(self, vectors: Vectors) -> None:
-        self._vectors = vectors
+    def __init__(self, contexts: Tensor, responses: Tensor, triples: Sequence[tuple[int, int, int]]) -> None:
+        self._contexts, self._responses, self._triples = contexts, responses, triples
 
     def __len__(self) -> int:
-        return len(self._vectors.triples)
+        return len(self._triples)
 
     def __getitem__(self, index: int) -> dict[str, Tensor]:
-        context, positive, adversarial = self._vectors.triples[index]
+        context, positive, adversarial = self._triples[index]
         return {
-            "context": self._vectors.contexts[context],
-            "positive": self._vectors.responses[positive],
-            "adversarial": self._vectors.responses[adversarial],
+            "context": self._contexts[context],
+            "positive": self._responses[positive],
+            "adversarial": self._responses[adversarial],
             "labels": torch.tensor([1, 0]),
         }
 
@@ -235,7 +187,7 @@ class VectorTriples(Dataset[dict[str, Tensor]]):
 class HeadObjective(nn.Module):
     """Loss of the head on frozen vectors: the disentangling terms, or the two-class layer alone."""
 
-    def __init__(self, model: SmallModel, recipe: Recipe, kind: str) -> None:
+    def __init__(self, model: SmallModel, recipe: SlideRecipe, kind: str) -> None:
         super().__init__()
         self.head = model.head
         self.terms = recipe.terms
@@ -279,13 +231,12 @@ def measure(prediction: EvalPrediction) -> dict[str, float]:
     probability, label = prediction.predictions[..., 0], prediction.label_ids
     positive, adversarial = probability[label == 1], probability[label == 0]
     accuracies = float(np.mean(positive >= 0.5)), float(np.mean(adversarial < 0.5))
-    ranks = rankdata(np.concatenate([positive, adversarial]))[: len(positive)]
-    area = (ranks.sum() - len(positive) * (len(positive) + 1) / 2) / (len(positive) * len(adversarial))
+    is_response = label >= 0
     figures = {
         "accuracy_positive": 100 * accuracies[0],
         "accuracy_adversarial": 100 * accuracies[1],
         "accuracy": 50 * sum(accuracies),
-        "auroc": 100 * float(area),
+        "auroc": 100 * float(roc_auc_score(label[is_response], probability[is_response])),
     }
     if prediction.predictions.shape[-1] > 1:
         figures["triplet_accuracy"] = _triplet_accuracy(prediction.predictions[..., 1], label)
@@ -299,14 +250,38 @@ def _triplet_accuracy(distance: np.ndarray, label: np.ndarray) -> float:
     return 100 * float(np.mean(is_nearer[is_pair]))
 
 
-def train_contrast(
+def train_stage(
     model: SmallModel,
     stage: Stage,
-    run: Run,
+    recipe: SlideRecipe,
+    run: TrainingRun,
     training: Sequence[ResponseSetLike],
     validation: Sequence[ResponseSetLike],
 ) -> None:
-    """Train the encoder on (context, positive, negative) triples with sentence-transformers' trainer."""
+    """Train one stage of a recipe in place; it ends with the weights of its best epoch on validation."""
+    match stage.kind:
+        case "contrast":
+            parts = _contrast(model, recipe, training, validation)
+        case "lexical":
+            parts = _lexical(model, recipe, training, validation)
+        case "rank" | "joint":
+            parts = _joint(model, stage, training, validation, seed=run.options.seed)
+        case "disentangle" | "classify":
+            parts = _head(model, stage, recipe, training, validation)
+    settings = {
+        "num_train_epochs": stage.n_epochs,
+        "learning_rate": stage.learning_rate,
+        "warmup_steps": stage.warm_up,
+        "metric_for_best_model": "auroc" if stage.kind in ("classify", "lexical", "joint") else "loss",
+    }
+    fit(run, stage.kind, settings, batch_size=stage.batch_size, **parts)
+    model.requires_grad_(True)
+
+
+def _contrast(
+    model: SmallModel, recipe: SlideRecipe, training: Sequence[ResponseSetLike], validation: Sequence[ResponseSetLike]
+) -> dict[str, Any]:
+    """The encoder on (context, positive, negative) triples."""
     triples = [(list(item.context), p, a) for item in training for p in item.positive for a in item.adversarial]
     # One triple a context. Both the paper and the notebooks train on all pairs, though the ranking loss then takes positives
     # of one context for each other's negatives; the choice of the best epoch need not suffer from that too.
@@ -317,132 +292,104 @@ def train_contrast(
         return datasets.Dataset.from_dict({"context": context, "positive": positive, "negative": negative})
 
     model.encoder.model_card_data.generate_widget_examples = False
-    if run.recipe.terms == "code":
+    if recipe.terms == "code":
         loss: nn.Module = MultipleNegativesRankingLoss(model.encoder, scale=RANKING_SCALE)
     else:
         loss = TripletLoss(model.encoder, distance_metric=TripletDistanceMetric.COSINE, triplet_margin=MARGIN)
-    trainer = SentenceTransformerTrainer(
-        model=model.encoder,
-        args=SentenceTransformerTrainingArguments(**_arguments(stage, run, best="loss", greater=False)),
-        train_dataset=rows(triples),
-        eval_dataset=rows(held_out),
-        loss=loss,
-        data_collator=TripleCollator(model.texts),
-    )
-    train_epochs(trainer, stage.kind, shown=run.progress)
+    return {
+        "trainer": SentenceTransformerTrainer,
+        "arguments": SentenceTransformerTrainingArguments,
+        "model": model.encoder,
+        "train_dataset": rows(triples),
+        "eval_dataset": rows(held_out),
+        "loss": loss,
+        "data_collator": TripleCollator(model.texts),
+    }
 
 
-def train_head(
-    model: SmallModel, stage: Stage, run: Run, training: Sequence[ResponseSetLike], validation: Sequence[ResponseSetLike]
-) -> None:
-    """Train the head, or its two-class layer, on what the frozen encoder says."""
-    objective = HeadObjective(model, run.recipe, stage.kind)
-    trainer = Trainer(
-        model=objective,
-        args=TrainingArguments(
-            **_arguments(stage, run, best="auroc" if stage.kind == "classify" else "loss", greater=stage.kind == "classify")
-        ),
-        train_dataset=VectorTriples(_frozen_vectors(model, training)),
-        eval_dataset=VectorTriples(_frozen_vectors(model, validation)),
-        compute_metrics=measure,
-    )
-    train_epochs(trainer, stage.kind, shown=run.progress)
-    objective.requires_grad_(True)
+def _head(
+    model: SmallModel,
+    stage: Stage,
+    recipe: SlideRecipe,
+    training: Sequence[ResponseSetLike],
+    validation: Sequence[ResponseSetLike],
+) -> dict[str, Any]:
+    """The head, or its two-class layer, on what the frozen encoder says."""
+    return {
+        "model": HeadObjective(model, recipe, stage.kind),
+        "train_dataset": _frozen_triples(model, training),
+        "eval_dataset": _frozen_triples(model, validation),
+        "compute_metrics": measure,
+    }
 
 
-def train_lexical(
-    model: SmallModel, stage: Stage, run: Run, training: Sequence[ResponseSetLike], validation: Sequence[ResponseSetLike]
-) -> None:
-    """Train the lexical classifier alone.
+def _lexical(
+    model: SmallModel, recipe: SlideRecipe, training: Sequence[ResponseSetLike], validation: Sequence[ResponseSetLike]
+) -> dict[str, Any]:
+    """The lexical classifier alone.
 
     It is blended with the vectors at the end. Trained together, the encoder gets little to learn from the many responses that
     counting words settles, and ends up worse.
     """
     classifier = model.head.lexical
     if classifier is None:
-        raise InputError(f"recipe {run.recipe.name!r}: the stage lexical needs a model with a lexical classifier.")
+        raise InputError(f"recipe {recipe.name!r}: the stage lexical needs a model with a lexical classifier.")
     special = model.texts.special
     positive = model.texts.responses([text for item in training for text in item.positive])
     classifier.learn_rarity([[token for token in ids if token not in special] for ids in positive])
     labelled = _lexical_rows(model, classifier, training)
-    classifier.learn_scale(labelled.features)
-    objective = LexicalObjective(classifier)
-    trainer = Trainer(
-        model=objective,
-        args=TrainingArguments(**_arguments(stage, run, best="auroc", greater=True)),
-        train_dataset=labelled,
-        eval_dataset=_lexical_rows(model, classifier, validation),
-        compute_metrics=measure,
-    )
-    train_epochs(trainer, stage.kind, shown=run.progress)
+    classifier.learn_scale(torch.stack([row["features"] for row in labelled]))
+    return {
+        "model": LexicalObjective(classifier),
+        "train_dataset": labelled,
+        "eval_dataset": _lexical_rows(model, classifier, validation),
+        "compute_metrics": measure,
+    }
 
 
-def _lexical_rows(model: SmallModel, classifier: LexicalClassifier, sets: Sequence[ResponseSetLike]) -> LexicalRows:
+def _joint(
+    model: SmallModel,
+    stage: Stage,
+    training: Sequence[ResponseSetLike],
+    validation: Sequence[ResponseSetLike],
+    *,
+    seed: int,
+) -> dict[str, Any]:
+    """Encoder and head together on labelled and ranked responses, or the encoder alone on ranked ones."""
+    ranks_only = stage.kind == "rank"
+    objective = JointObjective(model)
+    sets = MixedSets(training, ranked_per_set=RANKED_PER_SET, seed=seed)
+    # Half of MiniLM's weights are word embeddings, of which a small corpus touches few: they would only overfit.
+    model.transformer.get_input_embeddings().requires_grad_(False)
+    if model.head.lexical is not None:
+        model.head.lexical.requires_grad_(False)  # takes no part in the loss
+    groups = [
+        {"params": [p for p in part.parameters() if p.requires_grad], "lr": rate}
+        for part, rate in ((model.encoder, stage.learning_rate), (model.head, stage.head_learning_rate))
+    ]
+    return {
+        "model": objective,
+        "train_dataset": sets,
+        "eval_dataset": [_pair_to_rank(item) if ranks_only else _all_labelled(item) for item in validation],
+        "data_collator": objective.collate,
+        # The head has learnt nothing yet where responses are only ranked.
+        "compute_metrics": None if ranks_only else measure,
+        "callbacks": [_EpochOfData(sets)],
+        "optimizers": (torch.optim.AdamW(groups, weight_decay=0.01, fused=True), None),
+    }
+
+
+def _lexical_rows(model: SmallModel, classifier: LexicalClassifier, sets: Sequence[ResponseSetLike]) -> list[dict[str, Tensor]]:
     rows = [_all_labelled(item) for item in sets if item.adversarial]
     contexts = [context.ids for context in model.texts.contexts([row.context for row in rows])]
     responses = model.texts.responses([text for row in rows for text in row.responses])
     owners = [number for number, row in enumerate(rows) for _ in row.responses]
-    features = classifier.features(contexts, owners, responses, model.texts.special)
-    return LexicalRows(features, torch.tensor([label for row in rows for label in row.labels]))
+    features = classifier.features(contexts, owners, responses, model.texts.special).cpu()
+    labels = torch.tensor([label for row in rows for label in row.labels])
+    return [{"features": found, "labels": label} for found, label in zip(features, labels, strict=True)]
 
 
-def train_joint(
-    model: SmallModel,
-    stage: Stage,
-    run: Run,
-    training: Sequence[ResponseSetLike],
-    validation: Sequence[ResponseSetLike],
-) -> None:
-    """Train encoder and head together on labelled and ranked responses, or the encoder alone on ranked ones."""
-    ranks_only = stage.kind == "rank"
-    objective = JointObjective(model)
-    sets = MixedSets(training, ranked_per_set=RANKED_PER_SET, seed=run.seed)
-    embeddings = model.transformer.get_input_embeddings()
-    # Half of MiniLM's weights are word embeddings, of which a small corpus touches few: they would only overfit.
-    embeddings.requires_grad_(False)
-    if model.head.lexical is not None:
-        model.head.lexical.requires_grad_(False)  # takes no part in the loss
-    groups = [
-        {"params": [p for p in model.encoder.parameters() if p.requires_grad], "lr": stage.learning_rate},
-        {"params": [p for p in model.head.parameters() if p.requires_grad], "lr": stage.head_learning_rate},
-    ]
-    trainer = Trainer(
-        model=objective,
-        args=TrainingArguments(**_arguments(stage, run, best="loss" if ranks_only else "auroc", greater=not ranks_only)),
-        train_dataset=sets,
-        eval_dataset=SetDataset(validation, ranked=ranks_only),
-        data_collator=objective.collate,
-        # The head has learnt nothing yet where responses are only ranked.
-        compute_metrics=None if ranks_only else measure,
-        callbacks=[_EpochOfData(sets)],
-        optimizers=(torch.optim.AdamW(groups, weight_decay=0.01, fused=True), None),
-    )
-    train_epochs(trainer, stage.kind, shown=run.progress)
-    model.requires_grad_(True)
-
-
-def _arguments(stage: Stage, run: Run, *, best: str, greater: bool) -> dict[str, Any]:
-    common = epoch_arguments(
-        run.folder / stage.kind,
-        batch_size=stage.batch_size,
-        bfloat16=run.bf16,
-        seed=run.seed,
-        best=best,
-        greater=greater,
-        progress=run.progress,
-    )
-    return {
-        **common,
-        "num_train_epochs": stage.n_epochs,
-        "learning_rate": stage.learning_rate,
-        "warmup_steps": stage.warm_up,
-        "lr_scheduler_type": "linear",
-        "max_grad_norm": 1.0,
-        "remove_unused_columns": False,
-    }
-
-
-def _frozen_vectors(model: SmallModel, sets: Sequence[ResponseSetLike]) -> Vectors:
+def _frozen_triples(model: SmallModel, sets: Sequence[ResponseSetLike]) -> VectorTriples:
     full = [item for item in sets if item.adversarial]
     model.eval()
     with torch.no_grad():
@@ -453,4 +400,4 @@ def _frozen_vectors(model: SmallModel, sets: Sequence[ResponseSetLike]) -> Vecto
         split, end = start + len(item.positive), start + len(item.positive) + len(item.adversarial)
         triples += [(number, p, a) for p in range(start, split) for a in range(split, end)]
         start = end
-    return Vectors(contexts.cpu(), responses.cpu(), triples)
+    return VectorTriples(contexts.cpu(), responses.cpu(), triples)

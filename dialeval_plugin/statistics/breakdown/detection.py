@@ -13,17 +13,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate, Interval, Statistic
-from dialeval_plugin.statistics.canonical import canonical
+from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Counts, Estimate, Resampled, rows_by_cell
+from dialeval_plugin.statistics.canonical import canonical, canonical_rows, symmetric
 from dialeval_plugin.statistics.checks import (
     BoolArray,
     Column,
@@ -31,14 +31,16 @@ from dialeval_plugin.statistics.checks import (
     IntArray,
     Labels,
     OptionalNumbers,
+    Statistic,
     optional_numbers,
     same_length,
     used_codes,
 )
+from dialeval_plugin.statistics.comparison.common_rows import difference
 
 Distributions: TypeAlias = Sequence[Sequence[float] | None] | npt.NDArray[Any]
 """One row a system turn: P(NB), P(PB), P(B), or None where the detector gave no answer."""
-Counts: TypeAlias = Sequence[Sequence[int]] | npt.NDArray[Any]
+AnnotatorCounts: TypeAlias = Sequence[Sequence[int]] | npt.NDArray[Any]
 """One row a system turn: how many annotators said O, T and X. A row of zeros was not annotated."""
 
 LABELS = ("O", "T", "X")
@@ -55,55 +57,34 @@ MERGES: Mapping[str, tuple[tuple[int, ...], ...]] = MappingProxyType(
 METRICS = ("accuracy", "f1_b", "f1_pb_b", *(f"{name}_{merge}" for name in ("jsd", "mse") for merge in MERGES))
 LOWER_IS_BETTER = tuple(name for name in METRICS if name.startswith(("jsd", "mse")))
 
-_BOOTSTRAP = Bootstrap()
 _SUM_TOLERANCE = 0.01
 """Detectors publish rounded shares: three of 0.33 are a distribution."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class BreakdownMetric(Estimate):
-    """One of `METRICS`; `n_total = n_scored + n_unscored + n_unannotated` counts system turns.
-
-    Attributes:
-        metric: its name.
-        n_unannotated: turns left out because nobody annotated them, whether or not the detector answered.
-    """
-
-    metric: str
-    n_unannotated: int
-
-    def __str__(self) -> str:
-        n_annotated = self.n_scored + self.n_unscored
-        return (
-            f"{self.metric} {self._text()}, {self.n_scored} of {n_annotated} annotated turns scored, {self.n_clusters} clusters"
-        )
-
-
 class Detections(NamedTuple):
-    """What a detector that gives one number a turn says in the challenge's terms; None where it gave no number."""
+    """What a detector says of some turns, in the challenge's terms; None where it gave no answer."""
 
-    distributions: list[tuple[float, float, float] | None]
-    labels: list[int | None]
+    distributions: Distributions
+    labels: Sequence[int | None]
 
 
 def breakdown_metrics(
     distributions: Distributions,
-    counts: Counts,
+    counts: AnnotatorCounts,
     *,
     labels: Sequence[int | None] | None = None,
     threshold: float = 0.0,
     clusters: Labels | None = None,
-    bootstrap: Bootstrap = _BOOTSTRAP,
-) -> dict[str, BreakdownMetric]:
-    """Return every metric of `METRICS` by name, with intervals from the same resamples.
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> dict[str, Estimate]:
+    """Return every metric of `METRICS` by name, with intervals from the same resamples; counts are of system turns.
 
     Accuracy: share of the turns whose hard label is the strict majority's, from 0 to 1.
     F1(B), F1(PB+B): 2 tp / (2 tp + fp + fn) of X, and of T or X; from 0 to 1. Undefined where neither the detector nor the
     annotators ever say so; the organisers' script prints 0 there.
     JSD: Jensen-Shannon divergence of the two distributions, logarithms to base 2, no square root; from 0 to 1, the mean over
     turns. MSE: mean of the squared differences over the 2 or 3 classes, then over turns; from 0 to 1.
-    Missing values: a turn without annotation or without a distribution is left out and counted.
-    Undefined: the value is None and `reason` says why. Interval and seed: see `bootstrap.Bootstrap`.
+    A turn without annotation (unrated) or without a distribution (unscored) is left out and counted.
 
     Args:
         distributions: the detector's, of shape (turns, 3).
@@ -122,73 +103,80 @@ def breakdown_metrics(
         ...     [[0.7, 0.2, 0.1], [0.1, 0.2, 0.7], None], [[20, 5, 5], [2, 8, 20], [10, 10, 10]], bootstrap=Bootstrap(rounds=0)
         ... )
         >>> print(found["f1_b"])
-        f1_b 1.000 (no interval), 2 of 3 annotated turns scored, 2 clusters
+        f1_b 1.000, 2 of 3 rows scored, 2 clusters
         >>> print(found["jsd_nb_pbb"])
-        jsd_nb_pbb 0.002 (no interval), 2 of 3 annotated turns scored, 2 clusters
+        jsd_nb_pbb 0.002, 2 of 3 rows scored, 2 clusters
     """
     where = "breakdown_metrics"
-    same_length(where, distributions=distributions, counts=counts)
-    for name, column in (("labels", labels), ("clusters", clusters)):
-        if column is not None:
-            same_length(where, **{"distributions": distributions, name: column})
+    same_length(where, distributions=distributions, counts=counts, labels=labels, clusters=clusters)
     _check_threshold(threshold, where)
-    annotations = checked_counts(counts)
-    predicted, is_scored = checked_distributions(distributions)
-    hard = predicted.argmax(axis=1) if labels is None else checked_labels(labels, is_scored)
+    annotations = _checked_counts(counts)
+    predicted, is_scored = _checked_distributions(distributions)
+    hard = predicted.argmax(axis=1) if labels is None else _checked_labels(labels, is_scored)
     is_annotated = annotations.sum(axis=1) > 0
     used = np.flatnonzero(is_annotated & is_scored)
-    content = [*annotations[used].T, *predicted[used].T, hard[used]]
-    order, codes = canonical(content, used_codes(where, clusters, used, len(predicted)))
-    rows = used[order]
-    values, statistics = _values(_columns(predicted[rows], annotations[rows], hard[rows], threshold))
-    intervals = bootstrap.intervals(statistics, np.arange(len(rows)), codes) if statistics else {}
-    n_scored = len(rows)
-    found = {}
-    for name in METRICS:
-        interval = intervals.get(name, Interval(None, None, 0, _undefined(name, n_scored)))
-        found[name] = BreakdownMetric(
-            metric=name,
-            value=values.get(name),
-            n_total=len(predicted),
-            n_scored=n_scored,
-            n_unscored=int((is_annotated & ~is_scored).sum()),
-            n_unannotated=int((~is_annotated).sum()),
-            n_clusters=int(codes.max(initial=-1)) + 1,
-            **bootstrap.fields(interval),
-        )
-    return found
+    rows = canonical_rows(where, [*annotations.T, *predicted.T, hard], used, clusters)
+    order = rows.order
+    defined, resampled = _metrics(predicted[order], annotations[order], hard[order], threshold, rows.clusters)
+    values = {name: defined.get(name, _undefined(name, len(used))) for name in METRICS}
+    n_unscored, n_unannotated = int((is_annotated & ~is_scored).sum()), int((~is_annotated).sum())
+    row_counts = Counts(len(predicted), len(used), rows.n_clusters, n_unscored, n_unannotated)
+    return bootstrap.estimates(values, resampled, row_counts)
 
 
-def metric_statistics(
-    distributions: Distributions, counts: Counts, labels: Sequence[int | None], threshold: float = 0.0
-) -> dict[str, Statistic]:
-    """Return the defined metrics as functions of the turns' weights, for statistics that combine detectors.
+def breakdown_differences(
+    one: Detections,
+    other: Detections,
+    counts: AnnotatorCounts,
+    *,
+    clusters: Labels | None = None,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> dict[str, Estimate]:
+    """Return metric(one) - metric(other) by name, with intervals from resamples that both detectors share.
 
-    Args:
-        distributions: a detector's, of shape (turns, 3), none missing.
-        counts: the annotators', of shape (turns, 3), no row of zeros.
-        labels: the detector's hard labels.
-        threshold: as in `breakdown_metrics`.
+    Only annotated turns that both detectors answered count. A metric that is undefined for one of them is left out.
 
-    Raises:
-        InputError: as in `breakdown_metrics`.
+    Example:
+        >>> good, bad = detections([0.9, 0.1, 0.8]), detections([0.1, 0.9, 0.8])
+        >>> found = breakdown_differences(good, bad, [[0, 0, 9], [9, 0, 0], [1, 0, 8]], bootstrap=Bootstrap(rounds=0))
+        >>> round(found["accuracy"].value, 3)
+        0.667
     """
-    predicted, is_scored = checked_distributions(distributions)
-    return _values(_columns(predicted, checked_counts(counts), checked_labels(labels, is_scored), threshold))[1]
+    where = "breakdown_differences"
+    same_length(where, one=one.distributions, other=other.distributions, counts=counts)
+    annotations = _checked_counts(counts)
+    both = annotations.sum(axis=1) > 0
+    n_unannotated = int((~both).sum())
+    answers = []
+    for said in (one, other):
+        predicted, is_scored = _checked_distributions(said.distributions)
+        answers.append((predicted, _checked_labels(said.labels, is_scored)))
+        both &= is_scored
+    used = np.flatnonzero(both)
+    if not len(used):
+        raise InputError(f"{where}: no annotated turn has an answer of both. Score annotated turns.")
+    said_of_used = ([*predicted[used].T, hard[used]] for predicted, hard in answers)
+    content = symmetric(said_of_used, list(annotations[used].T))
+    order, codes = canonical(content, used_codes(where, clusters, used, len(both)))
+    rows = used[order]
+    (values_a, of_a), (values_b, of_b) = (
+        _metrics(predicted[rows], annotations[rows], hard[rows], 0.0, codes) for predicted, hard in answers
+    )
+    resampled = {name: difference(of_a[name], of_b[name]) for name in values_a if name in values_b}
+    values: dict[str, float | str] = {name: one.value for name, one in resampled.items()}
+    n_unscored = len(both) - len(rows) - n_unannotated
+    return bootstrap.estimates(values, resampled, Counts(len(both), len(rows), int(codes.max()) + 1, n_unscored, n_unannotated))
 
 
-def strict_labels(counts: Counts, threshold: float = 0.0) -> IntArray:
+def strict_labels(counts: AnnotatorCounts, threshold: float = 0.0) -> IntArray:
     """Return the annotators' majority of each turn: ties go to O before T before X; below `threshold` it is O.
-
-    Raises:
-        InputError: a row is no row of counts, or the threshold is no share.
 
     Example:
         >>> strict_labels([[2, 3, 5], [5, 5, 0]]), strict_labels([[2, 3, 5]], threshold=0.6)
         (array([2, 0]), array([0]))
     """
     _check_threshold(threshold, "strict_labels")
-    return _strict(_shares(checked_counts(counts)), threshold)
+    return _strict(_shares(_checked_counts(counts)), threshold)
 
 
 def detections(scores: OptionalNumbers, *, cut: float = DEFAULT_CUT) -> Detections:
@@ -215,20 +203,14 @@ def detections(scores: OptionalNumbers, *, cut: float = DEFAULT_CUT) -> Detectio
     )
 
 
-def best_cut(scores: OptionalNumbers, counts: Counts, *, metric: str = "f1_b", threshold: float = 0.0) -> float:
+def best_cut(scores: OptionalNumbers, counts: AnnotatorCounts, *, metric: str = "f1_b", threshold: float = 0.0) -> float:
     """Return the cut that gives `detections` the best value of `metric` on annotated development data.
 
     Candidates are -1, with which every turn is X, the midpoints between neighbouring scores, and the highest score, with which
     none is; of equally good ones the lowest.
 
-    Args:
-        scores: as in `detections`.
-        counts: the annotators' counts.
-        metric: "accuracy", "f1_b" or "f1_pb_b".
-        threshold: as in `breakdown_metrics`.
-
     Raises:
-        InputError: the metric does not depend on a cut, no cut gives it a value, or as `breakdown_metrics`.
+        InputError: the metric is none of accuracy, f1_b and f1_pb_b, no cut gives it a value, or as `breakdown_metrics`.
 
     Example:
         >>> best_cut([0.1, 0.2, 0.4], [[9, 1, 0], [0, 1, 9], [1, 0, 9]])
@@ -238,7 +220,7 @@ def best_cut(scores: OptionalNumbers, counts: Counts, *, metric: str = "f1_b", t
         raise InputError(f"best_cut: there is no cut for {metric!r}. Give accuracy, f1_b or f1_pb_b.")
     same_length("best_cut", scores=scores, counts=counts)
     _check_threshold(threshold, "best_cut")
-    column, annotations = _breakdown_scores("best_cut", scores), checked_counts(counts)
+    column, annotations = _breakdown_scores("best_cut", scores), _checked_counts(counts)
     ordered = np.unique(column.values[column.present])
     candidates = np.concatenate([[-1.0], (ordered[1:] + ordered[:-1]) / 2, ordered[-1:]])
     used = (annotations.sum(axis=1) > 0) & column.present
@@ -266,46 +248,36 @@ def _f1_or_accuracy(metric: str, cuts: FloatArray, scores: FloatArray, shares: F
     return np.asarray(np.divide(hits, possible, out=np.full(len(cuts), np.nan), where=possible > 0))
 
 
-@dataclass(frozen=True, slots=True)
-class _Columns:
-    """The turns that count, a row each."""
-
-    means: Mapping[str, FloatArray]
-    """Metrics that are means over turns."""
-    hits: Mapping[str, tuple[BoolArray, BoolArray]]
-    """F measures: whether the detector says so, whether the annotators do."""
-
-
-def _columns(predicted: FloatArray, annotations: IntArray, hard: IntArray, threshold: float) -> _Columns:
+def _metrics(
+    predicted: FloatArray, annotations: IntArray, hard: IntArray, threshold: float, clusters: IntArray
+) -> tuple[dict[str, float | str], dict[str, Resampled]]:
+    """The defined metrics of turns that count."""
     shares = _shares(annotations)
     strict = _strict(shares, threshold)
-    means: dict[str, FloatArray] = {"accuracy": (hard == strict).astype(np.float64)}
+    row_values: dict[str, FloatArray] = {"accuracy": (hard == strict).astype(np.float64)}
     for merge, classes in MERGES.items():
         p, q = (
             np.stack([values[:, list(members)].sum(axis=1) for members in classes], axis=1) for values in (shares, predicted)
         )
-        means[f"jsd_{merge}"] = _jensen_shannon(p, q)
-        means[f"mse_{merge}"] = ((p - q) ** 2).mean(axis=1)
+        row_values[f"jsd_{merge}"] = _jensen_shannon(p, q)
+        row_values[f"mse_{merge}"] = ((p - q) ** 2).mean(axis=1)
+    # Whether the detector says so, and whether the annotators do.
     hits = {
         "f1_b": (hard == BREAKDOWN, strict == BREAKDOWN),
         "f1_pb_b": (hard != NOT_BREAKDOWN, _is_lenient_breakdown(shares, threshold)),
     }
-    return _Columns(means, hits)
-
-
-def _values(columns: _Columns) -> tuple[dict[str, float], dict[str, Statistic]]:
-    """The defined metrics and, for their intervals, each as a function of the turns' weights."""
-    values: dict[str, float] = {}
+    values: dict[str, float | str] = {}
     statistics: dict[str, Statistic] = {}
-    for name, row_values in columns.means.items():
-        if len(row_values):
-            values[name] = math.fsum(row_values) / len(row_values)
-            statistics[name] = partial(_weighted_mean, row_values)
-    for name, (said, true) in columns.hits.items():
+    for name, of_rows in row_values.items():
+        if len(of_rows):
+            values[name] = math.fsum(of_rows) / len(of_rows)
+            statistics[name] = partial(_weighted_mean, of_rows)
+    for name, (said, true) in hits.items():
         if said.any() or true.any():
             values[name] = float(2 * (said & true).sum() / (said.sum() + true.sum()))
             statistics[name] = partial(_weighted_f1, said, true)
-    return values, statistics
+    sums = rows_by_cell(np.arange(len(clusters)), clusters) if len(clusters) else None
+    return values, {name: Resampled(statistic, sums) for name, statistic in statistics.items()}
 
 
 def _weighted_mean(values: FloatArray, weights: FloatArray) -> FloatArray:
@@ -320,13 +292,8 @@ def _weighted_f1(said: BoolArray, true: BoolArray, weights: FloatArray) -> Float
 
 def _jensen_shannon(p: FloatArray, q: FloatArray) -> FloatArray:
     middle = (p + q) / 2
-    return (_kullback_leibler(p, middle) + _kullback_leibler(q, middle)) / 2
-
-
-def _kullback_leibler(p: FloatArray, q: FloatArray) -> FloatArray:
-    positive = p > 0
-    ratio = np.divide(p, q, out=np.ones_like(p), where=positive)
-    return np.asarray((p * np.log2(ratio)).sum(axis=1))
+    divergence: FloatArray = (special.rel_entr(p, middle) + special.rel_entr(q, middle)).sum(axis=1) / (2 * math.log(2))
+    return divergence
 
 
 def _shares(counts: IntArray) -> FloatArray:
@@ -363,12 +330,8 @@ def _breakdown_scores(where: str, scores: OptionalNumbers) -> Column:
     return column
 
 
-def checked_distributions(rows: Distributions) -> tuple[FloatArray, BoolArray]:
-    """Return distributions as an array, and which rows have one.
-
-    Raises:
-        InputError: a row is no distribution.
-    """
+def _checked_distributions(rows: Distributions) -> tuple[FloatArray, BoolArray]:
+    """The distributions as an array, and which rows have one."""
     values = np.zeros((len(rows), len(LABELS)))
     present = np.zeros(len(rows), dtype=np.bool_)
     for index, row in enumerate(rows):
@@ -396,12 +359,8 @@ def _distribution(row: Any, index: int) -> FloatArray:
     return np.asarray(values)
 
 
-def checked_counts(rows: Counts) -> IntArray:
-    """Return the annotators' counts as an array.
+def _checked_counts(rows: AnnotatorCounts) -> IntArray:
 
-    Raises:
-        InputError: a row is no row of counts.
-    """
     values = np.zeros((len(rows), len(LABELS)), dtype=np.int64)
     for index, row in enumerate(rows):
         found = [] if isinstance(row, str) or not hasattr(row, "__len__") else list(row)
@@ -417,12 +376,8 @@ def _is_count(value: Any) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and bool(value >= 0)
 
 
-def checked_labels(labels: Sequence[int | None], is_scored: BoolArray) -> IntArray:
-    """Return hard labels as an array; those of turns without a distribution may be None.
-
-    Raises:
-        InputError: a label is not 0, 1 or 2.
-    """
+def _checked_labels(labels: Sequence[int | None], is_scored: BoolArray) -> IntArray:
+    """Hard labels as an array; those of turns without a distribution may be None."""
     values = np.zeros(len(labels), dtype=np.int64)
     for index, (label, needed) in enumerate(zip(labels, is_scored, strict=True)):
         if label is None and not needed:

@@ -1,4 +1,4 @@
-"""Krippendorff's alpha between raters on a nominal scale: one value, and the values on many weighted samples at once."""
+"""Krippendorff's alpha between raters on a nominal scale: one value, and the values of many weighted samples at once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import krippendorff
 import numpy as np
 
 from dialeval_plugin.core.errors import StatisticUndefined
-from dialeval_plugin.statistics.checks import FloatArray
+from dialeval_plugin.statistics.checks import FloatArray, Statistic
 
 
 def alpha(counts: FloatArray) -> float:
@@ -29,24 +29,24 @@ def alpha(counts: FloatArray) -> float:
     return float(krippendorff.alpha(value_counts=pairable, level_of_measurement="nominal"))
 
 
-def alpha_of_samples(counts: FloatArray, weights: FloatArray) -> FloatArray:
-    r"""Alpha of each weighted sample of units, `weights[sample, unit]`; NaN where it is undefined.
+def alpha_of_samples(counts: FloatArray) -> Statistic:
+    r"""Alpha of weighted samples of units, `weights[sample, unit]`.
 
     With $n_{uc}$ raters of unit u giving answer c and $m_u$ of them in all, $\sum_u \sum_c n_{uc}(n_{uc}-1)/(m_u-1)$ is the
     observed agreement and $n_c = \sum_u n_{uc}$: both are sums over units, so one matrix product serves all samples.
-
-    Example:
-        >>> alpha_of_samples(np.array([[2.0, 0.0], [0.0, 2.0], [1.0, 1.0]]), np.array([[1.0, 1.0, 0.0]]))
-        array([1.])
     """
     sizes = counts.sum(axis=1)
     pairable = sizes > 1
     agreeing = np.zeros(len(counts))
     agreeing[pairable] = (counts * (counts - 1)).sum(axis=1)[pairable] / (sizes[pairable] - 1)
-    answers = weights @ np.where(pairable[:, None], counts, 0)
-    n = answers.sum(axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        disagreement = (n - weights @ agreeing) / n
-        expected = (n**2 - (answers**2).sum(axis=1)) / (n * (n - 1))
-        values: FloatArray = np.where(expected > 0, 1 - disagreement / expected, np.nan)
-    return values
+    paired = np.where(pairable[:, None], counts, 0)
+
+    def statistic(weights: FloatArray) -> FloatArray:
+        answers = weights @ paired
+        n = answers.sum(axis=1)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            disagreement = (n - weights @ agreeing) / n
+            expected = (n**2 - (answers**2).sum(axis=1)) / (n * (n - 1))
+            return np.where(expected > 0, 1 - disagreement / expected, np.nan)
+
+    return statistic

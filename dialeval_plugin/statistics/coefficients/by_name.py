@@ -1,8 +1,7 @@
-"""Coefficients of agreement between scores and ratings by name: one value, and the values on many weighted samples at once.
+"""Coefficients between scores and ratings by name: one value, and the values of many weighted samples at once.
 
 Each coefficient is a pair of functions. The first takes raw scores and ratings, checks them and asks scipy. The second is
-what the bootstrap needs: given pairs `x[i], y[i]` and `weights[r, i]`, how often pair i occurs in sample r, it returns one
-value a sample, NaN where the first function would raise `StatisticUndefined`. Both agree to 1e-9.
+what the bootstrap needs; see `samples`. It is NaN where the first raises `StatisticUndefined`, and they agree to 1e-9.
 """
 
 from __future__ import annotations
@@ -11,17 +10,21 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.statistics.checks import FloatArray, Labels, Numbers
+from dialeval_plugin.statistics.checks import FloatArray, Labels, Numbers, Statistic
 
-from .binary import auroc, auroc_of_samples, point_biserial, point_biserial_of_samples
-from .kendall import kendall_b, kendall_b_of_samples, kendall_c, kendall_c_of_samples
-from .pairwise import TieCalibration, accuracy_at, calibrated_epsilon, pairwise_accuracy, pairwise_accuracy_of_samples
-from .pearson import pearson, pearson_of_samples, spearman, spearman_of_samples
+from .kendall import auroc, auroc_of_samples, kendall_b, kendall_b_of_samples, kendall_c, kendall_c_of_samples
+from .pearson import pearson, pearson_of_samples, point_biserial, point_biserial_of_samples, spearman, spearman_of_samples
+from .tie_calibration import (
+    TieCalibration,
+    accuracy_at,
+    calibrated_epsilon,
+    pairwise_accuracy,
+    pairwise_accuracy_of_samples,
+)
 
 __all__ = [
     "COEFFICIENTS",
@@ -44,8 +47,8 @@ class Coefficient:
     name: str
     of_pairs: Callable[..., float]
     """Takes scores and ratings."""
-    of_samples: Callable[..., FloatArray]
-    """Takes `x`, `y` and `weights`."""
+    of_samples: Callable[..., Statistic]
+    """Takes arrays of both; with `has_epsilon` only once it is `calibrated`."""
     lowest: float = -1.0
     """Value of scores that contradict the ratings wherever they can; the highest is 1."""
     has_epsilon: bool = False
@@ -54,39 +57,24 @@ class Coefficient:
     """For two or more rows of one group, where constant ratings are no reason to leave the group out."""
 
     def of_group(self, x: FloatArray, y: FloatArray) -> float:
-        """Return the value of one of many groups, NaN where it is undefined.
-
-        Example:
-            >>> coefficient_named("spearman").of_group(np.array([1.0, 2.0, 3.0]), np.array([1.0, 3.0, 2.0]))
-            0.5
-        """
+        """Return the value of one of many groups, NaN where it is undefined."""
         if len(x) < 2:
             return math.nan
         if self.of_few is None:
-            return float(self.of_samples(x, y, np.ones((1, len(x))))[0])
+            return float(self.of_samples(x, y)(np.ones((1, len(x))))[0])
         return self.of_few(x, y)
 
-    def calibrated(self, scores: Numbers, ratings: Numbers, groups: Labels | None = None) -> Calibrated:
-        """Return the coefficient with its epsilon chosen on this data; where it has none, itself.
-
-        Example:
-            >>> coefficient_named("pairwise_accuracy").calibrated([2, 1, 1.5, 5, 3], [1, 2, 2, 3, 4]).ties.epsilon
-            0.5
-        """
+    def calibrated(
+        self, scores: Numbers, ratings: Numbers, groups: Labels | None = None
+    ) -> tuple[Coefficient, TieCalibration | None]:
+        """Return the coefficient with its epsilon chosen on this data, and the choice; itself where it has no epsilon."""
         if not self.has_epsilon:
-            return Calibrated(self, None)
+            return self, None
         ties = calibrated_epsilon(scores, ratings, groups=groups)
         of_pairs = partial(self.of_pairs, epsilon=ties.epsilon)
         of_samples = partial(self.of_samples, epsilon=ties.epsilon)
         of_few = partial(accuracy_at, epsilon=ties.epsilon)
-        return Calibrated(replace(self, of_pairs=of_pairs, of_samples=of_samples, of_few=of_few), ties)
-
-
-class Calibrated(NamedTuple):
-    """A coefficient, and the ties that were calibrated for it."""
-
-    coefficient: Coefficient
-    ties: TieCalibration | None
+        return replace(self, of_pairs=of_pairs, of_samples=of_samples, of_few=of_few), ties
 
 
 COEFFICIENTS: dict[str, Coefficient] = {
@@ -108,10 +96,6 @@ def coefficient_named(name: str) -> Coefficient:
 
     Raises:
         InputError: there is none; the message lists those that there are.
-
-    Example:
-        >>> coefficient_named("spearman").of_pairs([1, 2, 3], [1, 3, 2])
-        0.5
     """
     if name not in COEFFICIENTS:
         raise InputError(f"there is no coefficient {name!r}. Known are: {', '.join(sorted(COEFFICIENTS))}.")

@@ -1,15 +1,20 @@
-"""Kendall's tau-b and tau-c: one value, and the values on many weighted samples at once."""
+"""What counts pairs of rows in the right order: Kendall's tau-b, Stuart's tau-c and the area under the ROC curve.
+
+Missing values and what is undefined: as in `pearson`.
+"""
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from scipy import stats
 
-from dialeval_plugin.statistics.checks import FloatArray, IntArray, Numbers
+from dialeval_plugin.statistics.checks import FloatArray, IntArray, Numbers, Statistic
 
-from . import pair_counts
-from .pairs import checked_pairs, codes_of, group_totals, is_undefined, ratio
+from .pearson import check_two_kinds
+from .samples import Ties, checked_pairs, is_undefined, ratio
+
+_NUMBERS_AT_ONCE = 2**17
+"""Samples are counted in so small parts that the sums stay in the processor's cache (1 MB)."""
 
 
 def kendall_b(scores: Numbers, ratings: Numbers) -> float:
@@ -18,12 +23,7 @@ def kendall_b(scores: Numbers, ratings: Numbers) -> float:
     Formula (Kendall 1945): $(C - D) / \sqrt{(n_0 - n_1)(n_0 - n_2)}$ with $n_0 = n(n-1)/2$ pairs of rows, of which $n_1$
     are tied in the scores and $n_2$ in the ratings.
     Range: -1 to 1; with ties the ends are reached only where scores and ratings are tied in the same rows.
-    Ties: count neither for nor against, and leave the denominator. Missing values: refused, as in `coefficients.pearson`.
-    Undefined: fewer than 3 pairs, constant scores or constant ratings.
-
-    Raises:
-        InputError: lengths differ, or a value is not a finite number.
-        StatisticUndefined: see above.
+    Ties: count neither for nor against, and leave the denominator.
 
     Example:
         >>> round(kendall_b([1, 2, 3, 4], [1, 2, 2, 8]), 6)
@@ -34,15 +34,11 @@ def kendall_b(scores: Numbers, ratings: Numbers) -> float:
 
 
 def kendall_c(scores: Numbers, ratings: Numbers) -> float:
-    r"""Stuart's tau-c: for a score with many levels beside a rating with few, where tau-b cannot reach 1.
+    """Stuart's tau-c: for a score with many levels beside a rating with few, where tau-b cannot reach 1.
 
     Formula (Stuart 1953): $2m(C - D) / (n^2(m - 1))$ with m the smaller of the two numbers of distinct values.
     Range: about -1 to 1; the ends are reached where each of m ratings has as many rows, and the ratings never contradict the
-    scores. Ties: count neither for nor against, and stay in the denominator. Missing values and undefined: as in `kendall_b`.
-
-    Raises:
-        InputError: lengths differ, or a value is not a finite number.
-        StatisticUndefined: see above.
+    scores. Ties: count neither for nor against, and stay in the denominator.
 
     Example:
         >>> kendall_c([1, 2, 3, 4], [1, 1, 2, 2]), round(kendall_b([1, 2, 3, 4], [1, 1, 2, 2]), 6)
@@ -52,80 +48,123 @@ def kendall_c(scores: Numbers, ratings: Numbers) -> float:
     return float(stats.kendalltau(x, y, variant="c").statistic)
 
 
-def kendall_b_of_samples(x: FloatArray, y: FloatArray, weights: FloatArray) -> FloatArray:
-    r"""Kendall's tau-b of each weighted sample.
+def auroc(scores: Numbers, ratings: Numbers) -> float:
+    """Area under the ROC curve: how often a row of the higher rating has the higher score (Hanley and McNeil 1982).
 
-    Over the groups of tied scores, $2(n_0 - n_1) = N^2 - \sum t^2$. Algorithm and cost: see `concordance_of_samples`.
-
-    Example:
-        >>> kendall_b_of_samples(np.array([1.0, 2.0, 9.0]), np.array([1.0, 2.0, 1.0]), np.array([[1.0, 2, 0], [1, 1, 1]]))
-        array([1., 0.])
-    """
-    totals = weights.sum(axis=1)
-    groups_x, groups_y = group_totals(x, weights), group_totals(y, weights)
-    squares = (totals**2 - (groups_x**2).sum(axis=1)) * (totals**2 - (groups_y**2).sum(axis=1))
-    return ratio(concordance_of_samples(x, y, weights), squares, is_undefined(groups_x, groups_y, totals))
-
-
-def kendall_c_of_samples(x: FloatArray, y: FloatArray, weights: FloatArray) -> FloatArray:
-    """Stuart's tau-c of each weighted sample; the levels that count are those that occur in it.
+    Formula: $(C + T/2) / (n_1 n_0)$ over the pairs of one row of each rating, C of them in the right order, T tied; this is
+    Mann and Whitney's U by $n_1 n_0$.
+    Range: 0 (always wrong) to 1 (always right); 0.5 is a coin flip. Ties: count one half.
+    Undefined, too: other than two different ratings.
 
     Example:
-        >>> kendall_c_of_samples(np.array([1.0, 2.0, 3.0]), np.array([1.0, 1.0, 2.0]), np.array([[1.0, 1, 2]]))
-        array([1.])
+        >>> auroc([0.1, 0.4, 0.3, 0.9], [0, 0, 1, 1])
+        0.75
     """
-    totals = weights.sum(axis=1)
-    groups_x, groups_y = group_totals(x, weights), group_totals(y, weights)
-    undefined = is_undefined(groups_x, groups_y, totals)
-    n_levels = np.minimum((groups_x > 0).sum(axis=1), (groups_y > 0).sum(axis=1)).astype(np.float64)
-    largest = np.where(undefined, 1, totals**2 * (n_levels - 1) / np.maximum(n_levels, 1))
-    return np.where(undefined, np.nan, np.clip(concordance_of_samples(x, y, weights) / largest, -1, 1))
+    x, y = checked_pairs("auroc", scores, ratings)
+    check_two_kinds("auroc", y)
+    is_higher = y == y.max()
+    return float(stats.mannwhitneyu(x[is_higher], x[~is_higher]).statistic / (is_higher.sum() * (~is_higher).sum()))
 
 
-def concordance_of_samples(x: FloatArray, y: FloatArray, weights: FloatArray) -> FloatArray:
-    r"""Return twice the concordant less the discordant pairs of rows of each weighted sample; exact below $2^{53}$.
+def kendall_b_of_samples(x: FloatArray, y: FloatArray) -> Statistic:
+    r"""Kendall's tau-b of weighted samples. Over the groups of tied scores, $2(n_0 - n_1) = N^2 - \sum t^2$."""
+    concordance = Concordance(x, y)
 
-    Three algorithms, which agree exactly, for n distinct pairs with the smaller number of levels L:
+    def statistic(weights: FloatArray) -> FloatArray:
+        groups_x, groups_y, products = concordance(weights)
+        n_squared = weights.sum(axis=1) ** 2
+        squares = (n_squared - (groups_x**2).sum(axis=1)) * (n_squared - (groups_y**2).sum(axis=1))
+        return ratio(products, squares, is_undefined(groups_x, groups_y))
 
-    - a matrix $A_{ij} = \mathrm{sign}(x_i - x_j)\,\mathrm{sign}(y_i - y_j)$ and $2(C - D) = w^\top A w$, one product for all
-      samples, $O(n^2)$ each; up to `pair_counts.MATRIX_LIMIT` pairs;
-    - a table of the levels (`pair_counts.pairs_by_table`), $O(nL^2)$ each; few ratings beside many scores;
-    - scipy's sort of each sample of N rows, $O(N \log N)$, in memory that grows with N only; many levels of both.
+    return statistic
 
-    Example:
-        >>> concordance_of_samples(np.array([1.0, 2.0, 3.0]), np.array([1.0, 3.0, 2.0]), np.array([[1.0, 1.0, 1.0]]))
-        array([2.])
+
+def kendall_c_of_samples(x: FloatArray, y: FloatArray) -> Statistic:
+    """Stuart's tau-c of weighted samples; the levels that count are those that occur in a sample."""
+    concordance = Concordance(x, y)
+
+    def statistic(weights: FloatArray) -> FloatArray:
+        groups_x, groups_y, products = concordance(weights)
+        undefined = is_undefined(groups_x, groups_y)
+        n_levels = np.minimum((groups_x > 0).sum(axis=1), (groups_y > 0).sum(axis=1)).astype(np.float64)
+        largest = np.where(undefined, 1, weights.sum(axis=1) ** 2 * (n_levels - 1) / np.maximum(n_levels, 1))
+        return np.where(undefined, np.nan, np.clip(products / largest, -1, 1))
+
+    return statistic
+
+
+def auroc_of_samples(x: FloatArray, y: FloatArray) -> Statistic:
+    """Area under the ROC curve of weighted samples, $1/2 + (C - D) / (2 n_1 n_0)$."""
+    concordance = Concordance(x, y)
+
+    def statistic(weights: FloatArray) -> FloatArray:
+        groups_x, groups_y, products = concordance(weights)
+        undefined = is_undefined(groups_x, groups_y) | ((groups_y > 0).sum(axis=1) != 2)
+        twice_n1_n0 = np.where(undefined, 1, weights.sum(axis=1) ** 2 - (groups_y**2).sum(axis=1))
+        return np.where(undefined, np.nan, 0.5 + products / (2 * twice_n1_n0))
+
+    return statistic
+
+
+class Concordance:
+    r"""Concordant less discordant pairs of rows, of many weighted samples; exact below $2^{53}$.
+
+    With C of the P pairs that are tied in neither column concordant, it is $2C - P$.
     """
-    codes_x, codes_y = codes_of(x), codes_of(y)
-    if len(x) <= pair_counts.MATRIX_LIMIT:
-        return pair_counts.pairs_by_matrix(_sign_products(codes_x, codes_y), weights)
-    if codes_x.max() < codes_y.max():
-        codes_x, codes_y = codes_y, codes_x
-    n_rows, n_columns = int(codes_x.max()) + 1, int(codes_y.max()) + 1
-    if n_rows * n_columns > pair_counts.TABLE_LIMIT * len(x):
-        return _by_sorting(x, y, weights)
-    levels = np.arange(n_columns)
-    signs = np.sign(levels[None, :] - levels[:, None]).astype(np.float64)
-    return 2 * pair_counts.pairs_by_table(codes_x, codes_y, weights, np.arange(n_rows), signs)
+
+    def __init__(self, x: FloatArray, y: FloatArray) -> None:
+        self._x, self._y = Ties.of(x), Ties.of(y)
+        # Fewer levels are fewer passes, and it does not matter which of the two columns is which.
+        few, many = sorted((self._x, self._y), key=lambda ties: len(ties.starts))
+        self._both = Ties.of(many.codes * len(few.starts) + few.codes)
+        self._rising = RisingPairs(many.codes, few.codes)
+
+    def __call__(self, weights: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return how often each level of x and of y occurs in each sample, and twice the difference."""
+        groups_x, groups_y, both = (ties.totals(weights) for ties in (self._x, self._y, self._both))
+        n_squared = weights.sum(axis=1) ** 2
+        tied = (groups_x**2).sum(axis=1) + (groups_y**2).sum(axis=1) - (both**2).sum(axis=1)
+        return groups_x, groups_y, 4 * self._rising(weights) - (n_squared - tied)
 
 
-def _sign_products(x: IntArray, y: IntArray) -> npt.NDArray[np.float32]:
-    signs = np.ones((len(x), len(x)), dtype=np.float32)
-    for codes in (x, y):
-        differences = np.subtract.outer(codes.astype(np.float32), codes.astype(np.float32))
-        signs *= np.sign(differences, out=differences)
-    return signs
+class RisingPairs:
+    r"""The number of pairs of rows with `y[j] < y[i]` and x[j] clearly below x[i], of many weighted samples.
 
+    $y_j < y_i$ where the highest bit in which they differ is 0 in $y_j$. For each bit, rows are sorted by the bits above it and
+    by x; a cumulative sum over those with a 0 counts the pairs of those with a 1. This is merge sort's count of inversions with
+    a fixed order, so one sort does for all samples: $O(n \log L)$ additions a sample for L levels of y.
+    Measured on 375 to 16,384 distinct pairs with 5 levels to all different, it took 0.2 to 0.7 of the time of the best of
+    a matrix product over all pairs, sums through a table of the levels, and scipy's sort of each sample.
 
-def _by_sorting(x: FloatArray, y: FloatArray, weights: FloatArray) -> FloatArray:
-    products = np.zeros(len(weights))
-    for i, sample in enumerate(weights):
-        times = sample.astype(np.int64)
-        drawn_x, drawn_y = np.repeat(x, times), np.repeat(y, times)
-        squares = [
-            float(len(drawn) ** 2 - (np.unique(drawn, return_counts=True)[1] ** 2).sum()) for drawn in (drawn_x, drawn_y)
-        ]
-        if all(squares):
-            tau = stats.kendalltau(drawn_x, drawn_y, variant="b").statistic
-            products[i] = np.rint(tau * np.sqrt(squares[0]) * np.sqrt(squares[1]))
-    return products
+    Args:
+        x: codes from 0, one a distinct pair.
+        y: codes from 0; of few levels, where there is a choice.
+        n_below: for each level of x, how many of the lowest levels are clearly below it; without it all that are lower.
+        ties: count the pairs with equal y instead.
+    """
+
+    def __init__(self, x: IntArray, y: IntArray, n_below: IntArray | None = None, *, ties: bool = False) -> None:
+        n_levels = int(x.max()) + 1
+        n_below = np.arange(n_levels) if n_below is None else n_below
+        by_x = np.argsort(x, kind="stable")
+        self._passes = []
+        for shift in [0] if ties else range(1, int(y.max()).bit_length() + 1):
+            rows = by_x[np.argsort(y[by_x] >> shift, kind="stable")]
+            is_upper = np.zeros(len(rows), dtype=np.bool_) if ties else (y[rows] >> (shift - 1)) & 1 == 1
+            lower, upper = rows[~is_upper], rows if ties else rows[is_upper]
+            places, groups = (y[lower] >> shift) * n_levels + x[lower], (y[upper] >> shift) * n_levels
+            start, end = np.searchsorted(places, groups), np.searchsorted(places, groups + n_below[x[upper]])
+            has_lower = end > start
+            self._passes.append((lower, upper[has_lower], start[has_lower], end[has_lower]))
+
+    def __call__(self, weights: FloatArray) -> FloatArray:
+        """Return the number for each sample."""
+        counts = np.zeros(len(weights))
+        at_once = max(8, _NUMBERS_AT_ONCE // weights.shape[1])
+        for first in range(0, len(weights), at_once):
+            columns = np.ascontiguousarray(weights[first : first + at_once].T)
+            for lower, upper, start, end in self._passes:
+                below = np.zeros((len(lower) + 1, columns.shape[1]))
+                np.cumsum(columns[lower], axis=0, out=below[1:])
+                counts[first : first + at_once] += (columns[upper] * (below[end] - below[start])).sum(axis=0)
+        return counts

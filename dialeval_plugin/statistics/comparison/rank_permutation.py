@@ -27,7 +27,7 @@ from dialeval_plugin.statistics.checks import (
     same_length,
 )
 
-from .significance import EXACT_UNITS
+from .common_rows import EXACT_UNITS, swaps
 
 _ROUNDING = 1e-12
 _AT_ONCE = 1000
@@ -53,13 +53,6 @@ def rank_permutation_tests(
     differing as much. Ties: mean ranks. Missing values: a pair is tested on the rows that both metrics and people have.
     Undefined: None, where on these rows a metric or the ratings are constant, or there is one cluster only.
     Cost: for all pairs together, `rounds` x clusters x pairs multiplications.
-
-    Args:
-        scores: of each metric, one a row, higher is better.
-        ratings: one a row.
-        clusters: of each row; without them each row is its own.
-        rounds: number of random swaps.
-        seed: of the generator that draws them.
 
     Raises:
         InputError: lengths differ, or a value is neither None nor a finite number.
@@ -118,8 +111,8 @@ def _p_values(pairs: list[_Pair], rounds: int, seed: int) -> list[float]:
     for place, pair in enumerate(pairs):
         changes[: len(pair.changes), :, place] = pair.changes / pair.n_rows
     n_large, n_rounds = np.zeros(len(pairs)), 0
-    for swapped in _swaps(n_units, rounds, seed):
-        x, xx, xy = np.moveaxis((swapped.astype(np.float64) @ changes.reshape(n_units, -1)).reshape(-1, 3, len(n_rows)), 1, 0)
+    for swapped in _chunks(swaps(n_units, n_swaps=rounds, seed=seed)):
+        x, xx, xy = np.moveaxis((swapped @ changes.reshape(n_units, -1)).reshape(-1, 3, len(n_rows)), 1, 0)
         with np.errstate(divide="ignore", invalid="ignore"):
             differences = (value_a + xy) / np.sqrt(1 + xx - x**2) - (value_b - xy) / np.sqrt(1 - xx - x**2)
         # A comparison with NaN is false: what is undefined counts as large.
@@ -129,11 +122,6 @@ def _p_values(pairs: list[_Pair], rounds: int, seed: int) -> list[float]:
     return [float(p) for p in p_values]
 
 
-def _swaps(n_units: int, rounds: int, seed: int) -> Iterator[BoolArray]:
-    """Which units are swapped, many permutations at a time, of shape (permutations, units)."""
-    if n_units <= EXACT_UNITS:
-        yield np.array(list(itertools.product([False, True], repeat=n_units)))
-        return
-    generator = np.random.default_rng(seed)
-    for start in range(0, rounds, _AT_ONCE):
-        yield generator.integers(2, size=(min(_AT_ONCE, rounds - start), n_units)) == 1
+def _chunks(swapped: Iterator[BoolArray]) -> Iterator[FloatArray]:
+    while some := list(itertools.islice(swapped, _AT_ONCE)):
+        yield np.array(some, dtype=np.float64)

@@ -7,14 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.statistics.bootstrap import Bootstrap
+from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES
 from dialeval_plugin.statistics.checks import OptionalNumbers
 from dialeval_plugin.statistics.correlation import level_correlations
 from dialeval_plugin.statistics.levels import Rated
 
-from .significance import Comparison, Measure, Paired, permutation_test
-
-_MEASURE = Measure()
+from .common_rows import Measure, Paired
+from .significance import DEFAULT_MEASURE, Comparison, permutation_test
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +67,8 @@ def rank_clusters(
     Metrics are gone through from the best value down. One that is significantly worse than any metric of the cluster so far
     starts the next cluster; else it belongs to that cluster. So two neighbouring clusters hold a pair that differs
     significantly, but not every pair between them does.
-    Ties of values: keep the order given. Missing values: a metric without a value has no rank (None); a pair without a
-    p-value does not differ.
-
-    Args:
-        values: coefficient of each metric, higher is better.
-        p_values: of the pairs of metrics, in either order.
-        alpha: a pair differs if its p-value is at most this.
+    A pair, in either order, differs if its p-value is at most `alpha`; without a p-value it does not. Higher values are better;
+    equal ones keep the order given, and a metric without a value has no rank (None).
 
     Raises:
         InputError: alpha is not between 0 and 1.
@@ -101,7 +95,7 @@ def rank_clusters(
 def rank_metrics(
     scores: Mapping[str, OptionalNumbers],
     rated: Rated,
-    measure: Measure = _MEASURE,
+    measure: Measure = DEFAULT_MEASURE,
     *,
     alpha: float = 0.05,
     rounds: int = 1000,
@@ -110,18 +104,7 @@ def rank_metrics(
     """Test all pairs of metrics by permutation, correct for their number, and put the metrics in rank clusters.
 
     A metric's value, by which they are ordered, is that on the rows on which all of them have a score; each pair is tested
-    on the rows that both have. Range, ties, missing values and seed: see `permutation_test`, `holm` and `rank_clusters`.
-
-    Args:
-        scores: of each metric, one a row of `rated`.
-        rated: ratings and labels; its scores are not read.
-        measure: what is compared.
-        alpha: level of significance, after Holm's correction.
-        rounds: permutations a pair.
-        seed: of the permutations.
-
-    Raises:
-        InputError: as in `permutation_test`.
+    on the rows that both have. Of `rated` the scores are not read. `alpha` is the level of significance, after the correction.
 
     Example:
         >>> ratings = [1, 2, 3, 4, 5, 6, 7, 8]
@@ -129,22 +112,11 @@ def rank_metrics(
         >>> rank_metrics(scores, Rated(scores=[], ratings=ratings)).ranks
         {'same': 1, 'noise': 2}
     """
-    comparisons = {
-        (a, b): permutation_test(
-            Paired(
-                scores_a=scores[a],
-                scores_b=scores[b],
-                ratings=rated.ratings,
-                clusters=rated.clusters,
-                systems=rated.systems,
-                items=rated.items,
-            ),
-            measure,
-            rounds=rounds,
-            seed=seed,
-        )
-        for a, b in itertools.combinations(scores, 2)
-    }
+    labels = {"clusters": rated.clusters, "systems": rated.systems, "items": rated.items}
+    comparisons = {}
+    for a, b in itertools.combinations(scores, 2):
+        paired = Paired(scores_a=scores[a], scores_b=scores[b], ratings=rated.ratings, **labels)
+        comparisons[a, b] = permutation_test(paired, measure, rounds=rounds, seed=seed)
     adjusted = dict(zip(comparisons, holm([one.p_value for one in comparisons.values()]), strict=True))
     ranks = rank_clusters(_values_on_common_rows(scores, rated, measure), adjusted, alpha=alpha)
     return Ranking(ranks, comparisons, adjusted, alpha)
@@ -160,7 +132,7 @@ def _values_on_common_rows(scores: Mapping[str, OptionalNumbers], rated: Rated, 
             level=measure.level,
             average_by=measure.average_by,
             coefficients=[measure.coefficient],
-            bootstrap=Bootstrap(rounds=0),
+            bootstrap=NO_RESAMPLES,
         )
         values[name] = found[measure.coefficient].value
     return values

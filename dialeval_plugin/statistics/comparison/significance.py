@@ -1,35 +1,81 @@
-"""Whether one metric agrees better with people than another, on the rows that both have."""
+"""Whether one metric agrees better with people than another, on the rows that both have.
+
+Rows without both scores and a rating are left out and counted. Where either coefficient is undefined there is no difference,
+and `reason` says why. InputError: lengths differ, a value is neither None nor a finite number, or an option is wrong.
+"""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
-from typing import get_args
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
-from scipy import sparse, stats
+from scipy import stats
 
-from dialeval_plugin.core.errors import InputError, StatisticUndefined
-from dialeval_plugin.statistics.bootstrap import Bootstrap, Resampled
-from dialeval_plugin.statistics.checks import BoolArray, FloatArray
+from dialeval_plugin.core.errors import StatisticUndefined
+from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Estimate
+from dialeval_plugin.statistics.checks import FloatArray, check_choice
 from dialeval_plugin.statistics.coefficients.by_name import pearson
 
-from .paired import Alternative, Both, Comparison, Measure, Paired
+from .common_rows import EXACT_UNITS, CommonRows, Measure, Paired, difference, swaps
 
-__all__ = ["Alternative", "Comparison", "Measure", "Paired", "paired_bootstrap", "permutation_test", "williams_test"]
+Test: TypeAlias = Literal["permutation", "williams"]
+Alternative: TypeAlias = Literal["two-sided", "greater"]
+"""Whether A and B differ, or A is better than B."""
 
-EXACT_UNITS = 8
-"""Up to so many units are swapped in all ways, 2**8 of them; more are swapped at random."""
+DEFAULT_MEASURE = Measure()
 
 _ROUNDING = 1e-12
 """Differences nearer than this are the same: a permutation that only renames the rows must count as large as the data."""
-_BOOTSTRAP = Bootstrap()
-_MEASURE = Measure()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """A test of two metrics; JSON-able, never NaN.
+
+    Attributes:
+        test: its name.
+        measure: what they are compared by.
+        value_a: of metric A on the rows that both have; None where undefined.
+        value_b: of metric B.
+        p_value: share of such data that would differ as much if A and B were equally good; None where there is none.
+        alternative: "two-sided" or "greater", A better than B.
+        n_total: rows handed in.
+        n_both: rows with both scores and a rating, which all of this rests on.
+        n_clusters: what is swapped: clusters, or rows where there are none.
+        n_rounds: permutations that were made.
+        n_degenerate: those of them on which the difference is undefined.
+        is_exact: whether all permutations were tried.
+        reason: why there is no p-value; None where there is.
+    """
+
+    test: Test
+    measure: Measure
+    value_a: float | None = None
+    value_b: float | None = None
+    p_value: float | None = None
+    alternative: Alternative = "two-sided"
+    n_total: int
+    n_both: int
+    n_clusters: int
+    n_rounds: int = 0
+    n_degenerate: int = 0
+    is_exact: bool = False
+    reason: str | None = None
+
+    @property
+    def difference(self) -> float | None:
+        """The value of A less that of B; None where either is undefined."""
+        return None if self.value_a is None or self.value_b is None else self.value_a - self.value_b
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-able object."""
+        return asdict(self)
 
 
 def permutation_test(
     paired: Paired,
-    measure: Measure = _MEASURE,
+    measure: Measure = DEFAULT_MEASURE,
     *,
     alternative: Alternative = "two-sided",
     rounds: int = 1000,
@@ -39,23 +85,11 @@ def permutation_test(
 
     Both metrics' scores are standardised, for else a swap would mix scales. If the metrics were equally good, swapping the
     two scores of a row would change nothing, so the difference of the coefficients is compared with those after random
-    swaps: of single rows, or of all rows of a cluster at once.
-    p-value: $(c + 1)/(n + 1)$ of n swaps, c of which differ at least as much, so it is never 0; with `EXACT_UNITS` units or
+    swaps: of single rows, or of all rows of a cluster at once. Of both metrics higher scores are better.
+    p-value: $(c + 1)/(n + 1)$ of n swaps, c of which differ at least as much, so it is never 0; with `EXACT_UNITS` clusters or
     fewer all $2^u$ swaps are made, the data among them, and it is $c / 2^u$. A swap on which a coefficient is undefined counts
-    as differing as much. Pairwise accuracy is calibrated anew after each swap.
-    Ties: those of the coefficient. Missing values: rows without both scores and a rating are left out, `n_both` says how
-    many are left. Undefined: either coefficient is, or there is one unit only; then `reason` says so.
+    as differing as much. Pairwise accuracy is calibrated anew after each swap. There is none of one cluster only.
     Cost: two coefficients a round; calibrated pairwise accuracy sorts all differences of scores each time.
-
-    Args:
-        paired: the two metrics, on a scale on which higher is better.
-        measure: what is compared.
-        alternative: "two-sided", or "greater" for A better than B.
-        rounds: number of random swaps.
-        seed: of the generator that draws them.
-
-    Raises:
-        InputError: lengths differ, a value is neither None nor a finite number, or an option is wrong.
 
     Example:
         >>> paired = Paired(scores_a=[1, 2, 3, 4, 5, 6], scores_b=[2, 1, 6, 3, 4, 5], ratings=[1, 2, 3, 4, 5, 6])
@@ -65,36 +99,37 @@ def permutation_test(
     """
     where = "permutation_test"
     Bootstrap(rounds, seed=seed)
-    _check_alternative(where, alternative)
-    both = Both.of(where, paired, measure)
-    n_units = both.n_units
-    if n_units < 2:
-        return both.comparison("permutation", alternative, reason=f"{where}: {n_units} units to swap. Give more rows.")
+    check_choice(where, "alternative", alternative, get_args(Alternative))
+    rows = CommonRows.of(where, paired, measure)
+    n_clusters = rows.rows.n_clusters
+    if n_clusters < 2:
+        return _comparison("permutation", rows, alternative, reason=f"{where}: {n_clusters} units to swap. Give more rows.")
     try:
-        value_a, value_b = both.value(both.a), both.value(both.b)
+        value_a, value_b = rows.value(rows.a), rows.value(rows.b)
     except StatisticUndefined as error:
-        return both.comparison("permutation", alternative, reason=str(error))
+        return _comparison("permutation", rows, alternative, reason=str(error))
     if not rounds:
         reason = f"{where}: rounds is 0, so there is no p-value. Ask for 1000 rounds."
-        return both.comparison("permutation", alternative, (value_a, value_b), reason=reason)
-    is_exact = n_units <= EXACT_UNITS
-    a, b = _standardised(both.a), _standardised(both.b)
+        return _comparison("permutation", rows, alternative, value_a, value_b, reason=reason)
+    is_exact = n_clusters <= EXACT_UNITS
+    a, b = _standardised(rows.a), _standardised(rows.b)
     n_large = n_degenerate = n_rounds = 0
-    for swapped in _swaps(n_units, rounds, seed):
-        is_swapped = swapped[both.rows.clusters]
-        found = _difference(both, np.where(is_swapped, b, a), np.where(is_swapped, a, b))
+    for swapped in swaps(n_clusters, n_swaps=rounds, seed=seed):
+        is_swapped = swapped[rows.rows.clusters]
+        found = _difference(rows, np.where(is_swapped, b, a), np.where(is_swapped, a, b))
         n_rounds += 1
         n_degenerate += found is None
         n_large += found is None or _is_as_large(found, value_a - value_b, alternative)
-    return both.comparison(
+    return _comparison(
         "permutation",
+        rows,
         alternative,
-        (value_a, value_b),
+        value_a,
+        value_b,
         p_value=n_large / n_rounds if is_exact else (n_large + 1) / (n_rounds + 1),
         n_rounds=n_rounds,
         n_degenerate=n_degenerate,
         is_exact=is_exact,
-        seed=seed,
     )
 
 
@@ -104,11 +139,7 @@ def williams_test(paired: Paired, *, alternative: Alternative = "two-sided") -> 
     Formula: $t = (r_a - r_b) \sqrt{(n-1)(1 + r_{ab})} / \sqrt{2 K (n-1)/(n-3) + \bar r^2 (1 - r_{ab})^3}$ with
     $K = 1 - r_a^2 - r_b^2 - r_{ab}^2 + 2 r_a r_b r_{ab}$ and $\bar r = (r_a + r_b)/2$, on n - 3 degrees of freedom.
     Assumes rows that are independent and normal: it knows no clusters, and is too sure where several rows share a dialogue.
-    Missing values: as in `permutation_test`. Undefined: fewer than 4 rows, constant scores or ratings, or metrics that agree
-    with each other fully.
-
-    Raises:
-        InputError: as in `permutation_test`.
+    Undefined, too: fewer than 4 rows, or metrics that agree with each other fully.
 
     Example:
         >>> paired = Paired(scores_a=[1.1, 2, 3.1, 4, 5.1], scores_b=[1.5, 2, 3.1, 4, 5.5], ratings=[1, 2, 3, 4, 5])
@@ -116,67 +147,70 @@ def williams_test(paired: Paired, *, alternative: Alternative = "two-sided") -> 
         0.019
     """
     where = "williams_test"
-    _check_alternative(where, alternative)
-    both = Both.of(where, paired, Measure("pearson"))
-    n = len(both.a)
+    check_choice(where, "alternative", alternative, get_args(Alternative))
+    rows = CommonRows.of(where, paired, Measure("pearson"))
+    n = len(rows.a)
     try:
-        r_a, r_b = both.value(both.a), both.value(both.b)
-        r_ab = pearson(both.a, both.b)
+        r_a, r_b = rows.value(rows.a), rows.value(rows.b)
+        r_ab = pearson(rows.a, rows.b)
     except StatisticUndefined as error:
-        return both.comparison("williams", alternative, reason=str(error))
+        return _comparison("williams", rows, alternative, reason=str(error))
     if n < 4 or 1 - abs(r_ab) < _ROUNDING:
         why = f"{n} rows, at least 4 are needed" if n < 4 else "the two metrics agree with each other fully"
         reason = f"{where}: {why}. Compare other metrics or more rows."
-        return both.comparison("williams", alternative, (r_a, r_b), reason=reason)
+        return _comparison("williams", rows, alternative, r_a, r_b, reason=reason)
     # Rounding may take the determinant of a correlation matrix below 0.
     determinant = max(0.0, 1 - r_a**2 - r_b**2 - r_ab**2 + 2 * r_a * r_b * r_ab)
     spread = 2 * determinant * (n - 1) / (n - 3) + ((r_a + r_b) / 2) ** 2 * (1 - r_ab) ** 3
     t = (r_a - r_b) * np.sqrt((n - 1) * (1 + r_ab)) / np.sqrt(spread)
     p = stats.t.sf(t, n - 3) if alternative == "greater" else 2 * stats.t.sf(abs(t), n - 3)
-    return both.comparison("williams", alternative, (r_a, r_b), p_value=float(p))
+    return _comparison("williams", rows, alternative, r_a, r_b, p_value=float(p))
 
 
-def paired_bootstrap(paired: Paired, measure: Measure = _MEASURE, *, bootstrap: Bootstrap = _BOOTSTRAP) -> Comparison:
-    """Return the difference of two metrics' coefficients with its interval, both from the same resamples of clusters.
+def paired_bootstrap(
+    paired: Paired, measure: Measure = DEFAULT_MEASURE, *, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
+) -> Estimate:
+    """Return the coefficient of metric A less that of B, with an interval from resamples of clusters that both share.
 
-    What makes a resample easy or hard for both does not widen the interval. An interval that does not hold 0 says that the
-    metrics differ, as a test would; there is no p-value. Interval and seed: see `bootstrap.Bootstrap`; missing values and
-    undefined cases: as in `permutation_test`. The epsilon of pairwise accuracy is that of each metric on the whole data.
-
-    Raises:
-        InputError: as in `permutation_test`.
+    There is no p-value. The epsilon of pairwise accuracy is that of each metric on the whole data.
 
     Example:
         >>> ratings = [1, 2, 3, 4, 5, 5, 4, 3, 2, 1]
         >>> scores_b = [1, 3, 2, 5, 4, 5, 3, 4, 2, 1]
         >>> found = paired_bootstrap(Paired(scores_a=ratings, scores_b=scores_b, ratings=ratings))
-        >>> round(found.difference, 3), found.ci_low > 0
+        >>> round(found.value, 3), found.ci_low > 0
         (0.15, True)
     """
-    where = "paired_bootstrap"
-    both = Both.of(where, paired, measure)
+    rows = CommonRows.of("paired_bootstrap", paired, measure)
+    name, y, resampled = f"difference of {measure.coefficient}", rows.rows.ratings, {}
     try:
-        statistics = [both.calibrated(scores) for scores in (both.a, both.b)]
-        values = [statistic.value(x, both.y).value for statistic, x in zip(statistics, (both.a, both.b), strict=True)]
+        of_a, of_b = rows.calibrated(rows.a), rows.calibrated(rows.b)
+        value: float | str = of_a.value(rows.a, y).value - of_b.value(rows.b, y).value
+        resampled = {name: difference(of_a.resampled(rows.a, y), of_b.resampled(rows.b, y))}
     except StatisticUndefined as error:
-        return both.comparison("bootstrap", "two-sided", reason=str(error))
-    a, b = (statistic.resampled(x, both.y) for statistic, x in zip(statistics, (both.a, both.b), strict=True))
-    interval = bootstrap.intervals_of({where: _minus(a, b)})[where]
-    return both.comparison(
-        "bootstrap",
-        "two-sided",
-        (values[0], values[1]),
-        interval=interval,
-        n_rounds=bootstrap.rounds,
-        seed=bootstrap.seed,
-        reason=interval.reason,
+        value = str(error)
+    return bootstrap.estimates({name: value}, resampled, rows.counts)[name]
+
+
+def _comparison(
+    test: Test,
+    rows: CommonRows,
+    alternative: Alternative,
+    value_a: float | None = None,
+    value_b: float | None = None,
+    **fields: Any,
+) -> Comparison:
+    return Comparison(
+        test=test,
+        measure=rows.measure,
+        value_a=value_a,
+        value_b=value_b,
+        alternative=alternative,
+        n_total=rows.rows.n_total,
+        n_both=len(rows.a),
+        n_clusters=rows.rows.n_clusters,
+        **fields,
     )
-
-
-def _check_alternative(where: str, alternative: str) -> None:
-    if alternative not in get_args(Alternative):
-        choices = ", ".join(get_args(Alternative))
-        raise InputError(f"{where}: there is no alternative={alternative!r}. Choose one of {choices}.")
 
 
 def _standardised(scores: FloatArray) -> FloatArray:
@@ -185,19 +219,9 @@ def _standardised(scores: FloatArray) -> FloatArray:
     return rounded
 
 
-def _swaps(n_units: int, rounds: int, seed: int) -> Iterator[BoolArray]:
-    """Which units are swapped, in each round."""
-    if n_units <= EXACT_UNITS:
-        yield from (np.array(swapped) for swapped in itertools.product([False, True], repeat=n_units))
-        return
-    generator = np.random.default_rng(seed)
-    for _ in range(rounds):
-        yield generator.integers(2, size=n_units) == 1
-
-
-def _difference(both: Both, a: FloatArray, b: FloatArray) -> float | None:
+def _difference(rows: CommonRows, a: FloatArray, b: FloatArray) -> float | None:
     try:
-        return both.value(a) - both.value(b)
+        return rows.value(a) - rows.value(b)
     except StatisticUndefined:
         return None
 
@@ -206,14 +230,3 @@ def _is_as_large(found: float, observed: float, alternative: Alternative) -> boo
     if alternative == "two-sided":
         found, observed = abs(found), abs(observed)
     return found >= observed - _ROUNDING
-
-
-def _minus(a: Resampled, b: Resampled) -> Resampled:
-    """The difference of two statistics on the same draws of clusters."""
-    width = a.sums.shape[1]
-    sums = sparse.hstack([sparse.csr_array(a.sums), sparse.csr_array(b.sums)], format="csr")
-
-    def statistic(drawn: FloatArray) -> FloatArray:
-        return a.statistic(drawn[:, :width]) - b.statistic(drawn[:, width:])
-
-    return Resampled(statistic, sums, a.shift - b.shift)

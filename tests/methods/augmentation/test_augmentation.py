@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.corpora.readers import dailydialog_pp
-from dialeval_plugin.corpora.scored_files import read_items
+from dialeval_plugin.corpora.registry import read_items
 from dialeval_plugin.methods.augmentation.augmentation import augment, incomplete_path, write_augmented
 from dialeval_plugin.methods.augmentation.generation import ResponseWriter
 from dialeval_plugin.methods.slide.data import MixedSets, split_by_context

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.methods.augmentation.generation import AugmentedContext, Candidate, ResponseWriter
 from dialeval_plugin.methods.augmentation.prompts import generation_prompt, prompt_id
 from dialeval_plugin.methods.slide.scorer import SlideScorer
@@ -139,24 +139,16 @@ def test_a_failed_check_fails_the_context() -> None:
     assert ResponseWriter(model).write("c", CONTEXT) == DOWN
 
 
-class Draws(ScriptedLanguageModel):
-    """Keeps what it was told about each draw."""
-
-    def sample(self, prompts: Sequence[str], **options: Any) -> list[list[str | Unscored]]:  # type: ignore[override]
-        self.options = [*getattr(self, "options", []), options]
-        return super().sample(prompts, **options)
-
-
 def test_each_draw_has_a_number_and_a_seed_of_its_own_that_depend_on_nothing_else() -> None:
-    def draws(id: str, seed: int) -> tuple[list[int], list[int], dict[str, Any]]:
+    def draws(id: str, seed: int) -> tuple[list[int], list[int]]:
         seeds: list[int] = []
-        model = Draws(lambda prompt: "Nothing.")
+        model = ScriptedLanguageModel(lambda prompt: "Nothing.")
         ResponseWriter(model, rounds=2, seed=seed, reseed=seeds.append).write(id, CONTEXT)
-        return [options["first_sample"] for options in model.options], seeds, model.options[0]
+        assert {request.temperature for request in model.requests} == {0.7}
+        return [request.sample for request in model.requests], seeds
 
-    numbers, seeds, options = draws("a", 0)
+    numbers, seeds = draws("a", 0)
     assert numbers == [0, 1]
-    assert (options["temperature"], options["n_samples"]) == (0.7, 1)
     assert draws("a", 0)[1] == seeds
     assert draws("a", 3)[0] == [6, 7]
     assert len({*seeds, *draws("b", 0)[1], *draws("a", 3)[1]}) == 6

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.methods.augmentation.numbered_lists import ResponseLists, read_responses, same_text
 from dialeval_plugin.methods.augmentation.prompts import generation_prompt
 

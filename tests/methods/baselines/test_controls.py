@@ -5,10 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pytest
-
 from dialeval_plugin.core.dialogue import Example
-from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.methods.baselines.controls import RandomScore, ResponseLength
 
 ITEMS = [Example.from_texts([f"Turn {number}."], "Yes.", id=str(number)) for number in range(400)]
@@ -47,9 +44,3 @@ def test_equal_examples_get_equal_numbers_whatever_their_ids_are() -> None:
     assert one == other
     moved, text = RandomScore().score([Example.from_texts(["ab"], "c"), Example.from_texts(["a"], "bc")]).values
     assert moved != text
-
-
-def test_a_seed_is_a_whole_number() -> None:
-    with pytest.raises(InputError) as caught:
-        RandomScore(0.5)  # type: ignore[arg-type]
-    assert str(caught.value) == "random: seed is 0.5. Give a whole number."

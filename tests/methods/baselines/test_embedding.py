@@ -13,7 +13,7 @@ from sentence_transformers import SentenceTransformer
 
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLoadError
-from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.methods.baselines import references
 from dialeval_plugin.methods.baselines.bertscore import BertScore
 from dialeval_plugin.methods.baselines.embedding import (
@@ -143,13 +143,10 @@ def test_an_encoders_vectors_are_its_input_embeddings(tiny_encoder: Path) -> Non
     assert len(found.of("[SEP]")) == 5
 
 
-def test_sources_exclude_each_other_and_the_method_is_checked(vectors: Path) -> None:
+def test_sources_exclude_each_other(vectors: Path) -> None:
     with pytest.raises(InputError) as caught:
         EmbeddingOverlap(vectors=str(vectors), encoder="x")
     assert str(caught.value) == "embedding_overlap: both vectors and encoder are given. Leave one of them out."
-    with pytest.raises(InputError) as caught:
-        EmbeddingOverlap("mean", vectors=str(vectors))  # type: ignore[arg-type]
-    assert str(caught.value) == "embedding_overlap: there is no method='mean'. Choose one of average, extrema, greedy."
 
 
 def test_sentence_similarity_is_the_cosine_of_the_encoders_vectors(tiny_encoder: Path) -> None:

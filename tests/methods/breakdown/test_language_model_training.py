@@ -1,13 +1,8 @@
-"""Training on the embedded corpus for a moment: what a folder holds, kills, limits, and what is refused."""
+"""Training on the embedded corpus for a moment: what a folder holds, limits, and what is refused."""
 
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +12,14 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, Trainer
 
 from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.methods.breakdown.calibration import Calibration, weights_hash
+from dialeval_plugin.methods.breakdown.from_scratch import END
 from dialeval_plugin.methods.breakdown.recipes import find_recipe
-from dialeval_plugin.methods.breakdown.training import END, TrainingOptions, train
+from dialeval_plugin.methods.breakdown.training import LanguageModelTrainingOptions, train
 from dialeval_plugin.training import checkpoints
+from dialeval_plugin.training.history import read_history
 from tests.tiny_breakdown_models import SIZES, TinyModels, options, sources
 from tests.tiny_likelihood_models import write_likelihood_model
-
-
-def files_of(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+from tests.training_processes import files_of
 
 
 @pytest.mark.parametrize("objective", ["lm", "odin", "background"])
@@ -38,11 +32,11 @@ def test_every_objective_ends_with_a_folder_that_transformers_opens(tiny_breakdo
     assert tokenizer.eos_token == END
     assert model.config.vocab_size == len(tokenizer)
     record = json.loads((folder / "language_model.json").read_text(encoding="utf-8"))
-    assert (record["format_version"], record["objective"]) == (1, objective)
-    (epoch,) = record["history"]
-    assert epoch["epoch"] == 1.0
-    assert epoch["perplexity"] == pytest.approx(2.718281828 ** epoch["validation_loss"], rel=1e-6)
-    assert record["counts"]["n_training_dialogues"] == 12
+    assert (record["format_version"], record["objective"]) == (2, objective)
+    (epoch,) = read_history(folder)
+    assert (epoch.stage, epoch.epoch) == (objective, 1.0)
+    assert epoch.figures["perplexity"] == pytest.approx(2.718281828 ** epoch.figures["loss"], rel=1e-6)
+    assert record["training"]["counts"]["n_training_dialogues"] == 12
     assert (folder / "odin_head.safetensors").exists() == (objective == "odin")
     if objective == "odin":
         with safe_open(str(folder / "odin_head.safetensors"), framework="pt") as file:
@@ -74,79 +68,22 @@ def test_training_stores_the_calibration_of_every_reading(tiny_breakdown_models:
 
 def test_a_model_learns(tmp_path: Path) -> None:
     sizes = {**SIZES, "n_epochs": 4, "learning_rate": 1e-2}
-    history = train(sources(), tmp_path / "model", options(sizes=sizes)).record["history"]
-    assert history[-1]["perplexity"] < 0.8 * history[0]["perplexity"]
+    history = train(sources(), tmp_path / "model", options(sizes=sizes)).history
+    assert history[-1].figures["perplexity"] < 0.8 * history[0].figures["perplexity"]
     assert (tmp_path / "xdg" / "dialeval" / "last_language_model").read_text() == f"{(tmp_path / 'model').resolve()}\n"
-
-
-def train_background(lm: Path, folder: Path) -> dict[str, Any]:
-    """Three epochs, each with noise of its own."""
-    sizes = {"block": 64, "n_epochs": 3, "batch_size": 1}
-    return train(sources(), folder, options("background", lm, sizes=sizes)).record
-
-
-TRAIN = """
-import sys
-from pathlib import Path
-from tests.methods.breakdown.test_language_model_training import train_background
-
-train_background(Path(sys.argv[1]), Path(sys.argv[2]))
-"""
-
-
-def test_a_killed_training_goes_on_to_the_same_files(tiny_breakdown_models: TinyModels, tmp_path: Path) -> None:
-    history = train_background(tiny_breakdown_models.lm, tmp_path / "whole")["history"]
-    assert len(history) == 3
-    killed = subprocess.Popen(
-        [sys.executable, "-c", TRAIN, str(tiny_breakdown_models.lm), str(tmp_path / "killed")],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[3])},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    deadline = time.monotonic() + 300
-    while not list((tmp_path / "killed" / ".training" / "checkpoints").glob("checkpoint-*/trainer_state.json")):
-        assert killed.poll() is None, "training ended before it could be killed"
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-    killed.send_signal(signal.SIGKILL)
-    killed.wait()
-    assert not (tmp_path / "killed" / "language_model.json").exists()
-
-    train_background(tiny_breakdown_models.lm, tmp_path / "killed")
-    assert files_of(tmp_path / "killed") == files_of(tmp_path / "whole")
 
 
 def test_training_ends_when_the_time_is_over(tmp_path: Path) -> None:
     sizes = {**SIZES, "n_epochs": 50}
-    record = train(sources(), tmp_path / "model", options(sizes=sizes), max_minutes=1e-6).record
-    assert [entry["epoch"] < 1 for entry in record["history"]] == [True]
+    (row,) = train(sources(), tmp_path / "model", options(sizes=sizes), max_minutes=1e-6).history
+    assert row.epoch is not None
+    assert row.epoch < 1
 
 
 def test_training_ends_where_validation_gains_nothing(tmp_path: Path) -> None:
     sizes = {**SIZES, "n_epochs": 30, "learning_rate": 1e-12, "patience": 1}
-    history = train(sources(), tmp_path / "model", options(sizes=sizes)).record["history"]
+    history = train(sources(), tmp_path / "model", options(sizes=sizes)).history
     assert len(history) < 30
-
-
-def test_a_finished_model_is_not_overwritten(tiny_breakdown_models: TinyModels) -> None:
-    with pytest.raises(InputError) as refused:
-        train(sources(), tiny_breakdown_models.lm, options())
-    assert str(refused.value) == (
-        f"{tiny_breakdown_models.lm}: holds a trained model already. Choose another folder, or delete this one."
-    )
-
-
-def test_an_unfinished_run_with_other_options_is_refused(tmp_path: Path) -> None:
-    workplace = tmp_path / "model" / ".training"
-    workplace.mkdir(parents=True)
-    (workplace / "run.json").write_text(json.dumps({"options": {}, "recipe": {}, "data": "", "version": "0.1.0"}))
-    (workplace / "finished.safetensors").touch()
-    with pytest.raises(InputError) as refused:
-        train(sources(), tmp_path / "model", options())
-    assert str(refused.value) == (
-        f"{workplace}: holds an unfinished run with other options and recipe and data. "
-        "Repeat that run's command to finish it, or delete the folder to start anew."
-    )
 
 
 @pytest.mark.parametrize(
@@ -170,7 +107,7 @@ def test_an_unfinished_run_with_other_options_is_refused(tmp_path: Path) -> None
 )
 def test_an_option_that_does_not_fit_is_said(tmp_path: Path, given: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as refused:
-        train(sources(), tmp_path / "model", TrainingOptions(**given))
+        train(sources(), tmp_path / "model", LanguageModelTrainingOptions(**given))
     assert str(refused.value) == message
     assert not (tmp_path / "model").exists()
 
@@ -183,8 +120,8 @@ def test_recipes_are_chosen_by_the_backbone() -> None:
 @pytest.mark.parametrize("architecture", ["gpt2", "roberta_decoder"])
 def test_training_goes_on_from_other_architectures(tmp_path: Path, architecture: str) -> None:
     backbone = write_likelihood_model(tmp_path / "backbone", architecture)
-    record = train(sources(), tmp_path / "model", options("odin", backbone)).record
-    assert record["history"][0]["perplexity"] > 1
+    (row,) = train(sources(), tmp_path / "model", options("odin", backbone)).history
+    assert row.figures["perplexity"] > 1
     with safe_open(str(tmp_path / "model" / "odin_head.safetensors"), framework="pt") as file:
         assert file.get_slice("weight").get_shape() == [1, 16]
 
@@ -232,10 +169,10 @@ def test_a_relative_output_is_gone_on_with_from_another_folder(tmp_path: Path, m
     monkeypatch.chdir(tmp_path)
     with monkeypatch.context() as patch:
 
-        def stop(*_: Any) -> None:
+        def stop(*_: Any, **__: Any) -> None:
             raise KeyboardInterrupt
 
-        patch.setattr("dialeval_plugin.methods.breakdown.training._publish", stop)
+        patch.setattr("dialeval_plugin.training.run.save_model", stop)
         with pytest.raises(KeyboardInterrupt):
             train(sources(), Path("model"), chosen)
     (tmp_path / "elsewhere").mkdir()

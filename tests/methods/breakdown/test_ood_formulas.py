@@ -18,8 +18,7 @@ from dialeval_plugin.methods.breakdown.likelihood_ratio import likelihood_ratio_
 from dialeval_plugin.methods.breakdown.max_probability import max_probability_scores
 from dialeval_plugin.methods.breakdown.objectives import token_losses
 from dialeval_plugin.methods.breakdown.odin import ConfidenceHead, confidence, decomposed_logits, odin_scores
-from dialeval_plugin.methods.breakdown.perturbation import perturb
-from dialeval_plugin.methods.breakdown.rows import IGNORED
+from dialeval_plugin.methods.breakdown.rows import IGNORED, perturb
 
 TOLERANCE = 1e-6
 

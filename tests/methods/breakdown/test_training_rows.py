@@ -7,9 +7,18 @@ import pytest
 
 from dialeval_plugin.core.dialogue import Dialogue, Turn
 from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.methods.breakdown.from_scratch import END
 from dialeval_plugin.methods.breakdown.preparation import Sources, natural_spacing, prepare
-from dialeval_plugin.methods.breakdown.rows import IGNORED, Key, Noise, PadRows, RowsByLength, TokenRows, token_blocks
-from dialeval_plugin.methods.breakdown.training import END, ordinary_tokens
+from dialeval_plugin.methods.breakdown.rows import (
+    IGNORED,
+    Key,
+    Noise,
+    PadRows,
+    RowsByLength,
+    TokenRows,
+    ordinary_tokens,
+    token_blocks,
+)
 from dialeval_plugin.models.language_models import open_model
 from tests.tiny_breakdown_models import TinyModels
 
@@ -89,7 +98,10 @@ def test_what_is_reported_on_is_left_out_and_counted(caplog: pytest.LogCaptureFi
     data = prepare(Sources([*same, *other], [other[3]], [same[0]]), validation_fraction=0.1, seed=0, spacing="published")
     assert data.n_left_out == 3
     assert [turns[0] for turns in data.training] == [f"turn {n}" for n in range(20) if n != 3]
-    assert caplog.messages == ["3 of 22 training dialogues are validation or evaluation dialogues too and are left out"]
+    assert [message.partition(",")[0] for message in caplog.messages] == [
+        "2 of 22 training dialogues are in the evaluation data too",
+        "1 of 20 training dialogues open like a validation dialogue and are left out",
+    ]
 
 
 def test_copies_of_a_dialogue_are_validated_on_or_trained_on_not_both() -> None:
@@ -103,5 +115,6 @@ def test_too_few_dialogues_are_refused() -> None:
     with pytest.raises(InputError) as refused:
         prepare(Sources([dialogue("only one turn"), dialogue("a", "b")]), validation_fraction=0.5, seed=0, spacing="natural")
     assert str(refused.value) == (
-        "training: 0 training and 1 validation dialogues of two turns and more are left. Give more dialogues."
+        "training data: 1 dialogues to train on and 0 to validate on are left, at least 1 of each is needed. "
+        "Give more dialogues."
     )

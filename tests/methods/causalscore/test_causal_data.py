@@ -16,13 +16,11 @@ from dialeval_plugin.corpora.readers.cgdialog import CausePair
 from dialeval_plugin.methods.causalscore import self_training
 from dialeval_plugin.methods.causalscore.classifiers import Probabilities
 from dialeval_plugin.methods.causalscore.data import (
+    LabelledRow,
     OtherUtterances,
-    Row,
     classification_figures,
     conditional_rows,
-    dialogue_hash,
     pair_hash,
-    split_by_dialogue,
     unconditional_rows,
 )
 from dialeval_plugin.methods.causalscore.preparation import Sources, prepare
@@ -38,24 +36,8 @@ def pair(dialogue: str, n_turns: int, causes: tuple[int, ...]) -> CausePair:
 PAIRS = [pair("x", 5, (1, 4)), pair("y", 4, (2,)), pair("z", 3, ())]
 
 
-def test_a_dialogue_is_known_by_its_opening() -> None:
-    turns = [Turn("Hello there."), Turn("Hi!"), Turn("How are you?"), Turn("Fine.")]
-    same = [Turn(" hello  There.", "A"), Turn("Hi!", "B"), Turn("How are you?"), Turn("Bad.")]
-    assert dialogue_hash(turns) == dialogue_hash(same)
-    assert dialogue_hash(turns) != dialogue_hash([*turns[:2], Turn("Who are you?")])
-    assert pair_hash(pair("x", 5, ())) == pair_hash(pair("x", 3, ()))
-
-
-def test_splits_keep_dialogues_together() -> None:
-    pairs = [pair(name, n_turns, (0,)) for name in "abcdef" for n_turns in (3, 4, 5)]
-    training, validation = split_by_dialogue(pairs, fraction=0.3, seed=1)
-    assert len(training) + len(validation) == 18
-    assert len(validation) == 6
-    assert not {pair_hash(item) for item in training} & {pair_hash(item) for item in validation}
-    assert split_by_dialogue(pairs, fraction=0.3, seed=1) == (training, validation)
-    with pytest.raises(InputError) as caught:
-        split_by_dialogue(pairs[:3], fraction=0.3, seed=1)
-    assert str(caught.value) == "training data: the responses come from 1 dialogues, at least 2 are needed. Add a file."
+def test_responses_of_one_dialogue_share_a_key() -> None:
+    assert pair_hash(pair("x", 5, ())) == pair_hash(pair("x", 3, ())) != pair_hash(pair("y", 3, ()))
 
 
 def test_unconditional_rows_are_causes_and_the_preceding_turn() -> None:
@@ -156,7 +138,7 @@ def test_the_papers_filter_takes_sure_causes_at_two_places_only() -> None:
     classifier = Oracle({("d", "e"): 0.95, ("c", "e"): 0.85})
     rows = choose(pool_of([0.2, 0.9, 0.6, 0.7, 0.8 + 0.15]), classifier, OtherUtterances(PAIRS), filter="paper", seed=0)  # type: ignore[arg-type]
     assert classifier.asked == [("d", "e"), ("c", "e")]
-    assert rows == [Row(("d", "e", "r"), 1), Row(("a", "e", "r"), 0)]
+    assert rows == [LabelledRow(("d", "e", "r"), 1), LabelledRow(("a", "e", "r"), 0)]
 
 
 def test_a_candidate_that_is_not_dependent_is_not_asked_about() -> None:

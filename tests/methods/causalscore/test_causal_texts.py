@@ -97,8 +97,8 @@ def test_no_row_is_longer_than_its_window_or_shorter_than_it_need_be(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("pair", "right", 64), "causalscore: there is no layout='pair'. Choose one of delimited, literal."),
-        (("literal", "left", 64), "causalscore: there is no truncate='left'. Choose one of utterances, right."),
+        (("pair", "right", 64), "causalscore: layout is 'pair'. Give one of delimited, literal."),
+        (("literal", "left", 64), "causalscore: truncate is 'left'. Give one of utterances, right."),
         (("literal", "right", 15), "causalscore: max_tokens is 15. Give a whole number from 16."),
         (("literal", "right", 64.0), "causalscore: max_tokens is 64.0. Give a whole number from 16."),
     ],

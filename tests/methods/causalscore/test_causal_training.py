@@ -1,13 +1,9 @@
-"""Training on the embedded corpus with a tiny encoder: recipes, self-training rounds, kills, leaks, and what is refused."""
+"""Training on the embedded corpus with a tiny encoder: recipes, self-training rounds, leaks, and what is refused."""
 
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +18,17 @@ from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.readers.cgdialog import CausePair
 from dialeval_plugin.methods.causalscore import training
 from dialeval_plugin.methods.causalscore.classifiers import IndependenceClassifier, load_classifier, new_classifier
-from dialeval_plugin.methods.causalscore.data import Row
-from dialeval_plugin.methods.causalscore.model import CausalModel
+from dialeval_plugin.methods.causalscore.data import LabelledRow
+from dialeval_plugin.methods.causalscore.model import CAUSAL_FOLDER, CausalModel
 from dialeval_plugin.methods.causalscore.preparation import Sources
-from dialeval_plugin.methods.causalscore.recipes import find_recipe
+from dialeval_plugin.methods.causalscore.recipes import RECIPES
 from dialeval_plugin.methods.causalscore.scorer import CausalScorer
 from dialeval_plugin.methods.causalscore.self_training import Pool
-from dialeval_plugin.methods.causalscore.stages import Run, fit
+from dialeval_plugin.methods.causalscore.stages import train_stage
 from dialeval_plugin.methods.causalscore.texts import RowEncoder
-from dialeval_plugin.methods.causalscore.training import TrainingOptions, train
+from dialeval_plugin.methods.causalscore.training import CausalTrainingOptions, train
+from dialeval_plugin.training.history import read_history
+from dialeval_plugin.training.run import TrainingRun
 
 
 def pairs_of(split: Any, number: int) -> list[CausePair]:
@@ -55,7 +53,7 @@ def own_last_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "xdg"))
 
 
-def options(encoder: Path, recipe: str = "default", **changes: Any) -> TrainingOptions:
+def options(encoder: Path, recipe: str = "default", **changes: Any) -> CausalTrainingOptions:
     settings = {
         "n_epochs": 2,
         "n_round_epochs": 1,
@@ -64,11 +62,7 @@ def options(encoder: Path, recipe: str = "default", **changes: Any) -> TrainingO
         "max_tokens": 128,
         "precision": "float32",
     }
-    return TrainingOptions(recipe, str(encoder), **{**settings, **changes})
-
-
-def files_of(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return CausalTrainingOptions(recipe, str(encoder), **{**settings, **changes})
 
 
 @pytest.mark.parametrize("recipe", ["default", "paper", "code"])
@@ -105,49 +99,24 @@ def test_training_learns_what_the_rows_say(tiny_encoder: Path, tmp_path: Path) -
     assert figures["rounds"][0]["validation"]["auroc"] > 0.9
 
 
-TRAIN = """
-import sys
-from pathlib import Path
-from tests.methods.causalscore.test_causal_training import train_on_every_response
-
-if __name__ == "__main__":
-    train_on_every_response(Path(sys.argv[1]), Path(sys.argv[2]))
-"""
+def choose_all(pool: Pool, *_: Any, **__: Any) -> list[LabelledRow]:
+    """Pseudo-labels for all unlabelled responses: an untrained classifier is sure of none."""
+    return [
+        LabelledRow((item.context[0], item.context[-1], item.response), place % 2) for place, item in enumerate(pool.responses)
+    ]
 
 
-def train_on_every_response(encoder: Path, folder: Path) -> dict[str, Any]:
-    """Train with pseudo-labels for all unlabelled responses: an untrained classifier is sure of none."""
-
-    def choose(pool: Pool, *_: Any, **__: Any) -> list[Row]:
-        return [Row((item.context[0], item.context[-1], item.response), place % 2) for place, item in enumerate(pool.responses)]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(training, "choose", choose)
-        return train(SOURCES, folder, options(encoder, "code", n_epochs=1, n_round_epochs=3)).record
-
-
-def test_a_killed_training_goes_on_to_the_same_files(tiny_encoder: Path, tmp_path: Path) -> None:
-    rounds = train_on_every_response(tiny_encoder, tmp_path / "whole")["rounds"]
-    assert [entry["n_pseudo"] > 0 for entry in rounds] == [False, True, True]
-    killed = subprocess.Popen(
-        [sys.executable, "-c", TRAIN, str(tiny_encoder), str(tmp_path / "killed")],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[3])},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    # The first round has written a checkpoint: the stages before it are finished, it is half done.
-    deadline = time.monotonic() + 300
-    while not list((tmp_path / "killed" / ".training" / "round_1").glob("checkpoint-*/trainer_state.json")):
-        assert killed.poll() is None, "training ended before it could be killed"
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-    killed.send_signal(signal.SIGKILL)
-    killed.wait()
-    assert not (tmp_path / "killed" / "causalscore.json").exists()
-    assert (tmp_path / "killed" / ".training" / "round_0.safetensors").exists()
-
-    train_on_every_response(tiny_encoder, tmp_path / "killed")
-    assert files_of(tmp_path / "killed") == files_of(tmp_path / "whole")
+def test_rounds_have_the_pseudo_labels_of_their_own(
+    tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(training, "choose", choose_all)
+    record = train(SOURCES, tmp_path / "model", options(tiny_encoder, "code", n_epochs=1, n_round_epochs=3)).record
+    assert [entry["n_pseudo"] > 0 for entry in record["rounds"]] == [False, True, True]
+    assert record["best_round"] == 2
+    assert [row.stage for row in read_history(tmp_path / "model") if row.epoch == 1.0] == [
+        "unconditional",
+        *(f"round_{number}" for number in range(3)),
+    ]
 
 
 def test_dialogues_that_are_measured_on_are_left_out_and_counted(
@@ -168,32 +137,12 @@ def test_dialogues_that_are_measured_on_are_left_out_and_counted(
         "n_leaking_validation_pairs": 0,
         "n_leaking_unlabelled_dialogues": 4,
     }
-    messages = [message for message in caplog.messages if "measured on" in message]
-    assert messages == [
-        "2 of 10 training pairs belong to dialogues that are measured on and are left out",
-        "4 of 14 unlabelled dialogues belong to dialogues that are measured on and are left out",
+    assert [message.partition(",")[0] for message in caplog.messages if "left out" in message] == [
+        "1 of 10 training pairs are in the evaluation data too",
+        "1 of 9 training dialogues open like a validation dialogue and are left out",
+        "1 of 14 unlabelled dialogues are in the evaluation data too",
+        "3 of 13 unlabelled dialogues open like a validation dialogue and are left out",
     ]
-
-
-def test_an_unfinished_run_with_other_options_is_refused(tiny_encoder: Path, tmp_path: Path) -> None:
-    workplace = tmp_path / "model" / ".training"
-    workplace.mkdir(parents=True)
-    (workplace / "run.json").write_text(json.dumps({"options": {}, "recipe": "", "data": "", "version": "0.1.0"}))
-    (workplace / "finished.safetensors").touch()
-    with pytest.raises(InputError) as refused:
-        train(SOURCES, tmp_path / "model", options(tiny_encoder))
-    assert str(refused.value) == (
-        f"{workplace}: holds an unfinished run with other options and recipe and data. "
-        "Repeat that run's command to finish it, or delete the folder to start anew."
-    )
-
-
-def test_a_finished_model_is_not_overwritten(tiny_causal_model: Path, tiny_encoder: Path) -> None:
-    with pytest.raises(InputError) as refused:
-        train(SOURCES, tiny_causal_model, options(tiny_encoder))
-    assert str(refused.value) == (
-        f"{tiny_causal_model}: holds a trained model already. Choose another folder, or delete this one."
-    )
 
 
 @pytest.mark.parametrize(
@@ -201,15 +150,15 @@ def test_a_finished_model_is_not_overwritten(tiny_causal_model: Path, tiny_encod
     [
         ({"recipe": "best"}, "recipe: there is no 'best'. Choose one of default, paper, code."),
         ({"labels": "all"}, "labels: there are no 'all'. Choose one of annotated, preceding_2."),
-        ({"n_epochs": 0}, "epochs: expected at least 1, got 0."),
-        ({"n_rounds": -1}, "rounds: expected at least 0, got -1."),
+        ({"n_epochs": 0}, "n_epochs: expected a positive number, got 0."),
+        ({"n_rounds": -1}, "n_rounds: expected 0 or more, got -1."),
         ({"precision": "half"}, "precision: there is no 'half'. Choose one of auto, float32, bfloat16."),
         ({"learning_rate": 2.0}, "learning_rate: expected a number between 0 and 1, got 2.0."),
     ],
 )
 def test_unknown_options_are_refused(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError) as refused:
-        train(SOURCES, tmp_path / "model", TrainingOptions(**changes))
+        train(SOURCES, tmp_path / "model", CausalTrainingOptions(**changes))
     assert str(refused.value) == message
 
 
@@ -218,7 +167,7 @@ def test_the_losing_round_is_not_kept(tiny_encoder: Path, tmp_path: Path, monkey
     monkeypatch.setattr(
         training._Trainee, "_figures", lambda *_: {"validation": {"auroc": next(figures), "f1": 0.0, "accuracy": 0.0}}
     )
-    monkeypatch.setattr(training, "choose", lambda *_, **__: [Row(("a", "b", "c"), 1), Row(("d", "b", "c"), 0)])
+    monkeypatch.setattr(training, "choose", lambda *_, **__: [LabelledRow(("a", "b", "c"), 1), LabelledRow(("d", "b", "c"), 0)])
     record = train(SOURCES, tmp_path / "model", options(tiny_encoder, n_epochs=1)).record
     assert [(entry["round"], entry["n_pseudo"]) for entry in record["rounds"]] == [(0, 0), (1, 2)]
     assert record["best_round"] == 0
@@ -228,9 +177,13 @@ def test_the_losing_round_is_not_kept(tiny_encoder: Path, tmp_path: Path, monkey
 def test_training_in_bfloat16_leaves_a_classifier_that_computes_in_float32(tiny_encoder: Path, tmp_path: Path) -> None:
     encoder = new_classifier(tiny_encoder)
     texts = RowEncoder(encoder.tokenizer, "delimited", "utterances", 128)
-    rows = [Row((pair.context[-1].text, pair.response.text), place % 2) for place, pair in enumerate(pairs_of("train", 16))]
-    run = Run(find_recipe("paper"), tmp_path / "run", seed=1, bfloat16=True, progress=False)
-    fit(encoder, texts, rows, rows, run, name="stage", n_epochs=1)
+    rows = [
+        LabelledRow((pair.context[-1].text, pair.response.text), place % 2) for place, pair in enumerate(pairs_of("train", 16))
+    ]
+    recipe = replace(RECIPES["paper"], max_training_tokens=128)
+    with TrainingRun.open(tmp_path / "run", CAUSAL_FOLDER, CausalTrainingOptions(precision="bfloat16")) as run:
+        run.start()
+        train_stage(encoder, "stage", 1, rows, rows, recipe, run)
 
     encoder.save_pretrained(str(tmp_path / "saved"))
     again = load_classifier(tmp_path / "saved")

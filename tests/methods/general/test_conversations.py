@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import logging
+import json
+from pathlib import Path
 
 import pytest
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.methods.general.conversations import Conversation, Pair, by_corpus, conversation, split
-from dialeval_plugin.methods.general.recipes import Recipe
-from dialeval_plugin.methods.general.sampling import Plan, quotas
+from dialeval_plugin.corpora import mini
+from dialeval_plugin.corpora.identity import LeakIndex
+from dialeval_plugin.methods.general.conversations import Conversation, Pair, by_corpus, conversation, read_conversations
+from dialeval_plugin.methods.general.recipes import GeneralRecipe
+from dialeval_plugin.methods.general.sampling import SamplingPlan, quotas
 from dialeval_plugin.methods.general.signals import NEGATIVES
 
 
@@ -31,7 +34,10 @@ def test_facts_of_some_turns_only_are_refused() -> None:
 
 
 def test_copies_of_a_dialogue_share_a_key_and_give_each_pair_once() -> None:
-    whole, part = Conversation("a", ("One.", "Two.", "Three.", "Four.")), Conversation("a", ("one .", "TWO", "Three.", "Four."))
+    whole, part = (
+        Conversation("a", ("One.", "Two.", "Three.", "Four.")),
+        Conversation("a", ("one .", "TWO.", "Three.", "Four.")),
+    )
     assert whole.key == part.key
     other = Conversation("a", ("One.", "Two.", "Three.", "Five."), misleading=("Six.",))
     pairs = by_corpus([whole, other])["a"]
@@ -39,44 +45,43 @@ def test_copies_of_a_dialogue_share_a_key_and_give_each_pair_once() -> None:
     assert pairs[-1] == Pair(other, 3)
 
 
-def test_a_share_of_each_corpus_is_set_aside_and_no_dialogue_is_on_both_sides() -> None:
-    conversations = [
-        numbered(corpus, number) for corpus in ("large", "small") for number in range(40 if corpus == "large" else 10)
+def test_dailydialog_pp_gives_each_positive_response_and_what_was_written_to_mislead(tmp_path: Path) -> None:
+    source = mini.folder() / "dailydialog_pp.jsonl"
+    first = mini.read_response_sets()[0]
+    found = read_conversations([f"written={source}"], LeakIndex({}), {})
+    assert {item.corpus for item in found} == {"written"}
+    assert [item.turns for item in found[: len(first.positive)]] == [(*first.context, text) for text in first.positive]
+    assert found[0].misleading == first.adversarial
+
+
+def test_facts_belong_to_the_speaker_whom_they_describe(tmp_path: Path) -> None:
+    lines = [
+        "1 your persona: i sail.",
+        "2 partner's persona: i knit.",
+        "3 hello there.\thi, do you sail?",
+        "4 i knit a lot.\tnice.",
     ]
-    # A longer copy has to stay with the dialogue that it is a copy of.
-    conversations += [numbered("large", number, n_turns=7) for number in range(40)]
-    found = split(conversations, [], fraction=0.2, seed=3)
-    assert {item.key for item in found.training}.isdisjoint(item.key for item in found.validation)
-    assert [sum(item.corpus == corpus for item in found.validation) for corpus in ("large", "small")] == [16, 2]
-    assert split(conversations, [], fraction=0.2, seed=3) == found
+    (tmp_path / "persona.txt").write_text("\n".join(lines) + "\n")
+    (found,) = read_conversations([str(tmp_path / "persona.txt")], LeakIndex({}), {})
+    assert found.corpus == "persona"
+    assert found.turns == ("hello there.", "hi, do you sail?", "i knit a lot.", "nice.")
+    assert found.facts == (("i knit.",), ("i sail.",), ("i knit.",), ("i sail.",))
 
 
-def test_validation_dialogues_are_kept_out_of_training(caplog: pytest.LogCaptureFixture) -> None:
-    conversations = [numbered("a", number) for number in range(5)]
-    with caplog.at_level(logging.WARNING):
-        found = split(conversations, [numbered("b", 0), numbered("a", 3, n_turns=4)], fraction=0.1, seed=0)
-    assert [item.turns[0][:12] for item in found.training] == [f"a dialogue {number}" for number in (0, 1, 2, 4)]
-    assert len(found.validation) == 2
-    assert [record.getMessage() for record in caplog.records] == [
-        "1 of 5 training dialogues begin like a validation dialogue and are left out"
-    ]
+def test_dialogues_with_a_chatbot_teach_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def dialogue(number: int, kind: str) -> dict[str, object]:
+        return {
+            "dialogId": number,
+            "users": [{"id": "Alice", "userType": "Human"}, {"id": "Bob", "userType": kind}],
+            "thread": [{"userId": user, "text": f"{user} says {number}."} for user in ("Alice", "Bob")],
+            "evaluation": [{"userId": user, "quality": 0, "breadth": 0, "engagement": 0} for user in ("Alice", "Bob")],
+        }
 
-
-@pytest.mark.parametrize(
-    ("number", "fraction", "message"),
-    [
-        (3, 1.5, "validation_fraction: expected a number between 0 and 1, got 1.5."),
-        (
-            1,
-            0.1,
-            "training: 1 training and 0 validation dialogues of two turns and more are left. Give more dialogues.",
-        ),
-    ],
-)
-def test_too_little_is_refused(number: int, fraction: float, message: str) -> None:
-    with pytest.raises(InputError) as refused:
-        split([numbered("a", place) for place in range(number)], [], fraction=fraction, seed=0)
-    assert str(refused.value) == message
+    path = tmp_path / "logs.json"
+    path.write_text(json.dumps([dialogue(1, "Human"), dialogue(2, "Bot")]))
+    (found,) = read_conversations([f"convai={path}"], LeakIndex({}), {})
+    assert found.turns == ("Alice says 1.", "Bob says 1.")
+    assert caplog.messages == [f"convai={path}: 1 of 2 dialogues are with a chatbot and are left out"]
 
 
 def test_a_small_corpus_has_more_than_its_share_and_never_more_than_all() -> None:
@@ -87,9 +92,9 @@ def test_a_small_corpus_has_more_than_its_share_and_never_more_than_all() -> Non
     assert quotas({"a": 30, "b": 10}, max_pairs=20, exponent=1.0) == {"a": 15, "b": 5}
 
 
-def plan(seed: int = 1, **changes: object) -> Plan:
+def plan(seed: int = 1, **changes: object) -> SamplingPlan:
     corpora = by_corpus(numbered(corpus, number) for corpus in ("x", "y") for number in range(30))
-    return Plan(corpora, Recipe(**{"batch_size": 8, "n_epochs": 2, "max_pairs": 100, **changes}), seed)  # type: ignore[arg-type]
+    return SamplingPlan(corpora, GeneralRecipe(**{"batch_size": 8, "n_epochs": 2, "max_pairs": 100, **changes}), seed)  # type: ignore[arg-type]
 
 
 def test_every_step_reads_one_corpus_and_an_epoch_its_quota() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,6 @@ from scipy.special import expit, logit
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLoadError
-from dialeval_plugin.core.scoring import Unscored
 from dialeval_plugin.methods.general.model import GeneralConfig, TrainedGeneral
 from dialeval_plugin.methods.general.scorer import GeneralScorer
 from tests.tiny_models import write_tiny_general
@@ -78,25 +76,6 @@ def test_facts_change_what_reads_them_and_nothing_else(scorer: GeneralScorer) ->
     for name in ("fit", "fluency", "specificity", "cosine"):
         assert with_facts[name] == pytest.approx(without[name], abs=1e-6)
     assert with_facts["general"] != without["general"]
-
-
-def test_neighbours_order_number_and_windows_change_nothing(scorer: GeneralScorer, monkeypatch: pytest.MonkeyPatch) -> None:
-    together = scorer.score(examples(40))
-    shuffled = examples(40)
-    random.Random(3).shuffle(shuffled)
-    by_id = dict(zip((example.id for example in shuffled), scorer.score(shuffled).values, strict=True))
-    assert [by_id[str(index)] for index in range(40)] == pytest.approx(together.values, abs=1e-5)
-    assert [scorer.score([example]).values[0] for example in examples(40)] == pytest.approx(together.values, abs=1e-5)
-    monkeypatch.setattr(GeneralScorer, "window", 7)
-    assert scorer.score(examples(40)).values == pytest.approx(together.values, abs=1e-5)
-
-
-@pytest.mark.parametrize("response", ["", "   ", "\u200b\u200d"])
-def test_a_response_without_a_visible_character_is_unscored(scorer: GeneralScorer, response: str) -> None:
-    scores = scorer.score([Example.from_texts(["Hello?"], response), Example.from_texts(["Hello?"], "Hi.")])
-    assert scores.unscored_by_reason == {"empty_input": 1}
-    assert scores.values[0] is None
-    assert scores.values[1] is not None
 
 
 @pytest.mark.parametrize("context", [[], [""], [" ", "\u200b"]])
@@ -175,20 +154,6 @@ def test_a_dialogue_is_the_mean_of_its_turns_and_their_coherence(
         assert row["n_turns"] == len(turns)
 
 
-def test_a_dialogue_does_not_depend_on_the_others(of_dialogues: GeneralScorer, monkeypatch: pytest.MonkeyPatch) -> None:
-    together = of_dialogues.score(dialogues())
-    monkeypatch.setattr("dialeval_plugin.methods.general.scorer.DIALOGUES_AT_ONCE", 2)
-    assert of_dialogues.score(dialogues()).values == pytest.approx(together.values, abs=1e-5)
-    assert [of_dialogues.score([one]).values[0] for one in dialogues()] == pytest.approx(together.values, abs=1e-5)
-
-
-def test_a_dialogue_of_one_visible_turn_is_unscored(of_dialogues: GeneralScorer) -> None:
-    scores = of_dialogues.score([Dialogue("a", (Turn("Hi."), Turn(" "))), *dialogues()[:1]])
-    assert scores.unscored == {0: Unscored(scores.unscored[0].reason, "fewer than two turns have a visible character")}
-    assert scores.unscored_by_reason == {"empty_input": 1}
-    assert scores.values[1] is not None
-
-
 def test_the_signature_pins_model_window_and_mixing(scorer: GeneralScorer, tiny_general: Path, tmp_path: Path) -> None:
     signature = str(scorer.score(examples(1)).signature)
     assert signature.startswith(
@@ -212,7 +177,7 @@ def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(MissingPrerequisite) as missing:
         GeneralScorer()
     assert str(missing.value) == (
-        "general: no model is named. Train one with `dialeval train slm --recipe general --corpus FILE --output FOLDER`, "
+        "general: no model is named. Train one with `dialeval train general --corpus FILE --output FOLDER`, "
         "or pass model='FOLDER or hub id', or set DIALEVAL_GENERAL."
     )
     (tmp_path / "empty").mkdir()
@@ -220,15 +185,13 @@ def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         GeneralScorer(str(tmp_path / "empty"))
     assert str(damaged.value) == (
         f"{tmp_path / 'empty'}: has no general.json, so it is not a trained general evaluator (or its training did not end). "
-        "Train one with `dialeval train slm --recipe general`."
+        "Train one with `dialeval train general`."
     )
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"level": "system"}, "general: there is no level='system'. Choose one of turn, dialogue."),
-        ({"score_fitted": "no", "mixing": "x"}, "general: score_fitted is 'no'. Give true or false."),
         ({"leave_out": "tu"}, "general: leave_out and score_fitted say how to use a mixing. Give mixing='FILE'."),
         (
             {"level": "dialogue", "mixing": "x"},

@@ -1,14 +1,9 @@
-"""Training the general evaluator on a toy corpus with a tiny encoder: what it learns, kills, and what it refuses."""
+"""Training the general evaluator on a toy corpus with a tiny encoder: what it learns, its record, and what it refuses."""
 
 from __future__ import annotations
 
 import json
-import os
 import random
-import signal
-import subprocess
-import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,9 +13,11 @@ from sentence_transformers import SentenceTransformer
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.methods.general.conversations import Conversation, conversation
 from dialeval_plugin.methods.general.model import TrainedGeneral
-from dialeval_plugin.methods.general.recipes import Recipe
+from dialeval_plugin.methods.general.recipes import GeneralRecipe
 from dialeval_plugin.methods.general.signals import NEGATIVES
-from dialeval_plugin.methods.general.training import Sources, Trained, TrainingOptions, train
+from dialeval_plugin.methods.general.training import GeneralSources, GeneralTrainingOptions, train
+from dialeval_plugin.training.history import read_history
+from dialeval_plugin.training.run import TrainingResult
 
 THINGS = ["fig", "oak", "jam", "zip", "wax", "gum", "keg", "vat", "hob", "yak"]
 
@@ -44,14 +41,12 @@ def toy(number: int = 60, *, facts: bool = True) -> list[Conversation]:
     return found
 
 
-def options(encoder: Path, **changes: object) -> TrainingOptions:
-    recipe = Recipe(n_epochs=2, batch_size=16, learning_rate=3e-3, head_learning_rate=3e-3, max_validation_pairs=60)
-    found = TrainingOptions(str(encoder), recipe, validation_fraction=0.3, precision="float32", checkpoint_steps=3)
+def options(encoder: Path, **changes: object) -> GeneralTrainingOptions:
+    recipe = GeneralRecipe(n_epochs=2, batch_size=16, learning_rate=3e-3, head_learning_rate=3e-3, max_validation_pairs=60)
+    found = GeneralTrainingOptions(
+        backbone=str(encoder), recipe=recipe, validation_fraction=0.3, precision="float32", checkpoint_steps=3
+    )
     return replace(found, **changes)  # type: ignore[arg-type]
-
-
-def files_of(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.fixture(autouse=True)
@@ -60,11 +55,11 @@ def own_last_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def trained(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Trained:
+def trained(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> TrainingResult:
     """A model that has read the toy corpus often enough to have learnt something."""
     recipe = replace(options(tiny_encoder).recipe, n_epochs=14)
     return train(
-        Sources(toy(100)),
+        GeneralSources(toy(100)),
         tmp_path_factory.mktemp("trained") / "general",
         options(tiny_encoder, recipe=recipe),
         left_out={"toy": 2},
@@ -72,7 +67,7 @@ def trained(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Tra
     )
 
 
-def test_the_heads_learn_what_they_are_there_for(trained: Trained) -> None:
+def test_the_heads_learn_what_they_are_there_for(trained: TrainingResult) -> None:
     areas = trained.record["validation"]["auroc"]
     assert min(areas["fit"][kind] for kind in ("random", "in_dialogue", "keyword", "splice")) > 0.85
     # One layer over letters that are averaged does not see their order, so that nothing is asked of shuffled words.
@@ -85,7 +80,7 @@ def test_the_heads_learn_what_they_are_there_for(trained: Trained) -> None:
     assert areas["fit"]["other_facts"] == areas["fluency"]["other_facts"] == 0.5
 
 
-def test_every_kind_of_wrong_text_is_in_the_record(trained: Trained) -> None:
+def test_every_kind_of_wrong_text_is_in_the_record(trained: TrainingResult) -> None:
     record = trained.record["validation"]
     kinds = {kind for group in NEGATIVES.values() for kind in group}
     assert set(record["rows"]) == {"real", *kinds}
@@ -95,21 +90,26 @@ def test_every_kind_of_wrong_text_is_in_the_record(trained: Trained) -> None:
     assert set(record["auroc"]["coherence"]) == {"shuffled_turns", "replaced_turn"}
 
 
-def test_the_folder_opens_and_says_what_it_was_made_of(trained: Trained) -> None:
+def test_the_folder_opens_and_says_what_it_was_made_of(trained: TrainingResult) -> None:
     settings = json.loads((trained.folder / "general.json").read_text())
     assert {path.suffix for path in trained.folder.rglob("*") if path.is_file()} <= {".json", ".safetensors", ".txt"}
     assert SentenceTransformer(str(trained.folder)).encode(["Hello."]).shape == (1, 16)
-    assert settings["counts"]["training_dialogues"] == {"toy": 70}
-    assert settings["counts"]["validation_dialogues"] == {"toy": 30}
-    assert settings["counts"]["pairs_per_epoch"] == {"toy": 210}
-    assert settings["counts"]["left_out_as_leaks"] == {"toy": 2}
-    assert settings["options"]["recipe"]["loss_weights"]["fit"] == 1.0
-    assert settings["options"]["seed"] == 13
-    assert len(settings["backbone_hash"]) == 16
-    assert [entry["step"] for entry in settings["history"]][-1] == settings["counts"]["steps"]
-    first, last = settings["history"][0], settings["history"][-1]
-    assert last["rank"] < first["rank"]
-    assert set(first) == {"step", "rank", "fit", "fluency", "specificity", "knowledge", "words", "separate"}
+    counts = settings["training"]["counts"]
+    assert counts["training_dialogues"] == {"toy": 70}
+    assert counts["validation_dialogues"] == {"toy": 30}
+    assert counts["pairs_per_epoch"] == {"toy": 210}
+    assert counts["left_out_as_leaks"] == {"toy": 2}
+    assert settings["training"]["options"]["recipe"]["loss_weights"]["fit"] == 1.0
+    assert settings["training"]["options"]["seed"] == 13
+    assert len(settings["training"]["backbone_hash"]) == 16
+    assert trained.history == read_history(trained.folder)
+    assert trained.history[-1].step == counts["steps"]
+    assert trained.history[-1].epoch == 14
+    first, last = trained.history[0].figures, trained.history[-1].figures
+    assert last["training_rank"] < first["training_rank"]
+    assert last["training_loss"] < first["training_loss"]
+    terms = {"loss", "rank", "fit", "fluency", "specificity", "knowledge", "words", "separate"}
+    assert set(first) == {f"training_{name}" for name in terms}
     loaded = TrainedGeneral.load(str(trained.folder))
     assert loaded.model.config.has_knowledge
     assert loaded.mixing.with_facts is not None
@@ -117,11 +117,11 @@ def test_the_folder_opens_and_says_what_it_was_made_of(trained: Trained) -> None
 
 
 def test_without_facts_nothing_is_learnt_of_knowledge(tiny_encoder: Path, tmp_path: Path) -> None:
-    done = train(Sources(toy(facts=False)), tmp_path / "general", options(tiny_encoder))
+    done = train(GeneralSources(toy(facts=False)), tmp_path / "general", options(tiny_encoder))
     loaded = TrainedGeneral.load(str(done.folder))
     assert not loaded.model.config.has_knowledge
     assert loaded.mixing.with_facts is None
-    assert "knowledge" not in done.record["history"][0]
+    assert "training_knowledge" not in done.history[0].figures
     assert set(done.record["validation"]["auroc"]["knowledge"].values()) == {None}
     assert (tmp_path / "xdg" / "dialeval" / "last_general").read_text() == f"{done.folder.resolve()}\n"
 
@@ -130,7 +130,7 @@ def test_the_mixture_is_fitted_on_validation_dialogues_alone(tiny_encoder: Path,
     """Other validation dialogues leave what the heads have learnt as it is, and move the weights that mix them."""
     held_out = [replace(item, turns=tuple(f"{text}!" for text in item.turns)) for item in toy(140)[100:]]
     found = [
-        train(Sources(toy(60), part), tmp_path / str(number), options(tiny_encoder))
+        train(GeneralSources(toy(60), part), tmp_path / str(number), options(tiny_encoder))
         for number, part in enumerate((held_out[:20], held_out[20:]))
     ]
     one, other = (TrainedGeneral.load(str(done.folder)) for done in found)
@@ -140,71 +140,11 @@ def test_the_mixture_is_fitted_on_validation_dialogues_alone(tiny_encoder: Path,
     assert not one.model.head.blend["fit"].equal(other.model.head.blend["fit"])
 
 
-TRAIN = """
-import sys
-from pathlib import Path
-from dataclasses import replace
-from dialeval_plugin.methods.general.training import Sources, train
-from tests.methods.general.test_general_training import options, toy
-
-if __name__ == "__main__":
-    made = options(Path(sys.argv[1]))
-    train(Sources(toy()), Path(sys.argv[2]), replace(made, recipe=replace(made.recipe, n_epochs=4)), remember=False)
-"""
-
-
-def test_a_killed_training_goes_on_to_the_same_files(tiny_encoder: Path, tmp_path: Path) -> None:
-    root = Path(__file__).resolve().parents[3]
-
-    def start(folder: Path) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            [sys.executable, "-c", TRAIN, str(tiny_encoder), str(folder)],
-            env={**os.environ, "PYTHONPATH": str(root)},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-
-    whole, killed = start(tmp_path / "whole"), start(tmp_path / "killed")
-    progress = tmp_path / "killed" / ".training" / "progress.json"
-    deadline = time.monotonic() + 300
-    while not progress.exists():
-        assert killed.poll() is None, "training ended before it could be killed"
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-    killed.send_signal(signal.SIGKILL)
-    killed.wait()
-    assert not (tmp_path / "killed" / "general.json").exists()
-    assert json.loads(progress.read_text())["n_steps"] >= 3
-    assert whole.wait(timeout=300) == 0
-
-    assert start(tmp_path / "killed").wait(timeout=300) == 0
-    assert files_of(tmp_path / "killed") == files_of(tmp_path / "whole")
-
-
 def test_a_run_with_a_limit_ends_by_it_with_a_learning_rate_of_nothing(tiny_encoder: Path, tmp_path: Path) -> None:
     limited = options(tiny_encoder, max_minutes=1e-6)
-    done = train(Sources(toy()), tmp_path / "general", limited)
+    done = train(GeneralSources(toy()), tmp_path / "general", limited)
     assert done.record["counts"]["steps"] == 1
     assert (tmp_path / "general" / "general.json").exists()
-
-
-def test_an_unfinished_run_with_other_options_is_refused(tiny_encoder: Path, tmp_path: Path) -> None:
-    workplace = tmp_path / "general" / ".training"
-    workplace.mkdir(parents=True)
-    (workplace / "run.json").write_text(json.dumps({"options": {}, "data": "", "version": "0.1.0"}))
-    (workplace / "finished.safetensors").touch()
-    with pytest.raises(InputError) as refused:
-        train(Sources(toy()), tmp_path / "general", options(tiny_encoder))
-    assert str(refused.value) == (
-        f"{workplace}: holds an unfinished run with other options and data. "
-        "Repeat that run's command to finish it, or delete the folder to start anew."
-    )
-
-
-def test_a_finished_model_is_not_overwritten(tiny_general: Path, tiny_encoder: Path) -> None:
-    with pytest.raises(InputError) as refused:
-        train(Sources(toy()), tiny_general, options(tiny_encoder))
-    assert str(refused.value) == f"{tiny_general}: holds a trained model already. Choose another folder, or delete this one."
 
 
 @pytest.mark.parametrize(
@@ -222,12 +162,12 @@ def test_what_makes_no_sense_is_refused(
 ) -> None:
     made = options(tiny_encoder, **changes)
     with pytest.raises(InputError) as refused:
-        train(Sources(toy()), tmp_path / "general", replace(made, recipe=replace(made.recipe, **recipe)))
+        train(GeneralSources(toy()), tmp_path / "general", replace(made, recipe=replace(made.recipe, **recipe)))
     assert str(refused.value) == message
 
 
 def test_too_few_validation_dialogues_are_refused_before_a_folder_is_written(tiny_encoder: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError) as refused:
-        train(Sources(toy(20), toy(40)[39:]), tmp_path / "general", options(tiny_encoder))
+        train(GeneralSources(toy(20), toy(40)[39:]), tmp_path / "general", options(tiny_encoder))
     assert "rows cannot be halved by their dialogues, one half to fit weights and one to measure." in str(refused.value)
     assert not (tmp_path / "general" / "general.json").exists()

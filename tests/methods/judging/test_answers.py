@@ -14,11 +14,13 @@ import pytest
 
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.llm.answer_cache import AnswerCache
 from dialeval_plugin.llm.answers import CachedLanguageModel, UnaskedLanguageModel, Usage
+from dialeval_plugin.llm.language_model import Request
 from dialeval_plugin.methods.judging.judge import PromptedJudge
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
+from tests.requests_for import requests_for, samples_for
 
 DOWN = Unscored(Reason.API_ERROR, "HTTP 503")
 
@@ -33,11 +35,11 @@ def shout(prompt: str) -> str:
 
 
 def generate(model: CachedLanguageModel, *prompts: str, max_tokens: int = 5, stop: Sequence[str] = ("\n",)) -> list[Any]:
-    return model.generate(prompts, max_tokens=max_tokens, stop=stop)
+    return model.generate(requests_for(prompts, max_tokens=max_tokens, stop=stop))
 
 
 def sample(model: CachedLanguageModel, *prompts: str, n: int, temperature: float = 1.0, first: int = 0) -> list[Any]:
-    return model.sample(prompts, n_samples=n, temperature=temperature, max_tokens=5, stop=(), first_sample=first)
+    return model.generate(samples_for(prompts, n_samples=n, temperature=temperature, first_sample=first))
 
 
 def test_a_request_is_asked_once(cache: AnswerCache) -> None:
@@ -111,7 +113,7 @@ def test_a_failure_is_no_answer(cache: AnswerCache) -> None:
 def test_a_blank_text_is_handed_on_and_asked_for_again(blank: str, cache: AnswerCache) -> None:
     answers = iter([blank, "4"])
     model = CachedLanguageModel(ScriptedLanguageModel(lambda prompt: next(answers)), cache)
-    assert [model.generate(["a"], max_tokens=5, stop=()) for _ in range(3)] == [[blank], ["4"], ["4"]]
+    assert [model.generate(requests_for(["a"])) for _ in range(3)] == [[blank], ["4"], ["4"]]
 
 
 def test_log_probabilities_are_kept_minus_infinity_too_and_nan_is_not(cache: AnswerCache) -> None:
@@ -137,23 +139,23 @@ class Numbered(ScriptedLanguageModel):
         self.down: set[str] = set()
         self.drawn: list[str] = []
 
-    def sample(self, prompts: Sequence[str], *, n_samples: int, first_sample: int = 0, on_answer: Any = None, **_: Any) -> Any:
-        names = [f"{prompt}{first_sample + number}" for prompt in prompts for number in range(n_samples)]
+    def generate(self, requests: Sequence[Request], *, on_answer: Any = None) -> Any:
+        names = [f"{request.prompt}{request.sample}" for request in requests]
         self.drawn.extend(names)
         self.batches.append(len(names))
         answers = [DOWN if name in self.down else name for name in names]
         for place, answer in enumerate(answers):
             if isinstance(answer, str):
                 on_answer(place, answer)
-        return [answers[start : start + n_samples] for start in range(0, len(answers), n_samples)]
+        return answers
 
 
 def test_samples_are_kept_by_number(cache: AnswerCache) -> None:
     numbered = Numbered()
     model = CachedLanguageModel(numbered, cache)
-    assert sample(model, "a", n=2) == [["a0", "a1"]]
-    assert sample(model, "a", "b", n=4) == [["a0", "a1", "a2", "a3"], ["b0", "b1", "b2", "b3"]]
-    assert sample(model, "b", n=2, first=3) == [["b3", "b4"]]
+    assert sample(model, "a", n=2) == ["a0", "a1"]
+    assert sample(model, "a", "b", n=4) == ["a0", "a1", "a2", "a3", "b0", "b1", "b2", "b3"]
+    assert sample(model, "b", n=2, first=3) == ["b3", "b4"]
     assert sorted(numbered.drawn) == ["a0", "a1", "a2", "a3", "b0", "b1", "b2", "b3", "b4"]
 
 
@@ -167,9 +169,9 @@ def test_failed_samples_alone_are_drawn_again(cache: AnswerCache) -> None:
     numbered = Numbered()
     numbered.down = {"a1", "b0", "b2"}
     model = CachedLanguageModel(numbered, cache)
-    assert sample(model, "a", "b", n=3) == [["a0", DOWN, "a2"], [DOWN, "b1", DOWN]]
+    assert sample(model, "a", "b", n=3) == ["a0", DOWN, "a2", DOWN, "b1", DOWN]
     numbered.down, numbered.drawn = set(), []
-    assert sample(model, "a", "b", n=3) == [["a0", "a1", "a2"], ["b0", "b1", "b2"]]
+    assert sample(model, "a", "b", n=3) == ["a0", "a1", "a2", "b0", "b1", "b2"]
     assert sorted(numbered.drawn) == ["a1", "b0", "b2"]
     assert (model.usage.n_asked, model.usage.n_failed, model.usage.n_cached) == (9, 3, 3)
 
@@ -177,7 +179,7 @@ def test_failed_samples_alone_are_drawn_again(cache: AnswerCache) -> None:
 def test_equal_prompts_have_equal_samples_and_another_temperature_has_others(cache: AnswerCache) -> None:
     numbered = Numbered()
     model = CachedLanguageModel(numbered, cache)
-    assert sample(model, "a", "a", n=2) == [["a0", "a1"], ["a0", "a1"]]
+    assert sample(model, "a", "a", n=2) == ["a0", "a1", "a0", "a1"]
     assert len(numbered.drawn) == 2
     sample(model, "a", n=2, temperature=0.5)
     assert len(numbered.drawn) == 4
@@ -190,7 +192,7 @@ def test_answers_from_the_file_are_handed_over_too(cache: AnswerCache) -> None:
     model = CachedLanguageModel(ScriptedLanguageModel(lambda prompt: DOWN if prompt == "b" else shout(prompt)), cache)
     generate(model, "a")
     handed: list[tuple[int, str]] = []
-    model.generate(["a", "b", "c", "a"], max_tokens=5, stop=("\n",), on_answer=lambda *answer: handed.append(answer))
+    model.generate(requests_for(["a", "b", "c", "a"], stop=("\n",)), on_answer=lambda *answer: handed.append(answer))
     assert handed == [(0, "A"), (2, "C"), (3, "A")]
 
 
@@ -249,8 +251,7 @@ def test_a_rehearsal_asks_nothing_keeps_nothing_and_counts_what_a_run_asks(cache
 def test_an_unasked_model_answers_nothing_of_any_kind() -> None:
     unasked = UnaskedLanguageModel(ScriptedLanguageModel(shout))
     nothing = Unscored(Reason.API_ERROR, "not asked")
-    assert unasked.generate(["a", "b"], max_tokens=5, stop=()) == [nothing] * 2
-    assert unasked.sample(["a"], n_samples=2, temperature=1.0, max_tokens=5, stop=()) == [[nothing] * 2]
+    assert unasked.generate(requests_for(["a", "b"])) == [nothing] * 2
     assert unasked.loglikelihood([("a", "b")]) == [nothing]
     assert unasked.identity == "scripted@1"
 
@@ -299,6 +300,7 @@ import sys, time
 from pathlib import Path
 from dialeval_plugin.llm.answer_cache import AnswerCache
 from dialeval_plugin.llm.answers import CachedLanguageModel
+from dialeval_plugin.llm.language_model import Request
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
 
 def slow(prompt):
@@ -307,7 +309,7 @@ def slow(prompt):
     return prompt.upper()
 
 model = CachedLanguageModel(ScriptedLanguageModel(slow), AnswerCache(Path(sys.argv[1])))
-model.generate([f"p{index}" for index in range(1000)], max_tokens=5, stop=())
+model.generate([Request(f"p{index}", 5) for index in range(1000)])
 """
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dialeval_plugin.core.dialogue import Example, Turn
-from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.methods.judging.classification import (
     NEGATIVE,
     POSITIVE,

@@ -12,7 +12,7 @@ import pytest
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
-from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.methods.judging.dialogue_rating import DialogueRatingScorer, rating_of_forms
 from dialeval_plugin.methods.judging.rating_prompts import RatingPrompt, rating_prompt
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
@@ -143,7 +143,12 @@ def test_every_row_is_scored_or_unscored_with_its_reason() -> None:
     scores = DialogueRatingScorer(model(rule), "fluent").score([example(text, str(n)) for n, text in enumerate(texts)])
     none = Unscored(Reason.NON_FINITE, "the model gives no rating of the scale a probability")
     assert scores.values == (pytest.approx(1.0), None, None, None, None, pytest.approx(1.0))
-    assert scores.unscored == {1: failed, 2: none, 3: none, 4: Unscored(Reason.EMPTY_INPUT, "the response is blank")}
+    assert scores.unscored == {
+        1: failed,
+        2: none,
+        3: none,
+        4: Unscored(Reason.EMPTY_INPUT, "the response has no visible character"),
+    }
     assert scores.unscored_by_reason == {"api_error": 1, "empty_input": 1, "non_finite": 2}
     assert (scores.n_total, scores.n_scored, scores.n_unscored) == (6, 2, 4)
 
@@ -151,7 +156,7 @@ def test_every_row_is_scored_or_unscored_with_its_reason() -> None:
 def test_a_dialogue_without_a_visible_turn_is_unscored_and_not_asked() -> None:
     asked = model(shares(0, 0, 1))
     scores = DialogueRatingScorer(asked, "coherent").score([Dialogue("0", (Turn(" "), Turn("")))])
-    assert scores.unscored == {0: Unscored(Reason.EMPTY_INPUT, "every turn is blank")}
+    assert scores.unscored == {0: Unscored(Reason.EMPTY_INPUT, "no turn has a visible character")}
     assert asked.asked == []
 
 
@@ -184,14 +189,14 @@ def test_what_others_are_scored_with_does_not_matter() -> None:
             "specific, relevant, correct, semantically_appropriate, understandable, fluent, overall. "
             "Ask for the qualities of one level.",
         ),
-        ({"quality": ""}, "dialogue_rating: quality: expected the name of a quality or several different ones, got ''."),
-        ({"quality": []}, "dialogue_rating: quality: expected the name of a quality or several different ones, got []."),
+        ({"quality": ""}, "dialogue_rating: quality is ''. Give the name of a quality or several different ones."),
+        ({"quality": []}, "dialogue_rating: quality is []. Give the name of a quality or several different ones."),
         (
             {"quality": "fluent,fluent"},
-            "dialogue_rating: quality: expected the name of a quality or several different ones, got 'fluent,fluent'.",
+            "dialogue_rating: quality is 'fluent,fluent'. Give the name of a quality or several different ones.",
         ),
-        ({"k": 0}, "dialogue_rating: k: expected a whole number from 1, got 0."),
-        ({"k": True}, "dialogue_rating: k: expected a whole number from 1, got True."),
+        ({"k": 0}, "dialogue_rating: k is 0. Give a whole number from 1."),
+        ({"k": True}, "dialogue_rating: k is True. Give a whole number from 1."),
         (
             {"quality": "fluent", "examples": [[WHOLE]]},
             "dialogue_rating: examples[0]: expected the rated Example objects of one dialogue.",

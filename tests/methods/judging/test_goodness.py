@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialeval_plugin.methods.judging.goodness import goodness, goodness_of_forms, merge_forms
-from dialeval_plugin.methods.judging.ratings import k_top_rating, merge_ratings
+from dialeval_plugin.methods.judging.goodness import goodness, goodness_of_forms, k_top_rating, merge_forms, merge_ratings
 
 LOGS = st.floats(min_value=-700, max_value=0)
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import dialeval_plugin.methods
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn
-from dialeval_plugin.core.scoring import Unscored
+from dialeval_plugin.core.scores import Unscored
 from dialeval_plugin.llm.neutralise import ASKED, neutralise
 from dialeval_plugin.llm.parsing import has_heading, parse_label, parse_rating
 from dialeval_plugin.methods.augmentation.prompts import generation_prompt

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from dialeval_plugin.core.dialogue import Example
-from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.methods.judging.interior import Evidence, InteriorAnswer, InteriorPrompt, MeasuredAccuracy, read_interior
-from dialeval_plugin.methods.judging.prompts import scoring_prompt
+from dialeval_plugin.methods.judging.prompts import SCORING_PROMPTS
 
 EXAMPLE = Example.from_texts(
     ["Do you have plans for Sunday?", "Not yet. Why?"], "There is a market by the river. Come with me!"
@@ -24,7 +24,7 @@ def test_the_docs_print_the_prompt_as_it_is() -> None:
 
 
 def test_it_begins_and_ends_as_the_plain_prompt_does() -> None:
-    plain = scoring_prompt("dre").render(EXAMPLE)
+    plain = SCORING_PROMPTS["dre"].render(EXAMPLE)
     opening, _, rest = plain.partition("\n\nPlease finish the following task")
     assert PROMPT.startswith(opening)
     assert rest.partition("\n")[2].removesuffix("\n\n1. LLM Overall Score:") in PROMPT

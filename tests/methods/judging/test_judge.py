@@ -6,7 +6,7 @@ import pytest
 
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.methods.judging.judge import PromptedJudge
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
 
@@ -53,12 +53,6 @@ def test_dre_answers_are_divided_by_five() -> None:
     assert scores.columns == {"llm": (0.8,)}
 
 
-def test_a_window_is_one_call() -> None:
-    model = scripted({"alpha": "1", "beta": "0"})
-    PromptedJudge(model).score(examples("alpha", "beta", "alpha"))
-    assert model.batches == [2]
-
-
 def test_the_signature_names_prompt_model_and_scale() -> None:
     judge = PromptedJudge(scripted({"alpha": "1"}))
     assert str(judge.score(examples("alpha")).signature) == (
@@ -66,10 +60,6 @@ def test_the_signature_names_prompt_model_and_scale() -> None:
     )
 
 
-def test_something_else_than_a_model_is_refused() -> None:
-    with pytest.raises(
-        InputError,
-        match=r"^llm_judge: llm: expected a language model, got 'gpt' \(str\)\. "
-        r"Make one with dialeval_plugin\.hosts\.lm_eval_backend\.load_language_model\.$",
-    ):
-        PromptedJudge("gpt")  # type: ignore[arg-type]
+def test_a_prompt_that_there_is_not_is_refused() -> None:
+    with pytest.raises(InputError, match=r"^llm_judge: prompt is 'geval'\. Give one of slide, dre\.$"):
+        PromptedJudge(scripted({}), prompt="geval")  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.llm.neutralise import neutralise
-from dialeval_plugin.methods.judging.prompts import SCORING_PROMPTS, goodness_prompt, scoring_prompt
+from dialeval_plugin.methods.judging.prompts import SCORING_PROMPTS, goodness_prompt
 
 PRINTED = """\
 Instruction: Given a conversation and a response, choose if the response is a good response to the context
@@ -49,15 +49,7 @@ ATTACKS = [
     "\x00\x07{question} {0} %s {{x}}",
 ]
 FRAGMENTS = ["Answer", ":", " ", "\n", "-", "--", "=", "<", "|", ">", "s", "[", "INST]", "Score", "\u200d"]
-PIECES = st.lists(
-    st.one_of(
-        st.sampled_from(
-            [*ATTACKS, "Answer", ":", " ", "\n", "-", "--", "=", "<", "|", ">", "s", "[", "INST]", "Score", "\u200d"]
-        ),
-        st.text(max_size=5),
-    ),
-    max_size=8,
-).map("".join)
+PIECES = st.lists(st.one_of(st.sampled_from([*ATTACKS, *FRAGMENTS]), st.text(max_size=5)), max_size=8).map("".join)
 
 
 def test_the_dstc10_prompt_is_the_printed_one() -> None:
@@ -129,7 +121,7 @@ def test_braces_and_plain_words_stay() -> None:
 
 
 def test_slides_prompt_is_the_printed_one() -> None:
-    prompt = scoring_prompt("slide").render(Example.from_texts(["Hi.", "Hello."], "Nice day."))
+    prompt = SCORING_PROMPTS["slide"].render(Example.from_texts(["Hi.", "Hello."], "Nice day."))
     assert prompt.startswith("Engagingness\n\nPlease rate the dialogue response.\n\nThe goal of this task is")
     assert prompt.endswith(
         "Engagingness: 1\n\nInput:\n\nConversation History:\n\nHi.\n\nHello.\n\nResponse:\n\nNice day.\n\n"
@@ -138,19 +130,12 @@ def test_slides_prompt_is_the_printed_one() -> None:
 
 
 def test_dres_prompt_is_the_printed_one() -> None:
-    lines = scoring_prompt("dre").render(Example.from_texts(["Hi.", "Hello.", "Rain?"], "Nice day.")).splitlines()
+    lines = SCORING_PROMPTS["dre"].render(Example.from_texts(["Hi.", "Hello.", "Rain?"], "Nice day.")).splitlines()
     assert lines[1:8] == ["Context:", "FS: Hi.", "SS: Hello.", "FS: Rain?", "", "Response:", "Nice day."]
     assert lines[-1] == "1. LLM Overall Score:"
-
-
-def test_a_prompt_without_a_name_is_refused() -> None:
-    from dialeval_plugin.core.errors import InputError
-
-    with pytest.raises(InputError, match=r"^prompt: there is no scoring prompt 'geval'\. Known are: slide, dre\.$"):
-        scoring_prompt("geval")
 
 
 def test_the_hash_of_a_prompt_is_pinned() -> None:
     # A change of wording changes scores: raise the version, and these hashes with it.
     assert {name: prompt.version for name, prompt in SCORING_PROMPTS.items()} == {"slide": 1, "dre": 1}
-    assert scoring_prompt("slide").id == f"slide-v1-{scoring_prompt('slide').hash}"
+    assert SCORING_PROMPTS["slide"].id == f"slide-v1-{SCORING_PROMPTS['slide'].hash}"

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialeval_plugin.core.dialogue import Example, Turn
-from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.llm.neutralise import neutralise
 from dialeval_plugin.llm.parsing import parse_label, parse_rating
 from dialeval_plugin.methods.judging.classification import ClassificationPrompt, read_label

@@ -85,21 +85,6 @@ def test_a_dialogue_is_the_sum_of_its_turns(folder: Callable[[str], Path], archi
     assert whole.values[0] == pytest.approx(math.fsum(map(float, single.values)), abs=1e-5)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("architecture", OPTIONS)
-def test_neither_batch_nor_order_moves_a_score(
-    folder: Callable[[str], Path], architecture: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    items = dialogues()
-    scorer = scorer_of(folder, architecture)
-    together = scorer.score(items).columns
-    reversed_ = scorer.score(items[::-1]).columns
-    monkeypatch.setattr(models, "CPU_BATCH_TOKENS", 1)
-    alone = scorer.score(items).columns
-    for name, values in together.items():
-        assert reversed_[name][::-1] == pytest.approx(values, abs=1e-5, rel=1e-5), name
-        assert alone[name] == pytest.approx(values, abs=1e-5, rel=1e-5), name
-
-
 @pytest.mark.parametrize("layout", ["separated", "plain"])
 @pytest.mark.parametrize("context", ["full", "pair"])
 def test_the_probability_of_a_token_comes_from_the_place_before_it(
@@ -269,16 +254,6 @@ def _own_end(architecture: str) -> int:
     return 0 if architecture in {"bert", "roberta_pairs"} else 1
 
 
-def test_a_response_needs_a_turn_before_it(folder: Callable[[str], Path]) -> None:
-    items = [Example.from_texts(context, response) for context, response in (([], "Hi."), ([" "], "Hi."), (["Hi."], " "))]
-    scores = scorer_of(folder, "gpt2", level="turn").score(items)
-    assert [(missing.reason.value, missing.detail) for missing in scores.unscored.values()] == [
-        ("empty_input", "no visible turn stands before the response"),
-        ("empty_input", "no visible turn stands before the response"),
-        ("empty_input", "the response has no visible character"),
-    ]
-
-
 @pytest.mark.parametrize("architecture", OPTIONS)
 def test_weights_that_are_not_numbers_leave_no_score(folder: Callable[[str], Path], architecture: str, tmp_path: Path) -> None:
     write_likelihood_model(tmp_path, architecture)
@@ -308,11 +283,10 @@ def test_a_special_token_in_a_turn_is_text(folder: Callable[[str], Path]) -> Non
 @pytest.mark.parametrize(
     ("architecture", "options", "message"),
     [
-        ("gpt2", {"context": "all"}, "there is no context='all'. Choose one of full, pair."),
-        ("gpt2", {"aggregation": "mean"}, "there is no aggregation='mean'. Choose one of sum_of_means, sum_of_sums, "
+        ("gpt2", {"aggregation": "mean"}, "aggregation is 'mean'. Give one of sum_of_means, sum_of_sums, "
          "mean_of_means, mean_of_sums, product_of_sums, product_of_means, product_of_products."),
         ("gpt2", {"level": "turn", "aggregation": "sum_of_means"},
-         "there is no aggregation='sum_of_means'. Choose one of mean, sum, product, geometric_mean."),
+         "aggregation is 'sum_of_means'. Give one of mean, sum, product, geometric_mean."),
         ("gpt2", {"max_tokens": 4}, "max_tokens is 4. Give a whole number from 8."),
         ("gpt2", {"max_tokens": 97}, "max_tokens is 97, but the model takes 96 at most. Give less."),
         ("roberta_decoder", {"max_tokens": 97}, "max_tokens is 97, but the model takes 96 at most. Give less."),
@@ -366,8 +340,8 @@ def test_a_model_without_a_next_sentence_head_is_refused(tmp_path: Path) -> None
     with pytest.raises(ModelLoadError) as refused:
         DialogueLikelihoodScorer(str(tmp_path), device="cpu")
     assert str(refused.value) == (
-        f"{tmp_path}: as next_sentence its weights lack 'bert.pooler.dense.bias', which would be random. "
-        "Copy the folder again, or choose another family."
+        f"{tmp_path}: as a language model its weights lack 'bert.pooler.dense.bias', which would be random. "
+        "Copy the folder again, or choose another family than next_sentence."
     )
 
 

@@ -36,7 +36,7 @@ def columns(oracle: dict[str, Any], features: tuple[str, ...]) -> np.ndarray:
     return np.array(oracle["X"])[:, [oracle["features"].index(name) for name in features]]
 
 
-def test_the_authors_notebook_fits_the_same_weights(oracle: dict[str, Any]) -> None:
+def test_scikit_learn_fits_the_same_weights(oracle: dict[str, Any]) -> None:
     overall = np.array(oracle["Y"])[:, oracle["criteria"].index("Overall")]
     assert set(oracle["linreg"]) == set(SUBSETS)
     for name, expected in oracle["linreg"].items():

@@ -13,10 +13,10 @@ from torch.distributions import Independent, Normal
 from torch.distributions import kl_divergence as torch_kl
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.methods.reconstruction.batches import batches_by_length, make_batch
+from dialeval_plugin.methods.reconstruction.batches import make_batch
 from dialeval_plugin.methods.reconstruction.latent import Gaussian, GaussianLayer, Noise, kl_divergence
 from dialeval_plugin.methods.reconstruction.layers import Architecture
-from dialeval_plugin.methods.reconstruction.model import Kind, new_model
+from dialeval_plugin.methods.reconstruction.networks import NetworkKind, new_network
 from dialeval_plugin.methods.reconstruction.vocabulary import END, PAD, START, UNKNOWN
 from tests.tiny_reconstruction_models import KINDS, SIZES, tiny_network
 
@@ -100,7 +100,7 @@ def by_hand(
 
 @torch.no_grad()
 @pytest.mark.parametrize("kind", KINDS)
-def test_losses_are_the_equations_worked_out_one_word_at_a_time(kind: Kind) -> None:
+def test_losses_are_the_equations_worked_out_one_word_at_a_time(kind: NetworkKind) -> None:
     network = tiny_network(kind)
     found = network(make_batch(DIALOGUES))
     expected = [losses for dialogue in DIALOGUES for losses in by_hand(network, dialogue)[0]]
@@ -113,7 +113,7 @@ def test_losses_are_the_equations_worked_out_one_word_at_a_time(kind: Kind) -> N
 
 @torch.no_grad()
 @pytest.mark.parametrize("kind", ["vhred", "vhcr"])
-def test_posterior_draws_and_divergences_are_those_worked_out_by_hand(kind: Kind) -> None:
+def test_posterior_draws_and_divergences_are_those_worked_out_by_hand(kind: NetworkKind) -> None:
     network = tiny_network(kind)
     batch = make_batch(DIALOGUES)
     noise = Noise.repeated(batch, SIZES["latent"], seed=3)
@@ -140,7 +140,7 @@ def test_the_divergence_is_that_of_torch_and_0_for_equals() -> None:
 
 @torch.no_grad()
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_dialogue_has_the_same_losses_whatever_it_is_batched_with(kind: Kind) -> None:
+def test_a_dialogue_has_the_same_losses_whatever_it_is_batched_with(kind: NetworkKind) -> None:
     network = tiny_network(kind)
     generator = torch.Generator().manual_seed(1)
     dialogues = [
@@ -166,7 +166,7 @@ def test_a_dialogue_has_the_same_losses_whatever_it_is_batched_with(kind: Kind) 
 
 @torch.no_grad()
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_response_does_not_depend_on_what_follows_it(kind: Kind) -> None:
+def test_a_response_does_not_depend_on_what_follows_it(kind: NetworkKind) -> None:
     network = tiny_network(kind)
     whole, beginning = (network(make_batch([dialogue])).losses for dialogue in (DIALOGUES[0], DIALOGUES[0][:3]))
     assert torch.allclose(whole[:2], beginning, atol=1e-6)
@@ -174,7 +174,7 @@ def test_a_response_does_not_depend_on_what_follows_it(kind: Kind) -> None:
 
 @torch.no_grad()
 @pytest.mark.parametrize("kind", KINDS)
-def test_how_far_back_a_context_reaches(kind: Kind) -> None:
+def test_how_far_back_a_context_reaches(kind: NetworkKind) -> None:
     network = tiny_network(kind)
     changed = [[[15, END], *DIALOGUES[0][1:]], DIALOGUES[1]]
     before, after = (network(make_batch(dialogues)).losses.sum(-1) for dialogues in (DIALOGUES[:2], changed))
@@ -182,10 +182,10 @@ def test_how_far_back_a_context_reaches(kind: Kind) -> None:
     assert is_moved.tolist() == [True, kind != "seq2seq", kind != "seq2seq", False]
 
 
-def dropping(kind: Kind, **drops: float) -> nn.Module:
+def dropping(kind: NetworkKind, **drops: float) -> nn.Module:
     rates = {"dropout": 0.0, "word_drop": 0.0, "sentence_drop": 0.0, **drops}
     torch.manual_seed(0)
-    network = new_model(kind, Architecture(20, **SIZES, **rates))
+    network = new_network(kind, Architecture(20, **SIZES, **rates))
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.normal_(std=0.5)
@@ -196,7 +196,7 @@ def dropping(kind: Kind, **drops: float) -> nn.Module:
 @pytest.mark.parametrize(
     ("kind", "drop"), [*((kind, name) for kind in KINDS for name in ("dropout", "word_drop")), ("vhcr", "sentence_drop")]
 )
-def test_drops_move_losses_in_training_only(kind: Kind, drop: str) -> None:
+def test_drops_move_losses_in_training_only(kind: NetworkKind, drop: str) -> None:
     network, batch = dropping(kind, **{drop: 0.5}), make_batch(DIALOGUES)
     trained = [network.train()(batch).losses for _ in range(3)]
     assert not torch.equal(trained[0], trained[1]) or not torch.equal(trained[1], trained[2])
@@ -209,7 +209,7 @@ def test_drops_move_losses_in_training_only(kind: Kind, drop: str) -> None:
 
 @torch.no_grad()
 @pytest.mark.parametrize("kind", KINDS)
-def test_without_drops_training_computes_what_evaluation_does(kind: Kind) -> None:
+def test_without_drops_training_computes_what_evaluation_does(kind: NetworkKind) -> None:
     network, batch = dropping(kind), make_batch(DIALOGUES)
     assert torch.equal(network.train()(batch).losses, network.eval()(batch).losses)
 
@@ -254,21 +254,15 @@ def test_a_batch_is_the_utterances_one_under_the_other() -> None:
     assert (batch.n_utterances, batch.n_responses) == ((4, 2), (3, 1))
 
 
-def test_batches_hold_dialogues_of_one_length_and_no_more_tokens_than_asked_for() -> None:
-    sized = [[[END] * (n - 1), [END]] for n in (9, 3, 30, 4, 8)]
-    assert list(batches_by_length(sized, 12)) == [[1, 3], [4], [0], [2]]
-    assert list(batches_by_length([], 12)) == []
-
-
 def test_an_unknown_model_is_refused() -> None:
     with pytest.raises(InputError) as error:
-        new_model("hread", Architecture(20))  # type: ignore[arg-type]
+        new_network("hread", Architecture(20))  # type: ignore[arg-type]
     assert str(error.value) == "model: there is no 'hread'. Choose one of seq2seq, hred, vhred, vhcr."
 
 
 def test_the_thesis_sizes_are_the_defaults() -> None:
     with torch.device("meta"):
-        network = new_model("vhcr", Architecture(20_004))
+        network = new_network("vhcr", Architecture(20_004))
     assert network.words.embedding.weight.shape == (20_004, 500)
     assert network.encoder.gru.bidirectional
     assert (network.encoder.gru.hidden_size, network.context.gru.hidden_size, network.decoder.gru.hidden_size) == (1000,) * 3

@@ -13,8 +13,7 @@ from safetensors.torch import load_file, save_file
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.core.errors import DialevalError, InputError, MissingPrerequisite, ModelLoadError
-from dialeval_plugin.core.scoring import load_scorer
-from dialeval_plugin.methods.reconstruction import scorer as scoring
+from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.methods.reconstruction.batches import make_batch
 from dialeval_plugin.methods.reconstruction.latent import Noise
 from dialeval_plugin.methods.reconstruction.scorer import DialogueReconstructionScorer
@@ -100,23 +99,6 @@ def test_the_posterior_is_drawn_with_a_seed_and_reports_its_divergence(kind: str
     assert [str(scorer.score([]).signature).count("latent:posterior|seed:1|") for scorer in (first, other, prior)] == [1, 0, 0]
 
 
-@pytest.mark.parametrize("options", [{}, {"latent": "posterior"}, {"level": "turn"}])
-def test_a_score_depends_on_its_own_dialogue_alone(
-    options: dict[str, Any], models: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scorer = DialogueReconstructionScorer(models["vhcr"], device="cpu", **options)
-    all_texts = [[TEXTS[(place + step) % 4] for step in range(2 + place % 7)] for place in range(40)]
-    items: list[Any] = [dialogue(*texts) for texts in all_texts]
-    if options.get("level") == "turn":
-        items = [Example("0", item.turns[:-1], item.turns[-1]) for item in items]
-    together = scorer.score(items).values
-    backwards = scorer.score(items[::-1]).values[::-1]
-    monkeypatch.setattr(scoring, "TOKENS_PER_BATCH", 1)
-    alone = scorer.score(items).values
-    assert together == pytest.approx(alone, abs=1e-5)
-    assert backwards == pytest.approx(alone, abs=1e-5)
-
-
 def test_a_cut_utterance_of_the_context_is_counted_too(models: dict[str, str], caplog: pytest.LogCaptureFixture) -> None:
     """TRIAL section 2, S1: neither a cut context was counted, nor did anybody learn of a cut response."""
     long = "you " * 45
@@ -153,20 +135,6 @@ def test_the_first_utterances_only(models: dict[str, str]) -> None:
     assert "max_utterances:3|" in str(first.score([]).signature)
 
 
-def test_what_cannot_be_scored_has_a_reason(models: dict[str, str]) -> None:
-    scorer = DialogueReconstructionScorer(models["vhcr"], device="cpu")
-    found = scorer.score([dialogue(), dialogue("Hi."), dialogue("Hi.", " "), dialogue(*TEXTS)])
-    assert {place: (item.reason.value, item.detail) for place, item in found.unscored.items()} == dict.fromkeys(
-        (0, 1, 2), ("empty_input", "fewer than two turns have a visible character")
-    )
-    single = DialogueReconstructionScorer(models["vhcr"], device="cpu", level="turn")
-    answers = single.score([Example("0", (), Turn("Hi.")), Example("1", (Turn("Hi."),), Turn(" "))])
-    assert [item.detail for item in answers.unscored.values()] == [
-        "no visible turn stands before the response",
-        "the response has no visible character",
-    ]
-
-
 def test_a_loss_that_is_no_number_is_no_score(tmp_path: Path) -> None:
     folder = write_tiny_model(tmp_path / "model", "hred")
     weights = load_file(str(folder / "model.safetensors"))
@@ -179,11 +147,8 @@ def test_a_loss_that_is_no_number_is_no_score(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"level": "system"}, "there is no level='system'. Choose one of turn, dialogue."),
-        ({"reduction": "mean"}, "there is no reduction='mean'. Choose one of token_mean, sum."),
-        ({"latent": "mean"}, "there is no latent='mean'. Choose one of prior, posterior."),
         ({"latent": "posterior"}, "hred has no latent variables. Leave the option latent out."),
-        ({"max_utterances": 1}, "max_utterances is 1, expected 2 or more. Leave it out to score all utterances."),
+        ({"max_utterances": 1}, "max_utterances is 1. Give a whole number from 2."),
         (
             {"max_utterances": 10, "level": "turn"},
             "max_utterances goes with level='dialogue' only. Leave it out to score all utterances.",
@@ -219,7 +184,12 @@ def spoil(folder: Path, how: str) -> None:
     elif how == "words":
         (folder / "vocabulary.json").write_text('["hi"]')
     else:
-        settings |= {"format": {"format_version": 9}, "tokenizer": {"tokenizer": "words_9"}, "kind": {"model": "hred"}}[how]
+        settings |= {
+            "format": {"format_version": 9},
+            "tokenizer": {"tokenizer": "words_9"},
+            "kind": {"model": "hred"},
+            "sizes": {"architecture": {**settings["architecture"], "embedding": -3}},
+        }[how]
         (folder / "reconstruction.json").write_text(json.dumps(settings))
 
 
@@ -238,7 +208,7 @@ def spoil(folder: Path, how: str) -> None:
         ),
         (
             "format",
-            "{folder}/reconstruction.json: format_version is 9, this release reads 1. Update dialeval-plugin or train again.",
+            "{folder}/reconstruction.json: format_version is 9, this release reads 2. Update dialeval-plugin or train again.",
         ),
         (
             "tokenizer",
@@ -248,7 +218,13 @@ def spoil(folder: Path, how: str) -> None:
         ("words", "{folder}/vocabulary.json: has 5 entries, the weights 20. Copy the folder again."),
         (
             "kind",
-            "{folder}: its files do not fit together (Error(s) in loading state_dict for HRED:). Copy the folder again.",
+            "{folder}/model.safetensors: the tensor 'posterior.deviation.bias' is not the model's. "
+            "Copy the model folder again.",
+        ),
+        (
+            "sizes",
+            "{folder}: cannot be opened as a trained model of dialogues (Trying to create tensor with negative dimension -3: "
+            "[20, -3]). Copy the folder again.",
         ),
     ],
 )

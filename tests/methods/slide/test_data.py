@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 
 from dialeval_plugin.corpora import mini
+from dialeval_plugin.corpora.identity import dialogue_key
 from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
-from dialeval_plugin.methods.slide.data import LexicalNegatives, MixedSets, context_hash, leaks, split_by_context
+from dialeval_plugin.methods.slide.data import LexicalNegatives, MixedSets, split_by_context, trained_on
 
 FULL = mini.read_response_sets("train")
 WEAK = [ResponseSet(f"w{item.id}", item.context, item.positive) for item in mini.read_response_sets("validation")]
@@ -17,9 +18,9 @@ def test_no_context_is_on_both_sides_of_the_split() -> None:
     training, validation = split_by_context(twice, fraction=0.2, seed=1)
 
     assert len(training) + len(validation) == len(twice)
-    assert {context_hash(item.context) for item in training}.isdisjoint(context_hash(item.context) for item in validation)
+    assert {dialogue_key(item.context) for item in training}.isdisjoint(dialogue_key(item.context) for item in validation)
     assert all(item.adversarial for item in validation)
-    assert len({context_hash(item.context) for item in validation}) == round(0.2 * len(FULL))
+    assert len({dialogue_key(item.context) for item in validation}) == round(0.2 * len(FULL))
 
 
 def test_the_split_depends_on_the_seed_alone() -> None:
@@ -31,10 +32,10 @@ def test_the_split_depends_on_the_seed_alone() -> None:
 
 
 def test_a_leak_is_found_whatever_its_spacing_and_case() -> None:
-    known = {context_hash(item.context) for item in FULL}
+    known = {dialogue_key(item.context) for item in FULL}
     copy = ResponseSet("x", tuple(f"  {turn.upper()} " for turn in FULL[0].context), ("Yes.",))
 
-    assert leaks(known, [copy, *WEAK]) == [copy]
+    assert trained_on(known, [copy, *WEAK]) == [copy]
 
 
 def test_mined_negatives_share_words_and_belong_to_another_context() -> None:

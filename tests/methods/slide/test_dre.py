@@ -9,9 +9,9 @@ import pytest
 
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
-from dialeval_plugin.core.scoring import Reason, Unscored
+from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.methods.judging.interior import MeasuredAccuracy
-from dialeval_plugin.methods.slide.dre import DreScorer, Variant, measured_accuracy
+from dialeval_plugin.methods.slide.dre import DreScorer, DreVariant, measured_accuracy
 from dialeval_plugin.methods.slide.model import TrainedSmallModel
 from dialeval_plugin.methods.slide.refinement import Refinement
 from dialeval_plugin.methods.slide.scorer import SlideScorer
@@ -49,7 +49,7 @@ def examples(*responses: str) -> list[Example]:
 
 
 @pytest.mark.parametrize("variant", ["dre", "in_dre", "ex_dre", "non_dre"])
-def test_every_variant_asks_once_an_example(variant: Variant, tiny_slm: Path, llm: ScriptedLanguageModel) -> None:
+def test_every_variant_asks_once_an_example(variant: DreVariant, tiny_slm: Path, llm: ScriptedLanguageModel) -> None:
     scores = DreScorer(llm, str(tiny_slm), variant=variant).score(examples())
 
     assert scores.n_scored == 9
@@ -66,7 +66,7 @@ def test_the_columns_follow_from_both_models_answers(
     scores = scorer.score(examples())
     small = SlideScorer(str(tiny_slm), variant="slm").score(examples())
 
-    assert llm.batches == [9, 9]
+    assert llm.batches == [18]
     assert list(scores.columns) == [
         *("dre", "in_dre", "ex_dre", "non_dre", "llm", "influence", "coefficient"),
         *("slm_probability", "slm_distance", "slm", "context_tokens_cut", "response_tokens_cut"),
@@ -74,7 +74,7 @@ def test_the_columns_follow_from_both_models_answers(
     for name in small.columns:
         assert scores.columns[name] == pytest.approx(small.columns[name], abs=1e-6)
     refinement: Refinement = scorer.refinement
-    for row, plain_prompt in zip(scores.rows(), llm.asked[:9], strict=True):
+    for row, plain_prompt in zip(scores.rows(), llm.asked[::2], strict=True):
         interior = refinement.interior(row["slm"], llm=row["llm"], influence=row["influence"])
         plain = refinement.plain(row["slm"], llm=float(str(scripted_answer(plain_prompt))))
         assert {name: row[name] for name in (*interior, *plain)} == pytest.approx({**interior, **plain})
@@ -110,7 +110,7 @@ def test_what_has_no_score_has_a_reason(tiny_slm: Path, llm: ScriptedLanguageMod
     assert (scores.n_total, scores.n_scored) == (7, 2)
     assert scores.values[6] is not None
     assert (scores.columns["ex_dre"][6], scores.columns["non_dre"][6]) == (None, None)
-    assert llm.batches == [6, 6]  # nobody is asked about the blank response
+    assert llm.batches == [12]  # nobody is asked about the blank response
 
 
 def test_a_small_model_without_numbers_costs_no_call(tmp_path: Path, llm: ScriptedLanguageModel) -> None:
@@ -173,7 +173,7 @@ def test_the_range_is_that_of_the_products(tiny_slm: Path, llm: ScriptedLanguage
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"variant": "big"}, "dre: there is no variant 'big'. Choose one of dre, in_dre, ex_dre, non_dre."),
+        ({"variant": "big"}, "dre: variant is 'big'. Give one of dre, in_dre, ex_dre, non_dre."),
         ({"eq26": "yes"}, "dre: eq26 is 'yes'. Give true or false."),
         ({"clip": 1}, "dre: clip is 1. Give true or false."),
         ({"ablation": "no"}, "dre: ablation is 'no'. Give true or false."),
@@ -190,17 +190,3 @@ def test_wrong_options_are_refused(
     with pytest.raises(InputError) as refused:
         DreScorer(llm, str(tiny_slm), **options)  # type: ignore[arg-type]
     assert str(refused.value) == message
-
-
-def test_without_a_language_model_it_is_refused(tiny_slm: Path) -> None:
-    with pytest.raises(MissingPrerequisite) as missing:
-        DreScorer(slm=str(tiny_slm))
-    assert str(missing.value) == (
-        "dre: asks a large language model, and no llm is given. Pass llm='hf', llm_args='pretrained=MODEL' (any lm-eval model)."
-    )
-    with pytest.raises(InputError) as refused:
-        DreScorer(3, str(tiny_slm))  # type: ignore[arg-type]
-    assert str(refused.value) == (
-        "dre: llm: expected a language model, got 3 (int). "
-        "Make one with dialeval_plugin.hosts.lm_eval.backend.load_language_model."
-    )

@@ -123,7 +123,7 @@ def test_another_format_is_refused(slm: Path) -> None:
     with pytest.raises(ModelLoadError) as refused:
         TrainedSmallModel.load(str(slm))
     assert str(refused.value) == (
-        f"{slm / 'slm.json'}: format_version is 7, this release reads 2. Update dialeval-plugin or train again."
+        f"{slm / 'slm.json'}: format_version is 7, this release reads 3. Update dialeval-plugin or train again."
     )
 
 

@@ -10,8 +10,6 @@ import pytest
 import torch
 from torch import nn
 
-from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.methods.slide.fusion import DistanceRange, fuse, slm_score
 from dialeval_plugin.methods.slide.losses import (
     Parts,
     Triple,
@@ -148,73 +146,3 @@ def test_the_notebooks_scoring_loop(oracles_dir: Path) -> None:
         # The notebook rounds the probability to three decimals (option round3 of the scorer).
         assert round(float(judgement.probability), 3) == pytest.approx(case["out"]["predicted_score"], abs=1e-9)
         assert int(judgement.probability >= 0.5) == case["out"]["predicted"]
-
-
-def test_scores_and_fusion(oracles_dir: Path) -> None:
-    cases = oracle(oracles_dir, "slide_scores")["cases"]
-    assert len(cases) == 110
-    for case in cases:
-        given, expected = case["in"], case["out"]
-        distance_range = DistanceRange(given["d_min"], given["d_max"])
-        llm = given["score_llm_0_1"]
-        share = distance_range.normalise(given["d"])
-        slm = slm_score(share, given["s_p"])
-        clipped_share = distance_range.normalise(given["d"], clip=True)
-        clipped = slm_score(clipped_share, given["s_p"])
-        found = {
-            "s_d": share,
-            "score_slm": slm,
-            "code_label_gt_half": int(slm > 0.5),
-            "label_ge_half": int(slm >= 0.5),
-            "s_d_clipped": clipped_share,
-            "score_slm_clipped": clipped,
-            "fused_first_match": fuse(slm, llm),
-            "fused_llm_first": fuse(slm, llm, reading="llm_first"),
-            "fused_agree": fuse(slm, llm, reading="agree"),
-            "fused_first_match_slm_halved": fuse(slm, llm, slm_scale=0.5),
-            "fused_first_match_clipped": fuse(clipped, llm),
-        }
-        assert found == pytest.approx(expected, abs=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("slm", "llm", "expected"),
-    [
-        # Both papers call a score positive from 0.5 on; what differs by reading is a conflict.
-        (0.5, 0.5, {"first_match": 0.5, "llm_first": 0.5, "agree": 0.5}),
-        (0.5, 0.25, {"first_match": 0.5, "llm_first": 0.25, "agree": 0.375}),
-        (0.25, 0.5, {"first_match": 0.375, "llm_first": 0.375, "agree": 0.375}),
-        (0.25, 0.125, {"first_match": 0.125, "llm_first": 0.125, "agree": 0.125}),
-        (0.75, 1.0, {"first_match": 0.75, "llm_first": 0.75, "agree": 0.75}),
-    ],
-)
-def test_the_readings_of_equation_9_at_their_borders(slm: float, llm: float, expected: dict[str, float]) -> None:
-    assert {name: fuse(slm, llm, reading=name) for name in expected} == expected  # type: ignore[arg-type]
-    assert fuse(slm, llm) == expected["first_match"]
-    assert fuse(2 * slm, llm, slm_scale=0.5) == expected["first_match"]
-
-
-def test_a_distance_beyond_the_range_is_cut_by_clip_only() -> None:
-    narrow = DistanceRange(0.5, 1.0)
-    assert [narrow.normalise(distance) for distance in (0.25, 0.5, 0.625, 1.0, 1.5)] == [-0.5, 0.0, 0.25, 1.0, 2.0]
-    assert [narrow.normalise(distance, clip=True) for distance in (0.25, 0.5, 0.625, 1.0, 1.5)] == [0.0, 0.0, 0.25, 1.0, 1.0]
-    with pytest.raises(InputError, match=r"^DistanceRange: d_min is 1.5 and d_max is 0.5, so that no distance "):
-        DistanceRange(1.5, 0.5)
-
-
-def test_a_range_without_width_is_refused(oracles_dir: Path) -> None:
-    given = oracle(oracles_dir, "slide_scores")["degenerate_d_min_eq_d_max"]["in"]
-    with pytest.raises(InputError) as refused:
-        DistanceRange(given["d_min"], given["d_max"])
-    assert str(refused.value) == (
-        "DistanceRange: d_min is 1.0 and d_max is 1.0, so that no distance can be normalised. "
-        "Calibrate on responses of both kinds."
-    )
-
-
-def test_an_unknown_reading_is_refused() -> None:
-    with pytest.raises(InputError) as refused:
-        fuse(1.0, 0.5, reading="mean")  # type: ignore[arg-type]
-    assert str(refused.value) == (
-        "fusion: there is no reading 'mean' of equation 9. Choose one of first_match, llm_first, agree."
-    )

@@ -15,9 +15,10 @@ import pytest
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.core.runner import run
-from dialeval_plugin.core.scoring import Reason, Row, Scorer, Unscored
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import Signature
-from dialeval_plugin.methods.slide.fusion import DistanceRange, fuse, slm_score
+from dialeval_plugin.methods.slide.fusion import DistanceRange, slm_score
 from dialeval_plugin.methods.slide.model import SmallModelConfig, TrainedSmallModel
 from dialeval_plugin.methods.slide.scorer import SlideScorer
 from tests.tiny_models import write_tiny_slm
@@ -158,11 +159,14 @@ def test_special_tokens_in_a_text_are_text(slm: SlideScorer) -> None:
 
 def test_fusion_joins_both_scores(tiny_slm: Path) -> None:
     alone = SlideScorer(str(tiny_slm), variant="slm").score(examples())
+    # Of a judge that says 0.25, which is bad.
+    if_good = {"first_match": lambda slm: slm, "llm_first": lambda slm: 0.25, "agree": lambda slm: (slm + 0.25) / 2}
     for reading in ("first_match", "llm_first", "agree"):
         fused = SlideScorer(str(tiny_slm), llm=ConstantJudge(), fusion=reading, slm_scale=0.5).score(examples())
         assert fused.main == "slide"
         assert fused.columns["llm"] == (0.25,) * 12
-        assert fused.values == pytest.approx([fuse(value, 0.25, reading=reading, slm_scale=0.5) for value in alone.values])
+        halves = [0.5 * value for value in alone.values if value is not None]
+        assert fused.values == pytest.approx([if_good[reading](half) if half >= 0.5 else 0.25 for half in halves])
         assert f"fusion:{reading}" in str(fused.signature)
 
 
@@ -351,16 +355,16 @@ def test_without_llm_and_variant_the_small_model_is_used_and_said(tiny_slm: Path
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"variant": "big"}, "slide: there is no variant 'big'. Choose one of slide, slm, slm_probability, slm_distance."),
+        ({"variant": "big"}, "slide: variant is 'big'. Give one of slide, slm, slm_probability, slm_distance."),
         (
             {"fusion": "mean"},
-            "fusion: there is no reading 'mean' of equation 9. Choose one of first_match, llm_first, agree.",
+            "slide: fusion is 'mean'. Give one of first_match, llm_first, agree.",
         ),
-        ({"normalise": "batch"}, "slide: there is no normalise='batch'. Choose 'training' or 'population'."),
-        ({"slm_scale": "half"}, "slide: slm_scale is 'half'. Give a finite number."),
-        ({"slm_scale": True}, "slide: slm_scale is True. Give a finite number."),
-        ({"slm": 5, "variant": "slm"}, "slm: the model is named 5 (int). Give a folder or a hub id."),
-        ({"slm_scale": float("nan")}, "slide: slm_scale is nan. Give a finite number."),
+        ({"normalise": "batch"}, "slide: normalise is 'batch'. Give one of training, population."),
+        ({"slm_scale": "half"}, "slide: slm_scale is 'half'. Give a number."),
+        ({"slm_scale": True}, "slide: slm_scale is True. Give a number."),
+        ({"slm": 5, "variant": "slm"}, "slide: slm is 5. Give a text."),
+        ({"slm_scale": float("nan")}, "slide: slm_scale is nan. Give a number."),
         ({"clip": "no"}, "slide: clip is 'no'. Give true or false."),
         ({"round3": 1}, "slide: round3 is 1. Give true or false."),
     ],

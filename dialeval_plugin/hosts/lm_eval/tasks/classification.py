@@ -9,7 +9,7 @@ from lm_eval.api.samplers import ContextSampler
 
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
-from dialeval_plugin.core.scoring import Unscored
+from dialeval_plugin.core.scores import Unscored
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.catalogue import locate
 from dialeval_plugin.corpora.items import context_key

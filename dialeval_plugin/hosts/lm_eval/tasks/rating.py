@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dialeval_plugin.core.dialogue import Item
+from dialeval_plugin.core.dialogue import Item, Level
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scoring import Level, Unscored
+from dialeval_plugin.core.scores import Unscored
 from dialeval_plugin.corpora.readers import fed
 from dialeval_plugin.judgement_tasks.kinds import printed
 from dialeval_plugin.judgement_tasks.rating_documents import (

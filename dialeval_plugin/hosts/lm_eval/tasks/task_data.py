@@ -15,7 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.errors import MissingPrerequisite
+from dialeval_plugin.core.options import check_names
 from dialeval_plugin.hosts.lm_eval import run as lm_eval_run
 from dialeval_plugin.hosts.lm_eval.cache import guard_cache
 
@@ -80,11 +81,11 @@ def _check(given: Mapping[str, Any], typed: set[str], takes: set[str]) -> None:
     for module in _MODULES:
         importlib.import_module(f"dialeval_plugin.hosts.lm_eval.{module}")
     # Nor is what the task file gives.
-    for_users = ", ".join(sorted(takes.difference(given.keys() - typed, _OF_GROUPS))) or "none"
+    for_users = sorted(takes.difference(given.keys() - typed, _OF_GROUPS))
     task = Path(str(given.get("config_source", "task"))).stem
-    if unknown := [name for name in others if name not in _known]:
-        raise InputError(f"{task}: --metadata names {unknown[0]!r}, which is no option of a task. This one takes: {for_users}.")
-    logger.warning("%s: --metadata names %s, which this task does not take. It takes: %s.", task, ", ".join(others), for_users)
+    check_names(f"{task}: --metadata", [name for name in others if name not in _known], for_users)
+    shown = ", ".join(for_users) or "none"
+    logger.warning("%s: --metadata names %s, which this task does not take. It takes: %s.", task, ", ".join(others), shown)
 
 
 def unless_absent(

@@ -1,0 +1,91 @@
+"""`dialeval train independence`: CausalScore's classifiers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from .options import (
+    ENCODER,
+    Backbone,
+    Epochs,
+    Evaluation,
+    Output,
+    Precision,
+    Seed,
+    Share,
+    read_all_dialogues,
+    read_evaluation_items,
+)
+
+
+def independence(
+    data: Annotated[list[Path], typer.Option(help="File in CGDIALOG+'s layout of causes; again for further files.")],
+    output: Output,
+    validation: Annotated[
+        list[Path] | None, typer.Option(help="File of causes that chooses epoch and round; else a share of the data does.")
+    ] = None,
+    unlabelled: Annotated[
+        list[Path] | None, typer.Option(help="Dialogues for self-training: DREAM, ESConv, CGDIALOG+, or lines of turns.")
+    ] = None,
+    evaluation: Evaluation = None,
+    recipe: Annotated[Literal["default", "paper", "code"], typer.Option(help="Of training.")] = "default",
+    labels: Annotated[
+        Literal["annotated", "preceding_2"], typer.Option(help="preceding_2: the two turns before the response.")
+    ] = "annotated",
+    backbone: Backbone = ENCODER,
+    epochs: Epochs = None,
+    round_epochs: Annotated[int | None, typer.Option(help="Epochs of each round of self-training.")] = None,
+    rounds: Annotated[int | None, typer.Option(help="Rounds of self-training at most; 0 for none.")] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="In place of the recipe's.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="Longest text, in place of the recipe's.")] = None,
+    max_unlabelled: Annotated[int | None, typer.Option(help="Unlabelled responses at most; of more a sample.")] = None,
+    validation_fraction: Share = 0.1,
+    seed: Seed = 13,
+    precision: Precision = "auto",
+) -> None:
+    """Train CausalScore's independence classifiers. Of files of causes in --evaluation, the causes are measured."""
+    from dialeval_plugin.corpora.readers.cgdialog import has_causes, read_causes
+    from dialeval_plugin.methods.causalscore.preparation import Sources
+    from dialeval_plugin.methods.causalscore.training import CausalTrainingOptions, train
+
+    measured = [source for source in evaluation or () if Path(source).is_file() and has_causes(Path(source))]
+    trained = train(
+        Sources(
+            pairs=[pair for path in data for pair in read_causes(path)],
+            validation=[pair for path in validation or () for pair in read_causes(path)],
+            unlabelled=[dialogue.turns for dialogue in read_all_dialogues(unlabelled)],
+            evaluation=[pair for source in measured for pair in read_causes(Path(source))],
+            held_out=read_evaluation_items(source for source in evaluation or () if source not in measured),
+        ),
+        output,
+        CausalTrainingOptions(
+            recipe=recipe,
+            backbone=backbone,
+            labels=labels,
+            n_epochs=epochs,
+            n_round_epochs=round_epochs,
+            n_rounds=rounds,
+            learning_rate=learning_rate,
+            max_tokens=max_tokens,
+            max_unlabelled=max_unlabelled,
+            validation_fraction=validation_fraction,
+            seed=seed,
+            precision=precision,
+        ),
+        progress=True,
+    )
+    record, counts = trained.record, trained.record["counts"]
+    typer.echo(
+        f"{trained.folder}: trained on {counts['n_training_pairs']} responses, validated on {counts['n_validation_pairs']}, "
+        f"best round {record['best_round']}"
+    )
+    typer.echo(f"{'':15}{'rows':>8}{'new':>8}{'':>12}{'AUROC':>8}{'F1':>8}")
+    entries = {"unconditional": record["unconditional"]} | {f"round {entry['round']}": entry for entry in record["rounds"]}
+    for name, entry in entries.items():
+        for part in ("validation", "evaluation"):
+            if part in entry:
+                shown = f"{name:15}{entry['n_rows']:8}{entry.get('n_pseudo', 0):8}{part:>12}"
+                typer.echo(f"{shown}{entry[part]['auroc']:8.3f}{entry[part]['f1']:8.3f}")

@@ -1,0 +1,34 @@
+"""`dialeval train` and its commands."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import typer
+
+from .causalscore import independence
+from .general import general, mixing
+from .language_model import breakdown, language_model
+from .proxy import proxy
+from .reconstruction import reconstruction
+from .slm import slm
+
+app = typer.Typer(help="Train a small model.", no_args_is_help=True)
+app.command("language-model")(language_model)
+app.command()(breakdown)
+app.command()(general)
+app.command()(mixing)
+app.command()(proxy)
+app.command()(reconstruction)
+app.command()(slm)
+app.command()(independence)
+
+
+@app.callback()
+def models() -> None:
+    """Train a small model on your own dialogues. The same command goes on where it was killed."""
+    if os.environ.get("RANK", "0") != "0":
+        # Of several processes that train together the first one prints.
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for as long as the process lives

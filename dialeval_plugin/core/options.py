@@ -1,0 +1,281 @@
+"""Options with types: annotations say what may be given, and one check reads them for Python, files and command lines.
+
+A scorer with a handful of options writes them as the parameters of a `@checked_init`; one with more, as a frozen dataclass:
+
+    @dataclass(frozen=True)
+    class SlideOptions:
+        slm: str | None = None
+        _: KW_ONLY
+        fusion: Literal["first_match", "agree"] = "first_match"
+        slm_scale: Annotated[float, Gt(0)] = 1.0
+
+    class SlideScorer(Scorer):
+        @with_options(SlideOptions)
+        def __init__(self, options: SlideOptions) -> None: ...
+
+`SlideScorer("folder", fusion="agree")` is then checked at run time and by a type checker.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import functools
+import inspect
+import math
+import operator
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, Concatenate, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from annotated_types import Ge, Interval
+
+from .errors import InputError
+
+P = ParamSpec("P")
+Options = TypeVar("Options")
+
+Positive = Annotated[int, Ge(1)]
+Share = Annotated[float, Interval(ge=0, le=1)]
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelOptions:
+    """Which model a scorer opens, and where."""
+
+    model: str | None = None
+    _: dataclasses.KW_ONLY
+    device: str | None = None
+    revision: str | None = None
+
+
+_BOUNDS = (("ge", "from", operator.ge), ("gt", "above", operator.gt), ("le", "to", operator.le), ("lt", "below", operator.lt))
+_WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+_LITERALS = {"true": True, "false": False, "none": None}
+
+
+def checked_init(init: Callable[Concatenate[Any, P], None]) -> Callable[Concatenate[Any, P], None]:
+    """Check what a scorer's `__init__` is given against its annotations; a message begins with the scorer's name."""
+
+    @functools.wraps(init)
+    def init_checked(self: Any, /, *args: P.args, **values: P.kwargs) -> None:
+        make_options(functools.partial(init, self), self.name, *args, **values)
+
+    return init_checked
+
+
+def with_options(kind: Callable[P, Options]) -> Callable[[Callable[[Any, Options], None]], Callable[Concatenate[Any, P], None]]:
+    """Let a scorer's `__init__` be called with the fields of the dataclass `kind`; it gets the dataclass, checked."""
+
+    def decorate(init: Callable[[Any, Options], None]) -> Callable[Concatenate[Any, P], None]:
+        def init_checked(self: Any, /, *args: P.args, **values: P.kwargs) -> None:
+            init(self, make_options(kind, self.name, *args, **values))
+
+        parameters = inspect.signature(kind).parameters.values()
+        own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+        init_checked.__signature__ = inspect.Signature([own, *parameters])  # type: ignore[attr-defined]
+        init_checked.__wrapped__ = kind  # type: ignore[attr-defined] # where the annotations are
+        init_checked.__doc__ = init.__doc__
+        return init_checked
+
+    return decorate
+
+
+def make_options(kind: Callable[P, Options], where: str, /, *args: P.args, **values: P.kwargs) -> Options:
+    """Call `kind`, a dataclass or what else makes something of options.
+
+    Raises:
+        InputError: an option is unknown, missing, or not what its annotation says; the message begins with `where`.
+    """
+    signature = inspect.signature(kind)
+    check_names(where, values, list(signature.parameters))
+    try:
+        given = signature.bind(*args, **values)
+    except TypeError as error:
+        raise InputError(f"{where}: {error}. Give it.") from None
+    hints = _hints(kind)
+    for name, value in given.arguments.items():
+        check_value(where, name, value, hints.get(name, Any))
+    return kind(*given.args, **given.kwargs)
+
+
+def check_fields(options: Any, where: str) -> None:
+    """Raise an InputError where a field of a dataclass is not what its annotation says; for its `__post_init__`."""
+    hints = _hints(type(options))
+    for field in dataclasses.fields(options):
+        check_value(where, field.name, getattr(options, field.name), hints.get(field.name, Any))
+
+
+def check_names(where: str, given: Iterable[str], known: Sequence[str] | None) -> None:
+    """Raise an InputError for the first option that is not `known`, with the nearest; None stands for any."""
+    if known is None:
+        return
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            raise InputError(
+                f"{where}: there is no option {name!r}.{f' Did you mean {near[0]!r}?' if near else ''} "
+                f"Known are: {', '.join(known) or 'none'}."
+            )
+
+
+def check_value(where: str, name: str, value: Any, kind: Any) -> None:
+    """Raise an InputError where a value is not of the annotation `kind`."""
+    if not _fits(value, kind):
+        raise wrong_value(where, name, value, _words(kind))
+
+
+def check_choice(where: str, name: str, value: object, choices: Iterable[str]) -> None:
+    """Raise an InputError where a value is none of `choices`, for those that no annotation knows."""
+    if value not in (known := tuple(choices)):
+        raise wrong_value(where, name, value, f"one of {', '.join(known)}")
+
+
+def wrong_value(where: str, name: str, value: object, expected: str) -> InputError:
+    """The error of a wrong value, for a rule that no annotation can say.
+
+    Example:
+        >>> print(wrong_value("bleu", "n", 9, "a whole number from 1 to 4"))
+        bleu: n is 9. Give a whole number from 1 to 4.
+    """
+    return InputError(f"{where}: {name} is {value!r}. Give {expected}.")
+
+
+def option_kinds(factory: Callable[..., Any]) -> dict[str, Any] | None:
+    """Options of a class or function with their annotations (`Any` without one); None where it takes any."""
+    parameters = inspect.signature(factory).parameters
+    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):
+        return None
+    hints = _hints(factory)
+    return {
+        name: hints.get(name, Any) for name, parameter in parameters.items() if parameter.kind is not parameter.VAR_POSITIONAL
+    }
+
+
+def option_names(factory: Callable[..., Any]) -> list[str] | None:
+    """Names of the options of a class or function; None where it takes any."""
+    kinds = option_kinds(factory)
+    return None if kinds is None else list(kinds)
+
+
+def from_text(text: str, kind: Any = Any) -> Any:
+    """Read what was typed for an option of the annotation `kind`; the check refuses what cannot be read.
+
+    Example:
+        >>> from_text("7", int | None), from_text("7", str), from_text("none", int | None), from_text("7")
+        (7, '7', None, 7)
+    """
+    kinds = set(_flat(kind))
+    choices = {str(choice): choice for one in kinds if get_origin(one) is Literal for choice in get_args(one)}
+    if text in choices:
+        return choices[text]
+    if text.lower() in _LITERALS and (type(value := _LITERALS[text.lower()]) in kinds or Any in kinds):
+        return value
+    for number in (int, float):
+        if number in kinds or Any in kinds:
+            try:
+                return number(text)
+            except ValueError:
+                continue
+    return text
+
+
+def pairs_from_text(pairs: Iterable[str], where: str, kinds: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Read `name=value` of a command line.
+
+    Raises:
+        InputError: there is no `=`.
+    """
+    values: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals:
+            raise InputError(f"{where} {pair!r}: expected name=value.")
+        values[name] = from_text(text, (kinds or {}).get(name, Any))
+    return values
+
+
+def retyped(values: Mapping[str, Any], factory: Callable[..., Any]) -> dict[str, Any]:
+    """Read again, by their annotations, options that a host has typed by their looks: a revision of digits is a text.
+
+    Example:
+        >>> def scorer(revision: str | None = None, clip: bool = False): ...
+        >>> retyped({"revision": 1234567, "clip": "true"}, scorer)
+        {'revision': '1234567', 'clip': True}
+    """
+    kinds = option_kinds(factory) or {}
+    read: dict[str, Any] = {}
+    for name, value in values.items():
+        kind = kinds.get(name, Any)
+        is_text = not isinstance(value, str) and not _fits(value, kind) and _fits(str(value), kind)
+        read[name] = str(value) if is_text else from_text(value, kind) if isinstance(value, str) and name in kinds else value
+    return read
+
+
+def _hints(factory: Callable[..., Any]) -> dict[str, Any]:
+    """Annotations of what a class, dataclass or function takes; none where a name is imported for type checkers only."""
+    if isinstance(factory, functools.partial):
+        factory = factory.func
+    if isinstance(factory, type) and not dataclasses.is_dataclass(factory):
+        factory = factory.__init__  # type: ignore[misc]
+    try:
+        return get_type_hints(inspect.unwrap(factory), include_extras=True)
+    except (NameError, TypeError):
+        return {}
+
+
+def _flat(kind: Any) -> Iterator[Any]:
+    """The alternatives of an annotation, without their bounds."""
+    if get_origin(kind) is Annotated:
+        yield from _flat(get_args(kind)[0])
+    elif get_origin(kind) in (Union, types.UnionType):
+        for one in get_args(kind):
+            yield from _flat(one)
+    else:
+        yield kind
+
+
+def _bounds(kind: Any) -> list[tuple[str, Callable[[Any, Any], bool], float]]:
+    """The bounds of an `Annotated` type: how each is said and tested, and its number."""
+    return [
+        (word, holds, limit)
+        for bound in get_args(kind)[1:]
+        for name, word, holds in _BOUNDS
+        if (limit := getattr(bound, name, None)) is not None
+    ]
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    origin = get_origin(kind)
+    if origin is Annotated:
+        return _fits(value, get_args(kind)[0]) and all(holds(value, limit) for _, holds, limit in _bounds(kind))
+    if origin in (Union, types.UnionType):
+        return any(_fits(value, one) for one in get_args(kind))
+    if origin is Literal:
+        return any(_fits(value, type(choice)) and value == choice for choice in get_args(kind))
+    if kind is None or kind is type(None):
+        return value is None
+    if kind in (int, float):
+        allowed = (int, float) if kind is float else int
+        is_number = isinstance(value, allowed) and not isinstance(value, bool)
+        return is_number and (isinstance(value, int) or math.isfinite(value))
+    if isinstance(origin, type):
+        is_text = isinstance(value, str) and origin is not str
+        return isinstance(value, origin) and not is_text
+    if not isinstance(kind, type) or getattr(kind, "_is_protocol", False):
+        return True
+    return isinstance(value, kind)
+
+
+def _words(kind: Any) -> str:
+    """What an annotation expects, in words; None is the value of an option that is left out and is not named."""
+    origin = get_origin(kind)
+    if origin is Annotated:
+        bounds = " ".join(f"{word} {limit}" for word, _, limit in _bounds(kind))
+        return f"{_words(get_args(kind)[0])} {bounds}".rstrip()
+    if origin in (Union, types.UnionType):
+        return " or ".join(_words(one) for one in get_args(kind) if one is not type(None))
+    if origin is Literal:
+        choices = get_args(kind)
+        return f"one of {', '.join(map(str, choices))}" if len(choices) > 1 else repr(choices[0])
+    return _WORDS.get(kind) or str(getattr(kind, "__name__", kind))

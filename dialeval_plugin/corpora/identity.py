@@ -1,0 +1,332 @@
+"""When two dialogues are the same: what keeps copies on one side of a split, and reported dialogues out of training.
+
+Published copies of a dialogue differ in white space and case, so the *key* of a dialogue leaves both aside, and so that parts
+of a dialogue have one key it is made of the opening, the first three turns. (Rows that are resampled together have a stricter
+one, `items.context_key`: two pairs of FED's dialogues open alike but for their case.)
+
+*A training dialogue leaks a reported one where both have a run of consecutive utterances in common: at least two utterances,
+with at least `MIN_WORDS` different words among them; or where both open alike, however short they are.* The run may lie
+anywhere in either, so that a context is found in the dialogue that it was cut from. Of an utterance only the letters and digits
+count, in lower case: white space, punctuation, case, invisible characters and the way in which an accent is written do not, and
+neither do the name of the speaker before it and persona lines. A line is an utterance, because DSTC10 writes a context as
+lines. Greetings and thanks, which many dialogues share by chance ("Hi!", "Hello, how are you doing today?"), have fewer words.
+A response and each reference is taken as the utterance that follows its context.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice, pairwise
+from typing import NamedTuple, TypeVar
+
+from tqdm.auto import tqdm
+
+from dialeval_plugin.core.dialogue import Dialogue, Item, Turn, context_turns, is_blank
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.signature import text_hash
+
+from .rows import split_speaker
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+LEAK_RULE = 1
+"""Version of what this module decides; every trained model records it."""
+OPENING_TURNS = 3
+MIN_WORDS = 8
+"""Fewest different words of a run. Between corpora that are no copies of each other, 13 runs in common have 8 words or more and
+1,093 have fewer: greetings and thanks (`docs/corpora.md`)."""
+
+_WORD = re.compile(r"\w+")
+_NO_WORD = re.compile(r"[\W_]+")
+_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
+
+
+def dialogue_key(texts: Iterable[str]) -> str:
+    """Return a short hash that copies of a dialogue, or of a context, share: all turns, white space and case aside."""
+    return text_hash(*("".join(text.split()).lower() for text in texts))
+
+
+def opening_key(texts: Iterable[str]) -> str:
+    """Return the key of the first three turns that are not blank, which copies and beginnings of a dialogue share.
+
+    Example:
+        >>> opening_key(["Hi !", "Hello.", "Tea?", "No."]) == opening_key(["hi!", "hello.", "tea?"])
+        True
+    """
+    return dialogue_key(islice((text for text in texts if not is_blank(text)), OPENING_TURNS))
+
+
+def turns_key(turns: Iterable[Turn]) -> str:
+    """Return the opening's key of turns with speakers, which do not count."""
+    return opening_key(turn.text for turn in turns)
+
+
+def set_aside(keys: Iterable[str], *, fraction: float, seed: int | str) -> frozenset[str]:
+    """Choose the dialogues of validation: a fraction of the keys, at least one, but never all.
+
+    Raises:
+        InputError: `fraction` is not between 0 and 1.
+    """
+    if not 0 < fraction < 1:
+        raise InputError(f"validation_fraction: expected a number between 0 and 1, got {fraction!r}.")
+    distinct = sorted(set(keys))
+    random.Random(seed).shuffle(distinct)
+    return frozenset(distinct[: min(len(distinct) - 1, max(1, round(fraction * len(distinct))))])
+
+
+def leave_out_openings(items: Sequence[T], validated: frozenset[str], key: Callable[[T], str], name: str) -> list[T]:
+    """Return the items that open like no validation dialogue, by their keys; the others are counted in a warning."""
+    kept = [item for item in items if key(item) not in validated]
+    if n_left_out := len(items) - len(kept):
+        logger.warning("%d of %d %s open like a validation dialogue and are left out", n_left_out, len(items), name)
+    return kept
+
+
+def split_by_dialogue(
+    training: Sequence[T],
+    validation: Sequence[T] | None,
+    key: Callable[[T], str],
+    *,
+    fraction: float,
+    seed: int,
+    corpus: Callable[[T], str] | None = None,
+) -> tuple[list[T], list[T]]:
+    """Return items to train on and to validate on; no dialogue is in both.
+
+    Args:
+        training: to train on.
+        validation: to validate on; what opens like one of these is left out of training and counted in a warning. None for
+            a share of the training dialogues.
+        key: of an item's dialogue.
+        fraction: the share.
+        seed: of the choice.
+        corpus: of an item, where each corpus gives its share.
+
+    Raises:
+        InputError: `fraction` is not between 0 and 1, or nothing is left to train or to validate on.
+    """
+    if validation is not None:
+        measured = list(validation)
+        kept = leave_out_openings(training, frozenset(map(key, validation)), key, "training dialogues")
+    else:
+        by_corpus: dict[int | str, list[str]] = defaultdict(list)
+        for item in training:
+            by_corpus[seed if corpus is None else f"{seed} {corpus(item)}"].append(key(item))
+        shares = (set_aside(keys, fraction=fraction, seed=own_seed) for own_seed, keys in by_corpus.items())
+        aside = frozenset[str]().union(*shares)
+        kept = [item for item in training if key(item) not in aside]
+        measured = [item for item in training if key(item) in aside]
+    if not kept or not measured:
+        raise InputError(
+            f"training data: {len(kept)} dialogues to train on and {len(measured)} to validate on are left, at least 1 of each "
+            "is needed. Give more dialogues."
+        )
+    return kept, measured
+
+
+class _Utterance(NamedTuple):
+    key: str
+    """Its letters and digits."""
+    words: frozenset[str]
+    text: str
+
+
+class ReportedDialogue(NamedTuple):
+    """A context or a dialogue of a reported set, however many responses to it were rated."""
+
+    set_name: str
+    id: str
+    """Of its first item."""
+
+
+class Leak(NamedTuple):
+    """A reported dialogue that a training dialogue has."""
+
+    reported: ReportedDialogue
+    utterances: tuple[str, ...]
+    """The longest run in common, or the opening, as the training dialogue has it."""
+
+
+class LeakCount(NamedTuple):
+    """How much of one reported set is in training dialogues."""
+
+    n_dialogues: int
+    """Training dialogues with a leak."""
+    n_reported: int
+    """Reported dialogues that were found."""
+
+
+class LeakIndex:
+    """Index of the dialogues that will be reported on, by their openings and pairs of consecutive utterances.
+
+    Args:
+        sets: name of a set to its items. Items with the same context are one reported dialogue.
+
+    Example:
+        >>> from dialeval_plugin.core.dialogue import Example
+        >>> rated = Example.from_texts(["did your meal meet with your approval ?"], "our meal was absolutely perfect !")
+        >>> index = LeakIndex({"dz": [rated]})
+        >>> index.find(["Hi!", "Did your meal meet with your approval?", "Our meal was absolutely perfect!"])[0].reported
+        ReportedDialogue(set_name='dz', id='0')
+    """
+
+    def __init__(self, sets: Mapping[str, Sequence[Item]]) -> None:
+        self.sizes: dict[str, int] = {}
+        """Reported dialogues of each set."""
+        self.too_short: dict[str, int] = {}
+        """Those among them of which neither the context nor the context with a reference is such a run, so that only a rated
+        response that a person gave may tell."""
+        self._owners: list[ReportedDialogue] = []
+        self._places: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
+        self._openings: dict[tuple[str, ...], dict[ReportedDialogue, None]] = defaultdict(dict)
+        for name, items in sets.items():
+            self._add(name, items)
+
+    def _add(self, name: str, items: Sequence[Item]) -> None:
+        owners: dict[tuple[str, ...], ReportedDialogue] = {}
+        sequences: set[tuple[str, ...]] = set()
+        findable: set[ReportedDialogue] = set()
+        for item in items:
+            published, responses = _sequences(item)
+            owner = owners.setdefault(_keys(published[0]), ReportedDialogue(name, item.id))
+            if opening := _keys(published[0][:OPENING_TURNS]):
+                self._openings[opening][owner] = None
+            if any(_is_distinctive(utterances) for utterances in published):
+                findable.add(owner)
+            for keys in map(_keys, (*published, *responses)):
+                if keys not in sequences:
+                    sequences.add(keys)
+                    for place, pair in enumerate(pairwise(keys)):
+                        self._places[pair].append((len(self._owners), place))
+                    self._owners.append(owner)
+        self.sizes[name] = len(owners)
+        self.too_short[name] = len(owners) - len(findable)
+
+    def find(self, texts: Sequence[str]) -> list[Leak]:
+        """Return the reported dialogues that a training dialogue, its turns given oldest first, has: each once."""
+        utterances = _utterances(texts)
+        # A run in common lies on one diagonal: the same sequence, shifted by the same number of utterances.
+        diagonals: dict[tuple[int, int], list[int]] = defaultdict(list)
+        for place, pair in enumerate(pairwise(_keys(utterances))):
+            for number, other in self._places.get(pair, ()):
+                diagonals[number, other - place].append(place)
+        longest: dict[ReportedDialogue, list[_Utterance]] = {}
+        for (number, _), places in sorted(diagonals.items()):
+            for first, last in _runs(places):
+                run, owner = utterances[first : last + 2], self._owners[number]
+                if _is_distinctive(run) and len(run) > len(longest.get(owner, ())):
+                    longest[owner] = run
+        found = {owner: tuple(utterance.text for utterance in run) for owner, run in longest.items()}
+        for owner in self._openings.get(_keys(opening := utterances[:OPENING_TURNS]), ()):
+            found.setdefault(owner, tuple(utterance.text for utterance in opening))
+        return [Leak(owner, run) for owner, run in found.items()]
+
+    def count(self, found: Iterable[Sequence[Leak]]) -> dict[str, LeakCount]:
+        """Count what `find` returned of each training dialogue, by name of the reported set; sets without a leak are there."""
+        n_dialogues = dict.fromkeys(self.sizes, 0)
+        owners: dict[str, set[ReportedDialogue]] = {name: set() for name in self.sizes}
+        for leaks in found:
+            for name in {leak.reported.set_name for leak in leaks}:
+                n_dialogues[name] += 1
+            for leak in leaks:
+                owners[leak.reported.set_name].add(leak.reported)
+        return {name: LeakCount(n_dialogues[name], len(owners[name])) for name in self.sizes}
+
+
+def leave_out_leaks(
+    items: Sequence[T], evaluation: LeakIndex | Iterable[Item], texts: Callable[[T], Sequence[Sequence[str]]], name: str
+) -> list[T]:
+    """Return the items, each some sequences of turns, that leak nothing; the others are counted in a warning.
+
+    Args:
+        items: dialogues or contexts to train on.
+        evaluation: what will be reported on.
+        texts: what is looked up of an item: its dialogue, or its context and its context with each response.
+        name: of the items, as "training contexts".
+
+    Example:
+        >>> from dialeval_plugin.core.dialogue import Example
+        >>> rated = Example.from_texts(["did your meal meet with your approval ?"], "our meal was absolutely perfect !")
+        >>> meal = ("Hi!", "Did your meal meet with your approval?", "Our meal was absolutely perfect!")
+        >>> leave_out_leaks([meal, ("Hi!", "Hello.")], [rated], lambda turns: [turns], "training dialogues")
+        [('Hi!', 'Hello.')]
+    """
+    index = evaluation if isinstance(evaluation, LeakIndex) else LeakIndex({"evaluation": list(evaluation)})
+    if not index.sizes:
+        return list(items)
+    # A minute of silence is long: the bar is drawn where a person looks on.
+    bar = tqdm(items, desc=f"leaks of {name}", disable=None, leave=False)
+    leaking = {place for place, item in enumerate(bar) if any(map(index.find, texts(item)))}
+    if leaking:
+        logger.warning(
+            "%d of %d %s are in the evaluation data too, or have a part of it, and are left out, for example %r",
+            len(leaking),
+            len(items),
+            name,
+            " / ".join(texts(items[min(leaking)])[0])[:80],
+        )
+    return [item for place, item in enumerate(items) if place not in leaking]
+
+
+class _Sequences(NamedTuple):
+    """What may be found of an item."""
+
+    published: list[list[_Utterance]]
+    """The context, or the whole dialogue; then the context with each reference after it."""
+    responses: list[list[_Utterance]]
+    """The context with the rated response after it, which the source has too where a person gave it."""
+
+
+def _sequences(item: Item) -> _Sequences:
+    context = _utterances(turn.text for turn in context_turns(item))
+    if isinstance(item, Dialogue):
+        return _Sequences([context], [])
+    references = [[*context, *_utterances([reference])] for reference in item.references]
+    return _Sequences([context, *references], [[*context, *_utterances([item.response.text])]])
+
+
+def _utterances(texts: Iterable[str]) -> list[_Utterance]:
+    """The utterances that have a letter or digit, without persona lines."""
+    utterances = []
+    for text in texts:
+        # Copies differ in line ends: DSTC10 writes a context as lines, so that a message of two lines became two turns.
+        for line in text.splitlines():
+            speaker, spoken = split_speaker(line)
+            plain = _plain(spoken)
+            if not (speaker or "").casefold().endswith("persona") and (key := _NO_WORD.sub("", plain)):
+                utterances.append(_Utterance(key, frozenset(_WORD.findall(plain)), line.strip()))
+    return utterances
+
+
+def _plain(text: str) -> str:
+    """A text in lower case, with one way to write each letter and nothing between letters that cannot be seen."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", _INVISIBLE.sub("", text))
+    return text.casefold()
+
+
+def _keys(utterances: Iterable[_Utterance]) -> tuple[str, ...]:
+    return tuple(utterance.key for utterance in utterances)
+
+
+def _is_distinctive(run: Sequence[_Utterance]) -> bool:
+    words = frozenset[str]().union(*(utterance.words for utterance in run))
+    return len(run) > 1 and len(words) >= MIN_WORDS
+
+
+def _runs(places: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """First and last of each run of consecutive numbers: [0, 1, 2, 5] gives (0, 2) and (5, 5)."""
+    first = last = places[0]
+    for place in places[1:]:
+        if place != last + 1:
+            yield first, last
+            first = place
+        last = place
+    yield first, last

@@ -1,0 +1,185 @@
+"""The four models: how probable each finds the responses of dialogues, given what was said before them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, TypeAlias, get_args
+
+import torch
+from torch import Tensor, nn
+
+from dialeval_plugin.core.errors import InputError
+
+from .batches import Batch
+from .latent import GaussianLayer, Noise, kl_divergence, standard_like
+from .layers import (
+    Architecture,
+    ContextEncoder,
+    Decoder,
+    DialogueEncoder,
+    Reconstruction,
+    UtteranceEncoder,
+    WordTable,
+    feed_forward,
+)
+
+NetworkKind: TypeAlias = Literal["seq2seq", "hred", "vhred", "vhcr"]
+
+
+class DialogueNetwork(nn.Module):
+    """What the four have in common: `words`, an `encoder` of utterances, a `bridge` to the decoder's first state, `decoder`."""
+
+    words: WordTable
+    encoder: UtteranceEncoder
+    bridge: nn.Sequential
+    decoder: Decoder
+    latent_size = 0
+    """Of each latent variable; 0 where there are none."""
+
+    def forward(self, batch: Batch, noise: Noise | None = None) -> Reconstruction:
+        """Reconstruct the responses of a batch.
+
+        Args:
+            batch: dialogues.
+            noise: draws the latent variables from their posteriors: that of a response has read the response, that of a
+                dialogue all of it, later utterances included. Without it they are the means of their priors, which have read
+                the context only, and the divergences are 0.
+        """
+        raise NotImplementedError
+
+    def _contexts(self, batch: Batch) -> Tensor:
+        """Vectors of the utterances before the responses, (responses, size)."""
+        vectors: Tensor = self.encoder(self.words(batch.tokens[batch.contexts]), batch.lengths[batch.contexts])
+        return vectors
+
+    def _decode(
+        self, states: Tensor, batch: Batch, response_kl: Tensor | None = None, dialogue_kl: Tensor | None = None
+    ) -> Reconstruction:
+        """The responses given what is known before each of them, (responses, size)."""
+        losses = self.decoder(self.bridge(states), batch.tokens[batch.responses], batch.lengths[batch.responses], self.words)
+        return Reconstruction(
+            losses,
+            losses.new_zeros(len(losses)) if response_kl is None else response_kl,
+            losses.new_zeros(len(batch.n_responses)) if dialogue_kl is None else dialogue_kl,
+        )
+
+
+class Seq2Seq(DialogueNetwork):
+    """Seq2Seq (Vinyals and Le 2015): a response depends on the utterance before it, and on nothing else."""
+
+    def __init__(self, architecture: Architecture) -> None:
+        super().__init__()
+        self.words = WordTable(architecture)
+        self.encoder = UtteranceEncoder(architecture, bidirectional=False)
+        self.bridge = feed_forward(self.encoder.size, architecture.decoder)
+        self.decoder = Decoder(architecture)
+
+    def forward(self, batch: Batch, noise: Noise | None = None) -> Reconstruction:
+        """There is no latent variable that `noise` could draw."""
+        return self._decode(self._contexts(batch), batch)
+
+
+class HRED(DialogueNetwork):
+    """HRED (Serban et al. 2016): an encoder of utterances, and one of the dialogue up to each of them."""
+
+    def __init__(self, architecture: Architecture) -> None:
+        super().__init__()
+        self.words = WordTable(architecture)
+        self.encoder = UtteranceEncoder(architecture, bidirectional=True)
+        self.context = ContextEncoder(self.encoder.size, architecture.context)
+        self.bridge = feed_forward(architecture.context, architecture.decoder)
+        self.decoder = Decoder(architecture)
+
+    def forward(self, batch: Batch, noise: Noise | None = None) -> Reconstruction:
+        """There is no latent variable that `noise` could draw."""
+        return self._decode(self.context(self._contexts(batch), batch.n_responses), batch)
+
+
+class VHRED(DialogueNetwork):
+    """VHRED (Serban et al. 2017): HRED with a latent variable for each response."""
+
+    def __init__(self, architecture: Architecture) -> None:
+        super().__init__()
+        context, latent = architecture.context, architecture.latent
+        self.latent_size = latent
+        self.words = WordTable(architecture)
+        self.encoder = UtteranceEncoder(architecture, bidirectional=True)
+        self.context = ContextEncoder(self.encoder.size, context)
+        self.prior = GaussianLayer(context, context, context, latent=latent)
+        self.posterior = GaussianLayer(context + self.encoder.size, context, context, latent=latent)
+        self.bridge = feed_forward(context + latent, architecture.decoder)
+        self.decoder = Decoder(architecture)
+
+    def forward(self, batch: Batch, noise: Noise | None = None) -> Reconstruction:
+        """Draw each response's latent variable where there is `noise`."""
+        utterances = self.encoder(self.words(batch.tokens), batch.lengths)
+        contexts = self.context(utterances[batch.contexts], batch.n_responses)
+        prior = self.prior(contexts)
+        if noise is None:
+            return self._decode(torch.cat([contexts, prior.mean], dim=-1), batch)
+        posterior = self.posterior(contexts, utterances[batch.responses])
+        states = torch.cat([contexts, posterior.draw(noise.responses)], dim=-1)
+        return self._decode(states, batch, kl_divergence(posterior, prior))
+
+
+class VHCR(DialogueNetwork):
+    """VHCR (Park et al. 2018): a latent variable for the whole dialogue, and under it one for each response."""
+
+    def __init__(self, architecture: Architecture) -> None:
+        super().__init__()
+        context, latent = architecture.context, architecture.latent
+        self.latent_size = latent
+        self.words = WordTable(architecture)
+        self.encoder = UtteranceEncoder(architecture, bidirectional=True)
+        self.dialogue = DialogueEncoder(self.encoder.size, context)
+        self.dialogue_posterior = GaussianLayer(self.dialogue.size, context, context, latent=latent)
+        self.start = feed_forward(latent, context)
+        self.context = ContextEncoder(self.encoder.size + latent, context)
+        self.prior = GaussianLayer(context + latent, context, latent=latent)
+        self.posterior = GaussianLayer(context + latent + self.encoder.size, context, context, latent=latent)
+        self.bridge = feed_forward(context + 2 * latent, architecture.decoder)
+        self.decoder = Decoder(architecture)
+        self.hidden_utterance = nn.Parameter(torch.zeros(self.encoder.size))
+        self.sentence_drop = architecture.sentence_drop
+
+    def forward(self, batch: Batch, noise: Noise | None = None) -> Reconstruction:
+        """Draw the latent variables of dialogues and responses where there is `noise`."""
+        utterances = self.encoder(self.words(batch.tokens), batch.lengths)
+        dialogue_kl, response_kl = None, None
+        if noise is None:
+            dialogues = utterances.new_zeros(len(batch.n_responses), self.latent_size)
+        else:
+            whole = self.dialogue_posterior(self.dialogue(utterances, batch.n_utterances))
+            dialogues, dialogue_kl = whole.draw(noise.dialogues), kl_divergence(whole, standard_like(whole))
+
+        owners = batch.owners
+        read = torch.cat([self._drop_utterances(utterances[batch.contexts]), dialogues[owners]], dim=-1)
+        contexts = self.context(read, batch.n_responses, self.start(dialogues))
+        prior = self.prior(contexts, dialogues[owners])
+        if noise is None:
+            latents = prior.mean
+        else:
+            posterior = self.posterior(contexts, dialogues[owners], utterances[batch.responses])
+            latents, response_kl = posterior.draw(noise.responses), kl_divergence(posterior, prior)
+        return self._decode(torch.cat([contexts, latents, dialogues[owners]], dim=-1), batch, response_kl, dialogue_kl)
+
+    def _drop_utterances(self, utterances: Tensor) -> Tensor:
+        """In training hide utterances at random, so that the dialogue's latent variable has to tell of them."""
+        if not self.training:
+            return utterances
+        is_dropped = torch.rand(len(utterances), 1, device=utterances.device) < self.sentence_drop
+        return torch.where(is_dropped, self.hidden_utterance, utterances)
+
+
+_NETWORKS: Mapping[NetworkKind, type[DialogueNetwork]] = {"seq2seq": Seq2Seq, "hred": HRED, "vhred": VHRED, "vhcr": VHCR}
+
+
+def new_network(kind: NetworkKind, architecture: Architecture) -> DialogueNetwork:
+    """Return a network with random weights from torch's global generator.
+
+    Raises:
+        InputError: there is no such kind.
+    """
+    if kind not in get_args(NetworkKind):
+        raise InputError(f"model: there is no {kind!r}. Choose one of {', '.join(get_args(NetworkKind))}.")
+    return _NETWORKS[kind](architecture)

@@ -1,0 +1,147 @@
+"""One stage of a training as a run of a host's trainer: each epoch is measured, kept and reported, and a killed run goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import Trainer, TrainingArguments
+from transformers.trainer_callback import PrinterCallback, ProgressCallback, TrainerCallback
+
+from . import checkpoints
+from .run import TrainingRun
+
+_SPEEDS = ("runtime", "samples_per_second", "steps_per_second")
+
+
+def fit(
+    run: TrainingRun,
+    stage: str,
+    settings: dict[str, Any],
+    *,
+    batch_size: int,
+    trainer: type[Trainer] = Trainer,
+    arguments: type[TrainingArguments] = TrainingArguments,
+    **parts: Any,
+) -> None:
+    """Train a stage of a run; where whole checkpoints of it are found it goes on from the last.
+
+    Args:
+        run: gives seed, precision and processes, and takes the figures of each epoch into its history.
+        stage: its name.
+        settings: arguments by the host's names; at least `num_train_epochs`, `learning_rate`, and `metric_for_best_model`, the
+            validation figure of the epoch that is kept, with `greater_is_better` unless it is a loss.
+        batch_size: examples a step of all processes together.
+        trainer: a class of the host's.
+        arguments: the class of its arguments.
+        **parts: what the trainer is made of: model, data, loss, callbacks, ...
+    """
+    folder = run.checkpoint_dir / stage
+    if run.is_main_process:
+        checkpoints.remove_broken(folder)
+    run.wait()
+    last = checkpoints.find_last(folder)
+    part = max(1, batch_size // run.n_processes)
+    common = {
+        "output_dir": str(folder),
+        "per_device_train_batch_size": part,
+        "per_device_eval_batch_size": part,
+        "bf16": run.options.precision == "bfloat16",
+        "use_cpu": not torch.cuda.is_available(),
+        "seed": run.options.seed,
+        "data_seed": run.options.seed,
+        "eval_strategy": "epoch",
+        "save_strategy": "epoch",
+        "logging_strategy": "epoch",
+        # An early stop counts the epochs without gain, those before a kill too.
+        "restore_callback_states_from_checkpoint": True,
+        "load_best_model_at_end": True,
+        "remove_unused_columns": False,
+        "disable_tqdm": not run.progress,
+        "report_to": "none",
+    }
+    host = trainer(args=arguments(**{**common, **settings}), **parts)
+    _validate_on_all(host)
+    host.remove_callback(PrinterCallback)
+    host.remove_callback(ProgressCallback)
+    if run.progress:
+        host.add_callback(_QuietBars())
+    host.add_callback(_History(run, stage))
+    host.add_callback(_WholeCheckpoints(run, None if last is None else last.best))
+    if last is not None and last.is_end:
+        # An early end is none to the host: without this it would train on for one more epoch.
+        host.args.max_steps = last.step
+    host.train(resume_from_checkpoint=None if last is None else str(last.folder))
+    # In bfloat16 the trainer leaves its autocast around the model's forward pass, which would go on in scoring.
+    host.accelerator.unwrap_model(host.model, keep_fp32_wrapper=False)
+
+
+def _validate_on_all(host: Trainer) -> None:
+    """Validate on the last batch too: with several processes sentence-transformers drops it where it is not full.
+
+    In training it has to, lest a process waits for the others; there is one step less an epoch, then.
+    """
+    get_loader = host.get_eval_dataloader
+
+    def get_whole_loader(*arguments: Any, **named: Any) -> Any:
+        dropped, host.args.dataloader_drop_last = host.args.dataloader_drop_last, False
+        try:
+            return get_loader(*arguments, **named)
+        finally:
+            host.args.dataloader_drop_last = dropped
+
+    host.get_eval_dataloader = get_whole_loader
+
+
+class _QuietBars(ProgressCallback):  # type: ignore[misc] # the host is not typed
+    """The host's bars without its dictionaries, which it writes to stdout."""
+
+    def on_log(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        pass
+
+
+class _History(TrainerCallback):  # type: ignore[misc]
+    """Takes the losses and validation figures of each epoch into the run's history."""
+
+    def __init__(self, run: TrainingRun, stage: str) -> None:
+        self._run = run
+        self._stage = stage
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self._run.rewind(self._stage, state.global_step)
+        if state.global_step:
+            self._run.say(f"{self._stage}: going on from step {state.global_step} of {state.max_steps}")
+
+    def on_evaluate(self, args: Any, state: Any, control: Any, *, metrics: Mapping[str, float], **kwargs: Any) -> None:
+        logged = [entry for entry in state.log_history if "loss" in entry and entry["step"] == state.global_step]
+        figures = {"training_loss": logged[-1]["loss"]} if logged else {}
+        figures |= {name.removeprefix("eval_"): value for name, value in metrics.items() if name.startswith("eval_")}
+        for name in _SPEEDS:
+            figures.pop(name, None)
+        self._run.report(self._stage, figures, step=state.global_step, epoch=state.epoch, n_epochs=args.num_train_epochs)
+
+
+class _WholeCheckpoints(TrainerCallback):  # type: ignore[misc]
+    """Seals checkpoints that are written to their end, and removes the oldest once a newer one is sealed.
+
+    The host's own limit would remove a checkpoint before anybody knows that the next one is whole.
+    """
+
+    def __init__(self, run: TrainingRun, best: str | None) -> None:
+        self._run = run
+        self._best = best
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        # The host stores the path that it had then and drops one that is not there: relative to another folder, or moved since.
+        if self._best is not None:
+            state.best_model_checkpoint = str(Path(args.output_dir) / self._best)
+
+    def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        # Every process has written its generator's state.
+        self._run.wait()
+        if self._run.is_main_process:
+            folder = Path(args.output_dir)
+            checkpoints.seal(folder / f"checkpoint-{state.global_step}")
+            checkpoints.remove_old(folder)

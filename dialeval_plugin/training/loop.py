@@ -1,0 +1,171 @@
+"""Optimizer steps for losses that no host's trainer has: they end in checkpoints, and a killed run goes on from the last one.
+
+A checkpoint holds weights and the optimizer's state as safetensors and counts once it is sealed (`checkpoints`); accelerate's
+own are pickles, which nothing here opens. No random state is kept: each step or epoch has a seed of its own.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor, nn
+from tqdm.auto import tqdm
+
+from dialeval_plugin.core.errors import ModelLoadError
+from dialeval_plugin.core.files import read_json, to_json, write_text
+from dialeval_plugin.models.folders import save_weights
+
+from . import checkpoints
+from .history import read_history
+from .run import TrainingRun
+
+_SEED_STEP = 1_000_003
+_WEIGHTS_FILE, _OPTIMIZER_FILE = "model.safetensors", "optimizer.safetensors"
+
+
+class TrainingLoop:
+    """The steps of one stage, those of killed runs before it included.
+
+    Args:
+        run: that the stage belongs to.
+        stage: its name.
+        model: whose weights are trained, as far as they want a gradient.
+        optimizer: of these weights.
+        clip: longest gradient.
+        n_steps: of the whole stage, for the bar.
+
+    Attributes:
+        n_steps: taken so far.
+        seconds: that each part between two checkpoints took.
+    """
+
+    def __init__(
+        self, run: TrainingRun, stage: str, model: nn.Module, optimizer: torch.optim.Optimizer, *, clip: float, n_steps: int
+    ) -> None:
+        self.n_steps = 0
+        self.seconds: list[float] = []
+        self.optimizer = optimizer
+        self._run, self._stage, self._clip = run, stage, clip
+        self._folder = run.checkpoint_dir / stage
+        self._weights = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
+        self._resume(n_steps)
+        self._bar = tqdm(
+            total=n_steps, initial=self.n_steps, disable=None if run.progress else True, unit="step", desc=stage, leave=False
+        )
+        self._begun = time.monotonic()
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds of all parts and of the one that has begun."""
+        return sum(self.seconds) + time.monotonic() - self._begun
+
+    def seed(self, number: int) -> None:
+        """Make what is drawn next depend on the run's seed and on the number of a step or epoch, from 1, alone."""
+        torch.manual_seed(self._run.options.seed + _SEED_STEP * number)
+
+    def step(self, loss: Tensor) -> None:
+        """Take a step down the gradient.
+
+        Raises:
+            ModelLoadError: the loss is no finite number.
+        """
+        self._check(loss.item(), self.n_steps + 1)
+        self.optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        weights = [weight for group in self.optimizer.param_groups for weight in group["params"]]
+        nn.utils.clip_grad_norm_(weights, self._clip)
+        self.optimizer.step()
+        self.n_steps += 1
+        self._bar.update()
+
+    def keep(self, figures: Mapping[str, float], *, epoch: float, best: int | None = None) -> None:
+        """End a part: add its figures to the run's history, and write a checkpoint.
+
+        Args:
+            figures: by name, see `history`.
+            epoch: passes over the data so far.
+            best: step of the best checkpoint so far, which is not removed; this one's own step where it is the best.
+
+        Raises:
+            ModelLoadError: a figure is no finite number.
+        """
+        for figure in figures.values():
+            self._check(figure, self.n_steps)
+        now = time.monotonic()
+        self.seconds.append(now - self._begun)
+        self._begun = now
+        self._run.report(self._stage, figures, step=self.n_steps, epoch=epoch)
+        folder = self._checkpoint(self.n_steps)
+        save_weights(folder / _WEIGHTS_FILE, self._weights)
+        moments = {
+            f"{place}.{name}": tensor
+            for place, values in self.optimizer.state_dict()["state"].items()
+            for name, tensor in values.items()
+        }
+        save_weights(folder / _OPTIMIZER_FILE, moments)
+        # In the host's form, so that one rule says which checkpoints are whole.
+        state = {
+            "best_model_checkpoint": None if best is None else self._checkpoint(best).name,
+            "stateful_callbacks": {"TrainerControl": {"args": {"should_training_stop": False}}},
+            "n_steps": self.n_steps,
+            "seconds": self.seconds,
+        }
+        write_text(folder / checkpoints.STATE_FILE, to_json(state, indent=2) + "\n")
+        checkpoints.seal(folder)
+        checkpoints.remove_old(self._folder)
+
+    def load_weights(self, step: int) -> None:
+        """Give the model the weights of a checkpoint that is there."""
+        with torch.no_grad():
+            for name, tensor in load_file(self._checkpoint(step) / _WEIGHTS_FILE).items():
+                self._weights[name].copy_(tensor)
+
+    def _resume(self, n_steps: int) -> None:
+        checkpoints.remove_broken(self._folder)
+        last = checkpoints.find_last(self._folder)
+        if last is not None:
+            state = read_json(last.folder / checkpoints.STATE_FILE)
+            self.n_steps, self.seconds = state["n_steps"], state["seconds"]
+            self.load_weights(self.n_steps)
+            moments: dict[int, dict[str, Tensor]] = {}
+            for name, tensor in load_file(last.folder / _OPTIMIZER_FILE).items():
+                place, _, moment = name.partition(".")
+                moments.setdefault(int(place), {})[moment] = tensor
+            self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": moments})
+            self._run.say(f"{self._stage}: going on from step {self.n_steps} of {n_steps}")
+        # The figures of a part are written before its checkpoint.
+        self._run.rewind(self._stage, self.n_steps)
+
+    def _check(self, value: float, step: int) -> None:
+        if not math.isfinite(value):
+            raise ModelLoadError(
+                f"training: a loss of step {step} is not a finite number, so the model diverged. "
+                "Train again with another seed, a lower learning rate, or precision='float32'."
+            )
+
+    def _checkpoint(self, step: int) -> Path:
+        return self._folder / f"checkpoint-{step}"
+
+
+def fit_in_main_process(run: TrainingRun, fit: Callable[[], object]) -> None:
+    """Take a loop's steps in the main process; others of `accelerate launch` wait, however long, for the stage's weights.
+
+    They do not share the batches: these models are small, in-batch negatives need the whole batch, and so the folder is that of
+    one process to the byte.
+    """
+    if run.n_processes == 1:
+        fit()
+        return
+    run.say(f"{run.n_processes} processes: this training takes its steps in the first one alone")
+    # The host's own barrier gives up after half an hour.
+    group = torch.distributed.new_group(timeout=datetime.timedelta(days=300), backend="gloo")
+    if run.is_main_process:
+        fit()
+    torch.distributed.barrier(group)
+    run.history = read_history(run.checkpoint_dir)

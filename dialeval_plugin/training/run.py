@@ -1,0 +1,299 @@
+"""The life of one training: open or resume, stages, history, publish. A killed run goes on and ends with the same files.
+
+    with TrainingRun.open(output, SLM_FOLDER, options, progress=progress) as run:
+        data = prepare(...)
+        run.start(recipe=asdict(recipe), data=data_hash(data.training, data.validation))
+        model = ...
+        for stage in recipe.stages:
+            run.stage(stage.kind, model, lambda: fit_stage(model, stage, run))
+        return run.publish(trained.save, {"counts": ...}, remember=SLM if remember else None)
+
+Under `accelerate launch` every process runs the same lines: the main one locks, writes, deletes and speaks, the others wait
+for it. A recipe's batch is that of a step of all processes together, so that their number changes neither the steps nor the
+learning rate. The weights may still differ from those of one process: gradients are added up in another order, dropout draws
+for smaller batches, and a loss that takes the other rows of its batch for negatives sees those of its own process only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import logging
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from accelerate import PartialState
+from safetensors.torch import load_model, save_model
+from torch import nn
+from tqdm.auto import tqdm
+from transformers import set_seed
+
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.files import atomic_path, read_json, remove_half_written, to_json, write_text
+from dialeval_plugin.core.journal import sole_process
+from dialeval_plugin.corpora.identity import LEAK_RULE
+from dialeval_plugin.models.defaults import DefaultModel
+from dialeval_plugin.models.folders import ModelFolder
+from dialeval_plugin.version import __version__
+
+from .checkpoints import SEAL
+from .history import HISTORY_FILE, HistoryRow, read_history, write_history
+from .options import TrainingOptions
+
+logger = logging.getLogger(__name__)
+
+CHECKPOINTS = ".training"
+"""Folder in the model's in which a run keeps what it has finished."""
+
+_IDENTITY_FILE = "run.json"
+_DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
+_ERROR_NUMBER = re.compile(r"\(os error (\d+)\)")
+
+
+class TrainingResult(NamedTuple):
+    """Where a trained model is and how it came about."""
+
+    folder: Path
+    record: dict[str, Any]
+    """What its settings file has as `training`: options, counts, figures."""
+    history: list[HistoryRow]
+
+
+class TrainingRun:
+    """One training into one folder; see `open`.
+
+    Attributes:
+        output: folder of the model.
+        options: with what "auto" means here.
+        checkpoint_dir: folder of what is finished; gone when the run has ended.
+        device: of this process.
+        is_main_process: the one that writes and speaks.
+        progress: whether this process shows bars and lines.
+        history: the rows so far.
+    """
+
+    def __init__(self, output: Path, folder: ModelFolder, options: TrainingOptions, *, progress: bool) -> None:
+        self.output = output
+        self.options = options.resolved()
+        self.checkpoint_dir = output / CHECKPOINTS
+        self._folder = folder
+        # Without being told, accelerate sees no processes where there are no GPUs.
+        self._state = PartialState(cpu=not torch.cuda.is_available())
+        self.device = str(self._state.device)
+        self.is_main_process: bool = self._state.is_main_process
+        self.n_processes: int = self._state.num_processes
+        self.progress = progress and self.is_main_process
+        self.history: list[HistoryRow] = []
+
+    @classmethod
+    @contextlib.contextmanager
+    def open(
+        cls, output: Path, folder: ModelFolder, options: TrainingOptions, *, progress: bool = False
+    ) -> Iterator[TrainingRun]:
+        """Yield a run that has its folder to itself; its checkpoints are gone when the block ends well.
+
+        Args:
+            output: the folder of the model that the block publishes.
+            folder: what kind of model it will hold.
+            options: seed and precision of the run, and a part of its identity.
+            progress: show bars and a line at each report on stderr; the log has the lines otherwise.
+
+        Raises:
+            InputError: `output` holds a trained model, another process is at work in it, or it cannot be written.
+        """
+        run = cls(output, folder, options, progress=progress)
+        is_new = not output.exists()
+        try:
+            with contextlib.ExitStack() as stack:
+                if run.is_main_process:
+                    stack.enter_context(sole_process(run.checkpoint_dir))
+                    run._refuse_finished()
+                stack.enter_context(_clear_disk_errors(output))
+                yield run
+                run.wait()
+                if run.is_main_process:
+                    shutil.rmtree(run.checkpoint_dir, ignore_errors=True)
+        finally:
+            if is_new and run.is_main_process:
+                # Nothing was written: the data did not suffice, or an option was wrong.
+                with contextlib.suppress(OSError):
+                    output.rmdir()
+
+    def start(self, **identity: Any) -> None:
+        """Go on from the checkpoints that are there, or begin anew; then draw from the run's seed.
+
+        Args:
+            **identity: what besides the options has to be the same for a run to go on from another's checkpoints.
+
+        Raises:
+            InputError: there are checkpoints of a run with other data or options.
+        """
+        if self.is_main_process:
+            stated = {"options": asdict(self.options), **identity, "version": __version__}
+            self._check_identity(json.loads(to_json(stated)))
+        self.wait()
+        if (self.checkpoint_dir / HISTORY_FILE).exists():
+            self.history = read_history(self.checkpoint_dir)
+        set_seed(self.options.seed)
+
+    def stage(self, name: str, model: nn.Module, fit: Callable[[], object]) -> None:
+        """Train one stage, or load it where it is finished; its weights go to one file, its checkpoints away.
+
+        Args:
+            name: of the stage, and of the folder of its checkpoints.
+            model: all that it trains; in evaluation mode afterwards.
+            fit: trains it.
+        """
+        finished = self.stage_weights(name)
+        if not finished.exists():
+            # Each stage starts from the same random state whether or not the stages before it ran in this process.
+            set_seed(self.options.seed)
+            model.train()
+            fit()
+            self.wait()
+            if self.is_main_process:
+                with atomic_path(finished) as temporary:
+                    save_model(model, str(temporary))
+                shutil.rmtree(self.checkpoint_dir / name, ignore_errors=True)
+            self.wait()
+        # Read back even what was just written: a resumed run starts the next stage from the same bytes.
+        load_model(model, finished)
+        model.eval()
+
+    def stage_weights(self, name: str) -> Path:
+        """The file of the weights that a finished stage ended with."""
+        return self.checkpoint_dir / f"{name}.safetensors"
+
+    def kept(self, name: str, make: Callable[[], Any]) -> Any:
+        """Return a JSON value that is made once: a resumed run, and every process, goes on with the same one."""
+        path = self.checkpoint_dir / f"{name}.json"
+        if not path.exists():
+            value = make()
+            self.wait()
+            if self.is_main_process:
+                write_text(path, to_json(value) + "\n")
+            self.wait()
+        return read_json(path)
+
+    def rewind(self, stage: str, step: int) -> None:
+        """Drop the rows of a stage after a step: it goes on from a checkpoint that is older than they are."""
+        self.history = [row for row in self.history if row.stage != stage or row.step <= step]
+
+    def report(
+        self,
+        stage: str,
+        figures: Mapping[str, float],
+        *,
+        step: int,
+        epoch: float | None = None,
+        n_epochs: float | None = None,
+    ) -> None:
+        """Add a row to the history, see `history`, and say it in a line."""
+        if not self.is_main_process:
+            return
+        row = HistoryRow(stage, epoch, step, {name: float(value) for name, value in figures.items()})
+        self.rewind(stage, step - 1)
+        self.history.append(row)
+        write_history(self.checkpoint_dir, self.history)
+        place = f"step {step}" if epoch is None else f"epoch {epoch:.4g}"
+        total = "" if epoch is None or n_epochs is None else f" of {n_epochs:g}"
+        self.say(f"{stage}, {place}{total}: " + ", ".join(f"{name} {value:.4g}" for name, value in row.figures.items()))
+
+    def say(self, line: str) -> None:
+        """Say how far the run is: on stderr between the bars, else in the log."""
+        if self.progress:
+            tqdm.write(line, file=sys.stderr)
+        elif self.is_main_process:
+            logger.info(line)
+
+    def wait(self) -> None:
+        """Wait for the other processes to come as far."""
+        self._state.wait_for_everyone()
+
+    def publish(
+        self, save: Callable[[Path, dict[str, Any]], object], training: Mapping[str, Any], *, remember: DefaultModel | None
+    ) -> TrainingResult:
+        """Write the model's folder, its settings file last.
+
+        Args:
+            save: takes the folder and the record of the training, which the settings file has as `training`.
+            training: the record, besides the options.
+            remember: which default the model becomes.
+        """
+        record = {"options": asdict(self.options), **training, "leak_rule": LEAK_RULE, "version": __version__}
+        if self.is_main_process:
+            write_history(self.output, self.history)
+            save(self.output, record)
+            if remember is not None:
+                remember.remember(self.output)
+        self.wait()
+        return TrainingResult(self.output, record, self.history)
+
+    def _refuse_finished(self) -> None:
+        if self._folder.is_finished(self.output):
+            # A run that was killed after its last file left its checkpoints.
+            shutil.rmtree(self.checkpoint_dir, ignore_errors=True)
+            raise InputError(f"{self.output}: holds a trained model already. Choose another folder, or delete this one.")
+
+    def _check_identity(self, identity: Mapping[str, Any]) -> None:
+        path = self.checkpoint_dir / _IDENTITY_FILE
+        remove_half_written(self.output)
+        if path.exists():
+            stored = read_json(path)
+            if differing := [name for name, value in identity.items() if stored.get(name) != value]:
+                if self._has_checkpoint():
+                    raise InputError(
+                        f"{self.checkpoint_dir}: holds an unfinished run with other {' and '.join(differing)}. "
+                        "Repeat that run's command to finish it, or delete the folder to start anew."
+                    )
+                shutil.rmtree(self.checkpoint_dir)
+            else:
+                logger.info("%s: going on with an unfinished run", self.checkpoint_dir)
+        write_text(path, to_json(identity, indent=2) + "\n")
+
+    def _has_checkpoint(self) -> bool:
+        """Whether anything was learnt: a finished stage, weights of a loop of ours, or a host's checkpoint."""
+        return any(self.checkpoint_dir.glob("*.safetensors")) or any(self.checkpoint_dir.rglob(SEAL))
+
+
+def data_hash(*parts: Iterable[object]) -> str:
+    """Identity of a run's data, for `TrainingRun.start`, from objects that are told apart by their `repr`."""
+    digest = hashlib.sha256()
+    for part in parts:
+        for row in part:
+            digest.update(repr(row).encode())
+        digest.update(b"|")
+    return digest.hexdigest()
+
+
+@contextlib.contextmanager
+def _clear_disk_errors(output: Path) -> Iterator[None]:
+    """Say in one line that the disk is full. The hosts' writers have errors of their own, of which none is an OSError."""
+    try:
+        yield
+    except Exception as error:
+        reason = _disk_error(error)
+        if reason is None:
+            raise
+        raise InputError(
+            f"{output}: cannot be written ({reason}). What is finished is kept; repeat the command when there is room."
+        ) from error
+
+
+def _disk_error(error: Exception) -> str | None:
+    """What is wrong with the disk, or None for any other error."""
+    if isinstance(error, OSError):
+        return error.strerror if error.errno in _DISK_ERRORS else None
+    # safetensors and tokenizers name the number; PyTorch's writer only sees that the file is shorter than it should be.
+    if (number := _ERROR_NUMBER.search(str(error))) and int(number[1]) in _DISK_ERRORS:
+        return os.strerror(int(number[1]))
+    return "a file was cut short" if "inline_container.cc" in str(error) else None

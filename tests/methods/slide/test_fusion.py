@@ -1,0 +1,110 @@
+"""SLIDE's equations 7 to 9: worked by hand, and against the authors' notebook (golden/slide_scores.json)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.scores import BLANK_RESPONSE, Reason, Unscored
+from dialeval_plugin.methods.slide.fusion import DistanceRange, fuse, fuse_rows, slm_score
+
+REFUSED = Unscored(Reason.REFUSAL, "no")
+
+
+@pytest.mark.parametrize(
+    ("distance", "probability", "llm", "s_d", "slm", "score"),
+    [
+        # d_min = 0.2 and d_max = 1.2. Equation 7: s_d = (d - 0.2) / 1. Equation 8: Score_SLM = 1 - s_d + s_p.
+        (0.2, 1.0, 0.9, 0.0, 2.0, 2.0),  # the closest pair, surely positive; equation 9: both say good
+        (0.7, 0.25, 0.1, 0.5, 0.75, 0.75),  # only the small model says good, and the first case that holds is its own
+        (1.2, 0.0, 0.4, 1.0, 0.0, 0.4),  # both say bad: the large model's score
+        (1.1, 0.2, 0.9, 0.9, 0.3, 0.6),  # only the large one says good: (0.3 + 0.9) / 2
+        (1.4, 0.1, 0.5, 1.2, -0.1, 0.2),  # a distance beyond the range: (-0.1 + 0.5) / 2
+    ],
+)
+def test_equations_7_to_9_by_hand(
+    distance: float, probability: float, llm: float, s_d: float, slm: float, score: float
+) -> None:
+    share = DistanceRange(0.2, 1.2).normalise(distance)
+    assert (share, slm_score(share, probability)) == (pytest.approx(s_d), pytest.approx(slm))
+    assert fuse(slm_score(share, probability), llm) == pytest.approx(score)
+
+
+def test_rows_are_joined_unless_one_model_has_no_score() -> None:
+    small = {"slm_probability": 0.2, "slm": 0.3}
+    assert fuse_rows(small, 0.9) == {**small, "llm": 0.9, "slide": pytest.approx(0.6)}
+    # 0.25 * 2 is good, and 0.25 is bad: their mean.
+    assert fuse_rows({"slm": 0.25}, 0.25, reading="agree", slm_scale=2.0) == {"slm": 0.25, "llm": 0.25, "slide": 0.375}
+    assert fuse_rows(BLANK_RESPONSE, REFUSED) == BLANK_RESPONSE
+    assert fuse_rows(small, REFUSED) == REFUSED
+
+
+def test_scores_and_fusion(oracles_dir: Path) -> None:
+    cases = json.loads((oracles_dir / "slide_scores.json").read_text())["cases"]
+    assert len(cases) == 110
+    for case in cases:
+        given, expected = case["in"], case["out"]
+        distance_range = DistanceRange(given["d_min"], given["d_max"])
+        llm = given["score_llm_0_1"]
+        share = distance_range.normalise(given["d"])
+        slm = slm_score(share, given["s_p"])
+        clipped_share = distance_range.normalise(given["d"], clip=True)
+        clipped = slm_score(clipped_share, given["s_p"])
+        found = {
+            "s_d": share,
+            "score_slm": slm,
+            "code_label_gt_half": int(slm > 0.5),
+            "label_ge_half": int(slm >= 0.5),
+            "s_d_clipped": clipped_share,
+            "score_slm_clipped": clipped,
+            "fused_first_match": fuse(slm, llm),
+            "fused_llm_first": fuse(slm, llm, reading="llm_first"),
+            "fused_agree": fuse(slm, llm, reading="agree"),
+            "fused_first_match_slm_halved": fuse(slm, llm, slm_scale=0.5),
+            "fused_first_match_clipped": fuse(clipped, llm),
+        }
+        assert found == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("slm", "llm", "expected"),
+    [
+        # Both papers call a score positive from 0.5 on; what differs by reading is a conflict.
+        (0.5, 0.5, {"first_match": 0.5, "llm_first": 0.5, "agree": 0.5}),
+        (0.5, 0.25, {"first_match": 0.5, "llm_first": 0.25, "agree": 0.375}),
+        (0.25, 0.5, {"first_match": 0.375, "llm_first": 0.375, "agree": 0.375}),
+        (0.25, 0.125, {"first_match": 0.125, "llm_first": 0.125, "agree": 0.125}),
+        (0.75, 1.0, {"first_match": 0.75, "llm_first": 0.75, "agree": 0.75}),
+    ],
+)
+def test_the_readings_of_equation_9_at_their_borders(slm: float, llm: float, expected: dict[str, float]) -> None:
+    assert {name: fuse(slm, llm, reading=name) for name in expected} == expected  # type: ignore[arg-type]
+    assert fuse(slm, llm) == expected["first_match"]
+    assert fuse(2 * slm, llm, slm_scale=0.5) == expected["first_match"]
+
+
+def test_a_distance_beyond_the_range_is_cut_by_clip_only() -> None:
+    narrow = DistanceRange(0.5, 1.0)
+    assert [narrow.normalise(distance) for distance in (0.25, 0.5, 0.625, 1.0, 1.5)] == [-0.5, 0.0, 0.25, 1.0, 2.0]
+    assert [narrow.normalise(distance, clip=True) for distance in (0.25, 0.5, 0.625, 1.0, 1.5)] == [0.0, 0.0, 0.25, 1.0, 1.0]
+    with pytest.raises(InputError, match=r"^DistanceRange: d_min is 1.5 and d_max is 0.5, so that no distance "):
+        DistanceRange(1.5, 0.5)
+
+
+def test_a_range_without_width_is_refused(oracles_dir: Path) -> None:
+    given = json.loads((oracles_dir / "slide_scores.json").read_text())["degenerate_d_min_eq_d_max"]["in"]
+    with pytest.raises(InputError) as refused:
+        DistanceRange(given["d_min"], given["d_max"])
+    assert str(refused.value) == (
+        "DistanceRange: d_min is 1.0 and d_max is 1.0, so that no distance can be normalised. "
+        "Calibrate on responses of both kinds."
+    )
+
+
+def test_an_unknown_reading_is_refused() -> None:
+    with pytest.raises(InputError) as refused:
+        fuse(1.0, 0.5, reading="mean")  # type: ignore[arg-type]
+    assert str(refused.value) == ("fuse: reading is 'mean'. Give one of first_match, llm_first, agree.")

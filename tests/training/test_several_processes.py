@@ -1,0 +1,71 @@
+"""Trainings in two processes end with a folder like that of one process; `training.run` says why its weights may differ."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from dialeval_plugin.core.files import write_json_lines
+from dialeval_plugin.corpora import mini
+from dialeval_plugin.training.history import read_history
+from tests.training.launched import launch
+from tests.training_processes import files_of
+
+SETS = mini.read_response_sets("train")[:12]
+SLM = ["slm", "--data", "sets.jsonl", "--epochs", 2, "--validation-fraction", 0.3]
+INDEPENDENCE = ["independence", "--data", "causes.json", "--unlabelled", "talk.jsonl", "--epochs", 2, "--rounds", 1]
+LANGUAGE_MODEL = ["language-model", "--data", "talk.jsonl", "--layers", 1, "--width", 16, "--vocabulary", 300, "--block", 64]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("data")
+    sets, causes, talk = [], [], []
+    for item in SETS:
+        responses = {"positive_responses": list(item.positive), "adversarial_negative_responses": list(item.adversarial)}
+        sets.append({"id": item.id, "context": list(item.context), **responses, "random_negative_responses": []})
+        causes.append({"history": list(item.context), "response": item.positive[0], "entities": [item.context[-1]]})
+        talk.append({"turns": [*item.context, item.positive[0]]})
+    write_json_lines(folder / "sets.jsonl", sets)
+    (folder / "causes.json").write_text(json.dumps(causes))
+    write_json_lines(folder / "talk.jsonl", talk)
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [*LANGUAGE_MODEL, "--batch-size", 4, "--objective", "odin"],
+        [*SLM, "--recipe", "default"],
+        [*SLM, "--recipe", "code"],
+        [*INDEPENDENCE, "--validation-fraction", 0.3, "--max-tokens", 128],
+    ],
+    ids=["odin", "default", "code", "independence"],
+)
+def test_two_processes_end_with_the_folder_of_one(
+    arguments: list[object], data: Path, tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "xdg"))
+    given = [data / part if str(part).endswith((".json", ".jsonl")) else part for part in arguments]
+    if arguments[0] != "language-model":
+        given += ["--backbone", tiny_encoder]
+    for n_processes in (1, 2):
+        output = tmp_path / str(n_processes)
+        done = launch("train", *given, "--precision", "float32", "--output", output, n_processes=n_processes)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.count(f"{output}: trained on") == 1
+    one, two = tmp_path / "1", tmp_path / "2"
+    assert (tmp_path / "xdg" / "dialeval").exists()
+    assert files_of(one).keys() == files_of(two).keys()
+    for alone, together in zip(read_history(one), read_history(two), strict=True):
+        assert (alone.stage, alone.epoch, alone.figures.keys()) == (together.stage, together.epoch, together.figures.keys())
+        # A batch is that of both processes; sentence-transformers leaves out an epoch's last one where it is not full.
+        assert 0 <= alone.step - together.step <= (alone.epoch or 0)
+    for path in one.rglob("*.safetensors"):
+        weights, others = load_file(path), load_file(two / path.relative_to(one))
+        assert all(torch.allclose(weights[name], others[name], atol=0.05) for name in weights)
