@@ -30,7 +30,7 @@ class Detected(NamedTuple):
     counts: tuple[int, int, int]
     cluster: str
     unscored: str | None = None
-    """Why it is, where the scorer says so: a value of `scoring.Reason`."""
+    """Why it is, where the scorer says so: a value of `scores.Reason`."""
 
 
 def _metrics(items: Sequence[Detected], bootstrap: Bootstrap) -> dict[str, Estimate | float | Undefined]:

@@ -27,7 +27,7 @@ class Classified(NamedTuple):
     """1.0 where the answer is the response's label, 0.0 where it is the other one, None where there is none."""
     cluster: str
     unscored: str | None = None
-    """Why there is none, where a scorer says so: a value of `scoring.Reason`."""
+    """Why there is none, where a scorer says so: a value of `scores.Reason`."""
 
 
 def _accuracies(items: Sequence[Classified], bootstrap: Bootstrap) -> dict[str, Estimate]:
@@ -35,15 +35,14 @@ def _accuracies(items: Sequence[Classified], bootstrap: Bootstrap) -> dict[str, 
 
     The overall accuracy is the mean of those on positive and adversarial responses, as in Table 1; random ones are no part.
     """
-    settings = {"rounds": bootstrap.rounds, "confidence": bootstrap.confidence, "seed": bootstrap.seed}
     found: dict[str, Estimate] = {}
     for kind in KINDS:
         chosen = [item for item in items if item.kind == kind]
         clusters = [item.cluster for item in chosen]
-        found[f"accuracy_{kind}"] = mean_interval([item.hit for item in chosen], clusters=clusters, **settings)  # type: ignore[arg-type]
+        found[f"accuracy_{kind}"] = mean_interval([item.hit for item in chosen], clusters=clusters, bootstrap=bootstrap)
     pair = [item for item in items if item.kind in {"positive", "adversarial"}]
     hits, kinds, clusters = [item.hit for item in pair], [item.kind for item in pair], [item.cluster for item in pair]
-    found["accuracy_overall"] = balanced_mean_interval(hits, kinds, clusters=clusters, **settings)  # type: ignore[arg-type]
+    found["accuracy_overall"] = balanced_mean_interval(hits, kinds, clusters=clusters, bootstrap=bootstrap)
     return found
 
 

@@ -42,7 +42,7 @@ class JudgedResponse(NamedTuple):
     compared: tuple[tuple[str, tuple[tuple[int, ...], ...]], ...]
     """The system called B, and for each of `CRITERIA` the answers of the annotators."""
     unscored: str | None = None
-    """Why it is, where the scorer says so: a value of `scoring.Reason`."""
+    """Why it is, where the scorer says so: a value of `scores.Reason`."""
 
 
 def agreements(items: Sequence[JudgedResponse], bootstrap: Bootstrap = BOOTSTRAP) -> dict[tuple[str, str], PreferenceAgreement]:

@@ -25,7 +25,7 @@ class Variant(NamedTuple):
     name: str
     score: float | None
     unscored: str | None = None
-    """Why there is none: a value of `scoring.Reason`."""
+    """Why there is none: a value of `scores.Reason`."""
     detail: str = ""
 
 
@@ -37,7 +37,7 @@ class Judged(NamedTuple):
     rating: float
     cluster: str
     unscored: str | None = None
-    """Why it is, where the scorer says so: a value of `scoring.Reason`."""
+    """Why it is, where the scorer says so: a value of `scores.Reason`."""
     variants: tuple[Variant, ...] = ()
     """The task's other scores, for whoever reads the logged samples."""
 

@@ -146,7 +146,7 @@ class RatedRow:
     score: float | None
     """None where the row is unscored."""
     unscored: str | None
-    """Why it is: a value of `scoring.Reason`, or `UNKNOWN`; None where it has a score."""
+    """Why it is: a value of `scores.Reason`, or `UNKNOWN`; None where it has a score."""
     rating: float
     """Mean of the raters."""
     ratings: tuple[float, ...]

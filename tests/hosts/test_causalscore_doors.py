@@ -57,7 +57,7 @@ def preference_dialogue(number: int) -> dict[str, Any]:
 @pytest.fixture
 def two_corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A data folder with the preferences on two of the three corpora."""
-    folder = tmp_path / "data" / cgdialog.CORPUS
+    folder = tmp_path / "data" / cgdialog.CORPUS.name
     folder.mkdir(parents=True)
     for name in ("dream", "msc"):
         rows = [preference_dialogue(number) for number in range(12)]
@@ -147,7 +147,7 @@ def test_validate_covers_the_tasks(two_corpora: Path) -> None:
 
 
 def test_a_group_without_any_file_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / cgdialog.CORPUS).mkdir()
+    (tmp_path / cgdialog.CORPUS.name).mkdir()
     monkeypatch.setenv("DIALEVAL_DATA_DIR", str(tmp_path))
     with pytest.raises(MissingPrerequisite) as caught:
         preference_dataset(dataset="dream", when_absent="skip", group_sets=("dream", "msc"))

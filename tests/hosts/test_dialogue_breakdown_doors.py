@@ -28,7 +28,7 @@ RESPONSES = ["Long, but worth it.", "I do.", "Two streets from here.", "None yet
 @pytest.fixture
 def small_dbdc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A zip of the published layout with the dialogues of one system; their first response follows nothing."""
-    folder = tmp_path / "data" / dbdc.CORPUS
+    folder = tmp_path / "data" / dbdc.CORPUS.name
     folder.mkdir(parents=True)
     with zipfile.ZipFile(folder / dbdc.FILE, "w") as archive:
         for split in ("dev", "eval"):

@@ -44,7 +44,7 @@ def dialogue(system: str, split: str, number: int) -> dict[str, Any]:
 @pytest.fixture
 def small_zip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A zip of the published layout with twelve dialogues of every system, original annotations of yi only."""
-    folder = tmp_path / "data" / dbdc.CORPUS
+    folder = tmp_path / "data" / dbdc.CORPUS.name
     folder.mkdir(parents=True)
     with zipfile.ZipFile(folder / dbdc.FILE, "w") as archive:
         for system in SYSTEMS:

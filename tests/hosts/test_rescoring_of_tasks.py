@@ -60,15 +60,15 @@ class Chance(LM):  # type: ignore[misc]  # the host is not typed
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = write_convai(tmp_path_factory.mktemp("data"), 30)
     write_fed(root, fed_rows(10))
-    for corpus in (dbdc.CORPUS, cgdialog.CORPUS):
+    for corpus in (dbdc.CORPUS.name, cgdialog.CORPUS):
         (root / corpus).mkdir()
-    with zipfile.ZipFile(root / dbdc.CORPUS / dbdc.FILE, "w") as archive:
+    with zipfile.ZipFile(root / dbdc.CORPUS.name / dbdc.FILE, "w") as archive:
         for split in ("dev", "eval"):
             for number in range(12):
                 path = f"DBDC3/dbdc3_revised/en/{split}/YI_5/{number}.log.json"
                 archive.writestr(path, json.dumps(dialogue("yi", split, number)))
     rows = [preference_dialogue(number) for number in range(12)]
-    (root / cgdialog.CORPUS / cgdialog.PREFERENCE_FILES["msc"]).write_text(json.dumps(rows), encoding="utf-8")
+    (root / cgdialog.CORPUS.name / cgdialog.PREFERENCE_FILES["msc"]).write_text(json.dumps(rows), encoding="utf-8")
     return root
 
 

@@ -61,7 +61,7 @@ def preferences(number: int) -> dict[str, Any]:
 
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "data" / cgdialog.CORPUS
+    folder = tmp_path / "data" / cgdialog.CORPUS.name
     folder.mkdir(parents=True)
     for name in ("dream", "msc"):
         rows = [preferences(number) for number in range(12)]
