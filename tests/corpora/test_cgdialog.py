@@ -205,7 +205,7 @@ def test_the_published_files_have_their_published_sizes(data_dir: Path, caplog: 
 @pytest.mark.real_data
 @pytest.mark.parametrize(("name", "n_blank"), [("dream", 1), ("msc", 0)])
 def test_the_published_preferences_have_their_published_size(data_dir: Path, name: str, n_blank: int) -> None:
-    dialogues = read_preferences(name, folder=data_dir / cgdialog.CORPUS)
+    dialogues = read_preferences(name, folder=data_dir / cgdialog.CORPUS.name)
     assert len(dialogues) == 100
     systems = {"human", "alpaca_lora", "Blenderbot_400M", "Blenderbot_ft"}
     assert {frozenset(dialogue.responses) for dialogue in dialogues} == {frozenset(systems)}

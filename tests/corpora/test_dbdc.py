@@ -166,7 +166,7 @@ def test_what_is_no_zip_or_not_there_is_named(tmp_path: Path, monkeypatch: pytes
 
 @pytest.mark.real_data
 def test_the_published_zip(data_dir: Path) -> None:
-    path = data_dir / dbdc.CORPUS / dbdc.FILE
+    path = data_dir / dbdc.CORPUS.name / dbdc.FILE
     expected = {"cic": (50, 500), "iris": (50, 500), "tktk": (50, 500), "yi": (50, 500)}
     blank = Counter[str]()
     for system in SYSTEMS:
