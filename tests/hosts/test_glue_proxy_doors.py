@@ -126,13 +126,20 @@ def test_published_scores_are_fitted_without_a_classifier(rated: Path, tmp_path:
             "--entailment: the published scores are of not_entailment. Leave one of the options out.",
         ),
         (["--published-scores"], "{rated}: has no scores 'cola'. Leave --published-scores out to run the classifiers."),
-        (["--features", "pairs"], "glue_proxy: there is no set of indicators 'pairs'. Known are: single, context, fact, all."),
     ],
 )
 def test_wrong_arguments_are_named(rated: Path, tmp_path: Path, arguments: list[str], text: str) -> None:
     output = tmp_path / "proxy.json"
     done = CliRunner().invoke(app, ["train", "proxy", "--data", str(rated), "--output", str(output), *arguments])
     assert str(done.exception) == text.format(rated=rated)
+    assert not output.exists()
+
+
+def test_an_unknown_set_of_indicators_is_refused(rated: Path, tmp_path: Path) -> None:
+    output = tmp_path / "proxy.json"
+    done = CliRunner().invoke(app, ["train", "proxy", "--data", str(rated), "--output", str(output), "--features", "pairs"])
+    assert done.exit_code == 2
+    assert "'pairs' is not one of" in done.output
     assert not output.exists()
 
 
