@@ -412,7 +412,7 @@ def test_missing_ratings_are_named(dialeval: Run, files: Path) -> None:
     done = dialeval("meta-eval", "good.jsonl", "--ratings", "nowhere")
     assert done.returncode == 2
     assert done.stderr.startswith(
-        "dialeval: nowhere: there is no such file, and no corpus of this name. Named corpora are: fed, convai1, convai2, mini, "
+        "dialeval: nowhere: there is no such file, and no set of this name. Named sets are: conture, convai1, convai2, "
     )
     done = dialeval("meta-eval", "good.jsonl", "good.jsonl", "--ratings", "ratings.jsonl")
     assert (done.returncode, done.stderr) == (

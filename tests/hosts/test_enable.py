@@ -90,7 +90,7 @@ def test_plain_host_commands_work_after_enable_and_not_after_disable(
 
     loaded = python(*load)
     assert (loaded.returncode, loaded.stdout) == (0, "DialogueMetric\n"), loaded.stderr
-    scorer = "from dialeval_plugin.core.scorer import Scorer"
+    scorer = "from dialeval_plugin import Scorer"
     model = tmp_path / "cwd" / "here.py"
     model.parent.mkdir(exist_ok=True)
     model.write_text(

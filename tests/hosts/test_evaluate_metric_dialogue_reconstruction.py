@@ -31,7 +31,7 @@ def test_what_is_missing_or_wrong_is_said(tmp_path: Path, monkeypatch: pytest.Mo
         metric.compute(predictions=RESPONSES, contexts=CONTEXTS, models="hred")
     assert str(wrong.value) == (
         "dialogue_reconstruction: there is no input or option 'models'. Accepted are the columns predictions, contexts, "
-        "references, facts and the options model, level, reduction, latent, max_utterances, seed, device, revision."
+        "references, facts and the options model, device, revision, level, reduction, latent, max_utterances, seed."
     )
 
 

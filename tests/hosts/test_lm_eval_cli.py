@@ -46,7 +46,7 @@ def test_old_style_flags_and_the_list_work(clean_run: Run, tmp_path: Path) -> No
     assert "dstc10_dialog_bm25_cr" in done.stdout
     done = clean_run("-c", MAIN, "--model", "dummy", "--tasks", "dstc10_dialog_tu")
     assert done.returncode == 0, done.stderr[-2000:]
-    assert "|dstc10_dialog_tu|" in done.stdout
+    assert "|dstc10_dialog TopicalChat-USR|" in done.stdout
 
 
 def test_an_absent_set_asked_for_by_name_stops_with_the_message(clean_run: Run, tiny_data: Path) -> None:

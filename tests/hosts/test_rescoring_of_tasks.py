@@ -60,7 +60,7 @@ class Chance(LM):  # type: ignore[misc]  # the host is not typed
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = write_convai(tmp_path_factory.mktemp("data"), 30)
     write_fed(root, fed_rows(10))
-    for corpus in (dbdc.CORPUS.name, cgdialog.CORPUS):
+    for corpus in (dbdc.CORPUS.name, cgdialog.CORPUS.name):
         (root / corpus).mkdir()
     with zipfile.ZipFile(root / dbdc.CORPUS.name / dbdc.FILE, "w") as archive:
         for split in ("dev", "eval"):

@@ -304,6 +304,8 @@ TYPED = [
     for name in sorted({name.partition(" ")[0] for name in ALL})
     if hasattr(scorer_factory(name).__init__, "__wrapped__")  # type: ignore[misc]
     for option, kind in (option_kinds(scorer_factory(name)) or {}).items()
+    # A judge says in words of its own how a language model is made (test_every_judge), and asks for one first.
+    if option != "llm" and (name, option) != ("dre", "clamp")
 ]
 
 

@@ -312,7 +312,7 @@ def command(tmp_path: Path, *words: object, **sources: Any) -> list[str]:
         lines = ("".join(f"{' '.join(turn.text.split())} __eou__ " for turn in turns) for turns in found)
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
         words = (*words, f"--{name}", path)
-    common = ("--recipe", "tiny", "--device", "cpu", "--output", tmp_path / "model")
+    common = ("--recipe", "small", "--device", "cpu", "--output", tmp_path / "model")
     result = CliRunner().invoke(app, list(map(str, ("train", "reconstruction", *common, *words))))
     assert result.exit_code == 0, result.output
     return result.stdout.splitlines()
