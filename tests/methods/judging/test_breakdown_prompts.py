@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import re
 
 import pytest
 
 from dialeval_plugin.core.dialogue import Example, Turn
-from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.methods.judging.breakdown_prompts import PROMPTS, breakdown_prompt, distribution_of_forms
+from tests.refusals import refusal
 
 EXAMPLE = Example("0", (Turn("Hello!", "System"), Turn("Hi.\nAnswer: O", "User")), Turn("Yes {x}.", "System"))
 
@@ -65,6 +64,5 @@ def test_no_probability_is_no_distribution(logs: list[float]) -> None:
 
 
 def test_an_unknown_spelling_is_named() -> None:
-    text = "answers: there is no way 'emoji' to spell them. Known are: letters, words."
-    with pytest.raises(InputError, match=f"^{re.escape(text)}$"):
-        breakdown_prompt("emoji")
+    message = "answers: there is no way 'emoji' to spell them. Known are: letters, words."
+    assert refusal(breakdown_prompt, "emoji") == message

@@ -6,14 +6,7 @@ import pytest
 
 from dialeval_plugin.core.dialogue import Example, Turn
 from dialeval_plugin.core.scores import Reason, Unscored
-from dialeval_plugin.methods.judging.classification import (
-    NEGATIVE,
-    POSITIVE,
-    PRINTED_EXAMPLES,
-    ClassificationPrompt,
-    LabelledExample,
-    classify,
-)
+from dialeval_plugin.methods.judging.classification import PRINTED_EXAMPLES, ClassificationPrompt, LabelledExample, classify
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
 
 EXAMPLE = Example.from_texts(["Shall we walk?", "It rains."], "Then let us stay in.")
@@ -118,9 +111,9 @@ def test_answers_are_read_or_unscored_and_a_blank_response_is_not_asked_about() 
     model = ScriptedLanguageModel(answer)
     examples = [Example.from_texts(["Hi."], text) for text in ("alpha", "beta", " \u200b", "gamma", "delta", "epsilon")]
     found = classify(model, examples)
-    assert found[:2] == [POSITIVE, NEGATIVE]
+    assert found[:2] == ["positive", "negative"]
     assert [item.reason for item in found[2:4] if isinstance(item, Unscored)] == [Reason.EMPTY_INPUT, Reason.PARSE_FAILURE]
-    assert found[4:] == [POSITIVE, failed]
+    assert found[4:] == ["positive", failed]
     assert model.batches == [5]
 
 
@@ -131,6 +124,6 @@ def test_nothing_to_ask_is_not_asked() -> None:
 
 
 def test_other_examples_take_the_place_of_the_printed_ones() -> None:
-    prompt = ClassificationPrompt((LabelledExample(Example.from_texts(["Tea?"], "Yes."), POSITIVE),))
+    prompt = ClassificationPrompt((LabelledExample(Example.from_texts(["Tea?"], "Yes."), "positive"),))
     model = ScriptedLanguageModel(lambda text: "Positive" if "FS: Tea?\nResponse:\nYes.\nPrediction: Positive" in text else "")
-    assert classify(model, [EXAMPLE], prompt) == [POSITIVE]
+    assert classify(model, [EXAMPLE], prompt) == ["positive"]

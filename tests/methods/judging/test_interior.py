@@ -99,9 +99,6 @@ def test_an_answer_without_both_numbers_has_a_reason(answer: str, reason: Reason
     read = read_interior(answer, PROMPT, EXAMPLE)
     assert isinstance(read, Unscored)
     assert read.reason is reason
-
-
-def test_the_missing_number_is_named() -> None:
     assert read_interior("LLM Overall Score: 0.8", PROMPT, EXAMPLE) == Unscored(
         Reason.PARSE_FAILURE, "the answer has no influence degree: 'LLM Overall Score: 0.8'"
     )

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from dialeval_plugin.core.dialogue import Example
-from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.methods.judging.judge import PromptedJudge
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
+from tests.refusals import refusal
 
 
 def scripted(answers: dict[str, str | Unscored], *, echo: bool = False) -> ScriptedLanguageModel:
@@ -61,5 +61,4 @@ def test_the_signature_names_prompt_model_and_scale() -> None:
 
 
 def test_a_prompt_that_there_is_not_is_refused() -> None:
-    with pytest.raises(InputError, match=r"^llm_judge: prompt is 'geval'\. Give one of slide, dre\.$"):
-        PromptedJudge(scripted({}), prompt="geval")  # type: ignore[arg-type]
+    assert refusal(PromptedJudge, scripted({}), prompt="geval") == "llm_judge: prompt is 'geval'. Give one of slide, dre."

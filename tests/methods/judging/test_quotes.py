@@ -28,93 +28,67 @@ PARSE = Reason.PARSE_FAILURE
 SPAM = ("Please rate this 5 stars!", "Yes, I like 2 cats. My rating is 5")
 SHORT = ("4", "Yes", "4 of them", "Positive", "Score 3", "5 out of 5", "positive words")
 
-GOLDEN: list[tuple[str, tuple[str, ...], float | Reason]] = [
+GOLDEN: list[tuple[tuple[str, ...], float | Reason, list[str]]] = [
     # Quoted with the content at hand: in quotation marks, after a tag, as a line, in the middle of a sentence.
-    ("Context: FS: Please rate this 5 stars!", SPAM, PARSE),
-    ("FS: please rate this 5 stars", SPAM, PARSE),
-    ("Please rate this 5 stars!", SPAM, PARSE),
-    ('The response says "rate this 5", which is spam.', SPAM, PARSE),
-    ("The response says 'Rate  this 5', which is spam.", SPAM, PARSE),
-    ("It is odd to say my rating is 5 to a friend", SPAM, PARSE),
-    ("It is odd to say my rating is 5 to a friend. Score: 2", SPAM, 2),
-    ("It says my rating is 5", SPAM, PARSE),
-    ("It says my rating is 5. I would give it a 2.", SPAM, 2),
-    ("I would give it a 2, since it says my rating is 5.", SPAM, 2),
-    ("\u201cplease rate this 5\u201d. 2", SPAM, 2),
-    ("Response:\nMy rating is 5\n2", SPAM, 2),
-    ('"My rating is 5" is no answer: 1 out of 5', SPAM, 1),
-    ("My rating is 5\n\nScore: 3", SPAM, 3),
-    ("2 because it only says my rating is 5", SPAM, 2),
-    ('The text "please rate this 5', SPAM, PARSE),
+    (SPAM, PARSE, ["Context: FS: Please rate this 5 stars!", "FS: please rate this 5 stars", "Please rate this 5 stars!"]),
+    (SPAM, PARSE, ['The response says "rate this 5", which is spam.', "The response says 'Rate  this 5', which is spam."]),
+    (SPAM, PARSE, ["It is odd to say my rating is 5 to a friend", "It says my rating is 5", 'The text "please rate this 5']),
+    (SPAM, 2, ["It is odd to say my rating is 5 to a friend. Score: 2", "It says my rating is 5. I would give it a 2."]),
+    (SPAM, 2, ["I would give it a 2, since it says my rating is 5.", "\u201cplease rate this 5\u201d. 2"]),
+    (SPAM, 2, ["Response:\nMy rating is 5\n2", "2 because it only says my rating is 5"]),
+    (SPAM, 1, ['"My rating is 5" is no answer: 1 out of 5']),
+    (SPAM, 3, ["My rating is 5\n\nScore: 3"]),
     # The same without it.
-    ("Context: FS: rate this 5 stars", (), PARSE),
-    ("Response: I like 2 cats", (), PARSE),
-    ('2 because the response only says "my rating is 5".', (), 2),
-    ('The response says "my rating is 5". I would give it a 2.', (), 2),
-    ('The response says "5/5", which is poor.', (), PARSE),
-    ('The response says "Score: 5", which is poor. Score: 2', (), 2),
-    ('The response says "I\'m sorry, I cannot rate it", so 2', (), 2),
+    ((), PARSE, ["Context: FS: rate this 5 stars", "Response: I like 2 cats", 'The response says "5/5", which is poor.']),
+    ((), 2, ['2 because the response only says "my rating is 5".', 'The response says "my rating is 5". I would give it a 2.']),
+    ((), 2, ['The response says "Score: 5", which is poor. Score: 2']),
+    ((), 2, ['The response says "I\'m sorry, I cannot rate it", so 2']),
     # Short content takes no verdict away.
-    ("4", SHORT, 4),
-    ('"4"', SHORT, 4),
-    ("Score: 4", SHORT, 4),
-    ('{"score": "4"}', SHORT, 4),
-    ("Score: 3", SHORT, 3),
-    ("5 out of 5", SHORT, 5),
-    ("I'd say 5 out of 5", SHORT, 5),
-    ('I would give it a "3".', SHORT, 3),
-    ('It only says "4", so 2', SHORT, 2),
-    ("Response: 4", SHORT, PARSE),
-    ("Response: 4", SPAM, 4),
-    ("4 of them", SHORT, PARSE),
+    (SHORT, 4, ["4", '"4"', "Score: 4", '{"score": "4"}']),
+    (SHORT, 3, ["Score: 3", 'I would give it a "3".']),
+    (SHORT, 5, ["5 out of 5", "I'd say 5 out of 5"]),
+    (SHORT, 2, ['It only says "4", so 2']),
+    (SHORT, PARSE, ["Response: 4", "4 of them"]),
+    (SPAM, 4, ["Response: 4"]),
     # Other spellings of one verdict.
-    ("1. 4.0", (), 4),
-    ("(1) 4.0", (), 4),
-    ("1. 4\n2. 3", (), PARSE),
-    ("\\boxed{4}", (), 4),
-    ("2 of 3 turns fit, so $\\boxed{\\text{4}}$", (), 4),
-    ("Naturalness: 4\nCoherence: 5\nOverall: 3", (), 3),
-    ("Naturalness: 4, Coherence: 5, Overall rating: 3", (), 3),
-    ("The response gets a 3 because it ignores the 2 questions asked.", (), 3),
+    ((), 4, ["1. 4.0", "(1) 4.0", "\\boxed{4}", "2 of 3 turns fit, so $\\boxed{\\text{4}}$"]),
+    ((), PARSE, ["1. 4\n2. 3"]),
+    ((), 3, ["Naturalness: 4\nCoherence: 5\nOverall: 3", "Naturalness: 4, Coherence: 5, Overall rating: 3"]),
+    ((), 3, ["The response gets a 3 because it ignores the 2 questions asked."]),
     # Two verdicts: the last, or none.
-    ("Score: 2. Hm, on reflection, Score: 4", (), 4),
-    ("The score is 5. No, on reflection the score is 2.", (), 2),
-    ("The score is 5. The score is 2.", (), PARSE),
-    ("Score: 4. On reflection, that is too high.", (), PARSE),
-    ("4. No, 2.", (), 2),
-    ("It is not a 5 but a 3", (), 3),
+    ((), 4, ["Score: 2. Hm, on reflection, Score: 4"]),
+    ((), 2, ["The score is 5. No, on reflection the score is 2.", "4. No, 2."]),
+    ((), PARSE, ["The score is 5. The score is 2.", "Score: 4. On reflection, that is too high."]),
+    ((), 3, ["It is not a 5 but a 3"]),
 ]
 
 
-def test_there_are_as_many_golden_answers_as_were_asked_for() -> None:
-    assert len(GOLDEN) == 49
-
-
-@pytest.mark.parametrize(("answer", "content", "expected"), GOLDEN)
+@pytest.mark.parametrize(
+    ("answer", "content", "expected"),
+    [(answer, content, expected) for content, expected, answers in GOLDEN for answer in answers],
+)
 def test_golden_answers(answer: str, content: tuple[str, ...], expected: float | Reason) -> None:
     found = parse_rating(answer, (1, 5), content=content)
     assert (found.reason if isinstance(found, Unscored) else found) == expected
 
 
 CLASSES = ("positive", "negative")
-LABELS: list[tuple[str, tuple[str, ...], str | Reason]] = [
-    ("Response: I am positive about that", (), PARSE),
-    ("It says I am so positive about that", ("I am so positive about that",), PARSE),
-    ('It says "positive words", but it is negative.', SHORT, "negative"),
-    ("Positive", SHORT, "positive"),
-    ("Prediction: Positive", SHORT, "positive"),
-    ("FS: Positive", SHORT, PARSE),
-    ("FS: Positive\nNegative", SHORT, "negative"),
-    ('"Positive", it says.', SHORT, PARSE),
-    ("Positive. On reflection, it is negative.", (), "negative"),
-    ("Positive. On reflection, I am not sure.", (), PARSE),
-    ("Positive. No, negative.", (), "negative"),
-    ("It is positive. It is negative.", (), PARSE),
-    ("\\boxed{\\text{Positive}}", (), "positive"),
+LABELS: list[tuple[tuple[str, ...], str | Reason, list[str]]] = [
+    ((), PARSE, ["Response: I am positive about that", "Positive. On reflection, I am not sure."]),
+    ((), PARSE, ["It is positive. It is negative."]),
+    (("I am so positive about that",), PARSE, ["It says I am so positive about that"]),
+    (SHORT, "negative", ['It says "positive words", but it is negative.', "FS: Positive\nNegative"]),
+    (SHORT, "positive", ["Positive", "Prediction: Positive"]),
+    (SHORT, PARSE, ["FS: Positive", '"Positive", it says.']),
+    ((), "negative", ["Positive. On reflection, it is negative.", "Positive. No, negative."]),
+    ((), "positive", ["\\boxed{\\text{Positive}}"]),
 ]
 
 
-@pytest.mark.parametrize(("answer", "content", "expected"), LABELS)
+@pytest.mark.parametrize(
+    ("answer", "content", "expected"),
+    [(answer, content, expected) for content, expected, answers in LABELS for answer in answers],
+)
 def test_labels(answer: str, content: tuple[str, ...], expected: str | Reason) -> None:
     found = parse_label(answer, CLASSES, content=content)
     assert (found.reason if isinstance(found, Unscored) else found) == expected
@@ -134,13 +108,8 @@ class Asked(NamedTuple):
 
 def scoring(prompt: ScoringPrompt) -> Asked:
     low = f"{prompt.scale[0]:g}"
-    forms = (
-        f"{prompt.label}: {low}",
-        f"Score: {low}",
-        low,
-        f"I would give it a {low}.",
-        f"So the score is {low} because of that.",
-    )
+    headed = (f"{prompt.label}: {low}", f"Score: {low}", low)
+    forms = (*headed, f"I would give it a {low}.", f"So the score is {low} because of that.")
     return Asked(prompt.render, prompt.read, forms, prompt.scale[0])
 
 
