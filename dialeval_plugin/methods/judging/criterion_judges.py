@@ -30,6 +30,7 @@ DEFAULT_SAMPLES = 20
 DEFAULT_TEMPERATURE = 1.0
 """The model's own distribution, whose mean `weighted` takes as well. G-EVAL's code has 2."""
 
+_NO_ANSWER = frozenset({Reason.API_ERROR, Reason.CONTEXT_TOO_LONG})
 _NO_PROBABILITY = Unscored(Reason.NON_FINITE, "the model gives no rating of the scale a probability")
 
 
@@ -111,7 +112,7 @@ class CriterionJudge(PromptingScorer):
         return tuple(columns)
 
     def prepare(self, items: Sequence[Item]) -> list[Pending]:
-        """For each criterion of each response the answers to be drawn, or the spellings of the ratings to be weighed."""
+        """For each criterion of each response the answers to be drawn, or the spellings of the ratings."""
         return [Pending(item, tuple(chain.from_iterable(self._requests(cast("Example", item))))) for item in items]
 
     def finish(self, pending: Pending, answers: Sequence[Any]) -> Row:
@@ -203,19 +204,18 @@ class LlmChiang(CriterionJudge):
 
 
 def sampled_rating(ratings: Sequence[float | Unscored], *, unparsed: float | None = None) -> CriterionRating | Unscored:
-    """Return the mean of drawn ratings; those that could not be read are left out, or count as `unparsed`.
+    """The mean of drawn ratings; those that could not be read are left out, or count as `unparsed`.
 
-    A request that failed, or was too long to be made, is no answer and is left out in any case.
-
-    Returns:
-        The rating; where nothing is left, `Unscored` with the commonest reason.
+    A request that failed, or was too long to be made, is left out in any case. Where nothing is left, the commonest reason.
 
     Example:
         >>> sampled_rating([3.0, 2.0, Unscored(Reason.REFUSAL)])[:3]
         (2.5, 0.5, 1)
     """
     failures = [rating for rating in ratings if isinstance(rating, Unscored)]
-    samples = tuple(_or_unparsed(rating, unparsed) for rating in ratings)
+    samples = tuple(
+        rating if not isinstance(rating, Unscored) else None if rating.reason in _NO_ANSWER else unparsed for rating in ratings
+    )
     known = [sample for sample in samples if sample is not None]
     if not known:
         reason, _ = Counter(failure.reason for failure in failures).most_common(1)[0]
@@ -227,11 +227,9 @@ def sampled_rating(ratings: Sequence[float | Unscored], *, unparsed: float | Non
 
 
 def weighted_rating(log_probabilities: dict[str, float | Unscored], scale: range) -> CriterionRating | Unscored:
-    """Return sum p_i r_i over all ratings of the scale (G-EVAL, equation 1), p normalised over the scale.
+    """The sum of p_i r_i over all ratings of the scale (G-EVAL, equation 1), p normalised over the scale.
 
-    Returns:
-        The rating; `Unscored` where a log probability is missing, since the others alone would give another rating, or
-        where all are minus infinity.
+    `Unscored` where a log probability is missing, since the others alone would give another rating, or all are minus infinity.
 
     Example:
         >>> found = weighted_rating({"1": math.log(0.2), " 3": math.log(0.3), "3": math.log(0.3)}, range(1, 4))
@@ -248,9 +246,3 @@ def weighted_rating(log_probabilities: dict[str, float | Unscored], scale: range
         return _NO_PROBABILITY
     weighted = zip(found.top, found.weights, strict=True)
     return CriterionRating(found.rating, math.fsum(weight * (rating - found.rating) ** 2 for rating, weight in weighted))
-
-
-def _or_unparsed(rating: float | Unscored, unparsed: float | None) -> float | None:
-    if isinstance(rating, Unscored):
-        return None if rating.reason in {Reason.API_ERROR, Reason.CONTEXT_TOO_LONG} else unparsed
-    return rating

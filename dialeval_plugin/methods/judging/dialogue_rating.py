@@ -19,7 +19,6 @@ from .rating_prompts import RatingPrompt, rating_prompt
 
 DEFAULT_K = 3
 NO_PROBABILITY = Unscored(Reason.NON_FINITE, "the model gives no rating of the scale a probability")
-
 NO_VISIBLE_TURN = Unscored(Reason.EMPTY_INPUT, "no turn has a visible character")
 
 

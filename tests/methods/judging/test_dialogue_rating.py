@@ -181,13 +181,13 @@ def test_what_others_are_scored_with_does_not_matter() -> None:
     [
         (
             {"quality": "interesting,coherent"},
-            "dialogue_rating: quality: there is no rating prompt for 'coherent'. Known are at turn level interesting, engaging, "
-            "specific, relevant, correct, semantically_appropriate, understandable, fluent, overall. "
+            "dialogue_rating: quality: there is no rating prompt for 'coherent'. Known are at turn level interesting, "
+            "engaging, specific, relevant, correct, semantically_appropriate, understandable, fluent, overall. "
             "Ask for the qualities of one level.",
         ),
         *(
             (
-                {"quality": text},
+                {"quality": names},
                 f"dialogue_rating: quality is {names!r}. Give the name of a quality or several different ones.",
             )
             for names in ("", [], "fluent,fluent")
