@@ -45,7 +45,7 @@ _ADVERSARIAL_HEADING = "Adversarial Negative Responses:"
 
 
 def generation_prompt(context: Sequence[str]) -> str:
-    r"""Return the prompt that asks for five positive and five adversarial responses to `context`.
+    r"""The prompt that asks for five positive and five adversarial responses to `context`.
 
     Example:
         >>> print(generation_prompt(["Tea?", "Coffee: black."]).rpartition("Context:")[2])

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn
-from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.core.runner import run
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Row, Unscored
@@ -21,6 +21,7 @@ from dialeval_plugin.core.signature import Signature
 from dialeval_plugin.methods.slide.fusion import DistanceRange, slm_score
 from dialeval_plugin.methods.slide.model import SmallModelConfig, TrainedSmallModel
 from dialeval_plugin.methods.slide.scorer import SlideScorer
+from tests.refusals import refusal
 from tests.tiny_models import write_tiny_slm
 
 
@@ -42,12 +43,8 @@ class ConstantJudge(Scorer):
 
 def examples(number: int = 12) -> list[Example]:
     turns = ["Where were you?", "At the market, they had plums.", "Did you buy any?", "A whole bag of them!"]
-    return [
-        Example.from_texts(
-            turns[: 1 + index % 4], f"Plums make good jam, {'really ' * (index % 5)}number {index}.", id=str(index)
-        )
-        for index in range(number)
-    ]
+    responses = [f"Plums make good jam, {'really ' * (index % 5)}number {index}." for index in range(number)]
+    return [Example.from_texts(turns[: 1 + index % 4], text, id=str(index)) for index, text in enumerate(responses)]
 
 
 @pytest.fixture
@@ -106,15 +103,10 @@ def test_a_response_without_a_visible_character_is_unscored(slm: SlideScorer, re
     assert (scores.n_total, scores.n_scored, scores.unscored_by_reason) == (2, 1, {"empty_input": 1})
 
 
-@pytest.mark.parametrize("response", ["🙂", "a", "Say \x07 it [SEP] again <|endoftext|> {question}", "\u202eabc"])
-def test_strange_responses_have_a_score(slm: SlideScorer, response: str) -> None:
-    assert slm.score([Example.from_texts(["Hello?"], response)]).n_scored == 1
-
-
-def test_an_empty_context_has_a_score(slm: SlideScorer) -> None:
-    scores = slm.score([Example.from_texts([], "Hi."), Example.from_texts([""], "Hi.")])
-
-    assert scores.n_scored == 2
+def test_strange_responses_and_empty_contexts_have_a_score(slm: SlideScorer) -> None:
+    strange = ("🙂", "a", "Say \x07 it [SEP] again <|endoftext|> {question}", "\u202eabc")
+    rows = [*(Example.from_texts(["Hello?"], response) for response in strange), Example.from_texts([], "Hi.")]
+    assert slm.score([*rows, Example.from_texts([""], "Hi.")]).n_scored == 6
 
 
 def test_a_long_context_loses_its_oldest_tokens_and_says_so(slm: SlideScorer, caplog: pytest.LogCaptureFixture) -> None:
@@ -170,12 +162,11 @@ def test_fusion_joins_both_scores(tiny_slm: Path) -> None:
         assert f"fusion:{reading}" in str(fused.signature)
 
 
-def test_what_the_judge_cannot_read_is_unscored(tiny_slm: Path) -> None:
-    rows = [*examples(2), Example.from_texts(["Hi."], "I refuse.", id="x")]
+def test_what_a_model_cannot_judge_is_unscored_for_its_own_reason(tiny_slm: Path) -> None:
+    rows = [*examples(2), *(Example.from_texts(["Hi."], response) for response in ("I refuse.", " "))]
     scores = SlideScorer(str(tiny_slm), llm=ConstantJudge()).score(rows)
-
-    assert scores.values[2] is None
-    assert scores.unscored_by_reason == {"refusal": 1}
+    blank = Unscored(Reason.EMPTY_INPUT, "the response has no visible character")
+    assert scores.unscored == {2: Unscored(Reason.REFUSAL, "no"), 3: blank}
 
 
 def test_the_population_can_give_the_range(tiny_slm: Path) -> None:
@@ -243,16 +234,16 @@ def test_the_range_is_that_of_the_variant(tiny_slm: Path, options: dict[str, Any
     assert SlideScorer(str(tiny_slm), **options).range == (0.0, highest)
 
 
+TRAINED = {"slm": 0.8, "slm_probability": 0.3}
+
+
 @pytest.mark.parametrize(
     ("thresholds", "expected"),
     [
         # Without thresholds the papers' rule, and of distances the one in the middle of 0.4 and 1.8, whose s_d is 0.5.
         ({}, {"slm": 0.5, "slm_probability": 0.5, "slm_distance": 1.1}),
         # Training turns distances round, so that higher is better there.
-        (
-            {"slm": 0.8, "slm_probability": 0.3, "slm_distance": -0.7},
-            {"slm": 0.8, "slm_probability": 0.3, "slm_distance": 0.7},
-        ),
+        (dict(TRAINED, slm_distance=-0.7), dict(TRAINED, slm_distance=0.7)),
     ],
 )
 def test_a_response_is_positive_from_the_models_threshold(
@@ -263,11 +254,6 @@ def test_a_response_is_positive_from_the_models_threshold(
     found = {variant: SlideScorer(folder, variant=variant).positive_from for variant in expected}  # type: ignore[arg-type]
     assert found == pytest.approx(expected)
     assert SlideScorer(folder, llm=ConstantJudge()).positive_from == 0.5
-
-
-def test_a_row_that_the_small_model_cannot_judge_keeps_its_own_reason(tiny_slm: Path) -> None:
-    scores = SlideScorer(str(tiny_slm), llm=ConstantJudge()).score([Example.from_texts(["Hi."], " "), *examples(1)])
-    assert scores.unscored == {0: Unscored(Reason.EMPTY_INPUT, "the response has no visible character")}
 
 
 @pytest.mark.parametrize("options", [{"variant": "slm", "normalise": "population"}, {"variant": "slm"}])
@@ -298,15 +284,8 @@ def test_the_signature_pins_model_and_options(tiny_slm: Path, tmp_path: Path) ->
 
 def test_the_signature_names_options_that_differ_from_their_defaults(tiny_slm: Path) -> None:
     """FAULTS_FOUND section 6: `clip` could be left out of the signature."""
-    scorer = SlideScorer(
-        str(tiny_slm),
-        llm=ConstantJudge(),
-        clip=True,
-        round3=True,
-        normalise="population",
-        fusion="agree",
-        slm_scale=0.5,
-    )
+    options: dict[str, Any] = {"clip": True, "round3": True, "normalise": "population", "fusion": "agree", "slm_scale": 0.5}
+    scorer = SlideScorer(str(tiny_slm), llm=ConstantJudge(), **options)
     assert str(Signature(scorer.signature_fields())).partition("|normalise:")[2] == (
         "population|d_min:0.5|d_max:1.5|clip:True|round3:True|fusion:agree|slm_scale:0.5|llm_method:constant"
     )
@@ -317,9 +296,7 @@ def test_the_signature_names_options_that_differ_from_their_defaults(tiny_slm: P
 def test_nothing_names_an_slm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DIALEVAL_SLM", raising=False)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    with pytest.raises(MissingPrerequisite) as refused:
-        SlideScorer(variant="slm")
-    assert str(refused.value) == (
+    assert refusal(SlideScorer, variant="slm", error=MissingPrerequisite) == (
         "slide: no SLM is named. Train one with `dialeval train slm --data FILE --output FOLDER`, "
         "or pass slm='FOLDER or hub id', or set DIALEVAL_SLM."
     )
@@ -337,9 +314,7 @@ def test_the_variable_and_the_last_trained_name_an_slm(tiny_slm: Path, tmp_path:
 
 
 def test_fusing_without_an_llm_is_refused(tiny_slm: Path) -> None:
-    with pytest.raises(MissingPrerequisite) as refused:
-        SlideScorer(str(tiny_slm), variant="slide")
-    assert str(refused.value) == (
+    assert refusal(SlideScorer, str(tiny_slm), variant="slide", error=MissingPrerequisite) == (
         "slide: the variant 'slide' fuses the small model with a large one, and no llm is given. "
         "Pass llm='hf', llm_args='pretrained=MODEL' (any lm-eval model), or variant='slm' for the small model alone."
     )
@@ -356,10 +331,7 @@ def test_without_llm_and_variant_the_small_model_is_used_and_said(tiny_slm: Path
     ("options", "message"),
     [
         ({"variant": "big"}, "slide: variant is 'big'. Give one of slide, slm, slm_probability, slm_distance."),
-        (
-            {"fusion": "mean"},
-            "slide: fusion is 'mean'. Give one of first_match, llm_first, agree.",
-        ),
+        ({"fusion": "mean"}, "slide: fusion is 'mean'. Give one of first_match, llm_first, agree."),
         ({"normalise": "batch"}, "slide: normalise is 'batch'. Give one of training, population."),
         ({"slm_scale": "half"}, "slide: slm_scale is 'half'. Give a number."),
         ({"slm_scale": True}, "slide: slm_scale is True. Give a number."),
@@ -370,17 +342,12 @@ def test_without_llm_and_variant_the_small_model_is_used_and_said(tiny_slm: Path
     ],
 )
 def test_unknown_options_are_refused(tiny_slm: Path, options: dict[str, object], message: str) -> None:
-    with pytest.raises(InputError) as refused:
-        SlideScorer(**{"slm": str(tiny_slm), **options})  # type: ignore[arg-type]
-    assert str(refused.value) == message
+    assert refusal(SlideScorer, **{"slm": str(tiny_slm), **options}) == message
 
 
 def test_a_dialogue_is_refused(slm: SlideScorer) -> None:
-    with pytest.raises(InputError) as refused:
-        slm.score([Dialogue("d", (Turn("Hi."),))])
-    assert str(refused.value) == (
-        "slide: item 0 is of type Dialogue, but this scorer works at turn level. Pass Example objects."
-    )
+    message = refusal(slm.score, [Dialogue("d", (Turn("Hi."),))])
+    assert message == "slide: item 0 is of type Dialogue, but this scorer works at turn level. Pass Example objects."
 
 
 def test_a_model_with_nan_weights_gives_unscored_rows(tmp_path: Path) -> None:
@@ -408,9 +375,5 @@ def test_a_journal_gives_the_same_rows(slm: SlideScorer, tmp_path: Path, monkeyp
 def test_a_journal_of_another_run_is_refused(slm: SlideScorer, tmp_path: Path) -> None:
     journal = tmp_path / "scores.jsonl.journal"
     run(slm, examples(3), journal=journal)
-    with pytest.raises(InputError) as refused:
-        run(slm, examples(4), journal=journal)
-    assert str(refused.value) == (
-        f"{journal}: this unfinished run has other inputs or settings than the present one. "
-        "Delete the file to start again, or repeat the first command to finish it."
-    )
+    message = refusal(run, slm, examples(4), journal=journal)
+    assert message.startswith(f"{journal}: this unfinished run has other inputs or settings than the present one. ")
