@@ -94,12 +94,7 @@ def read_responses(
 
 
 def same_text(text: str) -> str:
-    """What two responses have in common that differ in case, white space and punctuation only.
-
-    Example:
-        >>> same_text("Well, I'm  FINE!") == same_text("well I’m fine")
-        True
-    """
+    """What two responses have in common that differ in case, white space and punctuation only."""
     return " ".join(re.findall(r"[^\W_]+", text.casefold())) or text.strip()
 
 

@@ -78,10 +78,6 @@ def distribution_of_forms(log_probabilities: Sequence[float]) -> tuple[float, fl
     """P(NB), P(PB), P(B), renormalised, from the log probability of each form of a prompt, in their order.
 
     None where all forms have probability 0, or one is not a number: such a turn is unscored.
-
-    Example:
-        >>> distribution_of_forms([-1.0, -1.0, float("-inf")])
-        (0.5, 0.5, 0.0)
     """
     if any(math.isnan(value) or value == math.inf for value in log_probabilities):
         return None

@@ -96,29 +96,7 @@ class ClassificationPrompt:
     version: int = field(default=1, init=False)
 
     def render(self, example: Example) -> str:
-        r"""The prompt for one response.
-
-        Example:
-            >>> prompt = ClassificationPrompt(PRINTED_EXAMPLES[:1]).render(Example.from_texts(["Hi.", "Hello."], "Bye."))
-            >>> print(prompt.partition("Example\n\n")[2])
-            The following is one example of a conversation context and response, and the corresponding prediction.
-            <BLANKLINE>
-            Example 1:
-            Context:
-            FS: Is there something wrong?
-            SS: I enjoy having your daughter in my class.
-            FS: I'm glad to hear it.
-            Response:
-            She is so brilliant.
-            Prediction: Positive
-            <BLANKLINE>
-            Context:
-            FS: Hi.
-            SS: Hello.
-            Response:
-            Bye.
-            Prediction:
-        """
+        """The prompt for one response."""
         shown = self.shown_for(example)
         blocks = zip(example_texts(shown), shown, strict=True)
         answered = (f"{text} {item.label.capitalize()}{BLOCK_END}" for text, item in blocks)

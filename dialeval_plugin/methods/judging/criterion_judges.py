@@ -20,7 +20,7 @@ from dialeval_plugin.llm.language_model import Continuation, LanguageModel, Requ
 from dialeval_plugin.llm.prompting import Pending, PromptingScorer
 
 from .criterion_prompts import CHIANG_PROMPTS, CRITERIA, G_EVAL_PROMPTS, CriterionPrompts
-from .goodness import k_top_rating, merge_ratings
+from .goodness import NO_PROBABILITY, k_top_rating, merge_ratings
 
 Mode: TypeAlias = Literal["sampled", "weighted"]
 """How a rating is made of a model: the mean of answers that are drawn, or the mean of the scale under its probabilities."""
@@ -31,7 +31,6 @@ DEFAULT_TEMPERATURE = 1.0
 """The model's own distribution, whose mean `weighted` takes as well. G-EVAL's code has 2."""
 
 _NO_ANSWER = frozenset({Reason.API_ERROR, Reason.CONTEXT_TOO_LONG})
-_NO_PROBABILITY = Unscored(Reason.NON_FINITE, "the model gives no rating of the scale a probability")
 
 
 class CriterionRating(NamedTuple):
@@ -207,10 +206,6 @@ def sampled_rating(ratings: Sequence[float | Unscored], *, unparsed: float | Non
     """The mean of drawn ratings; those that could not be read are left out, or count as `unparsed`.
 
     A request that failed, or was too long to be made, is left out in any case. Where nothing is left, the commonest reason.
-
-    Example:
-        >>> sampled_rating([3.0, 2.0, Unscored(Reason.REFUSAL)])[:3]
-        (2.5, 0.5, 1)
     """
     failures = [rating for rating in ratings if isinstance(rating, Unscored)]
     samples = tuple(
@@ -230,11 +225,6 @@ def weighted_rating(log_probabilities: dict[str, float | Unscored], scale: range
     """The sum of p_i r_i over all ratings of the scale (G-EVAL, equation 1), p normalised over the scale.
 
     `Unscored` where a log probability is missing, since the others alone would give another rating, or all are minus infinity.
-
-    Example:
-        >>> found = weighted_rating({"1": math.log(0.2), " 3": math.log(0.3), "3": math.log(0.3)}, range(1, 4))
-        >>> round(found.mean, 6), round(found.variance, 6)
-        (2.5, 0.75)
     """
     known: dict[str, float] = {}
     for form, value in log_probabilities.items():
@@ -243,6 +233,6 @@ def weighted_rating(log_probabilities: dict[str, float | Unscored], scale: range
         known[form] = value
     found = k_top_rating(merge_ratings(known, scale), k=len(scale))
     if found is None:
-        return _NO_PROBABILITY
+        return NO_PROBABILITY
     weighted = zip(found.top, found.weights, strict=True)
     return CriterionRating(found.rating, math.fsum(weight * (rating - found.rating) ** 2 for rating, weight in weighted))

@@ -14,11 +14,10 @@ from dialeval_plugin.core.signature import Value, text_hash
 from dialeval_plugin.llm.language_model import Continuation, LanguageModel, require_language_model
 from dialeval_plugin.llm.prompting import Pending, PromptingScorer
 
-from .goodness import Reading, k_top_rating, merge_ratings
+from .goodness import NO_PROBABILITY, Reading, k_top_rating, merge_ratings
 from .rating_prompts import RatingPrompt, rating_prompt
 
 DEFAULT_K = 3
-NO_PROBABILITY = Unscored(Reason.NON_FINITE, "the model gives no rating of the scale a probability")
 NO_VISIBLE_TURN = Unscored(Reason.EMPTY_INPUT, "no turn has a visible character")
 
 

@@ -11,19 +11,17 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from typing import Literal, NamedTuple, TypeAlias
 
+from dialeval_plugin.core.scores import Reason, Unscored
+
 Reading: TypeAlias = Literal["probabilities", "literal_log"]
 
 YES = "yes"
 NO = "no"
+NO_PROBABILITY = Unscored(Reason.NON_FINITE, "the model gives no rating of the scale a probability")
 
 
 def log_sum(values: Iterable[float]) -> float:
-    """Log of the sum of probabilities that are given as logs; minus infinity where there are none.
-
-    Example:
-        >>> round(log_sum([math.log(0.2), math.log(0.3)]) - math.log(0.5), 12)
-        0.0
-    """
+    """Log of the sum of probabilities that are given as logs; minus infinity where there are none."""
     known = [value for value in values if value != -math.inf]
     if not known:
         return -math.inf
@@ -64,12 +62,7 @@ def merge_forms(log_probabilities: Iterable[tuple[str, float]]) -> dict[str, flo
 
 
 def goodness_of_forms(log_probabilities: Mapping[str, float], *, reading: Reading = "probabilities") -> float | None:
-    """Return g from the log probabilities of surface forms of yes and no; a form that is missing counts as 0.
-
-    Example:
-        >>> round(goodness_of_forms({" Yes": math.log(0.3), " yes": math.log(0.3), " No": math.log(0.2)}), 6)
-        0.75
-    """
+    """Return g from the log probabilities of surface forms of yes and no; a form that is missing counts as 0."""
     merged = merge_forms(log_probabilities.items())
     return goodness(merged.get(YES, -math.inf), merged.get(NO, -math.inf), reading=reading)
 
@@ -89,10 +82,6 @@ def k_top_rating(
     """Return sum r_i w_i over the `k` likeliest ratings, w_i = p_i / sum p_j; equally likely ones in the mapping's order.
 
     None where no rating has a probability (or, under `literal_log`, all logs are 0 or one is infinite).
-
-    Example:
-        >>> round(k_top_rating({0: math.log(0.6), 1: math.log(0.2), 2: math.log(0.2)}).rating, 6)
-        0.6
     """
     if any(math.isnan(value) for value in log_probabilities.values()):
         return None

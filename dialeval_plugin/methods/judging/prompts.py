@@ -68,20 +68,7 @@ def goodness_question(item: Item) -> str:
 
 
 def goodness_prompt(item: Item, examples: Iterable[tuple[Item, bool]] = ()) -> str:
-    r"""The whole DSTC10 prompt: instruction, examples with their answers, and the item in question.
-
-    Example:
-        >>> shown = Example.from_texts(["did your meal meet with your approval ?"], "yes , i did . it was a good meal .")
-        >>> print(goodness_prompt(Example.from_texts(["hi"], "hello"), [(shown, True)]).partition("\n\n")[0])
-        Instruction: Given a conversation and a response, choose if the response is a good response to the context
-        Example
-        Background info: none
-        Conversation:
-        Person A: did your meal meet with your approval ?
-        Response: yes , i did . it was a good meal .
-        Question: Is the above response a good response to the conversation?
-        Answer: Yes
-    """
+    """The whole DSTC10 prompt: instruction, examples with their answers, and the item in question."""
     shown = "".join(
         f"{EXAMPLE_HEADING}{goodness_question(example)} {'Yes' if is_good else 'No'}{BLOCK_END}"
         for example, is_good in examples
@@ -93,13 +80,9 @@ def _letters(turns: Sequence[Turn]) -> list[str]:
     """Letters of the speakers, A for the last turn."""
     if all(turn.speaker is not None for turn in turns):
         order = list(dict.fromkeys(turn.speaker for turn in reversed(turns)))
-        return [_letter(order.index(turn.speaker)) for turn in turns]
+        # Past 26 speakers every further one is Z: a label has to stay a label.
+        return [chr(ord("A") + min(order.index(turn.speaker), 25)) for turn in turns]
     return ["AB"[(len(turns) - 1 - index) % 2] for index in range(len(turns))]
-
-
-def _letter(index: int) -> str:
-    # Past 26 speakers every further one is Z: a label has to stay a label.
-    return chr(ord("A") + min(index, 25))
 
 
 @dataclass(frozen=True, slots=True)

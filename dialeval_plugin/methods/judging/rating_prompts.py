@@ -107,15 +107,7 @@ class RatingPrompt:
         return heading(number) + " ".join(chain(list(blocks)))
 
     def render(self, item: Item, examples: Iterable[Sequence[Item]] = ()) -> str:
-        r"""The whole prompt: the task, the examples, and the item in question.
-
-        Example:
-            >>> print(rating_prompt("coherent").render(Dialogue("0", (Turn("Hi!"), Turn("Hello.")))))
-            Task: Given a dialog history, rate how coherent B is throughout the dialog.
-            A: Hi!
-            B: Hello.
-            Rating:
-        """
+        """The whole prompt: the task, the examples, and the item in question."""
         return self.prefix(examples) + self.question(item)
 
     def prefix(self, examples: Iterable[Sequence[Item]] = ()) -> str:

@@ -1,4 +1,4 @@
-"""A language model that is asked each request once. FAULTS R56, R60, R63, R69: failures are no answers."""
+"""A language model that is asked each request once. FAULTS R56, R60, R63 (kill -9), R64 (disk), R69 (failures)."""
 
 from __future__ import annotations
 
@@ -274,8 +274,10 @@ def test_a_full_disk_ends_the_run_and_keeps_what_is_there(tmp_path: Path) -> Non
     cache = Full(tmp_path / "answers.sqlite")
     scripted = ScriptedLanguageModel(lambda prompt: "long answer " * 50)
     prompts = [f"p{index}" for index in range(100)]
-    message = refusal(generate, CachedLanguageModel(scripted, cache), *prompts)
-    assert message.startswith(f"{cache.path}: cannot be used for answers (database or disk is full). ")
+    assert refusal(generate, CachedLanguageModel(scripted, cache), *prompts) == (
+        f"{cache.path}: cannot be used for answers (database or disk is full). What is in it stays; "
+        "mend this and repeat the command, or name another file."
+    )
     n_kept = len(scripted.asked) - 1
     assert 0 < n_kept < 99
     scripted.asked.clear()
@@ -301,13 +303,14 @@ model.generate([Request(f"p{index}", 5) for index in range(1000)])
 """
 
 
-def test_kill_9_loses_at_most_the_request_in_flight(tmp_path: Path) -> None:
+@pytest.mark.parametrize("n_answers", [1, 7, 60])
+def test_kill_9_loses_at_most_the_request_in_flight(n_answers: int, tmp_path: Path) -> None:
     path = tmp_path / "answers.sqlite"
     process = subprocess.Popen([sys.executable, "-c", SLOW, str(path)], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     deadline = time.monotonic() + 120
     asked: list[str] = []
-    while len(asked) < 20:
+    while len(asked) <= n_answers:
         assert time.monotonic() < deadline
         asked.append(process.stdout.readline().strip())
     process.kill()
