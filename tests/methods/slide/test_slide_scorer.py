@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import re
 import shutil
 from collections.abc import Sequence
@@ -12,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn
+from dialeval_plugin.core.dialogue import Example, Item
 from dialeval_plugin.core.errors import MissingPrerequisite
-from dialeval_plugin.core.runner import run
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import Signature
@@ -75,38 +73,8 @@ def test_every_variant_has_its_own_main_column(tiny_slm: Path) -> None:
         assert scores.orientation == ("lower" if variant == "slm_distance" else "higher")
 
 
-def test_neighbours_order_and_number_change_nothing(slm: SlideScorer) -> None:
-    together = slm.score(examples(40))
-    alone = [slm.score([example]).values[0] for example in examples(40)]
-    shuffled = examples(40)
-    random.Random(3).shuffle(shuffled)
-    by_id = dict(zip((e.id for e in shuffled), slm.score(shuffled).values, strict=True))
-
-    assert alone == pytest.approx(together.values, abs=1e-5)
-    assert [by_id[str(index)] for index in range(40)] == pytest.approx(together.values, abs=1e-5)
-
-
-def test_windows_change_nothing(slm: SlideScorer, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = slm.score(examples(20))
-    monkeypatch.setattr(SlideScorer, "window", 3)
-
-    assert slm.score(examples(20)).values == pytest.approx(whole.values, abs=1e-5)
-
-
-@pytest.mark.parametrize("response", ["", "   ", "\t\n", "\x00\x01", "\u200b\u200d"])
-def test_a_response_without_a_visible_character_is_unscored(slm: SlideScorer, response: str) -> None:
-    scores = slm.score([Example.from_texts(["Hello?"], response), Example.from_texts(["Hello?"], "Hi.")])
-
-    assert scores.values[0] is None
-    assert scores.unscored == {0: Unscored(Reason.EMPTY_INPUT, "the response has no visible character")}
-    assert scores.values[1] is not None
-    assert (scores.n_total, scores.n_scored, scores.unscored_by_reason) == (2, 1, {"empty_input": 1})
-
-
-def test_strange_responses_and_empty_contexts_have_a_score(slm: SlideScorer) -> None:
-    strange = ("🙂", "a", "Say \x07 it [SEP] again <|endoftext|> {question}", "\u202eabc")
-    rows = [*(Example.from_texts(["Hello?"], response) for response in strange), Example.from_texts([], "Hi.")]
-    assert slm.score([*rows, Example.from_texts([""], "Hi.")]).n_scored == 6
+def test_an_empty_context_has_a_score(slm: SlideScorer) -> None:
+    assert slm.score([Example.from_texts([], "Hi."), Example.from_texts([""], "Hi.")]).n_scored == 2
 
 
 def test_a_long_context_loses_its_oldest_tokens_and_says_so(slm: SlideScorer, caplog: pytest.LogCaptureFixture) -> None:
@@ -345,11 +313,6 @@ def test_unknown_options_are_refused(tiny_slm: Path, options: dict[str, object],
     assert refusal(SlideScorer, **{"slm": str(tiny_slm), **options}) == message
 
 
-def test_a_dialogue_is_refused(slm: SlideScorer) -> None:
-    message = refusal(slm.score, [Dialogue("d", (Turn("Hi."),))])
-    assert message == "slide: item 0 is of type Dialogue, but this scorer works at turn level. Pass Example objects."
-
-
 def test_a_model_with_nan_weights_gives_unscored_rows(tmp_path: Path) -> None:
     folder = write_tiny_slm(tmp_path)
     trained = TrainedSmallModel.load(str(folder))
@@ -358,22 +321,3 @@ def test_a_model_with_nan_weights_gives_unscored_rows(tmp_path: Path) -> None:
 
     scores = SlideScorer(str(folder), variant="slm").score(examples(3))
     assert scores.unscored_by_reason == {"non_finite": 3}
-
-
-def test_a_journal_gives_the_same_rows(slm: SlideScorer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SlideScorer, "window", 4)
-    whole = run(slm, examples(12), journal=tmp_path / "whole")
-    lines = (tmp_path / "whole").read_text().splitlines(keepends=True)
-    # A kill in the middle of writing the third window leaves half a line.
-    (tmp_path / "killed").write_text("".join(lines[:3]) + lines[3][:17])
-
-    resumed = run(slm, examples(12), journal=tmp_path / "killed")
-    assert resumed == whole
-    assert (tmp_path / "killed").read_text() == (tmp_path / "whole").read_text()
-
-
-def test_a_journal_of_another_run_is_refused(slm: SlideScorer, tmp_path: Path) -> None:
-    journal = tmp_path / "scores.jsonl.journal"
-    run(slm, examples(3), journal=journal)
-    message = refusal(run, slm, examples(4), journal=journal)
-    assert message.startswith(f"{journal}: this unfinished run has other inputs or settings than the present one. ")
