@@ -20,7 +20,7 @@ from dialeval_plugin.llm.language_model import Continuation, LanguageModel, Requ
 from dialeval_plugin.llm.prompting import Pending, PromptingScorer
 
 from .criterion_prompts import CHIANG_PROMPTS, CRITERIA, G_EVAL_PROMPTS, CriterionPrompts
-from .goodness import NO_PROBABILITY, k_top_rating, merge_ratings
+from .goodness import rating_of_answers
 
 Mode: TypeAlias = Literal["sampled", "weighted"]
 """How a rating is made of a model: the mean of answers that are drawn, or the mean of the scale under its probabilities."""
@@ -226,13 +226,8 @@ def weighted_rating(log_probabilities: dict[str, float | Unscored], scale: range
 
     `Unscored` where a log probability is missing, since the others alone would give another rating, or all are minus infinity.
     """
-    known: dict[str, float] = {}
-    for form, value in log_probabilities.items():
-        if isinstance(value, Unscored):
-            return value
-        known[form] = value
-    found = k_top_rating(merge_ratings(known, scale), k=len(scale))
-    if found is None:
-        return NO_PROBABILITY
+    found = rating_of_answers(log_probabilities, scale, k=len(scale))
+    if isinstance(found, Unscored):
+        return found
     weighted = zip(found.top, found.weights, strict=True)
     return CriterionRating(found.rating, math.fsum(weight * (rating - found.rating) ** 2 for rating, weight in weighted))

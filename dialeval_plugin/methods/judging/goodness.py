@@ -101,3 +101,13 @@ def merge_ratings(log_probabilities: Mapping[str, float], scale: Collection[int]
     """Sum the probabilities of the tokens of one rating ("1" and " 1"), ascending; tokens off the scale are dropped."""
     merged = merge_forms(log_probabilities.items())
     return {rating: merged[str(rating)] for rating in sorted(scale) if str(rating) in merged}
+
+
+def rating_of_answers(
+    answers: Mapping[str, float | Unscored], scale: Collection[int], *, k: int, reading: Reading = "probabilities"
+) -> KTopRating | Unscored:
+    """The K-top rating from what a model answers for each surface form; where one is missing, the rest gives no rating."""
+    if missing := [answer for answer in answers.values() if isinstance(answer, Unscored)]:
+        return missing[0]
+    known = {form: answer for form, answer in answers.items() if not isinstance(answer, Unscored)}
+    return k_top_rating(merge_ratings(known, scale), k=k, reading=reading) or NO_PROBABILITY
