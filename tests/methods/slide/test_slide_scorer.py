@@ -14,7 +14,7 @@ import pytest
 from dialeval_plugin.core.dialogue import Example, Item
 from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.core.scorer import Scorer
-from dialeval_plugin.core.scores import Reason, Row, Unscored
+from dialeval_plugin.core.scores import Reason, Row, Scores, Unscored
 from dialeval_plugin.core.signature import Signature
 from dialeval_plugin.methods.slide.fusion import DistanceRange, slm_score
 from dialeval_plugin.methods.slide.model import SmallModelConfig, TrainedSmallModel
@@ -45,6 +45,16 @@ def examples(number: int = 12) -> list[Example]:
     return [Example.from_texts(turns[: 1 + index % 4], text, id=str(index)) for index, text in enumerate(responses)]
 
 
+def numbers(scores: Scores, column: str) -> list[float]:
+    return [value for value in scores.columns[column] if value is not None]
+
+
+def slm_scores(scores: Scores, distance_range: DistanceRange, *, clip: bool = False) -> list[float]:
+    """Score_SLM of each row, from its distance and its probability."""
+    pairs = zip(numbers(scores, "slm_distance"), numbers(scores, "slm_probability"), strict=True)
+    return [slm_score(distance_range.normalise(distance, clip=clip), probability) for distance, probability in pairs]
+
+
 @pytest.fixture
 def slm(tiny_slm: Path) -> SlideScorer:
     return SlideScorer(str(tiny_slm), variant="slm")
@@ -55,13 +65,9 @@ def test_the_columns_follow_from_distance_and_probability(slm: SlideScorer) -> N
 
     assert list(scores.columns) == ["slm", "slm_probability", "slm_distance", "context_tokens_cut", "response_tokens_cut"]
     assert scores.n_scored == 12
-    distance_range = DistanceRange(0.5, 1.5)
-    for slm_value, probability, distance in zip(
-        scores.columns["slm"], scores.columns["slm_probability"], scores.columns["slm_distance"], strict=True
-    ):
-        assert 0 <= probability <= 1
-        assert 0 <= distance <= 2
-        assert slm_value == pytest.approx(slm_score(distance_range.normalise(distance), probability))
+    assert scores.values == pytest.approx(slm_scores(scores, DistanceRange(0.5, 1.5)))
+    assert all(0 <= probability <= 1 for probability in numbers(scores, "slm_probability"))
+    assert all(0 <= distance <= 2 for distance in numbers(scores, "slm_distance"))
 
 
 def test_every_variant_has_its_own_main_column(tiny_slm: Path) -> None:
@@ -121,11 +127,11 @@ def test_fusion_joins_both_scores(tiny_slm: Path) -> None:
     alone = SlideScorer(str(tiny_slm), variant="slm").score(examples())
     # Of a judge that says 0.25, which is bad.
     if_good = {"first_match": lambda slm: slm, "llm_first": lambda slm: 0.25, "agree": lambda slm: (slm + 0.25) / 2}
+    halves = [0.5 * value for value in numbers(alone, "slm")]
     for reading in ("first_match", "llm_first", "agree"):
         fused = SlideScorer(str(tiny_slm), llm=ConstantJudge(), fusion=reading, slm_scale=0.5).score(examples())
         assert fused.main == "slide"
         assert fused.columns["llm"] == (0.25,) * 12
-        halves = [0.5 * value for value in alone.values if value is not None]
         assert fused.values == pytest.approx([if_good[reading](half) if half >= 0.5 else 0.25 for half in halves])
         assert f"fusion:{reading}" in str(fused.signature)
 
@@ -139,27 +145,18 @@ def test_what_a_model_cannot_judge_is_unscored_for_its_own_reason(tiny_slm: Path
 
 def test_the_population_can_give_the_range(tiny_slm: Path) -> None:
     scores = SlideScorer(str(tiny_slm), variant="slm", normalise="population").score(examples())
-    distances = scores.columns["slm_distance"]
-    expected = [
-        1 - (distance - min(distances)) / (max(distances) - min(distances)) + probability
-        for distance, probability in zip(distances, scores.columns["slm_probability"], strict=True)
-    ]
-    assert scores.values == pytest.approx(expected)
+    distances = numbers(scores, "slm_distance")
+    assert scores.values == pytest.approx(slm_scores(scores, DistanceRange(min(distances), max(distances))))
 
 
 def test_round3_rounds_as_the_notebook_does(tiny_slm: Path) -> None:
     """FAULTS_FOUND section 6: that the rounded probability is the one that Score_SLM takes was not tested."""
-    plain = SlideScorer(str(tiny_slm), variant="slm_probability").score(examples()).columns
+    plain = SlideScorer(str(tiny_slm), variant="slm_probability").score(examples())
     scores = SlideScorer(str(tiny_slm), variant="slm_probability", round3=True).score(examples())
 
-    assert scores.values == tuple(round(value, 3) for value in plain["slm_probability"] if value is not None)
-    assert scores.values != plain["slm_probability"]
-    normalise = DistanceRange(0.5, 1.5).normalise
-    assert scores.columns["slm"] == tuple(
-        slm_score(normalise(distance), probability)
-        for distance, probability in zip(scores.columns["slm_distance"], scores.values, strict=True)
-        if distance is not None and probability is not None
-    )
+    assert list(scores.values) == [round(value, 3) for value in numbers(plain, "slm_probability")]
+    assert scores.values != plain.values
+    assert numbers(scores, "slm") == slm_scores(scores, DistanceRange(0.5, 1.5))
 
 
 def with_settings(slm: Path, folder: Path, **settings: object) -> str:
@@ -171,17 +168,13 @@ def with_settings(slm: Path, folder: Path, **settings: object) -> str:
 
 
 def test_clip_keeps_the_normalised_distance_in_its_range(tiny_slm: Path, tmp_path: Path) -> None:
-    found = SlideScorer(str(tiny_slm), variant="slm").score(examples()).columns["slm_distance"]
-    low, middle, high = sorted(distance for distance in found if distance is not None)[::5][:3]
-    folder = with_settings(tiny_slm, tmp_path / "narrow", d_min=(low + middle) / 2, d_max=(middle + high) / 2)
-    free, clipped = (SlideScorer(folder, variant="slm", clip=clip).score(examples()) for clip in (False, True))
+    distances = numbers(SlideScorer(str(tiny_slm), variant="slm").score(examples()), "slm_distance")
+    low, middle, high = sorted(distances)[::5][:3]
     narrow = DistanceRange((low + middle) / 2, (middle + high) / 2)
-    for scores, clip in ((free, False), (clipped, True)):
-        table = zip(scores.values, scores.columns["slm_distance"], scores.columns["slm_probability"], strict=True)
-        for slm, distance, probability in table:
-            assert isinstance(distance, float)
-            assert isinstance(probability, float)
-            assert slm == slm_score(narrow.normalise(distance, clip=clip), probability)
+    folder = with_settings(tiny_slm, tmp_path / "narrow", d_min=narrow.low, d_max=narrow.high)
+    free, clipped = (SlideScorer(folder, variant="slm", clip=clip).score(examples()) for clip in (False, True))
+    assert list(free.values) == slm_scores(free, narrow)
+    assert list(clipped.values) == slm_scores(clipped, narrow, clip=True)
     assert free.values != clipped.values
 
 
