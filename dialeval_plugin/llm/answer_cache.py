@@ -49,11 +49,7 @@ def default_path() -> Path:
 
 
 def open_default() -> AnswerCache | None:
-    """Open the file at `default_path`; None, and a warning, where nobody named one and the user's cache cannot be written.
-
-    Raises:
-        InputError: the file is something else, was written by a later release, or was named and cannot be written.
-    """
+    """Open the file at `default_path`; None, and a warning, where nobody named one and the user's cache cannot be written."""
     path = default_path()
     try:
         return AnswerCache(path)
@@ -67,25 +63,18 @@ def open_default() -> AnswerCache | None:
 @functools.cache
 def _warn_of_no_cache(path: Path, problem: str) -> None:
     """Say it once: a run may load several models."""
-    logger.warning(
-        "%s: cannot be written (%s). The run goes on and keeps no answers; name a file with %s to keep them.",
-        path,
-        problem,
-        ANSWERS_VARIABLE,
-    )
+    advice = f"The run goes on and keeps no answers; name a file with {ANSWERS_VARIABLE} to keep them."
+    logger.warning("%s: cannot be written (%s). %s", path, problem, advice)
 
 
 def request_key(identity: str, kind: RequestKind, prompt: str, **parameters: object) -> str:
-    """Return the name of a request to the model of this identity: a hash of everything that may move its answer."""
+    """The name of a request to the model of this identity: a hash of everything that may move its answer."""
     parts = [REQUEST_VERSION, identity, kind, prompt, sorted(parameters.items())]
     return hashlib.sha256(json.dumps(parts, ensure_ascii=True).encode()).hexdigest()
 
 
 class AnswerCache:
-    """A SQLite file of answers.
-
-    Args:
-        path: the file; it and its folder are made.
+    """A SQLite file of answers, which is made with its folder.
 
     Raises:
         InputError: the file is something else, was written by a later release, or cannot be written.
@@ -102,11 +91,7 @@ class AnswerCache:
 
     @contextlib.contextmanager
     def session(self) -> Iterator[CacheSession]:
-        """Open the file for one call.
-
-        Raises:
-            InputError: the file cannot be read or written; what is in it stays.
-        """
+        """Open the file for one call."""
         with _clear_errors(self.path):
             connection = self.connect()
         with contextlib.closing(connection):
@@ -156,21 +141,23 @@ class CacheSession:
         self.n_dropped = 0
 
     def read(self, keys: Sequence[str]) -> dict[str, str | float]:
-        """Return the answers that are kept, by key."""
+        """The answers that are kept, by key."""
         found: dict[str, str | float] = {}
         query = "SELECT key, answers.value, checksum FROM answers WHERE key IN (SELECT value FROM json_each(?))"
         with _clear_errors(self._path):
             for key, value, checksum in self._connection.execute(query, (json.dumps(keys),)).fetchall():
                 if checksum == _checksum(key, value):
-                    found[key] = _decode(value)
+                    answer: str | float | None = json.loads(value)
+                    found[key] = -math.inf if answer is None else answer
                 else:
                     self._connection.execute("DELETE FROM answers WHERE key = ?", (key,))
                     self.n_dropped += 1
         return found
 
     def write(self, key: str, answer: str | float) -> None:
-        """Keep an answer."""
-        value = _encode(answer)
+        """Keep an answer, unless there is one."""
+        # JSON has no minus infinity, the log of a probability of 0: null stands for it.
+        value = json.dumps(None if answer == -math.inf else answer, ensure_ascii=True, allow_nan=False)
         with _clear_errors(self._path):
             # The first answer stays: another process may have asked at the same time, and has used its own already.
             self._connection.execute("INSERT OR IGNORE INTO answers VALUES (?, ?, ?)", (key, value, _checksum(key, value)))
@@ -187,16 +174,6 @@ def _clear_errors(path: Path) -> Iterator[None]:
             f"{path}: cannot be used for answers ({error}). What is in it stays; mend this and repeat the command, "
             "or name another file."
         ) from error
-
-
-def _encode(answer: str | float) -> str:
-    """JSON, which has no minus infinity, the log of a probability of 0: null stands for it."""
-    return json.dumps(None if answer == -math.inf else answer, ensure_ascii=True, allow_nan=False)
-
-
-def _decode(value: str) -> str | float:
-    answer: str | float | None = json.loads(value)
-    return -math.inf if answer is None else answer
 
 
 def _checksum(key: object, value: object) -> str:

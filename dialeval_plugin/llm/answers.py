@@ -23,21 +23,18 @@ Asked = TypeVar("Asked", Request, Continuation)
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What was asked of a language model, in distinct requests.
-
-    Attributes:
-        n_asked: requests that reached the model.
-        n_cached: requests that were answered from the cache instead.
-        n_failed: requests that reached the model and have no answer.
-        prompt_tokens: tokens of the prompts that reached the model.
-        is_estimate: whether tokens were estimated from characters, because the model's tokenizer was not at hand.
-    """
+    """What was asked of a language model, in distinct requests."""
 
     n_asked: int = 0
+    """Requests that reached the model."""
     n_cached: int = 0
+    """Requests that were answered from the cache instead."""
     n_failed: int = 0
+    """Requests that reached the model and have no answer."""
     prompt_tokens: int = 0
+    """Of the prompts that reached the model."""
     is_estimate: bool = False
+    """Whether tokens were estimated from characters, because the model's tokenizer was not at hand."""
 
     @property
     def n_requests(self) -> int:
@@ -60,18 +57,10 @@ class Usage:
             >>> print(Usage(n_asked=3, n_cached=9, n_failed=1, prompt_tokens=1200, is_estimate=True))
             3 calls, about 1200 prompt tokens (at 4 characters a token), 9 of 12 requests from the cache (75 %), 1 failed
         """
-        return f"{self._without_failures()}, {self.n_failed} failed"
+        return f"{self.estimate()}, {self.n_failed} failed"
 
     def estimate(self) -> str:
-        """One line for people before anything is asked.
-
-        Example:
-            >>> Usage(n_asked=3, n_cached=9, prompt_tokens=1200).estimate()
-            '3 calls, 1200 prompt tokens, 9 of 12 requests from the cache (75 %)'
-        """
-        return self._without_failures()
-
-    def _without_failures(self) -> str:
+        """One line for people before anything is asked."""
         tokens = f"{self.prompt_tokens} prompt tokens"
         if self.is_estimate:
             tokens = f"about {tokens} (at {CHARACTERS_PER_TOKEN} characters a token)"
@@ -90,12 +79,7 @@ class CachedLanguageModel:
     An `Unscored` is no answer: it is not kept, and the request is made again the next time. Neither is a blank text, which is
     what hosts return where a server sends none.
 
-    Args:
-        model: the model to ask.
-        cache: where answers are kept; None keeps none, and counts all the same.
-
-    Attributes:
-        usage: what was asked since the model was made.
+    Without a `cache` answers are not kept, and counted all the same.
     """
 
     def __init__(self, model: LanguageModel, cache: AnswerCache | None) -> None:
@@ -161,7 +145,6 @@ class CachedLanguageModel:
         return answers
 
     def _count(self, texts: Sequence[str], n_cached: int) -> None:
-        """Add requests to the usage; `texts` are the prompts of those that go to the model."""
         counted = self.count_tokens(texts)
         tokens = -(-sum(map(len, texts)) // CHARACTERS_PER_TOKEN) if counted is None else counted
         self.usage += Usage(len(texts), n_cached, 0, tokens, counted is None and bool(texts))
@@ -182,9 +165,7 @@ def _key_of(identity: str, request: Request) -> str:
 class UnaskedLanguageModel:
     """Has the name of a model and answers nothing: inside a `CachedLanguageModel` it shows what a run would ask.
 
-    Args:
-        model: the model that is not asked; its tokenizer counts.
-        identity: the name, where somebody else asks the model.
+    The tokenizer of `model` counts; `identity` is the name where somebody else asks the model.
     """
 
     def __init__(self, model: LanguageModel | None = None, *, identity: str = "") -> None:

@@ -17,21 +17,17 @@ Continuation: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A prompt to be continued.
-
-    Attributes:
-        prompt: the whole text.
-        max_tokens: of the answer at most.
-        stop: the answer ends before the first of these.
-        temperature: 0 takes the likeliest token; above it answers are drawn.
-        sample: number of a drawn answer; where a backend takes a seed, each number has another.
-    """
+    """A prompt to be continued."""
 
     prompt: str
     max_tokens: int
+    """Of the answer at most."""
     stop: tuple[str, ...] = ()
+    """The answer ends before the first of these."""
     temperature: float = 0.0
+    """0 takes the likeliest token; above it answers are drawn."""
     sample: int = 0
+    """Number of a drawn answer; where a backend takes a seed, each number has another."""
 
 
 class LanguageModel(Protocol):
@@ -45,17 +41,14 @@ class LanguageModel(Protocol):
     @property
     def identity(self) -> str:
         """The model and its revision, for a signature."""
-        ...
 
     def generate(self, requests: Sequence[Request], *, on_answer: TextListener | None = None) -> list[str | Unscored]:
         """Continue each prompt."""
-        ...
 
     def loglikelihood(
         self, pairs: Sequence[Continuation], *, on_answer: NumberListener | None = None
     ) -> list[float | Unscored]:
         """Natural log of the probability of each continuation after its context."""
-        ...
 
 
 @runtime_checkable
@@ -64,16 +57,10 @@ class TokenCounter(Protocol):
 
     def count_tokens(self, prompts: Sequence[str]) -> int | None:
         """Tokens of all prompts as they are sent; None where the model's tokenizer is not at hand."""
-        ...
 
 
 def require_language_model(llm: object, scorer: str, *, kind: str = "any lm-eval model") -> LanguageModel:
-    """Return `llm` where it can be asked by the scorer of this name.
-
-    Raises:
-        MissingPrerequisite: nothing was given; the message says which `kind` of model would do.
-        InputError: it is no language model.
-    """
+    """Return `llm` where it can be asked by the scorer of this name; a message says which `kind` of model would do."""
     if llm is None:
         raise MissingPrerequisite(
             f"{scorer}: asks a large language model, and no llm is given. Pass llm='hf', llm_args='pretrained=MODEL' ({kind})."

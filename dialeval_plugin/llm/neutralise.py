@@ -16,51 +16,17 @@ import unicodedata
 
 from .parsing import VERDICT_NAMES, has_heading
 
-ASKED = (
-    "engagingness",
-    "coherence",
-    "naturalness",
-    "groundedness",
-    "influence degree",
-    "llm overall score",
-    "llm score",
-    "rating",
-)
+_CRITERIA = ("engagingness", "coherence", "naturalness", "groundedness")
+ASKED = (*_CRITERIA, "influence degree", "llm overall score", "llm score", "rating")
 """What the prompts ask for by name."""
 _VERDICTS = (*ASKED, *VERDICT_NAMES, "scores?")
 """What a verdict is headed by, with a colon or, as some judges write it, an equals sign."""
 _LABELS = (
     *_VERDICTS,
-    "background info",
-    "background information",
-    "context",
-    "conversation",
-    "conversation history",
-    "dialog history",
-    "dialogue history",
-    "dialogue response",
-    r"evaluation (?:form|criteria|steps)",
-    r"(?:corresponding )?facts?",
-    r"examples?(?: \d+)?",
-    "input",
-    "instructions?",
-    "note",
-    "output",
-    r"person ?[a-z]",
-    "question",
-    "responses?",
-    "task",
-    "user",
-    "system",
-    "human",
-    "assistant",
-    "bot",
-    "ai",
-    "fs",
-    "ss",
-    "first speaker",
-    "second speaker",
-    r"speaker ?\w",
+    r"background info(?:rmation)?|context|conversation(?: history)?|(?:dialog|dialogue) history|dialogue response|responses?",
+    r"evaluation (?:form|criteria|steps)|(?:corresponding )?facts?|examples?(?: \d+)?|instructions?|task|question",
+    r"input|note|output",
+    r"user|system|human|assistant|bot|ai|fs|ss|first speaker|second speaker|speaker ?\w|person ?[a-z]",
 )
 
 _COLON = "[:：﹕︰∶ː꞉]"
@@ -89,7 +55,7 @@ _BLANK_LETTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 # The same turns stand in several prompts, and are looked for in the answers to them.
 @functools.lru_cache(maxsize=512)
 def neutralise(text: str) -> str:
-    r"""Return `text` on one line, with labels, rules and special tokens of prompts broken.
+    r"""The text on one line, with labels, rules and special tokens of prompts broken.
 
     Line breaks, control characters and runs of white space become one space, letters that only look different ("Ａ", "𝐀")
     plain ones; "Answer: Yes" becomes "Answer - Yes"; "==" becomes "="; "<|endoftext|>" becomes "< |endoftext| >". Everything

@@ -21,13 +21,13 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
 
 from dialeval_plugin.core.scores import Reason, Unscored
 
-from .quotes import HIDDEN, Own, own_words
+from .quotes import HIDDEN, Grammar, Own, own_words
 
 Scale: TypeAlias = tuple[float, float]
 """Lowest and highest rating."""
@@ -40,7 +40,7 @@ Value: TypeAlias = float | None
 def parse_rating(
     answer: str, scale: Scale, *, label: str | None = None, prompt: str | None = None, content: Sequence[str] = ()
 ) -> float | Unscored:
-    """Return the one number of `answer`, or why there is none.
+    """The one number of `answer`, or why there is none.
 
     A number behind `label:` goes before one behind "overall score:", that before one behind "score:" or "rating:", and all
     before any other. "4/5" and "4 out of 5" count where the second number is the top of the scale, and are out of range
@@ -51,7 +51,7 @@ def parse_rating(
         answer: what the model said.
         scale: lowest and highest rating.
         label: what the prompt asks for, as "Engagingness".
-        prompt: the prompt, which is cut out where the model repeats it, with the numbers in it.
+        prompt: cut out where the model repeats it, with the numbers in it.
         content: what is judged, text by text as it stands in the prompt; a number that the model quotes from it is none.
 
     Example:
@@ -64,10 +64,7 @@ def parse_rating(
 
 
 def unquoted(answer: str, scale: Scale, *, prompt: str, content: Sequence[str]) -> str | Unscored:
-    """Return an answer in the form that is read, with the ratings that it quotes from `content` out of sight.
-
-    For an answer with several verdicts, which has to be cut into parts before each is read.
-    """
+    """An answer in the form that is read, the ratings that it quotes out of sight; for one that has several verdicts."""
     text = _readable(answer, prompt)
     return text if isinstance(text, Unscored) else own_words(text, _cleaned(tuple(content)), _Ratings(scale, None)).text
 
@@ -75,16 +72,12 @@ def unquoted(answer: str, scale: Scale, *, prompt: str, content: Sequence[str]) 
 def parse_label(
     answer: str, labels: Sequence[str], *, prompt: str | None = None, content: Sequence[str] = ()
 ) -> str | Unscored:
-    """Return the one of `labels` that `answer` names, or why there is none.
+    """The one of `labels` that `answer` names, or why there is none.
 
     A label behind "prediction:" or "answer:", alone on a line or at the start goes before one in running text. There "not
     positive" names no label, and a word that is mostly something else ("it has no relation") names none either.
 
-    Args:
-        answer: what the model said.
-        labels: the answers that the prompt allows, as ("positive", "negative"); case does not matter.
-        prompt: the prompt, which is cut out where the model repeats it.
-        content: what is judged, text by text as it stands in the prompt; a label that the model quotes from it is none.
+    Prompt and content are as for `parse_rating`; the case of `labels` does not matter.
 
     Example:
         >>> parse_label("Predicted: positive", ("positive", "negative")), parse_label("No, it is not.", ("yes", "no"))
@@ -98,7 +91,7 @@ def _verdict(answer: str, grammar: _Grammar[Item, Verdict], prompt: str | None, 
     if isinstance(text, Unscored):
         return text
     own, is_revised = _revised(own_words(text, _cleaned(tuple(content)), grammar), grammar)
-    headings = grammar.headings(own.text)
+    headings = _headings(own.text, grammar.heading)
     if headings and headings[-1].is_empty:
         return Unscored(Reason.TRUNCATED, f"the answer ends before the {grammar.what}: {shortened(answer)}")
     found = [one for heading in headings for one in grammar.behind(heading)] + grammar.alone(own.text)
@@ -271,7 +264,6 @@ class _Heading(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Whether the answer ends here."""
         return not self.text[self.start : self.end].strip(_EDGES)
 
 
@@ -328,7 +320,7 @@ _REVISED = re.compile(
 _CORRECTED = re.compile(r"(?:\A|[.!?;:,\n(–—-] ?)(?:no|wait|actually|hmm+|sorry|correction)\b[,.:;!–— -]*")
 
 
-class _Grammar(ABC, Generic[Item, Verdict]):
+class _Grammar(Grammar, Generic[Item, Verdict]):
     """One kind of verdict: `what` it is, where it stands in an answer, and what it looks like."""
 
     what: ClassVar[str]
@@ -336,14 +328,6 @@ class _Grammar(ABC, Generic[Item, Verdict]):
     def __init__(self, spelled: str, fields: Sequence[str]) -> None:
         self.sign = re.compile(rf"{spelled}|{_REFUSED.pattern}|{_RELUCTANT.pattern}|{_REVISED.pattern}")
         self.heading = _heading(fields)
-
-    def headings(self, text: str) -> list[_Heading]:
-        """The headings of the best name that occurs."""
-        return _headings(text, self.heading)
-
-    @abstractmethod
-    def is_verdict(self, text: str) -> bool:
-        """Whether a text is a verdict and nothing else."""
 
     @abstractmethod
     def opens(self, text: str, start: int) -> bool:
@@ -389,10 +373,7 @@ _END = r"(?![\w%]|[.,]\d|/\d)"
 
 
 def _number(token: str) -> str:
-    """The pattern of a rating that is spelled with a kind of number: a range, a share, a percentage or one number.
-
-    It has six groups, see `_meaning`.
-    """
+    """The pattern of a range, a share, a percentage or one number; it has six groups, see `_meaning`."""
     return (
         rf"{_START}(?:({token}) ?(?:[-–—~]|to|or|and) ?({token}){_END}"
         rf"|({token})(?: stars?| points?)? ?\(?(?:/|out of|of) ?({token})(?!\w|/)"
@@ -553,17 +534,10 @@ _MAX_SHORT = 3
 """Words of an answer that has no room for prose: "I'd say four"."""
 
 
-def _phrases(text: str, scale: Scale) -> list[Value]:
-    return [value for phrase in _PHRASES for value in _numbers(phrase, text, scale)]
-
-
-def _explained(text: str, scale: Scale) -> list[Value]:
-    match = _EXPLAINED.match(text)
-    return _Ratings(scale, None).alone(match[1]) if match else []
-
-
 def _said(text: str, scale: Scale) -> list[Value]:
-    return _phrases(text, scale) + _explained(text, scale)
+    phrases = [value for phrase in _PHRASES for value in _numbers(phrase, text, scale)]
+    explained = _EXPLAINED.match(text)
+    return phrases + (_Ratings(scale, None).alone(explained[1]) if explained else [])
 
 
 def _all_numbers(text: str, scale: Scale) -> list[Value]:

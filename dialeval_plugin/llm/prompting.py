@@ -20,17 +20,13 @@ from .language_model import Continuation, LanguageModel, Request
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """An item that waits for the answers of a language model.
-
-    Attributes:
-        item: what is scored.
-        requests: what is asked about it, all texts or all continuations; none where it has its row already.
-        row: what is known before: a small model's columns, or why there is no score.
-    """
+    """An item that waits for the answers of a language model."""
 
     item: Item
     requests: tuple[Request, ...] | tuple[Continuation, ...] = ()
+    """All texts or all continuations; none where the item has its row already."""
     row: Row = field(default_factory=dict)
+    """What is known before: a small model's columns, or why there is no score."""
 
 
 class PromptingScorer(Scorer):

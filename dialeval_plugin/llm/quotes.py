@@ -18,8 +18,9 @@ In running text all that stands in quotation marks is quoted as well, unless it 
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 HIDDEN = "\ufffd"
 """Stands for a character that is only repeated. It is no part of a word, a number or white space."""
@@ -47,22 +48,17 @@ _CLOSES = re.compile(r"[\"'”’»)\] ]*(?:\Z|[^\w\s]|\n)")
 Span = tuple[int, int]
 
 
-class Grammar(Protocol):
+class Grammar(ABC):
     """What kind of verdict is looked for."""
 
-    @property
-    def sign(self) -> re.Pattern[str]:
-        """What has to occur in a text for it to be read as a verdict or a refusal."""
-        ...
+    sign: re.Pattern[str]
+    """What has to occur in a text for it to be read as a verdict or a refusal."""
+    heading: re.Pattern[str]
+    """The heading of a verdict."""
 
-    @property
-    def heading(self) -> re.Pattern[str]:
-        """The heading of a verdict."""
-        ...
-
+    @abstractmethod
     def is_verdict(self, text: str) -> bool:
         """Whether a text is a verdict and nothing else."""
-        ...
 
 
 class Own(NamedTuple):

@@ -23,14 +23,6 @@ class ScriptedLanguageModel:
     A rule is called once a request, so that one with a memory can fail first and succeed later, or give each sample another
     answer.
 
-    Attributes:
-        answer: maps a prompt to an answer, or to the reason why there is none.
-        log_probability: maps a context and a continuation to a natural log in (-inf, 0].
-        identity: as in a signature.
-        asked: prompts, and contexts with their continuation, in the order asked.
-        requests: the requests for texts among them.
-        batches: how many requests each call brought.
-
     Example:
         >>> model = ScriptedLanguageModel(lambda prompt: "4" if "tea" in prompt else "1")
         >>> model.generate([Request("tea?", 1), Request("coal?", 1)]), model.batches
@@ -38,11 +30,16 @@ class ScriptedLanguageModel:
     """
 
     answer: Callable[[str], str | Unscored]
+    """Maps a prompt to an answer, or to the reason why there is none."""
     log_probability: Callable[[str, str], float | Unscored] = _no_rule
+    """Maps a context and a continuation to a natural log in (-inf, 0]."""
     identity: str = "scripted@1"
     asked: list[str] = field(default_factory=list)
+    """Prompts, and contexts with their continuation, in the order asked."""
     requests: list[Request] = field(default_factory=list)
+    """The requests for texts among them."""
     batches: list[int] = field(default_factory=list)
+    """How many requests each call brought."""
 
     def generate(self, requests: Sequence[Request], *, on_answer: TextListener | None = None) -> list[str | Unscored]:
         """Apply the rule; stop strings cut an answer as a real model's are cut."""
@@ -76,11 +73,5 @@ class ScriptedLanguageModel:
 
 
 def prefer(continuation: str, share: float) -> Callable[[str, str], float]:
-    """Return a rule that gives one continuation the probability `share` and every other the rest.
-
-    Example:
-        >>> rule = prefer(" Yes", 0.75)
-        >>> round(math.exp(rule("?", " Yes")), 6), round(math.exp(rule("?", " No")), 6)
-        (0.75, 0.25)
-    """
+    """A rule that gives one continuation the probability `share` and every other the rest."""
     return lambda _, offered: math.log(share if offered == continuation else 1 - share)

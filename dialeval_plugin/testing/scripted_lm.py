@@ -38,18 +38,12 @@ FAILURES: dict[str, Callable[[str], str]] = {
 class ScriptedJudgeLM(LM):  # type: ignore[misc]  # the host is not typed
     """The shipped `ScriptedLanguageModel` behind the host's interface.
 
+    `answer` and `log_probability` are the rules; `double` keeps what it was asked; batch size and device are the host's.
+
     Args:
-        answer: maps a prompt to an answer.
-        log_probability: maps a prompt and a continuation to a natural log.
         fail: requests whose context or response holds this text raise a ConnectionError, as a server that is down does.
-        batch_size: the host's; not used.
-        max_batch_size: the host's; not used.
-        device: the host's; not used.
         **failures: name of one of `FAILURES` to a text; requests whose context or response holds it are answered so. Where
             a prompt shows neither, the whole prompt is looked at. Asked for a log probability, they get NaN.
-
-    Attributes:
-        double: the scripted model, which keeps what it was asked.
 
     Raises:
         InputError: an option that does not exist.

@@ -20,14 +20,7 @@ ANSWERS = (" Yes", " No", " yes", " no")
 def train_tiny_language_model(
     examples: Sequence[tuple[Example, bool]], folder: Path, *, n_steps: int = 120, seed: int = 13
 ) -> Path:
-    """Train a two-layer GPT-2 on answered prompts and write it as a transformers folder, in safetensors.
-
-    Args:
-        examples: responses, and whether each is good.
-        folder: where it goes.
-        n_steps: steps of 8 prompts.
-        seed: of the weights and the order.
-    """
+    """Train a two-layer GPT-2 on `n_steps` batches of 8 answered prompts and write it as a transformers folder."""
     set_seed(seed)
     texts = [goodness_prompt(example) + (" Yes" if is_good else " No") for example, is_good in examples]
     tokenizer = _train_tokenizer(texts)
@@ -54,12 +47,8 @@ def _train_tokenizer(texts: Sequence[str]) -> PreTrainedTokenizerFast:
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=1500,
-        special_tokens=[END],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=1500, special_tokens=[END], initial_alphabet=alphabet, show_progress=False)
     # The answers often enough to become single tokens, so that one forward pass decides between them.
     tokenizer.train_from_iterator([*texts, *("".join(ANSWERS) for _ in range(500))], trainer)
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=END, bos_token=END, pad_token=END)

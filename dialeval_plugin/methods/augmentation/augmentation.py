@@ -1,19 +1,24 @@
-"""Augmentation of many contexts: finished ones are journalled, and the result is written in DailyDialog++'s layout."""
+"""Augmentation of many contexts, in DailyDialog++'s layout, and a sheet on which people check a sample of the responses."""
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
 import logging
+import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from tqdm.auto import tqdm
 
-from dialeval_plugin.core.files import to_json, write_json_lines
+from dialeval_plugin.core.files import to_json, write_json_lines, write_text
 from dialeval_plugin.core.journal import Journal
+from dialeval_plugin.core.plain_text import for_spreadsheet
 from dialeval_plugin.core.scores import Unscored
 from dialeval_plugin.core.signature import Value
+from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
 from dialeval_plugin.version import __version__
 
 from .generation import FIELDS, AugmentedContext, ResponseWriter
@@ -21,17 +26,7 @@ from .numbered_lists import KINDS
 
 logger = logging.getLogger(__name__)
 
-
-class ContextLike(Protocol):
-    """A context, as `corpora.dailydialog_pp` reads it."""
-
-    @property
-    def id(self) -> str:
-        """Unique among the contexts."""
-
-    @property
-    def context(self) -> tuple[str, ...]:
-        """Turns, oldest first."""
+SHEET_HEADER = ("context_id", "context", "response", "intended_label", "verdict")
 
 
 class Augmented(NamedTuple):
@@ -40,19 +35,16 @@ class Augmented(NamedTuple):
     complete: list[AugmentedContext]
     incomplete: list[AugmentedContext]
     """Contexts for which the rounds did not suffice; their `reason` says what is missing."""
-    failed: list[tuple[ContextLike, Unscored]]
+    failed: list[tuple[ResponseSet, Unscored]]
     """Contexts for which the model gave no answer; they are not journalled, so that the next run asks again."""
 
 
 def augment(
-    contexts: Sequence[ContextLike], writer: ResponseWriter, *, journal: Path | None = None, progress: bool = False
+    contexts: Sequence[ResponseSet], writer: ResponseWriter, *, journal: Path | None = None, progress: bool = False
 ) -> Augmented:
     """Have responses written to each context, one after the other; with a `journal`, a run that was killed goes on.
 
     At most the context in flight is lost. Given the same answers, a resumed run ends with what an uninterrupted one gives.
-
-    Raises:
-        InputError: the journal belongs to another run, is damaged or in use by another process, or cannot be written.
     """
     if journal is None:
         return _augment(contexts, writer, None, progress=progress)
@@ -61,7 +53,7 @@ def augment(
         return _augment(contexts, writer, log, progress=progress)
 
 
-def _augment(contexts: Sequence[ContextLike], writer: ResponseWriter, log: Journal | None, *, progress: bool) -> Augmented:
+def _augment(contexts: Sequence[ResponseSet], writer: ResponseWriter, log: Journal | None, *, progress: bool) -> Augmented:
     done = {item.id: item for item in log.read(AugmentedContext.from_dict)} if log is not None else {}
     failed: dict[str, Unscored] = {}
     bar = tqdm(total=len(contexts), initial=len(done), disable=None if progress else True, unit="context", desc="augment")
@@ -96,21 +88,13 @@ def write_augmented(augmented: Augmented, output: Path, provenance: dict[str, Va
     """Write the complete contexts to `output` and the others, with their reasons, to `<output>.incomplete.jsonl`.
 
     A file that would be empty is not written, and one that an earlier run left in its place is removed.
-
-    Raises:
-        InputError: a file cannot be written.
     """
     shared = {**provenance, "version": __version__}
     rest: list[dict[str, Any]] = [{**item.row(shared), "reason": item.reason} for item in augmented.incomplete]
-    rest += [
-        {
-            "id": item.id,
-            "context": list(item.context),
-            **{FIELDS[kind]: [] for kind in KINDS},
-            "reason": f"{why.reason.value}: {why.detail}",
-        }
-        for item, why in augmented.failed
-    ]
+    for item, why in augmented.failed:
+        nothing: dict[str, list[str]] = {field: [] for field in FIELDS.values()}
+        reason = f"{why.reason.value}: {why.detail}"
+        rest.append({"id": item.id, "context": list(item.context), **nothing, "reason": reason})
     for path, rows in ((output, [item.row(shared) for item in augmented.complete]), (incomplete_path(output), rest)):
         if rows:
             write_json_lines(path, rows)
@@ -118,7 +102,28 @@ def write_augmented(augmented: Augmented, output: Path, provenance: dict[str, Va
             path.unlink(missing_ok=True)
 
 
-def _run_id(contexts: Sequence[ContextLike], writer: ResponseWriter) -> str:
+def write_spot_check(path: Path, contexts: Sequence[AugmentedContext], *, n: int, seed: int) -> int:
+    """Write a CSV file with `n` accepted responses, each with a blank cell for a person's verdict; return their number.
+
+    They are drawn without replacement and in random order; all where there are fewer. Every cell is quoted, and none is a
+    formula. The file starts with a byte order mark, without which Excel misreads UTF-8.
+    """
+    rows = [
+        (item.id, "\n".join(f"{('FS', 'SS')[place % 2]}: {turn}" for place, turn in enumerate(item.context)), text, kind)
+        for item in contexts
+        for kind in KINDS
+        for text in item.responses(kind)
+    ]
+    chosen = random.Random(seed).sample(rows, min(n, len(rows)))
+    sheet = io.StringIO()
+    writer = csv.writer(sheet, quoting=csv.QUOTE_ALL, lineterminator="\n")
+    writer.writerow(SHEET_HEADER)
+    writer.writerows([*map(for_spreadsheet, row), ""] for row in chosen)
+    write_text(path, "\ufeff" + sheet.getvalue())
+    return len(chosen)
+
+
+def _run_id(contexts: Sequence[ResponseSet], writer: ResponseWriter) -> str:
     digest = hashlib.sha256(to_json({**writer.provenance, "version": __version__}).encode())
     for item in contexts:
         digest.update(to_json([item.id, list(item.context)]).encode() + b"\n")

@@ -60,7 +60,7 @@ class AugmentedContext:
         return [candidate.text for candidate in self.candidates if candidate.kind == kind and candidate.is_accepted]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-able object that `from_dict` reads back."""
+        """A JSON-able object that `from_dict` reads back."""
         return asdict(self)
 
     @classmethod
@@ -70,7 +70,7 @@ class AugmentedContext:
         return cls(data["id"], tuple(data["context"]), candidates, data["reason"])
 
     def row(self, provenance: Mapping[str, Value]) -> dict[str, Any]:
-        """Return a row in DailyDialog++'s layout; its further field `provenance` says where each response is from."""
+        """A row in DailyDialog++'s layout; its further field `provenance` says where each response is from."""
         return {
             "id": self.id,
             "context": list(self.context),
@@ -129,10 +129,7 @@ class ResponseWriter:
         }
 
     def write(self, id: str, context: Sequence[str]) -> AugmentedContext | Unscored:
-        """Return the context with its responses, or why the model gave no answer; it may give one when asked again.
-
-        A context that cannot be completed has a `reason`, and the responses that were accepted.
-        """
+        """The context with the responses that were accepted, or why the model gave no answer; it may when asked again."""
         if all(map(is_blank, context)):
             return AugmentedContext(id, tuple(context), (), "the context has no text")
         prompt = generation_prompt(context)
@@ -177,20 +174,18 @@ class ResponseWriter:
             for (kind, text), verdict in zip(written, verdicts, strict=True)
         ]
         passed = [index for index, candidate in enumerate(candidates) if candidate.llm_verdict == EXPECTED[candidate.kind]]
-        if self.slm is None:
-            for index in passed:
-                candidates[index] = replace(candidates[index], is_accepted=True)
-        elif passed:
-            scores = self.slm.score([examples[index] for index in passed]).values
-            for index, score in zip(passed, scores, strict=True):
-                agrees = score is not None and self._is_positive(score) == (candidates[index].kind == "positive")
-                candidates[index] = replace(candidates[index], slm_score=score, is_accepted=agrees)
+        scores = self.slm.score([examples[index] for index in passed]).values if self.slm and passed else [None] * len(passed)
+        for index, score in zip(passed, scores, strict=True):
+            is_accepted = self.slm is None or self._agrees(candidates[index].kind, score)
+            candidates[index] = replace(candidates[index], slm_score=score, is_accepted=is_accepted)
         return candidates
 
-    def _is_positive(self, score: float) -> bool:
-        if self.slm is None or self.slm.positive_from is None:
-            raise ValueError("there is no small model to ask")
-        return score <= self.slm.positive_from if self.slm.orientation == "lower" else score >= self.slm.positive_from
+    def _agrees(self, kind: Kind, score: float | None) -> bool:
+        """Whether the small model takes a response for what it is meant to be."""
+        if self.slm is None or self.slm.positive_from is None or score is None:
+            return False
+        is_positive = score <= self.slm.positive_from if self.slm.orientation == "lower" else score >= self.slm.positive_from
+        return is_positive == (kind == "positive")
 
     def _reason(self, candidates: Sequence[Candidate], unread: Mapping[str, int]) -> str | None:
         n_accepted = {kind: N_RESPONSES - _n_missing(candidates, kind) for kind in KINDS}

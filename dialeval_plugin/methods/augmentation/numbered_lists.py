@@ -66,22 +66,13 @@ class _Section:
 def read_responses(
     answer: str, *, known: Iterable[str] = (), limit: int = 5, prompt: str | None = None
 ) -> ResponseLists | Unscored:
-    r"""Return the positive and the adversarial responses of `answer`, at most `limit` of each.
+    r"""The positive and the adversarial responses of `answer`, at most `limit` of each, or why there are none.
 
     The lists stand below their headings, numbered, with dashes, or one response a line; an answer that goes on behind the
     prompt begins with the positive ones. Without a heading over the second, it begins where the numbers begin again, or
     behind the first `limit` of twice as many. Quotation marks, speaker tags and emphasis are taken off. A response that
     repeats another one or one of `known` is left out, and so is everything from the next "Context:" on, which a model that
     only continues text makes up. A list may be shorter than asked for, and even empty: nothing is filled in.
-
-    Args:
-        answer: what the model wrote.
-        known: texts that are no new responses: the turns of the context, the example's responses.
-        limit: how many of each are read.
-        prompt: the prompt, which is cut out where the model repeats it.
-
-    Returns:
-        The lists, or `Unscored` (`refusal`, `parse_failure`) where there is no response at all.
 
     Example:
         >>> read_responses("Positive responses:\n1. Sure.\n2. \"No.\"\n\nAdversarial:\n1) I sold it.", known=["no"])
@@ -103,12 +94,7 @@ def read_responses(
 
 
 def same_text(text: str) -> str:
-    """Return what two responses have in common when they differ in case, white space and punctuation only.
-
-    Example:
-        >>> same_text("Well, I'm  FINE!") == same_text("well I’m fine")
-        True
-    """
+    """What two responses have in common that differ in case, white space and punctuation only."""
     return " ".join(re.findall(r"[^\W_]+", text.casefold())) or text.strip()
 
 

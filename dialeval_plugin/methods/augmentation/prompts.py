@@ -45,16 +45,7 @@ _ADVERSARIAL_HEADING = "Adversarial Negative Responses:"
 
 
 def generation_prompt(context: Sequence[str]) -> str:
-    r"""Return the prompt that asks for five positive and five adversarial responses to `context`.
-
-    Example:
-        >>> print(generation_prompt(["Tea?", "Coffee: black."]).rpartition("Context:")[2])
-        <BLANKLINE>
-        FS: Tea?
-        SS: Coffee: black.
-        <BLANKLINE>
-        Positive response:
-    """
+    """The prompt that asks for five positive and five adversarial responses to `context`."""
     return "\n\n".join(
         [
             "You are a conversational dialogue generator. Given a conversation context, , which includes 2 speakers"

@@ -24,46 +24,31 @@ _MEANINGS = (
     "possible breakdown: it is difficult to continue the conversation smoothly after the response",
     "breakdown: it is difficult to continue the conversation after the response",
 )
+_INSTRUCTION = "Instruction: Given a conversation and the system's response, choose if the response causes a dialogue breakdown"
 _QUESTION = "Does the above response break the conversation down?"
 
 
 @dataclass(frozen=True, slots=True)
 class BreakdownPrompt:
-    """One way to spell the answers.
-
-    Attributes:
-        name: of the way.
-        forms: continuations that are asked for; form i stands for label i mod 3, and further forms are other spellings, whose
-            probabilities are added.
-    """
+    """One way to spell the answers."""
 
     name: str
     forms: tuple[str, ...]
+    """Continuations that are asked for; form i stands for label i mod 3, so that further ones are other spellings."""
 
     @property
     def instruction(self) -> str:
         """First lines of the prompt: what is asked, and what each answer means."""
-        lines = [
-            "Instruction: Given a conversation and the system's response, choose if the response causes a dialogue breakdown",
-            *(f"{form} means {meaning}" for form, meaning in zip(self.forms, _MEANINGS, strict=False)),
-        ]
-        return "\n".join(lines) + "\n"
+        meanings = "".join(f"{form} means {meaning}\n" for form, meaning in zip(self.forms, _MEANINGS, strict=False))
+        return f"{_INSTRUCTION}\n{meanings}"
 
     def question(self, example: Example) -> str:
         """The block of one response, from `Conversation:` to `Answer:`; a blank response is shown as it is."""
-        lines = [
-            "Conversation:",
-            *(f"{neutralise(turn.speaker or '') or 'Speaker'}: {neutralise(turn.text)}" for turn in example.context),
-        ]
-        choices = ", ".join(self.forms[: N_LABELS - 1])
-        return "\n".join(
-            [
-                *lines,
-                f"Response: {neutralise(example.response.text)}".rstrip(),
-                f"Question: {_QUESTION} Answer {choices} or {self.forms[N_LABELS - 1]}.",
-                "Answer:",
-            ]
-        )
+        lines = [f"{neutralise(turn.speaker or '') or 'Speaker'}: {neutralise(turn.text)}" for turn in example.context]
+        response = f"Response: {neutralise(example.response.text)}".rstrip()
+        *choices, last = self.forms[:N_LABELS]
+        question = f"Question: {_QUESTION} Answer {', '.join(choices)} or {last}."
+        return "\n".join(["Conversation:", *lines, response, question, "Answer:"])
 
     def shown(self, example: Example) -> str:
         """The block of a response that is shown with its answer."""
@@ -83,24 +68,16 @@ PROMPTS: Mapping[str, BreakdownPrompt] = MappingProxyType(
 
 
 def breakdown_prompt(name: str) -> BreakdownPrompt:
-    """Return the prompt `name`.
-
-    Raises:
-        InputError: there is none.
-    """
+    """The prompt of this name."""
     if name not in PROMPTS:
         raise InputError(f"answers: there is no way {name!r} to spell them. Known are: {', '.join(PROMPTS)}.")
     return PROMPTS[name]
 
 
 def distribution_of_forms(log_probabilities: Sequence[float]) -> tuple[float, float, float] | None:
-    """Return P(NB), P(PB), P(B), renormalised, from the log probability of each form of a prompt, in their order.
+    """P(NB), P(PB), P(B), renormalised, from the log probability of each form of a prompt, in their order.
 
     None where all forms have probability 0, or one is not a number: such a turn is unscored.
-
-    Example:
-        >>> distribution_of_forms([-1.0, -1.0, float("-inf")])
-        (0.5, 0.5, 0.0)
     """
     if any(math.isnan(value) or value == math.inf for value in log_probabilities):
         return None

@@ -96,34 +96,11 @@ class ClassificationPrompt:
     version: int = field(default=1, init=False)
 
     def render(self, example: Example) -> str:
-        r"""Return the prompt for one response.
-
-        Example:
-            >>> prompt = ClassificationPrompt(PRINTED_EXAMPLES[:1]).render(Example.from_texts(["Hi.", "Hello."], "Bye."))
-            >>> print(prompt.partition("Example\n\n")[2])
-            The following is one example of a conversation context and response, and the corresponding prediction.
-            <BLANKLINE>
-            Example 1:
-            Context:
-            FS: Is there something wrong?
-            SS: I enjoy having your daughter in my class.
-            FS: I'm glad to hear it.
-            Response:
-            She is so brilliant.
-            Prediction: Positive
-            <BLANKLINE>
-            Context:
-            FS: Hi.
-            SS: Hello.
-            Response:
-            Bye.
-            Prediction:
-        """
+        """The prompt for one response."""
         shown = self.shown_for(example)
-        blocks = [
-            f"{text} {item.label.capitalize()}{BLOCK_END}" for text, item in zip(example_texts(shown), shown, strict=True)
-        ]
-        return INSTRUCTION + "".join(blocks) + question(example)
+        blocks = zip(example_texts(shown), shown, strict=True)
+        answered = (f"{text} {item.label.capitalize()}{BLOCK_END}" for text, item in blocks)
+        return INSTRUCTION + "".join(answered) + question(example)
 
     def shown_for(self, example: Example) -> tuple[LabelledExample, ...]:
         """The examples that are shown before `example`: none of its own dialogue, which would give the answer away."""
@@ -141,7 +118,7 @@ PROMPT = ClassificationPrompt()
 
 
 def question(example: Example) -> str:
-    """Return the block of one response, from "Context:" to "Prediction:"."""
+    """The block of one response, from "Context:" to "Prediction:"."""
     return _question(example.context, example.response.text)
 
 
@@ -152,7 +129,7 @@ def _question(context: tuple[Turn, ...], response: str) -> str:
 
 
 def example_texts(shown: Sequence[LabelledExample]) -> list[str]:
-    """Return the numbered blocks of the examples, up to "Prediction:", the first with the heading over all of them."""
+    """The numbered blocks of the examples, up to "Prediction:", the first with the heading over all of them."""
     texts = [f"Example {number}:\n{question(item.example)}" for number, item in enumerate(shown, start=1)]
     if texts:
         count = _COUNTS[len(shown)] if len(shown) < len(_COUNTS) else f"are {len(shown)} examples"
@@ -162,7 +139,7 @@ def example_texts(shown: Sequence[LabelledExample]) -> list[str]:
 
 
 def context_lines(turns: Sequence[Turn]) -> list[str]:
-    """Return the turns as the appendices print them: "FS: ..." for who speaks first, "SS: ..." for the other.
+    """The turns as the appendices print them: "FS: ..." for who speaks first, "SS: ..." for the other.
 
     Where a file names its speakers, every further one counts as the second; where it does not, turns alternate.
     """
@@ -176,11 +153,7 @@ def context_lines(turns: Sequence[Turn]) -> list[str]:
 def classify(
     model: LanguageModel, examples: Sequence[Example], prompt: ClassificationPrompt = PROMPT
 ) -> list[Label | Unscored]:
-    """Ask `model` whether each response is positive or negative, all in one call.
-
-    Returns:
-        One label an example, in order; `Unscored` where the response is blank, or the answer cannot be read.
-    """
+    """Ask `model` whether each response is positive or negative, all in one call."""
     asked = [example for example in examples if not is_blank(example.response.text)]
     requests = [Request(prompt.render(example), MAX_TOKENS, STOP) for example in asked]
     answers = model.generate(requests) if requests else []
@@ -193,7 +166,7 @@ def classify(
 
 
 def read_label(answer: str, prompt: str, example: Example) -> Label | Unscored:
-    """Return the label that an answer gives to an example, or why it gives none; it is never taken for a wrong one."""
+    """The label that an answer gives to an example, or why it gives none; it is never taken for a wrong one."""
     found = parse_label(answer, LABELS, prompt=prompt, content=content_of(example))
     if isinstance(found, Unscored):
         return found

@@ -20,7 +20,7 @@ from dialeval_plugin.llm.language_model import Continuation, LanguageModel, Requ
 from dialeval_plugin.llm.prompting import Pending, PromptingScorer
 
 from .criterion_prompts import CHIANG_PROMPTS, CRITERIA, G_EVAL_PROMPTS, CriterionPrompts
-from .goodness import k_top_rating, merge_ratings
+from .goodness import rating_of_answers
 
 Mode: TypeAlias = Literal["sampled", "weighted"]
 """How a rating is made of a model: the mean of answers that are drawn, or the mean of the scale under its probabilities."""
@@ -30,7 +30,7 @@ DEFAULT_SAMPLES = 20
 DEFAULT_TEMPERATURE = 1.0
 """The model's own distribution, whose mean `weighted` takes as well. G-EVAL's code has 2."""
 
-_NO_PROBABILITY = Unscored(Reason.NON_FINITE, "the model gives no rating of the scale a probability")
+_NO_ANSWER = frozenset({Reason.API_ERROR, Reason.CONTEXT_TOO_LONG})
 
 
 class CriterionRating(NamedTuple):
@@ -111,7 +111,7 @@ class CriterionJudge(PromptingScorer):
         return tuple(columns)
 
     def prepare(self, items: Sequence[Item]) -> list[Pending]:
-        """For each criterion of each response the answers to be drawn, or the spellings of the ratings to be weighed."""
+        """For each criterion of each response the answers to be drawn, or the spellings of the ratings."""
         return [Pending(item, tuple(chain.from_iterable(self._requests(cast("Example", item))))) for item in items]
 
     def finish(self, pending: Pending, answers: Sequence[Any]) -> Row:
@@ -203,19 +203,14 @@ class LlmChiang(CriterionJudge):
 
 
 def sampled_rating(ratings: Sequence[float | Unscored], *, unparsed: float | None = None) -> CriterionRating | Unscored:
-    """Return the mean of drawn ratings; those that could not be read are left out, or count as `unparsed`.
+    """The mean of drawn ratings; those that could not be read are left out, or count as `unparsed`.
 
-    A request that failed, or was too long to be made, is no answer and is left out in any case.
-
-    Returns:
-        The rating; where nothing is left, `Unscored` with the commonest reason.
-
-    Example:
-        >>> sampled_rating([3.0, 2.0, Unscored(Reason.REFUSAL)])[:3]
-        (2.5, 0.5, 1)
+    A request that failed, or was too long to be made, is left out in any case. Where nothing is left, the commonest reason.
     """
     failures = [rating for rating in ratings if isinstance(rating, Unscored)]
-    samples = tuple(_or_unparsed(rating, unparsed) for rating in ratings)
+    samples = tuple(
+        rating if not isinstance(rating, Unscored) else None if rating.reason in _NO_ANSWER else unparsed for rating in ratings
+    )
     known = [sample for sample in samples if sample is not None]
     if not known:
         reason, _ = Counter(failure.reason for failure in failures).most_common(1)[0]
@@ -227,30 +222,12 @@ def sampled_rating(ratings: Sequence[float | Unscored], *, unparsed: float | Non
 
 
 def weighted_rating(log_probabilities: dict[str, float | Unscored], scale: range) -> CriterionRating | Unscored:
-    """Return sum p_i r_i over all ratings of the scale (G-EVAL, equation 1), p normalised over the scale.
+    """The sum of p_i r_i over all ratings of the scale (G-EVAL, equation 1), p normalised over the scale.
 
-    Returns:
-        The rating; `Unscored` where a log probability is missing, since the others alone would give another rating, or
-        where all are minus infinity.
-
-    Example:
-        >>> found = weighted_rating({"1": math.log(0.2), " 3": math.log(0.3), "3": math.log(0.3)}, range(1, 4))
-        >>> round(found.mean, 6), round(found.variance, 6)
-        (2.5, 0.75)
+    `Unscored` where a log probability is missing, since the others alone would give another rating, or all are minus infinity.
     """
-    known: dict[str, float] = {}
-    for form, value in log_probabilities.items():
-        if isinstance(value, Unscored):
-            return value
-        known[form] = value
-    found = k_top_rating(merge_ratings(known, scale), k=len(scale))
-    if found is None:
-        return _NO_PROBABILITY
+    found = rating_of_answers(log_probabilities, scale, k=len(scale))
+    if isinstance(found, Unscored):
+        return found
     weighted = zip(found.top, found.weights, strict=True)
     return CriterionRating(found.rating, math.fsum(weight * (rating - found.rating) ** 2 for rating, weight in weighted))
-
-
-def _or_unparsed(rating: float | Unscored, unparsed: float | None) -> float | None:
-    if isinstance(rating, Unscored):
-        return None if rating.reason in {Reason.API_ERROR, Reason.CONTEXT_TOO_LONG} else unparsed
-    return rating

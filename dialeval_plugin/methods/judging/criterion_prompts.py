@@ -12,7 +12,7 @@ project's, and so is the last line, which gives a model without a chat template 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.llm.neutralise import neutralise
@@ -23,45 +23,32 @@ CriterionPrompts: TypeAlias = Mapping[str, ScoringPrompt]
 """Criterion to its prompt, in the order of the columns."""
 
 
-class _Rubric(NamedTuple):
-    question: str
-    levels: tuple[str, str, str]
-    """What the scores 1, 2 and 3 mean, each from its name in parentheses on."""
-
-
+# A question, and what the scores 1, 2 and 3 mean.
 _G_EVAL_RUBRICS = {
-    "naturalness": _Rubric(
+    "naturalness": (
         "Is the response naturally written?",
-        (
-            "(unnatural) means that the response does not read like something a person would say.",
-            "(somewhat natural) means the response is strange in places, but could be said by a person.",
-            "(natural) means the response reads like something a person would say.",
-        ),
+        "(unnatural) means that the response does not read like something a person would say.",
+        "(somewhat natural) means the response is strange in places, but could be said by a person.",
+        "(natural) means the response reads like something a person would say.",
     ),
-    "coherence": _Rubric(
+    "coherence": (
         "Is the response a logical and meaningful continuation of the conversation?",
-        (
-            "(incoherent) means that the response ignores the conversation or contradicts it.",
-            "(somewhat coherent) means the response refers to the conversation only in a generic way or changes the topic.",
-            "(coherent) means the response is on topic and takes up what was said before.",
-        ),
+        "(incoherent) means that the response ignores the conversation or contradicts it.",
+        "(somewhat coherent) means the response refers to the conversation only in a generic way or changes the topic.",
+        "(coherent) means the response is on topic and takes up what was said before.",
     ),
-    "engagingness": _Rubric(
+    "engagingness": (
         "Is the response dull/interesting?",
-        (
-            "(dull) means that the response is generic and dull.",
-            "(somewhat interesting) means the response is somewhat interesting and could engage you in the conversation "
-            "(e.g., an opinion, thought)",
-            "(interesting) means the response is very interesting or presents an interesting fact",
-        ),
+        "(dull) means that the response is generic and dull.",
+        "(somewhat interesting) means the response is somewhat interesting and could engage you in the conversation (e.g., an "
+        "opinion, thought)",
+        "(interesting) means the response is very interesting or presents an interesting fact",
     ),
-    "groundedness": _Rubric(
+    "groundedness": (
         "Is the response grounded in facts that are given?",
-        (
-            "(not grounded) means that the response uses none of the facts that are given, or contradicts them.",
-            "(somewhat grounded) means the response refers to the facts that are given vaguely or with mistakes.",
-            "(grounded) means the response uses the facts that are given, and uses them correctly.",
-        ),
+        "(not grounded) means that the response uses none of the facts that are given, or contradicts them.",
+        "(somewhat grounded) means the response refers to the facts that are given vaguely or with mistakes.",
+        "(grounded) means the response uses the facts that are given, and uses them correctly.",
     ),
 }
 
@@ -74,8 +61,9 @@ _CHIANG_QUESTIONS = {
 _CHIANG_LABEL = "Rating"
 
 
-def _g_eval(criterion: str, rubric: _Rubric) -> Callable[[Example], str]:
+def _g_eval(criterion: str, question: str, *levels: str) -> Callable[[Example], str]:
     name = criterion.capitalize()
+    scores = "\n".join(f"- A score of {score} {meaning}" for score, meaning in enumerate(levels, start=1))
 
     def render(example: Example) -> str:
         facts = _facts(example)
@@ -92,21 +80,12 @@ def _g_eval(criterion: str, rubric: _Rubric) -> Callable[[Example], str]:
                 "Please make sure you read and understand these instructions carefully. Please keep this document open while "
                 "reviewing, and refer to it as needed.",
                 "Evaluation Criteria:",
-                "\n".join(
-                    [
-                        f"{name} (1-3) {rubric.question}",
-                        *(f"- A score of {score} {meaning}" for score, meaning in enumerate(rubric.levels, start=1)),
-                    ]
-                ),
+                f"{name} (1-3) {question}\n{scores}",
                 "Evaluation Steps:",
-                "\n".join(
-                    [
-                        f"1. Read the conversation{', the corresponding fact' if facts else ''} and the response carefully.",
-                        f"2. Rate the response on a scale of 1-3 for {criterion}, according to the criteria above.",
-                        "3. Provide a brief explanation for your rating, referring to specific aspects of the response and the "
-                        "conversation.",
-                    ]
-                ),
+                f"1. Read the conversation{', the corresponding fact' if facts else ''} and the response carefully.\n"
+                f"2. Rate the response on a scale of 1-3 for {criterion}, according to the criteria above.\n"
+                "3. Provide a brief explanation for your rating, referring to specific aspects of the response and the "
+                "conversation.",
                 "Example:",
                 "Conversation History:",
                 *_history(example),
@@ -156,7 +135,7 @@ def _facts(example: Example) -> str:
 # G-EVAL's code allows 5 tokens; a chat model may repeat the form, which is cut out of the answer.
 G_EVAL_PROMPTS: CriterionPrompts = {
     criterion: ScoringPrompt(
-        f"g_eval_{criterion}", 1, (1.0, 3.0), criterion.capitalize(), _g_eval(criterion, rubric), max_tokens=24
+        f"g_eval_{criterion}", 1, (1.0, 3.0), criterion.capitalize(), _g_eval(criterion, *rubric), max_tokens=24
     )
     for criterion, rubric in _G_EVAL_RUBRICS.items()
 }

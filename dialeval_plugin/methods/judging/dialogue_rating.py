@@ -14,12 +14,10 @@ from dialeval_plugin.core.signature import Value, text_hash
 from dialeval_plugin.llm.language_model import Continuation, LanguageModel, require_language_model
 from dialeval_plugin.llm.prompting import Pending, PromptingScorer
 
-from .goodness import Reading, k_top_rating, merge_ratings
+from .goodness import Reading, rating_of_answers
 from .rating_prompts import RatingPrompt, rating_prompt
 
 DEFAULT_K = 3
-NO_PROBABILITY = Unscored(Reason.NON_FINITE, "the model gives no rating of the scale a probability")
-
 NO_VISIBLE_TURN = Unscored(Reason.EMPTY_INPUT, "no turn has a visible character")
 
 
@@ -90,7 +88,12 @@ class DialogueRatingScorer(PromptingScorer):
     def finish(self, pending: Pending, answers: Sequence[float | Unscored]) -> Row:
         """The rating of each quality; without the first one's the row has none."""
         remaining = iter(answers)
-        found = {prompt.quality: self._rating(prompt, [next(remaining) for _ in prompt.forms]) for prompt in self.prompts}
+        found = {
+            prompt.quality: rating_of_forms(
+                {form: next(remaining) for form in prompt.forms}, prompt, k=self.k, reading=self.reading
+            )
+            for prompt in self.prompts
+        }
         if isinstance(score := found[self.columns[0]], Unscored):
             return score
         return {quality: None if isinstance(rating, Unscored) else rating for quality, rating in found.items()}
@@ -111,21 +114,13 @@ class DialogueRatingScorer(PromptingScorer):
         text = self._shown[prompt.quality] + prompt.question(item)
         return [(text, form) for form in prompt.forms]
 
-    def _rating(self, prompt: RatingPrompt, answers: Sequence[float | Unscored]) -> float | Unscored:
-        log_probabilities: dict[str, float] = {}
-        for form, answer in zip(prompt.forms, answers, strict=True):
-            if isinstance(answer, Unscored):
-                return answer
-            log_probabilities[form] = answer
-        return rating_of_forms(log_probabilities, prompt, k=self.k, reading=self.reading)
-
 
 def rating_of_forms(
-    log_probabilities: Mapping[str, float], prompt: RatingPrompt, *, k: int = DEFAULT_K, reading: Reading = "probabilities"
+    answers: Mapping[str, float | Unscored], prompt: RatingPrompt, *, k: int = DEFAULT_K, reading: Reading = "probabilities"
 ) -> float | Unscored:
     """The K-top weighted rating from the log probabilities of surface forms; what is not on the scale is dropped."""
-    found = k_top_rating(merge_ratings(log_probabilities, prompt.scale), k=k, reading=reading)
-    return NO_PROBABILITY if found is None else found.rating
+    found = rating_of_answers(answers, prompt.scale, k=k, reading=reading)
+    return found if isinstance(found, Unscored) else found.rating
 
 
 def _prompts(quality: str | Sequence[str], level: Level | None) -> tuple[RatingPrompt, ...]:

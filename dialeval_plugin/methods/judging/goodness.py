@@ -11,20 +11,17 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from typing import Literal, NamedTuple, TypeAlias
 
+from dialeval_plugin.core.scores import Reason, Unscored
+
 Reading: TypeAlias = Literal["probabilities", "literal_log"]
 
-READINGS: tuple[Reading, ...] = ("probabilities", "literal_log")
 YES = "yes"
 NO = "no"
+NO_PROBABILITY = Unscored(Reason.NON_FINITE, "the model gives no rating of the scale a probability")
 
 
 def log_sum(values: Iterable[float]) -> float:
-    """Log of the sum of probabilities that are given as logs; minus infinity where there are none.
-
-    Example:
-        >>> round(log_sum([math.log(0.2), math.log(0.3)]) - math.log(0.5), 12)
-        0.0
-    """
+    """Log of the sum of probabilities that are given as logs; minus infinity where there are none."""
     known = [value for value in values if value != -math.inf]
     if not known:
         return -math.inf
@@ -33,13 +30,10 @@ def log_sum(values: Iterable[float]) -> float:
 
 
 def goodness(log_yes: float, log_no: float, *, reading: Reading = "probabilities") -> float | None:
-    """Return g in [0, 1], from the log probabilities of yes and no.
+    """Return g in [0, 1], from the log probabilities of yes and no; None where it is undefined: an unscored row.
 
     A probability of 0 (minus infinity) is a value like any other; only where both are 0 there is no g. Under `literal_log`
     g needs two finite log probabilities of which one is not 0.
-
-    Returns:
-        g, or None where it is undefined: an unscored row, never 0 and never NaN.
 
     Example:
         >>> round(goodness(-0.25, -2.0), 3), round(goodness(-0.25, -2.0, reading="literal_log"), 3)
@@ -60,14 +54,7 @@ def goodness(log_yes: float, log_no: float, *, reading: Reading = "probabilities
 
 
 def merge_forms(log_probabilities: Iterable[tuple[str, float]]) -> dict[str, float]:
-    """Sum the probabilities of the surface forms of one answer: " Yes", "Yes" and " yes" are all "yes".
-
-    Args:
-        log_probabilities: surface form and log probability; a form may occur once only.
-
-    Returns:
-        The answer without white space and in lower case, to the log of the summed probability.
-    """
+    """Sum the probabilities of the surface forms of one answer, as logs: " Yes", "Yes" and " yes" are all "yes"."""
     forms: dict[str, list[float]] = {}
     for form, value in log_probabilities:
         forms.setdefault(form.strip().casefold(), []).append(value)
@@ -75,12 +62,7 @@ def merge_forms(log_probabilities: Iterable[tuple[str, float]]) -> dict[str, flo
 
 
 def goodness_of_forms(log_probabilities: Mapping[str, float], *, reading: Reading = "probabilities") -> float | None:
-    """Return g from the log probabilities of surface forms of yes and no; a form that is missing counts as 0.
-
-    Example:
-        >>> round(goodness_of_forms({" Yes": math.log(0.3), " yes": math.log(0.3), " No": math.log(0.2)}), 6)
-        0.75
-    """
+    """Return g from the log probabilities of surface forms of yes and no; a form that is missing counts as 0."""
     merged = merge_forms(log_probabilities.items())
     return goodness(merged.get(YES, -math.inf), merged.get(NO, -math.inf), reading=reading)
 
@@ -93,26 +75,13 @@ class KTopRating(NamedTuple):
     """The K likeliest ratings, the likeliest first."""
     weights: tuple[float, ...]
 
-    @property
-    def argmax(self) -> int:
-        """The likeliest rating alone."""
-        return self.top[0]
-
 
 def k_top_rating(
     log_probabilities: Mapping[int, float], *, k: int = 3, reading: Reading = "probabilities"
 ) -> KTopRating | None:
-    """Return sum r_i w_i over the `k` likeliest ratings, w_i = p_i / sum p_j.
+    """Return sum r_i w_i over the `k` likeliest ratings, w_i = p_i / sum p_j; equally likely ones in the mapping's order.
 
-    Where the scale has fewer than `k` ratings, all are used. Ratings that are equally likely are taken in the mapping's
-    order.
-
-    Returns:
-        The rating, or None where no rating has a probability (or, under `literal_log`, all logs are 0 or one is infinite).
-
-    Example:
-        >>> round(k_top_rating({0: math.log(0.6), 1: math.log(0.2), 2: math.log(0.2)}).rating, 6)
-        0.6
+    None where no rating has a probability (or, under `literal_log`, all logs are 0 or one is infinite).
     """
     if any(math.isnan(value) for value in log_probabilities.values()):
         return None
@@ -129,10 +98,16 @@ def k_top_rating(
 
 
 def merge_ratings(log_probabilities: Mapping[str, float], scale: Collection[int]) -> dict[int, float]:
-    """Sum the probabilities of the tokens of one rating ("1" and " 1"); tokens off the scale are dropped.
-
-    Returns:
-        The ratings in ascending order; one that no token names is left out.
-    """
+    """Sum the probabilities of the tokens of one rating ("1" and " 1"), ascending; tokens off the scale are dropped."""
     merged = merge_forms(log_probabilities.items())
     return {rating: merged[str(rating)] for rating in sorted(scale) if str(rating) in merged}
+
+
+def rating_of_answers(
+    answers: Mapping[str, float | Unscored], scale: Collection[int], *, k: int, reading: Reading = "probabilities"
+) -> KTopRating | Unscored:
+    """The K-top rating from what a model answers for each surface form; where one is missing, the rest gives no rating."""
+    if missing := [answer for answer in answers.values() if isinstance(answer, Unscored)]:
+        return missing[0]
+    known = {form: answer for form, answer in answers.items() if not isinstance(answer, Unscored)}
+    return k_top_rating(merge_ratings(known, scale), k=k, reading=reading) or NO_PROBABILITY

@@ -32,7 +32,7 @@ class Evidence(NamedTuple):
     probability: float
     """s_p, in [0, 1]."""
     similarity: float
-    """1 - s_d, 1 for the closest of the training pairs and 0 for the farthest; a response may lie beyond them."""
+    """1 - s_d, 1 for the closest of the training pairs and 0 for the farthest, and beyond for what lies beyond."""
 
 
 class MeasuredAccuracy(NamedTuple):
@@ -74,10 +74,9 @@ class InteriorPrompt:
         return Request(self.render(example, evidence), self.max_tokens, self.stop)
 
     def render(self, example: Example, evidence: Evidence) -> str:
-        """Return the prompt's text.
+        """The prompt's text.
 
-        Numbers are shown with two decimals: a model reads no more out of the others, and the small model's last bits, which
-        depend on the batch that a response is in, would change the prompt.
+        Numbers have two decimals: the small model's last bits, which depend on a response's batch, would change the prompt.
         """
         probability, similarity = (round(value, 2) for value in evidence)
         return "\n".join(
@@ -120,7 +119,7 @@ class InteriorPrompt:
 
 
 def read_interior(answer: str | Unscored, prompt: str, example: Example) -> InteriorAnswer | Unscored:
-    r"""Read both numbers out of an answer to `prompt` about `example`; where one of them cannot be read, say why for both.
+    r"""Read both numbers out of an answer to `prompt` about `example`, or say why there are none.
 
     The prompt ends with the first label, so the first number may come without one. Two numbers without any label count
     where each has a line of its own.

@@ -68,20 +68,7 @@ def goodness_question(item: Item) -> str:
 
 
 def goodness_prompt(item: Item, examples: Iterable[tuple[Item, bool]] = ()) -> str:
-    r"""The whole DSTC10 prompt: instruction, examples with their answers, and the item in question.
-
-    Example:
-        >>> shown = Example.from_texts(["did your meal meet with your approval ?"], "yes , i did . it was a good meal .")
-        >>> print(goodness_prompt(Example.from_texts(["hi"], "hello"), [(shown, True)]).partition("\n\n")[0])
-        Instruction: Given a conversation and a response, choose if the response is a good response to the context
-        Example
-        Background info: none
-        Conversation:
-        Person A: did your meal meet with your approval ?
-        Response: yes , i did . it was a good meal .
-        Question: Is the above response a good response to the conversation?
-        Answer: Yes
-    """
+    """The whole DSTC10 prompt: instruction, examples with their answers, and the item in question."""
     shown = "".join(
         f"{EXAMPLE_HEADING}{goodness_question(example)} {'Yes' if is_good else 'No'}{BLOCK_END}"
         for example, is_good in examples
@@ -93,13 +80,9 @@ def _letters(turns: Sequence[Turn]) -> list[str]:
     """Letters of the speakers, A for the last turn."""
     if all(turn.speaker is not None for turn in turns):
         order = list(dict.fromkeys(turn.speaker for turn in reversed(turns)))
-        return [_letter(order.index(turn.speaker)) for turn in turns]
+        # Past 26 speakers every further one is Z: a label has to stay a label.
+        return [chr(ord("A") + min(order.index(turn.speaker), 25)) for turn in turns]
     return ["AB"[(len(turns) - 1 - index) % 2] for index in range(len(turns))]
-
-
-def _letter(index: int) -> str:
-    # Past 26 speakers every further one is Z: a label has to stay a label.
-    return chr(ord("A") + min(index, 25))
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +116,13 @@ class ScoringPrompt:
         return Request(self.render(example), self.max_tokens, self.stop)
 
     def read(self, answer: str | Unscored, text: str, example: Example) -> float | Unscored:
-        """Return the number of an answer to the prompt `text` about an example, or why there is none."""
+        """The number of an answer to the prompt `text` about an example, or why there is none."""
         if isinstance(answer, Unscored):
             return answer
         return parse_rating(answer, self.scale, label=self.label, prompt=text, content=content_of(example))
 
     def share(self, answer: str | Unscored, text: str, example: Example) -> float | Unscored:
-        """Return the same as a share of the prompt's scale, in [0, 1]."""
+        """The same as a share of the prompt's scale, in [0, 1]."""
         rating = self.read(answer, text, example)
         low, high = self.scale
         return rating if isinstance(rating, Unscored) else (rating - low) / (high - low)
@@ -180,46 +163,28 @@ def dre_exchange(example: Example) -> str:
     # The last turn before the response is the first speaker's partner's; the tags only have to alternate as the turns do.
     letters = _letters(example.context)
     tags = {letter: tag for tag, letter in zip(("FS", "SS"), dict.fromkeys(letters), strict=False)}
-    turns = [
-        f"{tags.get(letter, letter)}: {neutralise(turn.text)}" for letter, turn in zip(letters, example.context, strict=True)
-    ]
-    return "\n".join(
-        [
-            "Given a conversation context, which includes 2 speakers[annotated as FS(First Speaker) and SS(Second Speaker)], "
-            "and a response.",
-            "Context:",
-            *turns,
-            "",
-            "Response:",
-            neutralise(example.response.text),
-        ]
+    named = zip(letters, example.context, strict=True)
+    turns = "".join(f"{tags.get(letter, letter)}: {neutralise(turn.text)}\n" for letter, turn in named)
+    return (
+        "Given a conversation context, which includes 2 speakers[annotated as FS(First Speaker) and SS(Second Speaker)], "
+        f"and a response.\nContext:\n{turns}\nResponse:\n{neutralise(example.response.text)}"
     )
 
 
-DRE_OVERALL_TASK = "\n".join(
-    [
-        "1. LLM Overall Score: On a continuous scale from 0.0 to 5.0, according to the following criteria to score the "
-        "context and response.",
-        "(1)Naturalness: The degree to which a response is naturally written;",
-        "(2)Coherence: The extent to which the content of the output is well-structured, logical, and meaningful;",
-        "(3)Engagingness: The degree to which the response is engaging;",
-        "(4)Groundedness: The extent to which a response is grounded in facts present in the context.",
-    ]
+DRE_OVERALL_TASK = (
+    "1. LLM Overall Score: On a continuous scale from 0.0 to 5.0, according to the following criteria to score the "
+    "context and response.\n"
+    "(1)Naturalness: The degree to which a response is naturally written;\n"
+    "(2)Coherence: The extent to which the content of the output is well-structured, logical, and meaningful;\n"
+    "(3)Engagingness: The degree to which the response is engaging;\n"
+    "(4)Groundedness: The extent to which a response is grounded in facts present in the context."
 )
 """DRE's first task (section 3.4.1), which the plain and the interior prompt share."""
 
 
 def _dre(example: Example) -> str:
-    return "\n".join(
-        [
-            dre_exchange(example),
-            "",
-            "Please finish the following task, do not need to explain it:",
-            DRE_OVERALL_TASK,
-            "",
-            "1. LLM Overall Score:",
-        ]
-    )
+    task = f"Please finish the following task, do not need to explain it:\n{DRE_OVERALL_TASK}"
+    return "\n\n".join([dre_exchange(example), task, "1. LLM Overall Score:"])
 
 
 PromptName: TypeAlias = Literal["slide", "dre"]

@@ -78,10 +78,7 @@ class RatingPrompt:
     def question(self, item: Item, after: Example | None = None) -> str:
         """The block of one item, from its first turn to `Rating:`.
 
-        Args:
-            item: the item, of this prompt's level.
-            after: the response of the same dialogue that stands right before it in an example: what was shown there, and the
-                response itself, is then not repeated, as in the printed example.
+        What was shown for the response of the same dialogue `after` which it stands is not repeated, as in the printed example.
         """
         turns = _turns(item)
         lines = [f"{letter}: {neutralise(turn.text)}" for letter, turn in zip(_letters(item), turns, strict=True)]
@@ -105,26 +102,12 @@ class RatingPrompt:
 
         At turn level these are the responses of the dialogue that were rated (three in FED), in their order: the turns up to
         the first response, the response, its rating, the turns up to the next response, and so on.
-
-        Raises:
-            InputError: an item has no rating of this quality.
         """
         blocks = zip(self.blocks(thread), map(self._rating, thread), strict=True)
         return heading(number) + " ".join(chain(list(blocks)))
 
     def render(self, item: Item, examples: Iterable[Sequence[Item]] = ()) -> str:
-        r"""The whole prompt: the task, the examples, and the item in question.
-
-        Raises:
-            InputError: an item of an example has no rating of this quality.
-
-        Example:
-            >>> print(rating_prompt("coherent").render(Dialogue("0", (Turn("Hi!"), Turn("Hello.")))))
-            Task: Given a dialog history, rate how coherent B is throughout the dialog.
-            A: Hi!
-            B: Hello.
-            Rating:
-        """
+        """The whole prompt: the task, the examples, and the item in question."""
         return self.prefix(examples) + self.question(item)
 
     def prefix(self, examples: Iterable[Sequence[Item]] = ()) -> str:
@@ -206,13 +189,7 @@ _PROMPTS = (
     RatingPrompt("overall", "turn", "Overall", "how good the response is overall", highest=4),
     RatingPrompt("coherent", "dialogue", "Coherent", "how coherent B is throughout the dialog"),
     RatingPrompt("error_recovery", "dialogue", "Error recovery", "how well B recovers from the errors that B makes"),
-    RatingPrompt(
-        "consistent",
-        "dialogue",
-        "Consistent",
-        "how consistent B is in the information that B provides",
-        highest=1,
-    ),
+    RatingPrompt("consistent", "dialogue", "Consistent", "how consistent B is in the information that B provides", highest=1),
     RatingPrompt("diverse", "dialogue", "Diverse", "how diverse the responses of B are"),
     RatingPrompt("depth", "dialogue", "Depth", "how deeply B discusses the topics of the dialog"),
     RatingPrompt("likeable", "dialogue", "Likeable", "how likeable the personality of B is"),
@@ -230,11 +207,7 @@ def rating_prompts(level: Level) -> dict[str, RatingPrompt]:
 
 
 def rating_prompt(quality: str, level: Level | None = None) -> RatingPrompt:
-    """Return the prompt for `quality`; without a level the one that has it, which for "overall" is the turn level.
-
-    Raises:
-        InputError: there is no such quality at this level; the message lists those that there are.
-    """
+    """The prompt for `quality`; without a level the one that has it, which for "overall" is the turn level."""
     for prompt in _PROMPTS:
         if prompt.quality == quality and level in {None, prompt.level}:
             return prompt

@@ -24,10 +24,9 @@ from .scorer import SlideScorer
 
 DreVariant: TypeAlias = Literal["dre", "in_dre", "ex_dre", "non_dre"]
 
+# By the prompt that they ask.
 INTERIOR_VARIANTS: tuple[str, ...] = ("dre", "in_dre")
-"""Variants that ask the interior prompt."""
 PLAIN_VARIANTS: tuple[str, ...] = ("ex_dre", "non_dre")
-"""Variants that ask the plain prompt."""
 VARIANTS = (*INTERIOR_VARIANTS, *PLAIN_VARIANTS)
 
 PLAIN = SCORING_PROMPTS["dre"]
@@ -35,7 +34,7 @@ _EVIDENCE = ("slm_probability", "slm_distance", "slm")
 
 
 def measured_accuracy(folder: Path) -> MeasuredAccuracy | None:
-    """Return the accuracies that a model folder's validation gave; None where it has none."""
+    """The accuracies that a model folder's validation gave; None where it has none."""
     settings = SLM_FOLDER.read_settings(folder)
     threshold = settings["thresholds"].get("slm")
     figures = checked(
@@ -53,14 +52,10 @@ def measured_accuracy(folder: Path) -> MeasuredAccuracy | None:
 def read_answers(
     refinement: Refinement, example: Example, small: Row, asked: Mapping[str, tuple[str, str | Unscored]]
 ) -> dict[str, Row]:
-    """Return the scores that follow from each answer, with what they are made of, or why there are none.
+    """The scores that follow from each answer, with what they are made of, or why there are none.
 
-    Args:
-        refinement: how the small model's score refines the large one's.
-        example: the response.
-        small: the small model's columns, or why there are none; without them the plain prompt gives `non_dre` alone, and of a
-            blank response nothing counts.
-        asked: of "plain" and "interior" those that were asked, each with its prompt and the answer.
+    `asked` has of "plain" and "interior" those that were asked, each with its prompt and the answer. Without the small model's
+    columns the plain prompt gives `non_dre` alone, and of a blank response nothing counts.
     """
     slm = None if isinstance(small, Unscored) else small.get("slm")
     rows: dict[str, Row] = {}
@@ -154,7 +149,7 @@ class DreScorer(PromptingScorer):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns, the variant's first."""
+        """The variant's own first."""
         interior = ("llm", "influence", "coefficient") if self._interior else ("llm",)
         return (*self.variants, *interior, *(_EVIDENCE if self._slm else ()), *self.cuts)
 
@@ -188,19 +183,14 @@ class DreScorer(PromptingScorer):
 
     def finish(self, pending: Pending, answers: Sequence[str | Unscored]) -> Row:
         """All columns of a response, or the reason why the variant's own prompt, the last one asked, gave none."""
-        asked = [request.prompt for request in cast("Sequence[Request]", pending.requests)]
-        found = read_answers(
-            self.refinement,
-            cast("Example", pending.item),
-            pending.row,
-            dict(zip(self.prompts, zip(asked, answers, strict=True), strict=True)),
-        )
-        *others, own = (found[name] for name in self.prompts)
+        texts = [request.prompt for request in cast("Sequence[Request]", pending.requests)]
+        asked = dict(zip(self.prompts, zip(texts, answers, strict=True), strict=True))
+        found = read_answers(self.refinement, cast("Example", pending.item), pending.row, asked)
+        own = found[self.prompts[-1]]
         if isinstance(own, Unscored):
             return own
-        return {
-            name: value for row in (pending.row, *others, own) if not isinstance(row, Unscored) for name, value in row.items()
-        }
+        rows = [row for row in (pending.row, *found.values()) if not isinstance(row, Unscored)]
+        return {name: value for row in rows for name, value in row.items()}
 
     def _requests(self, example: Example, row: Mapping[str, float | None]) -> tuple[Request, ...]:
         requests = [PLAIN.request(example)] if "plain" in self.prompts else []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast
 
@@ -59,25 +58,15 @@ def _agree(slm: float, llm: float) -> float:
     return (slm + llm) / 2
 
 
-_READINGS: dict[Reading, Callable[[float, float], float]] = {
-    "first_match": _first_match,
-    "llm_first": _llm_first,
-    "agree": _agree,
-}
+_READINGS = {"first_match": _first_match, "llm_first": _llm_first, "agree": _agree}
 
 
 def fuse(slm: float, llm: float, *, reading: Reading = "first_match", slm_scale: float = 1.0) -> float:
-    """Return SLIDE's final score (equation 9).
+    """Return SLIDE's final score (equation 9) of Score_SLM in [0, 2], which `slm_scale` multiplies, and Score_LLM in [0, 1].
 
     The first two cases of the equation overlap where the small model says good and the large one says bad. `first_match`
     takes them from top to bottom, `llm_first` the other way round, `agree` averages the conflict as it does the opposite
     one.
-
-    Args:
-        slm: Score_SLM in [0, 2].
-        llm: Score_LLM in [0, 1].
-        reading: which case wins where two hold.
-        slm_scale: multiplies Score_SLM first; 0.5 puts both scores on [0, 1].
 
     Example:
         >>> fuse(1.4, 0.2), fuse(1.4, 0.2, reading="llm_first"), round(fuse(0.3, 0.9), 3)

@@ -17,12 +17,7 @@ LLM_SCALE: Bounds = (0.0, 5.0)
 
 
 def coefficient(slm: float, influence: float) -> float:
-    """Return c = s_c * s_Inf (equation 25), where s_c = 1 - s_d + s_p is Score_SLM.
-
-    Example:
-        >>> coefficient(1.5, 0.5)
-        0.75
-    """
+    """Return c = s_c * s_Inf (equation 25), where s_c = 1 - s_d + s_p is Score_SLM."""
     return slm * influence
 
 
@@ -33,10 +28,6 @@ class Refinement:
     Equation 26 multiplies Score_LLM by s_c. The sentence above it and the caption of Table 4 multiply by c, without which the
     influence degree would be asked for and never used; that is the default.
 
-    Attributes:
-        eq26: multiply by s_c, as equation 26 is printed.
-        clamp: lowest and highest final score. None leaves a product as it is: it reaches 10, and cutting ties the top.
-
     Example:
         >>> Refinement().interior(1.5, llm=4.0, influence=0.5)
         {'dre': 3.0, 'in_dre': 4.0, 'coefficient': 0.75}
@@ -45,7 +36,9 @@ class Refinement:
     """
 
     eq26: bool = False
+    """Multiply by s_c, as equation 26 is printed."""
     clamp: Bounds | None = None
+    """Lowest and highest final score. None leaves a product as it is: it reaches 10, and cutting ties the top."""
 
     def interior(self, slm: float, *, llm: float, influence: float) -> dict[str, float]:
         """Return c and the scores of the variants that ask the interior prompt; Score_LLM in [0, 5], s_Inf in [0, 1]."""
@@ -68,11 +61,7 @@ class Refinement:
 
 
 def read_clamp(clamp: object) -> Bounds | None:
-    """Return the option `clamp` as bounds: true is the large model's scale, false or None no bounds.
-
-    Raises:
-        InputError: it is neither true nor false nor two numbers in order.
-    """
+    """The option `clamp` as bounds: true is the large model's scale, false or None no bounds."""
     if clamp is None or isinstance(clamp, bool):
         return LLM_SCALE if clamp else None
     if isinstance(clamp, Sequence) and len(clamp) == 2:

@@ -184,7 +184,6 @@ class SlideScorer(Scorer):
         ]
 
     def _judge(self, examples: Sequence[Example]) -> list[Row]:
-        """The small model's columns of every example, in order."""
         if not examples:
             return []
         pairs = [(tuple(turn.text for turn in example.context), example.response.text) for example in examples]

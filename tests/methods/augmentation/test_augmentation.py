@@ -1,7 +1,11 @@
-"""Many contexts: the journal, a killed run, what is written, and that training can read it. FAULTS R47, R61, R63, R69."""
+"""Many contexts: the journal, a killed run, what is written, that training can read it, and the sheet for people.
+
+FAULTS R47, R61, R63, R69.
+"""
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import random
@@ -13,13 +17,20 @@ from pathlib import Path
 
 import pytest
 
-from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.plain_text import for_spreadsheet
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.corpora.readers import dailydialog_pp
 from dialeval_plugin.corpora.registry import read_items
-from dialeval_plugin.methods.augmentation.augmentation import augment, incomplete_path, write_augmented
-from dialeval_plugin.methods.augmentation.generation import ResponseWriter
+from dialeval_plugin.methods.augmentation.augmentation import (
+    SHEET_HEADER,
+    augment,
+    incomplete_path,
+    write_augmented,
+    write_spot_check,
+)
+from dialeval_plugin.methods.augmentation.generation import AugmentedContext, Candidate, ResponseWriter
 from dialeval_plugin.methods.slide.data import MixedSets, split_by_context
+from tests.refusals import refusal
 from tests.scripted_writer import CONTEXTS, NumberedScript, finish, is_generation
 
 
@@ -48,22 +59,11 @@ def test_each_response_says_where_it_is_from(finished: Path) -> None:
     row = rows(finished)[5]
     provenance = row["provenance"]
     assert isinstance(provenance, dict)
-    assert {key: provenance[key] for key in ("llm", "rounds", "seed", "temperature", "version")} == {
-        "llm": "scripted@1",
-        "rounds": 2,
-        "seed": 0,
-        "temperature": 0.7,
-        "version": "0.1.0",
-    }
+    expected = {"llm": "scripted@1", "rounds": 2, "seed": 0, "temperature": 0.7, "version": "0.1.0"}
+    assert {key: provenance[key] for key in expected} == expected
     by_text = {response["text"]: response for response in provenance["responses"]}
-    assert by_text["Misses."] == {
-        "kind": "positive",
-        "text": "Misses.",
-        "round": 1,
-        "llm_verdict": "negative",
-        "slm_score": None,
-        "is_accepted": False,
-    }
+    judged = {"round": 1, "llm_verdict": "negative", "slm_score": None, "is_accepted": False}
+    assert by_text["Misses."] == {"kind": "positive", "text": "Misses.", **judged}
     assert (by_text["Fit 6c."]["round"], by_text["Fit 6c."]["is_accepted"]) == (2, True)
     written = [*row["positive_responses"], *row["adversarial_negative_responses"]]  # type: ignore[misc]
     assert {text for text, response in by_text.items() if response["is_accepted"]} == set(written)
@@ -78,24 +78,23 @@ def test_a_context_that_was_not_completed_is_reported_and_not_padded(finished: P
     assert dailydialog_pp.read(incomplete_path(finished))[0].id == "c3"
 
 
-@pytest.mark.parametrize("cut", [0, 5, 60, 400, 1500, 4000])
-def test_a_journal_cut_at_any_byte_ends_with_the_same_files(cut: int, finished: Path, tmp_path: Path) -> None:
+OUTPUTS = ("out.jsonl", "out.jsonl.incomplete.jsonl")
+
+
+def has_the_bytes_of(finished: Path, folder: Path, *names: str) -> bool:
+    return all((folder / name).read_bytes() == (finished.parent / name).read_bytes() for name in names)
+
+
+@pytest.mark.parametrize("cut", [0, 5, 60, 400, 1500, 4000, None])
+def test_a_journal_cut_at_any_byte_ends_with_the_same_files(cut: int | None, finished: Path, tmp_path: Path) -> None:
     whole = (finished.parent / "journal").read_bytes()
     (tmp_path / "journal").write_bytes(whole[:cut])
     script = NumberedScript()
-    output = finish(tmp_path, script)
-    for name in ("out.jsonl", "out.jsonl.incomplete.jsonl", "journal"):
-        assert (tmp_path / name).read_bytes() == (finished.parent / name).read_bytes()
+    finish(tmp_path, script)
+    assert has_the_bytes_of(finished, tmp_path, *OUTPUTS, "journal")
     n_done = max(whole[:cut].count(b"\n") - 1, 0)
     assert sorted(script.drawn) == [str(number) for number in range(n_done, 9)]
-    assert output.exists()
-
-
-def test_a_finished_journal_asks_nothing(finished: Path, tmp_path: Path) -> None:
-    (tmp_path / "journal").write_bytes((finished.parent / "journal").read_bytes())
-    script = NumberedScript()
-    finish(tmp_path, script)
-    assert script.model.asked == []
+    assert cut is not None or script.model.asked == []
 
 
 def test_a_context_without_an_answer_is_asked_about_again(finished: Path, tmp_path: Path) -> None:
@@ -110,8 +109,7 @@ def test_a_context_without_an_answer_is_asked_about_again(finished: Path, tmp_pa
     again = NumberedScript()
     finish(tmp_path, again)
     assert again.drawn == {"4": 1}
-    for name in ("out.jsonl", "out.jsonl.incomplete.jsonl"):
-        assert (tmp_path / name).read_bytes() == (finished.parent / name).read_bytes()
+    assert has_the_bytes_of(finished, tmp_path, *OUTPUTS)
 
 
 @pytest.mark.parametrize("change", ["contexts", "rounds", "model"])
@@ -122,12 +120,8 @@ def test_a_journal_of_another_run_is_refused(change: str, finished: Path, tmp_pa
     if change == "model":
         script.model.identity = "scripted@2"
     writer = ResponseWriter(script.model, rounds=3 if change == "rounds" else 2)
-    with pytest.raises(InputError) as refused:
-        augment(CONTEXTS[:-1] if change == "contexts" else CONTEXTS, writer, journal=journal)
-    assert str(refused.value) == (
-        f"{journal}: this unfinished run has other inputs or settings than the present one. "
-        "Delete the file to start again, or repeat the first command to finish it."
-    )
+    message = refusal(augment, CONTEXTS[:-1] if change == "contexts" else CONTEXTS, writer, journal=journal)
+    assert message.startswith(f"{journal}: this unfinished run has other inputs or settings than the present one. ")
 
 
 def test_files_that_would_be_empty_are_not_written_and_old_ones_do_not_stay(tmp_path: Path) -> None:
@@ -184,9 +178,61 @@ def test_a_killed_run_loses_the_context_in_flight_only_and_ends_with_the_same_by
     assert 0 < n_done < len(CONTEXTS)
 
     assert start(tmp_path, "second").wait(timeout=120) == 0
-    for name in ("out.jsonl", "out.jsonl.incomplete.jsonl", "journal"):
-        assert (tmp_path / name).read_bytes() == (finished.parent / name).read_bytes()
+    assert has_the_bytes_of(finished, tmp_path, *OUTPUTS, "journal")
     # One request and ten checks a context, but for c3 (two refusals) and c6 (a second round of one check).
     costs = [11, 11, 11, 2, 11, 11, 13, 11, 11]
     assert n_calls(tmp_path / "second") == sum(costs[n_done:])
     assert n_calls(tmp_path / "first") <= sum(costs[: n_done + 1])
+
+
+# The sheet for people
+
+
+def context(id: str, turns: tuple[str, ...], *texts: str) -> AugmentedContext:
+    candidates = [
+        Candidate("positive" if place % 2 == 0 else "adversarial", text, 1, "positive", None, True)
+        for place, text in enumerate(texts)
+    ]
+    return AugmentedContext(id, turns, (*candidates, Candidate("positive", "Rejected.", 1, "negative")))
+
+
+ACCEPTED = [
+    context("=1+1", ("=SUM(A1)", 'He said "no",\nthen left.'), "=HYPERLINK(1)", "- said nobody.", "Fine, “thanks”."),
+    context("b", ("Hi.",), *(f"Response {number}." for number in range(7))),
+]
+
+
+def cells(path: Path) -> list[list[str]]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.reader(file))
+
+
+def test_each_row_has_what_a_person_needs_and_a_blank_for_the_verdict(tmp_path: Path) -> None:
+    path = tmp_path / "sheet.csv"
+    assert write_spot_check(path, ACCEPTED, n=100, seed=0) == 10
+    header, *rows = cells(path)
+    assert tuple(header) == SHEET_HEADER == ("context_id", "context", "response", "intended_label", "verdict")
+    assert {row[4] for row in rows} == {""}
+    assert ["'=1+1", 'FS: =SUM(A1)\nSS: He said "no",\nthen left.', "'=HYPERLINK(1)", "positive", ""] in rows
+    assert ["'=1+1", 'FS: =SUM(A1)\nSS: He said "no",\nthen left.', "'- said nobody.", "adversarial", ""] in rows
+    assert "Rejected." not in {row[2] for row in rows}
+    assert path.read_bytes().startswith(b"\xef\xbb\xbf")
+
+
+def test_the_sample_is_the_seeds(tmp_path: Path) -> None:
+    drawn = []
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        assert write_spot_check(tmp_path / name, ACCEPTED, n=4, seed=seed) == 4
+        drawn.append(cells(tmp_path / name))
+    assert drawn[0] == drawn[1] != drawn[2]
+    assert len({(row[0], row[2]) for row in drawn[0][1:]}) == 4
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠", "  =", "\u00a0@"])
+def test_no_cell_starts_as_a_formula_does(start: str) -> None:
+    assert for_spreadsheet(f"{start}1+1|cmd") == f"'{start}1+1|cmd"
+
+
+@pytest.mark.parametrize("cell", ["", "1 = 1", "a@b.org", "“= quoted", "'tis"])
+def test_other_cells_stay_as_they_are(cell: str) -> None:
+    assert for_spreadsheet(cell) == cell

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.methods.augmentation.generation import AugmentedContext, Candidate, ResponseWriter
 from dialeval_plugin.methods.augmentation.prompts import generation_prompt, prompt_id
 from dialeval_plugin.methods.slide.scorer import SlideScorer
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
+from tests.refusals import refusal
 from tests.scripted_writer import is_generation, judged, lists
 
 CONTEXT = ("Shall we walk?", "It rains.")
@@ -68,11 +69,7 @@ def test_what_fails_is_written_anew_and_what_passed_is_kept() -> None:
     found = write(script)
     assert (found.responses("positive"), found.responses("adversarial"), found.reason) == (FIT, OFF, None)
     rejected = [(c.text, c.round, c.llm_verdict) for c in found.candidates if not c.is_accepted]
-    assert rejected == [
-        ("Off topic.", 1, "negative"),
-        ("Odd one.", 1, "parse_failure"),
-        ("Fit after all.", 1, "positive"),
-    ]
+    assert rejected == [("Off topic.", 1, "negative"), ("Odd one.", 1, "parse_failure"), ("Fit after all.", 1, "positive")]
     assert script.n_generations == 2
     # "Fit 6." and "Off 6." passed as sixth ones: neither used nor rejected.
     assert len(found.candidates) == 13
@@ -130,11 +127,8 @@ def test_a_context_without_text_is_not_asked_about(context: tuple[str, ...]) -> 
 DOWN = Unscored(Reason.API_ERROR, "ConnectionError: no route")
 
 
-def test_a_failed_request_for_responses_fails_the_context() -> None:
+def test_a_failed_request_for_responses_or_a_check_fails_the_context() -> None:
     assert ResponseWriter(Script(DOWN).model).write("c", CONTEXT) == DOWN
-
-
-def test_a_failed_check_fails_the_context() -> None:
     model = ScriptedLanguageModel(lambda prompt: lists(FIT, OFF) if is_generation(prompt) else DOWN)
     assert ResponseWriter(model).write("c", CONTEXT) == DOWN
 
@@ -158,7 +152,7 @@ def test_each_draw_has_a_number_and_a_seed_of_its_own_that_depend_on_nothing_els
 def test_the_small_model_has_the_last_word(tiny_slm: Path) -> None:
     slm = SlideScorer(str(tiny_slm), variant="slm_probability", device="cpu")
     unchecked = write(Script(lists(FIT, OFF)))
-    scores = slm.score([_example(c.text) for c in unchecked.candidates]).values
+    scores = slm.score([Example.from_texts(CONTEXT, c.text) for c in unchecked.candidates]).values
     cut = sorted(value for value in scores if value is not None)[5]
     slm.positive_from = cut
     found = write(Script(lists(FIT, OFF)), slm=slm, rounds=2)
@@ -177,12 +171,6 @@ def test_what_the_language_model_rejects_the_small_model_is_not_asked_about(tiny
     assert [(c.llm_verdict, c.slm_score) for c in found.candidates] == [("negative", None), ("positive", None)]
 
 
-def _example(text: str) -> Any:
-    from dialeval_plugin.core.dialogue import Example
-
-    return Example.from_texts(CONTEXT, text)
-
-
 def test_a_distance_is_positive_up_to_its_threshold(tiny_slm: Path) -> None:
     slm = SlideScorer(str(tiny_slm), variant="slm_distance", device="cpu")
     slm.positive_from = 3.0  # above every distance: all are positive
@@ -190,25 +178,15 @@ def test_a_distance_is_positive_up_to_its_threshold(tiny_slm: Path) -> None:
     assert (found.responses("positive"), found.responses("adversarial")) == (FIT, [])
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"rounds": 0}, "augment: rounds is 0. Give 1 or more."),
-        ({"seed": -1}, "augment: seed is -1. Give 0 or more."),
-    ],
-)
-def test_settings_out_of_range_are_refused(options: dict[str, int], message: str) -> None:
-    with pytest.raises(InputError) as refused:
-        ResponseWriter(Script("").model, **options)  # type: ignore[arg-type]
-    assert str(refused.value) == message
-
-
-def test_a_scorer_without_a_threshold_cannot_classify(tiny_slm: Path) -> None:
+def test_settings_out_of_range_and_a_scorer_without_a_threshold_are_refused(tiny_slm: Path) -> None:
+    model = Script("").model
+    assert refusal(ResponseWriter, model, rounds=0) == "augment: rounds is 0. Give 1 or more."
+    assert refusal(ResponseWriter, model, seed=-1) == "augment: seed is -1. Give 0 or more."
     slm = SlideScorer(str(tiny_slm), variant="slm", device="cpu")
     slm.positive_from = None  # type: ignore[assignment]
-    with pytest.raises(InputError) as refused:
-        ResponseWriter(Script("").model, slm=slm)
-    assert str(refused.value) == ("augment: the scorer 'slide' has no threshold to classify with. Use a small model of SLIDE.")
+    assert refusal(ResponseWriter, model, slm=slm) == (
+        "augment: the scorer 'slide' has no threshold to classify with. Use a small model of SLIDE."
+    )
 
 
 def test_provenance_names_everything_that_can_move_a_response(tiny_slm: Path) -> None:

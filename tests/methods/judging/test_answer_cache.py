@@ -1,4 +1,4 @@
-"""The file of answers. FAULTS R60 (one key a request), R61 (foreign rows), R62 (two processes), R63 (kill -9), R64 (disk)."""
+"""The file of answers. FAULTS R60 (one key a request), R61 (foreign rows), R62 (two processes)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,8 @@ import logging
 import math
 import multiprocessing
 import os
-import signal
 import sqlite3
 import stat
-import subprocess
-import sys
-import time
 import uuid
 from pathlib import Path
 from typing import Any
@@ -21,20 +17,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.llm import answer_cache
 from dialeval_plugin.llm.answer_cache import AnswerCache, default_path, open_default, request_key
+from tests.refusals import refusal
 
-ENDING = "What is in it stays; mend this and repeat the command, or name another file."
-REQUEST: dict[str, Any] = {
-    "identity": "hf:m@1",
-    "kind": "sample",
-    "prompt": "Rate this.",
-    "max_tokens": 5,
-    "stop": ["\n"],
-    "temperature": 1.0,
-    "sample": 0,
-}
+PARAMETERS: dict[str, Any] = {"max_tokens": 5, "stop": ["\n"], "temperature": 1.0, "sample": 0}
+REQUEST: dict[str, Any] = {"identity": "hf:m@1", "kind": "sample", "prompt": "Rate this.", **PARAMETERS}
+
+
+def unusable(path: Path, problem: str) -> str:
+    """What is said of a file that cannot be used."""
+    ending = "What is in it stays; mend this and repeat the command, or name another file."
+    return f"{path}: cannot be used for answers ({problem}). {ending}"
 
 
 def write(cache: AnswerCache, answers: dict[str, str | float]) -> None:
@@ -111,9 +105,8 @@ def test_answers_come_back_as_they_were(answers: list[str | float], shared_cache
     expected = {str(uuid.uuid4()): answer for answer in answers}
     write(shared_cache, expected)
     found = read(shared_cache, *expected)
-    assert {key: (type(answer), answer) for key, answer in found.items()} == {
-        key: (type(answer), answer) for key, answer in expected.items()
-    }
+    assert found == expected
+    assert [type(found[key]) for key in expected] == list(map(type, answers))
 
 
 def test_many_keys_are_read_at_once(cache: AnswerCache) -> None:
@@ -173,11 +166,8 @@ def test_d27_where_the_users_cache_cannot_be_written_there_is_none_and_one_warni
 
 def test_d27_a_file_that_was_named_must_be_writable(no_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DIALEVAL_ANSWERS", str(no_home))
-    for opened in (open_default, lambda: AnswerCache(no_home)):
-        with pytest.raises(InputError) as caught:
-            opened()
-        problem = f"[Errno 20] Not a directory: '{no_home.parent}'"
-        assert str(caught.value) == f"{no_home}: cannot be used for answers ({problem}). {ENDING}"
+    expected = unusable(no_home, f"[Errno 20] Not a directory: '{no_home.parent}'")
+    assert refusal(open_default) == refusal(AnswerCache, no_home) == expected
 
 
 def test_d27_a_users_file_that_can_only_be_read_is_done_without(no_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,9 +181,7 @@ def test_d27_a_users_file_that_is_damaged_is_still_an_error(no_home: Path) -> No
     no_home.parent.parent.unlink()
     no_home.parent.mkdir(parents=True)
     no_home.write_text("Milk, bread.\n" * 100)
-    with pytest.raises(InputError) as caught:
-        open_default()
-    assert str(caught.value) == f"{no_home}: cannot be used for answers (file is not a database). {ENDING}"
+    assert refusal(open_default) == unusable(no_home, "file is not a database")
 
 
 # Damage
@@ -234,33 +222,22 @@ def test_a_file_of_a_later_release_is_left_alone(version: int, cache: AnswerCach
     write(cache, {"a": "1"})
     with sqlite3.connect(cache.path) as connection:
         connection.execute(f"PRAGMA user_version = {version}")
-    with pytest.raises(InputError) as caught:
-        AnswerCache(cache.path)
-    assert str(caught.value) == (
+    assert refusal(AnswerCache, cache.path) == (
         f"{cache.path}: was written by a later release. Install it, or name another file for the answers."
     )
     assert read(cache, "a") == {"a": "1"}
 
 
-def test_another_programs_database_is_left_alone(tmp_path: Path) -> None:
-    path = tmp_path / "photos.sqlite"
-    with sqlite3.connect(path) as connection:
+def test_what_another_program_wrote_is_left_alone(tmp_path: Path) -> None:
+    photos, notes = tmp_path / "photos.sqlite", tmp_path / "notes.txt"
+    with sqlite3.connect(photos) as connection:
         connection.execute("CREATE TABLE answers (photo)")
         connection.execute("INSERT INTO answers VALUES ('cat')")
-    before = path.read_bytes()
-    with pytest.raises(InputError) as caught:
-        AnswerCache(path)
-    assert str(caught.value) == f"{path}: is the database of another program. Name another file for the answers."
-    assert path.read_bytes() == before
-
-
-def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path) -> None:
-    path = tmp_path / "notes.txt"
-    path.write_text("Milk, bread.\n" * 100)
-    with pytest.raises(InputError) as caught:
-        AnswerCache(path)
-    assert str(caught.value) == f"{path}: cannot be used for answers (file is not a database). {ENDING}"
-    assert path.read_text() == "Milk, bread.\n" * 100
+    notes.write_text("Milk, bread.\n" * 100)
+    before = [path.read_bytes() for path in (photos, notes)]
+    assert refusal(AnswerCache, photos) == f"{photos}: is the database of another program. Name another file for the answers."
+    assert refusal(AnswerCache, notes) == unusable(notes, "file is not a database")
+    assert [path.read_bytes() for path in (photos, notes)] == before
 
 
 @pytest.mark.parametrize(
@@ -270,9 +247,7 @@ def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path) -> None:
 def test_a_place_where_no_file_can_be_is_named(name: str, problem: str, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     path = tmp_path / name
-    with pytest.raises(InputError) as caught:
-        AnswerCache(path)
-    assert str(caught.value) == f"{path}: cannot be used for answers ({problem.format(folder=tmp_path)}). {ENDING}"
+    assert refusal(AnswerCache, path) == unusable(path, problem.format(folder=tmp_path))
 
 
 class ReadOnly(AnswerCache):
@@ -284,37 +259,8 @@ class ReadOnly(AnswerCache):
 
 def test_a_file_that_can_only_be_read_is_refused_before_anything_is_asked(cache: AnswerCache) -> None:
     write(cache, {"a": "1"})
-    with pytest.raises(InputError) as caught:
-        ReadOnly(cache.path)
-    assert str(caught.value) == (f"{cache.path}: cannot be used for answers (attempt to write a readonly database). {ENDING}")
+    assert refusal(ReadOnly, cache.path) == unusable(cache.path, "attempt to write a readonly database")
     assert read(cache, "a") == {"a": "1"}
-
-
-class Full(AnswerCache):
-    """A file on a disk that has room for no further page."""
-
-    def connect(self) -> sqlite3.Connection:
-        connection = super().connect()
-        connection.execute("PRAGMA max_page_count = 4")
-        return connection
-
-
-def test_a_full_disk_keeps_the_answers_that_are_there(tmp_path: Path) -> None:
-    cache = Full(tmp_path / "answers.sqlite")
-    n_written = 0
-
-    def fill() -> None:
-        nonlocal n_written
-        with cache.session() as session:
-            for index in range(1000):
-                session.write(f"key {index}", "answer " * 20)
-                n_written += 1
-
-    with pytest.raises(InputError) as caught:
-        fill()
-    assert str(caught.value) == f"{cache.path}: cannot be used for answers (database or disk is full). {ENDING}"
-    assert 0 < n_written < 1000
-    assert len(read(AnswerCache(cache.path), *(f"key {index}" for index in range(1000)))) == n_written
 
 
 def test_an_error_of_the_model_is_not_taken_for_one_of_the_file(cache: AnswerCache) -> None:
@@ -339,58 +285,25 @@ def test_processes_that_share_a_file_lose_nothing(tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     start = context.Barrier(n_processes)
     path = tmp_path / "answers.sqlite"
-    processes = [
-        context.Process(target=_write_many, args=(path, f"p{number}", n_answers, start)) for number in range(n_processes)
-    ]
+    names = [f"p{number}" for number in range(n_processes)]
+    processes = [context.Process(target=_write_many, args=(path, name, n_answers, start)) for name in names]
     for process in processes:
         process.start()
     for process in processes:
         process.join(120)
     assert [process.exitcode for process in processes] == [0] * n_processes
     cache = AnswerCache(path)
-    own = [f"p{number} {index}" for number in range(n_processes) for index in range(n_answers)]
+    own = [f"{name} {index}" for name in names for index in range(n_answers)]
     assert read(cache, *own) == {key: key for key in own}
     common = read(cache, *(f"common {index}" for index in range(n_answers)))
     assert len(common) == n_answers
-    assert set(common.values()) <= {f"p{number}" for number in range(n_processes)}
-
-
-WRITER = """
-import itertools, sys
-from pathlib import Path
-from dialeval_plugin.llm.answer_cache import AnswerCache
-
-with AnswerCache(Path(sys.argv[1])).session() as session:
-    for index in itertools.count():
-        session.write(f"key {index}", f"answer {index}")
-        print(index, flush=True)
-"""
-
-
-@pytest.mark.parametrize("n_answers", [1, 7, 60])
-def test_kill_9_loses_no_answer_that_was_written(n_answers: int, tmp_path: Path) -> None:
-    path = tmp_path / "answers.sqlite"
-    writer = subprocess.Popen([sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True)
-    assert writer.stdout is not None
-    last = -1
-    deadline = time.monotonic() + 120
-    while last < n_answers:
-        assert time.monotonic() < deadline
-        last = int(writer.stdout.readline())
-    writer.send_signal(signal.SIGKILL)
-    rest = writer.stdout.read().split()
-    writer.wait()
-    n_said = 1 + (int(rest[-1]) if rest else last)
-    found = read(AnswerCache(path), *(f"key {index}" for index in range(n_said + 1)))
-    assert n_said <= len(found) <= n_said + 1
-    assert all(found[f"key {index}"] == f"answer {index}" for index in range(n_said))
+    assert set(common.values()) <= set(names)
 
 
 def test_d31_peoples_dialogues_are_for_their_owner_only(tmp_path: Path) -> None:
     before = os.umask(0o022)
     try:
-        cache = AnswerCache(tmp_path / "answers.sqlite")
-        with cache.session() as answers:
+        with AnswerCache(tmp_path / "answers.sqlite").session() as answers:
             answers.write("key", "an answer")
             files = {path.name: stat.filemode(path.stat().st_mode) for path in tmp_path.iterdir()}
     finally:

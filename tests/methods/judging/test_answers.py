@@ -1,4 +1,4 @@
-"""A language model that is asked each request once. FAULTS R56, R60, R63, R69: failures are no answers."""
+"""A language model that is asked each request once. FAULTS R56, R60, R63 (kill -9), R64 (disk), R69 (failures)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from dialeval_plugin.core.dialogue import Example
-from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.llm.answer_cache import AnswerCache
 from dialeval_plugin.llm.answers import CachedLanguageModel, UnaskedLanguageModel, Usage
 from dialeval_plugin.llm.language_model import Request
 from dialeval_plugin.methods.judging.judge import PromptedJudge
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
+from tests.refusals import refusal
 from tests.requests_for import requests_for, samples_for
 
 DOWN = Unscored(Reason.API_ERROR, "HTTP 503")
@@ -121,10 +121,8 @@ def test_log_probabilities_are_kept_minus_infinity_too_and_nan_is_not(cache: Ans
     scripted = ScriptedLanguageModel(shout, lambda context, continuation: values[continuation])
     model = CachedLanguageModel(scripted, cache)
     pairs = [("a", " Yes"), ("a", " No"), ("a", " ?"), ("a", " Yes")]
-    first, second = model.loglikelihood(pairs), model.loglikelihood(pairs)
-    for values_of_call in (first, second):
-        assert (values_of_call[0], values_of_call[1], values_of_call[3]) == (-0.1, -math.inf, -0.1)
-        assert math.isnan(values_of_call[2])  # type: ignore[arg-type]
+    for _ in range(2):
+        assert model.loglikelihood(pairs) == pytest.approx([-0.1, -math.inf, math.nan, -0.1], nan_ok=True)
     assert scripted.asked == ["a Yes", "a No", "a ?", "a ?"]
 
 
@@ -157,12 +155,7 @@ def test_samples_are_kept_by_number(cache: AnswerCache) -> None:
     assert sample(model, "a", "b", n=4) == ["a0", "a1", "a2", "a3", "b0", "b1", "b2", "b3"]
     assert sample(model, "b", n=2, first=3) == ["b3", "b4"]
     assert sorted(numbered.drawn) == ["a0", "a1", "a2", "a3", "b0", "b1", "b2", "b3", "b4"]
-
-
-def test_new_prompts_are_drawn_in_one_batch(cache: AnswerCache) -> None:
-    numbered = Numbered()
-    sample(CachedLanguageModel(numbered, cache), "a", "b", "c", n=5)
-    assert numbered.batches == [15]
+    assert numbered.batches == [2, 6, 1]
 
 
 def test_failed_samples_alone_are_drawn_again(cache: AnswerCache) -> None:
@@ -240,12 +233,11 @@ def test_a_rehearsal_asks_nothing_keeps_nothing_and_counts_what_a_run_asks(cache
 
     asked = CachedLanguageModel(scripted, cache)
     PromptedJudge(asked, prompt="dre").score(EXAMPLES)
+    tokens = asked.usage.prompt_tokens
     assert len(scripted.asked) == 2
-    assert (unasked.usage.n_asked, unasked.usage.n_cached) == (2, 1)
-    assert asked.usage == Usage(n_asked=2, n_cached=1, n_failed=0, prompt_tokens=unasked.usage.prompt_tokens, is_estimate=False)
-    assert (
-        unasked.usage.estimate() == f"2 calls, {asked.usage.prompt_tokens} prompt tokens, 1 of 3 requests from the cache (33 %)"
-    )
+    assert asked.usage == Usage(n_asked=2, n_cached=1, n_failed=0, prompt_tokens=tokens, is_estimate=False)
+    assert (unasked.usage.n_asked, unasked.usage.n_cached, unasked.usage.prompt_tokens) == (2, 1, tokens)
+    assert unasked.usage.estimate() == f"2 calls, {tokens} prompt tokens, 1 of 3 requests from the cache (33 %)"
 
 
 def test_an_unasked_model_answers_nothing_of_any_kind() -> None:
@@ -282,9 +274,7 @@ def test_a_full_disk_ends_the_run_and_keeps_what_is_there(tmp_path: Path) -> Non
     cache = Full(tmp_path / "answers.sqlite")
     scripted = ScriptedLanguageModel(lambda prompt: "long answer " * 50)
     prompts = [f"p{index}" for index in range(100)]
-    with pytest.raises(InputError) as caught:
-        generate(CachedLanguageModel(scripted, cache), *prompts)
-    assert str(caught.value) == (
+    assert refusal(generate, CachedLanguageModel(scripted, cache), *prompts) == (
         f"{cache.path}: cannot be used for answers (database or disk is full). What is in it stays; "
         "mend this and repeat the command, or name another file."
     )
@@ -313,13 +303,14 @@ model.generate([Request(f"p{index}", 5) for index in range(1000)])
 """
 
 
-def test_kill_9_loses_at_most_the_request_in_flight(tmp_path: Path) -> None:
+@pytest.mark.parametrize("n_answers", [1, 7, 60])
+def test_kill_9_loses_at_most_the_request_in_flight(n_answers: int, tmp_path: Path) -> None:
     path = tmp_path / "answers.sqlite"
     process = subprocess.Popen([sys.executable, "-c", SLOW, str(path)], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     deadline = time.monotonic() + 120
     asked: list[str] = []
-    while len(asked) < 20:
+    while len(asked) <= n_answers:
         assert time.monotonic() < deadline
         asked.append(process.stdout.readline().strip())
     process.kill()

@@ -12,17 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialeval_plugin.core.dialogue import Example
-from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.scores import Reason, Unscored
-from dialeval_plugin.methods.judging.criterion_judges import (
-    CriterionRating,
-    GEval,
-    LlmChiang,
-    sampled_rating,
-    weighted_rating,
-)
+from dialeval_plugin.methods.judging.criterion_judges import CriterionRating, GEval, LlmChiang, sampled_rating, weighted_rating
 from dialeval_plugin.methods.judging.criterion_prompts import CHIANG_PROMPTS, CRITERIA, G_EVAL_PROMPTS
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
+from tests.refusals import refusal
 
 EXAMPLE = Example.from_texts(["Shall we walk?", "It rains."], "Then let us stay in.", facts=["It rains in June."])
 WITHOUT_FACT = Example.from_texts(["Shall we walk?", "It rains."], "Then let us stay in.")
@@ -106,11 +100,8 @@ def likely(shares: dict[int, float]) -> Callable[[str, str], float]:
     return lambda _, form: math.log(share / 2) if (share := shares.get(int(form), 0.0)) else -math.inf
 
 
-def test_the_prompt_for_engagingness_is_the_printed_one() -> None:
+def test_the_prompt_for_engagingness_is_the_printed_one_and_announces_no_fact_without_one() -> None:
     assert G_EVAL_PROMPTS["engagingness"].render(EXAMPLE) == G_EVAL_PRINTED
-
-
-def test_without_a_fact_none_is_announced() -> None:
     text = G_EVAL_PROMPTS["engagingness"].render(WITHOUT_FACT)
     assert "1. Read the conversation and the response carefully." in text
     assert "orresponding" not in text
@@ -237,14 +228,8 @@ def test_the_signature_says_how_a_rating_is_made() -> None:
         ({"temperature": 0}, "g_eval: temperature is 0. Give a number above 0."),
         ({"temperature": math.inf}, "g_eval: temperature is inf. Give a number above 0."),
         ({"unparsed": "zero"}, "g_eval: unparsed is 'zero'. Give a number."),
-        (
-            {"criteria": "coherence,humour"},
-            "g_eval: criteria is 'coherence,humour'. Give some of naturalness, coherence, engagingness, groundedness.",
-        ),
-        (
-            {"criteria": []},
-            "g_eval: criteria is []. Give some of naturalness, coherence, engagingness, groundedness.",
-        ),
+        ({"criteria": "coherence,humour"}, f"g_eval: criteria is 'coherence,humour'. Give some of {', '.join(CRITERIA)}."),
+        ({"criteria": []}, f"g_eval: criteria is []. Give some of {', '.join(CRITERIA)}."),
         (
             {"mode": "weighted", "unparsed": 0},
             "g_eval: mode 'weighted' draws no answers, so unparsed and keep_samples have no meaning. "
@@ -253,9 +238,7 @@ def test_the_signature_says_how_a_rating_is_made() -> None:
     ],
 )
 def test_an_option_that_makes_no_sense_is_refused(options: dict[str, object], message: str) -> None:
-    with pytest.raises(InputError) as caught:
-        GEval(always("2"), **options)  # type: ignore[arg-type]
-    assert str(caught.value) == message
+    assert refusal(GEval, always("2"), **options) == message
 
 
 RATINGS = st.lists(st.one_of(st.integers(1, 5).map(float), st.just(Unscored(Reason.REFUSAL, "no"))), min_size=1, max_size=20)

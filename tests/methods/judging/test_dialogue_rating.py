@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
-from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.methods.judging.dialogue_rating import DialogueRatingScorer, rating_of_forms
 from dialeval_plugin.methods.judging.rating_prompts import RatingPrompt, rating_prompt
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
+from tests.refusals import refusal
 
 Rule = Callable[[str, str], float | Unscored]
 
@@ -37,17 +38,15 @@ WHOLE = Dialogue("0", (Turn("Hi!"), Turn("Hello."), Turn("Bye")))
 
 
 def test_the_rating_agrees_with_the_transcription(oracles_dir: Path) -> None:
-    for case in json.loads((oracles_dir / "huynh.json").read_text(encoding="utf-8"))["k_top"]:
+    oracle = json.loads((oracles_dir / "huynh.json").read_text(encoding="utf-8"))
+    for case in oracle["k_top"]:
         ratings, logs, k = (case["in"][name] for name in ("ratings", "logp", "K"))
         prompt = RatingPrompt("overall", "turn", "Overall", "how good it is", highest=max(ratings))
         forms: dict[str, Any] = {f" {rating}": value for rating, value in zip(ratings, logs, strict=True)}
         for reading, name in (("probabilities", "rating_probabilities"), ("literal_log", "rating_log_as_printed")):
             found = rating_of_forms(forms, prompt, k=k, reading=reading)  # type: ignore[arg-type]
             assert found == pytest.approx(case["out"][name], abs=1e-6)
-
-
-def test_surface_forms_are_summed_as_in_the_transcription(oracles_dir: Path) -> None:
-    case = json.loads((oracles_dir / "huynh.json").read_text(encoding="utf-8"))["merge_surface_forms"]
+    case = oracle["merge_surface_forms"]
     found = rating_of_forms(case["in"]["token_logp"], rating_prompt("interesting"), k=case["in"]["K"])
     assert found == pytest.approx(case["out"]["rating_probabilities"], abs=1e-6)
 
@@ -91,9 +90,7 @@ def test_a_whole_dialogue_is_rated_at_dialogue_level() -> None:
     scorer = DialogueRatingScorer(model(shares(0, 0, 1)), ["coherent", "overall"])
     assert scorer.level == "dialogue"
     assert [prompt.id for prompt in scorer.prompts] == [rating_prompt(name, "dialogue").id for name in ("coherent", "overall")]
-    with pytest.raises(InputError) as caught:
-        scorer.score([example()])
-    assert str(caught.value) == (
+    assert refusal(scorer.score, [example()]) == (
         "dialogue_rating: item 0 is of type Example, but this scorer works at dialogue level. Pass Dialogue objects."
     )
     overall = DialogueRatingScorer(model(shares(0, 0, 1, 0, 0)), "overall", level="dialogue")
@@ -185,36 +182,31 @@ def test_what_others_are_scored_with_does_not_matter() -> None:
         (
             {"quality": "interesting,coherent"},
             "dialogue_rating: quality: there is no rating prompt for 'coherent'. Known are at turn level interesting, "
-            "engaging, "
-            "specific, relevant, correct, semantically_appropriate, understandable, fluent, overall. "
+            "engaging, specific, relevant, correct, semantically_appropriate, understandable, fluent, overall. "
             "Ask for the qualities of one level.",
         ),
-        ({"quality": ""}, "dialogue_rating: quality is ''. Give the name of a quality or several different ones."),
-        ({"quality": []}, "dialogue_rating: quality is []. Give the name of a quality or several different ones."),
-        (
-            {"quality": "fluent,fluent"},
-            "dialogue_rating: quality is 'fluent,fluent'. Give the name of a quality or several different ones.",
+        *(
+            (
+                {"quality": names},
+                f"dialogue_rating: quality is {names!r}. Give the name of a quality or several different ones.",
+            )
+            for names in ("", [], "fluent,fluent")
         ),
         ({"k": 0}, "dialogue_rating: k is 0. Give a whole number from 1."),
         ({"k": True}, "dialogue_rating: k is True. Give a whole number from 1."),
-        (
-            {"quality": "fluent", "examples": [[WHOLE]]},
-            "dialogue_rating: examples[0]: expected the rated Example objects of one dialogue.",
+        *(
+            ({"examples": [shown]}, "dialogue_rating: examples[0]: expected the rated Example objects of one dialogue.")
+            for shown in ([WHOLE], [])
         ),
-        ({"examples": [[]]}, "dialogue_rating: examples[0]: expected the rated Example objects of one dialogue."),
         ({"examples": [[example()]]}, "example '0': nobody rated 'Overall'. Leave the item out of the examples."),
     ],
 )
 def test_an_option_that_means_nothing_is_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError) as caught:
-        DialogueRatingScorer(model(shares(1)), **options)
-    assert str(caught.value) == message
+    assert refusal(DialogueRatingScorer, model(shares(1)), **options) == message
 
 
 def test_without_a_language_model_it_says_what_to_pass() -> None:
-    with pytest.raises(MissingPrerequisite) as caught:
-        DialogueRatingScorer()
-    assert str(caught.value) == (
+    assert refusal(DialogueRatingScorer, error=MissingPrerequisite) == (
         "dialogue_rating: asks a large language model, and no llm is given. "
         "Pass llm='hf', llm_args='pretrained=MODEL' (any lm-eval model that has log probabilities)."
     )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,9 +18,7 @@ LOGS = st.floats(min_value=-700, max_value=0)
 
 
 @pytest.fixture(scope="module")
-def huynh(oracles_dir: Any) -> dict[str, Any]:
-    import json
-
+def huynh(oracles_dir: Path) -> Any:
     return json.loads((oracles_dir / "huynh.json").read_text(encoding="utf-8"))
 
 
@@ -26,9 +26,8 @@ def test_g_agrees_with_the_transcription(huynh: dict[str, Any]) -> None:
     for case in huynh["yes_no"]:
         yes, no = case["in"]["logp_yes"], case["in"]["logp_no"]
         assert goodness(yes, no) == pytest.approx(case["out"]["g_probabilities"], abs=1e-6)
-        assert goodness(yes, no, reading="literal_log") == pytest.approx(
-            case["out"]["g_log_probabilities_as_printed"], abs=1e-6
-        )
+        printed = case["out"]["g_log_probabilities_as_printed"]
+        assert goodness(yes, no, reading="literal_log") == pytest.approx(printed, abs=1e-6)
 
 
 def test_the_two_readings_run_in_opposite_directions(huynh: dict[str, Any]) -> None:
@@ -50,7 +49,7 @@ def test_k_top_ratings_agree_with_the_transcription(huynh: dict[str, Any]) -> No
         assert found is not None
         assert printed is not None
         assert list(found.top) == case["out"]["top"]
-        assert found.argmax == case["out"]["argmax_rating"]
+        assert found.top[0] == case["out"]["argmax_rating"]
         assert found.weights == pytest.approx(case["out"]["w_probabilities"], abs=1e-6)
         assert found.rating == pytest.approx(case["out"]["rating_probabilities"], abs=1e-6)
         assert printed.weights == pytest.approx(case["out"]["w_log_as_printed"], abs=1e-6)
@@ -93,21 +92,18 @@ def test_g_without_a_probability_is_none(yes: float, no: float, reading: Any) ->
 
 
 def test_one_impossible_answer_leaves_the_other() -> None:
-    assert goodness(-math.inf, -3.0) == 0.0
-    assert goodness(-3.0, -math.inf) == 1.0
+    assert (goodness(-math.inf, -3.0), goodness(-3.0, -math.inf)) == (0.0, 1.0)
     assert goodness(-3.0, -math.inf, reading="literal_log") is None
     assert goodness(0.0, 0.0, reading="literal_log") is None
 
 
 def test_a_form_that_is_not_a_number_is_not_dropped() -> None:
     assert math.isnan(merge_forms([(" yes", math.nan), ("Yes", -1.0)])["yes"])
-    assert goodness_of_forms({" yes": math.nan, "Yes": -1.0, "no": -1.0}) is None
 
 
-def test_ratings_without_a_probability_have_no_mean() -> None:
-    assert k_top_rating({}) is None
-    assert k_top_rating({0: -math.inf, 1: -math.inf}) is None
-    assert k_top_rating({0: math.nan, 1: -1.0}) is None
+@pytest.mark.parametrize("ratings", [{}, {0: -math.inf, 1: -math.inf}, {0: math.nan, 1: -1.0}])
+def test_ratings_without_a_probability_have_no_mean(ratings: dict[int, float]) -> None:
+    assert k_top_rating(ratings) is None
 
 
 @pytest.mark.parametrize(

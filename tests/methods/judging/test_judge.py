@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from dialeval_plugin.core.dialogue import Example
-from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.methods.judging.judge import PromptedJudge
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
+from tests.refusals import refusal
 
 
 def scripted(answers: dict[str, str | Unscored], *, echo: bool = False) -> ScriptedLanguageModel:
@@ -38,19 +38,9 @@ def examples(*responses: str) -> list[Example]:
 @pytest.mark.parametrize(("prompt", "echo", "value"), [("slide", False, 0.8), ("dre", False, 0.16), ("dre", True, 0.16)])
 def test_what_cannot_be_read_is_unscored_with_its_reason(prompt: str, echo: bool, value: float) -> None:
     scores = PromptedJudge(scripted(ANSWERS, echo=echo), prompt).score(examples(*ANSWERS, " "))
-    assert scores.values == (pytest.approx(value), None, None, None, None, None)
-    assert {index: item.reason.value for index, item in scores.unscored.items()} == {
-        1: "parse_failure",
-        2: "refusal",
-        3: "out_of_range",
-        4: "api_error",
-        5: "empty_input",
-    }
-
-
-def test_dre_answers_are_divided_by_five() -> None:
-    scores = PromptedJudge(scripted({"alpha": "LLM Overall Score: 4.0"}), prompt="dre").score(examples("alpha"))
-    assert scores.columns == {"llm": (0.8,)}
+    assert scores.columns["llm"] == scores.values == (pytest.approx(value), None, None, None, None, None)
+    reasons = {index: item.reason.value for index, item in scores.unscored.items()}
+    assert reasons == {1: "parse_failure", 2: "refusal", 3: "out_of_range", 4: "api_error", 5: "empty_input"}
 
 
 def test_the_signature_names_prompt_model_and_scale() -> None:
@@ -61,5 +51,4 @@ def test_the_signature_names_prompt_model_and_scale() -> None:
 
 
 def test_a_prompt_that_there_is_not_is_refused() -> None:
-    with pytest.raises(InputError, match=r"^llm_judge: prompt is 'geval'\. Give one of slide, dre\.$"):
-        PromptedJudge(scripted({}), prompt="geval")  # type: ignore[arg-type]
+    assert refusal(PromptedJudge, scripted({}), prompt="geval") == "llm_judge: prompt is 'geval'. Give one of slide, dre."

@@ -29,252 +29,129 @@ DRE = Scale(0, 5, "LLM Overall Score")
 FED = Scale(-1, 1)
 HUNDRED = Scale(0, 100)
 
-RATINGS: list[tuple[str, Scale, float | Reason]] = [
+RATINGS: list[tuple[Scale, float | Reason, list[str]]] = [
     # A number and nothing else.
-    ("4", FIVE, 4),
-    (" 4\n", FIVE, 4),
-    ("4.", FIVE, 4),
-    ("4.5", FIVE, 4.5),
-    ("4,5", FIVE, 4.5),
-    ("+4", FIVE, 4),
-    ("(4)", FIVE, 4),
-    ("[[4]]", FIVE, 4),
-    ("<score>4</score>", FIVE, 4),
-    ("- 4", FIVE, 4),
-    (" 0.8", SLIDE, 0.8),
-    (".8", SLIDE, 0.8),
-    ("1", SLIDE, 1),
-    ("0", SLIDE, 0),
-    ("0,125", SLIDE, 0.125),
-    ("-1", FED, -1),
-    ("−1", FED, -1),
+    (FIVE, 4, ["4", " 4\n", "4.", "+4", "(4)", "[[4]]", "<score>4</score>", "- 4"]),
+    (FIVE, 4.5, ["4.5", "4,5"]),
+    (SLIDE, 0.8, [" 0.8", ".8"]),
+    (SLIDE, 1, ["1"]),
+    (SLIDE, 0, ["0"]),
+    (SLIDE, 0.125, ["0,125"]),
+    (FED, -1, ["-1", "−1"]),
     # Emphasis, fences and marks of a chat template.
-    ("**4**", FIVE, 4),
-    ("__4__", FIVE, 4),
-    ("`4`", FIVE, 4),
-    ("**4**/5", FIVE, 4),
-    ("**Score:** 4", FIVE, 4),
-    ("4<|im_end|>\n<|im_start|>user\n2", FIVE, 4),
-    ("4</s>", FIVE, 4),
-    ("[/INST] 4", FIVE, 4),
-    ("<think>Turn 2 and 3 fit.</think>\n4", FIVE, 4),
-    ("Turn 2 and 3 fit.</think>4", FIVE, 4),
-    ("<think>Turn 2 fits, so 4", FIVE, CUT),
+    (FIVE, 4, ["**4**", "__4__", "`4`", "**4**/5", "**Score:** 4", "4<|im_end|>\n<|im_start|>user\n2", "4</s>", "[/INST] 4"]),
+    (FIVE, 4, ["<think>Turn 2 and 3 fit.</think>\n4", "Turn 2 and 3 fit.</think>4"]),
+    (FIVE, CUT, ["<think>Turn 2 fits, so 4"]),
     # With its scale.
-    ("4/5", FIVE, 4),
-    ("4 / 5.0", FIVE, 4),
-    ("4 out of 5", FIVE, 4),
-    ("4 stars out of 5", FIVE, 4),
-    ("I'd say 4 of 5.", FIVE, 4),
-    ("4 stars", FIVE, 4),
-    ("Score: 4 (out of 5)", FIVE, 4),
-    ("80%", SLIDE, 0.8),
-    ("80 percent", SLIDE, 0.8),
-    ("80%", HUNDRED, RANGE),
-    ("On a scale of 1 to 5, I rate it 4.", FIVE, 4),
-    ("4 (on a scale from 1-5)", FIVE, 4),
-    ("4, where 1 is the lowest and 5 is the highest", FIVE, 4),
-    ("Between 1 and 5 I would choose 4", FIVE, 4),
-    ("LLM Overall Score (0.0-5.0): 4.2", DRE, 4.2),
+    (FIVE, 4, ["4/5", "4 / 5.0", "4 out of 5", "4 stars out of 5", "I'd say 4 of 5.", "4 stars", "Score: 4 (out of 5)"]),
+    (FIVE, 4, ["On a scale of 1 to 5, I rate it 4.", "4 (on a scale from 1-5)"]),
+    (FIVE, 4, ["4, where 1 is the lowest and 5 is the highest", "Between 1 and 5 I would choose 4"]),
+    (SLIDE, 0.8, ["80%", "80 percent"]),
+    (HUNDRED, RANGE, ["80%"]),
+    (DRE, 4.2, ["LLM Overall Score (0.0-5.0): 4.2"]),
     # On another scale.
-    ("10 out of 10", FIVE, RANGE),
-    ("8/10", FIVE, RANGE),
-    ("3/4", SLIDE, RANGE),
-    ("80%", FIVE, RANGE),
-    ("On a scale of 1 to 10, I rate it 4.", FIVE, RANGE),
-    ("On a scale of 1 to 10: 4", FIVE, RANGE),
-    ("Score (1-10): 4", FIVE, RANGE),
-    ("Score: 4 (out of 10)", FIVE, RANGE),
+    (FIVE, RANGE, ["10 out of 10", "8/10", "80%", "On a scale of 1 to 10, I rate it 4.", "On a scale of 1 to 10: 4"]),
+    (FIVE, RANGE, ["Score (1-10): 4", "Score: 4 (out of 10)"]),
+    (SLIDE, RANGE, ["3/4"]),
     # Off the scale.
-    ("6", FIVE, RANGE),
-    ("5.5", FIVE, RANGE),
-    ("0.5", FIVE, RANGE),
-    ("1.01", SLIDE, RANGE),
-    ("0", FIVE, RANGE),
-    ("-1", FIVE, RANGE),
-    ("−4", FIVE, RANGE),
-    ("seven", FIVE, RANGE),
-    ("Engagingness: 4", SLIDE, RANGE),
-    ("1,000", FIVE, RANGE),
-    ("4,000.5", FIVE, RANGE),
-    ('{"score": 9}', FIVE, RANGE),
-    ("9" * 400, FIVE, RANGE),
+    (FIVE, RANGE, ["6", "5.5", "0.5", "0", "-1", "−4", "seven", "1,000", "4,000.5", '{"score": 9}', "9" * 400]),
+    (SLIDE, RANGE, ["1.01", "Engagingness: 4"]),
     # In words.
-    ("four", FIVE, 4),
-    ("Four.", FIVE, 4),
-    ("one", FIVE, 1),
-    ("Score: four", FIVE, 4),
-    ("four out of five", FIVE, 4),
-    ("four point five", FIVE, 4.5),
-    ("four and a half", FIVE, 4.5),
-    ("I'd say four", FIVE, 4),
-    ("I would give this one a four", FIVE, 4),
-    ("The two speakers are polite", FIVE, PARSE),
-    ("this one is not bad at all I think", FIVE, PARSE),
-    ("three or four", FIVE, PARSE),
+    (FIVE, 4, ["four", "Four.", "Score: four", "four out of five", "I'd say four", "I would give this one a four"]),
+    (FIVE, 1, ["one"]),
+    (FIVE, 4.5, ["four point five", "four and a half"]),
+    (FIVE, PARSE, ["The two speakers are polite", "this one is not bad at all I think", "three or four"]),
     # Digits of other scripts.
-    ("４", FIVE, 4),
-    ("٤", FIVE, 4),
-    ("Ｓcore： ４／５", FIVE, 4),
-    ("४.५", FIVE, 4.5),
-    ("4\u200b", FIVE, 4),
-    ("Sc\u200bore: 4, of 2 turns", FIVE, 4),
-    ("4²", FIVE, PARSE),
-    ("fıve", FIVE, PARSE),
-    ("★★★★☆", FIVE, PARSE),
+    (FIVE, 4, ["４", "٤", "Ｓcore： ４／５", "4\u200b", "Sc\u200bore: 4, of 2 turns"]),
+    (FIVE, 4.5, ["४.५"]),
+    (FIVE, PARSE, ["4²", "fıve", "★★★★☆"]),
     # Behind a heading.
-    ("Score: 4", FIVE, 4),
-    ("Rating = 4", FIVE, 4),
-    ("Score:\n4", FIVE, 4),
-    ("Overall: 4", FIVE, 4),
-    ("Score: 4 because 2 of 3 turns fit", FIVE, 4),
-    ("Score: 4\nExplanation: 2 of 3 turns fit", FIVE, 4),
-    ("Score: about 4", FIVE, 4),
-    ('Score: "4"', FIVE, 4),
-    ("Engagingness: 0.8", SLIDE, 0.8),
-    ("Engagingness (0-1): 0.8", SLIDE, 0.8),
-    ("engagingness = 1", SLIDE, 1),
-    ("1. LLM Overall Score: 4.0", DRE, 4),
-    ("LLM Overall Score: 4.2/5", DRE, 4.2),
-    ("(1)Naturalness: 3\n(2)Coherence: 5\nLLM Overall Score: 4.2", DRE, 4.2),
-    ("Naturalness score: 3\nFinal score: 4", FIVE, 4),
-    ("1. The response fits.\nScore: 4", FIVE, 4),
-    ('The response says "give it a score of 5". Score: 2', FIVE, 2),
-    ("downscore: 3. Score: 4", FIVE, 4),
-    ('It says "on a scale of 1 to 10". Score: 4', FIVE, 4),
-    ("Rat**ing: 5. Score: 4", FIVE, 4),
-    ("Score: high, with 3 good points", FIVE, PARSE),
-    ("Score: N/A. The 3 turns do not fit.", FIVE, PARSE),
+    (FIVE, 4, ["Score: 4", "Rating = 4", "Score:\n4", "Overall: 4", "Score: 4 because 2 of 3 turns fit"]),
+    (FIVE, 4, ["Score: 4\nExplanation: 2 of 3 turns fit", "Score: about 4", 'Score: "4"']),
+    (FIVE, 4, ["Naturalness score: 3\nFinal score: 4", "1. The response fits.\nScore: 4", "downscore: 3. Score: 4"]),
+    (FIVE, 4, ['It says "on a scale of 1 to 10". Score: 4', "Rat**ing: 5. Score: 4"]),
+    (SLIDE, 0.8, ["Engagingness: 0.8", "Engagingness (0-1): 0.8"]),
+    (SLIDE, 1, ["engagingness = 1"]),
+    (DRE, 4, ["1. LLM Overall Score: 4.0"]),
+    (DRE, 4.2, ["LLM Overall Score: 4.2/5", "(1)Naturalness: 3\n(2)Coherence: 5\nLLM Overall Score: 4.2"]),
+    (FIVE, 2, ['The response says "give it a score of 5". Score: 2']),
+    (FIVE, PARSE, ["Score: high, with 3 good points", "Score: N/A. The 3 turns do not fit."]),
     # JSON, whole or cut.
-    ('```json\n{"score": 4}\n```', FIVE, 4),
-    ('{"reason": "good, 3 points", "rating": 4}', FIVE, 4),
-    ('{"score": "4/5"}', FIVE, 4),
-    ("{'score': 4}", FIVE, 4),
-    ('{"overall": 4.5}', FIVE, 4.5),
-    ('{"engagingness": 0.8, "score": 0.1}', SLIDE, 0.8),
-    ('{"score": 4, "reason": "it menti', FIVE, 4),
-    ('{"score": null, "turns": 3}', FIVE, PARSE),
-    ('{"score": NaN}', FIVE, PARSE),
-    ('{"score": true}', FIVE, PARSE),
-    ('{"score": 1, "score": 5}', FIVE, PARSE),
-    ('{"score":', FIVE, CUT),
+    (FIVE, 4, ['```json\n{"score": 4}\n```', '{"reason": "good, 3 points", "rating": 4}', '{"score": "4/5"}', "{'score': 4}"]),
+    (FIVE, 4, ['{"score": 4, "reason": "it menti']),
+    (FIVE, 4.5, ['{"overall": 4.5}']),
+    (SLIDE, 0.8, ['{"engagingness": 0.8, "score": 0.1}']),
+    (FIVE, PARSE, ['{"score": null, "turns": 3}', '{"score": NaN}', '{"score": true}', '{"score": 1, "score": 5}']),
+    (FIVE, CUT, ['{"score":']),
     # In running text.
-    ("The score is 4 because it mentions 3 things", FIVE, 4),
-    ("I would assign a rating of 4, given 3 good turns", FIVE, 4),
-    ("4 because it mentions 3 things", FIVE, 4),
-    ("4\n\nThe response mentions 3 things.", FIVE, 4),
-    ("The response mentions 3 things.\n\n4", FIVE, 4),
-    ("4. It fits the context.", FIVE, 4),
-    ("4\n4", FIVE, 4),
+    (FIVE, 4, ["The score is 4 because it mentions 3 things", "I would assign a rating of 4, given 3 good turns"]),
+    (FIVE, 4, ["4 because it mentions 3 things", "4\n\nThe response mentions 3 things."]),
+    (FIVE, 4, ["The response mentions 3 things.\n\n4", "4. It fits the context.", "4\n4"]),
     # Two verdicts, or none.
-    ("3 or 4", FIVE, PARSE),
-    ("3-4", FIVE, PARSE),
-    ("3–4", FIVE, PARSE),
-    ("3 to 4", FIVE, PARSE),
-    ("between 3 and 4", FIVE, PARSE),
-    ("Score: 3-4", FIVE, PARSE),
-    ("4\n2", FIVE, PARSE),
-    ("Score: 4. Score: 2.", FIVE, PARSE),
-    ("4\nScore: 2", FIVE, PARSE),
-    ("Naturalness: 3, Coherence: 5", FIVE, PARSE),
-    ("1. It fits.\n2. It is kind.", FIVE, PARSE),
-    ("4/5/5", FIVE, PARSE),
-    ("I read GPT4's v1.2.3 notes", FIVE, PARSE),
-    ("GPT-4 would know", FIVE, PARSE),
-    ("The 4th turn is #2 and costs $3", FIVE, PARSE),
-    ("1e-1", SLIDE, PARSE),
-    ("good", FIVE, PARSE),
-    ("nan", FIVE, PARSE),
-    ("", FIVE, PARSE),
-    ("  \n ", FIVE, PARSE),
-    ("```\n```", FIVE, PARSE),
-    ("<|im_end|>", FIVE, PARSE),
+    (FIVE, PARSE, ["3 or 4", "3-4", "3–4", "3 to 4", "between 3 and 4", "Score: 3-4", "4\n2", "Score: 4. Score: 2."]),
+    (FIVE, PARSE, ["4\nScore: 2", "Naturalness: 3, Coherence: 5", "1. It fits.\n2. It is kind.", "4/5/5"]),
+    (FIVE, PARSE, ["I read GPT4's v1.2.3 notes", "GPT-4 would know", "The 4th turn is #2 and costs $3", "good", "nan", ""]),
+    (FIVE, PARSE, ["  \n ", "```\n```", "<|im_end|>"]),
+    (SLIDE, PARSE, ["1e-1"]),
     # Refused.
-    ("I'm sorry, I can't rate this response.", FIVE, REFUSAL),
-    ("I’m sorry, but this is about 2 crimes.", FIVE, REFUSAL),
-    ("As an AI, I have no opinion about the 2 turns.", FIVE, REFUSAL),
-    ("I cannot assist with that.", SLIDE, REFUSAL),
-    ("I am unable to provide a rating.", FIVE, REFUSAL),
-    ("I don't feel comfortable, and it is not appropriate to rate 1 person.", FIVE, REFUSAL),
-    ("I must decline to answer. Score: N/A", FIVE, REFUSAL),
-    ("I'm sorry to say that it is a 2", FIVE, 2),
-    ("I cannot fault it: 5", FIVE, 5),
-    ("I'm sorry, my answer is late. Score: 4", FIVE, 4),
+    (FIVE, REFUSAL, ["I'm sorry, I can't rate this response.", "I’m sorry, but this is about 2 crimes."]),
+    (FIVE, REFUSAL, ["As an AI, I have no opinion about the 2 turns.", "I am unable to provide a rating."]),
+    (FIVE, REFUSAL, ["I don't feel comfortable, and it is not appropriate to rate 1 person."]),
+    (FIVE, REFUSAL, ["I must decline to answer. Score: N/A"]),
+    (SLIDE, REFUSAL, ["I cannot assist with that."]),
+    (FIVE, 2, ["I'm sorry to say that it is a 2"]),
+    (FIVE, 5, ["I cannot fault it: 5"]),
+    (FIVE, 4, ["I'm sorry, my answer is late. Score: 4"]),
     # Cut before the number.
-    ("Engagingness:", SLIDE, CUT),
-    ("1. LLM Overall Score: ", DRE, CUT),
-    ("It fits.\nScore:", FIVE, CUT),
-    ("Score: 4\nScore:", FIVE, CUT),
-    ('Score: "', FIVE, CUT),
+    (SLIDE, CUT, ["Engagingness:"]),
+    (DRE, CUT, ["1. LLM Overall Score: "]),
+    (FIVE, CUT, ["It fits.\nScore:", "Score: 4\nScore:", 'Score: "']),
 ]
 
 
-@pytest.mark.parametrize(("answer", "scale", "expected"), RATINGS)
+RATED = [(answer, scale, expected) for scale, expected, answers in RATINGS for answer in answers]
+
+
+def value_or_reason(found: float | str | Unscored) -> float | str | Reason:
+    return found.reason if isinstance(found, Unscored) else found
+
+
+@pytest.mark.parametrize(("answer", "scale", "expected"), RATED)
 def test_ratings(answer: str, scale: Scale, expected: float | Reason) -> None:
     found = parse_rating(answer, (scale.low, scale.high), label=scale.label)
-    if isinstance(expected, Reason):
-        assert isinstance(found, Unscored), found
-        assert found.reason is expected, found
-    else:
-        assert found == pytest.approx(expected)
+    assert value_or_reason(found) == (expected if isinstance(expected, Reason) else pytest.approx(expected))
 
 
 YES_NO = ("yes", "no")
 CLASSES = ("positive", "negative")
-LABELS: list[tuple[str, tuple[str, ...], str | Reason]] = [
-    ("Positive", CLASSES, "positive"),
-    ("negative.", CLASSES, "negative"),
-    (" **Negative** ", CLASSES, "negative"),
-    ('"Positive"', CLASSES, "positive"),
-    ("Predicted: positive", CLASSES, "positive"),
-    ("Prediction: Negative\nThe words are positive.", CLASSES, "negative"),
-    ("The words are positive.\nPrediction: Negative", CLASSES, "negative"),
-    ('{"label": "positive"}', CLASSES, "positive"),
-    ("Prediction: This response is positive.", CLASSES, "positive"),
-    ("Positive. It does not sound negative.", CLASSES, "positive"),
-    ("Positive\n\nIt answers the question, which is not a negative sign.", CLASSES, "positive"),
-    ("The response is a positive response.", CLASSES, "positive"),
-    ("It is not positive but negative.", CLASSES, "negative"),
-    ("Adversarial negative", CLASSES, "negative"),
-    ("Adversarial  negative", ("positive", "negative", "adversarial negative"), "adversarial negative"),
-    ("<think>positive?</think>negative", CLASSES, "negative"),
-    ("It is not positive.", CLASSES, PARSE),
-    ("It isn't a positive one", CLASSES, PARSE),
-    ("non-positive", CLASSES, PARSE),
-    ("positively", CLASSES, PARSE),
-    ("Positive or negative", CLASSES, PARSE),
-    ("Positive\nNegative", CLASSES, PARSE),
-    ("Prediction: neutral, though the words are positive", CLASSES, "positive"),
-    ("Prediction: neutral.\nThe words are positive.", CLASSES, PARSE),
-    ("neutral", CLASSES, PARSE),
-    ("", CLASSES, PARSE),
-    ("Prediction:", CLASSES, CUT),
-    ("I'm sorry, I cannot classify this as positive.", CLASSES, REFUSAL),
-    ("Yes", YES_NO, "yes"),
-    ("no", YES_NO, "no"),
-    ("No, because the user said yes.", YES_NO, "no"),
-    ("Yes - it fits", YES_NO, "yes"),
-    ("Answer: No", YES_NO, "no"),
-    ("It has no relation to the context.", YES_NO, PARSE),
-    ("There is no doubt: yes", YES_NO, "yes"),
-    ("Yes and no", YES_NO, PARSE),
-    ("Yes. Answer: No", YES_NO, PARSE),
-    ("Ｙes", ("yes", "no"), PARSE),
-    ("B", ("A", "B"), "B"),
-    ("A good response, I think", ("A", "B"), PARSE),
-    ("posıtive", CLASSES, PARSE),
-    ("POSITIVE", ("Positive", "Negative"), "Positive"),
+LABELS: list[tuple[tuple[str, ...], str | Reason, list[str]]] = [
+    (CLASSES, "positive", ["Positive", '"Positive"', "Predicted: positive", '{"label": "positive"}']),
+    (CLASSES, "positive", ["Prediction: This response is positive.", "Positive. It does not sound negative."]),
+    (CLASSES, "positive", ["Positive\n\nIt answers the question, which is not a negative sign."]),
+    (CLASSES, "positive", ["The response is a positive response.", "Prediction: neutral, though the words are positive"]),
+    (CLASSES, "negative", ["negative.", " **Negative** ", "Prediction: Negative\nThe words are positive."]),
+    (CLASSES, "negative", ["The words are positive.\nPrediction: Negative", "It is not positive but negative."]),
+    (CLASSES, "negative", ["Adversarial negative", "<think>positive?</think>negative"]),
+    (("positive", "negative", "adversarial negative"), "adversarial negative", ["Adversarial  negative"]),
+    (CLASSES, PARSE, ["It is not positive.", "It isn't a positive one", "non-positive", "positively", "Positive or negative"]),
+    (CLASSES, PARSE, ["Positive\nNegative", "Prediction: neutral.\nThe words are positive.", "neutral", "", "posıtive"]),
+    (CLASSES, CUT, ["Prediction:"]),
+    (CLASSES, REFUSAL, ["I'm sorry, I cannot classify this as positive."]),
+    (YES_NO, "yes", ["Yes", "Yes - it fits", "There is no doubt: yes"]),
+    (YES_NO, "no", ["no", "No, because the user said yes.", "Answer: No"]),
+    (YES_NO, PARSE, ["It has no relation to the context.", "Yes and no", "Yes. Answer: No"]),
+    (("yes", "no"), PARSE, ["Ｙes"]),
+    (("A", "B"), "B", ["B"]),
+    (("A", "B"), PARSE, ["A good response, I think"]),
+    (("Positive", "Negative"), "Positive", ["POSITIVE"]),
 ]
 
 
-@pytest.mark.parametrize(("answer", "labels", "expected"), LABELS)
+@pytest.mark.parametrize(
+    ("answer", "labels", "expected"), [(answer, labels, expected) for labels, expected, answers in LABELS for answer in answers]
+)
 def test_labels(answer: str, labels: tuple[str, ...], expected: str | Reason) -> None:
-    found = parse_label(answer, labels)
-    if isinstance(expected, Reason):
-        assert isinstance(found, Unscored), found
-        assert found.reason is expected, found
-    else:
-        assert found == expected
+    assert value_or_reason(parse_label(answer, labels)) == expected
 
 
 @pytest.mark.parametrize("name", sorted(SCORING_PROMPTS))
@@ -286,11 +163,7 @@ def test_an_echo_of_the_prompt_changes_nothing(name: str, answer: str) -> None:
     lines = text.splitlines()
     for echo in (text, text + "\n", "\n".join(lines[-3:]), "\n".join(lines[len(lines) // 2 :])):
         found = parse_rating(f"{echo} {answer}", prompt.scale, label=prompt.label, prompt=text)
-        if isinstance(plain, Unscored):
-            assert isinstance(found, Unscored)
-            assert found.reason is plain.reason
-        else:
-            assert found == plain
+        assert value_or_reason(found) == value_or_reason(plain)
 
 
 def test_an_echo_is_no_label() -> None:
@@ -314,7 +187,7 @@ def test_the_detail_quotes_the_answer() -> None:
     assert parse_label("Answer:", YES_NO) == Unscored(CUT, "the answer ends before the label: 'Answer:'")
 
 
-PIECES = st.lists(st.one_of(st.sampled_from([row[0] for row in RATINGS]), st.text(max_size=8)), max_size=5)
+PIECES = st.lists(st.one_of(st.sampled_from([row[0] for row in RATED]), st.text(max_size=8)), max_size=5)
 
 
 @given(PIECES.map(" ".join), st.sampled_from([FIVE, SLIDE, DRE, FED]))
@@ -345,27 +218,12 @@ def test_an_answer_of_many_pages_is_not_read() -> None:
     assert parse_rating(f"<think>{page}</think>Score: 4", (1, 5)) == 4
 
 
-PIECES_OF_TIME = [
-    "1,",
-    "1 of ",
-    "( ",
-    "score (",
-    "\n",
-    "<think>",
-    "4 4",
-    "Score: 4 ",
-    '{"score": ',
-    "not comfortable ",
-    "a*",
-    "'a ",
-    '"',
-]
-
-
-@pytest.mark.parametrize("piece", PIECES_OF_TIME)
+@pytest.mark.parametrize(
+    "piece",
+    ["1,", "1 of ", "( ", "score (", "\n", "<think>", "4 4", "Score: 4 ", '{"score": ', "not comfortable ", "a*", "'a ", '"'],
+)
 def test_time_grows_with_the_length_and_not_faster(piece: str) -> None:
     """FAULTS D15: four times the length took sixteen times the time. A pattern that is quadratic is far beyond the factor."""
-    lengths = (4000, 16000)
 
     def seconds(length: int) -> float:
         answer = (piece * length)[:length]
@@ -377,5 +235,4 @@ def test_time_grows_with_the_length_and_not_faster(piece: str) -> None:
             best = min(best, time.process_time() - started)
         return best
 
-    short, long = map(seconds, lengths)
-    assert long < 12 * short + 0.05
+    assert seconds(16000) < 12 * seconds(4000) + 0.05

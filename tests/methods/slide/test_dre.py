@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dialeval_plugin.core.dialogue import Example
-from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.methods.judging.interior import MeasuredAccuracy
 from dialeval_plugin.methods.slide.dre import DreScorer, DreVariant, measured_accuracy
@@ -16,6 +17,7 @@ from dialeval_plugin.methods.slide.model import TrainedSmallModel
 from dialeval_plugin.methods.slide.refinement import Refinement
 from dialeval_plugin.methods.slide.scorer import SlideScorer
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
+from tests.refusals import refusal
 from tests.tiny_models import write_tiny_slm
 
 INTERIOR_MARK = "Influence degree"
@@ -60,9 +62,9 @@ def test_every_variant_asks_once_an_example(variant: DreVariant, tiny_slm: Path,
 
 @pytest.mark.parametrize("options", [{}, {"eq26": True}, {"clamp": True}, {"clamp": (1.0, 2.0)}, {"eq26": True, "clamp": True}])
 def test_the_columns_follow_from_both_models_answers(
-    options: dict[str, object], tiny_slm: Path, llm: ScriptedLanguageModel
+    options: dict[str, Any], tiny_slm: Path, llm: ScriptedLanguageModel
 ) -> None:
-    scorer = DreScorer(llm, str(tiny_slm), ablation=True, **options)  # type: ignore[arg-type]
+    scorer = DreScorer(llm, str(tiny_slm), ablation=True, **options)
     scores = scorer.score(examples())
     small = SlideScorer(str(tiny_slm), variant="slm").score(examples())
 
@@ -100,13 +102,8 @@ def test_what_has_no_score_has_a_reason(tiny_slm: Path, llm: ScriptedLanguageMod
     rows = examples("Fine.", "", "I refuse.", "We are offline.", "Only halfway.", "It forgets.", "plain fails")
     scores = DreScorer(llm, str(tiny_slm), ablation=True).score(rows)
 
-    assert {index: item.reason.value for index, item in scores.unscored.items()} == {
-        1: "empty_input",
-        2: "refusal",
-        3: "api_error",
-        4: "truncated",
-        5: "parse_failure",
-    }
+    reasons = {index: item.reason.value for index, item in scores.unscored.items()}
+    assert reasons == {1: "empty_input", 2: "refusal", 3: "api_error", 4: "truncated", 5: "parse_failure"}
     assert (scores.n_total, scores.n_scored) == (7, 2)
     assert scores.values[6] is not None
     assert (scores.columns["ex_dre"][6], scores.columns["non_dre"][6]) == (None, None)
@@ -173,20 +170,16 @@ def test_the_range_is_that_of_the_products(tiny_slm: Path, llm: ScriptedLanguage
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"variant": "big"}, "dre: variant is 'big'. Give one of dre, in_dre, ex_dre, non_dre."),
-        ({"eq26": "yes"}, "dre: eq26 is 'yes'. Give true or false."),
-        ({"clip": 1}, "dre: clip is 1. Give true or false."),
-        ({"ablation": "no"}, "dre: ablation is 'no'. Give true or false."),
+        ({"variant": "big"}, "variant is 'big'. Give one of dre, in_dre, ex_dre, non_dre."),
+        ({"eq26": "yes"}, "eq26 is 'yes'. Give true or false."),
+        ({"clip": 1}, "clip is 1. Give true or false."),
+        ({"ablation": "no"}, "ablation is 'no'. Give true or false."),
         (
             {"ablation": True, "variant": "ex_dre"},
-            "dre: ablation gives every variant beside 'dre', and variant is 'ex_dre'. Leave one of them out.",
+            "ablation gives every variant beside 'dre', and variant is 'ex_dre'. Leave one of them out.",
         ),
-        ({"clamp": 5}, "dre: clamp is 5. Give true (0 to 5), false, or the lowest and the highest score."),
+        ({"clamp": 5}, "clamp is 5. Give true (0 to 5), false, or the lowest and the highest score."),
     ],
 )
-def test_wrong_options_are_refused(
-    tiny_slm: Path, llm: ScriptedLanguageModel, options: dict[str, object], message: str
-) -> None:
-    with pytest.raises(InputError) as refused:
-        DreScorer(llm, str(tiny_slm), **options)  # type: ignore[arg-type]
-    assert str(refused.value) == message
+def test_wrong_options_are_refused(tiny_slm: Path, llm: ScriptedLanguageModel, options: dict[str, Any], message: str) -> None:
+    assert refusal(DreScorer, llm, str(tiny_slm), **options) == f"dre: {message}"

@@ -22,18 +22,9 @@ from dialeval_plugin.methods.slide.losses import (
 )
 from dialeval_plugin.methods.slide.model import DisentanglingHead
 
-CODE_ORDER = [
-    "rank",
-    "separate_positive",
-    "separate_adversarial",
-    "separate_robust",
-    "join_non_robust",
-    "rank_robust",
-    "classify_positive_robust",
-    "classify_positive_non_robust",
-    "classify_adversarial_robust",
-    "classify_adversarial_non_robust",
-]
+SEPARATIONS = ("separate_positive", "separate_adversarial", "separate_robust")
+CLASSES = [f"classify_{kind}_{part}" for kind in ("positive", "adversarial") for part in ("robust", "non_robust")]
+CODE_ORDER = ["rank", *SEPARATIONS, "join_non_robust", "rank_robust", *CLASSES]
 
 
 def oracle(folder: Path, name: str) -> dict[str, Any]:
@@ -69,26 +60,17 @@ def halves(vectors: Triple, *, padded: bool) -> Parts:
     return Parts(positive_robust, positive_non_robust, adversarial_robust, adversarial_non_robust)
 
 
-def test_the_notebooks_padded_loss(losses: dict[str, Any], vectors: Triple) -> None:
-    parts = halves(vectors, padded=True)
+@pytest.mark.parametrize(("padded", "name"), [(True, "code_padded"), (False, "code_unpadded")])
+def test_the_notebooks_losses(padded: bool, name: str, losses: dict[str, Any], vectors: Triple) -> None:
+    classifier = layer(losses["weights"], "classifier" if padded else "classifier_unpadded")
+    parts = halves(vectors, padded=padded)
     with torch.no_grad():
-        terms = code_terms(vectors, vectors.context, parts, layer(losses["weights"], "classifier"))
+        terms = code_terms(vectors, vectors.context, parts, classifier, rank_robust=padded)
 
-    expected = [value for _, value in losses["code_padded"]["terms"]]
-    assert [float(terms[name]) for name in CODE_ORDER] == pytest.approx(expected, abs=1e-5)
-    assert float(sum(terms.values())) == pytest.approx(losses["code_padded"]["total"], abs=1e-5)
-
-
-def test_the_notebooks_unpadded_loss(losses: dict[str, Any], vectors: Triple) -> None:
-    parts = halves(vectors, padded=False)
-    classifier = layer(losses["weights"], "classifier_unpadded")
-    with torch.no_grad():
-        terms = code_terms(vectors, vectors.context, parts, classifier, rank_robust=False)
-
-    expected = [value for _, value in losses["code_unpadded"]["terms"]]
-    order = [name for name in CODE_ORDER if name != "rank_robust"]
-    assert [float(terms[name]) for name in order] == pytest.approx(expected, abs=1e-5)
-    assert float(sum(terms.values())) == pytest.approx(losses["code_unpadded"]["total"], abs=1e-5)
+    order = [term for term in CODE_ORDER if padded or term != "rank_robust"]
+    expected = [value for _, value in losses[name]["terms"]]
+    assert [float(terms[term]) for term in order] == pytest.approx(expected, abs=1e-5)
+    assert float(sum(terms.values())) == pytest.approx(losses[name]["total"], abs=1e-5)
 
 
 def test_the_papers_equations(losses: dict[str, Any], vectors: Triple) -> None:
@@ -108,7 +90,7 @@ def test_the_papers_equations(losses: dict[str, Any], vectors: Triple) -> None:
     assert float(terms["separate_robust"]) == pytest.approx(expected["eq2_out_robust_mean"], abs=1e-6)
     for number, distance in enumerate(distances, start=1):
         assert distance.tolist() == pytest.approx(expected[f"d{number}"], abs=1e-6)
-    cross_entropies = [float(terms[name]) for name in CODE_ORDER[-4:]]
+    cross_entropies = [float(terms[name]) for name in CLASSES]
     assert cross_entropies == pytest.approx(expected["eq4_cross_entropy_terms[pr,pn,ar,an]"], abs=1e-6)
     assert float(sum(terms.values())) == pytest.approx(expected["eq5_total_with_cross_entropy"], abs=1e-6)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import re
 import shutil
 from collections.abc import Sequence
@@ -12,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn
-from dialeval_plugin.core.errors import InputError, MissingPrerequisite
-from dialeval_plugin.core.runner import run
+from dialeval_plugin.core.dialogue import Example, Item
+from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.core.scorer import Scorer
-from dialeval_plugin.core.scores import Reason, Row, Unscored
+from dialeval_plugin.core.scores import Reason, Row, Scores, Unscored
 from dialeval_plugin.core.signature import Signature
 from dialeval_plugin.methods.slide.fusion import DistanceRange, slm_score
 from dialeval_plugin.methods.slide.model import SmallModelConfig, TrainedSmallModel
 from dialeval_plugin.methods.slide.scorer import SlideScorer
+from tests.refusals import refusal
 from tests.tiny_models import write_tiny_slm
 
 
@@ -42,12 +41,18 @@ class ConstantJudge(Scorer):
 
 def examples(number: int = 12) -> list[Example]:
     turns = ["Where were you?", "At the market, they had plums.", "Did you buy any?", "A whole bag of them!"]
-    return [
-        Example.from_texts(
-            turns[: 1 + index % 4], f"Plums make good jam, {'really ' * (index % 5)}number {index}.", id=str(index)
-        )
-        for index in range(number)
-    ]
+    responses = [f"Plums make good jam, {'really ' * (index % 5)}number {index}." for index in range(number)]
+    return [Example.from_texts(turns[: 1 + index % 4], text, id=str(index)) for index, text in enumerate(responses)]
+
+
+def numbers(scores: Scores, column: str) -> list[float]:
+    return [value for value in scores.columns[column] if value is not None]
+
+
+def slm_scores(scores: Scores, distance_range: DistanceRange, *, clip: bool = False) -> list[float]:
+    """Score_SLM of each row, from its distance and its probability."""
+    pairs = zip(numbers(scores, "slm_distance"), numbers(scores, "slm_probability"), strict=True)
+    return [slm_score(distance_range.normalise(distance, clip=clip), probability) for distance, probability in pairs]
 
 
 @pytest.fixture
@@ -60,13 +65,9 @@ def test_the_columns_follow_from_distance_and_probability(slm: SlideScorer) -> N
 
     assert list(scores.columns) == ["slm", "slm_probability", "slm_distance", "context_tokens_cut", "response_tokens_cut"]
     assert scores.n_scored == 12
-    distance_range = DistanceRange(0.5, 1.5)
-    for slm_value, probability, distance in zip(
-        scores.columns["slm"], scores.columns["slm_probability"], scores.columns["slm_distance"], strict=True
-    ):
-        assert 0 <= probability <= 1
-        assert 0 <= distance <= 2
-        assert slm_value == pytest.approx(slm_score(distance_range.normalise(distance), probability))
+    assert scores.values == pytest.approx(slm_scores(scores, DistanceRange(0.5, 1.5)))
+    assert all(0 <= probability <= 1 for probability in numbers(scores, "slm_probability"))
+    assert all(0 <= distance <= 2 for distance in numbers(scores, "slm_distance"))
 
 
 def test_every_variant_has_its_own_main_column(tiny_slm: Path) -> None:
@@ -78,43 +79,8 @@ def test_every_variant_has_its_own_main_column(tiny_slm: Path) -> None:
         assert scores.orientation == ("lower" if variant == "slm_distance" else "higher")
 
 
-def test_neighbours_order_and_number_change_nothing(slm: SlideScorer) -> None:
-    together = slm.score(examples(40))
-    alone = [slm.score([example]).values[0] for example in examples(40)]
-    shuffled = examples(40)
-    random.Random(3).shuffle(shuffled)
-    by_id = dict(zip((e.id for e in shuffled), slm.score(shuffled).values, strict=True))
-
-    assert alone == pytest.approx(together.values, abs=1e-5)
-    assert [by_id[str(index)] for index in range(40)] == pytest.approx(together.values, abs=1e-5)
-
-
-def test_windows_change_nothing(slm: SlideScorer, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = slm.score(examples(20))
-    monkeypatch.setattr(SlideScorer, "window", 3)
-
-    assert slm.score(examples(20)).values == pytest.approx(whole.values, abs=1e-5)
-
-
-@pytest.mark.parametrize("response", ["", "   ", "\t\n", "\x00\x01", "\u200b\u200d"])
-def test_a_response_without_a_visible_character_is_unscored(slm: SlideScorer, response: str) -> None:
-    scores = slm.score([Example.from_texts(["Hello?"], response), Example.from_texts(["Hello?"], "Hi.")])
-
-    assert scores.values[0] is None
-    assert scores.unscored == {0: Unscored(Reason.EMPTY_INPUT, "the response has no visible character")}
-    assert scores.values[1] is not None
-    assert (scores.n_total, scores.n_scored, scores.unscored_by_reason) == (2, 1, {"empty_input": 1})
-
-
-@pytest.mark.parametrize("response", ["🙂", "a", "Say \x07 it [SEP] again <|endoftext|> {question}", "\u202eabc"])
-def test_strange_responses_have_a_score(slm: SlideScorer, response: str) -> None:
-    assert slm.score([Example.from_texts(["Hello?"], response)]).n_scored == 1
-
-
 def test_an_empty_context_has_a_score(slm: SlideScorer) -> None:
-    scores = slm.score([Example.from_texts([], "Hi."), Example.from_texts([""], "Hi.")])
-
-    assert scores.n_scored == 2
+    assert slm.score([Example.from_texts([], "Hi."), Example.from_texts([""], "Hi.")]).n_scored == 2
 
 
 def test_a_long_context_loses_its_oldest_tokens_and_says_so(slm: SlideScorer, caplog: pytest.LogCaptureFixture) -> None:
@@ -161,46 +127,36 @@ def test_fusion_joins_both_scores(tiny_slm: Path) -> None:
     alone = SlideScorer(str(tiny_slm), variant="slm").score(examples())
     # Of a judge that says 0.25, which is bad.
     if_good = {"first_match": lambda slm: slm, "llm_first": lambda slm: 0.25, "agree": lambda slm: (slm + 0.25) / 2}
+    halves = [0.5 * value for value in numbers(alone, "slm")]
     for reading in ("first_match", "llm_first", "agree"):
         fused = SlideScorer(str(tiny_slm), llm=ConstantJudge(), fusion=reading, slm_scale=0.5).score(examples())
         assert fused.main == "slide"
         assert fused.columns["llm"] == (0.25,) * 12
-        halves = [0.5 * value for value in alone.values if value is not None]
         assert fused.values == pytest.approx([if_good[reading](half) if half >= 0.5 else 0.25 for half in halves])
         assert f"fusion:{reading}" in str(fused.signature)
 
 
-def test_what_the_judge_cannot_read_is_unscored(tiny_slm: Path) -> None:
-    rows = [*examples(2), Example.from_texts(["Hi."], "I refuse.", id="x")]
+def test_what_a_model_cannot_judge_is_unscored_for_its_own_reason(tiny_slm: Path) -> None:
+    rows = [*examples(2), *(Example.from_texts(["Hi."], response) for response in ("I refuse.", " "))]
     scores = SlideScorer(str(tiny_slm), llm=ConstantJudge()).score(rows)
-
-    assert scores.values[2] is None
-    assert scores.unscored_by_reason == {"refusal": 1}
+    blank = Unscored(Reason.EMPTY_INPUT, "the response has no visible character")
+    assert scores.unscored == {2: Unscored(Reason.REFUSAL, "no"), 3: blank}
 
 
 def test_the_population_can_give_the_range(tiny_slm: Path) -> None:
     scores = SlideScorer(str(tiny_slm), variant="slm", normalise="population").score(examples())
-    distances = scores.columns["slm_distance"]
-    expected = [
-        1 - (distance - min(distances)) / (max(distances) - min(distances)) + probability
-        for distance, probability in zip(distances, scores.columns["slm_probability"], strict=True)
-    ]
-    assert scores.values == pytest.approx(expected)
+    distances = numbers(scores, "slm_distance")
+    assert scores.values == pytest.approx(slm_scores(scores, DistanceRange(min(distances), max(distances))))
 
 
 def test_round3_rounds_as_the_notebook_does(tiny_slm: Path) -> None:
     """FAULTS_FOUND section 6: that the rounded probability is the one that Score_SLM takes was not tested."""
-    plain = SlideScorer(str(tiny_slm), variant="slm_probability").score(examples()).columns
+    plain = SlideScorer(str(tiny_slm), variant="slm_probability").score(examples())
     scores = SlideScorer(str(tiny_slm), variant="slm_probability", round3=True).score(examples())
 
-    assert scores.values == tuple(round(value, 3) for value in plain["slm_probability"] if value is not None)
-    assert scores.values != plain["slm_probability"]
-    normalise = DistanceRange(0.5, 1.5).normalise
-    assert scores.columns["slm"] == tuple(
-        slm_score(normalise(distance), probability)
-        for distance, probability in zip(scores.columns["slm_distance"], scores.values, strict=True)
-        if distance is not None and probability is not None
-    )
+    assert list(scores.values) == [round(value, 3) for value in numbers(plain, "slm_probability")]
+    assert scores.values != plain.values
+    assert numbers(scores, "slm") == slm_scores(scores, DistanceRange(0.5, 1.5))
 
 
 def with_settings(slm: Path, folder: Path, **settings: object) -> str:
@@ -212,17 +168,13 @@ def with_settings(slm: Path, folder: Path, **settings: object) -> str:
 
 
 def test_clip_keeps_the_normalised_distance_in_its_range(tiny_slm: Path, tmp_path: Path) -> None:
-    found = SlideScorer(str(tiny_slm), variant="slm").score(examples()).columns["slm_distance"]
-    low, middle, high = sorted(distance for distance in found if distance is not None)[::5][:3]
-    folder = with_settings(tiny_slm, tmp_path / "narrow", d_min=(low + middle) / 2, d_max=(middle + high) / 2)
-    free, clipped = (SlideScorer(folder, variant="slm", clip=clip).score(examples()) for clip in (False, True))
+    distances = numbers(SlideScorer(str(tiny_slm), variant="slm").score(examples()), "slm_distance")
+    low, middle, high = sorted(distances)[::5][:3]
     narrow = DistanceRange((low + middle) / 2, (middle + high) / 2)
-    for scores, clip in ((free, False), (clipped, True)):
-        table = zip(scores.values, scores.columns["slm_distance"], scores.columns["slm_probability"], strict=True)
-        for slm, distance, probability in table:
-            assert isinstance(distance, float)
-            assert isinstance(probability, float)
-            assert slm == slm_score(narrow.normalise(distance, clip=clip), probability)
+    folder = with_settings(tiny_slm, tmp_path / "narrow", d_min=narrow.low, d_max=narrow.high)
+    free, clipped = (SlideScorer(folder, variant="slm", clip=clip).score(examples()) for clip in (False, True))
+    assert list(free.values) == slm_scores(free, narrow)
+    assert list(clipped.values) == slm_scores(clipped, narrow, clip=True)
     assert free.values != clipped.values
 
 
@@ -243,16 +195,16 @@ def test_the_range_is_that_of_the_variant(tiny_slm: Path, options: dict[str, Any
     assert SlideScorer(str(tiny_slm), **options).range == (0.0, highest)
 
 
+TRAINED = {"slm": 0.8, "slm_probability": 0.3}
+
+
 @pytest.mark.parametrize(
     ("thresholds", "expected"),
     [
         # Without thresholds the papers' rule, and of distances the one in the middle of 0.4 and 1.8, whose s_d is 0.5.
         ({}, {"slm": 0.5, "slm_probability": 0.5, "slm_distance": 1.1}),
         # Training turns distances round, so that higher is better there.
-        (
-            {"slm": 0.8, "slm_probability": 0.3, "slm_distance": -0.7},
-            {"slm": 0.8, "slm_probability": 0.3, "slm_distance": 0.7},
-        ),
+        (dict(TRAINED, slm_distance=-0.7), dict(TRAINED, slm_distance=0.7)),
     ],
 )
 def test_a_response_is_positive_from_the_models_threshold(
@@ -263,11 +215,6 @@ def test_a_response_is_positive_from_the_models_threshold(
     found = {variant: SlideScorer(folder, variant=variant).positive_from for variant in expected}  # type: ignore[arg-type]
     assert found == pytest.approx(expected)
     assert SlideScorer(folder, llm=ConstantJudge()).positive_from == 0.5
-
-
-def test_a_row_that_the_small_model_cannot_judge_keeps_its_own_reason(tiny_slm: Path) -> None:
-    scores = SlideScorer(str(tiny_slm), llm=ConstantJudge()).score([Example.from_texts(["Hi."], " "), *examples(1)])
-    assert scores.unscored == {0: Unscored(Reason.EMPTY_INPUT, "the response has no visible character")}
 
 
 @pytest.mark.parametrize("options", [{"variant": "slm", "normalise": "population"}, {"variant": "slm"}])
@@ -298,15 +245,8 @@ def test_the_signature_pins_model_and_options(tiny_slm: Path, tmp_path: Path) ->
 
 def test_the_signature_names_options_that_differ_from_their_defaults(tiny_slm: Path) -> None:
     """FAULTS_FOUND section 6: `clip` could be left out of the signature."""
-    scorer = SlideScorer(
-        str(tiny_slm),
-        llm=ConstantJudge(),
-        clip=True,
-        round3=True,
-        normalise="population",
-        fusion="agree",
-        slm_scale=0.5,
-    )
+    options: dict[str, Any] = {"clip": True, "round3": True, "normalise": "population", "fusion": "agree", "slm_scale": 0.5}
+    scorer = SlideScorer(str(tiny_slm), llm=ConstantJudge(), **options)
     assert str(Signature(scorer.signature_fields())).partition("|normalise:")[2] == (
         "population|d_min:0.5|d_max:1.5|clip:True|round3:True|fusion:agree|slm_scale:0.5|llm_method:constant"
     )
@@ -317,9 +257,7 @@ def test_the_signature_names_options_that_differ_from_their_defaults(tiny_slm: P
 def test_nothing_names_an_slm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DIALEVAL_SLM", raising=False)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    with pytest.raises(MissingPrerequisite) as refused:
-        SlideScorer(variant="slm")
-    assert str(refused.value) == (
+    assert refusal(SlideScorer, variant="slm", error=MissingPrerequisite) == (
         "slide: no SLM is named. Train one with `dialeval train slm --data FILE --output FOLDER`, "
         "or pass slm='FOLDER or hub id', or set DIALEVAL_SLM."
     )
@@ -337,9 +275,7 @@ def test_the_variable_and_the_last_trained_name_an_slm(tiny_slm: Path, tmp_path:
 
 
 def test_fusing_without_an_llm_is_refused(tiny_slm: Path) -> None:
-    with pytest.raises(MissingPrerequisite) as refused:
-        SlideScorer(str(tiny_slm), variant="slide")
-    assert str(refused.value) == (
+    assert refusal(SlideScorer, str(tiny_slm), variant="slide", error=MissingPrerequisite) == (
         "slide: the variant 'slide' fuses the small model with a large one, and no llm is given. "
         "Pass llm='hf', llm_args='pretrained=MODEL' (any lm-eval model), or variant='slm' for the small model alone."
     )
@@ -356,10 +292,7 @@ def test_without_llm_and_variant_the_small_model_is_used_and_said(tiny_slm: Path
     ("options", "message"),
     [
         ({"variant": "big"}, "slide: variant is 'big'. Give one of slide, slm, slm_probability, slm_distance."),
-        (
-            {"fusion": "mean"},
-            "slide: fusion is 'mean'. Give one of first_match, llm_first, agree.",
-        ),
+        ({"fusion": "mean"}, "slide: fusion is 'mean'. Give one of first_match, llm_first, agree."),
         ({"normalise": "batch"}, "slide: normalise is 'batch'. Give one of training, population."),
         ({"slm_scale": "half"}, "slide: slm_scale is 'half'. Give a number."),
         ({"slm_scale": True}, "slide: slm_scale is True. Give a number."),
@@ -370,17 +303,7 @@ def test_without_llm_and_variant_the_small_model_is_used_and_said(tiny_slm: Path
     ],
 )
 def test_unknown_options_are_refused(tiny_slm: Path, options: dict[str, object], message: str) -> None:
-    with pytest.raises(InputError) as refused:
-        SlideScorer(**{"slm": str(tiny_slm), **options})  # type: ignore[arg-type]
-    assert str(refused.value) == message
-
-
-def test_a_dialogue_is_refused(slm: SlideScorer) -> None:
-    with pytest.raises(InputError) as refused:
-        slm.score([Dialogue("d", (Turn("Hi."),))])
-    assert str(refused.value) == (
-        "slide: item 0 is of type Dialogue, but this scorer works at turn level. Pass Example objects."
-    )
+    assert refusal(SlideScorer, **{"slm": str(tiny_slm), **options}) == message
 
 
 def test_a_model_with_nan_weights_gives_unscored_rows(tmp_path: Path) -> None:
@@ -391,26 +314,3 @@ def test_a_model_with_nan_weights_gives_unscored_rows(tmp_path: Path) -> None:
 
     scores = SlideScorer(str(folder), variant="slm").score(examples(3))
     assert scores.unscored_by_reason == {"non_finite": 3}
-
-
-def test_a_journal_gives_the_same_rows(slm: SlideScorer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SlideScorer, "window", 4)
-    whole = run(slm, examples(12), journal=tmp_path / "whole")
-    lines = (tmp_path / "whole").read_text().splitlines(keepends=True)
-    # A kill in the middle of writing the third window leaves half a line.
-    (tmp_path / "killed").write_text("".join(lines[:3]) + lines[3][:17])
-
-    resumed = run(slm, examples(12), journal=tmp_path / "killed")
-    assert resumed == whole
-    assert (tmp_path / "killed").read_text() == (tmp_path / "whole").read_text()
-
-
-def test_a_journal_of_another_run_is_refused(slm: SlideScorer, tmp_path: Path) -> None:
-    journal = tmp_path / "scores.jsonl.journal"
-    run(slm, examples(3), journal=journal)
-    with pytest.raises(InputError) as refused:
-        run(slm, examples(4), journal=journal)
-    assert str(refused.value) == (
-        f"{journal}: this unfinished run has other inputs or settings than the present one. "
-        "Delete the file to start again, or repeat the first command to finish it."
-    )
