@@ -39,12 +39,7 @@ class Fetched(NamedTuple):
 
 
 def locate(name: str) -> Path:
-    """Return the folder that holds a corpus.
-
-    Raises:
-        InputError: the corpus is unknown.
-        MissingPrerequisite: it is not on this machine; the message says what to type.
-    """
+    """Return the folder that holds a corpus."""
     return find_corpus(name).folder()
 
 
@@ -62,12 +57,7 @@ def status() -> list[Status]:
 
 
 def fetch(name: str) -> Fetched:
-    """Download a corpus into the user's cache; files that are there already and have the right checksum stay.
-
-    Raises:
-        InputError: the corpus is unknown, or `DIALEVAL_DATA_DIR` is set, so that the cache would not be read.
-        MissingPrerequisite: as `download`.
-    """
+    """Download a corpus into the user's cache; files that are there already and have the right checksum stay."""
     corpus = find_corpus(name)
     if corpus.packaged is not None:
         return Fetched(corpus.packaged, (), ())
@@ -80,12 +70,7 @@ def fetch(name: str) -> Fetched:
 
 
 def download(published: Publication, folder: Path) -> Fetched:
-    """Download the files of a corpus into `folder`, each checked before it takes its place.
-
-    Raises:
-        MissingPrerequisite: a file cannot be had, or is not the one that the catalogue knows. Files that were complete
-            before stay; nothing is left of the failed one.
-    """
+    """Download the files of a corpus into `folder`, each checked before it takes its place."""
     import pooch
 
     pooch.get_logger().setLevel(logging.WARNING)

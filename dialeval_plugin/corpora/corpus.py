@@ -139,11 +139,7 @@ class Corpus:
         return publications()[self.name]
 
     def folder(self) -> Path:
-        """Return the corpus' folder: below the one that `DIALEVAL_DATA_DIR` names where it is set, else in the user's cache.
-
-        Raises:
-            MissingPrerequisite: it is not on this machine; the message says what to type.
-        """
+        """Return the corpus' folder: below the one that `DIALEVAL_DATA_DIR` names where it is set, else in the user's cache."""
         if self.packaged is not None:
             return self.packaged
         if value := os.environ.get(DATA_DIR_VARIABLE):
@@ -163,11 +159,7 @@ class Corpus:
         return folder
 
     def file(self, name: str) -> Path:
-        """Return one of its files.
-
-        Raises:
-            MissingPrerequisite: it is not on this machine; the message says what to type.
-        """
+        """Return one of its files."""
         path = self.folder() / name
         if not path.is_file():
             raise MissingPrerequisite(f"{path.parent}: has no {path.name}. Type `dialeval data fetch {self.name}`.")

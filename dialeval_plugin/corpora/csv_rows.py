@@ -12,11 +12,7 @@ from dialeval_plugin.core.files import Line, read_text
 
 
 def read_csv(path: Path) -> list[Line]:
-    """Return the rows as objects of column name to text.
-
-    Raises:
-        InputError: as `files.read_text`; the file is empty, a name occurs twice, or a row has more or fewer cells than names.
-    """
+    """Return the rows as objects of column name to text."""
     reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
     rows: list[Line] = []
     names: list[str] = []
@@ -43,9 +39,6 @@ def read_csv(path: Path) -> list[Line]:
 
 def number_or_none(text: str, where: str) -> float | None:
     """Return the number that a cell holds; None for an empty one.
-
-    Raises:
-        InputError: it holds something else.
 
     Example:
         >>> number_or_none(" 4 ", "line 1"), number_or_none("", "line 2")

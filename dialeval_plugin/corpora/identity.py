@@ -69,11 +69,7 @@ def turns_key(turns: Iterable[Turn]) -> str:
 
 
 def set_aside(keys: Iterable[str], *, fraction: float, seed: int | str) -> frozenset[str]:
-    """Choose the dialogues of validation: a fraction of the keys, at least one, but never all.
-
-    Raises:
-        InputError: `fraction` is not between 0 and 1.
-    """
+    """Choose the dialogues of validation: a fraction of the keys, at least one, but never all."""
     if not 0 < fraction < 1:
         raise InputError(f"validation_fraction: expected a number between 0 and 1, got {fraction!r}.")
     distinct = sorted(set(keys))
@@ -108,9 +104,6 @@ def split_by_dialogue(
         fraction: the share.
         seed: of the choice.
         corpus: of an item, where each corpus gives its share.
-
-    Raises:
-        InputError: `fraction` is not between 0 and 1, or nothing is left to train or to validate on.
     """
     if validation is not None:
         measured = list(validation)

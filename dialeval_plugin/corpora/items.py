@@ -16,9 +16,6 @@ def mean_rating(item: Item, quality: str) -> float | None:
 
     Only what is there is averaged: a rater who answered "not applicable" is not in the list.
 
-    Raises:
-        InputError: the item has no such quality; the message lists those that it has.
-
     Example:
         >>> from dialeval_plugin.core.dialogue import Example
         >>> mean_rating(Example.from_texts([], "Fine."), "Overall")

@@ -37,11 +37,7 @@ _RATED: Mapping[str, dict[str, tuple[float, ...]]] = {
 
 
 def read_published(path: Path) -> ScoreFile | None:
-    """Read a file of one of the layouts above; None where it is of none.
-
-    Raises:
-        InputError: the file is of one of them and malformed; the message names the place.
-    """
+    """Read a file of one of the layouts above; None where it is of none."""
     if read_text(path).lstrip().startswith("["):
         rows = read_array(path)
         if "predict_scores" in rows[0].value:

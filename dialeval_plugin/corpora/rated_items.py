@@ -91,10 +91,6 @@ def read_rated_items(source: str) -> list[RatedItem]:
     """Read the ratings of a file in any layout that this package reads, or of a set by its name, see `read_set`.
 
     A text that was rated again under another id counts again, as its raters were others; how many there are is logged.
-
-    Raises:
-        InputError: there is no such file or name, or the file is malformed; the message names the line.
-        MissingPrerequisite: a set is named that is not on this machine.
     """
     path = Path(source)
     if not path.exists():
@@ -113,11 +109,7 @@ def read_rated_items(source: str) -> list[RatedItem]:
 
 
 def check_ids(items: Sequence[RatedItem], source: str) -> None:
-    """Check that no two items have one id.
-
-    Raises:
-        InputError: two have.
-    """
+    """Check that no two items have one id."""
     seen: set[str] = set()
     for item in items:
         if item.id in seen:

@@ -41,22 +41,14 @@ SETS: Mapping[str, Callable[[], Sequence[Item]]] = {
 
 
 def find_corpus(name: str) -> Corpus:
-    """Return the corpus `name`.
-
-    Raises:
-        InputError: there is none; the message lists all.
-    """
+    """Return the corpus `name`."""
     if name not in CORPORA:
         raise InputError(f"there is no corpus {name!r}. Known are: {', '.join(CORPORA)}.")
     return CORPORA[name]
 
 
 def identify(path: Path) -> Corpus | None:
-    """Return the corpus whose layout a file has; None where it is ours, or of none.
-
-    Raises:
-        InputError: as `files.read_text`.
-    """
+    """Return the corpus whose layout a file has; None where it is ours, or of none."""
     beginning = Beginning.of(path)
     return next((corpus for corpus in CORPORA.values() if corpus.recognises(beginning)), None)
 

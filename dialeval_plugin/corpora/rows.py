@@ -19,11 +19,7 @@ _SPEAKER = re.compile(r"(?!\d+:\d)([^:]{1,40}):\s*")
 
 
 def read_array(path: Path) -> list[Line]:
-    """Return the objects of a JSON array, each with the line on which it starts.
-
-    Raises:
-        InputError: as `files.read_text`, or the file is not an array of objects, or the array is empty.
-    """
+    """Return the objects of a JSON array, each with the line on which it starts."""
     text = read_text(path)
     rows: list[Line] = []
     line, counted = 1, 0
@@ -61,22 +57,14 @@ def read_array(path: Path) -> list[Line]:
 
 
 def text_field(row: Line, name: str) -> str:
-    """Return the string in field `name`.
-
-    Raises:
-        InputError: the field is missing or no string.
-    """
+    """Return the string in field `name`."""
     if name not in row.value:
         raise InputError(f"{row.where}: has no {name!r}, only {_names(row.value)}. Is this another file's layout?")
     return check_text(row.value[name], f"{row.where}: {name}")
 
 
 def texts_field(row: Line, name: str) -> tuple[str, ...]:
-    """Return the strings of the list in field `name`; () where the row has no such field.
-
-    Raises:
-        InputError: the field is no list of strings.
-    """
+    """Return the strings of the list in field `name`; () where the row has no such field."""
     values = row.value.get(name, [])
     if not isinstance(values, list):
         raise InputError(f"{row.where}: {name}: expected a list of strings, got {values!r} ({type(values).__name__}).")
@@ -84,11 +72,7 @@ def texts_field(row: Line, name: str) -> tuple[str, ...]:
 
 
 def objects_field(row: Line, name: str) -> list[Line]:
-    """Return the objects of the list in field `name`, each with its place.
-
-    Raises:
-        InputError: the field is missing or no list of objects.
-    """
+    """Return the objects of the list in field `name`, each with its place."""
     values = row.value.get(name)
     if not isinstance(values, list):
         raise InputError(f"{row.where}: {name}: expected a list of objects, got {values!r:.80}. Is this another file's layout?")
@@ -99,11 +83,7 @@ def objects_field(row: Line, name: str) -> list[Line]:
 
 
 def id_field(row: Line, *names: str) -> str | None:
-    """Return the row's identifier as a string, from the first of `names` that it has; None where it has none.
-
-    Raises:
-        InputError: the value is neither a string nor an integer.
-    """
+    """Return the row's identifier as a string, from the first of `names` that it has; None where it has none."""
     for name in names:
         if name in row.value:
             value = row.value[name]
@@ -114,20 +94,12 @@ def id_field(row: Line, *names: str) -> str | None:
 
 
 def label_field(row: Line, name: str) -> str | None:
-    """Return the label in field `name` as a string; None where the row has none, or an empty one.
-
-    Raises:
-        InputError: the value is neither null, a string nor an integer.
-    """
+    """Return the label in field `name` as a string; None where the row has none, or an empty one."""
     return id_field(row, name) or None if row.value.get(name) is not None else None
 
 
 def ratings_field(row: Line, name: str) -> dict[str, tuple[float, ...]]:
-    """Return quality name to rater values from the object of lists in field `name`; an empty list stays empty.
-
-    Raises:
-        InputError: the field is missing, or is no object of lists of finite numbers.
-    """
+    """Return quality name to rater values from the object of lists in field `name`; an empty list stays empty."""
     if name not in row.value:
         raise InputError(f"{row.where}: has no {name!r}, only {_names(row.value)}. Is this another file's layout?")
     annotations = row.value[name]
@@ -145,11 +117,7 @@ def ratings_field(row: Line, name: str) -> dict[str, tuple[float, ...]]:
 
 
 def finite(value: Any, where: str, advice: str) -> float:
-    """Return the number.
-
-    Raises:
-        InputError: it is no finite number; the message ends with `advice`.
-    """
+    """Return the number."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         raise InputError(f"{where}: expected a finite number, got {value!r}. {advice}")
     return float(value)
@@ -168,11 +136,7 @@ def split_speaker(text: str) -> tuple[str | None, str]:
 
 
 def distinct_ids(rows: Sequence[Line], ids: Sequence[str], advice: str) -> None:
-    """Check that no two rows have one id.
-
-    Raises:
-        InputError: two have; the message names both and ends with `advice`.
-    """
+    """Check that no two rows have one id."""
     first: dict[str, str] = {}
     for row, id in zip(rows, ids, strict=True):
         other = first.setdefault(id, row.where)

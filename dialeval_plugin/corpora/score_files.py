@@ -35,9 +35,6 @@ def read_score_file(path: Path, columns: Sequence[str] = (), rating_column: str 
         path: the file.
         columns: names of the columns to read; without them the main one of `dialeval score`, else all that hold numbers.
         rating_column: name of the column that holds the human rating, where the file has one.
-
-    Raises:
-        InputError: the file is malformed, an id occurs twice, or a column is not there; the message names the line.
     """
     if path.suffix == ".csv":
         return _of_rows(path, read_csv(path), columns, rating_column)

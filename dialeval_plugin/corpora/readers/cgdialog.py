@@ -89,9 +89,6 @@ def read_causes(path: Path) -> list[CausePair]:
     all turns that it runs across, where an annotator marked more than one; white space does not count. Spans that are
     nowhere in the history are counted and logged. Other fields (`HITId`, `WorkerId`) are ignored. A pair is called after the
     file and its position, as `DREAM_train_00012`.
-
-    Raises:
-        InputError: the file is malformed; the message names the line. No row is returned then.
     """
     rows = read_array(path)
     histories = [_history(row) for row in rows]
@@ -120,10 +117,6 @@ def read_preferences(source: str | Path, *, folder: Path | None = None) -> list[
     Args:
         source: a name in `PREFERENCE_FILES`, or a path.
         folder: where the named files lie; without it the corpus' own.
-
-    Raises:
-        InputError: the file is malformed; the message names the line. No row is returned then.
-        MissingPrerequisite: the corpus' file is not there.
     """
     if isinstance(source, Path) or any(mark in source for mark in "./\\"):
         return _read_preferences(Path(source))

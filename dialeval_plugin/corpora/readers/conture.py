@@ -39,10 +39,6 @@ def read(path: Path | None = None) -> list[RatedDialogue]:
 
     Args:
         path: a file of the layout; without it the corpus' own.
-
-    Raises:
-        InputError: the file is malformed; the message names the line. Nothing is returned then.
-        MissingPrerequisite: the file is not there.
     """
     return [_dialogue(row) for row in read_array(CORPUS.file(FILE) if path is None else path)]
 

@@ -44,10 +44,6 @@ def read_convai1(paths: Sequence[Path] | None = None, *, bot_ratings: BotRatings
         paths: files of the layout; without them the corpus' own.
         bot_ratings: the file has a 0 for each bot, which no bot gave: "left_out" keeps the people's ratings only; "as_zero"
             keeps the zeros, so that the mean is that of the thesis' notebook, half of the human's rating.
-
-    Raises:
-        InputError: a file is malformed, or the option is unknown; the message names the line. Nothing is returned then.
-        MissingPrerequisite: a file is not there.
     """
     if bot_ratings not in get_args(BotRatings):
         raise InputError(f"bot_ratings: expected one of {', '.join(get_args(BotRatings))}, got {bot_ratings!r}.")
@@ -62,10 +58,6 @@ def read_convai2(paths: Sequence[Path] | None = None) -> list[Dialogue]:
 
     Args:
         paths: files of the layout; without them the four exports of the corpus.
-
-    Raises:
-        InputError: a file is malformed; the message names the line. Nothing is returned then.
-        MissingPrerequisite: a file is not there.
     """
     return _read(CONVAI2, paths, CONVAI2_FILES, _convai2)
 

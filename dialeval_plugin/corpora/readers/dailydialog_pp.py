@@ -46,9 +46,6 @@ def read(path: Path) -> list[ResponseSet]:
 
     Texts stay as published, with their mixed spacing. The file of further contexts says `dialog_id` instead of `id` and has
     no negatives. Fields that others added (`bm25_sampled`, ...) are ignored.
-
-    Raises:
-        InputError: the file is malformed, or an id occurs twice; the message names the line. No row is returned then.
     """
     rows = read_json_lines(path)
     sets = [_response_set(row) for row in rows]
@@ -69,9 +66,6 @@ def read_contexts(path: Path) -> list[ResponseSet]:
     """Read the contexts of a file to write responses to: DailyDialog++ lines, or any with `context`, a list of turns.
 
     Responses are read where there are any. A row without `id` or `dialog_id` has its number, from 0, as its id.
-
-    Raises:
-        InputError: as `read`.
     """
     rows = read_json_lines(path)
     sets = []

@@ -56,10 +56,6 @@ def read(
         annotations: "revised" has new annotations of CIC and YI, by raters who each saw whole dialogues, which agree better;
             "original" are those of the challenge. IRIS and TKTK have the same in both.
         path: the zip; without it the corpus' own.
-
-    Raises:
-        InputError: an argument is unknown, or the file is malformed.
-        MissingPrerequisite: the zip is not there.
     """
     for name, value, known in (
         ("system", system, SYSTEMS),
@@ -84,10 +80,6 @@ def read_logs(path: Path, *, inside: str = "") -> list[AnnotatedDialogue]:
     Args:
         path: the zip or the folder.
         inside: what the names of the logs begin with, as `DBDC3/dbdc3_revised/en/eval/`; by default all are read.
-
-    Raises:
-        InputError: there is no log, a log is malformed, or two have the same id, as the original and the revised annotations
-            of one dialogue have; the message names the log. Nothing is returned then.
     """
     texts = _zip_texts(path, inside) if path.is_file() else _folder_texts(path, inside)
     found: dict[str, tuple[str, AnnotatedDialogue]] = {}

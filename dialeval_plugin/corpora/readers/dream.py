@@ -16,9 +16,6 @@ def read(path: Path) -> list[Dialogue]:
     """Read a file of DREAM; the questions about the dialogues are left out, and so are blank turns.
 
     `M: text` becomes speaker and text; the spelling, with commas for some apostrophes, stays as published.
-
-    Raises:
-        InputError: the file is malformed; the message names the dialogue. No dialogue is returned then.
     """
     rows = read_json(path)
     if not isinstance(rows, list) or not rows:

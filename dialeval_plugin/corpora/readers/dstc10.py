@@ -70,11 +70,7 @@ SETS: Mapping[str, EvaluationSet] = _load_sets()
 
 
 def find_set(code_or_name: str) -> EvaluationSet:
-    """Return the set with this code or name.
-
-    Raises:
-        InputError: there is none; the message lists all.
-    """
+    """Return the set with this code or name."""
     for entry in SETS.values():
         if code_or_name in {entry.code, entry.name}:
             return entry
@@ -86,9 +82,6 @@ def overall_quality(items: Sequence[Item], entry: EvaluationSet | None = None) -
     """Return the quality that stands for overall quality in `items`.
 
     It is the one that `entry` names; else the one called "overall" in any spelling; else the only one.
-
-    Raises:
-        InputError: nothing tells which of several qualities it is; the message lists them.
     """
     qualities = list(dict.fromkeys(quality for item in items for quality in item.ratings))
     if entry is not None and entry.overall in qualities:
@@ -116,10 +109,6 @@ def read(source: str | Path, *, folder: Path | None = None) -> list[Item]:
         source: a code or name of `SETS`, or a path. A set's overall ratings must lie on its published scale; a path may be
             any file of the layout, so its ratings are not compared with a scale.
         folder: where the sets lie; without it the corpus' own.
-
-    Raises:
-        InputError: the file is malformed; the message names the line. No row is returned then.
-        MissingPrerequisite: the set's file is not there.
     """
     if isinstance(source, Path) or any(mark in source for mark in "./\\"):
         return _read_file(Path(source))
@@ -128,12 +117,7 @@ def read(source: str | Path, *, folder: Path | None = None) -> list[Item]:
 
 
 def read_examples(source: str | Path, *, folder: Path | None = None) -> list[Example]:
-    """Read a turn-level set; see `read`.
-
-    Raises:
-        InputError: as `read`, or the set holds whole dialogues.
-        MissingPrerequisite: as `read`.
-    """
+    """Read a turn-level set; see `read`."""
     items = read(source, folder=folder)
     examples = [item for item in items if isinstance(item, Example)]
     if len(examples) != len(items):
@@ -142,12 +126,7 @@ def read_examples(source: str | Path, *, folder: Path | None = None) -> list[Exa
 
 
 def read_dialogues(source: str | Path, *, folder: Path | None = None) -> list[Dialogue]:
-    """Read a dialogue-level set; see `read`.
-
-    Raises:
-        InputError: as `read`, or the set holds single responses.
-        MissingPrerequisite: as `read`.
-    """
+    """Read a dialogue-level set; see `read`."""
     items = read(source, folder=folder)
     dialogues = [item for item in items if isinstance(item, Dialogue)]
     if len(dialogues) != len(items):

@@ -25,9 +25,6 @@ def read(path: Path) -> list[GroundedDialogue]:
     """Read the conversations of a file; the situation is the speaker's fact and no turn.
 
     Texts lose the white space around them; blank turns are left out.
-
-    Raises:
-        InputError: the file is malformed; the message names the line. No dialogue is returned then.
     """
     rows = read_csv(path)
     if missing := [name for name in COLUMNS if name not in rows[0].value]:

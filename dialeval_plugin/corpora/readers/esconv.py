@@ -18,9 +18,6 @@ def read(path: Path) -> list[Dialogue]:
     """Read a file of ESConv; strategies and survey scores, which may be missing, are left out, and so are blank turns.
 
     A dialogue is called after the file and its line, as `train_00012`: the file has no ids.
-
-    Raises:
-        InputError: the file is malformed; the message names the line. No dialogue is returned then.
     """
     lines = read_json_lines(path)
     return [Dialogue(f"{path.stem}_{index:05d}", _turns(line)) for index, line in enumerate(lines)]

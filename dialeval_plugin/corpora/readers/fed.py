@@ -63,10 +63,6 @@ def read(path: Path | None = None) -> list[RatedDialogue]:
 
     Args:
         path: a file of the layout; without it the corpus' own.
-
-    Raises:
-        InputError: the file is malformed; the message names the line and the item. Nothing is returned then.
-        MissingPrerequisite: the file is not there.
     """
     dialogues: list[RatedDialogue] = []
     waiting: list[tuple[Line, Example]] = []

@@ -21,9 +21,6 @@ def read(path: Path) -> list[Dialogue]:
 
     Texts lose the white space around them; blank messages are left out. Ratings and sentiments, of which some are blank, are
     never looked at: what is trained on these dialogues uses no human rating.
-
-    Raises:
-        InputError: the file is malformed; the message names the conversation. No dialogue is returned then.
     """
     conversations = read_json(path)
     if not isinstance(conversations, dict) or not conversations:

@@ -66,11 +66,6 @@ def read_scored(source: str | Path) -> ScoredExamples:
 
     Args:
         source: a name of `FILES`, looked for in the corpus' folder, or a path.
-
-    Raises:
-        InputError: the file is malformed, a rating lies outside its scale, or a response has other numbers than the first
-            one; the message names the line and the response. Nothing is returned then.
-        MissingPrerequisite: the file is not there.
     """
     path = _path(source)
     stem = path.name.partition(".")[0]

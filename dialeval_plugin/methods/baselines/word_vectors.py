@@ -37,10 +37,6 @@ class EncoderVectors:
 
     Args:
         name: folder, packaged encoder or hub id.
-
-    Raises:
-        ModelLoadError: the encoder is damaged or unsafe.
-        MissingPrerequisite: there is no such encoder.
     """
 
     def __init__(self, name: str, *, revision: str | None = None) -> None:
@@ -62,9 +58,6 @@ class FileVectors:
     """Vectors of a text file, a word and its numbers a line (GloVe), with or without word2vec's first line; .gz is unpacked.
 
     Texts are lower-cased and split by nltk's `wordpunct_tokenize`. Of a word that occurs twice the first line counts.
-
-    Raises:
-        InputError: the file cannot be read, or a line is malformed; the message names it.
     """
 
     def __init__(self, path: Path) -> None:

@@ -87,9 +87,6 @@ def dialogue_log_score(turns: Sequence[FloatArray], aggregation: str = "sum_of_m
         turns: log probabilities of each turn's tokens, of shape (tokens,).
         aggregation: one of `DIALOGUE_REDUCTIONS`.
 
-    Raises:
-        ValueError: no turn has a token.
-
     Example:
         >>> turns = [np.log([0.5, 0.25]), np.log([0.125])]
         >>> {name: round(float(np.exp(dialogue_log_score(turns, name))), 6) for name in ("sum_of_means", "product_of_products")}
@@ -99,11 +96,7 @@ def dialogue_log_score(turns: Sequence[FloatArray], aggregation: str = "sum_of_m
 
 
 def dialogue_log_scores(turns: Sequence[FloatArray], aggregations: Iterable[str] = DIALOGUE_REDUCTIONS) -> dict[str, float]:
-    """Return `dialogue_log_score` of several aggregations, which share what is done to the tokens.
-
-    Raises:
-        ValueError: no turn has a token.
-    """
+    """Return `dialogue_log_score` of several aggregations, which share what is done to the tokens."""
     scored = [turn for turn in turns if len(turn)]
     if not scored:
         raise ValueError("no turn has a token")

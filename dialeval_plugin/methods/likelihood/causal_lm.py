@@ -32,10 +32,6 @@ class CausalEvaluator:
         layout: see above.
         alignment: see above.
         max_tokens: window; by default the model's, 1024 at most.
-
-    Raises:
-        InputError: the window is too short, or longer than the model's.
-        ModelLoadError: the model sees the tokens that it is asked about, or its tokenizer has no end of text.
     """
 
     def __init__(

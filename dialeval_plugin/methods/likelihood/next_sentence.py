@@ -36,10 +36,6 @@ class NextSentenceEvaluator:
         opened: a model with a next-sentence head, or a classifier of pairs.
         next_label: number or name of the label that stands for "follows"; a classifier needs it.
         max_tokens: window; by default the model's, 1024 at most.
-
-    Raises:
-        InputError: the label is missing or unknown, or the window does not fit the model.
-        ModelLoadError: the tokenizer does not mark pairs.
     """
 
     def __init__(self, opened: OpenedModel, next_label: int | str | None, max_tokens: int | None) -> None:

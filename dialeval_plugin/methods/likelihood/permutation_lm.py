@@ -41,10 +41,6 @@ class PermutationEvaluator:
         opened: the model.
         context: see `passes.dialogue_passes`.
         max_tokens: window; by default 1024, since nothing limits XLNet's relative positions.
-
-    Raises:
-        InputError: the window is too short.
-        ModelLoadError: the tokenizer has neither `<eod>` nor a separator.
     """
 
     def __init__(self, opened: OpenedModel, context: Context, max_tokens: int | None) -> None:

@@ -75,12 +75,7 @@ class GlueClassifier:
 
 
 def find_folder(choice: Choice) -> Path:
-    """Return the folder of a classifier, downloaded where it is on the hub.
-
-    Raises:
-        ModelLoadError: the weights are pickled.
-        MissingPrerequisite: there is no such model, or the hub cannot be reached.
-    """
+    """Return the folder of a classifier, downloaded where it is on the hub."""
     name, mark, revision = choice.model.rpartition("@")
     if not mark or Path(choice.model).expanduser().is_dir():
         return resolve(choice.model)
@@ -88,12 +83,7 @@ def find_folder(choice: Choice) -> Path:
 
 
 def load_classifier(task: str, settings: IndicatorSettings, *, device: str | None = None) -> GlueClassifier:
-    """Open the classifier of a task.
-
-    Raises:
-        ModelLoadError: the weights are pickled, damaged or incomplete, or the classifier has no label of the wanted name.
-        MissingPrerequisite: there is no such model, or the hub cannot be reached.
-    """
+    """Open the classifier of a task."""
     choice = settings.choices[task]
     model, tokenizer = open_transformer(
         AutoModelForSequenceClassification,
@@ -112,9 +102,6 @@ def label_place(task: str, config: Any, settings: IndicatorSettings) -> int | No
 
     The names are those that the user gives, else those of the classifier's config.json, else, for the published classifiers,
     those of GLUE. They are compared without regard to case, hyphens and blanks.
-
-    Raises:
-        ModelLoadError: the classifier names no labels, or not this one, or has another number of them.
     """
     choice, wanted = settings.choices[task], settings.wanted_label(task)
     n_outputs = int(config.num_labels)

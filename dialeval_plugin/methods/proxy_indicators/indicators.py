@@ -35,24 +35,14 @@ class IndicatorModels:
         self._hashes: dict[str, str] = {}
 
     def hashes(self) -> dict[str, str]:
-        """Return the hash of each task's classifier.
-
-        Raises:
-            ModelLoadError: as `classifiers.find_folder`, like the next.
-            MissingPrerequisite: a classifier is not there.
-        """
+        """Return the hash of each task's classifier."""
         for task in self.settings.tasks:
             if task not in self._hashes:
                 self._hashes[task] = content_hash(find_folder(self.settings.choices[task]))
         return dict(self._hashes)
 
     def indicate(self, examples: Sequence[Example]) -> Indicators:
-        """Return every column of the settings for the examples; a value that cannot be had says why.
-
-        Raises:
-            ModelLoadError: as `classifiers.load_classifier`, like the next.
-            MissingPrerequisite: a classifier is not there.
-        """
+        """Return every column of the settings for the examples; a value that cannot be had says why."""
         columns: dict[str, tuple[float | Unscored, ...]] = {}
         n_cut = [0] * len(examples)
         for feature in self.settings.features:

@@ -37,11 +37,7 @@ class ProxyModel:
     hashes: Mapping[str, str]
 
     def save(self, path: Path) -> None:
-        """Write the file, whole or not at all.
-
-        Raises:
-            InputError: the file cannot be written.
-        """
+        """Write the file, whole or not at all."""
         write_text(path, to_json(self.to_dict(), indent=2) + "\n")
 
     def to_dict(self) -> dict[str, Any]:
@@ -57,11 +53,7 @@ class ProxyModel:
 
     @classmethod
     def load(cls, path: Path) -> ProxyModel:
-        """Read the file.
-
-        Raises:
-            InputError: the file is missing, damaged, or of another kind or release.
-        """
+        """Read the file."""
         data = read_json(path)
         if not isinstance(data, dict) or data.get("kind") != KIND:
             raise InputError(f"{path}: is no combination of indicators. Train one with `dialeval train proxy`.")

@@ -57,9 +57,6 @@ class LinearRegression:
 
         Args:
             table: of shape (rows, features).
-
-        Raises:
-            InputError: the table has another number of columns.
         """
         values = _table(table, len(self.features))
         scaled = [extent.scale(values[:, place]) for place, extent in enumerate(self.ranges)]
@@ -98,10 +95,6 @@ def fit(features: Sequence[str], table: Table, ratings: Sequence[float] | npt.ND
         features: names of the columns.
         table: of shape (rows, features).
         ratings: one mean rating a row.
-
-    Raises:
-        InputError: lengths differ, a value is not finite, there are not more rows than weights, or a column or the rating has
-            one value only.
 
     Example:
         >>> fitted = fit(["cola"], [[0.1], [0.5], [0.9]], [1, 3, 5])
@@ -146,9 +139,6 @@ def predict_held_out(
         ratings: one mean rating a row.
         contexts: label of each row's context.
         n_folds: number of folds.
-
-    Raises:
-        InputError: as in `fit`, or there are fewer contexts than folds, or fewer than two folds.
     """
     values = _table(table, len(features))
     target = np.asarray(ratings, dtype=np.float64)

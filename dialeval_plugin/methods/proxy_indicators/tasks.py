@@ -68,22 +68,14 @@ FEATURES = SUBSETS["all"]
 
 
 def task_of(feature: str) -> GlueTask:
-    """Return the task of a column.
-
-    Raises:
-        InputError: there is no such column.
-    """
+    """Return the task of a column."""
     if feature not in FEATURES:
         raise InputError(f"glue_proxy: there is no indicator {feature!r}. Known are: {', '.join(FEATURES)}.")
     return TASKS[feature.removeprefix(FACT)]
 
 
 def subset(name: str) -> tuple[str, ...]:
-    """Return the columns that `name` stands for.
-
-    Raises:
-        InputError: it is none of `SUBSETS`.
-    """
+    """Return the columns that `name` stands for."""
     if name not in SUBSETS:
         raise InputError(f"glue_proxy: there is no set of indicators {name!r}. Known are: {', '.join(SUBSETS)}.")
     return SUBSETS[name]
@@ -114,9 +106,6 @@ class IndicatorSettings:
             what needs a fact without a value.
         truncate: at which end a text that is too long for the classifier is cut. "right" is the published code's: it drops
             the newest turns of a long context.
-
-    Raises:
-        InputError: a value is unknown.
     """
 
     features: tuple[str, ...] = FEATURES
@@ -183,9 +172,6 @@ def read_choices(
         models: task to folder or hub id, also as the text `rte=FOLDER;cola=OWNER/NAME`.
         labels: task to the names of its classifier's classes, also as `rte=entailment/not_entailment`.
         defaults: the classifiers of the tasks that are not named.
-
-    Raises:
-        InputError: a text is not of that form, or names no task.
 
     Example:
         >>> read_choices("rte=my/rte", "rte=entailment/not_entailment")["rte"]
