@@ -12,7 +12,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dialeval_plugin.core.dialogue import Dialogue, Item, Level, Turn
+from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Turn
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.core.files import parse_json_prefix, read_text
 from dialeval_plugin.core.shapes import checked
@@ -33,6 +33,14 @@ class GroundedDialogue(NamedTuple):
     def turns(self) -> tuple[Turn, ...]:
         """Turns of the dialogue, oldest first."""
         return self.dialogue.turns
+
+
+class RatedDialogue(NamedTuple):
+    """A dialogue, rated as a whole or not, and those of its responses that were rated."""
+
+    whole: Dialogue
+    responses: tuple[Example, ...]
+    """In the order of the dialogue, each with all turns before it as its context."""
 
 
 class Beginning(NamedTuple):

@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn, is_blank
+from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.core.files import Line, read_json_lines, read_text
 
 from . import mini, readers
 from .corpus import Beginning, Corpus, GroundedDialogue
 from .readers import dailydialog_pp, dstc10
-from .rows import distinct_ids, label_field, texts_field
+from .rows import distinct_ids, label_field, require, texts_field, visible_turns
 
 _FIELDS = frozenset({"id", "context", "response", "references", "facts"})
 
@@ -114,9 +114,7 @@ def _example(line: Line, number: int) -> Example:
         )
     if unknown := sorted(set(value) - _FIELDS):
         raise InputError(f"{line.where}: there is no field {unknown[0]!r}. Known are {', '.join(sorted(_FIELDS))}.")
-    for name in ("context", "response"):
-        if name not in value:
-            raise InputError(f"{line.where}: has no {name!r}. Give a list of turns as context and a string as response.")
+    require(line, "context", "response", advice="Give a list of turns as context and a string as response.")
     id = label_field(line, "id")
     try:
         return Example.from_texts(
@@ -131,9 +129,8 @@ def _example(line: Line, number: int) -> Example:
 
 
 def _dialogue(line: Line, id: str) -> Dialogue:
-    if "turns" not in line.value:
-        raise InputError(f"{line.where}: has no 'turns'. Give a list of texts, oldest first.")
-    return Dialogue(id, tuple(Turn(text) for text in texts_field(line, "turns") if not is_blank(text)))
+    require(line, "turns", advice="Give a list of texts, oldest first.")
+    return Dialogue(id, visible_turns(map(Turn, texts_field(line, "turns"))))
 
 
 class ReportedSets(NamedTuple):

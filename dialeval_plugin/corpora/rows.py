@@ -5,17 +5,20 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from dialeval_plugin.core.dialogue import check_text
+from dialeval_plugin.core.dialogue import Turn, check_text, is_blank
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line, parse_json_prefix, read_text
 
 _WHITE_SPACE = re.compile(r"[ \t\n\r]*")
 # "10:15 is too late." has no speaker; "M:Okay." has one, though its blank is missing.
 _SPEAKER = re.compile(r"(?!\d+:\d)([^:]{1,40}):\s*")
+_TAG = re.compile(r"(User|System):(?: |$)")
+_PERSONA = "your persona:"
+_NO_FACT = "_nofact"
 
 
 def read_array(path: Path) -> list[Line]:
@@ -56,6 +59,13 @@ def read_array(path: Path) -> list[Line]:
     return rows
 
 
+def require(row: Line, *names: str, advice: str = "Is this another file's layout?") -> None:
+    """Check that the row has the fields `names`, whatever is in them."""
+    for name in names:
+        if name not in row.value:
+            raise InputError(f"{row.where}: has no {name!r}. {advice}")
+
+
 def text_field(row: Line, name: str) -> str:
     """Return the string in field `name`."""
     if name not in row.value:
@@ -76,10 +86,24 @@ def objects_field(row: Line, name: str) -> list[Line]:
     values = row.value.get(name)
     if not isinstance(values, list):
         raise InputError(f"{row.where}: {name}: expected a list of objects, got {values!r:.80}. Is this another file's layout?")
-    for index, value in enumerate(values):
-        if not isinstance(value, dict):
-            raise InputError(f"{row.where}: {name}[{index}]: expected an object, got {value!r:.80}.")
-    return [Line(f"{row.where}: {name}[{index}]", value) for index, value in enumerate(values)]
+    return [as_object(value, f"{row.where}: {name}[{index}]") for index, value in enumerate(values)]
+
+
+def as_object(value: Any, where: str) -> Line:
+    """Return a JSON object with its place."""
+    if not isinstance(value, dict):
+        raise InputError(f"{where}: expected an object, got {value!r:.80}.")
+    return Line(where, value)
+
+
+def turns_field(row: Line, name: str, *, speaker: str = "speaker", text: str = "text") -> list[Turn]:
+    """Return the turns of the list in field `name`, blank ones too; the other names are those of a turn's own fields."""
+    return [Turn(text_field(turn, text).strip(), text_field(turn, speaker)) for turn in objects_field(row, name)]
+
+
+def visible_turns(turns: Iterable[Turn]) -> tuple[Turn, ...]:
+    """Return the turns that have a visible character."""
+    return tuple(turn for turn in turns if not is_blank(turn.text))
 
 
 def id_field(row: Line, *names: str) -> str | None:
@@ -91,6 +115,12 @@ def id_field(row: Line, *names: str) -> str | None:
                 raise InputError(f"{row.where}: {name}: expected a string or an integer, got {value!r}.")
             return check_text(str(value), f"{row.where}: {name}")
     return None
+
+
+def row_ids(rows: Sequence[Line], stem: str, *names: str) -> list[str]:
+    """Return an id a row, no two alike: of a row without one, `stem` and its place, as `humod_00012`."""
+    given = [id_field(row, *names) for row in rows]
+    return unique_ids([f"{stem}_{index:05d}" if id is None else id for index, id in enumerate(given)])
 
 
 def label_field(row: Line, name: str) -> str | None:
@@ -133,6 +163,43 @@ def split_speaker(text: str) -> tuple[str | None, str]:
     stripped = text.strip()
     match = _SPEAKER.match(stripped)
     return (match[1], stripped[match.end() :]) if match else (None, stripped)
+
+
+def spoken_turn(text: str) -> Turn:
+    """Return the turn that is published as `W: text`, or as a text alone."""
+    speaker, spoken = split_speaker(text)
+    return Turn(spoken, speaker)
+
+
+def tagged_turn(text: str) -> Turn | None:
+    """Return the turn that is published as `User: text` or `System: text`; None where neither stands before it."""
+    stripped = text.strip()
+    match = _TAG.match(stripped)
+    return Turn(stripped[match.end() :].strip(), match[1]) if match else None
+
+
+def context_lines(context: str) -> tuple[str, ...]:
+    """Return the turns of a context that is published as one text, a turn a line; () where it is blank."""
+    return tuple(line.strip() for line in context.strip().split("\n")) if context.strip() else ()
+
+
+def facts_of(text: str) -> tuple[str, ...]:
+    """Return each persona line of a text of facts, any other text whole, and () of none or of `_nofact`.
+
+    Example:
+        >>> facts_of("your persona: I walk. "), facts_of("Tea is a plant."), facts_of("_nofact")
+        (('I walk.',), ('Tea is a plant.',), ())
+    """
+    stripped = text.strip()
+    lines = context_lines(text)
+    if lines and all(line.startswith(_PERSONA) for line in lines):
+        return tuple(line.removeprefix(_PERSONA).strip() for line in lines)
+    return () if stripped in {"", _NO_FACT} else (stripped,)
+
+
+def as_path(source: str | Path) -> Path | None:
+    """Return the path that a source is; None where it is the name of a set, which has neither a dot nor a slash."""
+    return Path(source) if isinstance(source, Path) or any(mark in source for mark in "./\\") else None
 
 
 def distinct_ids(rows: Sequence[Line], ids: Sequence[str], advice: str) -> None:

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from dialeval_plugin.core.dialogue import Dialogue, Turn
-from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.corpora.readers import convai, dailydialog, dream, esconv
+from dialeval_plugin.corpora.readers import convai, dream, esconv
 from dialeval_plugin.corpora.registry import read_dialogues
 from tests.convai_files import convai1_rows, convai2_rows
 
@@ -96,38 +95,6 @@ def test_logs_of_convai_lose_ratings_blank_turns_and_empty_dialogues(tmp_path: P
     assert dialogue == Dialogue(
         "0x0", (Turn("Hi there. (0)", "participant1"), Turn("Hello, do you like tea? (0)", "participant2"))
     )
-
-
-@pytest.mark.parametrize(
-    ("read", "value", "problem"),
-    [
-        (dream.read, {}, ": expected a JSON array of dialogues. Is this another file's layout?"),
-        (dream.read, [{}], ": dialogue 0: expected [turns, questions, id], got {}. Is this another file's layout?"),
-        (dream.read, [[[1], [], "a"]], ": dialogue 0: turn 0: expected a string, got 1 (int). Pass text."),
-        (esconv.read, {"a": 1}, ":1: dialog: expected a list of objects with 'speaker' and 'text', got None."),
-        (esconv.read, {"dialog": ["a"]}, ":1: dialog[0]: expected an object with 'speaker' and 'text', got 'a'."),
-        (
-            esconv.read,
-            {"dialog": [{"text": "a"}]},
-            ":1: dialog[0]: has no 'speaker', only 'text'. Is this another file's layout?",
-        ),
-        (
-            read_dialogues,
-            "Hi . __eou__\nHi . __eou__ How are",
-            ":2: expected __eou__ after each utterance, found ' How are'. Was the file cut off?",
-        ),
-        (dailydialog.read, "\n \n", ": is empty, expected one dialogue a line."),
-        (read_dialogues, {"a": 1}, ":1: has no 'turns'. Give a list of texts, oldest first."),
-        (read_dialogues, "", ": is empty, expected one JSON object a line."),
-        (read_dialogues, "[{", ":1: not valid JSON (Expecting property name enclosed in double quotes). Was the file cut off?"),
-        (read_dialogues, '{"turns": [\n', ":1: not valid JSON (Expecting value). Was the file cut off?"),
-    ],
-)
-def test_a_malformed_file_is_named(tmp_path: Path, read: Any, value: Any, problem: str) -> None:
-    path = write(tmp_path / "x", value)
-    with pytest.raises(InputError) as caught:
-        read(path)
-    assert str(caught.value) == f"{path}{problem}"
 
 
 @pytest.mark.real_data

@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 
 from dialeval_plugin.core.dialogue import Dialogue, Turn
-from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora.corpus import GroundedDialogue
-from dialeval_plugin.corpora.readers import empathetic_dialogues
 from dialeval_plugin.corpora.registry import read_dialogues, read_grounded
 
 HEADER = "Dialog_ID,Type,Actor,Text\n"
@@ -41,31 +39,6 @@ def test_the_situation_is_a_fact_of_the_speaker_and_no_turn(tmp_path: Path) -> N
 def test_a_conversation_that_comes_again_later_gets_an_id_of_its_own(tmp_path: Path) -> None:
     path = write(tmp_path, HEADER + FIRST + FIRST.replace("1_", "5_") + FIRST)
     assert [dialogue.id for dialogue in read_dialogues(path)] == ["hit:1_conv:2", "hit:5_conv:2", "hit:1_conv:2#2"]
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("Dialog_ID,Type,Text\na,situation,b\n", ":1: has no column 'Actor'. Is this another file's layout?"),
-        (
-            HEADER + FIRST + "b,utterance,speaker,Hi\n",
-            ":4: the conversation 'b' begins without its situation. Were rows sorted or left out?",
-        ),
-        (
-            HEADER + FIRST + "hit:1_conv:2,situation,none,Again\n",
-            ":4: expected an utterance of speaker or listener, got the type 'situation' and the actor 'none'.",
-        ),
-        (
-            HEADER + FIRST + "hit:1_conv:2,utterance,third,Hi\n",
-            ":4: expected an utterance of speaker or listener, got the type 'utterance' and the actor 'third'.",
-        ),
-    ],
-)
-def test_a_malformed_file_is_named(tmp_path: Path, text: str, problem: str) -> None:
-    path = write(tmp_path, text)
-    with pytest.raises(InputError) as caught:
-        empathetic_dialogues.read(path)
-    assert str(caught.value) == f"{path}{problem}"
 
 
 @pytest.mark.real_data

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from dialeval_plugin.core.dialogue import Dialogue, Turn
-from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora.corpus import GroundedDialogue
 from dialeval_plugin.corpora.readers import personachat
 from dialeval_plugin.corpora.registry import read_dialogues, read_grounded
@@ -56,27 +55,6 @@ def test_silence_rewards_candidates_windows_line_ends_and_files_without_personas
     first, second = read_dialogues(write(tmp_path, text))
     assert first.turns == (Turn("hi .", "you"), Turn("who ?", "partner"), Turn("me .", "you"))
     assert second.turns == (Turn("ho .", "partner"),)
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("\n", ": is empty, expected numbered lines."),
-        ("1 a\tb\nhi\tho\n", ":2: expected a number, a blank and a text, got 'hi\\tho'. Is this another file's layout?"),
-        ("1 a\tb\n3 c\td\n", ":2: expected a line numbered 2 or 1, got 3. Were lines taken out of the file?"),
-        ("2 a\tb\n", ":1: expected a line numbered 1 or 1, got 2. Were lines taken out of the file?"),
-        (  # FAULTS D13: int() refuses so many digits
-            "1 a\tb\n" + "2" * 5000 + " c\td\n",
-            f":2: expected a number, a blank and a text, got '{'2' * 80}'. Is this another file's layout?",
-        ),
-        ("1 a\tb\n2 c d\n", ":2: expected a tab between the turns of the two speakers, got 'c d'. Was it lost?"),
-    ],
-)
-def test_a_malformed_file_is_named(tmp_path: Path, text: str, problem: str) -> None:
-    path = write(tmp_path, text)
-    with pytest.raises(InputError) as caught:
-        personachat.read(path)
-    assert str(caught.value) == f"{path}{problem}"
 
 
 @pytest.mark.real_data

@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 
 from dialeval_plugin.core.dialogue import Dialogue, Turn
-from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.corpora.readers import topical_chat
 from dialeval_plugin.corpora.registry import read_dialogues
 
 
@@ -39,27 +37,6 @@ def test_agents_are_the_speakers_and_no_rating_is_looked_at(tmp_path: Path) -> N
         Dialogue("t_a", (Turn("Do you like football?", "agent_1"), Turn("I do.\nYou?", "agent_2"))),
         Dialogue("t_b", (Turn("Hi.", "agent_2"),)),
     ]
-
-
-@pytest.mark.parametrize(
-    ("value", "problem"),
-    [
-        ([], ": expected a JSON object of conversations by id. Is this another file's layout?"),
-        ({}, ": expected a JSON object of conversations by id. Is this another file's layout?"),
-        ({"t_a": []}, ": t_a: expected an object with 'content', a list, got []."),
-        ({"t_a": {"content": "x"}}, ": t_a: expected an object with 'content', a list, got {'content': 'x'}."),
-        ({"t_a": {"content": ["x"]}}, ": t_a: content[0]: expected an object with 'message' and 'agent', got 'x'."),
-        (
-            {"t_a": {"content": [{"message": "x"}]}},
-            ": t_a: content[0]: has no 'agent', only 'message'. Is this another file's layout?",
-        ),
-    ],
-)
-def test_a_malformed_file_is_named(tmp_path: Path, value: Any, problem: str) -> None:
-    path = write(tmp_path, value)
-    with pytest.raises(InputError) as caught:
-        topical_chat.read(path)
-    assert str(caught.value) == f"{path}{problem}"
 
 
 @pytest.mark.real_data

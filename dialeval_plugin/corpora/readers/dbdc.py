@@ -12,13 +12,13 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import LARGEST_TEXT, Line, parse_json, read_bounded, read_text
-from dialeval_plugin.corpora.corpus import Corpus
-from dialeval_plugin.corpora.rows import objects_field, text_field
+from dialeval_plugin.corpora.corpus import Corpus, RatedDialogue
+from dialeval_plugin.corpora.rows import as_object, objects_field, text_field
 
 Split: TypeAlias = Literal["dev", "eval"]
 Annotations: TypeAlias = Literal["revised", "original"]
@@ -37,17 +37,9 @@ _SPEAKERS = {"U": "User", "S": "System"}
 _FOLDERS = {"revised": "dbdc3_revised", "original": "dbdc3"}
 
 
-class AnnotatedDialogue(NamedTuple):
-    """A dialogue, and those of its system turns that were annotated."""
-
-    dialogue: Dialogue
-    responses: tuple[Example, ...]
-    """In the order of the dialogue, each with all turns before it as its context."""
-
-
 def read(
     system: str, *, split: Split = "eval", annotations: Annotations = "revised", path: Path | None = None
-) -> list[AnnotatedDialogue]:
+) -> list[RatedDialogue]:
     """Read the English dialogues with one system of DBDC3, in the order of their file names.
 
     Args:
@@ -69,7 +61,7 @@ def read(
     )
 
 
-def read_logs(path: Path, *, inside: str = "") -> list[AnnotatedDialogue]:
+def read_logs(path: Path, *, inside: str = "") -> list[RatedDialogue]:
     """Read every log in a zip, of which no file is unpacked, or below a folder, in the order of the names.
 
     What the reader changes: utterances lose the white space around them; an utterance may then be empty, as some of YI's
@@ -82,10 +74,10 @@ def read_logs(path: Path, *, inside: str = "") -> list[AnnotatedDialogue]:
         inside: what the names of the logs begin with, as `DBDC3/dbdc3_revised/en/eval/`; by default all are read.
     """
     texts = _zip_texts(path, inside) if path.is_file() else _folder_texts(path, inside)
-    found: dict[str, tuple[str, AnnotatedDialogue]] = {}
+    found: dict[str, tuple[str, RatedDialogue]] = {}
     for where, system, text in texts:
         annotated = _read_log(where, system, text)
-        id = annotated.dialogue.id
+        id = annotated.whole.id
         if id in found:
             raise InputError(
                 f"{where}: the dialogue-id {id!r} is also that of {found[id][0]}. Name one set of annotations with `inside`."
@@ -146,11 +138,8 @@ def _system(name: str) -> str:
     return re.sub(r"_\d+$", "", folder)
 
 
-def _read_log(where: str, system: str, text: str) -> AnnotatedDialogue:
-    value = parse_json(text, where)
-    if not isinstance(value, dict):
-        raise InputError(f"{where}: expected a JSON object, got {type(value).__name__}.")
-    log = Line(where, value)
+def _read_log(where: str, system: str, text: str) -> RatedDialogue:
+    log = as_object(parse_json(text, where), where)
     id = text_field(log, "dialogue-id")
     rows = objects_field(log, "turns")
     turns = tuple(_turn(row) for row in rows)
@@ -159,7 +148,7 @@ def _read_log(where: str, system: str, text: str) -> AnnotatedDialogue:
         if labels := _labels(row):
             ratings = {QUALITY: labels}
             responses.append(Example(f"{id}_{index:02d}", turns[:index], turns[index], system=system, ratings=ratings))
-    return AnnotatedDialogue(Dialogue(id, turns, system), tuple(responses))
+    return RatedDialogue(Dialogue(id, turns, system), tuple(responses))
 
 
 def _turn(row: Line) -> Turn:
@@ -182,8 +171,4 @@ def _labels(row: Line) -> tuple[float, ...]:
     return tuple(values)
 
 
-CORPUS = Corpus(
-    name="dbdc3",
-    layout="zip, or folder, of logs `*.log.json`",
-    qualities={"turn": (QUALITY,)},
-)
+CORPUS = Corpus(name="dbdc3", layout="zip, or folder, of logs `*.log.json`", qualities={"turn": (QUALITY,)})

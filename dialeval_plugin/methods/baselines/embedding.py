@@ -95,12 +95,7 @@ class EmbeddingOverlap(ReferenceScorer):
 
     @checked_init
     def __init__(
-        self,
-        method: Method = "greedy",
-        *,
-        vectors: str | None = None,
-        encoder: str | None = None,
-        revision: str | None = None,
+        self, method: Method = "greedy", *, vectors: str | None = None, encoder: str | None = None, revision: str | None = None
     ) -> None:
         if vectors is not None and encoder is not None:
             raise InputError("embedding_overlap: both vectors and encoder are given. Leave one of them out.")

@@ -151,11 +151,7 @@ class IndicatorSettings:
             for task, value in data["classifiers"].items()
         }
         return cls(
-            tuple(data["features"]),
-            {**DEFAULT_CHOICES, **choices},
-            data["entailment"],
-            data["absent_fact"],
-            data["truncate"],
+            tuple(data["features"]), {**DEFAULT_CHOICES, **choices}, data["entailment"], data["absent_fact"], data["truncate"]
         )
 
 

@@ -303,10 +303,7 @@ def test_the_regression_is_found_like_other_models(
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        (
-            {"variant": "mnli"},
-            f"glue_proxy: there is no indicator 'mnli'. Known are: {', '.join(FEATURES)}.",
-        ),
+        ({"variant": "mnli"}, f"glue_proxy: there is no indicator 'mnli'. Known are: {', '.join(FEATURES)}."),
         (
             {"variant": "cola", "features": "pairs"},
             "glue_proxy: there is no set of indicators 'pairs'. Known are: single, context, fact, all.",
@@ -319,10 +316,7 @@ def test_the_regression_is_found_like_other_models(
             {"regression": "proxy.json", "truncate": "left"},
             "glue_proxy: truncate is 'left', but a regression has its own. Leave it out, or train another one.",
         ),
-        (
-            {"variant": "rte", "entailment": "yes"},
-            "glue_proxy: entailment is 'yes'. Give one of entailment, not_entailment.",
-        ),
+        ({"variant": "rte", "entailment": "yes"}, "glue_proxy: entailment is 'yes'. Give one of entailment, not_entailment."),
         (
             {"variant": "rte", "models": {"wnli": "x"}},
             f"glue_proxy: models: there is no task 'wnli'. Known are: {', '.join(TASKS)}.",
