@@ -19,23 +19,19 @@ from .registry import CORPORA, find_corpus
 
 
 class Status(NamedTuple):
-    """What `dialeval data list` shows of a corpus."""
+    """Where a corpus is, if it is here, and the files of the catalogue that its folder lacks."""
 
     corpus: Corpus
     folder: Path | None
-    """Where it is; None where it is not."""
     missing: tuple[str, ...]
-    """Files of the catalogue that the folder lacks."""
 
 
 class Fetched(NamedTuple):
-    """What `fetch` did."""
+    """A corpus' folder, the files in it that have the right checksum, and those that are still to be got by hand."""
 
     folder: Path
     files: tuple[str, ...]
-    """Files that are now in the folder and have the right checksum."""
     by_hand: tuple[ByHand, ...]
-    """Files that are still to be got by hand."""
 
 
 def locate(name: str) -> Path:

@@ -49,7 +49,7 @@ class Beginning(NamedTuple):
     text: str
     """The file's text from its first visible character on."""
     value: Any
-    """The first JSON object or array; in an array its first element; None where the file does not begin with one."""
+    """The first JSON object; in an array its first element; None where the file begins with neither."""
 
     @classmethod
     def of(cls, path: Path) -> Beginning:
@@ -73,10 +73,9 @@ class Beginning(NamedTuple):
 
 
 class RemoteFile(NamedTuple):
-    """A file that can be downloaded and checked."""
+    """A file that can be downloaded and checked, with its place inside the corpus' folder."""
 
     path: str
-    """Place inside the corpus' folder."""
     url: str
     sha256: str
 
@@ -125,11 +124,9 @@ class Corpus:
     packaged: Path | None = None
     """Its folder, where it is a part of this package."""
     layout: str
-    """In words."""
     recognises: Callable[[Beginning], bool] = lambda _: False
     """Whether a file is of its layout; no file is of two."""
     qualities: Mapping[Level, tuple[str, ...]] = field(default_factory=dict)
-    """What was rated, by level."""
     overall: Mapping[Level, str] = field(default_factory=dict)
     """The quality that stands for overall quality, by level."""
     read_items: Callable[[Path], Sequence[Item]] | None = None
@@ -137,7 +134,7 @@ class Corpus:
     read_dialogues: Callable[[Path], Sequence[Dialogue | GroundedDialogue]] | None = None
     """Reads a file as dialogues without ratings."""
     sets: Mapping[str, Callable[[], Sequence[Item]]] = field(default_factory=dict)
-    """Names of its rated sets, and what reads each from the corpus' folder."""
+    """Its rated sets by name, each read from the corpus' folder."""
     is_chat: bool = False
     """Hundreds of its dialogues open with the same greetings: each is resampled by itself."""
 

@@ -1,7 +1,9 @@
-"""Checked access to the rows of published files: each error names the file, the line and the field."""
+"""Checked access to the rows of published files, JSON and CSV: each error names the file, the line and the field."""
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 import re
 from collections import Counter
@@ -57,6 +59,45 @@ def read_array(path: Path) -> list[Line]:
     if not rows:
         raise InputError(f"{path}: is an empty array, expected one object a row.")
     return rows
+
+
+def read_csv(path: Path) -> list[Line]:
+    """Return the rows as objects of column name to text."""
+    reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
+    rows: list[Line] = []
+    names: list[str] = []
+    start = 1
+    try:
+        for cells in reader:
+            where, start = f"{path}:{start}", reader.line_num + 1
+            if not cells:
+                continue
+            if not names:
+                names = cells
+                if doubled := sorted({name for name in names if names.count(name) > 1}):
+                    raise InputError(f"{where}: the column {doubled[0]!r} occurs twice. Rename one.")
+            elif len(cells) != len(names):
+                raise InputError(f"{where}: has {len(cells)} cells, but the header names {len(names)} columns. Mend the row.")
+            else:
+                rows.append(Line(where, dict(zip(names, cells, strict=True))))
+    except csv.Error as error:
+        raise InputError(f"{path}:{reader.line_num}: is not CSV ({error}). Was the file cut off?") from None
+    if not rows:
+        raise InputError(f"{path}: has no rows below a header. Give one row a response.")
+    return rows
+
+
+def number_or_none(text: str, where: str) -> float | None:
+    """Return the number that a cell holds; None for an empty one."""
+    if not text.strip():
+        return None
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise InputError(f"{where}: expected a finite number, got {text!r}. Leave the cell empty where there is none.")
+    return number
 
 
 def require(row: Line, *names: str, advice: str = "Is this another file's layout?") -> None:
@@ -212,12 +253,7 @@ def distinct_ids(rows: Sequence[Line], ids: Sequence[str], advice: str) -> None:
 
 
 def unique_ids(ids: Sequence[str]) -> list[str]:
-    """Return `ids` with the second and later occurrences of one marked `#2`, `#3`, ... in the order given.
-
-    Example:
-        >>> unique_ids(["a", "b", "a", "a"])
-        ['a', 'b', 'a#2', 'a#3']
-    """
+    """Return `ids` with the second and later occurrences of one marked `#2`, `#3`, ... in the order given."""
     taken = set(ids)
     seen: Counter[str] = Counter()
     unique = []

@@ -16,10 +16,9 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line, parse_json_prefix, read_json, read_json_lines, read_text
 from dialeval_plugin.core.scores import SCHEMA_VERSION, Orientation
 
-from .csv_rows import number_or_none, read_csv
 from .published_scores import read_published
 from .rated_items import LABELS, RatedItem, ScoreColumn, ScoreFile, check_ids, labels_of
-from .rows import distinct_ids, finite, label_field, read_array
+from .rows import distinct_ids, finite, label_field, number_or_none, read_array, read_csv
 
 UNKNOWN = "unknown"
 """Reason of an unscored row where the file gives none."""

@@ -63,12 +63,10 @@ class CausePair:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two responses to one context and what each annotator answered."""
+    """The responses of two systems, A and B, to one context, and what each annotator answered."""
 
     first: str
-    """The system called A."""
     second: str
-    """The system called B."""
     votes: Mapping[str, tuple[str, ...]]
     """Criterion to one of `OPTIONS` an annotator, in the order of the file."""
 

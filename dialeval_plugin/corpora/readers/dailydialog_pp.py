@@ -18,17 +18,13 @@ QUALITY = "appropriate"
 
 @dataclass(frozen=True, slots=True)
 class ResponseSet:
-    """A context with the responses written for it."""
+    """A context, oldest turn first, with responses that fit, that only share words with it, and that fit another context."""
 
     id: str
     context: tuple[str, ...]
-    """Turns, oldest first."""
     positive: tuple[str, ...]
-    """Responses that fit."""
     adversarial: tuple[str, ...] = ()
-    """Responses that share words with the context and do not fit."""
     random: tuple[str, ...] = ()
-    """Responses that fit another context."""
 
     def examples(self, quality: str = QUALITY) -> Iterator[Example]:
         """Yield an example a response, rated 1.0 (positive) or 0.0 (negative) in `quality`.

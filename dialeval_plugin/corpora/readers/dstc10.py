@@ -36,12 +36,10 @@ from dialeval_plugin.corpora.rows import (
 
 @dataclass(frozen=True, slots=True)
 class EvaluationSet:
-    """One of the 14 sets."""
+    """One of the 14 sets, with its short name of the tables, as "tu", and that of its file, as "topical-usr"."""
 
     code: str
-    """Short name of the tables, as "tu"."""
     name: str
-    """Name in the file name, as "topical-usr"."""
     files: tuple[str, ...]
     """Where the set may lie in the data folder; the first that exists is read."""
     level: Level

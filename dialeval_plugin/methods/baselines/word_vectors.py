@@ -33,11 +33,7 @@ class WordVectors(Protocol):
 
 
 class EncoderVectors:
-    """The input embeddings of an encoder, for the pieces that its tokenizer cuts a text into; special tokens are text.
-
-    Args:
-        name: folder, packaged encoder or hub id.
-    """
+    """The input embeddings of an encoder, for the pieces that its tokenizer cuts a text into; special tokens are text."""
 
     def __init__(self, name: str, *, revision: str | None = None) -> None:
         folder = resolve(name, revision=revision)
