@@ -75,19 +75,22 @@ def test_the_spelling_of_the_official_description_is_read_too(tmp_path: Path) ->
     assert read(write(tmp_path, row)) == read(write(tmp_path, DIALOGUE_ROW))
 
 
-def test_grade_rows_say_model_name_and_have_no_reference(tmp_path: Path) -> None:
-    row = {**without(ROW, "model", "reference"), "model_name": "bert_ranker"}
+@pytest.mark.parametrize(
+    ("fields", "system", "references"),
+    [
+        # GRADE's rows.
+        ({"model": None, "model_name": "bert_ranker", "reference": None}, "bert_ranker", ()),
+        ({"model": None}, None, ("so do i .",)),
+        ({"reference": []}, "Original Ground Truth", ()),
+        ({"reference": ["a", " b "]}, "Original Ground Truth", ("a", "b")),
+    ],
+)
+def test_a_row_may_name_no_system_and_have_no_or_several_references(
+    tmp_path: Path, fields: dict[str, Any], system: str | None, references: tuple[str, ...]
+) -> None:
+    row = {name: value for name, value in {**ROW, **fields}.items() if value is not None}
     (example,) = read_examples(write(tmp_path, row))
-    assert (example.system, example.references) == ("bert_ranker", ())
-
-
-def test_a_row_may_name_no_system(tmp_path: Path) -> None:
-    assert read(write(tmp_path, without(ROW, "model")))[0].system is None
-
-
-def test_a_row_may_have_no_or_several_references(tmp_path: Path) -> None:
-    assert one(tmp_path, reference=[]).references == ()
-    assert one(tmp_path, reference=["a", " b "]).references == ("a", "b")
+    assert (example.system, example.references) == (system, references)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ NOT_TEXT = "Pass text."
 NO_ANSWER = "Leave out what a rater did not answer."
 NOT_RATED = "Leave out what was not rated."
 REMOVED = object()
+NO_TAG = f"expected 'User: ' or 'System: ' and a text, got 'Hello.'. {ELSE}"
 
 
 def array(*rows: Any) -> str:
@@ -48,19 +50,24 @@ def lines(*rows: Any) -> str:
     return "\n".join(map(json.dumps, rows))
 
 
-def changed(value: Any, *path: Any, to: Any) -> Any:
-    """A copy with the part at `path` replaced, or removed."""
-    found = json.loads(json.dumps(value))
-    place = found
-    for key in path[:-1]:
-        place = place[key]
-    place[path[-1]] = to
-    if to is REMOVED:
-        del place[path[-1]]
+def edits(rows: list[Any], *cases: tuple[str, Any, str], write: Callable[..., str] = array, item: str = "") -> list[Case]:
+    """Files with one part of the rows replaced or removed: its path, as `row/field/index`, the new value, and what is said."""
+    found = []
+    for path, to, problem in cases:
+        row, *keys = [int(key) if key.isdigit() else key for key in path.split("/")]
+        edited = json.loads(json.dumps(rows))
+        place = edited[row]
+        for key in keys[:-1]:
+            place = place[key]
+        place[keys[-1]] = to
+        if to is REMOVED:
+            del place[keys[-1]]
+        where = f":{row + (2 if write is array else 1)}: {item.format(row)}"  # type: ignore[operator]
+        found.append((write(*edited), where + problem))
     return found
 
 
-RESPONSES = {
+RESPONSE = {
     "dialogue_id": "a",
     "model": "m",
     "context": "Tea ?",
@@ -69,235 +76,164 @@ RESPONSES = {
     "annotations": {"Overall": [4, 5, 3]},
 }
 DIALOGUE = {"dialogue_id": "a", "model": "m", "dialog": [{"speaker": "A", "text": "Hi!"}], "annotations": {"Overall": [4]}}
-
-
-def dstc10_row(problem: str, *path: Any, to: Any) -> Case:
-    return array(RESPONSES, changed(RESPONSES, *path, to=to)), f":3: {problem}"
-
-
-def dstc10_turns(turns: Any, problem: str) -> Case:
-    return array(DIALOGUE, {**DIALOGUE, "dialog": turns}), f":3: {problem}"
-
-
+FIELDS = "'dialogue_id', 'model', 'context',"
 DSTC10 = [
-    dstc10_row(
-        f"has no 'response', only 'dialogue_id', 'model', 'context', 'reference', 'annotations'. {ELSE}", "response", to=REMOVED
+    *edits(
+        [RESPONSE, RESPONSE],
+        ("1/response", REMOVED, f"has no 'response', only {FIELDS} 'reference', 'annotations'. {ELSE}"),
+        ("1/context", ["a", "b"], f"context: expected a string, got ['a', 'b'] (list). {NOT_TEXT}"),
+        ("1/response", None, f"response: expected a string, got None (NoneType). {NOT_TEXT}"),
+        ("1/response", "\ud800", "holds '\\ud800', half of a surrogate pair, which is not Unicode. Write the character whole."),
+        ("1/model", 3, f"model: expected a string, got 3 (int). {NOT_TEXT}"),
+        ("1/fact", ["a"], f"fact: expected a string, got ['a'] (list). {NOT_TEXT}"),
+        ("1/reference", "a", "reference: expected a list of strings, got 'a' (str)."),
+        ("1/reference", ["a", 1], f"reference[1]: expected a string, got 1 (int). {NOT_TEXT}"),
+        ("1/dialogue_id", None, "dialogue_id: expected a string or an integer, got None."),
+        ("1/annotations", REMOVED, f"has no 'annotations', only {FIELDS} 'response', 'reference'. {ELSE}"),
+        ("1/annotations", [1], "annotations: expected an object of quality names and lists, got [1]."),
+        ("1/annotations/Overall", 3, "annotations['Overall']: expected the list of the raters' numbers, got 3."),
+        ("1/annotations/Overall/1", "4 ", f"annotations['Overall'][1]: expected a finite number, got '4 '. {NO_ANSWER}"),
+        ("1/annotations/Overall/0", None, f"annotations['Overall'][0]: expected a finite number, got None. {NO_ANSWER}"),
+        ("1/annotations/Overall/0", True, f"annotations['Overall'][0]: expected a finite number, got True. {NO_ANSWER}"),
+        ("1/annotations/Overall/0", math.nan, "holds NaN, which is not JSON. Leave out what has no value, or write null."),
     ),
-    (array(RESPONSES, {}), f":3: has no 'context', only nothing. {ELSE}"),
-    dstc10_row(f"context: expected a string, got ['a', 'b'] (list). {NOT_TEXT}", "context", to=["a", "b"]),
-    dstc10_row(f"response: expected a string, got None (NoneType). {NOT_TEXT}", "response", to=None),
-    dstc10_row(
-        "holds '\\ud800', half of a surrogate pair, which is not Unicode. Write the character whole.", "response", to="\ud800"
+    *edits(
+        [DIALOGUE, DIALOGUE],
+        ("1/dialog", "Hi!", f"dialog: expected a list of objects, got 'Hi!'. {ELSE}"),
+        ("1/dialog", ["Hi!"], "dialog[0]: expected an object, got 'Hi!'."),
+        ("1/dialog/0/text", REMOVED, f"dialog[0]: has no 'text', only 'speaker'. {ELSE}"),
+        ("1/dialog/0/speaker", 1, f"dialog[0]: speaker: expected a string, got 1 (int). {NOT_TEXT}"),
     ),
-    dstc10_row(f"model: expected a string, got 3 (int). {NOT_TEXT}", "model", to=3),
-    dstc10_row(f"fact: expected a string, got ['a'] (list). {NOT_TEXT}", "fact", to=["a"]),
-    dstc10_row("reference: expected a list of strings, got 'a' (str).", "reference", to="a"),
-    dstc10_row(f"reference[1]: expected a string, got 1 (int). {NOT_TEXT}", "reference", to=["a", 1]),
-    dstc10_row("dialogue_id: expected a string or an integer, got None.", "dialogue_id", to=None),
-    dstc10_row(
-        f"has no 'annotations', only 'dialogue_id', 'model', 'context', 'response', 'reference'. {ELSE}",
-        "annotations",
-        to=REMOVED,
-    ),
-    dstc10_row("annotations: expected an object of quality names and lists, got [1].", "annotations", to=[1]),
-    dstc10_row("annotations['Overall']: expected the list of the raters' numbers, got 3.", "annotations", "Overall", to=3),
-    *(
-        dstc10_row(
-            f"annotations['Overall'][1]: expected a finite number, got {value!r}. {NO_ANSWER}",
-            *("annotations", "Overall"),
-            to=[3, value],
-        )
-        for value in ("4 ", None, True)
-    ),
-    dstc10_row(
-        "holds NaN, which is not JSON. Leave out what has no value, or write null.", "annotations", "Overall", to=[float("nan")]
-    ),
-    dstc10_turns("Hi!", f"dialog: expected a list of objects, got 'Hi!'. {ELSE}"),
-    dstc10_turns(["Hi!"], "dialog[0]: expected an object, got 'Hi!'."),
-    dstc10_turns([{"speaker": "human"}], f"dialog[0]: has no 'text', only 'speaker'. {ELSE}"),
-    dstc10_turns([{"text": "Hi!", "speaker": 1}], f"dialog[0]: speaker: expected a string, got 1 (int). {NOT_TEXT}"),
-    (array(DIALOGUE, RESPONSES), f":3: dialog: expected a list of objects, got None. {ELSE}"),
+    (array(RESPONSE, {}), f":3: has no 'context', only nothing. {ELSE}"),
+    (array(DIALOGUE, RESPONSE), f":3: dialog: expected a list of objects, got None. {ELSE}"),
 ]
 
-FED_ROWS = fed_rows(2)
-
-
-def fed_file(problem: str, *path: Any, to: Any) -> Case:
-    """The item is the first step of the path; it stands two lines further down."""
-    return array(*changed(FED_ROWS, *path, to=to)), f":{path[0] + 2}: item {path[0]}: {problem}"
-
-
-def fed_answer(item: int, quality: str, answers: list[Any], place: int, highest: int) -> Case:
-    expected = f"expected a whole number from 0 to {highest} or a text that starts with 'N/A', got {answers[place]!r}."
-    return fed_file(f"annotations['{quality}'][{place}]: {expected}", item, "annotations", quality, to=answers)
-
-
+NO_NUMBER = "expected a whole number from 0 to {} or a text that starts with 'N/A', got {}."
 FED = [
-    fed_answer(1, "Fluent", [2, "n/a"], 1, 2),
-    fed_answer(0, "Understandable", [1, 1, 2], 2, 1),
-    fed_answer(3, "Overall", [True], 0, 4),
-    fed_answer(3, "Overall", [2.5], 0, 4),
-    fed_file("annotations['Correct']: expected the list of the raters' answers, got 2.", 0, "annotations", "Correct", to=2),
-    fed_file("annotations: expected an object of quality names and lists, got None.", 0, "annotations", to=None),
-    fed_file(
-        "annotations: has the qualities Coherent, but turn level has Interesting, Engaging, Specific, Relevant, Correct, "
-        f"Semantically appropriate, Understandable, Fluent, Overall. {ELSE}",
-        *(0, "annotations"),
-        to={"Coherent": [1]},
+    *edits(
+        fed_rows(2),
+        ("1/annotations/Fluent", [2, "n/a"], f"annotations['Fluent'][1]: {NO_NUMBER.format(2, repr('n/a'))}"),
+        ("0/annotations/Understandable", [1, 1, 2], f"annotations['Understandable'][2]: {NO_NUMBER.format(1, 2)}"),
+        ("3/annotations/Overall", [True], f"annotations['Overall'][0]: {NO_NUMBER.format(4, True)}"),
+        ("3/annotations/Overall", [2.5], f"annotations['Overall'][0]: {NO_NUMBER.format(4, 2.5)}"),
+        ("0/annotations/Correct", 2, "annotations['Correct']: expected the list of the raters' answers, got 2."),
+        ("0/annotations", None, "annotations: expected an object of quality names and lists, got None."),
+        (
+            "0/annotations",
+            {"Coherent": [1]},
+            "annotations: has the qualities Coherent, but turn level has Interesting, Engaging, Specific, Relevant, Correct, "
+            f"Semantically appropriate, Understandable, Fluent, Overall. {ELSE}",
+        ),
+        ("0/context", "User: Hi!\nHello.", f"context: turn 1: {NO_TAG}"),
+        ("0/response", "Hello.", f"response: {NO_TAG}"),
+        ("2/context", REMOVED, f"has no 'context', only 'response', 'system', 'annotations'. {ELSE}"),
+        (
+            "1/context",
+            "User: Who\nSystem: is\nUser: this?",
+            "its first turns are not those of item 3, the next whole dialogue. "
+            "Put the responses right before their dialogue, as in the published file.",
+        ),
+        item="item {}: ",
     ),
-    fed_file(
-        f"context: turn 1: expected 'User: ' or 'System: ' and a text, got 'Hello.'. {ELSE}",
-        *(0, "context"),
-        to="User: Hi!\nHello.",
+    (
+        array(*fed_rows(2)[:-1]),
+        ":8: item 6: the file ends with 3 responses that no whole dialogue follows. Was the file cut off?",
     ),
-    fed_file(f"response: expected 'User: ' or 'System: ' and a text, got 'Hello.'. {ELSE}", 0, "response", to="Hello."),
-    fed_file(f"has no 'context', only 'response', 'system', 'annotations'. {ELSE}", 2, "context", to=REMOVED),
-    fed_file(
-        "its first turns are not those of item 3, the next whole dialogue. "
-        "Put the responses right before their dialogue, as in the published file.",
-        *(1, "context"),
-        to="User: Who\nSystem: is\nUser: this?",
-    ),
-    (array(*FED_ROWS[:-1]), ":8: item 6: the file ends with 3 responses that no whole dialogue follows. Was the file cut off?"),
 ]
 
 ANSWER = {"response": "me too", "model": "m", **{quality: [low, low] for quality, (low, _) in usr.SCALES.items()}}
 USR_ROW = {"context": "tea ?", "fact": "", "annotators": ["a", "b"], "responses": [ANSWER, ANSWER]}
-
-
-def usr_row(problem: str, *path: Any, to: Any) -> Case:
-    return array(USR_ROW, changed(USR_ROW, *path, to=to)), f":3: {problem}"
-
-
-def usr_answer(problem: str, field: str, *, to: Any) -> Case:
-    return usr_row(f"responses[1]: {problem}", "responses", 1, field, to=to)
-
-
+USR_NUMBERS = {**USR_ROW, "responses": [{**ANSWER, "cola": 0.5, "rte": 0.1}] * 2}
+OTHER_NUMBERS = "has the numbers {}, but the file's first response has {}. Give every response the same."
 USR = [
-    usr_row(f"annotators: expected a list, got None. {ELSE}", "annotators", to=REMOVED),
-    usr_row(f"responses: expected a list of objects, got {{}}. {ELSE}", "responses", to={}),
-    usr_row("responses[0]: expected an object, got 'text'.", "responses", to=["text"]),
-    usr_row(f"context: expected a string, got None (NoneType). {NOT_TEXT}", "context", to=None),
-    usr_answer("Overall[1]: expected a whole number from 1 to 5, got 6.", "Overall", to=[5, 6]),
-    usr_answer("Understandable[1]: expected a whole number from 0 to 1, got 'N/A'.", "Understandable", to=[1, "N/A"]),
-    usr_answer("Natural: has 1 ratings, but 2 annotators are named.", "Natural", to=[3]),
-    usr_answer("has the numbers cola, but the file's first response has none. Give every response the same.", "cola", to=0.5),
-    *(
-        (
-            array({**USR_ROW, "responses": [{**ANSWER, "cola": 0.5, "rte": 0.1}, {**ANSWER, "cola": value, "rte": 0.2}]}),
-            ":2: responses[1]: has the numbers rte, but the file's first response has cola, rte. Give every response the same.",
-        )
-        for value in (None, "0.5")
+    *edits(
+        [USR_ROW, USR_ROW],
+        ("1/annotators", REMOVED, f"annotators: expected a list, got None. {ELSE}"),
+        ("1/responses", {}, f"responses: expected a list of objects, got {{}}. {ELSE}"),
+        ("1/responses", ["text"], "responses[0]: expected an object, got 'text'."),
+        ("1/context", None, f"context: expected a string, got None (NoneType). {NOT_TEXT}"),
+        ("1/responses/1/Overall", [5, 6], "responses[1]: Overall[1]: expected a whole number from 1 to 5, got 6."),
+        ("1/responses/1/Natural", [1, "N/A"], "responses[1]: Natural[1]: expected a whole number from 1 to 3, got 'N/A'."),
+        ("1/responses/1/Natural", [3], "responses[1]: Natural: has 1 ratings, but 2 annotators are named."),
+        ("1/responses/1/cola", 0.5, f"responses[1]: {OTHER_NUMBERS.format('cola', 'none')}"),
+    ),
+    *edits(
+        [USR_NUMBERS],
+        ("0/responses/1/cola", None, f"responses[1]: {OTHER_NUMBERS.format('rte', 'cola, rte')}"),
+        ("0/responses/1/cola", "0.5", f"responses[1]: {OTHER_NUMBERS.format('rte', 'cola, rte')}"),
     ),
 ]
 
 EXCHANGE = {"user": "User: Who are you? ", "chatbot": "Chatbot: a book.", "overall impression": 2}
-CONTURE_ROW = {"dialog_id": 7, "turns": [EXCHANGE], "dialog_ratings": [{"coherent": 3}]}
-
-
-def conture_row(problem: str, *path: Any, to: Any) -> Case:
-    return array(changed(CONTURE_ROW, *path, to=to)), f":2: {problem}"
-
-
-CONTURE = [
-    conture_row(f"turns: expected a list of objects, got {{}}. {ELSE}", "turns", to={}),
-    conture_row("turns[0]: expected an object, got 'x'.", "turns", to=["x"]),
-    conture_row("turns[0]: user: expected a text that begins with 'User:', got 'Who?'.", "turns", 0, "user", to="Who?"),
-    conture_row(
-        f"turns[0]: overall impression: expected a finite number, got None. {NOT_RATED}",
-        *("turns", 0, "overall impression"),
-        to=None,
-    ),
-    conture_row(
-        f"dialog_ratings[0]: coherent: expected a finite number, got '3'. {NOT_RATED}",
-        *("dialog_ratings", 0, "coherent"),
-        to="3",
-    ),
-    conture_row("dialog_id: expected a string or an integer, got None.", "dialog_id", to=None),
-    conture_row(f"has no 'dialog_id'. {ELSE}", "dialog_id", to=REMOVED),
-]
-
-
-def convai1(problem: str, *path: Any, to: Any) -> Case:
-    return array(*changed(convai1_rows(1), 0, *path, to=to)), f":2: {problem}"
-
-
-def convai2(problem: str, *path: Any, to: Any) -> Case:
-    return array(*changed(convai2_rows(1), 0, *path, to=to)), f":2: {problem}"
-
-
-CONVAI1 = [
-    convai1(f"thread: expected a list of objects, got 'Hi'. {ELSE}", "thread", to="Hi"),
-    convai1("thread[1]: expected an object, got 'Hi'.", "thread", 1, to="Hi"),
-    convai1("thread[1]: userId: 'Carol' is not among the users 'Alice', 'Bob'.", "thread", 1, "userId", to="Carol"),
-    convai1("users: 'Bob' has the type 'Cat', expected 'Bot' or 'Human'.", "users", 1, "userType", to="Cat"),
-    convai1("evaluation[0]: quality: expected a number from 0 to 5, got '4'.", "evaluation", 0, "quality", to="4"),
-    convai1(f"thread[0]: text: expected a string, got None (NoneType). {NOT_TEXT}", "thread", 0, "text", to=None),
-]
-CONVAI2 = [
-    convai2(f"has no 'eval_score'. {ELSE}", "eval_score", to=REMOVED),
-    convai2("eval_score: expected a number from 1 to 5, got 6.", "eval_score", to=6),
-    convai2("profile_match: expected a number from 0 to 1, got True.", "profile_match", to=True),
-    convai2(f"dialog: expected a list of objects, got None. {ELSE}", "dialog", to=None),
-]
-
-CAUSES_ROW = {"history": ["a"], "response": "a", "entities": []}
-CAUSES = [
-    (array(changed(CAUSES_ROW, field, to=to)), f":2: {problem}")
-    for field, to, problem in (
-        ("history", REMOVED, f"has no 'history'. {ELSE}"),
-        ("entities", REMOVED, f"has no 'entities'. {ELSE}"),
-        ("history", [1], f"history[0]: expected a string, got 1 (int). {NOT_TEXT}"),
-        ("response", None, f"response: expected a string, got None (NoneType). {NOT_TEXT}"),
-        ("entities", "a", "entities: expected a list of strings, got 'a' (str)."),
-    )
-]
-
+CONTURE = edits(
+    [{"dialog_id": 7, "turns": [EXCHANGE], "dialog_ratings": [{"coherent": 3}]}],
+    ("0/turns", {}, f"turns: expected a list of objects, got {{}}. {ELSE}"),
+    ("0/turns", ["x"], "turns[0]: expected an object, got 'x'."),
+    ("0/turns/0/user", "Who?", "turns[0]: user: expected a text that begins with 'User:', got 'Who?'."),
+    ("0/turns/0/overall impression", None, f"turns[0]: overall impression: expected a finite number, got None. {NOT_RATED}"),
+    ("0/dialog_ratings/0/coherent", "3", f"dialog_ratings[0]: coherent: expected a finite number, got '3'. {NOT_RATED}"),
+    ("0/dialog_id", None, "dialog_id: expected a string or an integer, got None."),
+    ("0/dialog_id", REMOVED, f"has no 'dialog_id'. {ELSE}"),
+)
+CONVAI1 = edits(
+    convai1_rows(1),
+    ("0/thread", "Hi", f"thread: expected a list of objects, got 'Hi'. {ELSE}"),
+    ("0/thread/1", "Hi", "thread[1]: expected an object, got 'Hi'."),
+    ("0/thread/1/userId", "Carol", "thread[1]: userId: 'Carol' is not among the users 'Alice', 'Bob'."),
+    ("0/users/1/userType", "Cat", "users: 'Bob' has the type 'Cat', expected 'Bot' or 'Human'."),
+    ("0/evaluation/0/quality", "4", "evaluation[0]: quality: expected a number from 0 to 5, got '4'."),
+    ("0/thread/0/text", None, f"thread[0]: text: expected a string, got None (NoneType). {NOT_TEXT}"),
+)
+CONVAI2 = edits(
+    convai2_rows(1),
+    ("0/eval_score", REMOVED, f"has no 'eval_score'. {ELSE}"),
+    ("0/eval_score", 6, "eval_score: expected a number from 1 to 5, got 6."),
+    ("0/profile_match", True, "profile_match: expected a number from 0 to 1, got True."),
+    ("0/dialog", None, f"dialog: expected a list of objects, got None. {ELSE}"),
+)
+CAUSES = edits(
+    [{"history": ["a"], "response": "a", "entities": []}],
+    ("0/history", REMOVED, f"has no 'history'. {ELSE}"),
+    ("0/entities", REMOVED, f"has no 'entities'. {ELSE}"),
+    ("0/history", [1], f"history[0]: expected a string, got 1 (int). {NOT_TEXT}"),
+    ("0/response", None, f"response: expected a string, got None (NoneType). {NOT_TEXT}"),
+    ("0/entities", "a", "entities: expected a list of strings, got 'a' (str)."),
+)
 SPOKEN = {"speaker": "A", "utterance": "Hi."}
-COMPARISON = "human_response-vs-x_response"
-PREFERENCE = {
-    "history": [SPOKEN],
-    "human_response": SPOKEN,
-    "x_response": SPOKEN,
-    COMPARISON: {"human_evaluation_1": dict.fromkeys(cgdialog.CRITERIA, "Both are good.")},
-}
-PREFERENCES = [
-    (array(changed(PREFERENCE, *path, to=to)), f":2: {problem}")
-    for path, to, problem in (
-        (["history"], "Hi.", f"history: expected a list of objects, got 'Hi.'. {ELSE}"),
-        (["history"], ["Hi."], "history[0]: expected an object, got 'Hi.'."),
-        (["x_response"], "Hi.", "x_response: expected an object, got 'Hi.'."),
-        ([COMPARISON], REMOVED, "has no comparison, a field named like 'x_response-vs-y_response'. Is this another file?"),
-        (["human_response"], REMOVED, f"{COMPARISON}: there is no response of 'human'. It has: x."),
-        ([COMPARISON], {}, f"{COMPARISON}: has no 'human_evaluation_1'. {ELSE}"),
-        (
-            [COMPARISON, "human_evaluation_1", "empathy"],
-            "A.",
-            f"{COMPARISON}: human_evaluation_1: empathy: 'A.' is none of the four answers: "
-            "A is better. B is better. Both are good. Both are bad.",
-        ),
-    )
-]
-
-RESPONSE_SET = {"id": 12, "context": ["Am I late ?"], "positive_responses": ["No ."]}
-RENUMBER = "Predictions are keyed by id: renumber one."
-
-
-def response_set(problem: str, field: str, *, to: Any) -> Case:
-    return lines(RESPONSE_SET, changed({**RESPONSE_SET, "id": 13}, field, to=to)), f":2: {problem}"
-
-
-RESPONSE_SETS = [
-    response_set(f"has neither 'id' nor 'dialog_id'. {ELSE}", "id", to=REMOVED),
-    response_set(f"has no 'context'. {ELSE}", "context", to=REMOVED),
-    response_set(f"has no 'positive_responses'. {ELSE}", "positive_responses", to=REMOVED),
-    response_set("context: expected a list of strings, got 'Hi.' (str).", "context", to="Hi."),
-    response_set(f"context[1]: expected a string, got None (NoneType). {NOT_TEXT}", "context", to=["Hi.", None]),
-    response_set(
-        "random_negative_responses: expected a list of strings, got None (NoneType).", "random_negative_responses", to=None
+COMPARED = "human_response-vs-x_response"
+VOTES = {"human_evaluation_1": dict.fromkeys(cgdialog.CRITERIA, "Both are good.")}
+PREFERENCES = edits(
+    [{"history": [SPOKEN], "human_response": SPOKEN, "x_response": SPOKEN, COMPARED: VOTES}],
+    ("0/history", "Hi.", f"history: expected a list of objects, got 'Hi.'. {ELSE}"),
+    ("0/history", ["Hi."], "history[0]: expected an object, got 'Hi.'."),
+    ("0/x_response", "Hi.", "x_response: expected an object, got 'Hi.'."),
+    (
+        f"0/{COMPARED}",
+        REMOVED,
+        "has no comparison, a field named like 'x_response-vs-y_response'. Is this another file?",
     ),
-    response_set(f"the id '12' is also that of {{path}}:1. {RENUMBER}", "id", to="12"),
-]
+    ("0/human_response", REMOVED, f"{COMPARED}: there is no response of 'human'. It has: x."),
+    (f"0/{COMPARED}", {}, f"{COMPARED}: has no 'human_evaluation_1'. {ELSE}"),
+    (
+        f"0/{COMPARED}/human_evaluation_1/empathy",
+        "A.",
+        f"{COMPARED}: human_evaluation_1: empathy: 'A.' is none of the four answers: "
+        "A is better. B is better. Both are good. Both are bad.",
+    ),
+)
+SET = {"context": ["Am I late ?"], "positive_responses": ["No ."]}
+RENUMBER = "Predictions are keyed by id: renumber one."
+RESPONSE_SETS = edits(
+    [{"id": 12, **SET}, {"id": 13, **SET}],
+    ("1/id", REMOVED, f"has neither 'id' nor 'dialog_id'. {ELSE}"),
+    ("1/context", REMOVED, f"has no 'context'. {ELSE}"),
+    ("1/positive_responses", REMOVED, f"has no 'positive_responses'. {ELSE}"),
+    ("1/context", "Hi.", "context: expected a list of strings, got 'Hi.' (str)."),
+    ("1/context", ["Hi.", None], f"context[1]: expected a string, got None (NoneType). {NOT_TEXT}"),
+    ("1/random_negative_responses", None, "random_negative_responses: expected a list of strings, got None (NoneType)."),
+    ("1/id", "12", f"the id '12' is also that of {{path}}:1. {RENUMBER}"),
+    write=lines,
+)
 CONTEXTS = [
     (lines({"turns": ["Hi."]}), ":1: has no 'context'. Give the turns as a list of strings."),
     (lines({"context": "Hi."}), ":1: context: expected a list of strings, got 'Hi.' (str)."),

@@ -142,38 +142,24 @@ def test_labels_that_a_classifier_does_not_name_are_given(tmp_path: Path) -> Non
     )
 
 
+MEANING = "Say what its classes mean, in their order:"
+
+
 @pytest.mark.parametrize(
     ("task", "written", "given", "text"),
     [
-        (
-            "rte",
-            {"n_labels": 2},
-            None,
-            "its config.json names no labels. Say what its classes mean, in their order: "
-            "labels={'rte': ['entailment', 'not_entailment']}.",
-        ),
-        (
-            "rte",
-            {"labels": ("yes", "no")},
-            None,
-            "has the labels yes, no, of which none is 'entailment'. Say what its classes mean, in their order: "
-            "labels={'rte': ['entailment', 'not_entailment']}.",
-        ),
-        (
-            "cola",
-            {"n_labels": 2},
-            ["unacceptable", "borderline", "acceptable"],
-            "has 2 outputs, but the labels unacceptable, borderline, acceptable. Say what its classes mean, in their order: "
-            "labels={'cola': ['unacceptable', 'acceptable']}.",
-        ),
-        (
-            "stsb",
-            {"labels": ("a", "b")},
-            None,
-            "has 2 outputs, but stsb is a regression with one. Name a model fine-tuned on it.",
-        ),
+        ("rte", {"n_labels": 2}, None,
+         f"its config.json names no labels. {MEANING} labels={{'rte': ['entailment', 'not_entailment']}}."),
+        ("rte", {"labels": ("yes", "no")}, None,
+         f"has the labels yes, no, of which none is 'entailment'. {MEANING} "
+         "labels={'rte': ['entailment', 'not_entailment']}."),
+        ("cola", {"n_labels": 2}, ["unacceptable", "borderline", "acceptable"],
+         f"has 2 outputs, but the labels unacceptable, borderline, acceptable. {MEANING} "
+         "labels={'cola': ['unacceptable', 'acceptable']}."),
+        ("stsb", {"labels": ("a", "b")}, None,
+         "has 2 outputs, but stsb is a regression with one. Name a model fine-tuned on it."),
     ],
-)
+)  # fmt: skip
 def test_a_label_is_never_guessed(tmp_path: Path, task: str, written: Any, given: Any, text: str) -> None:
     folder = write_classifier(tmp_path / "model", **written)
     scorer = GlueProxyScorer(variant=task, models={task: str(folder)}, labels=given and {task: given})
