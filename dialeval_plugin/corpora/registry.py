@@ -84,11 +84,8 @@ def read_dialogues(path: Path) -> list[Dialogue]:
 def read_grounded(path: Path, *, every_response: bool = False) -> list[GroundedDialogue]:
     """Read the dialogues of a file with their facts, and never with human ratings.
 
-    Of CGDIALOG+ each context with its response is a dialogue, of DailyDialog++ each context with its first positive response.
-
-    Args:
-        path: the file.
-        every_response: of DailyDialog++ each positive response ends a dialogue, which then has the adversarial ones beside it.
+    Of CGDIALOG+ each context with its response is a dialogue, of DailyDialog++ each context with its first positive response,
+    or, with `every_response`, with each of them, beside the adversarial ones.
 
     Raises:
         InputError: the file is malformed, or its layout holds no plain dialogues; the message names the line.
@@ -134,20 +131,14 @@ def _dialogue(line: Line, id: str) -> Dialogue:
 
 
 class ReportedSets(NamedTuple):
-    """The sets that were named."""
+    """Sets by their names, a code or a file as it was written, and those of a named corpus that are not on this machine."""
 
     sets: dict[str, list[Item]]
-    """By their names: a code for a DSTC10 set, a file as it was written."""
     absent: tuple[str, ...]
-    """Sets of a corpus that was named as a whole which are not on this machine."""
 
 
 def read_reported(sources: Iterable[str]) -> ReportedSets:
-    """Read the sets that are reported on.
-
-    Args:
-        sources: files in any layout; names of sets as "usr", codes and names of DSTC10 sets; "dstc10" for all of its sets that
-            are on this machine.
+    """Read the sets that are reported on: files in any layout, names of sets as "usr" or "tu", or "dstc10" for all of its sets.
 
     Raises:
         InputError: there is no such file or name, or a file is malformed; the message names the line.

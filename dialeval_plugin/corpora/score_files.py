@@ -28,12 +28,9 @@ _NO_SCORES = frozenset({*LABELS, "unscored", "detail", "rating", "ratings"})
 
 
 def read_score_file(path: Path, columns: Sequence[str] = (), rating_column: str | None = None) -> ScoreFile:
-    """Read a file of scores.
+    """Read the named columns of a file of scores: by default the main one of `dialeval score`, else all that hold numbers.
 
-    Args:
-        path: the file.
-        columns: names of the columns to read; without them the main one of `dialeval score`, else all that hold numbers.
-        rating_column: name of the column that holds the human rating, where the file has one.
+    `rating_column` names the column that holds the human rating, where the file has one.
     """
     if path.suffix == ".csv":
         return _of_rows(path, read_csv(path), columns, rating_column)

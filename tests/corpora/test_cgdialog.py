@@ -79,24 +79,18 @@ def spoken(text: str, speaker: str = "Speaker 1") -> dict[str, str]:
     return {"speaker": speaker, "utterance": text}
 
 
-def comparison(**votes: str) -> dict[str, Any]:
-    answers = dict.fromkeys(CRITERIA, "Both are good.") | votes
+def dialogue(human: str = "Yes.") -> dict[str, Any]:
+    answers = dict.fromkeys(CRITERIA, "Both are good.") | {"relevance": "A is better."}
+    responses = {"human_response": spoken(human), "Blenderbot_ft_response": spoken(" No.")}
     return {
-        "human_response": spoken("Yes."),
-        "Blenderbot_ft_response": spoken(" No."),
-        **{f"human_evaluation_{number}": answers for number in (1, 2, 3)},
-    }
-
-
-def dialogue(**changes: Any) -> dict[str, Any]:
-    row = {
         "id": "614",
         "history": [spoken("Hello."), spoken("  "), spoken("Do you?", "Speaker 2")],
-        "human_response": spoken("Yes."),
-        "Blenderbot_ft_response": spoken(" No."),
-        "human_response-vs-Blenderbot_ft_response": comparison(relevance="A is better."),
+        **responses,
+        "human_response-vs-Blenderbot_ft_response": {
+            **responses,
+            **{f"human_evaluation_{number}": answers for number in (1, 2, 3)},
+        },
     }
-    return {name: value for name, value in (row | changes).items() if value is not None}
 
 
 def test_preferences_have_systems_responses_and_votes(tmp_path: Path) -> None:
@@ -114,8 +108,7 @@ def test_preferences_have_systems_responses_and_votes(tmp_path: Path) -> None:
 
 
 def test_an_empty_response_and_an_id_that_occurs_twice(tmp_path: Path) -> None:
-    blank = dialogue(human_response=spoken(""))
-    first, second = read_preferences(write(tmp_path / "x.json", [blank, dialogue()]))
+    first, second = read_preferences(write(tmp_path / "x.json", [dialogue(human=""), dialogue()]))
     assert (first.id, second.id) == ("614", "614#2")
     assert first.responses["human"] == Turn("", "Speaker 1")
     assert [example.references for example in first.examples()] == [(), ()]

@@ -51,11 +51,10 @@ _EVALUATION = "human_evaluation_"
 
 @dataclass(frozen=True, slots=True)
 class CausePair:
-    """A response with the turns that an annotator marked as its direct causes."""
+    """A response with the visible turns before it, and those that an annotator marked as its direct causes."""
 
     id: str
     context: tuple[Turn, ...]
-    """Turns before the response, oldest first, without the blank ones."""
     response: Turn
     causes: tuple[int, ...]
     """Indices into `context`, ascending; empty where nothing was marked."""
@@ -125,11 +124,7 @@ def read_preferences(source: str | Path, *, folder: Path | None = None) -> list[
     """Read the human preferences of a corpus by its name ("dream", "esconv" or "msc"), or any file of the layout by its path.
 
     What the reader changes: texts lose the white space around them; blank turns are left out. `first` and `second` are the
-    systems' names without `_response`.
-
-    Args:
-        source: a name in `PREFERENCE_FILES`, or a path.
-        folder: where the named files lie; without it the corpus' own.
+    systems' names without `_response`. `folder` is where the named files lie; without it the corpus' own.
     """
     path = as_path(source)
     if path is not None:

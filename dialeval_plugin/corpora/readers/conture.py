@@ -23,13 +23,10 @@ NOT_APPLICABLE = "N/A"
 
 
 def read(path: Path | None = None) -> list[RatedDialogue]:
-    """Read all dialogues with their rated responses, in file order.
+    """Read all dialogues with their rated responses, in file order; without a path, those of the corpus' own file.
 
     What the reader changes: texts lose `User:`, `Chatbot:` and the white space around them, which is how the speakers are
     told. Dialogues are called `conture_0`, ... after their `dialog_id`, responses `conture_0_1`, ... The file names no systems.
-
-    Args:
-        path: a file of the layout; without it the corpus' own.
     """
     return [_dialogue(row) for row in read_array(CORPUS.file(FILE) if path is None else path)]
 

@@ -51,13 +51,10 @@ def read_convai1(paths: Sequence[Path] | None = None, *, bot_ratings: BotRatings
 
 
 def read_convai2(paths: Sequence[Path] | None = None) -> list[Dialogue]:
-    """Read ConvAI2's dialogues, in file order.
+    """Read ConvAI2's dialogues, in file order; without paths those of the corpus' four exports.
 
     The qualities are `eval_score`, 1 to 5, and `profile_match`, 0 or 1; one that nobody rated has an empty tuple. `system` is
     the bot's name where the file has it. A dialogue without an id is called after its file and place.
-
-    Args:
-        paths: files of the layout; without them the four exports of the corpus.
     """
     return _read(CONVAI2, paths, CONVAI2_FILES, _convai2)
 

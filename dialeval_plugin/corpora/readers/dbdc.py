@@ -40,14 +40,10 @@ _FOLDERS = {"revised": "dbdc3_revised", "original": "dbdc3"}
 def read(
     system: str, *, split: Split = "eval", annotations: Annotations = "revised", path: Path | None = None
 ) -> list[RatedDialogue]:
-    """Read the English dialogues with one system of DBDC3, in the order of their file names.
+    """Read the English dialogues with one of the `SYSTEMS` of DBDC3, in the order of their file names.
 
-    Args:
-        system: one of `SYSTEMS`.
-        split: "dev" or "eval".
-        annotations: "revised" has new annotations of CIC and YI, by raters who each saw whole dialogues, which agree better;
-            "original" are those of the challenge. IRIS and TKTK have the same in both.
-        path: the zip; without it the corpus' own.
+    The "revised" annotations have new ones of CIC and YI, by raters who each saw whole dialogues, which agree better; the
+    "original" ones are those of the challenge. IRIS and TKTK have the same in both. Without a path the corpus' zip is read.
     """
     for name, value, known in (
         ("system", system, SYSTEMS),
@@ -69,9 +65,7 @@ def read_logs(path: Path, *, inside: str = "") -> list[RatedDialogue]:
     marks of bad grammar are left out. A response is called after its dialogue and its turn, as `YIT0039_02`. Its system is
     the folder that holds the log, without the number of dialogues.
 
-    Args:
-        path: the zip or the folder.
-        inside: what the names of the logs begin with, as `DBDC3/dbdc3_revised/en/eval/`; by default all are read.
+    `inside` is what the names of the logs begin with, as `DBDC3/dbdc3_revised/en/eval/`; by default all are read.
     """
     texts = _zip_texts(path, inside) if path.is_file() else _folder_texts(path, inside)
     found: dict[str, tuple[str, RatedDialogue]] = {}

@@ -44,14 +44,11 @@ HIGHEST: Mapping[Level, Mapping[str, int]] = MappingProxyType(
 
 
 def read(path: Path | None = None) -> list[RatedDialogue]:
-    """Read all dialogues with their rated responses, in file order.
+    """Read all dialogues with their rated responses, in file order; without a path, those of the corpus' own file.
 
     What the reader changes: texts lose the white space around them; `User: ` and `System: ` become the speaker; what a rater
     did not answer is left out, so a quality that nobody answered has an empty tuple. The file has no ids: the dialogues are
     called `fed_000`, `fed_001`, ... and the responses in one `fed_000_1`, `fed_000_2`, ...
-
-    Args:
-        path: a file of the layout; without it the corpus' own.
     """
     dialogues: list[RatedDialogue] = []
     waiting: list[tuple[Line, Example]] = []

@@ -42,11 +42,10 @@ SCALES: Mapping[str, tuple[int, int]] = MappingProxyType(
 
 
 class ScoredExamples(NamedTuple):
-    """Rated responses, and the numbers that were published beside them."""
+    """Rated responses, and the numbers that were published beside them: by name, one an example."""
 
     examples: tuple[Example, ...]
     scores: Mapping[str, tuple[float, ...]]
-    """Name of a number to its value for each example, in their order; empty where the file has none."""
 
 
 def read_examples(source: str | Path) -> list[Example]:
@@ -55,14 +54,11 @@ def read_examples(source: str | Path) -> list[Example]:
 
 
 def read_scored(source: str | Path) -> ScoredExamples:
-    """Read the rated responses of a file, in its order, with the numbers that it has for each.
+    """Read the rated responses of a file, by its path or a name of `FILES`, in its order, with the numbers of each.
 
     What the reader changes: the context is split into turns at its line ends, and turns and responses lose the white space
     around them; persona lines become one fact each, without `your persona:`; `_nofact` is no fact. The file has no ids: the
     responses to its first context are called after the file `..._000_1`, `..._000_2`, ...
-
-    Args:
-        source: a name of `FILES`, looked for in the corpus' folder, or a path.
     """
     path = _path(source)
     stem = path.name.partition(".")[0]

@@ -224,12 +224,7 @@ def test_bertscore_needs_a_layer_that_the_model_has(tiny_encoder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "make",
-    [
-        lambda folder: BertScore(folder, num_layers=1),
-        SentenceSimilarity,
-        lambda folder: EmbeddingOverlap(encoder=folder),
-    ],
+    "make", [SentenceSimilarity, lambda name: BertScore(name, num_layers=1), lambda name: EmbeddingOverlap(encoder=name)]
 )
 def test_a_pickled_encoder_is_refused(make: Any, tmp_path: Path) -> None:
     (tmp_path / "pytorch_model.bin").write_bytes(b"")
