@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
+import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -15,6 +18,13 @@ from dialeval_plugin.core.resources import metrics_path, tasks_path
 
 HEAVY = ("torch", "lm_eval", "evaluate", "datasets", "transformers", "sentence_transformers", "scipy", "pandas")
 SHOW_LOADED = f"; import json, sys; print(json.dumps([name for name in {HEAVY!r} if name in sys.modules]))"
+
+
+HEADINGS = ("Metric Description", "How to Use", "Limitations and Bias", "Citation")
+"""Of the host's own cards."""
+ROOT = Path(__file__).resolve().parents[1]
+# Of the repository, not of the project.
+ONLY_IN_GIT = (".github/", ".gitignore")
 
 
 def loaded_by(code: str) -> list[str]:
@@ -63,6 +73,44 @@ def test_the_package_is_typed_and_carries_its_tasks_and_metrics() -> None:
     assert (Path(dialeval_plugin.__file__).parent / "py.typed").is_file()
     assert (tasks_path() / "dstc10_dialog" / "dstc10_dialog.yaml").is_file()
     assert (metrics_path() / "slide" / "slide.py").is_file()
+
+
+@pytest.mark.slow
+def test_wheel_and_source_distribution_hold_every_file_of_the_repository(tmp_path: Path) -> None:
+    (tmp_path / "built").mkdir()
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--deduplicate"]
+    git = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if git.returncode or not (ROOT / ".git").exists():
+        pytest.skip("not a checkout")
+    files = {name for name in git.stdout.splitlines() if (ROOT / name).is_file()}
+    for name in files:
+        (tmp_path / "source" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / "source" / name)
+    code = "from setuptools import build_meta; build_meta.build_wheel('../built'); build_meta.build_sdist('../built')"
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path / "source", capture_output=True, check=True)
+    (wheel,), (source,) = (list((tmp_path / "built").glob(pattern)) for pattern in ("*.whl", "*.tar.gz"))
+    in_wheel = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    beside = {f"dialeval_plugin/{name}" for name in files if name.startswith(("tasks/", "metrics/"))}
+    assert in_wheel == beside | {name for name in files if name.startswith("dialeval_plugin/")}
+    with tarfile.open(source) as archive:
+        in_source = {name.partition("/")[2] for name in archive.getnames()}
+    assert {name for name in files - in_source if not name.startswith(ONLY_IN_GIT)} == set()
+
+
+@pytest.mark.parametrize("metric", sorted(path.parent.name for path in metrics_path().glob("*/app.py")))
+def test_a_space_says_the_same_in_all_of_its_files(metric: str) -> None:
+    card, page, requirements, shim = (
+        (metrics_path() / metric / name).read_text(encoding="utf-8")
+        for name in ("README.md", "app.py", "requirements.txt", f"{metric}.py")
+    )
+    assert f">={dialeval_plugin.__version__}" in requirements
+    front, _, body = card.removeprefix("---\n").partition("\n---\n")
+    assert "sdk: gradio" in front
+    assert "app_file: app.py" in front
+    assert f'scorer_name = "{metric}"' in shim or metric == "dbdc"
+    assert f'"{metric}"' in page or metric == "dbdc"
+    assert f'load_metric("{metric}"' in body or f'load("{metric}"' in body
+    assert [heading for heading in HEADINGS if f"\n## {heading}\n" not in body] == []
 
 
 @pytest.mark.parametrize("metric", sorted(path.parent.name for path in metrics_path().glob("*/app.py")))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from dialeval_plugin.leaderboard.result_files import TaskRun
 
 TASK = "dstc10_dialog_mini"
 
@@ -91,32 +92,30 @@ def _score(slm: Path) -> None:
     typer.echo(result["signature"])
 
 
-def _lm_eval(model: str, arguments: str, folder: Path) -> Mapping[str, Any]:
-    """Run the host's own command line in this process and return the task's results as the host wrote them."""
+def _lm_eval(model: str, arguments: str, folder: Path) -> TaskRun:
+    """Run the host's own command line in this process and return what it wrote."""
     from dialeval_plugin.hosts.lm_eval.cli import main as lm_eval
+    from dialeval_plugin.leaderboard.result_files import read_runs
 
     words = ["run", "--model", model, "--model_args", arguments, "--tasks", TASK, "--output_path", str(folder)]
     known = set(folder.rglob("results_*.json"))
     lm_eval([*words, "--log_samples", "--device", "cpu"])
-    (written,) = set(folder.rglob("results_*.json")) - known
-    results: Mapping[str, Any] = json.loads(written.read_text(encoding="utf-8"))["results"][TASK]
-    return results
+    (run,) = read_runs(set(folder.rglob("results_*.json")) - known)
+    return run
 
 
-def comparison(results: Mapping[str, Mapping[str, Any]]) -> str:
+def comparison(runs: Mapping[str, TaskRun]) -> str:
     """Judges by coefficient, each with its interval."""
     lines = [f"{'':22}{'Spearman':>26}{'Pearson':>26}{'Kendall':>26}{'scored':>10}"]
-    for name, figures in results.items():
-        cells = [_cell(figures, coefficient) for coefficient in ("spearman", "pearson", "kendall")]
-        n_total = figures["n_scored,none"] + figures["n_unscored,none"]
-        scored = f"{figures['n_scored,none']:.0f}/{n_total:.0f}"
+    for name, run in runs.items():
+        cells = [_cell(run, coefficient) for coefficient in ("spearman", "pearson", "kendall")]
+        scored = f"{run.n_scored}/{run.n_total}"
         lines.append(f"{name:22}{cells[0]:>26}{cells[1]:>26}{cells[2]:>26}{scored:>10}")
     return "\n".join(lines)
 
 
-def _cell(figures: Mapping[str, Any], coefficient: str) -> str:
-    value, low, high = (figures[f"{coefficient}{end},none"] for end in ("", "_ci_low", "_ci_high"))
-    # The host's file holds text where a coefficient or its interval is undefined.
-    if isinstance(value, str):
+def _cell(run: TaskRun, coefficient: str) -> str:
+    value, low, high = (run.metrics[f"{coefficient}{end}"] for end in ("", "_ci_low", "_ci_high"))
+    if value is None:
         return "undefined"
-    return f"{value:.3f}" if isinstance(low, str) else f"{value:.3f} [{low:.3f}, {high:.3f}]"
+    return f"{value:.3f}" if low is None else f"{value:.3f} [{low:.3f}, {high:.3f}]"

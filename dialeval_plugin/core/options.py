@@ -262,7 +262,7 @@ def _fits(value: Any, kind: Any) -> bool:
     if isinstance(origin, type):
         is_text = isinstance(value, str) and origin is not str
         return isinstance(value, origin) and not is_text
-    if not isinstance(kind, type) or getattr(kind, "_is_protocol", False):
+    if kind is Any or not isinstance(kind, type) or getattr(kind, "_is_protocol", False):
         return True
     return isinstance(value, kind)
 

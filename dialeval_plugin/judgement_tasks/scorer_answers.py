@@ -19,7 +19,7 @@ class Verdict(NamedTuple):
     share: float | None = None
     """The same as a share of the scorer's range; None also where the range has no two ends."""
     unscored: str | None = None
-    """Why there is no score: a value of `scoring.Reason`."""
+    """Why there is no score: a value of `scores.Reason`."""
 
 
 class Choice(tuple[float, bool]):

@@ -29,7 +29,6 @@ FILES = (JSON_FILE, CSV_FILE, MARKDOWN_FILE, PAGE_FILE)
 _BOUNDS = ("_ci_low", "_ci_high")
 _COUNTS = ("n_scored", "n_unscored")
 _SPREADS = ("_deviation",)
-_LOWER_IS_BETTER = ("jsd_", "mse_")
 
 
 class Built(NamedTuple):
@@ -161,7 +160,7 @@ def _figure(run: TaskRun, name: str) -> Figure:
         ci_low=low,
         ci_high=high,
         is_rough=low is not None and run.has_rough_intervals,
-        higher_is_better=not name.startswith(_LOWER_IS_BETTER),
+        higher_is_better=name not in run.lower_is_better,
         reason=reason,
     )
 

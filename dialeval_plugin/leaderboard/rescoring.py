@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.judgement_tasks.aggregation import no_scores
+from dialeval_plugin.judgement_tasks.corpus_metrics import no_scores
+from dialeval_plugin.judgement_tasks.kinds import KINDS
 from dialeval_plugin.reports.correlation_report import Finding, Judgements, ReportOptions, find
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
-from dialeval_plugin.statistics.means import balanced_mean_interval, mean_interval
 from dialeval_plugin.statistics.raters import aggregate
 
 from .result_files import RatedRow, TaskRun, check_one_scorer
@@ -112,49 +111,19 @@ def _judgements(run: TaskRun, evaluator: str, rows: Sequence[RatedRow], human: s
 
 def _others(run: TaskRun, bootstrap: Bootstrap) -> list[Finding]:
     """The statistics of a task that compares, classifies or detects breakdowns."""
-    outcomes = list(run.outcomes or ())
-    compute = {"classification": _accuracies, "preference": _agreements, "breakdown": _breakdowns}[run.kind]
-    return [
-        Finding(
-            evaluator=run.evaluator,
-            dataset=run.dataset,
-            quality=quality,
-            level="dialogue" if run.level == "dialogue" else "turn",
-            statistic=name,
-            estimate=estimate,
-            unscored=run.unscored_by_reason,
-        )
-        for (quality, name), estimate in compute(outcomes, bootstrap).items()
-    ]
-
-
-def _accuracies(outcomes: Sequence[tuple[Any, ...]], bootstrap: Bootstrap) -> Mapping[tuple[str, str], Estimate]:
-    """As `hosts.lm_eval_classification` computes them."""
-    found: dict[tuple[str, str], Estimate] = {}
-    for kind in ("positive", "adversarial", "random"):
-        of_kind = [item for item in outcomes if item[0] == kind]
-        found["appropriate", f"accuracy_{kind}"] = mean_interval(
-            [item[1] for item in of_kind],
-            clusters=[item[2] for item in of_kind],
-            bootstrap=bootstrap,
-        )
-    pair = [item for item in outcomes if item[0] in {"positive", "adversarial"}]
-    found["appropriate", "accuracy_overall"] = balanced_mean_interval(
-        [item[1] for item in pair],
-        [item[0] for item in pair],
-        clusters=[item[2] for item in pair],
-        bootstrap=bootstrap,
-    )
+    found = []
+    for name, estimate in KINDS[run.kind].estimates(run.outcomes or (), bootstrap).items():
+        quality, _, statistic = name.partition("_") if run.kind == "preference" else (run.quality, "", name)
+        if isinstance(estimate, Estimate):
+            found.append(
+                Finding(
+                    evaluator=run.evaluator,
+                    dataset=run.dataset,
+                    quality=quality,
+                    level="dialogue" if run.level == "dialogue" else "turn",
+                    statistic=statistic,
+                    estimate=estimate,
+                    unscored=run.unscored_by_reason,
+                )
+            )
     return found
-
-
-def _agreements(outcomes: Sequence[tuple[Any, ...]], bootstrap: Bootstrap) -> Mapping[tuple[str, str], Estimate]:
-    from dialeval_plugin.judgement_tasks.preference import JudgedResponse, agreements
-
-    return dict(agreements([JudgedResponse(*item) for item in outcomes], bootstrap))
-
-
-def _breakdowns(outcomes: Sequence[tuple[Any, ...]], bootstrap: Bootstrap) -> Mapping[tuple[str, str], Estimate]:
-    from dialeval_plugin.judgement_tasks.breakdown import Detected, metrics_of
-
-    return {("breakdown", name): found for name, found in metrics_of([Detected(*item) for item in outcomes], bootstrap).items()}

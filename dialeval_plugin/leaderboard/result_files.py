@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, cast
 
@@ -31,24 +32,34 @@ from dialeval_plugin.core.files import parse_json, read_text
 from dialeval_plugin.core.scores import Reason
 from dialeval_plugin.core.shapes import checked
 from dialeval_plugin.core.signature import Signature, Value, text_hash
+from dialeval_plugin.judgement_tasks.corpus_metrics import COUNTS, Undefined
+from dialeval_plugin.judgement_tasks.kinds import KINDS, MAIN, TaskKind
+from dialeval_plugin.judgement_tasks.opinions import AGGREGATIONS, Opinion, dialogue_opinions
+from dialeval_plugin.judgement_tasks.ratings import COEFFICIENTS
 from dialeval_plugin.statistics.bootstrap import MIN_CLUSTERS, ROUGH_CLUSTERS
 
-from .result_names import TaskName, evaluator_name, model_arguments, task_name
+from .result_names import TaskDescription, describe_task, evaluator_name, model_arguments
 
 logger = logging.getLogger(__name__)
 
 Kind: TypeAlias = Literal["rating", "classification", "preference", "breakdown"]
 Metrics: TypeAlias = Mapping[str, float | None]
+Figures: TypeAlias = Mapping[str, float | Undefined]
+
+Outcomes: TypeAlias = tuple[Any, ...]
+"""The records of a run's documents, one an item; see `judgement_tasks.kinds`."""
 
 UNKNOWN = "unknown"
 """Reason of an unscored row where the file does not say why."""
 
 _DATE = re.compile(r"_(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?)$")
-_COEFFICIENTS = ("spearman", "pearson", "kendall")
 _SUFFIXES = ("", "_ci_low", "_ci_high", "_deviation")
-_COUNTS = ("n_scored", "n_unscored")
-# A metric of each kind of task that no other kind has.
-_MARKS: Mapping[str, Kind] = {"relevance_cont2cat": "preference", "accuracy_overall": "classification", "f1_b": "breakdown"}
+# In files of 0.1.0, a metric of each kind of task that no other kind has.
+_MARKS: Mapping[str, TaskKind] = {"relevance_cont2cat": "preference", "accuracy_overall": "classification", "f1_b": "breakdown"}
+_RATING_METRICS = tuple(f"{name}{suffix}" for name in COEFFICIENTS for suffix in _SUFFIXES)
+_ALL_OF_RATINGS = (*_RATING_METRICS, *COUNTS)
+_OF_DOCUMENTS: tuple[TaskKind, ...] = ("rating", "rating_over_seeds", "classification", "breakdown")
+"""Kinds of task whose items are single documents."""
 _PLACES: Mapping[Kind, tuple[int, int]] = {"classification": (2, 1), "breakdown": (2, 0), "preference": (0, 2)}
 """Where cluster and score stand in the outcomes of each kind that has no rows."""
 _SETTINGS = ("model_sha", "model_revision", "model_dtype", "gen_kwargs", "limit", "random_seed", "fewshot_seed")
@@ -113,15 +124,6 @@ class _Document(TypedDict, total=False):
     signature: str | None
 
 
-class _Classified(NamedTuple):
-    """`hosts.lm_eval_classification.Classified`, which needs the host."""
-
-    kind: str
-    hit: Annotated[float, Interval(ge=0, le=1)] | None
-    cluster: str
-    unscored: str | None = None
-
-
 class Place(NamedTuple):
     """Where a sample stands."""
 
@@ -144,7 +146,7 @@ class RatedRow:
     score: float | None
     """None where the row is unscored."""
     unscored: str | None
-    """Why it is: a value of `scoring.Reason`, or `UNKNOWN`; None where it has a score."""
+    """Why it is: a value of `scores.Reason`, or `UNKNOWN`; None where it has a score."""
     rating: float
     """Mean of the raters."""
     ratings: tuple[float, ...]
@@ -171,7 +173,7 @@ class RatedRow:
             raise InputError(f"{self.place.path}: has changed since it was read. Read the run again.") from error
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TaskRun:
     """What one evaluator did on one task, once."""
 
@@ -191,10 +193,10 @@ class TaskRun:
     kind: Kind
     date: datetime
     """When the run started, in UTC."""
-    metrics: Metrics
-    """As the run printed them, without the variant's prefix; None where undefined."""
-    undefined: Mapping[str, str]
-    """Why a metric is None."""
+    printed: Figures
+    """The metrics that the run printed of this variant."""
+    lower_is_better: tuple[str, ...]
+    """The metrics of which that is true."""
     n_total: int
     n_scored: int
     n_unscored: int
@@ -212,10 +214,35 @@ class TaskRun:
     settings: Mapping[str, Any]
     rows: tuple[RatedRow, ...] | None
     """In file order; None where the samples are not there, or where the task compares or classifies (see `outcomes`)."""
-    outcomes: tuple[tuple[Any, ...], ...] | None
+    outcomes: Outcomes | None
     """What the task's own aggregations take, one an item; None where the samples are not there."""
     path: Path
     """The result file."""
+    recomputed: TaskKind | None
+    """The kind of task whose metrics are computed of `outcomes`; None where the run printed all that there are, as in 0.1.0."""
+
+    @cached_property
+    def _figures(self) -> Figures:
+        if self.recomputed is None or self.outcomes is None:
+            return self.printed
+        found = KINDS[self.recomputed].values(self.outcomes)
+        if self.recomputed == "opinion":
+            names = {f"{self.variant}_{name}".removeprefix("_"): name for name in _RATING_METRICS}
+            found = {names.get(name, name): value for name, value in found.items() if name in names or name in COUNTS}
+        return {**found, **self.printed}
+
+    @property
+    def metrics(self) -> Metrics:
+        """Every metric of this variant, as the task's own aggregations compute it; None where undefined.
+
+        Without samples those that the run printed.
+        """
+        return {name: None if isinstance(value, str) else value for name, value in self._figures.items()}
+
+    @property
+    def undefined(self) -> Mapping[str, str]:
+        """Why a metric is None."""
+        return {name: str(value) for name, value in self._figures.items() if isinstance(value, str)}
 
     @property
     def n_clusters(self) -> int | None:
@@ -388,20 +415,69 @@ class _Task:
 
     def runs(self) -> list[TaskRun]:
         values = {name.partition(",")[0]: value for name, value in self.file["results"].get(self.task, {}).items()}
-        kind = next((kind for mark, kind in _MARKS.items() if mark in values), None)
-        if kind is not None:
-            return [self._run(kind, "", values)] if _COUNTS[0] in values else []
-        prefixes = [name.removesuffix("spearman") for name in values if name.endswith("spearman")]
-        return [self._run("rating", prefix, values) for prefix in prefixes if {f"{prefix}n_scored", "n_scored"} & set(values)]
+        about = describe_task(self.task, (self.file["configs"].get(self.task) or {}).get("metadata"), str(self.path))
+        if about.kind is None:
+            return self._historic(about, values)
+        if MAIN[about.kind] not in values:
+            return []
+        outcomes = self._outcomes(about.kind, MAIN[about.kind])
+        if outcomes is None and about.kind not in _OF_DOCUMENTS:
+            logger.warning(
+                "%s: %s: left out: its items are known from its samples alone. Run with --log_samples.", self.path, self.task
+            )
+            return []
+        names = [about.variant]
+        if about.kind == "opinion":
+            names = list(AGGREGATIONS)
+        elif about.kind == "rating" and outcomes:
+            names += [one.name for one in outcomes[0].variants]
+        return [
+            self._run(about, about.kind, name, values if name == about.variant else {}, outcomes, MAIN[about.kind])
+            for name in names
+        ]
 
-    def _run(self, kind: Kind, prefix: str, values: Mapping[str, Any]) -> TaskRun:
-        variant = prefix.rstrip("_")
-        metrics, undefined = _metrics(kind, prefix, values, f"{self.path}: results.{self.task}")
-        config, name = self.file["config"], task_name(self.task)
-        outcomes = self._outcomes(kind, prefix)
-        rows = self._rows(prefix, variant) if kind == "rating" else None
-        level, quality = self._of_documents(name)
-        n_scored, n_unscored = (int(metrics.get(count) or 0) for count in _COUNTS)
+    def _historic(self, about: TaskDescription, values: Mapping[str, Any]) -> list[TaskRun]:
+        """The runs of a task of 0.1.0, which printed the metrics of all of its variants."""
+        mark = next((mark for mark in _MARKS if mark in values), None)
+        if mark is not None:
+            kind = _MARKS[mark]
+            return [self._run(about, kind, "", values, self._outcomes(kind, mark), mark)] if COUNTS[0] in values else []
+        runs = []
+        for prefix in [name.removesuffix("spearman") for name in values if name.endswith("spearman")]:
+            mark, counts = f"{prefix}spearman", {name: values[name] for name in COUNTS if name in values}
+            own = {f"{prefix}{name}": values[f"{prefix}{name}"] for name in _ALL_OF_RATINGS if f"{prefix}{name}" in values}
+            if f"{prefix}n_scored" in own or counts:
+                kind = self._kind_of_samples(mark)
+                variant = prefix.rstrip("_")
+                runs.append(self._run(about, kind, variant, counts | own, self._outcomes(kind, mark), mark, prefix))
+        return runs
+
+    def _run(
+        self,
+        about: TaskDescription,
+        kind: TaskKind,
+        variant: str,
+        values: Mapping[str, Any],
+        outcomes: Outcomes | None,
+        mark: str,
+        prefix: str = "",
+    ) -> TaskRun:
+        config, is_historic = self.file["config"], about.kind is None
+        printed = {
+            name.removeprefix(prefix): value for name, value in _printed(values, f"{self.path}: results.{self.task}").items()
+        }
+        if outcomes is not None and kind == "rating" and not is_historic:
+            outcomes = tuple(one.by(variant) for one in outcomes)
+        rows = self._rows(outcomes, mark, variant) if kind in {"rating", "rating_over_seeds", "opinion"} else None
+        level, quality = self._of_documents(about)
+        sizes = self.file.get("n-samples", {}).get(self.task, {})
+        if is_historic:
+            n_scored, n_unscored = (int(printed.get(count) or 0) for count in COUNTS)
+        elif outcomes is not None:
+            n_scored, n_unscored = KINDS[kind].counts(outcomes)
+        else:
+            n_scored = int(printed.get(COUNTS[0]) or 0)
+            n_unscored = max(0, sizes.get("effective", n_scored) - n_scored)
         scorer_signature = self._scorer_signature()
         if config.get("model") == "dialogue-metric" and n_scored and not scorer_signature:
             raise InputError(
@@ -409,8 +485,7 @@ class _Task:
                 "another's, out of a cache of the host. Run the task again."
             )
         reasons = self._reasons(rows, n_unscored)
-        sizes = self.file.get("n-samples", {}).get(self.task, {})
-        evaluator, method = self._evaluator(name, variant)
+        evaluator, method = self._evaluator(about, variant)
         settings = self._settings(variant)
         return TaskRun(
             evaluator=evaluator,
@@ -419,13 +494,13 @@ class _Task:
             variant=variant,
             task=self.task,
             version=str(self.file.get("versions", {}).get(self.task, "")),
-            dataset=name.dataset,
+            dataset=about.dataset,
             level=level,
             quality=quality,
-            kind=kind,
+            kind=cast("Kind", kind if kind in _PLACES else "rating"),
             date=datetime.fromtimestamp(self.file.get("date") or 0.0, tz=timezone.utc),
-            metrics=metrics,
-            undefined=undefined,
+            printed=printed,
+            lower_is_better=about.lower_is_better,
             n_total=n_scored + n_unscored,
             n_scored=n_scored,
             n_unscored=n_unscored,
@@ -440,6 +515,7 @@ class _Task:
             rows=rows,
             outcomes=outcomes,
             path=self.path,
+            recomputed=None if is_historic else kind,
         )
 
     def _reasons(self, rows: Sequence[RatedRow] | None, n_unscored: int) -> Mapping[str, int]:
@@ -456,7 +532,7 @@ class _Task:
         recorded = list(self.file["config"].get("scorer_unscored", {}).get(self.task, {}))
         return recorded[0] if len(recorded) == 1 else UNKNOWN
 
-    def _evaluator(self, name: TaskName, variant: str) -> tuple[str, str]:
+    def _evaluator(self, name: TaskDescription, variant: str) -> tuple[str, str]:
         """Evaluator and method. A scorer does not see the prompt, so its own name is all that tells it from others."""
         config = self.file["config"]
         model = evaluator_name(config)
@@ -503,55 +579,65 @@ class _Task:
             raise InputError(f"{self.path}: {self.task}: mixes samples of {of_samples[0]!r} and {of_samples[1]!r}. {_AGAIN}")
         return of_scorer or next(iter(of_samples), "")
 
-    def _of_documents(self, name: TaskName) -> tuple[str, str]:
+    def _of_documents(self, name: TaskDescription) -> tuple[str, str]:
         """Level and quality, from the documents where they say so."""
         document = self.samples.values[0]["doc"] if self.samples and self.samples.values else {}
         level = name.level or document.get("level") or ""
         return level, name.quality if name.dataset == "fed" else document.get("quality") or name.quality
 
-    def _outcomes(self, kind: Kind, prefix: str) -> tuple[tuple[Any, ...], ...] | None:
+    def _marked(self, mark: str) -> list[tuple[dict[str, Any], Place]]:
+        """The samples that have the metric, which a placeholder for an absent set has not."""
+        table = self.samples
+        places = zip(table.values, table.offsets, strict=True) if table else ()
+        return [(sample, Place(table.path, offset)) for sample, offset in places if table and mark in sample]
+
+    def _outcomes(self, kind: TaskKind, mark: str) -> Outcomes | None:
         if self.samples is None:
             return None
-        mark = f"{prefix}spearman" if kind == "rating" else next(mark for mark, of in _MARKS.items() if of == kind)
-        # A placeholder for an absent set has no metric.
-        found = [sample for sample in self.samples.values if mark in sample]
-        path = str(self.samples.path)
+        found, path = [sample for sample, _ in self._marked(mark)], str(self.samples.path)
         checked([sample["doc"] for sample in found], list[_Document], f"{path}: documents", advice=_AGAIN)
-        shape = _shape(kind, found[0]["doc"], found[0][mark]) if found else _Classified
+        record = KINDS[kind].record
         outcomes = [sample[mark] for sample in found]
-        return tuple(checked(outcomes, cast("type[list[Any]]", list[shape]), f"{path}: {mark}", advice=_AGAIN))  # type: ignore[valid-type]
+        checked(outcomes, cast("type[list[Any]]", list[record]), f"{path}: {mark}", advice=_AGAIN)  # type: ignore[valid-type]
+        return tuple(KINDS[kind].record_of(outcome) for outcome in outcomes)
 
-    def _rows(self, prefix: str, variant: str) -> tuple[RatedRow, ...] | None:
-        if self.samples is None:
+    def _kind_of_samples(self, mark: str) -> TaskKind:
+        """Of a task of 0.1.0 over ratings."""
+        sample = next((sample for sample, _ in self._marked(mark)), None)
+        if sample is None:
+            return "rating"
+        if "n_words" in sample["doc"]:
+            return "opinion"
+        judged = sample[mark]
+        return "rating_over_seeds" if isinstance(judged, list) and judged[2:3] and isinstance(judged[2], int) else "rating"
+
+    def _rows(self, outcomes: Outcomes | None, mark: str, variant: str) -> tuple[RatedRow, ...] | None:
+        if outcomes is None:
             return None
-        mark = f"{prefix}spearman"
-        found = [
-            (sample, Place(self.samples.path, offset))
-            for sample, offset in zip(self.samples.values, self.samples.offsets, strict=True)
-            if mark in sample
-        ]
-        if found and "n_words" in found[0][0]["doc"]:
-            return _opinion_rows(found, mark, variant)
-        return tuple(_row(sample, place, mark, _why(sample, variant) or self._default_reason()) for sample, place in found)
+        found = self._marked(mark)
+        if outcomes and isinstance(outcomes[0], Opinion):
+            return _opinion_rows(found, outcomes, variant)
+        return tuple(
+            _row(sample, place, mark, outcome, _why(sample, variant) or self._default_reason())
+            for (sample, place), outcome in zip(found, outcomes, strict=True)
+        )
 
 
-def _row(sample: Mapping[str, Any], place: Place, mark: str, reason: str) -> RatedRow:
+def _row(sample: Mapping[str, Any], place: Place, mark: str, outcome: Any, reason: str) -> RatedRow:
     document = sample["doc"]
     try:
-        score, rating, last, *why = sample[mark]
-        seed = last if isinstance(last, int) else None
         return RatedRow(
             id=document["id"],
             cluster=document["cluster"],
             item=text_hash(*(turn["text"] for turn in document["context"])) if document["context"] else document["id"],
             system=document.get("system"),
-            score=score,
-            unscored=(next(iter(why), None) or reason) if score is None else None,
-            rating=float(rating),
+            score=outcome.score,
+            unscored=(outcome.unscored or reason) if outcome.score is None else None,
+            rating=float(outcome.rating),
             ratings=tuple(document.get("raters") or ()),
             response_words=_words([document["response"] or {}] if document["level"] == "turn" else document["turns"]),
             context_words=_words(document["context"]),
-            seed=seed,
+            seed=getattr(outcome, "seed", None),
             place=place,
         )
     except (KeyError, TypeError, ValueError) as error:
@@ -561,13 +647,11 @@ def _row(sample: Mapping[str, Any], place: Place, mark: str, reason: str) -> Rat
         ) from error
 
 
-def _opinion_rows(found: Sequence[tuple[Mapping[str, Any], Place]], mark: str, variant: str) -> tuple[RatedRow, ...]:
+def _opinion_rows(found: Sequence[tuple[Mapping[str, Any], Place]], outcomes: Outcomes, variant: str) -> tuple[RatedRow, ...]:
     """One row a dialogue: its turns are joined as the task's own aggregation joins them."""
-    from dialeval_plugin.judgement_tasks.opinion import AGGREGATIONS, Opinion, dialogue_opinions
-
     last = {sample["doc"]["dialogue"]: (sample["doc"], place) for sample, place in found}
     rows = []
-    for opinion in dialogue_opinions([Opinion(*sample[mark]) for sample, _ in found]):
+    for opinion in dialogue_opinions(outcomes):
         document, place = last[opinion.dialogue]
         scores = opinion.scores
         rows.append(
@@ -576,7 +660,7 @@ def _opinion_rows(found: Sequence[tuple[Mapping[str, Any], Place]], mark: str, v
                 cluster=opinion.dialogue,
                 item=opinion.dialogue,
                 system=document.get("system"),
-                score=None if scores is None else scores[AGGREGATIONS[f"{variant}_" if variant else ""]],
+                score=None if scores is None else scores[AGGREGATIONS[variant]],
                 unscored=Reason.NON_FINITE.value if scores is None else None,
                 rating=opinion.rating,
                 ratings=tuple(document.get("raters") or ()),
@@ -587,28 +671,6 @@ def _opinion_rows(found: Sequence[tuple[Mapping[str, Any], Place]], mark: str, v
             )
         )
     return tuple(rows)
-
-
-def _shape(kind: Kind, document: Mapping[str, Any], judged: Any) -> Any:
-    """What the task's aggregations take of a sample."""
-    if kind == "rating" and "n_words" in document:
-        from dialeval_plugin.judgement_tasks.opinion import Opinion
-
-        return Opinion
-    if kind == "rating":
-        from dialeval_plugin.judgement_tasks.aggregation import Judged
-        from dialeval_plugin.judgement_tasks.seed_aggregation import SeededJudged
-
-        return SeededJudged if isinstance(judged, list) and judged[2:3] and isinstance(judged[2], int) else Judged
-    if kind == "preference":
-        from dialeval_plugin.judgement_tasks.preference import JudgedResponse
-
-        return JudgedResponse
-    if kind == "breakdown":
-        from dialeval_plugin.judgement_tasks.breakdown import Detected
-
-        return Detected
-    return _Classified
 
 
 def _why(sample: Mapping[str, Any], variant: str) -> str | None:
@@ -624,21 +686,16 @@ def _words(turns: Iterable[Mapping[str, Any]]) -> int:
     return sum(len(str(turn.get("text", "")).split()) for turn in turns)
 
 
-def _metrics(kind: Kind, prefix: str, values: Mapping[str, Any], where: str) -> tuple[dict[str, float | None], dict[str, str]]:
-    """Metrics without prefix and standard errors, and why one has no value."""
-    if kind == "rating":
-        wanted = {f"{name}{suffix}": f"{prefix}{name}{suffix}" for name in _COEFFICIENTS for suffix in _SUFFIXES}
-        wanted |= {count: f"{prefix}{count}" if f"{prefix}{count}" in values else count for count in _COUNTS}
-    else:
-        plain = ("alias", "name", "sample_len", "sample_count")
-        wanted = {name: name for name in values if name not in plain and not name.endswith("_stderr")}
-    given = {name: values[source] for name, source in wanted.items() if source in values}
-    metrics = {
-        name: _number(value, f"{where}.{wanted[name]}", **({"lowest": 0} if name in _COUNTS else {"lowest": -1, "highest": 1}))
-        for name, value in given.items()
-    }
-    undefined = {name: str(given[name]) for name, value in metrics.items() if value is None}
-    return metrics, undefined
+def _printed(values: Mapping[str, Any], where: str) -> dict[str, float | Undefined]:
+    """The host's values of metrics, without its own columns."""
+    found: dict[str, float | Undefined] = {}
+    for name, value in values.items():
+        if name not in {"alias", "name", "sample_len", "sample_count"} and not name.endswith("_stderr"):
+            number = _number(
+                value, f"{where}.{name}", **({"lowest": 0} if name.endswith(COUNTS) else {"lowest": -1, "highest": 1})
+            )
+            found[name] = Undefined(value) if number is None else number
+    return found
 
 
 def _number(value: Any, where: str, *, lowest: float, highest: float = math.inf) -> float | None:

@@ -1,4 +1,7 @@
-"""What an lm-eval result file says by names: which data a task is over, which evaluator ran, and with which settings."""
+"""What an lm-eval result file says of a task and of what ran: method, data, level, quality, evaluator, settings.
+
+A task says it in its metadata. Files of 0.1.0 say it by the task's name alone.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,14 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from typing_extensions import Required, TypedDict
+
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.redaction import redacted, without_secrets
+from dialeval_plugin.core.shapes import checked
 from dialeval_plugin.corpora.readers import dstc10
+from dialeval_plugin.judgement_tasks.breakdown import LOWER_IS_BETTER
+from dialeval_plugin.judgement_tasks.kinds import TaskKind
 
 MODEL_NAMES = ("peft", "delta", "pretrained", "model", "path", "engine")
 """Arguments that name a model, in the host's order."""
@@ -46,24 +54,64 @@ _TASKS: tuple[tuple[re.Pattern[str], str | None], ...] = (
 )
 
 
-class TaskName(NamedTuple):
-    """What the name of a task says; "" where it says nothing."""
+class _Described(TypedDict, total=False):
+    """A task's own words: see `tasks/_generate.py`."""
+
+    method: Required[str]
+    dataset: Required[str]
+    level: Required[str]
+    kind: Required[TaskKind]
+    quality: str | None
+    variant: str
+    lower_is_better: list[str]
+
+
+class TaskDescription(NamedTuple):
+    """What a task is; "" where nothing says it."""
 
     method: str
     """How the model's answers become scores: the task's group, with its choice of examples."""
     dataset: str
     level: str
     quality: str
+    kind: TaskKind | None = None
+    """None in files of 0.1.0."""
+    variant: str = ""
+    """Name of the main score, where the task has others besides."""
+    lower_is_better: tuple[str, ...] = ()
+    """The metrics of which that is true."""
 
 
-def task_name(task: str) -> TaskName:
-    """Take the name of a task apart; the name of a task that is not of this package stands for both method and data.
+def describe_task(task: str, metadata: Any, where: str) -> TaskDescription:
+    """Return what a task's metadata says of it; of a task of 0.1.0, what its name says.
+
+    Raises:
+        InputError: the metadata are of another shape.
+    """
+    if not isinstance(metadata, Mapping) or "dialeval" not in metadata:
+        return task_name(task)
+    found = checked(
+        metadata["dialeval"], _Described, f"{where}: configs.{task}.metadata.dialeval", advice="Copy the file again."
+    )
+    return TaskDescription(
+        method=found["method"],
+        dataset=found["dataset"],
+        level=found["level"],
+        quality=found.get("quality") or "",
+        kind=found["kind"],
+        variant=found.get("variant", ""),
+        lower_is_better=tuple(found.get("lower_is_better", ())),
+    )
+
+
+def task_name(task: str) -> TaskDescription:
+    """Take the name of a task of 0.1.0 apart; that of a task of others stands for both method and data.
 
     Example:
-        >>> task_name("dstc10_dialog_bm25_c_tu")
-        TaskName(method='dstc10_dialog_bm25_c', dataset='tu', level='turn', quality='Overall')
-        >>> task_name("fed_dialog_random_dial_coherent")
-        TaskName(method='fed_dialog_random', dataset='fed', level='dialogue', quality='coherent')
+        >>> task_name("dstc10_dialog_bm25_c_tu")[:4]
+        ('dstc10_dialog_bm25_c', 'tu', 'turn', 'Overall')
+        >>> task_name("fed_dialog_random_dial_coherent")[:4]
+        ('fed_dialog_random', 'fed', 'dialogue', 'coherent')
     """
     for pattern, fixed in _TASKS:
         match = pattern.fullmatch(task)
@@ -75,8 +123,11 @@ def task_name(task: str) -> TaskName:
         level, quality = _known(dataset)
         if found.get("level"):
             level, quality = ("dialogue" if found["level"] == "dial" else "turn"), found["quality"]
-        return TaskName(method, dataset, level, quality)
-    return TaskName(task, task, "", "")
+        quality = {"dailydialog_pp": "appropriate", "dailydialog_pp_generate": "appropriate", "dbdc": "breakdown"}.get(
+            method, quality
+        )
+        return TaskDescription(method, dataset, level, quality, lower_is_better=LOWER_IS_BETTER if method == "dbdc" else ())
+    return TaskDescription(task, task, "", "")
 
 
 def model_arguments(config: Mapping[str, Any]) -> dict[str, Any]:

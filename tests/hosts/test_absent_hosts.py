@@ -79,20 +79,18 @@ def test_r75_a_scorer_without_a_language_model_needs_no_host(folder: Path) -> No
 
 
 def test_r75_a_local_model_needs_none_of_what_served_ones_need(folder: Path) -> None:
-    """TRIAL S1: `lm-eval[hf]` alone brings no tenacity, so the host's module of served models has no `tqdm`."""
+    """TRIAL S1: `lm-eval[hf]` alone brings no aiohttp, so the host's module of served models has no `tqdm`."""
     model = write_rating_language_model(folder / "model", " 4")
     llm = ("--llm", "hf", "--llm-args", f"pretrained={model},dtype=float32", "--option", "prompt=dre", "--no-answers")
-    done = without("aiohttp,tenacity", folder, *SCORE, *llm)
+    done = without("aiohttp", folder, *SCORE, *llm)
     assert done.returncode == 0, done.stderr
     assert json.loads((folder / "out.jsonl").read_text(encoding="utf-8"))["llm"] == 0.8  # 4 of 0 to 5
 
 
-@pytest.mark.parametrize(
-    ("kind", "absent"), [("local-completions", "aiohttp,tenacity"), ("openai-chat-completions", "tenacity")]
-)
-def test_r75_a_served_model_without_its_packages_says_what_to_install(kind: str, absent: str, folder: Path) -> None:
+@pytest.mark.parametrize("kind", ["local-completions", "openai-chat-completions"])
+def test_r75_a_served_model_without_its_packages_says_what_to_install(kind: str, folder: Path) -> None:
     llm = ("--llm", kind, "--llm-args", "model=m,base_url=http://127.0.0.1:9/v1/completions,tokenizer_backend=none")
-    done = without(absent, folder, *SCORE, *llm)
+    done = without("aiohttp", folder, *SCORE, *llm)
     assert (done.returncode, done.stderr.splitlines()[-1]) == (
         3,
         f"dialeval: llm {kind!r}: needs packages that are not installed. Run pip install 'lm-eval[api]', or choose "

@@ -6,9 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-import lm_eval
 import pytest
-import yaml
 
 from dialeval_plugin import load_metric
 from dialeval_plugin.core.dialogue import Example
@@ -17,12 +15,11 @@ from dialeval_plugin.core.resources import metrics_path, tasks_path
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.readers import cgdialog
 from dialeval_plugin.corpora.readers.cgdialog import CRITERIA, OPTIONS
+from dialeval_plugin.hosts.lm_eval.tasks.preference import preference_dataset
 from dialeval_plugin.hosts.lm_eval.validation import validate_tasks
-from dialeval_plugin.hosts.registration import register
-from dialeval_plugin.judgement_tasks import preference as tasks
 from dialeval_plugin.methods.causalscore.scorer import CausalScorer
-from dialeval_plugin.statistics.correlation import correlations
 from dialeval_plugin.statistics.preference.preferences import cont2cat, ignore_equal, preferences, voting
+from tests.hosts.through_lm_eval import evaluate, metrics
 
 SYSTEMS = ("human", "good", "bad", "blank")
 CONTEXTS = [["Hi there.", "Hello! How was the trip?"], ["Do you like jazz?"], [], ["Any plans?"]]
@@ -60,39 +57,13 @@ def preference_dialogue(number: int) -> dict[str, Any]:
 @pytest.fixture
 def two_corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A data folder with the preferences on two of the three corpora."""
-    folder = tmp_path / "data" / cgdialog.CORPUS
+    folder = tmp_path / "data" / cgdialog.CORPUS.name
     folder.mkdir(parents=True)
     for name in ("dream", "msc"):
         rows = [preference_dialogue(number) for number in range(12)]
         (folder / cgdialog.PREFERENCE_FILES[name]).write_text(json.dumps(rows), encoding="utf-8")
     monkeypatch.setenv("DIALEVAL_DATA_DIR", str(tmp_path / "data"))
     return folder
-
-
-def evaluate_tasks(*names: str, model_args: str, limit: int | None = None) -> dict[str, Any]:
-    register()
-    manager = lm_eval.tasks.TaskManager(include_path=str(tasks_path()), include_defaults=False)
-    found: dict[str, Any] = lm_eval.simple_evaluate(
-        "dialogue-metric", model_args=model_args, tasks=list(names), task_manager=manager, bootstrap_iters=0, limit=limit
-    )
-    return found
-
-
-def test_three_doors_give_the_same_numbers(tiny_causal_model: Path) -> None:
-    examples = mini.read_examples("test")[:40]
-    direct = CausalScorer(str(tiny_causal_model)).score(examples)
-    metric = load_metric("causalscore").compute(
-        predictions=[example.response.text for example in examples],
-        contexts=[[turn.text for turn in example.context] for example in examples],
-        model=str(tiny_causal_model),
-    )
-    assert metric["scores"] == pytest.approx(direct.values, abs=1e-9)
-    assert metric["signature"] == str(direct.signature)
-    results = evaluate_tasks("dstc10_dialog_mini", model_args=f"scorer=causalscore,model={tiny_causal_model}", limit=40)
-    expected = correlations(direct.values, [example.ratings[mini.QUALITY][0] for example in examples])
-    for name, coefficient in (("spearman", "spearman"), ("kendall", "kendall_b")):
-        value = results["results"]["dstc10_dialog_mini"][f"{name},none"]
-        assert value == pytest.approx(expected[coefficient].value, abs=1e-9)
 
 
 def test_the_metric_has_the_scorers_columns_and_the_card_names_them_all(tiny_causal_model: Path) -> None:
@@ -111,8 +82,10 @@ def test_the_metric_has_the_scorers_columns_and_the_card_names_them_all(tiny_cau
 
 
 def test_preferences_through_lm_eval_equal_those_computed_directly(two_corpora: Path, tiny_causal_model: Path) -> None:
-    results = evaluate_tasks("cgdialog_preference_dream", model_args=f"scorer=causalscore,model={tiny_causal_model}")
-    found = results["results"]["cgdialog_preference_dream"]
+    results = evaluate(
+        "dialogue-metric", "cgdialog_preference_dream", model_args=f"scorer=causalscore,model={tiny_causal_model}"
+    )
+    found = metrics(results, "cgdialog_preference_dream")
     dialogues = cgdialog.read_preferences("dream")
     examples = [example for dialogue in dialogues for example in dialogue.examples()]
     scores = dict(
@@ -137,44 +110,31 @@ def test_preferences_through_lm_eval_equal_those_computed_directly(two_corpora: 
             "cont2cat": cont2cat(compared),
         }
         for name, agreement in expected.items():
-            assert found[f"{criterion}_{name},none"] == pytest.approx(agreement.value, abs=1e-9)
-            assert found[f"{criterion}_{name}_ci_low,none"] == pytest.approx(agreement.ci_low, abs=1e-9)
-        assert found[f"{criterion}_cont2cat_ceiling,none"] == pytest.approx(expected["cont2cat"].ceiling, abs=1e-9)
-        assert found[f"{criterion}_cont2cat_floor,none"] == pytest.approx(expected["cont2cat"].floor, abs=1e-9)
+            assert found[f"{criterion}_{name}"] == pytest.approx(agreement.value, abs=1e-9)
+            assert found[f"{criterion}_{name}_ci_low"] == pytest.approx(agreement.ci_low, abs=1e-9)
+        assert found[f"{criterion}_cont2cat_ceiling"] == pytest.approx(expected["cont2cat"].ceiling, abs=1e-9)
+        assert found[f"{criterion}_cont2cat_floor"] == pytest.approx(expected["cont2cat"].floor, abs=1e-9)
     # The blank response takes part in three comparisons, which have no score.
-    assert (found["n_scored,none"], found["n_unscored,none"]) == (69, 3)
+    assert (found["n_scored"], found["n_unscored"]) == (69, 3)
     json.dumps(found, allow_nan=False)
 
 
 def test_a_group_leaves_out_what_is_absent(two_corpora: Path, tiny_causal_model: Path) -> None:
-    results = evaluate_tasks("cgdialog_preference", model_args=f"scorer=causalscore,model={tiny_causal_model}")
+    results = evaluate("dialogue-metric", "cgdialog_preference", model_args=f"scorer=causalscore,model={tiny_causal_model}")
     parts = [results["results"][f"cgdialog_preference_{name}"] for name in ("dream", "msc")]
     assert "n_scored,none" not in results["results"]["cgdialog_preference_esconv"]
     group = results["groups"]["cgdialog_preference"]
-    for criterion in CRITERIA:
-        values = [part[f"{criterion}_voting_spearman,none"] for part in parts]
-        assert group[f"{criterion}_voting_spearman,none"] == pytest.approx(sum(values) / 2)
+    values = [part["relevance_voting_spearman,none"] for part in parts]
+    assert group["relevance_voting_spearman,none"] == pytest.approx(sum(values) / 2)
 
 
 def test_a_part_of_the_documents_counts_the_comparisons_within_it(two_corpora: Path, tiny_causal_model: Path) -> None:
-    results = evaluate_tasks("cgdialog_preference_msc", model_args=f"scorer=causalscore,model={tiny_causal_model}", limit=7)
-    found = results["results"]["cgdialog_preference_msc"]
+    results = evaluate(
+        "dialogue-metric", "cgdialog_preference_msc", model_args=f"scorer=causalscore,model={tiny_causal_model}", limit=7
+    )
+    found = metrics(results, "cgdialog_preference_msc")
     # Of the first dialogue all four responses, of the second three; the blank one belongs to the first.
-    assert (found["n_scored,none"], found["n_unscored,none"]) == (6, 3)
-
-
-def test_the_task_files_name_every_metric() -> None:
-    class Loader(yaml.SafeLoader):
-        pass
-
-    Loader.add_constructor("!function", lambda loader, node: node.value)
-    text = (tasks_path() / "cgdialog_preference" / "_preference_yaml").read_text(encoding="utf-8")
-    entries = yaml.load(text, Loader=Loader)["metric_list"]  # noqa: S506, TID251 - a safe loader that knows one more tag
-    assert [entry["metric"] for entry in entries] == list(tasks.METRICS)
-    assert [entry["aggregation"] for entry in entries] == [f"{tasks.__name__}.{name}" for name in tasks.METRICS]
-    with pytest.raises(AttributeError) as caught:
-        tasks.relevance_cont3cat  # noqa: B018 - asking for it is the test
-    assert str(caught.value) == f"module {tasks.__name__!r} has no attribute 'relevance_cont3cat'"
+    assert (found["n_scored"], found["n_unscored"]) == (6, 3)
 
 
 def test_validate_covers_the_tasks(two_corpora: Path) -> None:
@@ -187,10 +147,10 @@ def test_validate_covers_the_tasks(two_corpora: Path) -> None:
 
 
 def test_a_group_without_any_file_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / cgdialog.CORPUS).mkdir()
+    (tmp_path / cgdialog.CORPUS.name).mkdir()
     monkeypatch.setenv("DIALEVAL_DATA_DIR", str(tmp_path))
     with pytest.raises(MissingPrerequisite) as caught:
-        tasks.preference_dataset(preferences="dream", when_absent="skip", group_sets=("dream", "msc"))
+        preference_dataset(dataset="dream", when_absent="skip", group_sets=("dream", "msc"))
     assert str(caught.value).startswith(
         "cgdialog_preference: none of the group's sets (dream, msc) is on this machine. Nobody offers them for download: put "
         "them into the folder cgdialog_plus of the one that DIALEVAL_DATA_DIR names. The first that was looked for: "
@@ -198,7 +158,7 @@ def test_a_group_without_any_file_stops(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_examples_for_a_judge_are_labelled_by_relevance(two_corpora: Path) -> None:
-    documents = list(tasks.preference_dataset(preferences="dream")["test"])
+    documents = list(preference_dataset(dataset="dream")["test"])
     (dialogue, *_) = cgdialog.read_preferences("dream")
     points = 0
     for row in dialogue.comparisons:
@@ -213,6 +173,6 @@ def test_examples_for_a_judge_are_labelled_by_relevance(two_corpora: Path) -> No
 def test_the_published_preferences_make_four_hundred_documents(
     name: str, data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    documents = list(tasks.preference_dataset(preferences=name)["test"])
+    documents = list(preference_dataset(dataset=name)["test"])
     assert len(documents) == 400
     assert sum(len(json.loads(document["compared"])) for document in documents) == 600

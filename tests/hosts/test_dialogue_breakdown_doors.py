@@ -6,22 +6,19 @@ import json
 import zipfile
 from pathlib import Path
 
-import evaluate
-import lm_eval
 import pytest
-from lm_eval.tasks import TaskManager
 from typer.testing import CliRunner
 
 from dialeval_plugin import load_metric
 from dialeval_plugin.cli.main import app
-from dialeval_plugin.core.dialogue import Example
-from dialeval_plugin.core.resources import metrics_path, tasks_path
+from dialeval_plugin.core.resources import metrics_path
 from dialeval_plugin.corpora.readers import dbdc
 from dialeval_plugin.hosts.lm_eval.model import DialogueMetricLM
 from dialeval_plugin.methods.breakdown.calibration import Calibration
 from dialeval_plugin.methods.breakdown.scorer import DialogueBreakdownScorer
 from dialeval_plugin.statistics.breakdown.detection import METRICS, breakdown_metrics, detections
 from dialeval_plugin.training.history import read_history
+from tests.hosts import through_lm_eval
 from tests.tiny_breakdown_models import SIZES, TinyModels, mini_dialogues
 
 CONTEXTS = [["Hi there.", "Hello! How was the trip?"], ["Do you like jazz?"], [], ["Any plans?"]]
@@ -31,7 +28,7 @@ RESPONSES = ["Long, but worth it.", "I do.", "Two streets from here.", "None yet
 @pytest.fixture
 def small_dbdc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A zip of the published layout with the dialogues of one system; their first response follows nothing."""
-    folder = tmp_path / "data" / dbdc.CORPUS
+    folder = tmp_path / "data" / dbdc.CORPUS.name
     folder.mkdir(parents=True)
     with zipfile.ZipFile(folder / dbdc.FILE, "w") as archive:
         for split in ("dev", "eval"):
@@ -48,34 +45,6 @@ def small_dbdc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder / dbdc.FILE
 
 
-def test_the_metric_gives_the_scorers_own_numbers(tiny_breakdown_models: TinyModels) -> None:
-    options = {
-        "model": str(tiny_breakdown_models.lm),
-        "method": "likelihood_ratio",
-        "background": str(tiny_breakdown_models.background),
-        "device": "cpu",
-    }
-    direct = DialogueBreakdownScorer(**options).score(  # type: ignore[arg-type]
-        [Example.from_texts(context, response) for context, response in zip(CONTEXTS, RESPONSES, strict=True)]
-    )
-    rows = {"predictions": RESPONSES, "contexts": CONTEXTS}
-    result = load_metric("dialogue_breakdown", **options).compute(**rows)
-    by_path = evaluate.load(str(metrics_path() / "dialogue_breakdown")).compute(**rows, **options)
-    assert by_path == result
-    assert result.pop("dialogue_breakdown") == direct.mean()
-    assert result.pop("scores") == list(direct.values)
-    assert {name: result.pop(name) for name in direct.columns} == {
-        name: list(values) for name, values in direct.columns.items()
-    }
-    assert result == {
-        "n_total": 4,
-        "n_scored": 3,
-        "n_unscored": 1,
-        "unscored": {"empty_input": 1},
-        "signature": str(direct.signature),
-    }
-
-
 def test_the_card_names_every_option_and_entry(tiny_breakdown_models: TinyModels) -> None:
     card = (metrics_path() / "dialogue_breakdown" / "README.md").read_text(encoding="utf-8")
     metric = load_metric("dialogue_breakdown", model=str(tiny_breakdown_models.lm), device="cpu")
@@ -88,12 +57,8 @@ def test_the_card_names_every_option_and_entry(tiny_breakdown_models: TinyModels
 @pytest.mark.parametrize("cut", [0.5, 0.2])
 def test_the_scorer_is_a_detector_on_the_tasks(tiny_breakdown_models: TinyModels, small_dbdc: Path, cut: float) -> None:
     options = {"model": str(tiny_breakdown_models.odin), "method": "odin_g", "cut": cut, "device": "cpu"}
-    found = lm_eval.simple_evaluate(
-        DialogueMetricLM("dialogue_breakdown", **options),
-        tasks=["dbdc_cic"],
-        task_manager=TaskManager(include_path=str(tasks_path()), include_defaults=False),
-        bootstrap_iters=0,
-    )["results"]["dbdc_cic"]
+    ran = through_lm_eval.evaluate(DialogueMetricLM("dialogue_breakdown", **options), "dbdc_cic")
+    found = through_lm_eval.metrics(ran, "dbdc_cic")
     responses = [response for dialogue in dbdc.read("cic") for response in dialogue.responses]
     scores = DialogueBreakdownScorer(**options).score(responses).values  # type: ignore[arg-type]
     # The host's answer is stretched so that the cut comes to 0.5, which is where the hard label changes.
@@ -104,9 +69,9 @@ def test_the_scorer_is_a_detector_on_the_tasks(tiny_breakdown_models: TinyModels
     said = detections(stretched)
     expected = breakdown_metrics(said.distributions, [dbdc.counts(one) for one in responses], labels=said.labels)
     for name in METRICS:
-        assert found[f"{name},none"] == pytest.approx(expected[name].value, abs=1e-9), name
+        assert found[name] == pytest.approx(expected[name].value, abs=1e-9), name
     assert said.labels == [None if score is None else 2 if score > cut else 0 for score in scores]
-    assert (found["n_unscored,none"], found["n_scored,none"]) == (6, len(responses) - 6)
+    assert (found["n_unscored"], found["n_scored"]) == (6, len(responses) - 6)
 
 
 def test_the_command_trains_calibrates_and_scores(

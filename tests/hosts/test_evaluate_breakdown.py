@@ -91,7 +91,7 @@ def test_undefined_is_none_with_the_reason(metric: BreakdownMetric) -> None:
     [
         (
             {"references": [[1, 1, 1]]},
-            "dbdc: the column 'predictions' is missing. Pass predictions and references, one row a turn.",
+            "dbdc: the column 'predictions' is missing. Pass predictions and references, one row for every turn.",
         ),
         (
             {"predictions": "OTX", "references": []},
@@ -111,7 +111,8 @@ def test_undefined_is_none_with_the_reason(metric: BreakdownMetric) -> None:
         ),
         (
             {"predictions": [[1, 0, 0]], "references": [[1, 1, 1]], "cut": 0.5},
-            f"dbdc: there is no input or option 'cut'. Accepted are {', '.join((*COLUMNS, *OPTIONS))}.",
+            f"dbdc: there is no input or option 'cut'. Accepted are the columns {', '.join(COLUMNS)} and the options "
+            f"{', '.join(OPTIONS)}.",
         ),
     ],
 )
@@ -135,7 +136,11 @@ def test_options_may_be_given_when_it_is_loaded() -> None:
     assert "|threshold:0.6|clusters:turns|rounds:0|" in result["signature"]
     assert result["accuracy_ci_low"] is None
     for settings, text in (
-        ({"cut": 1}, "dbdc: there is no input or option 'cut'. Accepted are threshold, rounds, confidence, seed."),
+        (
+            {"cut": 1},
+            "dbdc: there is no input or option 'cut'. Accepted are the columns predictions, references, labels, dialogues and "
+            "the options threshold, rounds, confidence, seed.",
+        ),
         ({"config_name": "x"}, "dbdc: there is no configuration 'x'. Pass what you want to compute() as an option."),
     ):
         with pytest.raises(InputError, match=f"^{re.escape(text)}$"):

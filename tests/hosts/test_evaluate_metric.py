@@ -284,7 +284,7 @@ def test_a_combination_takes_rows_without_the_optional_columns(given: dict[str, 
 
     batches = evaluate.combine([name])
     batches.add_batch(predictions=RESPONSES, contexts=CONTEXTS, **given)
-    assert batches.evaluation_modules[0]._examples == read_examples({"predictions": RESPONSES, "contexts": CONTEXTS, **given})
+    assert batches.evaluation_modules[0]._rows == read_examples({"predictions": RESPONSES, "contexts": CONTEXTS, **given})
     assert batches.compute() == expected
 
     rows = evaluate.combine([name])

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import evaluate
 import pytest
 
 from dialeval_plugin import load_metric
-from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.core.resources import metrics_path
-from dialeval_plugin.methods.likelihood.scorer import DialogueLikelihoodScorer
 from tests.tiny_likelihood_models import write_likelihood_model
 
 CONTEXTS = [["Hi there.", "Hello! How was the trip?"], ["Do you like jazz?"], [], ["Any plans?"]]
@@ -21,35 +18,6 @@ RESPONSES = ["Long, but worth it.", "I do.", "Two streets from here.", "None yet
 @pytest.fixture(scope="module")
 def gpt2(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(write_likelihood_model(tmp_path_factory.mktemp("gpt2"), "gpt2"))
-
-
-def test_the_same_scores_as_the_scorer_itself_at_both_levels(gpt2: str) -> None:
-    metric = load_metric("dialogue_likelihood", model=gpt2, device="cpu")
-    turns = [tuple(map(Turn, [*context, response])) for context, response in zip(CONTEXTS, RESPONSES, strict=True)]
-    whole = DialogueLikelihoodScorer(gpt2, device="cpu").score([Dialogue("0", found) for found in turns])
-    single = DialogueLikelihoodScorer(gpt2, device="cpu", level="turn").score(
-        [Example("0", found[:-1], found[-1]) for found in turns]
-    )
-    for options, direct in (({}, whole), ({"level": "turn"}, single)):
-        result = metric.compute(predictions=RESPONSES, contexts=CONTEXTS, **options)
-        assert result.pop("dialogue_likelihood") == direct.mean()
-        assert result.pop("scores") == list(direct.values)
-        assert {name: result.pop(name) for name in direct.columns} == {
-            name: list(values) for name, values in direct.columns.items()
-        }
-        assert result == {
-            "n_total": 4,
-            "n_scored": 3,
-            "n_unscored": 1,
-            "unscored": {"empty_input": 1},
-            "signature": str(direct.signature),
-        }
-
-
-def test_the_hosts_own_loader_gives_the_same(gpt2: str) -> None:
-    rows = {"predictions": RESPONSES, "contexts": CONTEXTS, "model": gpt2, "device": "cpu"}
-    by_path = evaluate.load(str(metrics_path() / "dialogue_likelihood")).compute(**rows)
-    assert by_path == load_metric("dialogue_likelihood").compute(**rows)
 
 
 def test_what_is_missing_or_wrong_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

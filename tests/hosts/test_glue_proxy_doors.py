@@ -6,21 +6,17 @@ import json
 from pathlib import Path
 from typing import Any
 
-import lm_eval
 import pytest
 from typer.testing import CliRunner
 
 from dialeval_plugin import load_metric
 from dialeval_plugin.cli.main import app
 from dialeval_plugin.core.dialogue import Example
-from dialeval_plugin.core.resources import metrics_path, tasks_path
-from dialeval_plugin.corpora import mini
+from dialeval_plugin.core.resources import metrics_path
 from dialeval_plugin.corpora.readers import usr
-from dialeval_plugin.hosts.registration import register
 from dialeval_plugin.methods.proxy_indicators.model import ProxyModel
 from dialeval_plugin.methods.proxy_indicators.scorer import GlueProxyScorer
 from dialeval_plugin.methods.proxy_indicators.tasks import FEATURES, TASKS
-from dialeval_plugin.statistics.correlation import correlations
 from tests.tiny_classifiers import write_classifier
 
 WORDS = ("tea", "rain", "cats", "music", "trains", "bread", "snow", "books")
@@ -61,31 +57,6 @@ def train(rated: Path, *arguments: str) -> str:
     done = CliRunner().invoke(app, ["train", "proxy", "--data", str(rated), *arguments], catch_exceptions=False)
     assert done.exit_code == 0, done.output
     return done.output
-
-
-def test_three_doors_give_the_same_numbers(models: dict[str, str]) -> None:
-    examples = mini.read_examples("test")[:30]
-    direct = GlueProxyScorer(variant="mrpc", models=models).score(examples)
-    metric = load_metric("glue_proxy").compute(
-        predictions=[example.response.text for example in examples],
-        contexts=[[turn.text for turn in example.context] for example in examples],
-        variant="mrpc",
-        models=models,
-    )
-    assert metric["scores"] == pytest.approx(list(direct.values), abs=1e-9)
-    assert metric["signature"] == str(direct.signature)
-    register()
-    results = lm_eval.simple_evaluate(
-        "dialogue-metric",
-        model_args=f"scorer=glue_proxy,variant=mrpc,models=mrpc={models['mrpc']}",
-        tasks=["dstc10_dialog_mini"],
-        task_manager=lm_eval.tasks.TaskManager(include_path=str(tasks_path()), include_defaults=False),
-        bootstrap_iters=0,
-        limit=30,
-    )
-    expected = correlations(direct.values, [example.ratings[mini.QUALITY][0] for example in examples])
-    value = results["results"]["dstc10_dialog_mini"]["spearman,none"]
-    assert value == pytest.approx(expected["spearman"].value, abs=1e-9)
 
 
 def test_a_trained_regression_scores_a_file(
@@ -155,13 +126,20 @@ def test_published_scores_are_fitted_without_a_classifier(rated: Path, tmp_path:
             "--entailment: the published scores are of not_entailment. Leave one of the options out.",
         ),
         (["--published-scores"], "{rated}: has no scores 'cola'. Leave --published-scores out to run the classifiers."),
-        (["--features", "pairs"], "glue_proxy: there is no set of indicators 'pairs'. Known are: single, context, fact, all."),
     ],
 )
 def test_wrong_arguments_are_named(rated: Path, tmp_path: Path, arguments: list[str], text: str) -> None:
     output = tmp_path / "proxy.json"
     done = CliRunner().invoke(app, ["train", "proxy", "--data", str(rated), "--output", str(output), *arguments])
     assert str(done.exception) == text.format(rated=rated)
+    assert not output.exists()
+
+
+def test_an_unknown_set_of_indicators_is_refused(rated: Path, tmp_path: Path) -> None:
+    output = tmp_path / "proxy.json"
+    done = CliRunner().invoke(app, ["train", "proxy", "--data", str(rated), "--output", str(output), "--features", "pairs"])
+    assert done.exit_code == 2
+    assert "'pairs' is not one of" in done.output
     assert not output.exists()
 
 

@@ -8,9 +8,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-import lm_eval
 import pytest
-import yaml
 from lm_eval.api.instance import Instance
 from lm_eval.api.model import LM
 
@@ -21,11 +19,12 @@ from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.corpora.readers import dbdc
 from dialeval_plugin.hosts.lm_eval.model import DialogueMetricLM
+from dialeval_plugin.hosts.lm_eval.tasks.breakdown import dbdc_dataset
 from dialeval_plugin.hosts.lm_eval.validation import validate_tasks
-from dialeval_plugin.hosts.registration import register
-from dialeval_plugin.judgement_tasks import breakdown as tasks
+from dialeval_plugin.judgement_tasks.breakdown import BREAKDOWNS, Detected
 from dialeval_plugin.methods.judging.breakdown_prompts import PROMPTS
 from dialeval_plugin.statistics.breakdown.detection import ALWAYS_BREAKDOWN, METRICS, breakdown_metrics, detections
+from tests.hosts.through_lm_eval import evaluate, metrics
 
 SYSTEMS = dbdc.SYSTEMS
 WORDS = ("tea", "rain", "cats", "music", "trains", "bread")
@@ -45,7 +44,7 @@ def dialogue(system: str, split: str, number: int) -> dict[str, Any]:
 @pytest.fixture
 def small_zip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A zip of the published layout with twelve dialogues of every system, original annotations of yi only."""
-    folder = tmp_path / "data" / dbdc.CORPUS
+    folder = tmp_path / "data" / dbdc.CORPUS.name
     folder.mkdir(parents=True)
     with zipfile.ZipFile(folder / dbdc.FILE, "w") as archive:
         for system in SYSTEMS:
@@ -107,14 +106,8 @@ class Politeness(Scorer):
         return {"method": "politeness"}
 
 
-def evaluate(model: LM, name: str, **options: Any) -> dict[str, Any]:
-    register()
-    metadata = options.pop("metadata", None)
-    manager = lm_eval.tasks.TaskManager(include_path=str(tasks_path()), include_defaults=False, metadata=metadata)
-    found: dict[str, Any] = lm_eval.simple_evaluate(
-        model, tasks=[name], task_manager=manager, bootstrap_iters=0, log_samples=False, **options
-    )
-    return found
+def run(model: LM, task: str, **options: Any) -> dict[str, Any]:
+    return metrics(evaluate(model, task, **options), task)
 
 
 def turns(system: str, **options: Any) -> list[tuple[str, Example]]:
@@ -123,7 +116,7 @@ def turns(system: str, **options: Any) -> list[tuple[str, Example]]:
 
 def test_a_language_model_is_judged_by_the_challenges_metrics(small_zip: Path) -> None:
     model = Detector()
-    found = evaluate(model, "dbdc_yi")["results"]["dbdc_yi"]
+    found = run(model, "dbdc_yi")
     rated = turns("yi")
     said = [model.distribution(response.response.text) for _, response in rated]
     counts = [dbdc.counts(response) for _, response in rated]
@@ -132,32 +125,31 @@ def test_a_language_model_is_judged_by_the_challenges_metrics(small_zip: Path) -
     always = breakdown_metrics([row and ALWAYS_BREAKDOWN for row in said], counts)
     assert 0 < (expected["f1_b"].value or 0) < 1
     for name in METRICS:
-        assert found[f"{name},none"] == pytest.approx(expected[name].value, abs=1e-9)
+        assert found[name] == pytest.approx(expected[name].value, abs=1e-9)
         for bound in ("ci_low", "ci_high"):
-            assert found[f"{name}_{bound},none"] == pytest.approx(getattr(expected[name], bound), abs=1e-9)
-        assert found[f"always_breakdown_{name},none"] == pytest.approx(always[name].value, abs=1e-9)
-    assert (found["n_scored,none"], found["n_unscored,none"]) == (71, 1)
+            assert found[f"{name}_{bound}"] == pytest.approx(getattr(expected[name], bound), abs=1e-9)
+        assert found[f"always_breakdown_{name}"] == pytest.approx(always[name].value, abs=1e-9)
+    assert (found["n_scored"], found["n_unscored"]) == (71, 1)
 
 
 def test_the_group_is_the_mean_of_the_systems(small_zip: Path) -> None:
     results = evaluate(Detector(), "dbdc")["results"]
-    for name in ("accuracy", "jsd_nbpb_b", "always_breakdown_f1_pb_b"):
-        values = [results[f"dbdc_{system}"][f"{name},none"] for system in SYSTEMS]
-        assert results["dbdc"][f"{name},none"] == pytest.approx(sum(values) / 4)
+    values = [results[f"dbdc_{system}"]["f1_b,none"] for system in SYSTEMS]
+    assert results["dbdc"]["f1_b,none"] == pytest.approx(sum(values) / 4)
 
 
 def test_answers_by_words_give_the_same_and_the_original_annotations_others(small_zip: Path) -> None:
-    letters = evaluate(Detector(), "dbdc_yi")["results"]["dbdc_yi"]
+    letters = run(Detector(), "dbdc_yi")
     model = Detector()
-    words = evaluate(model, "dbdc_yi", metadata={"answers": "words"})["results"]["dbdc_yi"]
+    words = run(model, "dbdc_yi", metadata={"answers": "words"})
     assert {continuation for _, continuation in model.asked} == {f" {form}" for form in PROMPTS["words"].forms}
-    assert words["jsd_nb_pb_b,none"] == pytest.approx(letters["jsd_nb_pb_b,none"])
-    original = evaluate(Detector(), "dbdc_yi", metadata={"annotations": "original"})["results"]["dbdc_yi"]
-    assert original["always_breakdown_f1_b,none"] == 0.0 != letters["always_breakdown_f1_b,none"]
+    assert words["jsd_nb_pb_b"] == pytest.approx(letters["jsd_nb_pb_b"])
+    original = run(Detector(), "dbdc_yi", metadata={"annotations": "original"})
+    assert original["always_breakdown_f1_b"] == 0.0 != letters["always_breakdown_f1_b"]
 
 
 def test_a_scorer_is_a_detector_that_never_says_possibly(small_zip: Path) -> None:
-    found = evaluate(DialogueMetricLM(Politeness()), "dbdc_cic")["results"]["dbdc_cic"]
+    found = run(DialogueMetricLM(Politeness()), "dbdc_cic")
     rated = turns("cic")
     scores = Politeness().score([response for _, response in rated]).values
     # The range is 0 to 2 and a response is good from 0.5, which comes to P(NB) = 0.5.
@@ -166,8 +158,8 @@ def test_a_scorer_is_a_detector_that_never_says_possibly(small_zip: Path) -> Non
     said = detections([None if value is None else 1 - value for value in good])
     expected = breakdown_metrics(said.distributions, [dbdc.counts(response) for _, response in rated], labels=said.labels)
     for name in METRICS:
-        assert found[f"{name},none"] == pytest.approx(expected[name].value, abs=1e-9)
-    assert found["n_unscored,none"] == 1
+        assert found[name] == pytest.approx(expected[name].value, abs=1e-9)
+    assert found["n_unscored"] == 1
 
 
 def test_examples_come_from_the_development_data_with_their_labels(small_zip: Path) -> None:
@@ -181,36 +173,20 @@ def test_examples_come_from_the_development_data_with_their_labels(small_zip: Pa
     assert all(block.rpartition(" ")[2] in {"O", "T", "X"} for block in prompt.split("\n\n")[:-1])
 
 
-def test_the_task_files_name_every_metric_once() -> None:
-    text = (tasks_path() / "dbdc" / "_dbdc_yaml").read_text(encoding="utf-8")
-    loaded = yaml.safe_load(text.replace("!function ", ""))
-    listed = {entry["metric"]: entry for entry in loaded["metric_list"]}
-    assert tuple(listed) == tasks.TASK_METRICS
-    assert len(loaded["metric_list"]) == len(listed)
-    for name, entry in listed.items():
-        assert entry["aggregation"] == f"dialeval_plugin.judgement_tasks.breakdown.{name}"
-        is_loss = name.removeprefix(tasks.BASELINE).startswith(("jsd", "mse", "n_unscored"))
-        assert entry["higher_is_better"] is not is_loss
-
-
 def test_the_result_does_not_depend_on_the_order_of_the_turns(small_zip: Path) -> None:
-    items = [
-        tasks.Detected(Detector.distribution(response.response.text), dbdc.counts(response), id) for id, response in turns("yi")
-    ]
+    items = [Detected(Detector.distribution(response.response.text), dbdc.counts(response), id) for id, response in turns("yi")]
     shuffled = [tuple(item) for item in items[::2] + items[1::2]]
-    assert isinstance(tasks.f1_b_ci_low(items), float)
-    assert tasks.f1_b_ci_low(shuffled) == tasks.f1_b_ci_low(items)
-    assert tasks.n_unscored(shuffled) == 1
+    assert isinstance(BREAKDOWNS.value(items, "f1_b_ci_low"), float)
+    assert BREAKDOWNS.value(shuffled, "f1_b_ci_low") == BREAKDOWNS.value(items, "f1_b_ci_low")
+    assert BREAKDOWNS.counts(shuffled)[1] == 1
     nothing = [item._replace(distribution=None) for item in items]
-    assert tasks.accuracy(nothing) == "undefined (no annotated turn has an answer)"
-    with pytest.raises(AttributeError, match=r"^module 'dialeval_plugin.judgement_tasks.breakdown' has no attribute 'f2'$"):
-        tasks.f2  # noqa: B018 - the access is what is tested
+    assert BREAKDOWNS.value(nothing, "accuracy") == "undefined (no annotated turn has an answer)"
 
 
 def test_without_the_data_it_is_said_what_to_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DIALEVAL_DATA_DIR", str(tmp_path))
     with pytest.raises(MissingPrerequisite) as missing:
-        tasks.dbdc_dataset(system="yi")
+        dbdc_dataset(dataset="yi")
     assert str(missing.value) == (
         f"corpus 'dbdc3': DIALEVAL_DATA_DIR is '{tmp_path}', which has no folder 'dbdc3'. "
         "Put the corpus there, or unset the variable to use the cache."
@@ -224,7 +200,7 @@ def test_with_the_data_every_task_builds(small_zip: Path) -> None:
     assert {entry.state for entry in found} == {"ok"}
     assert [entry.detail for entry in found if entry.name == "dbdc_yi"] == ["72 documents, 0 examples"]
     with pytest.raises(InputError, match=r"^dbdc3: there is no annotations 'new'. Known are: revised, original.$"):
-        tasks.dbdc_dataset(system="yi", annotations="new")
+        dbdc_dataset(dataset="yi", annotations="new")
 
 
 @pytest.mark.real_data

@@ -6,39 +6,31 @@ import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
 
 from dialeval_plugin.core.dialogue import Example, Item
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
-from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.hosts.lm_eval.model import DialogueMetricLM, around
-from dialeval_plugin.hosts.registration import register
-from dialeval_plugin.judgement_tasks.classification import (
-    METRICS,
-    Classified,
+from dialeval_plugin.hosts.lm_eval.tasks.classification import (
     PrintedExamples,
-    accuracy_adversarial,
-    accuracy_overall,
-    accuracy_overall_ci_low,
-    accuracy_positive,
-    accuracy_random,
     dailydialog_pp_dataset,
     mini_dataset,
-    n_scored,
-    n_unscored,
     process_choice,
     process_generation,
 )
+from dialeval_plugin.judgement_tasks.classification import ACCURACIES, Classified
 from dialeval_plugin.judgement_tasks.documents import item_of
+from dialeval_plugin.judgement_tasks.kinds import printed
 from dialeval_plugin.methods.judging.classification import PRINTED_EXAMPLES, ClassificationPrompt
 from dialeval_plugin.methods.slide.scorer import SlideScorer
 from dialeval_plugin.statistics.means import balanced_mean_interval, mean_interval
+from tests.hosts.through_lm_eval import evaluate, metrics
 
 FORMS = ("dailydialog_pp_mini", "dailydialog_pp_generate_mini")
 ROW = {
@@ -48,14 +40,6 @@ ROW = {
     "adversarial_negative_responses": ["The class has a camera."],
     "random_negative_responses": ["Two tickets to Leeds, please."],
 }
-
-
-def evaluate(model: Any, *tasks: str, **options: Any) -> Any:
-    from lm_eval import simple_evaluate
-    from lm_eval.tasks import TaskManager
-
-    manager = TaskManager(include_path=str(tasks_path()), include_defaults=False)
-    return simple_evaluate(model=model, tasks=list(tasks), task_manager=manager, bootstrap_iters=0, **options)
 
 
 @pytest.fixture
@@ -133,7 +117,7 @@ def test_a_choice_is_the_label_with_the_larger_sum_over_its_spellings() -> None:
         results = [(math.log(share) if share else -math.inf, False) for share in shares]
         assert set(process_choice(document, results).values()) == {Classified("positive", hit, document["cluster"])}
     impossible = process_choice(document, [(-math.inf, False)] * 4)
-    assert list(impossible) == list(METRICS)
+    assert tuple(impossible) == printed("classification")
     assert {item.hit for item in impossible.values()} == {None}
 
 
@@ -164,45 +148,45 @@ def classified() -> list[Classified]:
 
 def test_accuracies_are_over_the_scored_and_overall_is_the_mean_of_two() -> None:
     items = classified()
-    assert accuracy_positive(items) == pytest.approx(3 / 4)
-    assert accuracy_adversarial(items) == pytest.approx(1 / 2)
-    assert accuracy_random(items) == pytest.approx(2 / 3)
-    assert accuracy_overall(items) == pytest.approx((3 / 4 + 1 / 2) / 2)
-    assert (n_scored(items), n_unscored(items)) == (9, 1)
+    found = ACCURACIES.values(items)
+    assert found["accuracy_positive"] == pytest.approx(3 / 4)
+    assert found["accuracy_adversarial"] == pytest.approx(1 / 2)
+    assert found["accuracy_random"] == pytest.approx(2 / 3)
+    assert found["accuracy_overall"] == pytest.approx((3 / 4 + 1 / 2) / 2)
+    assert (found["n_scored"], found["n_unscored"]) == (9, 1)
 
 
 def test_intervals_depend_neither_on_order_nor_on_the_hosts_plain_tuples() -> None:
     items = [item._replace(cluster=f"{item.cluster} {number}") for number in range(9) for item in classified()]
-    assert isinstance(accuracy_overall_ci_low(items), float)
-    assert accuracy_overall_ci_low(items) == accuracy_overall_ci_low([tuple(item) for item in reversed(items)])  # type: ignore[misc]
+    assert isinstance(ACCURACIES.value(items, "accuracy_overall_ci_low"), float)
+    assert ACCURACIES.values(items) == ACCURACIES.values([tuple(item) for item in reversed(items)])
 
 
 def test_a_kind_without_any_answer_is_undefined_in_words() -> None:
     items = [Classified("positive", 1.0, "a"), Classified("adversarial", None, "a")]
-    assert accuracy_random(items) == "undefined (none of 0 rows has a value)"
-    assert accuracy_overall(items) == ("undefined (no row of group 'adversarial' has a value)")
+    assert ACCURACIES.value(items, "accuracy_random") == "undefined (none of 0 rows has a value)"
+    assert ACCURACIES.value(items, "accuracy_overall") == ("undefined (no row of group 'adversarial' has a value)")
 
 
 def test_the_hf_backend_runs_both_forms(tiny_lm: Path) -> None:
     from lm_eval.models.huggingface import HFLM
 
     lm = HFLM(pretrained=str(tiny_lm), device="cpu", batch_size=4, max_length=1024)
-    results = evaluate(lm, *FORMS, limit=15, num_fewshot=0)["results"]
+    ran = evaluate(lm, *FORMS, limit=15, num_fewshot=0)
+    results = {task: metrics(ran, task) for task in FORMS}
     for task in FORMS:
         found = results[task]
-        assert found["n_scored,none"] + found["n_unscored,none"] == 15
-        json.dumps({name: value for name, value in found.items() if name != "alias"}, allow_nan=False)
+        assert found["n_scored"] + found["n_unscored"] == 15
+        json.dumps(ran["results"][task], allow_nan=False)
     # A choice always has an answer; random weights do not write one.
-    assert (results[FORMS[0]]["n_unscored,none"], results[FORMS[1]]["n_unscored,none"]) == (0, 15)
-    assert results[FORMS[1]]["accuracy_overall,none"].startswith("undefined (")
+    assert (results[FORMS[0]]["n_unscored"], results[FORMS[1]]["n_unscored"]) == (0, 15)
+    assert results[FORMS[1]]["accuracy_overall"].startswith("undefined (")
 
 
 @pytest.mark.parametrize("variant", ["slm", "slm_probability", "slm_distance"])
 def test_a_scorer_gives_both_forms_the_accuracies_of_its_own_rule(variant: str, tiny_slm: Path) -> None:
-    register()
-    results = evaluate("dialogue-metric", *FORMS, model_args=f"scorer=slide,variant={variant},slm={tiny_slm},device=cpu")[
-        "results"
-    ]
+    ran = evaluate("dialogue-metric", *FORMS, model_args=f"scorer=slide,variant={variant},slm={tiny_slm},device=cpu")
+    results = {task: metrics(ran, task) for task in FORMS}
     scorer = SlideScorer(str(tiny_slm), variant=variant, device="cpu")  # type: ignore[arg-type]
     examples = mini.read_examples("test")
     cut, sign = scorer.positive_from, -1 if scorer.orientation == "lower" else 1
@@ -219,22 +203,23 @@ def test_a_scorer_gives_both_forms_the_accuracies_of_its_own_rule(variant: str, 
         of = [index for index, example in enumerate(examples) if example.system == kind]
         direct = mean_interval([hits[i] for i in of], clusters=[clusters[i] for i in of])
         for task in FORMS:
-            assert results[task][f"accuracy_{kind},none"] == pytest.approx(direct.value, abs=1e-12), (task, kind)
+            assert results[task][f"accuracy_{kind}"] == pytest.approx(direct.value, abs=1e-12), (task, kind)
     of = [index for index, example in enumerate(examples) if example.system != "random"]
     overall = balanced_mean_interval([hits[i] for i in of], [examples[i].system for i in of])
     for task in FORMS:
-        assert results[task]["accuracy_overall,none"] == pytest.approx(overall.value, abs=1e-12)
-        assert (results[task]["n_scored,none"], results[task]["n_unscored,none"]) == (len(examples), 0)
+        assert results[task]["accuracy_overall"] == pytest.approx(overall.value, abs=1e-12)
+        assert (results[task]["n_scored"], results[task]["n_unscored"]) == (len(examples), 0)
 
 
 def test_a_scorer_without_a_rule_is_cut_in_the_middle_and_its_gaps_stay_gaps() -> None:
-    results = evaluate(DialogueMetricLM(Recorder()), *FORMS)["results"]
+    ran = evaluate(DialogueMetricLM(Recorder()), *FORMS)
+    results = {task: metrics(ran, task) for task in FORMS}
     examples = mini.read_examples("test")
     positive = [len(e.response.text) >= 40 for e in examples if e.system == "positive" and "you" not in e.response.text]
     n_gaps = sum("you" in example.response.text for example in examples)
     for task in FORMS:
-        assert results[task]["accuracy_positive,none"] == pytest.approx(sum(positive) / len(positive))
-        assert results[task]["n_unscored,none"] == n_gaps > 0
+        assert results[task]["accuracy_positive"] == pytest.approx(sum(positive) / len(positive))
+        assert results[task]["n_unscored"] == n_gaps > 0
 
 
 class Recorder(Scorer):

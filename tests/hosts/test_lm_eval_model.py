@@ -15,7 +15,6 @@ from lm_eval.api.instance import Instance
 from dialeval_plugin.core.dialogue import Example, Item
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.registry import load_scorer, register_scorer
-from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.corpora.items import context_key, mean_rating
@@ -26,6 +25,7 @@ from dialeval_plugin.judgement_tasks.documents import FORMS, item_columns
 from dialeval_plugin.judgement_tasks.scorer_answers import Verdict, verdict_of
 from dialeval_plugin.statistics.correlation import correlations
 from tests.fed_files import fed_rows, write_fed
+from tests.hosts.through_lm_eval import evaluate, metrics
 
 
 @register_scorer("length_for_tests")
@@ -61,14 +61,6 @@ class Distance(Length):
     orientation: ClassVar[Any] = "lower"
 
 
-def evaluate(model: Any, *tasks: str, **options: Any) -> Any:
-    from lm_eval import simple_evaluate
-    from lm_eval.tasks import TaskManager
-
-    manager = TaskManager(include_path=str(tasks_path()), include_defaults=False)
-    return simple_evaluate(model=model, tasks=list(tasks), task_manager=manager, bootstrap_iters=0, **options)
-
-
 @pytest.mark.parametrize("kind", [Length, Distance])
 def test_the_coefficients_are_those_of_the_scorer(kind: type[Length], use_tiny_data: Path) -> None:
     scorer = kind()
@@ -79,10 +71,10 @@ def test_the_coefficients_are_those_of_the_scorer(kind: type[Length], use_tiny_d
     direct = correlations(
         scores, [mean_rating(item, "Overall") for item in items], clusters=[context_key(item) for item in items]
     )
-    found = result["results"]["dstc10_dialog_ft"]
+    found = metrics(result, "dstc10_dialog_ft")
     for name, coefficient in (("spearman", "spearman"), ("pearson", "pearson"), ("kendall", "kendall_b")):
-        assert found[f"{name},none"] == pytest.approx(direct[coefficient].value, abs=1e-9)
-    assert (found["n_scored,none"], found["n_unscored,none"]) == (11, 1)
+        assert found[name] == pytest.approx(direct[coefficient].value, abs=1e-9)
+    assert (found["n_scored"], found["n_unscored"]) == (11, 1)
     assert result["config"]["scorer_unscored"] == {"dstc10_dialog_ft": {"empty_input": 1}}
     assert direct["spearman"].n_unscored == 1
 
@@ -103,7 +95,7 @@ def test_all_documents_of_all_tasks_are_scored_in_one_call(use_tiny_data: Path) 
     assert len(scorer.calls) == 1
     tasks = result["results"]
     assert tasks["dstc10_dialog_fd"]["n_scored,none"] == 0  # dialogues, and the scorer works on responses
-    assert tasks["dstc10_dialog_fd"]["n_unscored,none"] == 6
+    assert metrics(result, "dstc10_dialog_fd")["n_unscored"] == 6
     assert tasks["dstc10_dialog_fd"]["spearman,none"].startswith("undefined (")
     assert "spearman,none" not in tasks["dstc10_dialog_dgr"]
     present = [tasks[f"dstc10_dialog_{code}"]["spearman,none"] for code in ("tu", "dz", "pu", "dgu", "ft", "eg")]
@@ -129,13 +121,13 @@ def test_a_rating_is_the_scorers_score_and_its_answers_are_on_the_tasks_scale(
             answers = [math.exp(found) for found, _ in sample["filtered_resps"]]
             mean = math.fsum(int(form) * answer for form, answer in zip(sample["doc"]["choices"], answers, strict=True))
             assert mean == pytest.approx(0 if value is None else highest * value / 40, abs=1e-9)
-        assert result["results"][f"fed_dialog_turn_{name}"]["n_unscored,none"] == 1
+        assert metrics(result, f"fed_dialog_turn_{name}")["n_unscored"] == 1
 
 
 def test_examples_change_nothing_for_a_scorer(use_tiny_data: Path) -> None:
     one = evaluate(DialogueMetricLM(Length()), "dstc10_dialog_tu")
     two = evaluate(DialogueMetricLM(Length()), "dstc10_dialog_bm25_c_tu")
-    assert one["results"]["dstc10_dialog_tu"]["pearson,none"] == two["results"]["dstc10_dialog_bm25_c_tu"]["pearson,none"]
+    assert metrics(one, "dstc10_dialog_tu") == metrics(two, "dstc10_dialog_bm25_c_tu")
 
 
 def test_the_command_lines_arguments_reach_the_scorer(use_tiny_data: Path) -> None:
@@ -184,9 +176,9 @@ def test_a_scorer_has_to_be_named() -> None:
 
 
 def test_a_generation_is_answered_with_the_number(use_tiny_data: Path) -> None:
-    from dialeval_plugin.judgement_tasks.responses import dstc10_dataset
+    from dialeval_plugin.hosts.lm_eval.tasks.responses import dstc10_dataset
 
-    documents = list(dstc10_dataset(dialogue_set="tu")["test"])
+    documents = list(dstc10_dataset(dataset="tu")["test"])
     requests = [
         Instance("generate_until", document, ("", {}), 0, metadata=("t", index, 1)) for index, document in enumerate(documents)
     ]
@@ -326,8 +318,8 @@ def test_a_set_of_another_level_says_so_in_the_hosts_table(use_tiny_data: Path) 
     """TRIAL 10, issue G 12: "0 pairs of score and rating ... Score and rate more examples" was no help."""
     found = evaluate(DialogueMetricLM("chrf"), "dstc10_dialog_fd", "dstc10_dialog_tu")
     for name in ("spearman", "pearson_ci_low", "kendall"):
-        assert found["results"]["dstc10_dialog_fd"][f"{name},none"] == "undefined (scores turns only)"
-        assert found["results"]["dstc10_dialog_tu"][f"{name},none"] == "undefined (needs references)"
+        assert metrics(found, "dstc10_dialog_fd")[name] == "undefined (scores turns only)"
+        assert metrics(found, "dstc10_dialog_tu")[name] == "undefined (needs references)"
     assert found["config"]["scorer_unscored"] == {
         "dstc10_dialog_fd": {"scores_turns_only": 6},
         "dstc10_dialog_tu": {"needs_references": 12},

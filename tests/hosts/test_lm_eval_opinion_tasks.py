@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 from pathlib import Path
 from typing import Any
 
-import lm_eval
 import pytest
 import torch
-import yaml
-from lm_eval.tasks import TaskManager
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from dialeval_plugin.core.dialogue import Example
@@ -19,26 +15,17 @@ from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.corpora.items import mean_rating
 from dialeval_plugin.corpora.readers import convai
+from dialeval_plugin.hosts.lm_eval.tasks.opinion import continuation, opinion_dataset, process_opinion, prompt
 from dialeval_plugin.hosts.lm_eval.validation import validate_tasks
-from dialeval_plugin.hosts.registration import register_models
-from dialeval_plugin.judgement_tasks import opinion as lm_eval_opinion_tasks
-from dialeval_plugin.judgement_tasks.aggregation import Undefined
+from dialeval_plugin.judgement_tasks.corpus_metrics import Undefined
 from dialeval_plugin.judgement_tasks.documents import item_of
-from dialeval_plugin.judgement_tasks.opinion import (
-    METRICS,
-    Opinion,
-    continuation,
-    dialogue_opinions,
-    n_scored,
-    n_unscored,
-    opinion_dataset,
-    process_opinion,
-    prompt,
-)
+from dialeval_plugin.judgement_tasks.kinds import printed
+from dialeval_plugin.judgement_tasks.opinions import OPINIONS, Opinion, dialogue_opinions
 from dialeval_plugin.methods.likelihood.scorer import DialogueLikelihoodScorer
-from dialeval_plugin.statistics.bootstrap import Bootstrap
+from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES
 from dialeval_plugin.statistics.correlation import correlations
 from tests.convai_files import write_convai
+from tests.hosts.through_lm_eval import evaluate, metrics
 from tests.tiny_likelihood_models import write_likelihood_model
 
 
@@ -49,14 +36,8 @@ def few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "data"
 
 
-def evaluate(task: str, model: Any, **options: Any) -> dict[str, Any]:
-    manager = TaskManager(include_path=str(tasks_path()), include_defaults=False)
-    found: dict[str, Any] = lm_eval.simple_evaluate(model, tasks=[task], task_manager=manager, bootstrap_iters=0, **options)
-    return found
-
-
 def test_a_document_is_a_turn_after_the_turns_before_it(few: Path) -> None:
-    documents = list(opinion_dataset(challenge="convai2")["test"])
+    documents = list(opinion_dataset(dataset="convai2")["test"])
     dialogue = convai.read_convai2()[1]
     first, second, *_ = documents
     assert (first["dialogue"], first["turn"], second["turn"], first["n_turns"]) == ("0x1", 1, 2, 2)
@@ -66,9 +47,7 @@ def test_a_document_is_a_turn_after_the_turns_before_it(few: Path) -> None:
     assert (first["rating"], first["n_words"]) == (4.0, 6)
     assert prompt(second) == "Hi there. (1)\nHello, do you like tea? (1)"
     assert continuation(second) == "\nI do. (1)"
-    (pair, *_) = [
-        document for document in opinion_dataset(challenge="convai2", context="pair")["test"] if document["turn"] == 2
-    ]
+    (pair, *_) = [document for document in opinion_dataset(dataset="convai2", context="pair")["test"] if document["turn"] == 2]
     assert prompt(pair) == "Hello, do you like tea? (1)"
 
 
@@ -79,13 +58,13 @@ def test_short_and_unrated_dialogues_are_left_out(few: Path) -> None:
         if len(dialogue.turns) > 2 and mean_rating(dialogue, "eval_score") is not None
     ]
     assert 0 < len(dialogues) < 24
-    found = opinion_dataset(challenge="convai2")["test"]
+    found = opinion_dataset(dataset="convai2")["test"]
     assert list(dict.fromkeys(found["dialogue"])) == [dialogue.id for dialogue in dialogues]
 
 
 def test_the_rating_is_the_peoples_or_the_published_mean_with_zeros(few: Path) -> None:
     def ratings(**options: Any) -> dict[str, float]:
-        found = opinion_dataset(challenge="convai1", **options)["test"]
+        found = opinion_dataset(dataset="convai1", **options)["test"]
         return dict(zip(found["dialogue"], found["rating"], strict=True))
 
     assert ratings()["-1001"] == 1.0
@@ -103,7 +82,7 @@ def test_the_rating_is_the_peoples_or_the_published_mean_with_zeros(few: Path) -
 )
 def test_an_unknown_option_is_said(few: Path, options: dict[str, str], message: str) -> None:
     with pytest.raises(InputError) as refused:
-        opinion_dataset(challenge="convai1", **options)
+        opinion_dataset(dataset="convai1", **options)
     assert str(refused.value) == message
 
 
@@ -129,30 +108,18 @@ def test_turns_are_joined_by_hand() -> None:
     assert second.scores is not None
     assert second.scores["sum_of_means"] == pytest.approx(0.1)
     assert third.scores is None
-    assert (n_scored(opinions()), n_unscored(opinions())) == (2, 1)
+    assert OPINIONS.counts(opinions()) == (2, 1)
 
 
 def test_a_coefficient_that_has_no_value_says_why() -> None:
-    value = lm_eval_opinion_tasks.spearman(opinions()[:1])
-    assert isinstance(value, Undefined)
-    with pytest.raises(AttributeError):
-        lm_eval_opinion_tasks.rho  # noqa: B018 - the access is what is tested
+    assert isinstance(OPINIONS.value(opinions()[:1], "spearman"), Undefined)
 
 
 def test_a_turn_without_a_finite_probability_is_unscored(few: Path) -> None:
-    document = opinion_dataset(challenge="convai1")["test"][0]
+    document = opinion_dataset(dataset="convai1")["test"][0]
     for value in (math.nan, -math.inf):
         assert process_opinion(document, [(value, False)])["spearman"].log_probability is None
-    assert set(process_opinion(document, [(-1.0, False)])) == set(METRICS)
-
-
-def test_every_metric_of_the_task_file_is_an_aggregation_of_the_module() -> None:
-    text = (tasks_path() / "convai_opinion" / "_opinion_yaml").read_text(encoding="utf-8")
-    written = yaml.safe_load(text.replace("!function", ""))
-    assert [entry["metric"] for entry in written["metric_list"]] == list(METRICS)
-    for entry in written["metric_list"]:
-        module, _, name = entry["aggregation"].rpartition(".")
-        assert (name, callable(getattr(importlib.import_module(module), name))) == (entry["metric"], True)
+    assert set(process_opinion(document, [(-1.0, False)])) == set(printed("opinion"))
 
 
 def test_the_tasks_are_right_where_the_data_is_and_absent_where_it_is_not(
@@ -165,7 +132,7 @@ def test_the_tasks_are_right_where_the_data_is_and_absent_where_it_is_not(
     states = {found.name: found.state for found in validate_tasks(folder)}
     assert states == {"convai1_opinion": "absent", "convai2_opinion": "absent", "convai_opinion": "ok"}
     with pytest.raises(MissingPrerequisite) as refused:
-        opinion_dataset(challenge="convai1", when_absent="skip", group_sets=("convai1", "convai2"))
+        opinion_dataset(dataset="convai1", when_absent="skip", group_sets=("convai1", "convai2"))
     assert str(refused.value).startswith(
         "convai_opinion: none of the group's sets (convai1, convai2) is on this machine. "
         "Type `dialeval data fetch convai2`, or name a folder that has them in DIALEVAL_DATA_DIR. "
@@ -174,36 +141,34 @@ def test_the_tasks_are_right_where_the_data_is_and_absent_where_it_is_not(
 
 
 def test_a_real_model_gives_its_opinion_through_the_host(few: Path, tiny_lm: Path) -> None:
-    found = evaluate("convai2_opinion", "hf", model_args=f"pretrained={tiny_lm},dtype=float32", device="cpu")
-    results = found["results"]["convai2_opinion"]
+    found = evaluate("hf", "convai2_opinion", model_args=f"pretrained={tiny_lm},dtype=float32", device="cpu")
+    results = metrics(found, "convai2_opinion")
     tokenizer, model = AutoTokenizer.from_pretrained(tiny_lm), AutoModelForCausalLM.from_pretrained(tiny_lm)
     judged = []
-    for document in opinion_dataset(challenge="convai2")["test"]:
+    for document in opinion_dataset(dataset="convai2")["test"]:
         before, whole = tokenizer.encode(prompt(document)), tokenizer.encode(prompt(document) + continuation(document))
         with torch.no_grad():
             logs = model(torch.tensor([whole])).logits[0].log_softmax(-1)
         log = math.fsum(float(logs[place - 1, whole[place]]) for place in range(len(before), len(whole)))
         judged.append(process_opinion(document, [(log, False)])["spearman"])
-    for name in METRICS:
-        expected = getattr(lm_eval_opinion_tasks, name)(judged)
-        assert results[f"{name},none"] == pytest.approx(expected, abs=1e-4), name
-    assert results["spearman_ci_low,none"] <= results["spearman,none"] <= results["spearman_ci_high,none"]
-    assert results["n_scored,none"] == len({opinion.dialogue for opinion in judged})
+    for name, expected in OPINIONS.values(judged).items():
+        assert results[name] == pytest.approx(expected, abs=1e-4), name
+    assert results["spearman_ci_low"] <= results["spearman"] <= results["spearman_ci_high"]
+    assert results["n_scored"] == len({opinion.dialogue for opinion in judged})
 
 
 def test_a_group_leaves_out_the_challenge_that_is_absent(few: Path, tiny_lm: Path) -> None:
     for path in (few / "convai1").iterdir():
         path.unlink()
-    found = evaluate("convai_opinion", "hf", model_args=f"pretrained={tiny_lm},dtype=float32", device="cpu")
+    found = evaluate("hf", "convai_opinion", model_args=f"pretrained={tiny_lm},dtype=float32", device="cpu")
     assert "spearman,none" not in found["results"]["convai1_opinion"]
     assert found["results"]["convai_opinion"]["spearman,none"] == found["results"]["convai2_opinion"]["spearman,none"]
 
 
 def test_a_scorer_gives_the_opinion_that_it_has_of_whole_dialogues(few: Path, tmp_path: Path) -> None:
-    register_models()
     folder = write_likelihood_model(tmp_path / "model", "gpt2", n_positions=512)
     arguments = f"scorer=dialogue_likelihood,model={folder},level=turn"
-    found = evaluate("convai2_opinion", "dialogue-metric", model_args=arguments, device="cpu")["results"]["convai2_opinion"]
+    found = metrics(evaluate("dialogue-metric", "convai2_opinion", model_args=arguments, device="cpu"), "convai2_opinion")
     dialogues = [
         dialogue
         for dialogue in convai.read_convai2()
@@ -212,12 +177,11 @@ def test_a_scorer_gives_the_opinion_that_it_has_of_whole_dialogues(few: Path, tm
     direct = DialogueLikelihoodScorer(str(folder), device="cpu").score(dialogues)
     ratings = [mean_rating(dialogue, "eval_score") for dialogue in dialogues]
     for column, prefix in (("sum_of_means", ""), ("mean_of_means", "mean_of_means_")):
-        expected = correlations(
-            direct.columns[column], ratings, clusters=[dialogue.id for dialogue in dialogues], bootstrap=Bootstrap(rounds=0)
-        )
-        assert found[f"{prefix}pearson,none"] == pytest.approx(expected["pearson"].value, abs=1e-4)
-        assert found[f"{prefix}spearman,none"] == pytest.approx(expected["spearman"].value, abs=1e-4)
-    assert found["n_scored,none"] == len(dialogues)
+        clusters = [dialogue.id for dialogue in dialogues]
+        expected = correlations(direct.columns[column], ratings, clusters=clusters, bootstrap=NO_RESAMPLES)
+        assert found[f"{prefix}pearson"] == pytest.approx(expected["pearson"].value, abs=1e-4)
+        assert found[f"{prefix}spearman"] == pytest.approx(expected["spearman"].value, abs=1e-4)
+    assert found["n_scored"] == len(dialogues)
 
 
 @pytest.mark.real_data
@@ -225,25 +189,24 @@ def test_the_published_dialogues_are_those_of_the_thesis(data_dir: Path, monkeyp
     monkeypatch.setenv("DIALEVAL_DATA_DIR", str(data_dir))
     counts = {}
     for challenge in ("convai1", "convai2"):
-        documents = opinion_dataset(challenge=challenge)["test"]  # type: ignore[arg-type]
+        documents = opinion_dataset(dataset=challenge)["test"]  # type: ignore[arg-type]
         counts[challenge] = (len(set(documents["dialogue"])), len(documents))
     assert counts == {"convai1": (2154, 27331), "convai2": (2095, 34725)}
 
 
 def test_a_scorer_without_an_upper_end_is_summed_as_it_is_and_has_no_product(few: Path) -> None:
     """Issue G 2: a number of words is no probability."""
-    register_models()
-    found = evaluate("convai2_opinion", "dialogue-metric", model_args="scorer=response_length")["results"]["convai2_opinion"]
+    found = metrics(evaluate("dialogue-metric", "convai2_opinion", model_args="scorer=response_length"), "convai2_opinion")
     words: dict[str, list[float]] = {}
     ratings: dict[str, float] = {}
-    for document in opinion_dataset(challenge="convai2")["test"]:
+    for document in opinion_dataset(dataset="convai2")["test"]:
         words.setdefault(document["dialogue"], []).append(len(document["response"]["text"].split()))
         ratings[document["dialogue"]] = document["rating"]
     for prefix, scores in (
         ("", [math.fsum(of_dialogue) for of_dialogue in words.values()]),
         ("mean_of_means_", [math.fsum(of_dialogue) / len(of_dialogue) for of_dialogue in words.values()]),
     ):
-        expected = correlations(scores, list(ratings.values()), bootstrap=Bootstrap(rounds=0))
-        assert found[f"{prefix}pearson,none"] == pytest.approx(expected["pearson"].value, abs=1e-9)
-    assert found["product_pearson,none"] == "undefined (the scores are no probabilities)"
-    assert found["n_scored,none"] == len(words)
+        expected = correlations(scores, list(ratings.values()), bootstrap=NO_RESAMPLES)
+        assert found[f"{prefix}pearson"] == pytest.approx(expected["pearson"].value, abs=1e-9)
+    assert found["product_pearson"] == "undefined (the scores are no probabilities)"
+    assert found["n_scored"] == len(words)

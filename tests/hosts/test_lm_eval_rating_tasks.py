@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import math
 import re
@@ -10,7 +9,6 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-import lm_eval
 import pytest
 import yaml
 from lm_eval.tasks import TaskManager
@@ -21,6 +19,7 @@ from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.corpora.items import context_key, mean_rating
 from dialeval_plugin.corpora.readers import fed
 from dialeval_plugin.hosts.lm_eval.backend import load_language_model
+from dialeval_plugin.hosts.lm_eval.tasks.rating import fed_dataset, process_ratings, process_seeded_ratings
 from dialeval_plugin.hosts.lm_eval.thread_samplers import (
     ContextBM25ThreadSampler,
     ContextResponseBM25ThreadSampler,
@@ -29,17 +28,16 @@ from dialeval_plugin.hosts.lm_eval.thread_samplers import (
     SeededThreadSampler,
 )
 from dialeval_plugin.hosts.lm_eval.validation import validate_tasks
-from dialeval_plugin.hosts.registration import register_models
-from dialeval_plugin.judgement_tasks import seed_aggregation as lm_eval_seed_aggregation
-from dialeval_plugin.judgement_tasks.aggregation import METRICS, Undefined
+from dialeval_plugin.judgement_tasks.corpus_metrics import Undefined
 from dialeval_plugin.judgement_tasks.documents import item_of
-from dialeval_plugin.judgement_tasks.rating import fed_dataset, process_ratings, process_seeded_ratings
-from dialeval_plugin.judgement_tasks.seed_aggregation import SEED_METRICS, SeededJudged
+from dialeval_plugin.judgement_tasks.kinds import printed
+from dialeval_plugin.judgement_tasks.ratings import OVER_SEEDS, SeededJudged
 from dialeval_plugin.methods.judging.dialogue_rating import DialogueRatingScorer
 from dialeval_plugin.methods.judging.rating_prompts import rating_prompt, rating_prompts
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import correlations
 from tests.fed_files import fed_rows, write_fed
+from tests.hosts.through_lm_eval import evaluate, metrics
 
 KINDS = ("", "manual_", "random_", "bm25_c_", "bm25_r_", "bm25_cr_")
 SAMPLERS = (RandomThreadSampler, ContextBM25ThreadSampler, ResponseBM25ThreadSampler, ContextResponseBM25ThreadSampler)
@@ -96,7 +94,7 @@ def test_the_rating_is_k_top_over_summed_forms_in_both_readings(few: Path) -> No
     ):
         document = fed_dataset(level="turn", quality="overall", **options)["test"][0]  # type: ignore[arg-type]
         judged = process_ratings(document, results)
-        assert set(judged) == set(METRICS)
+        assert set(judged) == set(printed("rating"))
         assert judged["spearman"].score == pytest.approx(expected), options
         assert (judged["spearman"].rating, judged["spearman"].cluster) == (document["rating"], document["cluster"])
 
@@ -218,52 +216,31 @@ def test_mean_and_deviation_are_those_of_the_runs() -> None:
         for seed, scores in runs.items()
         for score in (scores[place],)
     ]
-    assert lm_eval_seed_aggregation.spearman(items) == pytest.approx((1.0 + 0.8 - 1.0) / 3)
-    assert lm_eval_seed_aggregation.spearman_deviation(items) == pytest.approx(statistics.stdev([1.0, 0.8, -1.0]))
-    assert lm_eval_seed_aggregation.kendall(items) == pytest.approx((1.0 + 4 / 6 - 1.0) / 3)
-    assert lm_eval_seed_aggregation.pearson_deviation(items) == pytest.approx(statistics.stdev([1.0, 0.8, -1.0]))
-    assert (lm_eval_seed_aggregation.n_scored(items), lm_eval_seed_aggregation.n_unscored(items)) == (11, 1)
+    assert OVER_SEEDS.value(items, "spearman") == pytest.approx((1.0 + 0.8 - 1.0) / 3)
+    assert OVER_SEEDS.value(items, "spearman_deviation") == pytest.approx(statistics.stdev([1.0, 0.8, -1.0]))
+    assert OVER_SEEDS.value(items, "kendall") == pytest.approx((1.0 + 4 / 6 - 1.0) / 3)
+    assert OVER_SEEDS.value(items, "pearson_deviation") == pytest.approx(statistics.stdev([1.0, 0.8, -1.0]))
+    assert OVER_SEEDS.counts(items) == (11, 1)
     gathered: Any = [tuple(item) for item in reversed(items)]
-    assert lm_eval_seed_aggregation.spearman(gathered) == lm_eval_seed_aggregation.spearman(items)
+    assert OVER_SEEDS.value(gathered, "spearman") == OVER_SEEDS.value(items, "spearman")
 
 
 def test_a_run_without_a_coefficient_leaves_mean_and_deviation_undefined() -> None:
     items = [SeededJudged(score, rating, seed) for seed, score in ((1, 0.5), (2, 1.0)) for rating in (0.0, 1.0, 2.0)]
-    for metric in (lm_eval_seed_aggregation.spearman, lm_eval_seed_aggregation.spearman_deviation):
-        assert metric(items) == Undefined("undefined (all 3 scores are 0.5)")
+    for metric in ("spearman", "spearman_deviation"):
+        assert OVER_SEEDS.value(items, metric) == Undefined("undefined (all 3 scores are 0.5)")
     one = [SeededJudged(score, score, 1) for score in (0.0, 1.0, 2.0)]
-    assert lm_eval_seed_aggregation.spearman(one) == pytest.approx(1.0)
-    assert lm_eval_seed_aggregation.spearman_deviation(one) == Undefined("undefined (one run has no deviation)")
+    assert OVER_SEEDS.value(one, "spearman") == pytest.approx(1.0)
+    assert OVER_SEEDS.value(one, "spearman_deviation") == Undefined("undefined (one run has no deviation)")
 
 
-def test_all_tasks_and_their_groups_are_there() -> None:
-    folder = tasks_path() / "fed_dialog"
-    names = {path.stem for path in folder.rglob("*.yaml")}
-    expected = {f"fed_dialog_{kind}{name}" for kind in KINDS for name in NAMES}
-    groups = {f"fed_dialog_{kind}{part}".removesuffix("_") for kind in KINDS for part in ("", "turn", "dial")}
-    assert names == expected | groups
-    assert len(NAMES) == 20
-
-
-def test_every_file_names_its_quality_and_its_kind() -> None:
-    loader = importlib.import_module("lm_eval.tasks._yaml_loader")
-    for kind in KINDS:
-        base = f"../_{kind}yaml" if kind else "_rating_yaml"
-        for name in NAMES:
-            (path,) = (tasks_path() / "fed_dialog").rglob(f"fed_dialog_{kind}{name}.yaml")
-            part, _, quality = name.partition("_")
-            level = {"turn": "turn", "dial": "dialogue"}[part]
-            plain = yaml.safe_load(path.read_text(encoding="utf-8"))
-            metadata = plain.pop("metadata")
-            assert plain == {"include": base, "task": path.stem}
-            assert (path.parent / base).is_file()
-            dialogues = metadata.pop("shown_dialogues", None)
-            assert (dialogues is not None) == (kind == "manual_")
-            assert dialogues is None or len(set(dialogues)) == 3
-            seeds = {"seeds": [1, 2, 3]} if kind == "random_" else {}
-            assert metadata == {"version": 1.0, "level": level, "quality": quality, **seeds}
-            assert rating_prompt(quality, level).quality == quality  # type: ignore[arg-type]
-            assert loader.load_yaml(path, resolve_func=True)["task"] == path.stem
+def test_hand_picked_examples_are_named_for_every_quality_and_seeds_for_every_random_task() -> None:
+    for path in (tasks_path() / "fed_dialog").rglob("fed_dialog_*.yaml"):
+        described = yaml.safe_load(path.read_text(encoding="utf-8"))["metadata"].get("dialeval", {})
+        if described:
+            dialogues = described.get("shown_dialogues", [])
+            assert len(set(dialogues)) == (3 if path.parent.name == "manual" else 0)
+            assert described.get("seeds") == ([1, 2, 3] if path.parent.name == "random" else None)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -306,12 +283,6 @@ def test_the_prompt_that_reaches_the_model(few: Path) -> None:
     assert [request.args for request in task.instances] == [(prompt, form) for form in (" 0", " 1", " 2", "0", "1", "2")]
 
 
-def evaluate(task: str, model: Any, **options: Any) -> dict[str, Any]:
-    manager = TaskManager(include_path=str(tasks_path()), include_defaults=False)
-    found: dict[str, Any] = lm_eval.simple_evaluate(model, tasks=[task], task_manager=manager, bootstrap_iters=0, **options)
-    return found
-
-
 def test_a_real_model_gives_the_same_numbers_through_every_door(few: Path, tiny_lm: Path) -> None:
     arguments = f"pretrained={tiny_lm},dtype=float32"
     judge = load_language_model("hf", arguments, device="cpu")
@@ -319,7 +290,7 @@ def test_a_real_model_gives_the_same_numbers_through_every_door(few: Path, tiny_
         quality = name.partition("_")[2]
         direct = DialogueRatingScorer(judge, quality).score(items)
         task = f"fed_dialog_{name}"
-        found = evaluate(task, "hf", model_args=arguments, device="cpu")
+        found = evaluate("hf", task, model_args=arguments, device="cpu")
         samples = [sample["spearman"][0] for sample in found["samples"][task]]
         assert samples == pytest.approx(direct.values, abs=1e-5)
         rows: dict[str, Any] = {
@@ -336,14 +307,14 @@ def test_a_real_model_gives_the_same_numbers_through_every_door(few: Path, tiny_
         expected = correlations(
             direct.values, [mean_rating(item, published) for item in items], clusters=[context_key(item) for item in items]
         )
-        results = found["results"][task]
-        assert results["kendall,none"] == pytest.approx(expected["kendall_b"].value, abs=1e-6)
-        assert (results["n_scored,none"], results["n_unscored,none"]) == (len(items), 0)
+        results = metrics(found, task)
+        assert results["kendall"] == pytest.approx(expected["kendall_b"].value, abs=1e-6)
+        assert (results["n_scored"], results["n_unscored"]) == (len(items), 0)
         assert load_scorer("dialogue_rating", llm=judge, quality=quality).columns == (quality,)
 
 
 def test_the_group_takes_the_mean_of_its_tasks_each_the_mean_over_its_runs(few: Path) -> None:
-    found = evaluate("fed_dialog_random_dial", "dummy")
+    found = evaluate("dummy", "fed_dialog_random_dial")
     task = "fed_dialog_random_dial_overall"
     results = found["results"]
     runs: dict[int, list[tuple[float, float]]] = {}
@@ -354,12 +325,12 @@ def test_the_group_takes_the_mean_of_its_tasks_each_the_mean_over_its_runs(few: 
     assert sorted(runs) == [1, 2, 3]
     assert results[task]["spearman,none"] == pytest.approx(statistics.fmean(values))  # type: ignore[arg-type]
     assert results[task]["spearman_deviation,none"] == pytest.approx(statistics.stdev(values))  # type: ignore[type-var]
-    assert (results[task]["n_scored,none"], results[task]["n_unscored,none"]) == (18, 0)
+    assert metrics(found, task)["n_unscored"] == 0
     defined = [results[f"fed_dialog_random_{name}"]["spearman,none"] for name in NAMES if name.startswith("dial_")]
     numbers = [value for value in defined if isinstance(value, float)]
     assert len(defined) == 11
     assert found["groups"]["fed_dialog_random_dial"]["spearman,none"] == pytest.approx(statistics.fmean(numbers))
-    assert set(SEED_METRICS) == {
+    assert set(printed("rating_over_seeds")) == {
         key.removesuffix(",none") for key in results[task] if key.endswith(",none") and "_stderr" not in key
     }
     json.dumps(found["results"], allow_nan=False)
@@ -378,18 +349,18 @@ def test_a_model_without_any_probability_leaves_every_document_unscored(few: Pat
         def loglikelihood_rolling(self, requests: Any, disable_tqdm: bool = False) -> list[float]:
             raise NotImplementedError
 
-    results = evaluate("fed_dialog_bm25_c_turn_specific", Mute(), num_fewshot=2)["results"]["fed_dialog_bm25_c_turn_specific"]
-    assert (results["n_scored,none"], results["n_unscored,none"]) == (0, 18)
-    assert results["spearman,none"].startswith("undefined (")
+    task = "fed_dialog_bm25_c_turn_specific"
+    results = metrics(evaluate(Mute(), task, num_fewshot=2), task)
+    assert (results["n_scored"], results["n_unscored"]) == (0, 18)
+    assert results["spearman"].startswith("undefined (")
     document = fed_dataset(level="turn", quality="fluent", seeds=(4,))["test"][0]
     judged = process_seeded_ratings(document, [(-math.inf, False)] * 6)
-    assert judged == dict.fromkeys(SEED_METRICS, SeededJudged(None, document["rating"], 4))
+    assert judged == dict.fromkeys(printed("rating_over_seeds"), SeededJudged(None, document["rating"], 4))
 
 
 def test_a_scripted_judge_leaves_no_document_unaccounted_for(few: Path) -> None:
     """The dialogue about cats is refused: its log probabilities are NaN."""
-    register_models()
     for name, counts in (("turn_relevant", (15, 3)), ("dial_depth", (5, 1))):
         task = f"fed_dialog_{name}"
-        results = evaluate(task, "scripted-judge", model_args="refuse=cats")["results"][task]
-        assert (results["n_scored,none"], results["n_unscored,none"]) == counts
+        results = metrics(evaluate("scripted-judge", task, model_args="refuse=cats"), task)
+        assert (results["n_scored"], results["n_unscored"]) == counts

@@ -16,14 +16,14 @@ from dialeval_plugin.hosts.lm_eval.samplers import (
     RandomSampler,
     ResponseBM25Sampler,
 )
-from dialeval_plugin.judgement_tasks.responses import dstc10_dataset
+from dialeval_plugin.hosts.lm_eval.tasks.responses import dstc10_dataset
 
 SAMPLERS = (RandomSampler, ContextBM25Sampler, ResponseBM25Sampler, ContextResponseBM25Sampler)
 
 
 @pytest.fixture
 def documents(use_tiny_data: Path) -> list[dict[str, Any]]:
-    return list(dstc10_dataset(dialogue_set="dz")["test"])
+    return list(dstc10_dataset(dataset="dz")["test"])
 
 
 @pytest.mark.parametrize("kind", SAMPLERS)
@@ -74,7 +74,7 @@ def test_bm25_examples_ascend_and_are_the_nearest(kind: type[OtherDialogueSample
 
 
 def test_whole_dialogues_can_be_examples(use_tiny_data: Path) -> None:
-    documents = list(dstc10_dataset(dialogue_set="fd")["test"])
+    documents = list(dstc10_dataset(dataset="fd")["test"])
     for kind in SAMPLERS:
         assert len(kind(documents).set_rnd(1).sample(n=2, eval_doc=documents[0])) == 2
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import lm_eval
 import pytest
 from lm_eval.tasks import TaskManager
 
@@ -20,10 +20,10 @@ from dialeval_plugin.core.scores import Scores, Unscored
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.corpora.readers import dstc10
-from dialeval_plugin.hosts.lm_eval.slm_tasks import dre_dataset, dre_results, reasons, slide_dataset, slide_results
+from dialeval_plugin.hosts.lm_eval.slm_tasks import dre_dataset, dre_results, slide_dataset, slide_results
 from dialeval_plugin.hosts.lm_eval.validation import validate_tasks
-from dialeval_plugin.judgement_tasks import aggregation as lm_eval_aggregation
 from dialeval_plugin.judgement_tasks.documents import item_of
+from dialeval_plugin.judgement_tasks.ratings import Judged, Variant
 from dialeval_plugin.methods.judging.judge import PromptedJudge
 from dialeval_plugin.methods.judging.prompts import SCORING_PROMPTS
 from dialeval_plugin.methods.slide.dre import VARIANTS, DreScorer
@@ -32,16 +32,16 @@ from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import correlations
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
 from dialeval_plugin.testing.scripted_lm import ScriptedJudgeLM
+from tests.hosts.through_lm_eval import evaluate, metrics
 
 TURN_LEVEL = [code for code, entry in dstc10.SETS.items() if entry.level == "turn"]
 
 
 @pytest.fixture(autouse=True)
 def small_and_quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A third of the embedded corpus and few resamples: what is tested here depends on neither."""
+    """A third of the embedded corpus: what is tested here does not depend on its size."""
     some = mini.read_examples("test")[:60]
     monkeypatch.setattr(mini, "read_examples", lambda split: some)
-    monkeypatch.setattr(lm_eval_aggregation, "ROUNDS", 20)
 
 
 def scripted_answer(prompt: str) -> str | Unscored:
@@ -56,52 +56,53 @@ def scripted_answer(prompt: str) -> str | Unscored:
     return f" {5 * share:.2f}"
 
 
-def evaluate(task: str, slm: Path, **metadata: Any) -> tuple[dict[str, Any], list[dict[str, Any]], ScriptedJudgeLM]:
-    """Results and logged samples of a task, as the host gives them, and the model that it asked."""
+def run(task: str, slm: Path, **metadata: Any) -> tuple[dict[str, Any], ScriptedJudgeLM]:
+    """What the host found, and the model that it asked."""
     lm = ScriptedJudgeLM(scripted_answer)
-    manager = TaskManager(include_path=str(tasks_path()), include_defaults=False, metadata={"slm": str(slm), **metadata})
-    found = lm_eval.simple_evaluate(lm, tasks=[task], task_manager=manager, bootstrap_iters=0, log_samples=True)
-    return found["results"][task], found["samples"][task], lm
+    return evaluate(lm, task, metadata={"slm": str(slm), **metadata}, log_samples=True), lm
 
 
-def assert_agree(results: dict[str, Any], samples: list[dict[str, Any]], name: str, scores: list[float | None]) -> None:
+def reasons(found: dict[str, Any], task: str, variant: str) -> dict[str, int]:
+    judged = [Judged(*sample["spearman"]).by(variant) for sample in found["samples"][task]]
+    return dict(Counter(one.unscored for one in judged if one.unscored))
+
+
+def assert_agree(found: dict[str, Any], task: str, variant: str, scores: list[float | None]) -> None:
     """The task's scores and coefficients of one variant are those of a scorer's column."""
-    assert [sample[f"{name}_spearman"][0] for sample in samples] == [
-        None if value is None else pytest.approx(value, abs=1e-9) for value in scores
-    ]
+    judged = [Judged(*sample["spearman"]).by(variant) for sample in found["samples"][task]]
+    assert [one.score for one in judged] == [None if value is None else pytest.approx(value, abs=1e-9) for value in scores]
     examples = mini.read_examples("test")
     clusters = [context_key(example) for example in examples]
-    expected = correlations(
-        scores, [example.ratings[mini.QUALITY][0] for example in examples], clusters=clusters, bootstrap=Bootstrap(rounds=20)
-    )
+    ratings = [example.ratings[mini.QUALITY][0] for example in examples]
+    expected = correlations(scores, ratings, clusters=clusters, bootstrap=Bootstrap(rounds=20))
+    results = metrics(found, task, variant)
     for metric, coefficient in (("spearman", "spearman"), ("pearson", "pearson"), ("kendall", "kendall_b")):
-        assert results[f"{name}_{metric},none"] == pytest.approx(expected[coefficient].value, abs=1e-9)
+        assert results[metric] == pytest.approx(expected[coefficient].value, abs=1e-9)
         # The test split has fewer dialogues than an interval needs.
-        bounds = {results[f"{name}_{metric}_{bound},none"] for bound in ("ci_low", "ci_high")}
-        assert bounds == {
+        assert {results[f"{metric}_{bound}"] for bound in ("ci_low", "ci_high")} == {
             f"undefined (an interval needs 10 clusters (dialogues), here are {len(set(clusters))}, so there is no interval)"
         }
     n_scored = sum(value is not None for value in scores)
-    assert (results[f"{name}_n_scored,none"], results[f"{name}_n_unscored,none"]) == (n_scored, len(scores) - n_scored)
+    assert (results["n_scored"], results["n_unscored"]) == (n_scored, len(scores) - n_scored)
 
 
 @pytest.mark.parametrize("options", [{}, {"eq26": True, "clamp": [0, 5]}])
 def test_dre_gives_the_numbers_of_the_scorer(options: dict[str, Any], tiny_slm: Path) -> None:
-    results, samples, lm = evaluate("dre_mini", tiny_slm, **options)
+    found, lm = run("dre_mini", tiny_slm, **options)
     examples = mini.read_examples("test")
     llm = ScriptedLanguageModel(scripted_answer)
     for variant in VARIANTS:
         direct = DreScorer(llm, str(tiny_slm), variant=variant, **options).score(examples)  # type: ignore[arg-type]
-        assert_agree(results, samples, variant, list(direct.values))
-        prompt = "interior" if variant in {"dre", "in_dre"} else "plain"
-        assert _reasons(results[f"{prompt}_unscored,none"]) == direct.unscored_by_reason
-    assert results["dre_n_unscored,none"] > 0
+        assert_agree(found, "dre_mini", variant, list(direct.values))
+        assert reasons(found, "dre_mini", variant) == direct.unscored_by_reason != {}
 
     # Two requests an example and no more, with the prompts' own limits.
-    assert len(lm.double.asked) == 2 * len(examples) == 2 * results["sample_len"]
-    assert_same_signature(samples, DreScorer(llm, str(tiny_slm), ablation=True, **options))
+    assert len(lm.double.asked) == 2 * len(examples) == 2 * found["results"]["dre_mini"]["sample_len"]
+    assert_same_signature(found["samples"]["dre_mini"], DreScorer(llm, str(tiny_slm), ablation=True, **options))
     assert set(lm.double.asked) == set(llm.asked)
-    (limits,) = {tuple(settings["max_gen_toks"] for _, settings in sample["arguments"]) for sample in samples}
+    (limits,) = {
+        tuple(settings["max_gen_toks"] for _, settings in sample["arguments"]) for sample in found["samples"]["dre_mini"]
+    }
     assert limits == (64, 32)
 
 
@@ -116,7 +117,7 @@ def assert_same_signature(samples: list[dict[str, Any]], scorer: Scorer) -> None
     "options", [{}, {"fusion": "agree", "slm_scale": 0.5}, {"clip": True, "round3": True, "normalise": "training"}]
 )
 def test_slide_gives_the_numbers_of_the_scorer(options: dict[str, Any], tiny_slm: Path) -> None:
-    results, samples, lm = evaluate("slide_mini", tiny_slm, **options)
+    found, lm = run("slide_mini", tiny_slm, **options)
     examples = mini.read_examples("test")
     llm = ScriptedLanguageModel(scripted_answer)
     judge = PromptedJudge(llm, prompt="slide")
@@ -124,18 +125,13 @@ def test_slide_gives_the_numbers_of_the_scorer(options: dict[str, Any], tiny_slm
     of_small = {name: value for name, value in options.items() if name not in {"fusion", "slm_scale"}}
     small = SlideScorer(str(tiny_slm), variant="slm", **of_small).score(examples)
 
-    assert_agree(results, samples, "slide", list(direct.values))
-    assert_agree(results, samples, "llm", list(direct.columns["llm"]))
-    assert_agree(results, samples, "slm", list(small.values))
-    assert _reasons(results["llm_unscored,none"]) == direct.unscored_by_reason
-    assert results["slm_unscored,none"] == "none"
+    assert_agree(found, "slide_mini", "slide", list(direct.values))
+    assert_agree(found, "slide_mini", "llm", list(direct.columns["llm"]))
+    assert_agree(found, "slide_mini", "slm", list(small.values))
+    assert reasons(found, "slide_mini", "llm") == direct.unscored_by_reason
+    assert reasons(found, "slide_mini", "slm") == {}
     assert len(lm.double.asked) == len(examples)
-    assert_same_signature(samples, SlideScorer(str(tiny_slm), llm=judge, **options))
-
-
-def _reasons(text: str) -> dict[str, int]:
-    counts = (part.rsplit(" ", 1) for part in text.split(", ") if text != "none")
-    return {reason: int(number) for reason, number in counts}
+    assert_same_signature(found["samples"]["slide_mini"], SlideScorer(str(tiny_slm), llm=judge, **options))
 
 
 def test_the_task_files_ask_as_the_prompts_do() -> None:
@@ -157,7 +153,7 @@ def test_a_document_holds_its_example_and_what_the_small_model_found(use_tiny_da
     examples = dstc10.read_examples("ft")
     small: Scores = SlideScorer(str(tiny_slm), variant="slm").score(examples)
     for build in (dre_dataset, slide_dataset):
-        found = documents(build(dialogue_set="ft", slm=str(tiny_slm)))
+        found = documents(build(dataset="ft", slm=str(tiny_slm)))
         assert [item_of(document).response for document in found] == [example.response for example in examples]
         for name in ("slm", "slm_probability", "slm_distance"):
             assert [document[name] for document in found] == pytest.approx(small.columns[name], abs=1e-6)
@@ -169,54 +165,48 @@ def test_what_has_no_score_has_a_reason(tiny_slm: Path, monkeypatch: pytest.Monk
         Example(str(i), (), Example.from_texts([], text).response, ratings={"fits": (1.0,)}) for i, text in enumerate(texts)
     ]
     monkeypatch.setattr(mini, "read_examples", lambda split: given)
-    fine, blank, _ = documents(dre_dataset(dialogue_set="mini", slm=str(tiny_slm)))
+    fine, blank, _ = documents(dre_dataset(dataset="mini", slm=str(tiny_slm)))
     good = ["LLM Overall Score: 4\nInfluence degree: 0.5", "LLM Overall Score: 3"]
 
-    scored = dre_results(fine, good)
-    assert scored["in_dre_spearman"].score == 4.0
-    assert scored["dre_spearman"].score == pytest.approx(4.0 * 0.5 * fine["slm"])
-    assert scored["ex_dre_spearman"].score == pytest.approx(3.0 * fine["slm"])
-    assert scored["non_dre_n_scored"].score == 3.0
-    assert (scored["interior_unscored"], scored["plain_unscored"]) == (None, None)
+    scored = variants(dre_results(fine, good))
+    assert scored == {
+        "": Variant("", pytest.approx(4.0 * 0.5 * fine["slm"])),
+        "in_dre": Variant("in_dre", 4.0),
+        "ex_dre": Variant("ex_dre", pytest.approx(3.0 * fine["slm"])),
+        "non_dre": Variant("non_dre", 3.0),
+    }
+    half = variants(dre_results(fine, ["LLM Overall Score: 4", good[1]]))
+    assert half["in_dre"][1:] == (None, "parse_failure", "the answer has no influence degree: 'LLM Overall Score: 4'")
+    assert [one.score is None for one in half.values()] == [True, True, False, False]
+    silent = variants(dre_results(fine, [good[0], None]))
+    assert silent["ex_dre"][1:] == (None, "api_error", "the model gave no answer")
+    assert [one.score is None for one in silent.values()] == [False, False, True, True]
 
-    half = dre_results(fine, ["LLM Overall Score: 4", good[1]])
-    assert half["interior_unscored"] == ("parse_failure", "the answer has no influence degree: 'LLM Overall Score: 4'")
-    assert [half[f"{name}_spearman"].score is None for name in VARIANTS] == [True, True, False, False]
-    silent = dre_results(fine, [good[0], None])
-    assert silent["plain_unscored"] == ("api_error", "the model gave no answer")
-    assert [silent[f"{name}_spearman"].score is None for name in VARIANTS] == [False, False, True, True]
+    nothing = variants(dre_results(blank, good))
+    assert {one.score for one in nothing.values()} == {None}
+    assert {one[2:] for name, one in nothing.items() if name} == {("empty_input", "the response has no visible character")}
+    fine, blank, _ = documents(slide_dataset(dataset="mini", slm=str(tiny_slm)))
+    assert {one.score for one in variants(slide_results(blank, ["1"])).values()} == {None}
+    unread = variants(slide_results(fine, ["?"]))
+    assert {name: one.score is None for name, one in unread.items()} == {"": True, "slm": False, "llm": True}
 
-    nothing = dre_results(blank, good)
-    assert {nothing[f"{name}_spearman"].score for name in VARIANTS} == {None}
-    assert (
-        nothing["plain_unscored"]
-        == nothing["interior_unscored"]
-        == (
-            "empty_input",
-            "the response has no visible character",
-        )
-    )
-    fine, blank, _ = documents(slide_dataset(dialogue_set="mini", slm=str(tiny_slm)))
-    assert {slide_results(blank, ["1"])[f"{name}_spearman"].score for name in ("slide", "slm", "llm")} == {None}
-    unread = slide_results(fine, ["?"])
-    assert [unread[f"{name}_spearman"].score is None for name in ("slide", "slm", "llm")] == [True, False, True]
+
+def variants(found: dict[str, Judged]) -> dict[str, Variant]:
+    """The scores of one document by variant, "" for the main one, which has no detail."""
+    (judged,) = set(found.values())
+    return {"": Variant("", judged.score, judged.unscored), **{one.name: one for one in judged.variants}}
 
 
 def test_without_the_small_models_numbers_the_large_ones_count(tiny_slm: Path) -> None:
     broken = {"slm_unscored": "non_finite", "slm_detail": "slm is nan", "slm": None}
-    row = {**documents(dre_dataset(dialogue_set="mini", slm=str(tiny_slm)))[0], **broken}
-    found = dre_results(row, ["LLM Overall Score: 4\nInfluence degree: 0.5", "3"])
-    assert [found[f"{name}_spearman"].score for name in VARIANTS] == [None, None, None, 3.0]
-    assert (found["interior_unscored"], found["plain_unscored"]) == (("non_finite", "slm is nan"), None)
-    row = {**documents(slide_dataset(dialogue_set="mini", slm=str(tiny_slm)))[0], **broken}
-    found = slide_results(row, ["0.5"])
-    assert [found[f"{name}_spearman"].score for name in ("slide", "slm", "llm")] == [None, None, 0.5]
-    assert (found["slm_unscored"], found["llm_unscored"]) == (("non_finite", "slm is nan"), None)
-
-
-def test_reasons_are_counted() -> None:
-    assert reasons([None, ("refusal", "a"), None, ("parse_failure", "b"), ["refusal", "c"]]) == "parse_failure 1, refusal 2"  # type: ignore[list-item]
-    assert reasons([None, None]) == "none"
+    row = {**documents(dre_dataset(dataset="mini", slm=str(tiny_slm)))[0], **broken}
+    found = variants(dre_results(row, ["LLM Overall Score: 4\nInfluence degree: 0.5", "3"]))
+    assert [one.score for one in found.values()] == [None, None, None, 3.0]
+    assert found["in_dre"][2:] == ("non_finite", "slm is nan")
+    row = {**documents(slide_dataset(dataset="mini", slm=str(tiny_slm)))[0], **broken}
+    found = variants(slide_results(row, ["0.5"]))
+    assert {name: one.score for name, one in found.items()} == {"": None, "slm": None, "llm": 0.5}
+    assert (found["slm"][2:], found["llm"][2:]) == (("non_finite", "slm is nan"), (None, ""))
 
 
 @pytest.mark.parametrize(("task", "build"), [("dre", dre_dataset), ("slide", slide_dataset)])
@@ -226,35 +216,35 @@ def test_what_is_missing_or_wrong_is_said(
     monkeypatch.delenv("DIALEVAL_SLM", raising=False)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     with pytest.raises(MissingPrerequisite) as missing:
-        build(dialogue_set="mini")
+        build(dataset="mini")
     assert str(missing.value) == (
         f"{task}: no SLM is named. Train one with `dialeval train slm --data FILE --output FOLDER`, "
         'or type --metadata \'{"slm": "FOLDER or hub id"}\', or set DIALEVAL_SLM.'
     )
     with pytest.raises(InputError) as refused:
-        build(dialogue_set="mini", slm=str(tiny_slm), clip="maybe")
+        build(dataset="mini", slm=str(tiny_slm), clip="maybe")
     assert str(refused.value) == f"{task}: clip is 'maybe'. Give true or false."
     with pytest.raises(InputError) as refused:
-        build(dialogue_set="fd", slm=str(tiny_slm))
+        build(dataset="fd", slm=str(tiny_slm))
     assert str(refused.value) == f"{task}: the set 'fd' holds whole dialogues, not responses. Use a turn-level set."
     with pytest.raises(MissingPrerequisite, match=r"has no dailydialog-grade_eval\.json"):
-        build(dialogue_set="dgr", slm=str(tiny_slm))
+        build(dataset="dgr", slm=str(tiny_slm))
     monkeypatch.setenv("DIALEVAL_SLM", str(tiny_slm))
-    assert len(build(dialogue_set="tu")["test"]) == 12
+    assert len(build(dataset="tu")["test"]) == 12
 
 
 def test_wrong_options_of_slide_are_refused(tiny_slm: Path) -> None:
     with pytest.raises(InputError) as refused:
-        slide_dataset(dialogue_set="mini", slm=str(tiny_slm), slm_scale="half")
+        slide_dataset(dataset="mini", slm=str(tiny_slm), slm_scale="half")
     assert str(refused.value) == "slide: slm_scale is 'half'. Give a number."
     with pytest.raises(InputError) as refused:
-        slide_dataset(dialogue_set="mini", slm=str(tiny_slm), normalise="population")
+        slide_dataset(dataset="mini", slm=str(tiny_slm), normalise="population")
     assert str(refused.value) == (
         "slide: normalise='population' needs all scores of a run, and a task has one document's. "
         "Leave it out, or score a file with `dialeval score`."
     )
     with pytest.raises(InputError) as refused:
-        slide_dataset(dialogue_set="mini", slm=str(tiny_slm), fusion="mean")
+        slide_dataset(dataset="mini", slm=str(tiny_slm), fusion="mean")
     assert str(refused.value) == ("slide: fusion is 'mean'. Give one of first_match, llm_first, agree.")
 
 
@@ -278,25 +268,22 @@ def test_without_a_small_model_every_task_is_absent(
 
 
 def test_a_group_leaves_out_what_is_absent(use_tiny_data: Path, tiny_slm: Path, caplog: pytest.LogCaptureFixture) -> None:
-    manager = TaskManager(include_path=str(tasks_path()), include_defaults=False, metadata={"slm": str(tiny_slm)})
-    lm = ScriptedJudgeLM(scripted_answer)
-    found = lm_eval.simple_evaluate(lm, tasks=["slide"], task_manager=manager, bootstrap_iters=0)
+    found, _ = run("slide", tiny_slm)
     assert any(
         record.getMessage().startswith("slide_dgr: left out of the group and of its mean: ") for record in caplog.records
     )
     assert found["results"]["slide_dgr"]["sample_len"] == 0
-    values = [found["results"][f"slide_{code}"]["slm_spearman,none"] for code in ("tu", "pu", "dz", "dgu", "eg", "ft")]
-    assert found["groups"]["slide"]["slm_spearman,none"] == pytest.approx(sum(values) / len(values))
+    values = [found["results"][f"slide_{code}"]["spearman,none"] for code in ("tu", "pu", "dz", "dgu", "eg", "ft")]
+    assert found["groups"]["slide"]["spearman,none"] == pytest.approx(sum(values) / len(values))
 
 
 def test_a_real_model_is_asked_both_prompts(use_tiny_data: Path, tiny_slm: Path, tiny_lm: Path) -> None:
-    manager = TaskManager(include_path=str(tasks_path()), include_defaults=False, metadata={"slm": str(tiny_slm)})
-    arguments = {"model_args": f"pretrained={tiny_lm}", "device": "cpu", "batch_size": 8, "limit": 3, "bootstrap_iters": 0}
-    found = lm_eval.simple_evaluate("hf", tasks=["dre_tu", "slide_tu"], task_manager=manager, log_samples=True, **arguments)
-    for task, variants in (("dre_tu", VARIANTS), ("slide_tu", ("slide", "slm", "llm"))):
-        results = found["results"][task]
+    arguments = {"model_args": f"pretrained={tiny_lm}", "device": "cpu", "batch_size": 8, "limit": 3}
+    found = evaluate("hf", "dre_tu", "slide_tu", metadata={"slm": str(tiny_slm)}, **arguments)
+    for task, names in (("dre_tu", VARIANTS), ("slide_tu", ("slide", "slm", "llm"))):
         # A model with random weights says little that can be read, and every document is accounted for.
-        assert {results[f"{name}_n_scored,none"] + results[f"{name}_n_unscored,none"] for name in variants} == {3}
+        results = [metrics(found, task, name) for name in names]
+        assert {one["n_scored"] + one["n_unscored"] for one in results} == {3}
     sample = found["samples"]["dre_tu"][0]
     assert ["Auxiliary information" in prompt for prompt, _ in sample["arguments"]] == [True, False]
     assert [len(answers) for answers in sample["resps"]] == [1, 1]
@@ -306,5 +293,5 @@ def test_a_real_model_is_asked_both_prompts(use_tiny_data: Path, tiny_slm: Path,
 @pytest.mark.real_data
 def test_the_real_sets_are_judged_whole(data_dir: Path, tiny_slm: Path) -> None:
     for code, size in {"tu": 360, "pu": 300, "eg": 300, "ft": 375}.items():
-        dataset = dre_dataset(dialogue_set=code, slm=str(tiny_slm))["test"]
+        dataset = dre_dataset(dataset=code, slm=str(tiny_slm))["test"]
         assert (len(dataset), [score for score in dataset["slm"] if score is None]) == (size, []), code

@@ -6,20 +6,14 @@ import hashlib
 import json
 import math
 from pathlib import Path
-from typing import Any
 
-import lm_eval
 import pytest
 from lm_eval.api.instance import Instance
 from lm_eval.api.model import LM
-from lm_eval.loggers import EvaluationTracker
-from lm_eval.tasks import TaskManager
 
 from dialeval_plugin.core.registry import load_scorer
-from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.readers import dstc10
-from dialeval_plugin.hosts.registration import register_models
 from dialeval_plugin.leaderboard.build import build
 from dialeval_plugin.leaderboard.references import HALF_THE_PEOPLE, ONE_PERSON
 from dialeval_plugin.leaderboard.rescoring import rescore
@@ -27,6 +21,7 @@ from dialeval_plugin.leaderboard.result_files import read_runs
 from dialeval_plugin.reports.correlation_report import Finding, ReportOptions, find
 from dialeval_plugin.reports.score_alignment import Alignment, align
 from dialeval_plugin.reports.scored_output import write_scores
+from tests.hosts.through_lm_eval import evaluate, metrics
 
 QUESTION = ReportOptions(permutations=0)
 NAMES = {"spearman": "spearman", "pearson": "pearson", "kendall": "kendall_b"}
@@ -46,25 +41,6 @@ class Chance(LM):  # type: ignore[misc]  # the host is not typed
         raise NotImplementedError
 
 
-def through_lm_eval(task: str, scorer: str | None, output: Path) -> dict[str, Any]:
-    register_models()
-    manager = TaskManager(include_path=str(tasks_path()), include_defaults=False)
-    tracker = EvaluationTracker(output_path=str(output))
-    results: dict[str, Any] = lm_eval.simple_evaluate(
-        Chance() if scorer is None else "dialogue-metric",
-        model_args="" if scorer is None else f"scorer={scorer}",
-        tasks=[task],
-        task_manager=manager,
-        bootstrap_iters=0,
-        evaluation_tracker=tracker,
-    )
-    samples = results.pop("samples")
-    tracker.save_results_aggregated(results=results, samples=samples)
-    tracker.save_results_samples(task_name=task, samples=samples[task])
-    figures: dict[str, Any] = results["results"][task]
-    return figures
-
-
 @pytest.mark.parametrize(
     ("dataset", "scorer"),
     [
@@ -76,7 +52,10 @@ def through_lm_eval(task: str, scorer: str | None, output: Path) -> dict[str, An
 def test_one_figure_has_one_value(dataset: str, scorer: str | None, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     if dataset != "mini":
         request.getfixturevalue("data_dir")
-    printed = through_lm_eval(f"dstc10_dialog_{dataset}", scorer, tmp_path / "output")
+    task, output = f"dstc10_dialog_{dataset}", tmp_path / "output"
+    model = Chance() if scorer is None else "dialogue-metric"
+    found = evaluate(model, task, model_args="" if scorer is None else f"scorer={scorer}", output=output)
+    computed = metrics(found, task)
     (run,) = read_runs([tmp_path / "output"])
     again = {finding.statistic: finding for finding in rescore([run], QUESTION)}
     if scorer is None:
@@ -90,7 +69,7 @@ def test_one_figure_has_one_value(dataset: str, scorer: str | None, tmp_path: Pa
     (cell,) = board.cells
     ceilings = {(one.coefficient, one.name): one.value for one in board.references}
     for name, statistic in NAMES.items():
-        ends = [printed[f"{name}{end},none"] for end in ("", "_ci_low", "_ci_high")]
+        ends = [computed[f"{name}{end}"] for end in ("", "_ci_low", "_ci_high")]
         assert all(isinstance(end, float) for end in ends)
         assert figures(again[statistic]) == ends
         assert [cell.figures[name].value, cell.figures[name].ci_low, cell.figures[name].ci_high] == ends

@@ -9,15 +9,12 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-import lm_eval
 import pytest
 from lm_eval.api.instance import Instance
 from lm_eval.api.model import LM
-from lm_eval.loggers import EvaluationTracker
-from lm_eval.tasks import TaskManager
 
-from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.corpora.readers import cgdialog, dbdc
+from dialeval_plugin.judgement_tasks.kinds import printed
 from dialeval_plugin.leaderboard.rescoring import rescore
 from dialeval_plugin.leaderboard.result_files import TaskRun, read_runs
 from dialeval_plugin.reports.correlation_report import ReportOptions
@@ -26,6 +23,7 @@ from tests.convai_files import write_convai
 from tests.fed_files import fed_rows, write_fed
 from tests.hosts.test_causalscore_doors import preference_dialogue
 from tests.hosts.test_lm_eval_breakdown import dialogue
+from tests.hosts.through_lm_eval import evaluate
 
 TASKS = (
     "fed_dialog_turn_specific",
@@ -62,15 +60,15 @@ class Chance(LM):  # type: ignore[misc]  # the host is not typed
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = write_convai(tmp_path_factory.mktemp("data"), 30)
     write_fed(root, fed_rows(10))
-    for corpus in (dbdc.CORPUS, cgdialog.CORPUS):
+    for corpus in (dbdc.CORPUS.name, cgdialog.CORPUS):
         (root / corpus).mkdir()
-    with zipfile.ZipFile(root / dbdc.CORPUS / dbdc.FILE, "w") as archive:
+    with zipfile.ZipFile(root / dbdc.CORPUS.name / dbdc.FILE, "w") as archive:
         for split in ("dev", "eval"):
             for number in range(12):
                 path = f"DBDC3/dbdc3_revised/en/{split}/YI_5/{number}.log.json"
                 archive.writestr(path, json.dumps(dialogue("yi", split, number)))
     rows = [preference_dialogue(number) for number in range(12)]
-    (root / cgdialog.CORPUS / cgdialog.PREFERENCE_FILES["msc"]).write_text(json.dumps(rows), encoding="utf-8")
+    (root / cgdialog.CORPUS.name / cgdialog.PREFERENCE_FILES["msc"]).write_text(json.dumps(rows), encoding="utf-8")
     return root
 
 
@@ -80,21 +78,8 @@ def runs(data: Path, tmp_path_factory: pytest.TempPathFactory) -> list[TaskRun]:
     output = tmp_path_factory.mktemp("output")
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("DIALEVAL_DATA_DIR", str(data))
-        manager = TaskManager(include_path=str(tasks_path()), include_defaults=False)
-        tracker = EvaluationTracker(output_path=str(output))
-        results: dict[str, Any] = lm_eval.simple_evaluate(
-            Chance(),
-            tasks=list(TASKS),
-            task_manager=manager,
-            bootstrap_iters=0,
-            evaluation_tracker=tracker,
-            # Fewer responses of the embedded corpus: those tasks are not what takes time here.
-            limit=80,
-        )
-    samples = results.pop("samples")
-    tracker.save_results_aggregated(results=results, samples=samples)
-    for task in results["configs"]:
-        tracker.save_results_samples(task_name=task, samples=samples[task])
+        # Fewer responses of the embedded corpus: those tasks are not what takes time here.
+        evaluate(Chance(), *TASKS, output=output, limit=80)
     return read_runs([output])
 
 
@@ -131,10 +116,13 @@ def test_rescoring_gives_what_the_task_printed(runs: list[TaskRun], task: str, v
     found = estimates(run)
     assert len(found) >= 3
     for name, estimate in found.items():
-        printed = {bound: run.metrics[f"{name}{bound}"] for bound in ("", "_ci_low", "_ci_high")}
+        computed = {bound: run.metrics[f"{name}{bound}"] for bound in ("", "_ci_low", "_ci_high")}
         again = {"": estimate.value, "_ci_low": estimate.ci_low, "_ci_high": estimate.ci_high}
-        assert again == pytest.approx(printed, abs=1e-12), name
-    assert run.metrics["n_unscored"] == run.n_unscored
+        assert again == pytest.approx(computed, abs=1e-12), name
+        if not variant and name in run.printed:
+            assert run.printed[name] == estimate.value
+    assert (run.metrics["n_scored"], run.metrics["n_unscored"]) == (run.n_scored, run.n_unscored)
+    assert set(run.printed) == (set() if variant else set(printed(run.recomputed)))
 
 
 def test_every_seed_is_rescored_and_their_mean_is_what_was_printed(runs: list[TaskRun]) -> None:

@@ -15,8 +15,8 @@ from lm_eval.tasks import TaskManager
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.hosts.lm_eval.slm_tasks import slide_dataset
+from dialeval_plugin.hosts.lm_eval.tasks.classification import mini_dataset
 from dialeval_plugin.hosts.registration import register_models
-from dialeval_plugin.judgement_tasks.classification import mini_dataset
 
 SLIDE = "clip, fusion, normalise, rated_quality, round3, slm, slm_scale"
 
@@ -52,7 +52,7 @@ def test_a_models_arguments_are_no_options_and_another_tasks_option_is_said(
 def test_called_by_hand_a_data_set_takes_its_own_options_only(tiny_slm: Path) -> None:
     assert len(mini_dataset(version=1.0, config_source="x.yaml")["test"]) > 0
     with pytest.raises(InputError) as refused:
-        slide_dataset(dialogue_set="mini", slm=str(tiny_slm), fuson="agree")
+        slide_dataset(dataset="mini", slm=str(tiny_slm), fuson="agree")
     assert str(refused.value).startswith("task: --metadata: there is no option 'fuson'. Did you mean 'fusion'? Known are: ")
 
 

@@ -45,8 +45,9 @@ def test_every_metric_of_this_package_loads() -> None:
 
 BROKEN = {
     "function": (
-        "task: function\ncustom_dataset: !function dialeval_plugin.judgement_tasks.responses.nothing\n",
-        "AttributeError: Module 'dialeval_plugin.judgement_tasks.responses' has no function 'nothing' (from YAML in {folder})",
+        "task: function\ncustom_dataset: !function dialeval_plugin.hosts.lm_eval.tasks.responses.nothing\n",
+        "AttributeError: Module 'dialeval_plugin.hosts.lm_eval.tasks.responses' has no function 'nothing' "
+        "(from YAML in {folder})",
     ),
     "syntax": ("task: [\n", "ParserError: while parsing a flow node"),
     "nameless": ("output_type: multiple_choice\n", "ValueError: names neither a task nor a group"),

@@ -15,7 +15,8 @@ import pytest
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.readers import cgdialog
 from dialeval_plugin.corpora.readers.cgdialog import CRITERIA, OPTIONS, PreferenceDialogue
-from dialeval_plugin.judgement_tasks.preference import JudgedResponse, agreements, compared_with
+from dialeval_plugin.hosts.lm_eval.tasks.preference import compared_with
+from dialeval_plugin.judgement_tasks.preference import JudgedResponse, agreements
 from dialeval_plugin.methods.causalscore.model import CausalModelConfig
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.preference import preferences as agreement
@@ -60,7 +61,7 @@ def preferences(number: int) -> dict[str, Any]:
 
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "data" / cgdialog.CORPUS
+    folder = tmp_path / "data" / cgdialog.CORPUS.name
     folder.mkdir(parents=True)
     for name in ("dream", "msc"):
         rows = [preferences(number) for number in range(12)]

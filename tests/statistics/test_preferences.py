@@ -179,7 +179,9 @@ def test_unknown_options_are_refused() -> None:
 @pytest.mark.real_data
 def test_floors_and_ceilings_of_the_published_labels(data_dir: Path) -> None:
     dialogues = [
-        dialogue for name in ("dream", "msc") for dialogue in cgdialog.read_preferences(name, folder=data_dir / cgdialog.CORPUS)
+        dialogue
+        for name in ("dream", "msc")
+        for dialogue in cgdialog.read_preferences(name, folder=data_dir / cgdialog.CORPUS.name)
     ]
     rows = [compared for dialogue in dialogues for compared in dialogue.comparisons]
     assert len(rows) == 1200

@@ -26,11 +26,8 @@ with importing("evaluate"):
 
 COLUMNS = ("predictions", "contexts", "references", "facts")
 
-_ADD_NAMES = {"prediction": "predictions", "context": "contexts", "reference": "references"}
-"""`add` takes one row, and the host names two of its columns in the singular there."""
-
 HOST_SETTINGS = frozenset(inspect.signature(evaluate.Metric.__init__).parameters) - {"self", "kwargs"}
-"""What the host's own metrics are made with; all else is an option of ours."""
+"""What the host's own metrics are made with."""
 
 _INPUTS_DESCRIPTION = """
 Args:
@@ -79,9 +76,14 @@ class DialogueMetric(evaluate.Metric):  # type: ignore[misc] # the host has no t
     """
 
     scorer_name: ClassVar[str]
+    columns: ClassVar[tuple[str, ...]] = COLUMNS
+    singular: ClassVar[Mapping[str, str]] = {"prediction": "predictions", "context": "contexts", "reference": "references"}
+    """`add` takes one row, and the host names columns in the singular there."""
 
     def __init__(self, config_name: str | None = None, **settings: Any) -> None:
-        self._options = {name: value for name, value in settings.items() if name not in HOST_SETTINGS}
+        # The host takes `seed` for itself; where it is an option as well, it is the user's word to both.
+        options = self._accepted_options() or ()
+        self._options = {name: value for name, value in settings.items() if name not in HOST_SETTINGS or name in options}
         self._check_options(self._options)
         if config_name not in (None, "default"):
             raise InputError(
@@ -92,7 +94,7 @@ class DialogueMetric(evaluate.Metric):  # type: ignore[misc] # the host has no t
                 f"{self.scorer_name}: num_process is {settings['num_process']!r}, but this metric runs in one process. "
                 "Gather the responses in one process and compute there."
             )
-        self._examples: list[Example] = []
+        self._rows: list[Any] = []
         self._scorer: Scorer | None = None
         self._scorer_options: dict[str, Any] = {}
         host_settings = {name: value for name, value in settings.items() if name in HOST_SETTINGS}
@@ -110,76 +112,77 @@ class DialogueMetric(evaluate.Metric):  # type: ignore[misc] # the host has no t
 
     def __len__(self) -> int:
         """Number of rows that were added and not computed yet."""
-        return len(self._examples)
+        return len(self._rows)
 
     def add(self, **row: Any) -> None:
-        """Add one row: `prediction`, `context`, and optionally `reference` and `facts`.
+        """Add one row: one value of each column, whose names may be in the singular.
 
         Raises:
             InputError: as `add_batch`.
         """
-        columns: dict[str, Any] = {}
-        for name, value in row.items():
-            columns[_ADD_NAMES.get(name, name)] = None if value is None else [value]
-        self.add_batch(**columns)
+        self.add_batch(**{self.singular.get(name, name): None if row[name] is None else [row[name]] for name in row})
 
     def add_batch(self, **columns: Any) -> None:
         """Add rows, all or none.
 
         Raises:
-            InputError: a column is missing or unknown, two differ in length, or a value is not text.
+            InputError: a column is missing or unknown, two differ in length, or a value is none of its kind.
         """
         for name in columns:
-            if name not in COLUMNS:
+            if name not in self.columns:
                 raise InputError(
-                    f"{self.scorer_name}: there is no column {name!r}. Accepted are {', '.join(COLUMNS)}; "
+                    f"{self.scorer_name}: there is no column {name!r}. Accepted are {', '.join(self.columns)}; "
                     "options belong to compute()."
                 )
-        self._examples.extend(self._read(columns))
+        self._rows.extend(self._read(columns))
 
-    def compute(
-        self, *, predictions: Any = None, contexts: Any = None, references: Any = None, facts: Any = None, **options: Any
-    ) -> dict[str, Any]:
-        """Score the rows that were added and those given here.
+    def compute(self, **inputs: Any) -> dict[str, Any]:
+        """Compute the result of the rows that were added and those given here.
+
+        Args:
+            **inputs: the columns, and options.
 
         Raises:
-            InputError: a column is missing, two differ in length, a value is not text, or an option is unknown.
+            InputError: a column is missing, two differ in length, a value is none of its kind, or an option is unknown.
             MissingPrerequisite: something that the scorer needs is not there; the message says how to get it.
         """
-        options = {**self._options, **options}
+        options = {**self._options, **{name: value for name, value in inputs.items() if name not in self.columns}}
         self._check_options(options)
-        columns = {"predictions": predictions, "contexts": contexts, "references": references, "facts": facts}
-        # The rows of a call that fails are not kept: repeating the call must not score them twice.
-        examples = list(self._examples)
-        if not examples or any(column is not None for column in columns.values()):
-            examples += self._read(columns)
-        scorer = self._load(options)
-        items = [_whole(example) for example in examples] if scorer.level == "dialogue" else examples
-        scores = scorer.score(items, progress=True)
-        self._examples.clear()
-        return _result(self.scorer_name, scores)
+        columns = {name: value for name, value in inputs.items() if name in self.columns and value is not None}
+        # The rows of a call that fails are not kept: repeating the call must not count them twice.
+        rows = self._rows if self._rows and not columns else [*self._rows, *self._read(columns)]
+        result = self._result(rows, options)
+        self._rows = []
+        return result
+
+    def _accepted_options(self) -> Sequence[str] | None:
+        """Names of the options; None where any is taken."""
+        return scorer_options(self.scorer_name)
 
     def _check_options(self, options: Mapping[str, Any]) -> None:
-        accepted = scorer_options(self.scorer_name)
+        accepted = self._accepted_options()
         unknown = [] if accepted is None else [name for name in options if name not in accepted]
         if unknown and accepted is not None:
             raise InputError(
                 f"{self.scorer_name}: there is no input or option {unknown[0]!r}. Accepted are the columns "
-                f"{', '.join(COLUMNS)} and the options {', '.join(accepted) or '(none)'}."
+                f"{', '.join(self.columns)} and the options {', '.join(accepted) or '(none)'}."
             )
 
-    def _read(self, columns: Mapping[str, Any]) -> list[Example]:
+    def _read(self, columns: Mapping[str, Any]) -> list[Any]:
+        """Check columns and return their rows."""
         try:
-            return read_examples(columns, first=len(self._examples))
+            return read_examples(columns, first=len(self._rows))
         except InputError as error:
             raise InputError(f"{self.scorer_name}: {error}") from None
 
-    def _load(self, options: dict[str, Any]) -> Scorer:
+    def _result(self, rows: list[Any], options: dict[str, Any]) -> dict[str, Any]:
+        """Compute what the user gets."""
         if self._scorer is None or options != self._scorer_options:
             self._scorer = None  # the old model goes before the new one comes
             self._scorer = load_scorer_with_judge(self.scorer_name, options)
             self._scorer_options = options
-        return self._scorer
+        items = [_whole(example) for example in rows] if self._scorer.level == "dialogue" else rows
+        return _result(self.scorer_name, self._scorer.score(items, progress=True))
 
 
 def _whole(example: Example) -> Dialogue:
@@ -212,18 +215,7 @@ def read_examples(columns: Mapping[str, Any], first: int = 0) -> list[Example]:
     Raises:
         InputError: a column is missing, two differ in length, or a value is not text; the message names column and row.
     """
-    given = {name: as_list(column, name) for name, column in columns.items() if column is not None}
-    for required in ("predictions", "contexts"):
-        if required not in given:
-            raise InputError(
-                f"the column {required!r} is missing. Pass {' and '.join(COLUMNS[:2])}, one row for every response."
-            )
-    for name, rows in given.items():
-        if len(rows) != len(given["predictions"]):
-            raise InputError(
-                f"the columns 'predictions' and {name!r} have {len(given['predictions'])} and {len(rows)} rows. "
-                "Pass one row of each for every response."
-            )
+    given = read_columns(columns, COLUMNS[:2], "response")
     examples = []
     for index, prediction in enumerate(given["predictions"]):
         response = Turn(check_text(prediction, f"predictions[{index}]"))
@@ -234,6 +226,25 @@ def read_examples(columns: Mapping[str, Any], first: int = 0) -> list[Example]:
         )
         examples.append(Example(str(first + index), context, response, references, facts))
     return examples
+
+
+def read_columns(columns: Mapping[str, Any], required: Sequence[str], row: str) -> dict[str, list[Any]]:
+    """Return the columns that are given as lists of one length, the required ones among them.
+
+    Raises:
+        InputError: a column is missing or no list, or two differ in length; `row` is what each row is one of.
+    """
+    given = {name: as_list(column, name) for name, column in columns.items() if column is not None}
+    for name in required:
+        if name not in given:
+            raise InputError(f"the column {name!r} is missing. Pass {' and '.join(required)}, one row for every {row}.")
+    for name, rows in given.items():
+        if len(rows) != len(given["predictions"]):
+            raise InputError(
+                f"the columns 'predictions' and {name!r} have {len(given['predictions'])} and {len(rows)} rows. "
+                f"Pass one row of each for every {row}."
+            )
+    return given
 
 
 def _texts(value: object, where: str, *, may_be_single: bool = False) -> tuple[str, ...]:

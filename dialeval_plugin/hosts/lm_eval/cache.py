@@ -47,9 +47,7 @@ def guard_cache() -> None:
 
 
 def _answer(cache: Any, kind: str, through_cache: Ask, requests: Sequence[Any]) -> list[Any]:
-    from .model import DialogueMetricLM
-
-    if isinstance(cache.lm, DialogueMetricLM):
+    if getattr(cache.lm, "is_never_cached", False):
         _warn_once(cache, "--use_cache has no effect on dialogue-metric: a scorer's answers are cheap to have again.")
         return list(getattr(cache.lm, kind)(requests))
     ours = [place for place, request in enumerate(requests) if request.doc.keys() >= ITEM_COLUMNS]

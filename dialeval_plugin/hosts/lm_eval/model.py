@@ -117,6 +117,9 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
         **options: options of the scorer; `llm` and `llm_args` name the language model that it asks.
     """
 
+    is_never_cached = True
+    """For `guard_cache`."""
+
     def __init__(
         self,
         scorer: str | Scorer | None = None,

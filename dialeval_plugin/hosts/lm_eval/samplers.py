@@ -5,19 +5,23 @@ No example comes from the dialogue under test: several systems answer one contex
 
 from __future__ import annotations
 
+import math
 import random
 import re
 from abc import ABC, abstractmethod
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from lm_eval.api.samplers import ContextSampler
+from numpy.typing import NDArray
 
 from dialeval_plugin.core.errors import InputError
 
 Document = Mapping[str, Any]
 
-K1, B = 1.5, 0.75
+K1, B, FLOOR = 1.5, 0.75, 0.25
 
 
 class OtherDialogueSampler(ContextSampler, ABC):  # type: ignore[misc]  # the host is not typed
@@ -82,25 +86,52 @@ class RandomSampler(OtherDialogueSampler):
         return self._order[2]
 
 
+class OkapiIndex:
+    """Okapi BM25 over texts as the package rank-bm25 has it: a word of more than half of the texts weighs `FLOOR` of the mean.
+
+    Other packages weigh common words otherwise, which chooses other examples.
+    """
+
+    def __init__(self, texts: Sequence[Sequence[str]]) -> None:
+        # An empty text would make the average length 0 where all are empty.
+        counts = [Counter(text or [""]) for text in texts]
+        found: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        for place, count in enumerate(counts):
+            for word, number in count.items():
+                found[word].append((place, number))
+        self._postings = {word: np.array(places).T for word, places in found.items()}
+        weights = {word: math.log(len(texts) - len(of) + 0.5) - math.log(len(of) + 0.5) for word, of in found.items()}
+        floor = FLOOR * sum(weights.values()) / len(weights)
+        self._weights = {word: weight if weight >= 0 else floor for word, weight in weights.items()}
+        lengths = np.array([count.total() for count in counts])
+        self._norms = K1 * (1 - B + B * lengths / lengths.mean())
+
+    def scores(self, query: Sequence[str]) -> NDArray[np.float64]:
+        """Return the similarity of each text with the words of `query`, each as often as it occurs."""
+        scores = np.zeros(len(self._norms))
+        for word in query:
+            if word in self._postings:
+                places, numbers = self._postings[word]
+                scores[places] += self._weights[word] * (numbers * (K1 + 1) / (numbers + self._norms[places]))
+        return scores
+
+
 class _BM25Sampler(OtherDialogueSampler):
     """The nearest documents by Okapi BM25 over lower-cased words, the nearest last, beside the question."""
 
     _pool: Sequence[Document] | None = None
-    _index: Any = None
+    _index: OkapiIndex
     _rankings: dict[str, list[int]]
 
     def ranking(self, pool: Sequence[Document], eval_doc: Document | None) -> Sequence[int]:
         """Places in `pool` by descending similarity; where two are equal, the first of the file."""
         # The pool that is indexed is kept, so that no other can be taken for it.
         if pool is not self._pool:
-            from rank_bm25 import BM25Okapi
-
-            # An empty corpus text would make the average length 0 where all are empty.
-            self._index = BM25Okapi([_words(self.text(doc)) or [""] for doc in pool], k1=K1, b=B)
+            self._index = OkapiIndex([_words(self.text(doc)) for doc in pool])
             self._pool, self._rankings = pool, {}
         query = self.text(eval_doc) if eval_doc is not None else ""
         if query not in self._rankings:
-            scores = self._index.get_scores(_words(query))
+            scores = self._index.scores(_words(query))
             self._rankings[query] = sorted(range(len(pool)), key=lambda index: (-scores[index], index))
         return self._rankings[query]
 

@@ -7,10 +7,9 @@ documents. It is named in `--metadata '{"slm": "FOLDER"}'`, like the methods' op
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, cast
 
 from datasets import Dataset, Features, List, Value
 from lm_eval.api.instance import Instance
@@ -24,7 +23,6 @@ from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.corpora.readers import dstc10
-from dialeval_plugin.judgement_tasks.aggregation import METRICS, Judged
 from dialeval_plugin.judgement_tasks.documents import (
     absent_item,
     item_columns,
@@ -33,18 +31,26 @@ from dialeval_plugin.judgement_tasks.documents import (
     rater_columns,
     rater_features,
 )
-from dialeval_plugin.judgement_tasks.responses import n_processes, rated_items, read_unless_absent
+from dialeval_plugin.judgement_tasks.kinds import printed
+from dialeval_plugin.judgement_tasks.ratings import Judged, Variant
 from dialeval_plugin.judgement_tasks.scorer_answers import verdict_of
-from dialeval_plugin.judgement_tasks.task_data import task_data
 from dialeval_plugin.llm.answers import UnaskedLanguageModel
 from dialeval_plugin.llm.language_model import Request
 from dialeval_plugin.methods.judging.judge import PromptedJudge
 from dialeval_plugin.methods.judging.prompts import SCORING_PROMPTS
-from dialeval_plugin.methods.slide.dre import PLAIN, DreScorer, read_answers
+from dialeval_plugin.methods.slide.dre import (
+    INTERIOR_VARIANTS,
+    PLAIN,
+    DreScorer,
+    read_answers,
+)
 from dialeval_plugin.methods.slide.dre import VARIANTS as DRE_VARIANTS
 from dialeval_plugin.methods.slide.fusion import Reading, fuse_rows
 from dialeval_plugin.methods.slide.refinement import Refinement
 from dialeval_plugin.methods.slide.scorer import SLM, SlideScorer
+
+from .tasks.responses import rated_items, read_unless_absent
+from .tasks.task_data import n_processes, task_data
 
 HOSTS_MODEL = UnaskedLanguageModel(identity="host")
 """The model under test, which the host asks, and names in its own records."""
@@ -62,18 +68,11 @@ _FEATURES = {
 }
 
 
-class Failure(NamedTuple):
-    """Why something has no score, as it stands in the logged samples."""
-
-    reason: str
-    detail: str
-
-
 def set_documents(
     task: str,
     columns: Columns,
     *,
-    dialogue_set: str,
+    dataset: str,
     rated_quality: str | None = None,
     when_absent: str = "fail",
     group_sets: Sequence[str] = (),
@@ -84,7 +83,7 @@ def set_documents(
     Args:
         task: name of the task's group.
         columns: makes the task's own columns of examples and options, one dictionary an example.
-        dialogue_set: the set's code, as "tu"; "mini" for the test split of the embedded corpus, whose ratings are by
+        dataset: the set's code, as "tu"; "mini" for the test split of the embedded corpus, whose ratings are by
             construction.
         rated_quality: the quality to compare with; without it the one that stands for overall quality in the set.
         when_absent: "fail" or "skip", see `read_unless_absent`.
@@ -95,15 +94,15 @@ def set_documents(
         InputError: an option is unknown, or the set holds whole dialogues.
         MissingPrerequisite: the set is not there and may not be left out, or there is no small model.
     """
-    if dialogue_set == "mini":
+    if dataset == "mini":
         return _split(mini.read_examples(split="test"), mini.QUALITY, lambda examples: columns(examples, **options))
-    items = read_unless_absent(dialogue_set, when_absent=when_absent, group_sets=group_sets, group=task)
+    items = read_unless_absent(dataset, when_absent=when_absent, group_sets=group_sets, group=task)
     if items is None:
-        return _placeholder(dialogue_set)
+        return _placeholder(dataset)
     examples = [item for item in items if isinstance(item, Example)]
     if len(examples) < len(items):
-        raise InputError(f"{task}: the set {dialogue_set!r} holds whole dialogues, not responses. Use a turn-level set.")
-    quality = rated_quality or dstc10.overall_quality(examples, dstc10.find_set(dialogue_set))
+        raise InputError(f"{task}: the set {dataset!r} holds whole dialogues, not responses. Use a turn-level set.")
+    quality = rated_quality or dstc10.overall_quality(examples, dstc10.find_set(dataset))
     return _split(examples, quality, lambda chosen: columns(chosen, **options))
 
 
@@ -225,9 +224,12 @@ def dre_results(doc: Mapping[str, Any], results: Sequence[str | None]) -> dict[s
     interior, plain = map(_answer, results)
     asked = {"interior": (doc["prompt"], interior), "plain": (doc["plain_prompt"], plain)}
     refinement = Refinement(**json.loads(doc["options"]))
-    rows = read_answers(refinement, cast("Example", item_of(doc)), _small_model_row(doc), asked)
-    scores = {name: value for row in rows.values() if not isinstance(row, Unscored) for name, value in row.items()}
-    return _judged(doc, {name: scores.get(name) for name in DRE_VARIANTS}, rows)
+    small = _small_model_row(doc)
+    rows = read_answers(refinement, cast("Example", item_of(doc)), small, asked)
+    of_variants = {name: rows["interior" if name in INTERIOR_VARIANTS else "plain"] for name in DRE_VARIANTS}
+    # A plain answer alone gives `non_dre` only: what is missing for `ex_dre` is the small model's score.
+    answers = {name: row if isinstance(row, Unscored) else small for name, row in of_variants.items()}
+    return _judged(doc, {name: _value(row, name) for name, row in of_variants.items()}, answers)
 
 
 def slide_results(doc: Mapping[str, Any], results: Sequence[str | None]) -> dict[str, Any]:
@@ -247,36 +249,27 @@ def slide_results(doc: Mapping[str, Any], results: Sequence[str | None]) -> dict
         llm = Unscored(Reason(verdict.unscored), "the scorer has no score")
     fused = fuse_rows(small, llm, **json.loads(doc["options"]))
     scores = {
-        "slide": None if isinstance(fused, Unscored) else fused["slide"],
-        "slm": None if isinstance(small, Unscored) else small["slm"],
+        "slide": _value(fused, "slide"),
+        "slm": _value(small, "slm"),
         "llm": verdict.score if verdict is not None else None if isinstance(llm, Unscored) else llm,
     }
-    return _judged(doc, scores, {"slm": small, "llm": llm})
+    return _judged(doc, scores, {"slide": fused, "slm": small, "llm": llm})
 
 
-def reasons(items: Sequence[Failure | None]) -> str:
-    """Count what has no score by its reason: "parse_failure 2, refusal 1", or "none".
+def _judged(doc: Mapping[str, Any], scores: Mapping[str, float | None], answers: Mapping[str, object]) -> dict[str, Judged]:
+    """The first of the scores under the name of every metric, the others as its variants; `answers` say why one is missing."""
+    variants = []
+    for name, score in scores.items():
+        failure = answers[name]
+        why = (failure.reason.value, failure.detail) if score is None and isinstance(failure, Unscored) else (None, "")
+        variants.append(Variant(name, score, *why))
+    first, *others = variants
+    judged = Judged(first.score, doc["rating"], doc["cluster"], first.unscored, tuple(others))
+    return dict.fromkeys(printed("rating"), judged)
 
-    A result file has one value a metric, so the counts share a text.
-    """
-    counts = Counter(item[0] for item in items if item is not None)
-    return ", ".join(f"{reason} {number}" for reason, number in sorted(counts.items())) or "none"
 
-
-def _judged(
-    doc: Mapping[str, Any], scores: Mapping[str, float | None], answers: Mapping[str, object]
-) -> dict[str, Judged | Failure | None]:
-    """The value of every metric: of each variant's under its own name, and why an answer has no number."""
-    failures = {
-        f"{name}_unscored": Failure(answer.reason.value, answer.detail) if isinstance(answer, Unscored) else None
-        for name, answer in answers.items()
-    }
-    metrics = {
-        f"{variant}_{metric}": Judged(score, doc["rating"], doc["cluster"])
-        for variant, score in scores.items()
-        for metric in METRICS
-    }
-    return {**metrics, **failures}
+def _value(row: Row, name: str) -> float | None:
+    return None if isinstance(row, Unscored) else row.get(name)
 
 
 def _answer(answer: str | None) -> str | Unscored:

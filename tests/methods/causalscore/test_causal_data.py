@@ -166,7 +166,7 @@ def test_the_codes_filter_wants_three_causes_that_hold_on_every_condition() -> N
 
 @pytest.mark.real_data
 def test_the_published_leaks_are_found(data_dir: Path) -> None:
-    folder = data_dir / cgdialog.CORPUS
+    folder = data_dir / cgdialog.CORPUS.name
     read = {
         name: [cgdialog.read_causes(folder / f"{name}_response_cause_{split}.json") for split in ("train", "valid")]
         for name in ("DREAM", "ESConv", "msc")

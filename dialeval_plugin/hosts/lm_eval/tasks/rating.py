@@ -1,4 +1,4 @@
-"""What the task files under `tasks/fed_dialog/` name: the data set of one quality, and the rating of one document."""
+"""The tasks `fed_dialog`: the data set of one quality of FED, and the rating of one document."""
 
 from __future__ import annotations
 
@@ -9,14 +9,21 @@ from dialeval_plugin.core.dialogue import Item, Level
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.scores import Unscored
 from dialeval_plugin.corpora.readers import fed
+from dialeval_plugin.judgement_tasks.kinds import printed
+from dialeval_plugin.judgement_tasks.rating_documents import (
+    Document,
+    for_each_seed,
+    joined_threads,
+    rating_documents,
+    rating_features,
+    shown,
+)
+from dialeval_plugin.judgement_tasks.ratings import Judged, SeededJudged
+from dialeval_plugin.judgement_tasks.scorer_answers import Verdict, verdict_of
 from dialeval_plugin.methods.judging.dialogue_rating import DEFAULT_K, rating_of_forms
 from dialeval_plugin.methods.judging.rating_prompts import rating_prompt
 
-from .aggregation import METRICS, Judged
-from .rating_documents import Document, for_each_seed, joined_threads, rating_documents, rating_features, shown
 from .responses import rated_items, reading_of
-from .scorer_answers import Verdict, verdict_of
-from .seed_aggregation import SEED_METRICS, SeededJudged
 from .task_data import task_data
 
 
@@ -67,13 +74,15 @@ def process_ratings(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]
     The score is None where the model gives no rating of the scale any probability: such a document is unscored.
     """
     verdict = _judgement(doc, results)
-    return dict.fromkeys(METRICS, Judged(verdict.score, doc["rating"], doc["cluster"], verdict.unscored))
+    return dict.fromkeys(printed("rating"), Judged(verdict.score, doc["rating"], doc["cluster"], verdict.unscored))
 
 
 def process_seeded_ratings(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]]) -> dict[str, SeededJudged]:
     """Return the same for a document of one of several runs."""
     verdict = _judgement(doc, results)
-    return dict.fromkeys(SEED_METRICS, SeededJudged(verdict.score, doc["rating"], doc["seed"], verdict.unscored))
+    return dict.fromkeys(
+        printed("rating_over_seeds"), SeededJudged(verdict.score, doc["rating"], doc["seed"], verdict.unscored)
+    )
 
 
 def _judgement(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]]) -> Verdict:

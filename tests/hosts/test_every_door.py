@@ -1,4 +1,7 @@
-"""TRIAL S1, issue G 2: of every scorer lm-eval, rescore and the leaderboard give the coefficients of its own scores."""
+"""Every scorer gives one number and one signature in Python, through `evaluate`, the command line, lm-eval and the leaderboard.
+
+TRIAL S1, issue G 2.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +11,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import lm_eval
 import pytest
-from lm_eval.loggers import EvaluationTracker
-from lm_eval.tasks import TaskManager
+from typer.testing import CliRunner
 
+from dialeval_plugin.cli.main import app
+from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.core.registry import load_scorer, scorer_factory, scorer_names
-from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Scores
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.items import context_key, mean_rating
 from dialeval_plugin.corpora.readers import dstc10
+from dialeval_plugin.hosts.evaluate.metric import DialogueMetric, load_metric, metric_names
 from dialeval_plugin.hosts.lm_eval.model import DialogueMetricLM
 from dialeval_plugin.leaderboard.build import build
 from dialeval_plugin.leaderboard.rescoring import rescore
@@ -29,6 +33,7 @@ from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import correlations
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
 from dialeval_plugin.testing.scripted_rules import overlap_answer, overlap_log_probability
+from tests.hosts.through_lm_eval import evaluate, metrics
 from tests.tiny_breakdown_models import TinyModels
 from tests.tiny_classifiers import write_classifier
 from tests.tiny_likelihood_models import write_likelihood_model
@@ -124,6 +129,21 @@ SCORERS: dict[str, Options] = {
         }
         for level in ("turn", "dialogue")
     },
+    **{
+        f"dialogue_reconstruction {name}": lambda models, options=options: {
+            "model": str(write_tiny_model(models.folder / "vhcr", "vhcr")),
+            "device": "cpu",
+            **options,
+        }
+        for name, options in (("sum", {"reduction": "sum"}), ("posterior", {"latent": "posterior", "seed": 3}))
+    },
+    "general dialogue": lambda models: {"model": str(models.fixture("tiny_general")), "level": "dialogue", "device": "cpu"},
+    "dialogue_breakdown likelihood_ratio": lambda models: {
+        "model": str(models.breakdown.lm),
+        "background": str(models.breakdown.background),
+        "method": "likelihood_ratio",
+        "device": "cpu",
+    },
 }
 
 
@@ -144,6 +164,69 @@ def test_every_scorer_of_the_package_is_here() -> None:
 
 
 @pytest.mark.parametrize("name", list(SCORERS))
+def test_every_door_gives_the_scores_and_the_signature(
+    name: str, request: pytest.FixtureRequest, data: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("DIALEVAL_DATA_DIR", str(data))
+    scorer_name, options = name.partition(" ")[0], SCORERS[name](Models(request))
+    scorer: Scorer = load_scorer(scorer_name, **options)
+    examples = [*rows_without_names(), Example("blank", (Turn("Hello."),), Turn(" "), ("Hi.",), ("I like tea.",))]
+    is_dialogue = scorer.level == "dialogue"
+    direct = scorer.score([Dialogue(one.id, (*one.context, one.response)) if is_dialogue else one for one in examples])
+    # `load_metric` takes the packaged shim; a scorer without one has the same class behind it.
+    own = type("Own", (DialogueMetric,), {"scorer_name": scorer_name})
+    kind = type(load_metric(scorer_name)) if scorer_name in metric_names() else own
+    result = kind(**options).compute(
+        predictions=[one.response.text for one in examples],
+        contexts=[[turn.text for turn in one.context] for one in examples],
+        references=[list(one.references) for one in examples],
+        facts=[list(one.facts) for one in examples],
+    )
+    assert result.pop("signature") == str(direct.signature)
+    assert result.pop("scores") == list(direct.values)
+    mean = result.pop(scorer_name)
+    assert mean == direct.mean()
+    columns = {column: list(values) for column, values in direct.columns.items() if not column == direct.main == scorer_name}
+    assert {column: result.pop(column) for column in columns} == columns
+    assert result == {
+        "n_total": direct.n_total,
+        "n_scored": direct.n_scored,
+        "n_unscored": direct.n_unscored,
+        "unscored": direct.unscored_by_reason,
+    }
+    if not is_dialogue and all(isinstance(value, (str, int)) for value in options.values()):
+        through_command_line(scorer_name, options, examples, direct, tmp_path)
+
+
+def rows_without_names() -> list[Example]:
+    """What `evaluate` and a file of responses can say of the responses: no speaker, no system, no rating."""
+    return [
+        Example(str(number), tuple(Turn(turn.text) for turn in one.context), Turn(one.response.text), one.references, one.facts)
+        for number, one in enumerate(dstc10.read_examples("tu")[:9])
+    ]
+
+
+def through_command_line(name: str, options: dict[str, Any], examples: list[Example], direct: Scores, folder: Path) -> None:
+    lines = [
+        {
+            "id": one.id,
+            "context": [turn.text for turn in one.context],
+            "response": one.response.text,
+            "references": list(one.references),
+            "facts": list(one.facts),
+        }
+        for one in examples
+    ]
+    (folder / "in.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    files = [str(folder / "in.jsonl"), "--output", str(folder / "out.jsonl"), "--max-unscored", "1"]
+    given = [part for option, value in options.items() for part in ("--option", f"{option}={value}")]
+    done = CliRunner().invoke(app, ["score", *files, "--scorer", name, *given])
+    assert done.exit_code == 0, done.output
+    written = [json.loads(line) for line in (folder / "out.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [line[direct.main] for line in written] == pytest.approx(list(direct.values), abs=1e-9)
+
+
+@pytest.mark.parametrize("name", list(SCORERS))
 def test_every_coefficient_is_that_of_the_scores(
     name: str, request: pytest.FixtureRequest, data: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -159,14 +242,8 @@ def test_every_coefficient_is_that_of_the_scores(
         values, ratings, coefficients=tuple(COEFFICIENTS.values()), clusters=clusters, bootstrap=Bootstrap(rounds=0)
     )
 
-    tracker = EvaluationTracker(output_path=str(tmp_path / "out"))
-    manager = TaskManager(include_path=str(tasks_path()), include_defaults=False)
-    found: dict[str, Any] = lm_eval.simple_evaluate(
-        DialogueMetricLM(scorer), tasks=[task], task_manager=manager, bootstrap_iters=0, evaluation_tracker=tracker
-    )
-    samples = found.pop("samples")
-    tracker.save_results_aggregated(results=found, samples=samples)
-    tracker.save_results_samples(task_name=task, samples=samples[task])
+    found = evaluate(DialogueMetricLM(scorer), task, output=tmp_path / "out")
+    computed = metrics(found, task)
     (run,) = read_runs([tmp_path / "out"])
     again = {one.statistic: one.value for one in rescore([run], ReportOptions(coefficients=tuple(COEFFICIENTS.values())))}
     (cell,) = build([tmp_path / "out"], rank_rounds=0).board.cells
@@ -175,6 +252,6 @@ def test_every_coefficient_is_that_of_the_scores(
     for printed, coefficient in COEFFICIENTS.items():
         direct = expected[coefficient].value
         assert direct is not None
-        assert found["results"][task][f"{printed},none"] == pytest.approx(direct, abs=1e-9)
+        assert computed[printed] == pytest.approx(direct, abs=1e-9)
         assert again[coefficient] == pytest.approx(direct, abs=1e-9)
         assert cell.figures[printed].value == pytest.approx(direct, abs=1e-9)

@@ -1,24 +1,23 @@
-"""What the task files under `tasks/` name: the data sets, and the score of one document."""
+"""The tasks `dstc10_dialog`: rated responses and dialogues of DSTC10, and the score of one document."""
 
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dialeval_plugin.core.dialogue import Item
-from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.items import context_key, mean_rating
 from dialeval_plugin.corpora.readers import dstc10
+from dialeval_plugin.judgement_tasks.documents import absent_document, document, features
+from dialeval_plugin.judgement_tasks.kinds import printed
+from dialeval_plugin.judgement_tasks.ratings import Judged
+from dialeval_plugin.judgement_tasks.scorer_answers import Verdict, verdict_of
 from dialeval_plugin.methods.judging.goodness import Reading, goodness_of_forms
 
-from .absent_sets import check_any_present
-from .aggregation import METRICS, Judged
-from .documents import absent_document, document, features
-from .scorer_answers import Verdict, verdict_of
-from .task_data import task_data
+from .task_data import n_processes, task_data, unless_absent
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +27,7 @@ _FETCH = "Type `dialeval data fetch dstc10`, or name a folder that has them in D
 @task_data()
 def dstc10_dataset(
     *,
-    dialogue_set: str,
+    dataset: str,
     rated_quality: str | None = None,
     when_absent: str = "fail",
     group_sets: Sequence[str] = (),
@@ -37,7 +36,7 @@ def dstc10_dataset(
     """Build the data set of a task over one DSTC10 set.
 
     Args:
-        dialogue_set: the set's code, as "tu".
+        dataset: the set's code, as "tu".
         rated_quality: the quality to compare with; without it the one that stands for overall quality in the set.
         when_absent: "fail", or "skip" for a task inside a group: one placeholder then stands for the set, which has no
             score and no part in the group's mean.
@@ -48,22 +47,22 @@ def dstc10_dataset(
         MissingPrerequisite: the set is not there, and may not be left out.
     """
     reading = reading_of(literal_log)
-    items = read_unless_absent(dialogue_set, when_absent=when_absent, group_sets=group_sets)
+    items = read_unless_absent(dataset, when_absent=when_absent, group_sets=group_sets)
     if items is None:
-        return _dataset([absent_document(dialogue_set, reading)] * n_processes())
-    entry = dstc10.find_set(dialogue_set)
+        return _dataset([absent_document(dataset, reading)] * n_processes())
+    entry = dstc10.find_set(dataset)
     quality = rated_quality or dstc10.overall_quality(items, entry)
     # The published scale is the overall quality's; any other quality has the scale that its ratings show.
     return _dataset(_documents(items, quality, entry.scale if quality == entry.overall else None, reading))
 
 
 def read_unless_absent(
-    dialogue_set: str, *, when_absent: str, group_sets: Sequence[str], group: str = "dstc10_dialog"
+    dataset: str, *, when_absent: str, group_sets: Sequence[str], group: str = "dstc10_dialog"
 ) -> list[Item] | None:
     """Read a DSTC10 set, or return None where it is not on this machine and may be left out of its group.
 
     Args:
-        dialogue_set: as in `dstc10_dataset`, like the next two.
+        dataset: the set's code.
         when_absent: "fail" or "skip".
         group_sets: codes of the group's sets.
         group: name of the group, for messages.
@@ -71,19 +70,7 @@ def read_unless_absent(
     Raises:
         MissingPrerequisite: the set may not be left out, or none of the group's sets is there.
     """
-    try:
-        return dstc10.read(dialogue_set)
-    except MissingPrerequisite as error:
-        if when_absent != "skip":
-            raise
-        check_any_present(group, group_sets, dstc10.read, advice=_FETCH, error=error)
-        logger.warning("%s_%s: left out of the group and of its mean: %s", group, dialogue_set, error)
-        return None
-
-
-def n_processes() -> int:
-    """How many placeholders an absent set needs: the host deals the documents out and fails where a process gets none."""
-    return max(1, int(os.environ.get("WORLD_SIZE", "1")))
+    return unless_absent(dstc10.read, dataset, when_absent=when_absent, group_sets=group_sets, group=group, advice=_FETCH)
 
 
 @task_data()
@@ -101,7 +88,7 @@ def process_results(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]
     if doc["is_absent"]:
         return {}
     verdict = judgement(doc, results)
-    return dict.fromkeys(METRICS, Judged(verdict.score, doc["rating"], doc["cluster"], verdict.unscored))
+    return dict.fromkeys(printed("rating"), Judged(verdict.score, doc["rating"], doc["cluster"], verdict.unscored))
 
 
 def judgement(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]]) -> Verdict:

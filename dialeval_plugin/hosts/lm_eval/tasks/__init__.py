@@ -1,0 +1,1 @@
+"""What the task files under `tasks/` name: data sets, and the scores of one document."""

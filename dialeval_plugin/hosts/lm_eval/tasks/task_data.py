@@ -1,0 +1,132 @@
+"""What the data sets of all our tasks share: the user's options, the guard of the host's cache, and sets that are absent.
+
+The host calls `custom_dataset` with the task's metadata, its `dataset_kwargs`, the user's `--metadata` and the model's
+arguments, all as keywords.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar
+
+from dialeval_plugin.core.errors import MissingPrerequisite
+from dialeval_plugin.core.options import check_names
+from dialeval_plugin.hosts.lm_eval import run as lm_eval_run
+from dialeval_plugin.hosts.lm_eval.cache import guard_cache
+
+logger = logging.getLogger(__name__)
+
+Build: TypeAlias = Callable[..., dict[str, Any]]
+Set = TypeVar("Set")
+
+_MODULES = (
+    *(f"tasks.{name}" for name in ("responses", "rating", "preference", "opinion", "classification", "breakdown")),
+    "slm_tasks",
+)
+DESCRIPTION = "dialeval"
+"""What in a task's metadata tells its method, data set, level, quality, kind and direction, and names its data."""
+_HOSTS = ("version", "config_source")
+_OF_GROUPS = ("when_absent", "group_sets")
+"""Not for a user to type, also where a task file gives them not."""
+_known: set[str] = set()
+"""What any of our tasks takes."""
+
+
+def task_data(*others: Callable[..., Any]) -> Callable[[Build], Build]:
+    """Make a function what a task file may name as `custom_dataset`: of the host's keywords it gets those that it takes.
+
+    `--metadata` is for all tasks of a run. A name that no task of this package takes is an error; one that others take has no
+    effect, which is said.
+
+    Args:
+        others: functions that the function hands its keywords on to.
+
+    Raises:
+        InputError: when called, for an option that there is not.
+    """
+
+    def decorate(build: Build) -> Build:
+        takes = {name for function in (build, *others) for name in _keywords(function)}
+        _known.update(takes)
+
+        @functools.wraps(build)
+        def from_host(**given: Any) -> dict[str, Any]:
+            guard_cache()
+            # What the task file says of itself stands apart from what a user or a model's argument of the same name says.
+            of_task: dict[str, Any] = given.pop(DESCRIPTION, {})
+            typed = lm_eval_run.metadata()
+            _check(given, {*given}.difference(_HOSTS) if typed is None else {*typed}, takes.difference(of_task))
+            return build(**{name: value for name, value in {**given, **of_task}.items() if name in takes})
+
+        return from_host
+
+    return decorate
+
+
+def _keywords(function: Callable[..., Any]) -> list[str]:
+    parameters = inspect.signature(function).parameters.values()
+    return [parameter.name for parameter in parameters if parameter.kind is inspect.Parameter.KEYWORD_ONLY]
+
+
+def _check(given: Mapping[str, Any], typed: set[str], takes: set[str]) -> None:
+    others = sorted(typed - takes)
+    if not others:
+        return
+    for module in _MODULES:
+        importlib.import_module(f"dialeval_plugin.hosts.lm_eval.{module}")
+    # Nor is what the task file gives.
+    for_users = sorted(takes.difference(given.keys() - typed, _OF_GROUPS))
+    task = Path(str(given.get("config_source", "task"))).stem
+    check_names(f"{task}: --metadata", [name for name in others if name not in _known], for_users)
+    shown = ", ".join(for_users) or "none"
+    logger.warning("%s: --metadata names %s, which this task does not take. It takes: %s.", task, ", ".join(others), shown)
+
+
+def unless_absent(
+    read: Callable[[str], Set], dataset: str, *, when_absent: str, group_sets: Sequence[str], group: str, advice: str
+) -> Set | None:
+    """Read a set, or return None where it is not on this machine and may be left out of its group.
+
+    Args:
+        read: reads a set by name.
+        dataset: the set's name.
+        when_absent: "fail", or "skip" for a task inside a group.
+        group_sets: names of the group's sets; one at least has to be there.
+        group: its name, for messages.
+        advice: how to get a set, a whole sentence.
+
+    Raises:
+        MissingPrerequisite: the set may not be left out, or none of the group's sets is there.
+        InputError: a set is there and malformed.
+    """
+    try:
+        return read(dataset)
+    except MissingPrerequisite as error:
+        if when_absent != "skip":
+            raise
+        if not any(_is_there(read, name) for name in group_sets):
+            raise MissingPrerequisite(
+                f"{group}: none of the group's sets ({', '.join(group_sets)}) is on this machine. {advice} "
+                f"The first that was looked for: {error}"
+            ) from error
+        logger.warning("%s_%s: left out of the group and of its mean: %s", group, dataset, error)
+        return None
+
+
+def _is_there(read: Callable[[str], Any], name: str) -> bool:
+    try:
+        read(name)
+    except MissingPrerequisite:
+        return False
+    return True
+
+
+def n_processes() -> int:
+    """How many placeholders an absent set needs: the host deals the documents out and fails where a process gets none."""
+    return max(1, int(os.environ.get("WORLD_SIZE", "1")))

@@ -1,0 +1,198 @@
+"""Corpus-level metrics of the lm-eval tasks: estimates, their interval bounds and the counts that they rest on.
+
+The host has no channel for intervals, so each bound is a metric of its own. All metrics of a task come from one computation.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from dialeval_plugin.core.scores import NOT_FOR_THIS_DATA
+from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
+
+logger = logging.getLogger(__name__)
+
+BOOTSTRAP = Bootstrap(1000, seed=0)
+"""Of the tasks."""
+BOUNDS = ("_ci_low", "_ci_high")
+COUNTS = ("n_scored", "n_unscored")
+
+Record = TypeVar("Record", bound="tuple[Any, ...]")
+
+
+class Undefined(str):
+    """A coefficient that has no value, with the reason: the text stands in the result file in the number's place.
+
+    The host prints it in a column of its table, so it is kept short: see `undefined`.
+
+    NaN would make the file invalid JSON and would spread into the group's mean; 0 would be a lie; None makes the host fail
+    while it averages the group, after all inference. In the host's sum for a group, an undefined value counts for nothing:
+    the mean is taken over the tasks that have one.
+    """
+
+    __slots__ = ()
+
+    def __mul__(self, weight: Any) -> Any:
+        return _WeightedSum(0.0, float(weight), self)
+
+    __rmul__ = __mul__
+
+
+class _WeightedSum:
+    """A sum of weighted values of which some are undefined, until the host divides it by the sum of all weights."""
+
+    def __init__(self, total: float, missing: float, reason: Undefined) -> None:
+        self.total = total
+        self.missing = missing
+        self.reason = reason
+
+    def __add__(self, other: Any) -> _WeightedSum:
+        if isinstance(other, _WeightedSum):
+            return _WeightedSum(self.total + other.total, self.missing + other.missing, self.reason)
+        return _WeightedSum(self.total + other, self.missing, self.reason)
+
+    __radd__ = __add__
+
+    def __truediv__(self, weights: float) -> float | Undefined:
+        return self.total / (weights - self.missing) if weights > self.missing else self.reason
+
+
+def undefined(reason: str | None, unscored: Iterable[str | None] = ()) -> Undefined:
+    """Return the text for a number that is not there.
+
+    Args:
+        reason: as the statistic gives it: what it is the reason for, what is wrong, and what to do.
+        unscored: of each document, where none has a score, why it has none.
+
+    Example:
+        >>> undefined("pearson: all 4 ratings are 5.0. Give ratings that differ.")
+        'undefined (all 4 ratings are 5.0)'
+        >>> undefined("pearson: 0 pairs of score and rating.", ["scores_turns_only", "scores_turns_only"])
+        'undefined (scores turns only)'
+        >>> undefined("pearson: 0 pairs of score and rating.", ["parse_failure", "parse_failure", "refusal"])
+        'undefined (no scores: parse failure 2, refusal 1)'
+    """
+    return Undefined(f"undefined ({no_scores(Counter(filter(None, unscored))) or _problem(reason or 'no value')})")
+
+
+def no_scores(reasons: Counter[str]) -> str:
+    """Say in words why nothing has a score, from the number of documents by reason; empty where no reason is known.
+
+    Example:
+        >>> no_scores(Counter(needs_references=5)), no_scores(Counter())
+        ('needs references', '')
+    """
+    counts = sorted(reasons.items())
+    if len(counts) == 1 and counts[0][0] in {reason.value for reason in NOT_FOR_THIS_DATA}:
+        return counts[0][0].replace("_", " ")
+    return "no scores: " + ", ".join(f"{name} {number}" for name, number in counts).replace("_", " ") if counts else ""
+
+
+def _problem(reason: str) -> str:
+    return re.sub(r"^[\w ]+: ", "", reason).partition(". ")[0].removesuffix(".")
+
+
+@dataclass(frozen=True)
+class CorpusMetrics(Generic[Record]):
+    """All corpus-level metrics of one kind of task.
+
+    Args:
+        record: what a document of the task becomes, a `NamedTuple` with the field `unscored`.
+        compute: the metrics by name; an `Estimate` stands for itself and its two bounds.
+        score: the record's field that is None where the document is unscored.
+        count: how many items, and how many of them have a score; by default those of the records.
+        sort_key: order of the records, where the last digits of a metric depend on it.
+    """
+
+    record: Callable[..., Record]
+    compute: Callable[[tuple[Record, ...], Bootstrap], Mapping[str, Estimate | float | Undefined]]
+    score: str = "score"
+    count: Callable[[tuple[Record, ...]], tuple[int, int]] | None = None
+    sort_key: Callable[[Record], Any] | None = None
+
+    def records(self, items: Iterable[Sequence[Any]]) -> tuple[Record, ...]:
+        """Return the records of a run as they were before the host gathered or wrote them.
+
+        Several processes hand in their documents in turns, and items that went through the host's gathering or its files may
+        have become plain tuples or lists.
+        """
+        found = map(self.record_of, items)
+        return tuple(sorted(found, key=self.sort_key) if self.sort_key else found)
+
+    def record_of(self, item: Sequence[Any]) -> Record:
+        """Return one record."""
+        return self.record(*map(_frozen, item))
+
+    def estimates(
+        self, items: Iterable[Sequence[Any]], bootstrap: Bootstrap = BOOTSTRAP
+    ) -> Mapping[str, Estimate | float | Undefined]:
+        """Return what `compute` makes of the records, kept from the last few calls."""
+        return _computed(self, self.records(items), bootstrap)
+
+    def counts(self, items: Iterable[Sequence[Any]]) -> tuple[int, int]:
+        """Return how many items have a score, and how many have none."""
+        records = self.records(items)
+        if self.count:
+            total, scored = self.count(records)
+        else:
+            total, scored = len(records), sum(getattr(record, self.score) is not None for record in records)
+        return scored, total - scored
+
+    def value(self, items: Sequence[Sequence[Any]], name: str) -> float | Undefined:
+        """Return one metric: an estimate, one of its bounds, `n_scored` or `n_unscored`."""
+        if name in COUNTS:
+            return self.counts(items)[COUNTS.index(name)]
+        found = self.estimates(items)
+        bound = next((bound for bound in BOUNDS if name.endswith(bound)), "")
+        estimate = found[name.removesuffix(bound)]
+        if not isinstance(estimate, Estimate):
+            return estimate
+        value: float | None = getattr(estimate, bound[1:] or "value")
+        return undefined(estimate.reason, self._why_unscored(items)) if value is None else value
+
+    def values(self, items: Sequence[Sequence[Any]]) -> dict[str, float | Undefined]:
+        """Return every metric by name."""
+        found = self.estimates(items)
+        names = [f"{name}{end}" for name, one in found.items() for end in ("", *BOUNDS) if not end or isinstance(one, Estimate)]
+        return {name: self.value(items, name) for name in (*names, *COUNTS)}
+
+    def metric(self, name: str) -> Callable[[Sequence[Sequence[Any]]], float | Undefined]:
+        """Return the function that a task file names as the aggregation of a metric."""
+
+        def aggregate(items: Sequence[Sequence[Any]]) -> float | Undefined:
+            value = self.value(items, name)
+            estimate = None if name in COUNTS else self.estimates(items).get(name)
+            if isinstance(value, Undefined):
+                logger.warning("no %s: %s", name, value)
+            elif isinstance(estimate, Estimate) and estimate.is_rough:
+                logger.warning("the interval of %s is rough: it rests on %d clusters (dialogues)", name, estimate.n_clusters)
+            return value
+
+        aggregate.__name__ = aggregate.__qualname__ = name
+        return aggregate
+
+    def _why_unscored(self, items: Iterable[Sequence[Any]]) -> list[str | None]:
+        """The reasons of documents, where none of them has a score."""
+        records = self.records(items)
+        has_score = any(getattr(record, self.score) is not None for record in records)
+        return [] if has_score else [record.unscored for record in records]  # type: ignore[attr-defined]
+
+
+@functools.lru_cache(maxsize=32)
+def _computed(
+    metrics: CorpusMetrics[Any], records: tuple[Any, ...], bootstrap: Bootstrap
+) -> Mapping[str, Estimate | float | Undefined]:
+    return metrics.compute(records, bootstrap)
+
+
+def _frozen(value: Any) -> Any:
+    """Lists as tuples, so that they can be a key."""
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return value
+    return tuple(map(_frozen, value)) if isinstance(value, (list, tuple)) else value

@@ -1,0 +1,50 @@
+"""Runs of the real host in this process, and every metric of a task, of which the host prints the main one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import lm_eval
+from lm_eval.loggers import EvaluationTracker
+from lm_eval.tasks import TaskManager
+
+from dialeval_plugin.core.resources import tasks_path
+from dialeval_plugin.hosts.registration import register_models
+from dialeval_plugin.judgement_tasks.kinds import KINDS, MAIN, printed
+
+
+def evaluate(
+    model: Any, *tasks: str, metadata: Mapping[str, Any] | None = None, output: Path | None = None, **options: Any
+) -> dict[str, Any]:
+    """Run tasks without the host's own resamples; with `output`, leave behind what the host's own writer leaves."""
+    register_models()
+    manager = TaskManager(include_path=str(tasks_path()), include_defaults=False, metadata=dict(metadata or {}))
+    tracker = EvaluationTracker(output_path=str(output)) if output else None
+    found: dict[str, Any] = lm_eval.simple_evaluate(
+        model, tasks=list(tasks), task_manager=manager, bootstrap_iters=0, evaluation_tracker=tracker, **options
+    )
+    if tracker:
+        samples = found["samples"]
+        tracker.save_results_aggregated(
+            results={name: value for name, value in found.items() if name != "samples"}, samples=samples
+        )
+        for task in found["configs"]:
+            tracker.save_results_samples(task_name=task, samples=samples[task])
+    return found
+
+
+def metrics(found: Mapping[str, Any], task: str, variant: str = "") -> dict[str, Any]:
+    """Every metric of a task, computed from its logged samples; those that the host printed are the same and no others."""
+    described = found["configs"][task]["metadata"]["dialeval"]
+    kind = described["kind"]
+    records = KINDS[kind].records(sample[MAIN[kind]] for sample in found["samples"][task])
+    values = KINDS[kind].values(records)
+    shown = {name.removesuffix(",none"): value for name, value in found["results"][task].items() if name.endswith(",none")}
+    shown = {name: value for name, value in shown.items() if not name.endswith("_stderr")}
+    assert shown == {name: values[name] for name in printed(kind)}
+    assert len(shown) <= 4
+    if kind == "rating" and variant not in {"", described.get("variant", "")}:
+        return KINDS[kind].values([record.by(variant) for record in records])
+    return values
