@@ -19,32 +19,23 @@ from .registry import CORPORA, find_corpus
 
 
 class Status(NamedTuple):
-    """What `dialeval data list` shows of a corpus."""
+    """Where a corpus is, if it is here, and the files of the catalogue that its folder lacks."""
 
     corpus: Corpus
     folder: Path | None
-    """Where it is; None where it is not."""
     missing: tuple[str, ...]
-    """Files of the catalogue that the folder lacks."""
 
 
 class Fetched(NamedTuple):
-    """What `fetch` did."""
+    """A corpus' folder, the files in it that have the right checksum, and those that are still to be got by hand."""
 
     folder: Path
     files: tuple[str, ...]
-    """Files that are now in the folder and have the right checksum."""
     by_hand: tuple[ByHand, ...]
-    """Files that are still to be got by hand."""
 
 
 def locate(name: str) -> Path:
-    """Return the folder that holds a corpus.
-
-    Raises:
-        InputError: the corpus is unknown.
-        MissingPrerequisite: it is not on this machine; the message says what to type.
-    """
+    """Return the folder that holds a corpus."""
     return find_corpus(name).folder()
 
 
@@ -62,12 +53,7 @@ def status() -> list[Status]:
 
 
 def fetch(name: str) -> Fetched:
-    """Download a corpus into the user's cache; files that are there already and have the right checksum stay.
-
-    Raises:
-        InputError: the corpus is unknown, or `DIALEVAL_DATA_DIR` is set, so that the cache would not be read.
-        MissingPrerequisite: as `download`.
-    """
+    """Download a corpus into the user's cache; files that are there already and have the right checksum stay."""
     corpus = find_corpus(name)
     if corpus.packaged is not None:
         return Fetched(corpus.packaged, (), ())
@@ -80,12 +66,7 @@ def fetch(name: str) -> Fetched:
 
 
 def download(published: Publication, folder: Path) -> Fetched:
-    """Download the files of a corpus into `folder`, each checked before it takes its place.
-
-    Raises:
-        MissingPrerequisite: a file cannot be had, or is not the one that the catalogue knows. Files that were complete
-            before stay; nothing is left of the failed one.
-    """
+    """Download the files of a corpus into `folder`, each checked before it takes its place."""
     import pooch
 
     pooch.get_logger().setLevel(logging.WARNING)

@@ -12,7 +12,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dialeval_plugin.core.dialogue import Dialogue, Item, Level, Turn
+from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Turn
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.core.files import parse_json_prefix, read_text
 from dialeval_plugin.core.shapes import checked
@@ -35,13 +35,21 @@ class GroundedDialogue(NamedTuple):
         return self.dialogue.turns
 
 
+class RatedDialogue(NamedTuple):
+    """A dialogue, rated as a whole or not, and those of its responses that were rated."""
+
+    whole: Dialogue
+    responses: tuple[Example, ...]
+    """In the order of the dialogue, each with all turns before it as its context."""
+
+
 class Beginning(NamedTuple):
     """What tells a layout from the others."""
 
     text: str
     """The file's text from its first visible character on."""
     value: Any
-    """The first JSON object or array; in an array its first element; None where the file does not begin with one."""
+    """The first JSON object; in an array its first element; None where the file begins with neither."""
 
     @classmethod
     def of(cls, path: Path) -> Beginning:
@@ -65,10 +73,9 @@ class Beginning(NamedTuple):
 
 
 class RemoteFile(NamedTuple):
-    """A file that can be downloaded and checked."""
+    """A file that can be downloaded and checked, with its place inside the corpus' folder."""
 
     path: str
-    """Place inside the corpus' folder."""
     url: str
     sha256: str
 
@@ -117,11 +124,9 @@ class Corpus:
     packaged: Path | None = None
     """Its folder, where it is a part of this package."""
     layout: str
-    """In words."""
     recognises: Callable[[Beginning], bool] = lambda _: False
     """Whether a file is of its layout; no file is of two."""
     qualities: Mapping[Level, tuple[str, ...]] = field(default_factory=dict)
-    """What was rated, by level."""
     overall: Mapping[Level, str] = field(default_factory=dict)
     """The quality that stands for overall quality, by level."""
     read_items: Callable[[Path], Sequence[Item]] | None = None
@@ -129,7 +134,7 @@ class Corpus:
     read_dialogues: Callable[[Path], Sequence[Dialogue | GroundedDialogue]] | None = None
     """Reads a file as dialogues without ratings."""
     sets: Mapping[str, Callable[[], Sequence[Item]]] = field(default_factory=dict)
-    """Names of its rated sets, and what reads each from the corpus' folder."""
+    """Its rated sets by name, each read from the corpus' folder."""
     is_chat: bool = False
     """Hundreds of its dialogues open with the same greetings: each is resampled by itself."""
 
@@ -139,11 +144,7 @@ class Corpus:
         return publications()[self.name]
 
     def folder(self) -> Path:
-        """Return the corpus' folder: below the one that `DIALEVAL_DATA_DIR` names where it is set, else in the user's cache.
-
-        Raises:
-            MissingPrerequisite: it is not on this machine; the message says what to type.
-        """
+        """Return the corpus' folder: below the one that `DIALEVAL_DATA_DIR` names where it is set, else in the user's cache."""
         if self.packaged is not None:
             return self.packaged
         if value := os.environ.get(DATA_DIR_VARIABLE):
@@ -163,11 +164,7 @@ class Corpus:
         return folder
 
     def file(self, name: str) -> Path:
-        """Return one of its files.
-
-        Raises:
-            MissingPrerequisite: it is not on this machine; the message says what to type.
-        """
+        """Return one of its files."""
         path = self.folder() / name
         if not path.is_file():
             raise MissingPrerequisite(f"{path.parent}: has no {path.name}. Type `dialeval data fetch {self.name}`.")

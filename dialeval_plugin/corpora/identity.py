@@ -69,11 +69,7 @@ def turns_key(turns: Iterable[Turn]) -> str:
 
 
 def set_aside(keys: Iterable[str], *, fraction: float, seed: int | str) -> frozenset[str]:
-    """Choose the dialogues of validation: a fraction of the keys, at least one, but never all.
-
-    Raises:
-        InputError: `fraction` is not between 0 and 1.
-    """
+    """Choose the dialogues of validation: a fraction of the keys, at least one, but never all."""
     if not 0 < fraction < 1:
         raise InputError(f"validation_fraction: expected a number between 0 and 1, got {fraction!r}.")
     distinct = sorted(set(keys))
@@ -98,19 +94,10 @@ def split_by_dialogue(
     seed: int,
     corpus: Callable[[T], str] | None = None,
 ) -> tuple[list[T], list[T]]:
-    """Return items to train on and to validate on; no dialogue is in both.
+    """Return items to train on and to validate on; no dialogue, by its `key`, is in both.
 
-    Args:
-        training: to train on.
-        validation: to validate on; what opens like one of these is left out of training and counted in a warning. None for
-            a share of the training dialogues.
-        key: of an item's dialogue.
-        fraction: the share.
-        seed: of the choice.
-        corpus: of an item, where each corpus gives its share.
-
-    Raises:
-        InputError: `fraction` is not between 0 and 1, or nothing is left to train or to validate on.
+    Without `validation` a share of the dialogues is set aside, of each `corpus` by itself. What opens like a given validation
+    dialogue is left out of training and counted in a warning.
     """
     if validation is not None:
         measured = list(validation)
@@ -139,11 +126,10 @@ class _Utterance(NamedTuple):
 
 
 class ReportedDialogue(NamedTuple):
-    """A context or a dialogue of a reported set, however many responses to it were rated."""
+    """A context or a dialogue of a reported set, however many responses to it were rated, with the id of its first item."""
 
     set_name: str
     id: str
-    """Of its first item."""
 
 
 class Leak(NamedTuple):
@@ -155,19 +141,16 @@ class Leak(NamedTuple):
 
 
 class LeakCount(NamedTuple):
-    """How much of one reported set is in training dialogues."""
+    """How many training dialogues leak a reported set, and how many of its dialogues they leak."""
 
     n_dialogues: int
-    """Training dialogues with a leak."""
     n_reported: int
-    """Reported dialogues that were found."""
 
 
 class LeakIndex:
-    """Index of the dialogues that will be reported on, by their openings and pairs of consecutive utterances.
+    """Index of the dialogues of sets that will be reported on, by their openings and pairs of consecutive utterances.
 
-    Args:
-        sets: name of a set to its items. Items with the same context are one reported dialogue.
+    Items with the same context are one reported dialogue.
 
     Example:
         >>> from dialeval_plugin.core.dialogue import Example
@@ -245,18 +228,7 @@ def leave_out_leaks(
 ) -> list[T]:
     """Return the items, each some sequences of turns, that leak nothing; the others are counted in a warning.
 
-    Args:
-        items: dialogues or contexts to train on.
-        evaluation: what will be reported on.
-        texts: what is looked up of an item: its dialogue, or its context and its context with each response.
-        name: of the items, as "training contexts".
-
-    Example:
-        >>> from dialeval_plugin.core.dialogue import Example
-        >>> rated = Example.from_texts(["did your meal meet with your approval ?"], "our meal was absolutely perfect !")
-        >>> meal = ("Hi!", "Did your meal meet with your approval?", "Our meal was absolutely perfect!")
-        >>> leave_out_leaks([meal, ("Hi!", "Hello.")], [rated], lambda turns: [turns], "training dialogues")
-        [('Hi!', 'Hello.')]
+    What is looked up of an item are its `texts`: its dialogue, or its context and its context with each response.
     """
     index = evaluation if isinstance(evaluation, LeakIndex) else LeakIndex({"evaluation": list(evaluation)})
     if not index.sizes:
@@ -275,21 +247,16 @@ def leave_out_leaks(
     return [item for place, item in enumerate(items) if place not in leaking]
 
 
-class _Sequences(NamedTuple):
-    """What may be found of an item."""
+def _sequences(item: Item) -> tuple[list[list[_Utterance]], list[list[_Utterance]]]:
+    """The context, or the whole dialogue, and the context with each reference; and the context with the rated response.
 
-    published: list[list[_Utterance]]
-    """The context, or the whole dialogue; then the context with each reference after it."""
-    responses: list[list[_Utterance]]
-    """The context with the rated response after it, which the source has too where a person gave it."""
-
-
-def _sequences(item: Item) -> _Sequences:
+    The source of the data has the latter too where a person gave the response.
+    """
     context = _utterances(turn.text for turn in context_turns(item))
     if isinstance(item, Dialogue):
-        return _Sequences([context], [])
+        return [context], []
     references = [[*context, *_utterances([reference])] for reference in item.references]
-    return _Sequences([context, *references], [[*context, *_utterances([item.response.text])]])
+    return [context, *references], [[*context, *_utterances([item.response.text])]]
 
 
 def _utterances(texts: Iterable[str]) -> list[_Utterance]:

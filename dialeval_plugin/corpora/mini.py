@@ -39,9 +39,6 @@ def read_response_sets(split: Split | None = None) -> list[ResponseSet]:
 
     The file holds no random negatives. Each context gets five positives of five other contexts of its split, drawn with a
     seed of its own, so that the draw is the same with and without `split` and in every release.
-
-    Raises:
-        InputError: there is no such split.
     """
     if split is not None and split not in SPLITS:
         raise InputError(f"mini: there is no split {split!r}. Known are: {', '.join(SPLITS)}.")
@@ -59,9 +56,6 @@ def read_examples(split: Split | None = None) -> list[Example]:
     """Return the same corpus as DSTC10-like examples: one a response, rated by construction 1.0 or 0.0 in "fits".
 
     `system` names the kind of response ("positive", "random", "adversarial"), as DSTC10's names the chatbot.
-
-    Raises:
-        InputError: there is no such split.
     """
     kinds = {"p": "positive", "r": "random", "a": "adversarial"}
     return [

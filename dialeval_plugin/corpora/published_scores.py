@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,23 +37,18 @@ _RATED: Mapping[str, dict[str, tuple[float, ...]]] = {
 
 
 def read_published(path: Path) -> ScoreFile | None:
-    """Read a file of one of the layouts above; None where it is of none.
-
-    Raises:
-        InputError: the file is of one of them and malformed; the message names the place.
-    """
+    """Read a file of one of the layouts above; None where it is of none."""
     if read_text(path).lstrip().startswith("["):
         rows = read_array(path)
         if "predict_scores" in rows[0].value:
             return _unieval(path, rows)
         return _glue(path) if "responses" in rows[0].value else None
     value = read_json(path)
-    readers: Sequence[tuple[Callable[[Mapping[str, Any]], bool], Callable[[Path, Mapping[str, Any]], ScoreFile]]] = (
-        (lambda file: isinstance(file.get("dialogues"), list), _probabilities),
-        (lambda file: bool(file) and all(isinstance(of, list) for of in file.values()), _in_file_order),
-        (lambda file: bool(file) and all(map(_DAILYDIALOG_KEY.fullmatch, file)), _dailydialog),
-    )
-    return next((read(path, value) for fits, read in readers if fits(value)), None)
+    if isinstance(value.get("dialogues"), list):
+        return _probabilities(path, value)
+    if value and all(isinstance(scores, list) for scores in value.values()):
+        return _in_file_order(path, value)
+    return _dailydialog(path, value) if value and all(map(_DAILYDIALOG_KEY.fullmatch, value)) else None
 
 
 def _in_file_order(path: Path, file: Mapping[str, Any]) -> ScoreFile:

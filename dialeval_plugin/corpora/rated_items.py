@@ -20,23 +20,20 @@ from dialeval_plugin.core.scores import Orientation
 from dialeval_plugin.core.signature import text_hash
 
 from .corpus import Beginning
-from .csv_rows import number_or_none, read_csv
 from .items import context_key
 from .registry import CORPORA, identify, read_items, read_set
-from .rows import finite, label_field
+from .rows import finite, label_field, number_or_none, read_csv
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreColumn:
-    """The scores of one evaluator, by id."""
+    """The scores of one evaluator, by id; None where a row is unscored, and `unscored` says why."""
 
     evaluator: str
     scores: Mapping[str, float | None]
-    """None where a row is unscored."""
     unscored: Mapping[str, str]
-    """Why it is, by id."""
     source: str
     quality: str | None = None
     """The quality that the scores are meant for; None where they are for any."""
@@ -47,7 +44,7 @@ class ScoreColumn:
 
 
 class ScoreFile(NamedTuple):
-    """The evaluators of a file, and the ratings where it has them too."""
+    """The evaluators of a file, with the ratings where it has them too."""
 
     columns: list[ScoreColumn]
     ratings: list[RatedItem] | None = None
@@ -61,18 +58,19 @@ _LEVELS: tuple[Level, ...] = ("turn", "dialogue")
 
 @dataclass(frozen=True, slots=True)
 class RatedItem:
-    """What people said of one response or dialogue, and what is resampled or averaged with it."""
+    """What people said of one response or dialogue, and what is resampled or averaged with it.
+
+    `cluster` is a label of its dialogue, `item` one of its context, the same for all systems' responses to it, and `words` the
+    length of the response, or of the whole dialogue; None where the file does not say.
+    """
 
     id: str
     ratings: Ratings
     level: Level = "turn"
     cluster: str | None = None
-    """Of its dialogue; None where the file does not say."""
     item: str | None = None
-    """Of its context: the same for all systems' responses to it."""
     system: str | None = None
     words: int | None = None
-    """Of the response; of the whole dialogue at level "dialogue"."""
 
     @classmethod
     def of(cls, item: Item) -> RatedItem:
@@ -91,10 +89,6 @@ def read_rated_items(source: str) -> list[RatedItem]:
     """Read the ratings of a file in any layout that this package reads, or of a set by its name, see `read_set`.
 
     A text that was rated again under another id counts again, as its raters were others; how many there are is logged.
-
-    Raises:
-        InputError: there is no such file or name, or the file is malformed; the message names the line.
-        MissingPrerequisite: a set is named that is not on this machine.
     """
     path = Path(source)
     if not path.exists():
@@ -113,11 +107,7 @@ def read_rated_items(source: str) -> list[RatedItem]:
 
 
 def check_ids(items: Sequence[RatedItem], source: str) -> None:
-    """Check that no two items have one id.
-
-    Raises:
-        InputError: two have.
-    """
+    """Check that no two items have one id."""
     seen: set[str] = set()
     for item in items:
         if item.id in seen:

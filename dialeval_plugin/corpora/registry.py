@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn, is_blank
+from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.core.files import Line, read_json_lines, read_text
 
 from . import mini, readers
 from .corpus import Beginning, Corpus, GroundedDialogue
 from .readers import dailydialog_pp, dstc10
-from .rows import distinct_ids, label_field, texts_field
+from .rows import distinct_ids, label_field, require, texts_field, visible_turns
 
 _FIELDS = frozenset({"id", "context", "response", "references", "facts"})
 
@@ -41,22 +41,14 @@ SETS: Mapping[str, Callable[[], Sequence[Item]]] = {
 
 
 def find_corpus(name: str) -> Corpus:
-    """Return the corpus `name`.
-
-    Raises:
-        InputError: there is none; the message lists all.
-    """
+    """Return the corpus `name`."""
     if name not in CORPORA:
         raise InputError(f"there is no corpus {name!r}. Known are: {', '.join(CORPORA)}.")
     return CORPORA[name]
 
 
 def identify(path: Path) -> Corpus | None:
-    """Return the corpus whose layout a file has; None where it is ours, or of none.
-
-    Raises:
-        InputError: as `files.read_text`.
-    """
+    """Return the corpus whose layout a file has; None where it is ours, or of none."""
     beginning = Beginning.of(path)
     return next((corpus for corpus in CORPORA.values() if corpus.recognises(beginning)), None)
 
@@ -92,11 +84,8 @@ def read_dialogues(path: Path) -> list[Dialogue]:
 def read_grounded(path: Path, *, every_response: bool = False) -> list[GroundedDialogue]:
     """Read the dialogues of a file with their facts, and never with human ratings.
 
-    Of CGDIALOG+ each context with its response is a dialogue, of DailyDialog++ each context with its first positive response.
-
-    Args:
-        path: the file.
-        every_response: of DailyDialog++ each positive response ends a dialogue, which then has the adversarial ones beside it.
+    Of CGDIALOG+ each context with its response is a dialogue, of DailyDialog++ each context with its first positive response,
+    or, with `every_response`, with each of them, beside the adversarial ones.
 
     Raises:
         InputError: the file is malformed, or its layout holds no plain dialogues; the message names the line.
@@ -122,9 +111,7 @@ def _example(line: Line, number: int) -> Example:
         )
     if unknown := sorted(set(value) - _FIELDS):
         raise InputError(f"{line.where}: there is no field {unknown[0]!r}. Known are {', '.join(sorted(_FIELDS))}.")
-    for name in ("context", "response"):
-        if name not in value:
-            raise InputError(f"{line.where}: has no {name!r}. Give a list of turns as context and a string as response.")
+    require(line, "context", "response", advice="Give a list of turns as context and a string as response.")
     id = label_field(line, "id")
     try:
         return Example.from_texts(
@@ -139,26 +126,19 @@ def _example(line: Line, number: int) -> Example:
 
 
 def _dialogue(line: Line, id: str) -> Dialogue:
-    if "turns" not in line.value:
-        raise InputError(f"{line.where}: has no 'turns'. Give a list of texts, oldest first.")
-    return Dialogue(id, tuple(Turn(text) for text in texts_field(line, "turns") if not is_blank(text)))
+    require(line, "turns", advice="Give a list of texts, oldest first.")
+    return Dialogue(id, visible_turns(map(Turn, texts_field(line, "turns"))))
 
 
 class ReportedSets(NamedTuple):
-    """The sets that were named."""
+    """Sets by their names, a code or a file as it was written, and those of a named corpus that are not on this machine."""
 
     sets: dict[str, list[Item]]
-    """By their names: a code for a DSTC10 set, a file as it was written."""
     absent: tuple[str, ...]
-    """Sets of a corpus that was named as a whole which are not on this machine."""
 
 
 def read_reported(sources: Iterable[str]) -> ReportedSets:
-    """Read the sets that are reported on.
-
-    Args:
-        sources: files in any layout; names of sets as "usr", codes and names of DSTC10 sets; "dstc10" for all of its sets that
-            are on this machine.
+    """Read the sets that are reported on: files in any layout, names of sets as "usr" or "tu", or "dstc10" for all of its sets.
 
     Raises:
         InputError: there is no such file or name, or a file is malformed; the message names the line.

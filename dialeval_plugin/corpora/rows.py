@@ -1,29 +1,30 @@
-"""Checked access to the rows of published files: each error names the file, the line and the field."""
+"""Checked access to the rows of published files, JSON and CSV: each error names the file, the line and the field."""
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from dialeval_plugin.core.dialogue import check_text
+from dialeval_plugin.core.dialogue import Turn, check_text, is_blank
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line, parse_json_prefix, read_text
 
 _WHITE_SPACE = re.compile(r"[ \t\n\r]*")
 # "10:15 is too late." has no speaker; "M:Okay." has one, though its blank is missing.
 _SPEAKER = re.compile(r"(?!\d+:\d)([^:]{1,40}):\s*")
+_TAG = re.compile(r"(User|System):(?: |$)")
+_PERSONA = "your persona:"
+_NO_FACT = "_nofact"
 
 
 def read_array(path: Path) -> list[Line]:
-    """Return the objects of a JSON array, each with the line on which it starts.
-
-    Raises:
-        InputError: as `files.read_text`, or the file is not an array of objects, or the array is empty.
-    """
+    """Return the objects of a JSON array, each with the line on which it starts."""
     text = read_text(path)
     rows: list[Line] = []
     line, counted = 1, 0
@@ -60,23 +61,61 @@ def read_array(path: Path) -> list[Line]:
     return rows
 
 
-def text_field(row: Line, name: str) -> str:
-    """Return the string in field `name`.
+def read_csv(path: Path) -> list[Line]:
+    """Return the rows as objects of column name to text."""
+    reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
+    rows: list[Line] = []
+    names: list[str] = []
+    start = 1
+    try:
+        for cells in reader:
+            where, start = f"{path}:{start}", reader.line_num + 1
+            if not cells:
+                continue
+            if not names:
+                names = cells
+                if doubled := sorted({name for name in names if names.count(name) > 1}):
+                    raise InputError(f"{where}: the column {doubled[0]!r} occurs twice. Rename one.")
+            elif len(cells) != len(names):
+                raise InputError(f"{where}: has {len(cells)} cells, but the header names {len(names)} columns. Mend the row.")
+            else:
+                rows.append(Line(where, dict(zip(names, cells, strict=True))))
+    except csv.Error as error:
+        raise InputError(f"{path}:{reader.line_num}: is not CSV ({error}). Was the file cut off?") from None
+    if not rows:
+        raise InputError(f"{path}: has no rows below a header. Give one row a response.")
+    return rows
 
-    Raises:
-        InputError: the field is missing or no string.
-    """
+
+def number_or_none(text: str, where: str) -> float | None:
+    """Return the number that a cell holds; None for an empty one."""
+    if not text.strip():
+        return None
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise InputError(f"{where}: expected a finite number, got {text!r}. Leave the cell empty where there is none.")
+    return number
+
+
+def require(row: Line, *names: str, advice: str = "Is this another file's layout?") -> None:
+    """Check that the row has the fields `names`, whatever is in them."""
+    for name in names:
+        if name not in row.value:
+            raise InputError(f"{row.where}: has no {name!r}. {advice}")
+
+
+def text_field(row: Line, name: str) -> str:
+    """Return the string in field `name`."""
     if name not in row.value:
         raise InputError(f"{row.where}: has no {name!r}, only {_names(row.value)}. Is this another file's layout?")
     return check_text(row.value[name], f"{row.where}: {name}")
 
 
 def texts_field(row: Line, name: str) -> tuple[str, ...]:
-    """Return the strings of the list in field `name`; () where the row has no such field.
-
-    Raises:
-        InputError: the field is no list of strings.
-    """
+    """Return the strings of the list in field `name`; () where the row has no such field."""
     values = row.value.get(name, [])
     if not isinstance(values, list):
         raise InputError(f"{row.where}: {name}: expected a list of strings, got {values!r} ({type(values).__name__}).")
@@ -84,26 +123,32 @@ def texts_field(row: Line, name: str) -> tuple[str, ...]:
 
 
 def objects_field(row: Line, name: str) -> list[Line]:
-    """Return the objects of the list in field `name`, each with its place.
-
-    Raises:
-        InputError: the field is missing or no list of objects.
-    """
+    """Return the objects of the list in field `name`, each with its place."""
     values = row.value.get(name)
     if not isinstance(values, list):
         raise InputError(f"{row.where}: {name}: expected a list of objects, got {values!r:.80}. Is this another file's layout?")
-    for index, value in enumerate(values):
-        if not isinstance(value, dict):
-            raise InputError(f"{row.where}: {name}[{index}]: expected an object, got {value!r:.80}.")
-    return [Line(f"{row.where}: {name}[{index}]", value) for index, value in enumerate(values)]
+    return [as_object(value, f"{row.where}: {name}[{index}]") for index, value in enumerate(values)]
+
+
+def as_object(value: Any, where: str) -> Line:
+    """Return a JSON object with its place."""
+    if not isinstance(value, dict):
+        raise InputError(f"{where}: expected an object, got {value!r:.80}.")
+    return Line(where, value)
+
+
+def turns_field(row: Line, name: str, *, speaker: str = "speaker", text: str = "text") -> list[Turn]:
+    """Return the turns of the list in field `name`, blank ones too; the other names are those of a turn's own fields."""
+    return [Turn(text_field(turn, text).strip(), text_field(turn, speaker)) for turn in objects_field(row, name)]
+
+
+def visible_turns(turns: Iterable[Turn]) -> tuple[Turn, ...]:
+    """Return the turns that have a visible character."""
+    return tuple(turn for turn in turns if not is_blank(turn.text))
 
 
 def id_field(row: Line, *names: str) -> str | None:
-    """Return the row's identifier as a string, from the first of `names` that it has; None where it has none.
-
-    Raises:
-        InputError: the value is neither a string nor an integer.
-    """
+    """Return the row's identifier as a string, from the first of `names` that it has; None where it has none."""
     for name in names:
         if name in row.value:
             value = row.value[name]
@@ -113,21 +158,19 @@ def id_field(row: Line, *names: str) -> str | None:
     return None
 
 
-def label_field(row: Line, name: str) -> str | None:
-    """Return the label in field `name` as a string; None where the row has none, or an empty one.
+def row_ids(rows: Sequence[Line], stem: str, *names: str) -> list[str]:
+    """Return an id a row, no two alike: of a row without one, `stem` and its place, as `humod_00012`."""
+    given = [id_field(row, *names) for row in rows]
+    return unique_ids([f"{stem}_{index:05d}" if id is None else id for index, id in enumerate(given)])
 
-    Raises:
-        InputError: the value is neither null, a string nor an integer.
-    """
+
+def label_field(row: Line, name: str) -> str | None:
+    """Return the label in field `name` as a string; None where the row has none, or an empty one."""
     return id_field(row, name) or None if row.value.get(name) is not None else None
 
 
 def ratings_field(row: Line, name: str) -> dict[str, tuple[float, ...]]:
-    """Return quality name to rater values from the object of lists in field `name`; an empty list stays empty.
-
-    Raises:
-        InputError: the field is missing, or is no object of lists of finite numbers.
-    """
+    """Return quality name to rater values from the object of lists in field `name`; an empty list stays empty."""
     if name not in row.value:
         raise InputError(f"{row.where}: has no {name!r}, only {_names(row.value)}. Is this another file's layout?")
     annotations = row.value[name]
@@ -145,11 +188,7 @@ def ratings_field(row: Line, name: str) -> dict[str, tuple[float, ...]]:
 
 
 def finite(value: Any, where: str, advice: str) -> float:
-    """Return the number.
-
-    Raises:
-        InputError: it is no finite number; the message ends with `advice`.
-    """
+    """Return the number."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         raise InputError(f"{where}: expected a finite number, got {value!r}. {advice}")
     return float(value)
@@ -167,12 +206,45 @@ def split_speaker(text: str) -> tuple[str | None, str]:
     return (match[1], stripped[match.end() :]) if match else (None, stripped)
 
 
-def distinct_ids(rows: Sequence[Line], ids: Sequence[str], advice: str) -> None:
-    """Check that no two rows have one id.
+def spoken_turn(text: str) -> Turn:
+    """Return the turn that is published as `W: text`, or as a text alone."""
+    speaker, spoken = split_speaker(text)
+    return Turn(spoken, speaker)
 
-    Raises:
-        InputError: two have; the message names both and ends with `advice`.
+
+def tagged_turn(text: str) -> Turn | None:
+    """Return the turn that is published as `User: text` or `System: text`; None where neither stands before it."""
+    stripped = text.strip()
+    match = _TAG.match(stripped)
+    return Turn(stripped[match.end() :].strip(), match[1]) if match else None
+
+
+def context_lines(context: str) -> tuple[str, ...]:
+    """Return the turns of a context that is published as one text, a turn a line; () where it is blank."""
+    return tuple(line.strip() for line in context.strip().split("\n")) if context.strip() else ()
+
+
+def facts_of(text: str) -> tuple[str, ...]:
+    """Return each persona line of a text of facts, any other text whole, and () of none or of `_nofact`.
+
+    Example:
+        >>> facts_of("your persona: I walk. "), facts_of("Tea is a plant."), facts_of("_nofact")
+        (('I walk.',), ('Tea is a plant.',), ())
     """
+    stripped = text.strip()
+    lines = context_lines(text)
+    if lines and all(line.startswith(_PERSONA) for line in lines):
+        return tuple(line.removeprefix(_PERSONA).strip() for line in lines)
+    return () if stripped in {"", _NO_FACT} else (stripped,)
+
+
+def as_path(source: str | Path) -> Path | None:
+    """Return the path that a source is; None where it is the name of a set, which has neither a dot nor a slash."""
+    return Path(source) if isinstance(source, Path) or any(mark in source for mark in "./\\") else None
+
+
+def distinct_ids(rows: Sequence[Line], ids: Sequence[str], advice: str) -> None:
+    """Check that no two rows have one id."""
     first: dict[str, str] = {}
     for row, id in zip(rows, ids, strict=True):
         other = first.setdefault(id, row.where)
@@ -181,12 +253,7 @@ def distinct_ids(rows: Sequence[Line], ids: Sequence[str], advice: str) -> None:
 
 
 def unique_ids(ids: Sequence[str]) -> list[str]:
-    """Return `ids` with the second and later occurrences of one marked `#2`, `#3`, ... in the order given.
-
-    Example:
-        >>> unique_ids(["a", "b", "a", "a"])
-        ['a', 'b', 'a#2', 'a#3']
-    """
+    """Return `ids` with the second and later occurrences of one marked `#2`, `#3`, ... in the order given."""
     taken = set(ids)
     seen: Counter[str] = Counter()
     unique = []

@@ -16,10 +16,9 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line, parse_json_prefix, read_json, read_json_lines, read_text
 from dialeval_plugin.core.scores import SCHEMA_VERSION, Orientation
 
-from .csv_rows import number_or_none, read_csv
 from .published_scores import read_published
 from .rated_items import LABELS, RatedItem, ScoreColumn, ScoreFile, check_ids, labels_of
-from .rows import distinct_ids, finite, label_field, read_array
+from .rows import distinct_ids, finite, label_field, number_or_none, read_array, read_csv
 
 UNKNOWN = "unknown"
 """Reason of an unscored row where the file gives none."""
@@ -29,15 +28,9 @@ _NO_SCORES = frozenset({*LABELS, "unscored", "detail", "rating", "ratings"})
 
 
 def read_score_file(path: Path, columns: Sequence[str] = (), rating_column: str | None = None) -> ScoreFile:
-    """Read a file of scores.
+    """Read the named columns of a file of scores: by default the main one of `dialeval score`, else all that hold numbers.
 
-    Args:
-        path: the file.
-        columns: names of the columns to read; without them the main one of `dialeval score`, else all that hold numbers.
-        rating_column: name of the column that holds the human rating, where the file has one.
-
-    Raises:
-        InputError: the file is malformed, an id occurs twice, or a column is not there; the message names the line.
+    `rating_column` names the column that holds the human rating, where the file has one.
     """
     if path.suffix == ".csv":
         return _of_rows(path, read_csv(path), columns, rating_column)

@@ -76,7 +76,7 @@ SplitScores = dict[str, list[float | None]]
 
 def read(split: Any, annotations: Any, limit: int | None) -> Turns:
     found = [
-        (response, one.dialogue.id)
+        (response, one.whole.id)
         for system in dbdc.SYSTEMS
         for one in dbdc.read(system, split=split, annotations=annotations)[:limit]
         for response in one.responses

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
-from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.corpora.readers import conture
 
 EXCHANGE = {"user": "User: Who are you? ", "chatbot": "Chatbot: a book.", "overall impression": 2}
@@ -39,33 +39,6 @@ def test_each_response_has_all_turns_before_it_and_answers_that_were_not_given_a
     assert conture.read_dialogues(path) == [
         Dialogue("conture_7", (first, second, third, last), ratings={"coherent": (3.0, 1.0), "error recovery": (2.0,)})
     ]
-
-
-@pytest.mark.parametrize(
-    ("row", "problem"),
-    [
-        ({**ROW, "turns": {}}, "turns: expected a list of objects, got {}. Is this another file's layout?"),
-        ({**ROW, "turns": ["x"]}, "turns[0]: expected an object, got 'x'."),
-        (
-            {**ROW, "turns": [{**EXCHANGE, "user": "Who?"}]},
-            "turns[0]: user: expected a text that begins with 'User:', got 'Who?'.",
-        ),
-        (
-            {**ROW, "turns": [{**EXCHANGE, "overall impression": None}]},
-            "turns[0]: overall impression: expected a finite number, got None. Leave out what was not rated.",
-        ),
-        (
-            {**ROW, "dialog_ratings": [{"coherent": "3"}]},
-            "dialog_ratings[0]: coherent: expected a finite number, got '3'. Leave out what was not rated.",
-        ),
-        ({**ROW, "dialog_id": None}, "dialog_id: expected a string or an integer, got None."),
-        ({"turns": []}, "has no 'dialog_id'. Is this another file's layout?"),
-    ],
-)
-def test_a_malformed_file_is_named(tmp_path: Path, row: Any, problem: str) -> None:
-    path = write(tmp_path, row)
-    with pytest.raises(InputError, match=f"^{re.escape(f'{path}:1: {problem}')}$"):
-        conture.read(path)
 
 
 def test_a_folder_without_the_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from dialeval_plugin.core.dialogue import Turn
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.corpora.items import mean_rating
 from dialeval_plugin.corpora.readers import convai
-from tests.convai_files import Rows, convai1_rows, convai2_rows, write_convai
+from tests.convai_files import convai1_rows, convai2_rows, write_convai
 
 
 def write(folder: Path, rows: Any, name: str = "file.json") -> Path:
@@ -77,64 +76,6 @@ def test_a_file_without_ids_gives_its_name_and_one_with_participants_the_bot(tmp
     first, second = convai.read_convai2([write(tmp_path, rows, "data_intermediate.json")])
     assert (first.id, second.id) == ("data_intermediate_00000", "data_intermediate_00001")
     assert first.system == "Bot 005"
-
-
-def set_(*path: Any, value: Any) -> Any:
-    def change(rows: Rows) -> None:
-        place: Any = rows
-        for key in path[:-1]:
-            place = place[key]
-        place[path[-1]] = value
-
-    return change
-
-
-FAULTS_1 = {
-    "no list": (
-        set_(0, "thread", value="Hi"),
-        ": thread: expected a list of objects, got 'Hi'. Is this another file's layout?",
-    ),
-    "no object": (set_(0, "thread", 1, value="Hi"), ": thread[1]: expected an object, got 'Hi'."),
-    "stranger": (
-        set_(0, "thread", 1, "userId", value="Carol"),
-        ": thread[1]: userId: 'Carol' is not among the users 'Alice', 'Bob'.",
-    ),
-    "kind": (
-        set_(0, "users", 1, "userType", value="Cat"),
-        ": users: 'Bob' has the type 'Cat', expected 'Bot' or 'Human'.",
-    ),
-    "rating": (
-        set_(0, "evaluation", 0, "quality", value="4"),
-        ": evaluation[0]: quality: expected a number from 0 to 5, got '4'.",
-    ),
-    "text": (set_(0, "thread", 0, "text", value=None), ": thread[0]: text: expected a string, got None (NoneType). Pass text."),
-}
-FAULTS_2 = {
-    "no score": (lambda rows: rows[0].pop("eval_score"), ": has no 'eval_score'. Is this another file's layout?"),
-    "scale": (set_(0, "eval_score", value=6), ": eval_score: expected a number from 1 to 5, got 6."),
-    "match": (set_(0, "profile_match", value=True), ": profile_match: expected a number from 0 to 1, got True."),
-    "layout": (
-        set_(0, "dialog", value=None),
-        ": dialog: expected a list of objects, got None. Is this another file's layout?",
-    ),
-}
-
-
-@pytest.mark.parametrize(
-    ("reader", "rows", "fault"),
-    [
-        *((convai.read_convai1, convai1_rows, fault) for fault in FAULTS_1.values()),
-        *((convai.read_convai2, convai2_rows, fault) for fault in FAULTS_2.values()),
-    ],
-    ids=[*FAULTS_1, *FAULTS_2],
-)
-def test_a_malformed_file_is_refused_whole_with_its_line(reader: Any, rows: Any, fault: Any, tmp_path: Path) -> None:
-    change, message = fault
-    written = rows(1)
-    change(written)
-    path = write(tmp_path, written)
-    with pytest.raises(InputError, match=f"^{re.escape(f'{path}:1{message}')}$"):
-        reader([path])
 
 
 def test_without_a_path_the_catalogues_files_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,9 +58,9 @@ def test_annotated_system_turns_become_responses(tmp_path: Path) -> None:
         # Some of YI's turns are blank, and raters judged that too.
         Turn("", "System"),
     )
-    assert found.dialogue.id == "YIT0001"
-    assert found.dialogue.turns == turns
-    assert found.dialogue.system == "YI"
+    assert found.whole.id == "YIT0001"
+    assert found.whole.turns == turns
+    assert found.whole.system == "YI"
     # The opening greeting has no annotation and is no response; it is part of the context of all others.
     assert found.responses == (
         Example("YIT0001_02", turns[:2], turns[2], system="YI", ratings={QUALITY: (0.0, 1.0, 1.0, 2.0)}),
@@ -98,18 +98,14 @@ def test_a_system_is_found_in_its_folder(tmp_path: Path, monkeypatch: pytest.Mon
     folder.mkdir()
     original = log(turn("U", "Hi"), turn("S", "Hello", "X"), id="YIT0001")
     development = log(turn("U", "Hi"), turn("S", "Hello", "T"), id="YI1")
-    members = {
-        NAME: LOG,
-        NAME.replace("_revised", ""): original,
-        "DBDC3/dbdc3_revised/en/dev/YI_100/YI1.log.json": development,
-    }
+    members = {NAME: LOG, NAME.replace("_revised", ""): original, "DBDC3/dbdc3_revised/en/dev/YI_100/YI1.log.json": development}
     path = write_zip(folder, members)
     monkeypatch.setenv("DIALEVAL_DATA_DIR", str(tmp_path))
     assert [len(found.responses) for found in read("yi")] == [2]
     assert [response.ratings[QUALITY] for found in read("yi", annotations="original") for response in found.responses] == [
         (2.0,)
     ]
-    assert read("yi", split="dev", path=path)[0].dialogue.id == "YI1"
+    assert read("yi", split="dev", path=path)[0].whole.id == "YI1"
     text = f"{path}: has no .log.json whose name begins with 'DBDC3/dbdc3_revised/en/eval/CIC_'. Is this another corpus' file?"
     with pytest.raises(InputError, match=error(text)):
         read("cic")
@@ -125,7 +121,7 @@ def test_a_system_is_found_in_its_folder(tmp_path: Path, monkeypatch: pytest.Mon
     ("value", "text"),
     [
         ('{"dialogue-id": "a",\n "turns": [', ":2: not valid JSON (Expecting value). Was the file cut off?"),
-        ("[]", ": expected a JSON object, got list."),
+        ("[]", ": expected an object, got []."),
         ({"turns": []}, ": has no 'dialogue-id', only 'turns'. Is this another file's layout?"),
         ({"dialogue-id": "a"}, ": turns: expected a list of objects, got None. Is this another file's layout?"),
         (log("text"), ": turns[0]: expected an object, got 'text'."),  # type: ignore[arg-type]
@@ -174,10 +170,10 @@ def test_the_published_zip(data_dir: Path) -> None:
         responses = [response for found in dialogues for response in found.responses]
         assert (len(dialogues), len(responses)) == expected[system]
         assert {sum(counts(response)) for response in responses} == {30}
-        assert {len(found.dialogue.turns) for found in dialogues} <= {20, 21}
+        assert {len(found.whole.turns) for found in dialogues} <= {20, 21}
         blank[system] = sum(response.response.text == "" for response in responses)
         greets = system in {"cic", "yi"}
-        assert any(found.dialogue.turns[0].speaker == "System" for found in dialogues) == greets
+        assert any(found.whole.turns[0].speaker == "System" for found in dialogues) == greets
         assert all(response.context for response in responses)
     assert blank == {"yi": 2, "cic": 0, "iris": 0, "tktk": 0}
     same = [read(system, path=path) == read(system, annotations="original", path=path) for system in SYSTEMS]

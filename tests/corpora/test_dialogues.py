@@ -1,22 +1,23 @@
-"""Whole dialogues as unlabelled text: which layout a file has, and DREAM, ESConv and DailyDialog."""
+"""Whole dialogues as unlabelled text: every irregularity of the corpora that are published without ratings, and our lines."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dialeval_plugin.core.dialogue import Dialogue, Turn
-from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.corpora.readers import convai, dailydialog, dream, esconv
-from dialeval_plugin.corpora.registry import read_dialogues
+from dialeval_plugin.corpora.corpus import GroundedDialogue
+from dialeval_plugin.corpora.readers import convai, dream, esconv
+from dialeval_plugin.corpora.registry import read_dialogues, read_grounded
 from tests.convai_files import convai1_rows, convai2_rows
 
 
 def write(path: Path, value: Any) -> Path:
-    path.write_text(value if isinstance(value, str) else json.dumps(value), encoding="utf-8")
+    path.write_text(value if isinstance(value, str) else json.dumps(value), encoding="utf-8", newline="")
     return path
 
 
@@ -98,38 +99,6 @@ def test_logs_of_convai_lose_ratings_blank_turns_and_empty_dialogues(tmp_path: P
     )
 
 
-@pytest.mark.parametrize(
-    ("read", "value", "problem"),
-    [
-        (dream.read, {}, ": expected a JSON array of dialogues. Is this another file's layout?"),
-        (dream.read, [{}], ": dialogue 0: expected [turns, questions, id], got {}. Is this another file's layout?"),
-        (dream.read, [[[1], [], "a"]], ": dialogue 0: turn 0: expected a string, got 1 (int). Pass text."),
-        (esconv.read, {"a": 1}, ":1: dialog: expected a list of objects with 'speaker' and 'text', got None."),
-        (esconv.read, {"dialog": ["a"]}, ":1: dialog[0]: expected an object with 'speaker' and 'text', got 'a'."),
-        (
-            esconv.read,
-            {"dialog": [{"text": "a"}]},
-            ":1: dialog[0]: has no 'speaker', only 'text'. Is this another file's layout?",
-        ),
-        (
-            read_dialogues,
-            "Hi . __eou__\nHi . __eou__ How are",
-            ":2: expected __eou__ after each utterance, found ' How are'. Was the file cut off?",
-        ),
-        (dailydialog.read, "\n \n", ": is empty, expected one dialogue a line."),
-        (read_dialogues, {"a": 1}, ":1: has no 'turns'. Give a list of texts, oldest first."),
-        (read_dialogues, "", ": is empty, expected one JSON object a line."),
-        (read_dialogues, "[{", ":1: not valid JSON (Expecting property name enclosed in double quotes). Was the file cut off?"),
-        (read_dialogues, '{"turns": [\n', ":1: not valid JSON (Expecting value). Was the file cut off?"),
-    ],
-)
-def test_a_malformed_file_is_named(tmp_path: Path, read: Any, value: Any, problem: str) -> None:
-    path = write(tmp_path / "x", value)
-    with pytest.raises(InputError) as caught:
-        read(path)
-    assert str(caught.value) == f"{path}{problem}"
-
-
 @pytest.mark.real_data
 def test_the_published_files_have_their_published_sizes(data_dir: Path) -> None:
     sizes = {name: len(dream.read(data_dir / "dream" / f"{name}.json")) for name in ("train", "dev", "test")}
@@ -156,12 +125,126 @@ def test_the_logs_of_convai_have_their_published_sizes(data_dir: Path) -> None:
     assert (len(rated), len(dialogues)) == (2778, 2778 - 119)
     n_turns = [sum(len(dialogue.turns) for dialogue in some) for some in (rated, dialogues)]
     assert n_turns[0] - n_turns[1] == 216
-    sizes = {path.stem: len(read_dialogues(path)) for path in sorted((data_dir / "convai2").glob("*.json"))}
-    assert sizes == {
-        "data_intermediate": 291,
-        "data_volunteers": 1111,
-        "export_2018-07-04_train": 427,
-        "export_2018-07-05_train": 438,
-        "export_2018-07-06_train": 723,
-        "export_2018-07-07_train": 1417,
+
+
+def message(text: str, agent: str, **fields: Any) -> dict[str, Any]:
+    return {"message": text, "agent": agent, "sentiment": "Neutral", "knowledge_source": ["FS1"], **fields}
+
+
+def conversation(*content: dict[str, Any]) -> dict[str, Any]:
+    return {"article_url": "https://example.org", "config": "B", "content": list(content), "conversation_rating": {}}
+
+
+def test_agents_are_the_speakers_and_no_rating_is_looked_at(tmp_path: Path) -> None:
+    content = [
+        message("Do you like football? ", "agent_1", turn_rating="Good"),
+        message("I do.\nYou?", "agent_2", turn_rating=""),
+        message(" ", "agent_1", turn_rating=None),
+    ]
+    path = write(tmp_path / "valid_freq.json", {"t_a": conversation(*content), "t_b": conversation(message("Hi.", "agent_2"))})
+    assert read_dialogues(path) == [
+        Dialogue("t_a", (Turn("Do you like football?", "agent_1"), Turn("I do.\nYou?", "agent_2"))),
+        Dialogue("t_b", (Turn("Hi.", "agent_2"),)),
+    ]
+
+
+@pytest.mark.real_data
+def test_topical_chats_file_has_its_published_size(data_dir: Path) -> None:
+    dialogues = read_dialogues(data_dir / "topical_chat" / "valid_freq.json")
+    assert len(dialogues) == len({dialogue.turns for dialogue in dialogues}) == 539
+    turns = [turn for dialogue in dialogues for turn in dialogue.turns]
+    assert len(turns) == 11681
+    assert {turn.speaker for turn in turns} == {"agent_1", "agent_2"}
+    assert sum("\n" in turn.text for turn in turns) > 0
+
+
+HEADER = "Dialog_ID,Type,Actor,Text\n"
+FIRST = "hit:1_conv:2,situation,none,My car caught fire\nhit:1_conv:2,utterance,speaker,My car caught fire!\n"
+
+
+def test_the_situation_is_a_fact_of_the_speaker_and_no_turn(tmp_path: Path) -> None:
+    rest = (
+        'hit:1_conv:2,utterance,listener,"Oh, what did you ""do""?"\n'
+        "hit:1_conv:2,utterance,speaker,\n"
+        "hit:3_conv:4,situation,none,An exam\n"
+        "hit:3_conv:4,utterance,speaker,I failed .\n"
+    )
+    path = write(tmp_path / "afraid.csv", HEADER + FIRST + rest)
+    turns = (Turn("My car caught fire!", "speaker"), Turn('Oh, what did you "do"?', "listener"))
+    assert read_grounded(path) == [
+        GroundedDialogue(Dialogue("hit:1_conv:2", turns), {"speaker": ("My car caught fire",)}),
+        GroundedDialogue(Dialogue("hit:3_conv:4", (Turn("I failed .", "speaker"),)), {"speaker": ("An exam",)}),
+    ]
+    assert [dialogue.id for dialogue in read_dialogues(path)] == ["hit:1_conv:2", "hit:3_conv:4"]
+
+
+def test_a_conversation_that_comes_again_later_gets_an_id_of_its_own(tmp_path: Path) -> None:
+    path = write(tmp_path / "afraid.csv", HEADER + FIRST + FIRST.replace("1_", "5_") + FIRST)
+    assert [dialogue.id for dialogue in read_dialogues(path)] == ["hit:1_conv:2", "hit:5_conv:2", "hit:1_conv:2#2"]
+
+
+@pytest.mark.real_data
+def test_empathetic_dialogues_files_have_their_published_sizes(data_dir: Path) -> None:
+    files = sorted((data_dir / "empathetic_dialogues").glob("*.csv"))
+    dialogues = {path.stem: read_grounded(path) for path in files}
+    assert {name: len(found) for name, found in dialogues.items()} == {
+        "afraid": 797,
+        "angry": 863,
+        "annoyed": 876,
+        "anticipating": 754,
+        "anxious": 773,
+        "apprehensive": 608,
+        "ashamed": 628,
+        "caring": 683,
     }
+    everything = [dialogue for found in dialogues.values() for dialogue in found]
+    assert len(everything) == len({dialogue.dialogue.id for dialogue in everything}) == 5982
+    assert all(len(dialogue.facts["speaker"]) == 1 and len(dialogue.turns) >= 2 for dialogue in everything)
+    assert not any("_comma_" in turn.text for dialogue in everything for turn in dialogue.turns)
+
+
+PUBLISHED = """\
+1 your persona: i only eat kosher.
+2 your persona: i've two dogs.
+3 hello what are doing today ?\ti am good , i just got off work .
+4 i like dogs .\twould that be your persona: line ?
+1 your persona: i love disneyland.
+2 hi !\thello .
+"""
+
+
+def test_two_turns_a_line_and_the_persona_is_of_the_second_speaker(tmp_path: Path) -> None:
+    path = write(tmp_path / "valid.txt", PUBLISHED)
+    turns = (
+        Turn("hello what are doing today ?", "partner"),
+        Turn("i am good , i just got off work .", "you"),
+        Turn("i like dogs .", "partner"),
+        Turn("would that be your persona: line ?", "you"),
+    )
+    first, second = read_grounded(path)
+    assert first == GroundedDialogue(Dialogue("valid_00000", turns), {"you": ("i only eat kosher.", "i've two dogs.")})
+    assert second.facts == {"you": ("i love disneyland.",)}
+    assert second.turns == (Turn("hi !", "partner"), Turn("hello .", "you"))
+    assert read_dialogues(path) == [first.dialogue, second.dialogue]
+
+
+def test_both_personas_go_to_the_speakers_whom_they_describe(tmp_path: Path) -> None:
+    text = "1 partner's persona: i ski.\n2 your persona: i bake.\n3 partner's persona: i am ten.\n4 hi\tho\n"
+    (dialogue,) = read_grounded(write(tmp_path / "valid.txt", text))
+    assert dialogue.facts == {"partner": ("i ski.", "i am ten."), "you": ("i bake.",)}
+
+
+def test_silence_rewards_candidates_windows_line_ends_and_files_without_personas(tmp_path: Path) -> None:
+    text = "1 __SILENCE__\thi .\t\thi .|ho .\r\n2 who ?\tme .\r\n\r\n1 ho .\t \r\n"
+    first, second = read_dialogues(write(tmp_path / "valid.txt", text))
+    assert first.turns == (Turn("hi .", "you"), Turn("who ?", "partner"), Turn("me .", "you"))
+    assert second.turns == (Turn("ho .", "partner"),)
+
+
+@pytest.mark.real_data
+def test_personachats_file_has_its_published_size(data_dir: Path) -> None:
+    dialogues = read_grounded(data_dir / "personachat" / "valid_self_original_no_cands.txt")
+    assert len(dialogues) == len({dialogue.turns for dialogue in dialogues}) == 1000
+    assert sum(len(dialogue.turns) for dialogue in dialogues) == 2 * 7801
+    assert Counter(len(dialogue.facts["you"]) for dialogue in dialogues) == {4: 517, 5: 483}
+    assert {tuple(dialogue.facts) for dialogue in dialogues} == {("you",)}

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dialeval_plugin.core.dialogue import Turn
-from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.corpora.items import mean_rating
 from dialeval_plugin.corpora.readers import dstc10, fed
 from tests.fed_files import NOT_APPLICABLE, fed_rows, write_fed
@@ -64,82 +64,6 @@ def test_a_turn_may_hold_a_colon_and_a_tag_in_its_middle(rows: Rows, tmp_path: P
 
 def test_a_dialogue_may_have_any_number_of_rated_responses(rows: Rows, tmp_path: Path) -> None:
     assert [len(dialogue.responses) for dialogue in fed.read(write_fed(tmp_path, rows[1:4] + rows[7:]))] == [2, 0]
-
-
-def set_(path: tuple[Any, ...], value: Any) -> Any:
-    def change(rows: Rows) -> None:
-        place: Any = rows
-        for key in path[:-1]:
-            place = place[key]
-        place[path[-1]] = value
-
-    return change
-
-
-FAULTS = {
-    "a word for a rating": (
-        set_((1, "annotations", "Fluent"), [2, "n/a"]),
-        ":3: item 1: annotations['Fluent'][1]: expected a whole number from 0 to 2 or a text that starts with 'N/A', "
-        "got 'n/a'.",
-    ),
-    "a rating beyond the scale": (
-        set_((0, "annotations", "Understandable"), [1, 1, 2]),
-        ":2: item 0: annotations['Understandable'][2]: expected a whole number from 0 to 1 or a text that starts with 'N/A', "
-        "got 2.",
-    ),
-    "a truth value": (
-        set_((3, "annotations", "Overall"), [True]),
-        ":5: item 3: annotations['Overall'][0]: expected a whole number from 0 to 4 or a text that starts with 'N/A', "
-        "got True.",
-    ),
-    "a fraction": (
-        set_((3, "annotations", "Overall"), [2.5]),
-        ":5: item 3: annotations['Overall'][0]: expected a whole number from 0 to 4 or a text that starts with 'N/A', got 2.5.",
-    ),
-    "a number for a list": (
-        set_((0, "annotations", "Correct"), 2),
-        ":2: item 0: annotations['Correct']: expected the list of the raters' answers, got 2.",
-    ),
-    "no annotations": (
-        set_((0, "annotations"), None),
-        ":2: item 0: annotations: expected an object of quality names and lists, got None.",
-    ),
-    "qualities of another level": (
-        set_((0, "annotations"), {"Coherent": [1]}),
-        ":2: item 0: annotations: has the qualities Coherent, but turn level has Interesting, Engaging, Specific, Relevant, "
-        "Correct, Semantically appropriate, Understandable, Fluent, Overall. Is this another file's layout?",
-    ),
-    "a turn without a speaker": (
-        set_((0, "context"), "User: Hi!\nHello."),
-        ":2: item 0: context: turn 1: expected 'User: ' or 'System: ' and a text, got 'Hello.'. Is this another file's layout?",
-    ),
-    "a response without a speaker": (
-        set_((0, "response"), "Hello."),
-        ":2: item 0: response: expected 'User: ' or 'System: ' and a text, got 'Hello.'. Is this another file's layout?",
-    ),
-    "no context": (
-        lambda rows: rows[2].pop("context"),
-        ":4: item 2: has no 'context', only 'response', 'system', 'annotations'. Is this another file's layout?",
-    ),
-    "a response of another dialogue": (
-        set_((1, "context"), "User: Who\nSystem: is\nUser: this?"),
-        ":3: item 1: its first turns are not those of item 3, the next whole dialogue. "
-        "Put the responses right before their dialogue, as in the published file.",
-    ),
-    "responses without a dialogue": (
-        lambda rows: rows.pop(),
-        ":8: item 6: the file ends with 3 responses that no whole dialogue follows. Was the file cut off?",
-    ),
-}
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_names_path_and_item(fault: str, rows: Rows, tmp_path: Path) -> None:
-    change, message = FAULTS[fault]
-    change(rows)
-    path = write_fed(tmp_path, rows)
-    with pytest.raises(InputError, match=f"^{re.escape(str(path) + message)}$"):
-        fed.read(path)
 
 
 def test_the_file_is_found_in_the_data_folder(rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,7 +41,7 @@ DSTC10 = [
      "fact": "your persona: tea", "annotations": {"Overall": [4, 5], "Natural": []}},
 ]  # fmt: skip
 DSTC10_DIALOGUES = [
-    {"dialogue_id": "a", "model": "m", "dialog": [{"speaker": "u", "text": "Hi."}], "annotations": {"Overall": [4, 3]}},
+    {"dialogue_id": "a", "model": "m", "dialog": [{"speaker": "u", "text": "Hi."}], "annotations": {"Overall": [4, 3]}}
 ]
 USR = [
     {"context": "x\ny\n", "fact": "_nofact\n", "annotators": ["a"], "responses": [

@@ -117,11 +117,7 @@ def test_counts_are_of_training_dialogues_and_of_distinct_contexts() -> None:
     whole = Dialogue("d", tuple(map(Turn, ("Where do you keep the spare keys now?", "Under the old flower pot."))))
     index = LeakIndex({"tu": [*responses, other], "fd": [whole], "eg": []})
     assert index.sizes == {"tu": 2, "fd": 1, "eg": 0}
-    training = [
-        dialogue(*MEAL),
-        dialogue("Tea?", "No."),
-        dialogue(*MEAL, *(turn.text for turn in whole.turns)),
-    ]
+    training = [dialogue(*MEAL), dialogue("Tea?", "No."), dialogue(*MEAL, *(turn.text for turn in whole.turns))]
     found = [index.find([turn.text for turn in one.turns]) for one in training]
     assert [[(leak.reported.set_name, leak.reported.id) for leak in leaks] for leaks in found] == [
         [("tu", "a")],

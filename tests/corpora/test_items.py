@@ -18,11 +18,9 @@ def rated(**ratings: tuple[float, ...]) -> Example:
 
 
 def test_mean_rating_is_the_mean_of_what_is_there() -> None:
-    assert mean_rating(rated(Overall=(1.0, 2.0, 4.0)), "Overall") == pytest.approx(7 / 3)
-
-
-def test_mean_rating_is_none_where_nobody_answered() -> None:
-    assert mean_rating(rated(Overall=(1.0,), Recovery=()), "Recovery") is None
+    item = rated(Overall=(1.0, 2.0, 4.0), Recovery=())
+    assert mean_rating(item, "Overall") == pytest.approx(7 / 3)
+    assert mean_rating(item, "Recovery") is None
 
 
 @pytest.mark.parametrize(

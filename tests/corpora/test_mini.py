@@ -14,16 +14,20 @@ SIZES: dict[mini.Split, int] = {"train": 48, "validation": 12, "test": 12}
 
 
 @pytest.mark.parametrize(("split", "size"), SIZES.items())
-def test_splits_have_five_responses_of_each_kind(split: mini.Split, size: int) -> None:
+def test_splits_have_five_responses_of_each_kind_and_random_ones_fit_five_other_contexts(split: mini.Split, size: int) -> None:
     sets = mini.read_response_sets(split)
     assert len(sets) == size
     for found in sets:
         assert len(found.context) >= 1
         assert [len(set(responses)) for responses in (found.positive, found.adversarial, found.random)] == [5, 5, 5]
+        owners = [{other.id for other in sets if response in other.positive} for response in found.random]
+        assert all(owner and found.id not in owner for owner in owners)
+        assert len({tuple(sorted(owner)) for owner in owners}) == mini.RANDOM_NEGATIVES
 
 
 def test_splits_are_disjoint_and_make_up_the_whole() -> None:
     parts = [found for split in mini.SPLITS for found in mini.read_response_sets(split)]
+    # Random negatives are the same every time.
     assert mini.read_response_sets() == parts
     assert len({found.id for found in parts}) == len({found.context for found in parts}) == sum(SIZES.values())
 
@@ -34,19 +38,6 @@ def test_everything_but_the_random_negatives_is_read_by_the_dailydialog_pp_reade
         same = published[found.id]
         assert (found.context, found.positive, found.adversarial) == (same.context, same.positive, same.adversarial)
         assert same.random == ()
-
-
-@pytest.mark.parametrize("split", mini.SPLITS)
-def test_random_negatives_fit_five_other_contexts_of_the_split(split: mini.Split) -> None:
-    sets = mini.read_response_sets(split)
-    for found in sets:
-        owners = [{other.id for other in sets if response in other.positive} for response in found.random]
-        assert all(owner and found.id not in owner for owner in owners)
-        assert len({tuple(sorted(owner)) for owner in owners}) == mini.RANDOM_NEGATIVES
-
-
-def test_random_negatives_are_the_same_every_time() -> None:
-    assert mini.read_response_sets() == mini.read_response_sets()
 
 
 @pytest.mark.parametrize(("split", "size"), SIZES.items())

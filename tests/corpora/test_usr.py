@@ -38,10 +38,6 @@ def write(folder: Path, *rows: Any, name: str = "usr_topical_chat.json") -> Path
     return path
 
 
-def with_response(**fields: Any) -> dict[str, Any]:
-    return {**ROW, "responses": [RESPONSE, {**RESPONSE, **fields}]}
-
-
 def error(text: str) -> str:
     return f"^{re.escape(text)}$"
 
@@ -77,46 +73,6 @@ def test_published_numbers_come_with_the_examples(tmp_path: Path) -> None:
 def test_a_file_that_is_scored_is_told_from_its_rows(tmp_path: Path) -> None:
     path = write(tmp_path, ROW)
     assert read_items(path) == read_examples(path)
-
-
-@pytest.mark.parametrize(
-    ("row", "text"),
-    [
-        ({"context": "", "fact": ""}, "annotators: expected a list, got None. Is this another file's layout?"),
-        ({**ROW, "responses": {}}, "responses: expected a list, got {}. Is this another file's layout?"),
-        ({**ROW, "responses": ["text"]}, "responses[0]: expected an object, got 'text'."),
-        ({**ROW, "context": None}, "context: expected a string, got None (NoneType). Pass text."),
-        (
-            with_response(Overall=[5, 6, 1]),
-            "responses[1]: Overall[1]: expected a whole number from 1 to 5, got 6.",
-        ),
-        (
-            with_response(Understandable=[1, 1, "N/A"]),
-            "responses[1]: Understandable[2]: expected a whole number from 0 to 1, got 'N/A'.",
-        ),
-        (with_response(Natural=[3, 3]), "responses[1]: Natural: has 2 ratings, but 3 annotators are named."),
-        (
-            with_response(cola=0.5),
-            "responses[1]: has the numbers cola, but the file's first response has none. Give every response the same.",
-        ),
-    ],
-)
-def test_a_malformed_row_is_named(tmp_path: Path, row: dict[str, Any], text: str) -> None:
-    path = write(tmp_path, ROW, row)
-    with pytest.raises(InputError, match=error(f"{path}:3: {text}")):
-        read_examples(path)
-
-
-@pytest.mark.parametrize("value", [None, "0.5"])
-def test_a_number_that_is_missing_is_named(tmp_path: Path, value: Any) -> None:
-    scored = [{**RESPONSE, "cola": 0.5, "rte": 0.1}, {**RESPONSE, "cola": value, "rte": 0.2}]
-    path = write(tmp_path, {**ROW, "responses": scored})
-    text = (
-        f"{path}:2: responses[1]: has the numbers rte, but the file's first response has cola, rte. "
-        "Give every response the same."
-    )
-    with pytest.raises(InputError, match=error(text)):
-        read_scored(path)
 
 
 def test_names_are_looked_up_and_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -111,7 +111,7 @@ def run(model: LM, task: str, **options: Any) -> dict[str, Any]:
 
 
 def turns(system: str, **options: Any) -> list[tuple[str, Example]]:
-    return [(found.dialogue.id, response) for found in dbdc.read(system, **options) for response in found.responses]
+    return [(found.whole.id, response) for found in dbdc.read(system, **options) for response in found.responses]
 
 
 def test_a_language_model_is_judged_by_the_challenges_metrics(small_zip: Path) -> None:

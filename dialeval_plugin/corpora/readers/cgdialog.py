@@ -8,7 +8,7 @@ dialogues, each with the responses of four systems, compared two at a time by th
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -17,7 +17,18 @@ from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn, is_blan
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.core.files import Line
 from dialeval_plugin.corpora.corpus import Beginning, Corpus
-from dialeval_plugin.corpora.rows import id_field, read_array, split_speaker, text_field, texts_field, unique_ids
+from dialeval_plugin.corpora.rows import (
+    as_object,
+    as_path,
+    objects_field,
+    read_array,
+    require,
+    row_ids,
+    spoken_turn,
+    text_field,
+    texts_field,
+    visible_turns,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -40,11 +51,10 @@ _EVALUATION = "human_evaluation_"
 
 @dataclass(frozen=True, slots=True)
 class CausePair:
-    """A response with the turns that an annotator marked as its direct causes."""
+    """A response with the visible turns before it, and those that an annotator marked as its direct causes."""
 
     id: str
     context: tuple[Turn, ...]
-    """Turns before the response, oldest first, without the blank ones."""
     response: Turn
     causes: tuple[int, ...]
     """Indices into `context`, ascending; empty where nothing was marked."""
@@ -52,12 +62,10 @@ class CausePair:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two responses to one context and what each annotator answered."""
+    """The responses of two systems, A and B, to one context, and what each annotator answered."""
 
     first: str
-    """The system called A."""
     second: str
-    """The system called B."""
     votes: Mapping[str, tuple[str, ...]]
     """Criterion to one of `OPTIONS` an annotator, in the order of the file."""
 
@@ -89,15 +97,16 @@ def read_causes(path: Path) -> list[CausePair]:
     all turns that it runs across, where an annotator marked more than one; white space does not count. Spans that are
     nowhere in the history are counted and logged. Other fields (`HITId`, `WorkerId`) are ignored. A pair is called after the
     file and its position, as `DREAM_train_00012`.
-
-    Raises:
-        InputError: the file is malformed; the message names the line. No row is returned then.
     """
     rows = read_array(path)
     histories = [_history(row) for row in rows]
-    replies = [text_field(row, "response") for row in rows]
-    known = {turn.speaker for history in histories for turn in history if turn.speaker is not None}
-    speakers = None if all(split_speaker(reply)[0] for reply in replies) else known
+    texts = [text_field(row, "response") for row in rows]
+    replies = list(map(spoken_turn, texts))
+    speakers = {turn.speaker for history in histories for turn in history}
+    if not all(reply.speaker for reply in replies):
+        replies = [
+            reply if reply.speaker in speakers else Turn(text.strip()) for reply, text in zip(replies, texts, strict=True)
+        ]
     stem = path.name.partition(".")[0].replace("_response_cause", "")
     pairs, n_lost, n_spans = [], 0, 0
     for index, (row, history, reply) in enumerate(zip(rows, histories, replies, strict=True)):
@@ -105,7 +114,7 @@ def read_causes(path: Path) -> list[CausePair]:
         found = [_find_span(span, history) for span in spans]
         n_spans, n_lost = n_spans + len(spans), n_lost + sum(not places for places in found)
         causes = tuple(sorted({place for places in found for place in places}))
-        pairs.append(CausePair(f"{stem}_{index:05d}", history, _turn(reply, speakers), causes))
+        pairs.append(CausePair(f"{stem}_{index:05d}", history, reply, causes))
     if n_lost:
         logger.warning("%s: %d of %d marked causes are in no turn of their history and are left out", path, n_lost, n_spans)
     return pairs
@@ -115,23 +124,16 @@ def read_preferences(source: str | Path, *, folder: Path | None = None) -> list[
     """Read the human preferences of a corpus by its name ("dream", "esconv" or "msc"), or any file of the layout by its path.
 
     What the reader changes: texts lose the white space around them; blank turns are left out. `first` and `second` are the
-    systems' names without `_response`.
-
-    Args:
-        source: a name in `PREFERENCE_FILES`, or a path.
-        folder: where the named files lie; without it the corpus' own.
-
-    Raises:
-        InputError: the file is malformed; the message names the line. No row is returned then.
-        MissingPrerequisite: the corpus' file is not there.
+    systems' names without `_response`. `folder` is where the named files lie; without it the corpus' own.
     """
-    if isinstance(source, Path) or any(mark in source for mark in "./\\"):
-        return _read_preferences(Path(source))
+    path = as_path(source)
+    if path is not None:
+        return _read_preferences(path)
     if source not in PREFERENCE_FILES:
         raise InputError(
             f"{source!r}: is neither a file nor a corpus with preferences. Known are: {', '.join(PREFERENCE_FILES)}."
         )
-    path = (folder if folder is not None else CORPUS.folder()) / PREFERENCE_FILES[source]
+    path = (folder if folder is not None else CORPUS.folder()) / PREFERENCE_FILES[str(source)]
     if not path.is_file():
         raise MissingPrerequisite(
             f"{path.parent}: has no {path.name} (the human preferences on {source}). Nobody offers it for download any more: "
@@ -141,16 +143,8 @@ def read_preferences(source: str | Path, *, folder: Path | None = None) -> list[
 
 
 def _history(row: Line) -> tuple[Turn, ...]:
-    if "history" not in row.value or "entities" not in row.value:
-        missing = "history" if "history" not in row.value else "entities"
-        raise InputError(f"{row.where}: has no {missing!r}. Is this another file's layout?")
-    return tuple(_turn(text) for text in texts_field(row, "history") if not is_blank(text))
-
-
-def _turn(text: str, speakers: Collection[str] | None = None) -> Turn:
-    """Split `W: text`; with `speakers` given, only one of these is taken for a speaker."""
-    speaker, spoken = split_speaker(text)
-    return Turn(spoken, speaker) if speakers is None or speaker in speakers else Turn(text.strip())
+    require(row, "history", "entities")
+    return tuple(spoken_turn(text) for text in texts_field(row, "history") if not is_blank(text))
 
 
 def _find_span(span: str, history: Sequence[Turn]) -> list[int]:
@@ -173,18 +167,13 @@ def _squeeze(text: str) -> str:
 
 def _read_preferences(path: Path) -> list[PreferenceDialogue]:
     rows = read_array(path)
-    found = [id_field(row, "id") for row in rows]
-    ids = unique_ids([id if id is not None else f"{path.stem}_{index:05d}" for index, id in enumerate(found)])
-    return [_preference_dialogue(row, id) for row, id in zip(rows, ids, strict=True)]
+    return [_preference_dialogue(row, id) for row, id in zip(rows, row_ids(rows, path.stem, "id"), strict=True)]
 
 
 def _preference_dialogue(row: Line, id: str) -> PreferenceDialogue:
-    history = row.value.get("history")
-    if not isinstance(history, list):
-        raise InputError(f"{row.where}: history: expected a list of objects with 'speaker' and 'utterance', got {history!r}.")
-    turns = [_spoken(turn, f"{row.where}: history[{index}]") for index, turn in enumerate(history)]
+    turns = [_spoken(turn) for turn in objects_field(row, "history")]
     responses = {
-        name.removesuffix(_RESPONSE): _spoken(value, f"{row.where}: {name}")
+        name.removesuffix(_RESPONSE): _spoken(as_object(value, f"{row.where}: {name}"))
         for name, value in row.value.items()
         if name.endswith(_RESPONSE) and _VERSUS not in name
     }
@@ -193,15 +182,11 @@ def _preference_dialogue(row: Line, id: str) -> PreferenceDialogue:
         raise InputError(
             f"{row.where}: has no comparison, a field named like 'x_response-vs-y_response'. Is this another file?"
         )
-    return PreferenceDialogue(id, tuple(turn for turn in turns if not is_blank(turn.text)), responses, tuple(comparisons))
+    return PreferenceDialogue(id, visible_turns(turns), responses, tuple(comparisons))
 
 
-def _spoken(value: object, where: str) -> Turn:
-    if not isinstance(value, dict):
-        raise InputError(f"{where}: expected an object with 'speaker' and 'utterance', got {value!r}.")
-    line = Line(where, value)
-    speaker = text_field(line, "speaker") if value.get("speaker") else None
-    return Turn(text_field(line, "utterance").strip(), speaker)
+def _spoken(row: Line) -> Turn:
+    return Turn(text_field(row, "utterance").strip(), text_field(row, "speaker") if row.value.get("speaker") else None)
 
 
 def _comparison(row: Line, name: str, responses: Mapping[str, Turn]) -> Comparison:

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line
-from dialeval_plugin.corpora.corpus import Corpus
-from dialeval_plugin.corpora.rows import finite, id_field, objects_field, read_array, text_field
+from dialeval_plugin.corpora.corpus import Corpus, RatedDialogue
+from dialeval_plugin.corpora.rows import finite, id_field, objects_field, read_array, require, text_field
 
 FILE = "data.json"
 TURN_QUALITY = "overall impression"
@@ -23,26 +22,11 @@ USER, CHATBOT = "User", "Chatbot"
 NOT_APPLICABLE = "N/A"
 
 
-class RatedDialogue(NamedTuple):
-    """A dialogue that was rated as a whole, and the chatbot's responses in it."""
-
-    responses: tuple[Example, ...]
-    """In the order of the dialogue, each with all turns before it as its context."""
-    whole: Dialogue
-
-
 def read(path: Path | None = None) -> list[RatedDialogue]:
-    """Read all dialogues with their rated responses, in file order.
+    """Read all dialogues with their rated responses, in file order; without a path, those of the corpus' own file.
 
     What the reader changes: texts lose `User:`, `Chatbot:` and the white space around them, which is how the speakers are
     told. Dialogues are called `conture_0`, ... after their `dialog_id`, responses `conture_0_1`, ... The file names no systems.
-
-    Args:
-        path: a file of the layout; without it the corpus' own.
-
-    Raises:
-        InputError: the file is malformed; the message names the line. Nothing is returned then.
-        MissingPrerequisite: the file is not there.
     """
     return [_dialogue(row) for row in read_array(CORPUS.file(FILE) if path is None else path)]
 
@@ -54,14 +38,12 @@ def read_examples(path: Path | None = None) -> list[Example]:
 
 def read_dialogues(path: Path | None = None) -> list[Dialogue]:
     """Read the dialogues that were rated as a whole; see `read`."""
-    return [dialogue.whole for dialogue in read(path)]
+    return [rated.whole for rated in read(path)]
 
 
 def _dialogue(row: Line) -> RatedDialogue:
-    number = id_field(row, "dialog_id")
-    if number is None:
-        raise InputError(f"{row.where}: has no 'dialog_id'. Is this another file's layout?")
-    id = f"conture_{number}"
+    require(row, "dialog_id")
+    id = f"conture_{id_field(row, 'dialog_id')}"
     turns: list[Turn] = []
     responses = []
     for place, exchange in enumerate(objects_field(row, "turns"), start=1):
@@ -70,7 +52,8 @@ def _dialogue(row: Line) -> RatedDialogue:
         ratings = {TURN_QUALITY: (_number(exchange, TURN_QUALITY),)}
         responses.append(Example(f"{id}_{place}", tuple(turns), response, ratings=ratings))
         turns.append(response)
-    return RatedDialogue(tuple(responses), Dialogue(id, tuple(turns), ratings=_ratings(objects_field(row, "dialog_ratings"))))
+    whole = Dialogue(id, tuple(turns), ratings=_ratings(objects_field(row, "dialog_ratings")))
+    return RatedDialogue(whole, tuple(responses))
 
 
 def _turn(exchange: Line, field: str, speaker: str) -> Turn:
@@ -101,17 +84,8 @@ CORPUS = Corpus(
     qualities={
         "turn": (TURN_QUALITY,),
         "dialogue": (
-            "consistent",
-            "likeable",
-            "diverse",
-            "informative",
-            "coherent",
-            "human (overall)",
-            "understanding",
-            "flexible",
-            "topic depth",
-            "error recovery",
-            "inquisitive",
+            *("consistent", "likeable", "diverse", "informative", "coherent", "human (overall)"),
+            *("understanding", "flexible", "topic depth", "error recovery", "inquisitive"),
         ),
     },
     overall={"turn": TURN_QUALITY, "dialogue": "human (overall)"},

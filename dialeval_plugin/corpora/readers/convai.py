@@ -16,11 +16,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
-from dialeval_plugin.core.dialogue import Dialogue, Turn, is_blank
+from dialeval_plugin.core.dialogue import Dialogue, Turn
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line
 from dialeval_plugin.corpora.corpus import Corpus
-from dialeval_plugin.corpora.rows import id_field, objects_field, read_array, text_field, unique_ids
+from dialeval_plugin.corpora.rows import id_field, objects_field, read_array, require, text_field, unique_ids, visible_turns
 
 BotRatings: TypeAlias = Literal["left_out", "as_zero"]
 
@@ -44,10 +44,6 @@ def read_convai1(paths: Sequence[Path] | None = None, *, bot_ratings: BotRatings
         paths: files of the layout; without them the corpus' own.
         bot_ratings: the file has a 0 for each bot, which no bot gave: "left_out" keeps the people's ratings only; "as_zero"
             keeps the zeros, so that the mean is that of the thesis' notebook, half of the human's rating.
-
-    Raises:
-        InputError: a file is malformed, or the option is unknown; the message names the line. Nothing is returned then.
-        MissingPrerequisite: a file is not there.
     """
     if bot_ratings not in get_args(BotRatings):
         raise InputError(f"bot_ratings: expected one of {', '.join(get_args(BotRatings))}, got {bot_ratings!r}.")
@@ -55,17 +51,10 @@ def read_convai1(paths: Sequence[Path] | None = None, *, bot_ratings: BotRatings
 
 
 def read_convai2(paths: Sequence[Path] | None = None) -> list[Dialogue]:
-    """Read ConvAI2's dialogues, in file order.
+    """Read ConvAI2's dialogues, in file order; without paths those of the corpus' four exports.
 
     The qualities are `eval_score`, 1 to 5, and `profile_match`, 0 or 1; one that nobody rated has an empty tuple. `system` is
     the bot's name where the file has it. A dialogue without an id is called after its file and place.
-
-    Args:
-        paths: files of the layout; without them the four exports of the corpus.
-
-    Raises:
-        InputError: a file is malformed; the message names the line. Nothing is returned then.
-        MissingPrerequisite: a file is not there.
     """
     return _read(CONVAI2, paths, CONVAI2_FILES, _convai2)
 
@@ -81,8 +70,8 @@ def _read(
 
 def _as_text(dialogues: Iterable[Dialogue]) -> list[Dialogue]:
     """Without ratings, blank turns, and dialogues in which nothing was said."""
-    visible = (replace(one, turns=tuple(turn for turn in one.turns if not is_blank(turn.text))) for one in dialogues)
-    return [replace(dialogue, ratings={}) for dialogue in visible if dialogue.turns]
+    visible = (replace(one, turns=visible_turns(one.turns), ratings={}) for one in dialogues)
+    return [dialogue for dialogue in visible if dialogue.turns]
 
 
 def _convai1(row: Line, id: str, bot_ratings: BotRatings) -> Dialogue:
@@ -106,11 +95,8 @@ def _user(row: Line, kinds: dict[str, str]) -> str:
 
 def _convai2(row: Line, id: str) -> Dialogue:
     turns = tuple(Turn(text_field(turn, "text"), text_field(turn, "sender")) for turn in objects_field(row, "dialog"))
-    ratings = {}
-    for name in CONVAI2_QUALITIES:
-        if name not in row.value:
-            raise InputError(f"{row.where}: has no {name!r}. Is this another file's layout?")
-        ratings[name] = () if row.value[name] in (None, "") else (_rating(row, name),)
+    require(row, *CONVAI2_QUALITIES)
+    ratings = {name: () if row.value[name] in (None, "") else (_rating(row, name),) for name in CONVAI2_QUALITIES}
     return Dialogue(id, turns, _bot(row), ratings)
 
 
@@ -143,8 +129,6 @@ CONVAI1 = Corpus(
     sets={"convai1": read_convai1},
     is_chat=True,
 )
-
-
 CONVAI2 = Corpus(
     name="convai2",
     layout="JSON array with `dialog`, `eval_score`",

@@ -16,11 +16,7 @@ END = "__eou__"
 
 
 def read(path: Path) -> list[Dialogue]:
-    """Read the dialogues of a file, duplicates included, in its order.
-
-    Raises:
-        InputError: a line does not end with `__eou__`, or the file has no dialogue; the message names the line.
-    """
+    """Read the dialogues of a file, duplicates included, in its order."""
     dialogues: list[Dialogue] = []
     for number, line in enumerate(read_text(path).split("\n"), start=1):
         if is_blank(line):

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn, is_blank
+from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line, read_json_lines
 from dialeval_plugin.corpora.corpus import Corpus, GroundedDialogue
-from dialeval_plugin.corpora.rows import distinct_ids, id_field, texts_field
+from dialeval_plugin.corpora.rows import distinct_ids, id_field, require, texts_field, visible_turns
 
 QUALITY = "appropriate"
 """Name of the label of `ResponseSet.examples`: 1 for a positive response, 0 for a negative one."""
@@ -18,17 +18,13 @@ QUALITY = "appropriate"
 
 @dataclass(frozen=True, slots=True)
 class ResponseSet:
-    """A context with the responses written for it."""
+    """A context, oldest turn first, with responses that fit, that only share words with it, and that fit another context."""
 
     id: str
     context: tuple[str, ...]
-    """Turns, oldest first."""
     positive: tuple[str, ...]
-    """Responses that fit."""
     adversarial: tuple[str, ...] = ()
-    """Responses that share words with the context and do not fit."""
     random: tuple[str, ...] = ()
-    """Responses that fit another context."""
 
     def examples(self, quality: str = QUALITY) -> Iterator[Example]:
         """Yield an example a response, rated 1.0 (positive) or 0.0 (negative) in `quality`.
@@ -46,14 +42,13 @@ def read(path: Path) -> list[ResponseSet]:
 
     Texts stay as published, with their mixed spacing. The file of further contexts says `dialog_id` instead of `id` and has
     no negatives. Fields that others added (`bm25_sampled`, ...) are ignored.
-
-    Raises:
-        InputError: the file is malformed, or an id occurs twice; the message names the line. No row is returned then.
     """
     rows = read_json_lines(path)
-    sets = [_response_set(row) for row in rows]
-    distinct_ids(rows, [response_set.id for response_set in sets], "Predictions are keyed by id: renumber one.")
-    return sets
+    for row in rows:
+        if "id" not in row.value and "dialog_id" not in row.value:
+            raise InputError(f"{row.where}: has neither 'id' nor 'dialog_id'. Is this another file's layout?")
+        require(row, "context", "positive_responses")
+    return _response_sets(rows)
 
 
 def read_grounded(path: Path) -> list[GroundedDialogue]:
@@ -69,39 +64,27 @@ def read_contexts(path: Path) -> list[ResponseSet]:
     """Read the contexts of a file to write responses to: DailyDialog++ lines, or any with `context`, a list of turns.
 
     Responses are read where there are any. A row without `id` or `dialog_id` has its number, from 0, as its id.
-
-    Raises:
-        InputError: as `read`.
     """
     rows = read_json_lines(path)
-    sets = []
-    for number, row in enumerate(rows):
-        if "context" not in row.value:
-            raise InputError(f"{row.where}: has no 'context'. Give the turns as a list of strings.")
-        id = id_field(row, "id", "dialog_id")
-        sets.append(_with_responses(row, str(number) if id is None else id))
-    distinct_ids(rows, [response_set.id for response_set in sets], "Predictions are keyed by id: renumber one.")
+    for row in rows:
+        require(row, "context", advice="Give the turns as a list of strings.")
+    return _response_sets(rows)
+
+
+def _response_sets(rows: Sequence[Line]) -> list[ResponseSet]:
+    ids = [id_field(row, "id", "dialog_id") or str(number) for number, row in enumerate(rows)]
+    sets = [
+        ResponseSet(
+            id=id,
+            context=texts_field(row, "context"),
+            positive=texts_field(row, "positive_responses"),
+            adversarial=texts_field(row, "adversarial_negative_responses"),
+            random=texts_field(row, "random_negative_responses"),
+        )
+        for row, id in zip(rows, ids, strict=True)
+    ]
+    distinct_ids(rows, ids, "Predictions are keyed by id: renumber one.")
     return sets
-
-
-def _response_set(row: Line) -> ResponseSet:
-    id = id_field(row, "id", "dialog_id")
-    if id is None:
-        raise InputError(f"{row.where}: has neither 'id' nor 'dialog_id'. Is this another file's layout?")
-    for name in ("context", "positive_responses"):
-        if name not in row.value:
-            raise InputError(f"{row.where}: has no {name!r}. Is this another file's layout?")
-    return _with_responses(row, id)
-
-
-def _with_responses(row: Line, id: str) -> ResponseSet:
-    return ResponseSet(
-        id=id,
-        context=texts_field(row, "context"),
-        positive=texts_field(row, "positive_responses"),
-        adversarial=texts_field(row, "adversarial_negative_responses"),
-        random=texts_field(row, "random_negative_responses"),
-    )
 
 
 def _read_items(path: Path) -> list[Item]:
@@ -110,8 +93,7 @@ def _read_items(path: Path) -> list[Item]:
 
 def _read_dialogues(path: Path) -> list[Dialogue]:
     """Each context with its first positive response."""
-    texts = ((item.id, (*item.context, *item.positive[:1])) for item in read(path))
-    return [Dialogue(id, tuple(Turn(text) for text in turns if not is_blank(text))) for id, turns in texts]
+    return [Dialogue(item.id, visible_turns(map(Turn, (*item.context, *item.positive[:1])))) for item in read(path)]
 
 
 CORPUS = Corpus(

@@ -12,13 +12,13 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import LARGEST_TEXT, Line, parse_json, read_bounded, read_text
-from dialeval_plugin.corpora.corpus import Corpus
-from dialeval_plugin.corpora.rows import objects_field, text_field
+from dialeval_plugin.corpora.corpus import Corpus, RatedDialogue
+from dialeval_plugin.corpora.rows import as_object, objects_field, text_field
 
 Split: TypeAlias = Literal["dev", "eval"]
 Annotations: TypeAlias = Literal["revised", "original"]
@@ -37,29 +37,13 @@ _SPEAKERS = {"U": "User", "S": "System"}
 _FOLDERS = {"revised": "dbdc3_revised", "original": "dbdc3"}
 
 
-class AnnotatedDialogue(NamedTuple):
-    """A dialogue, and those of its system turns that were annotated."""
-
-    dialogue: Dialogue
-    responses: tuple[Example, ...]
-    """In the order of the dialogue, each with all turns before it as its context."""
-
-
 def read(
     system: str, *, split: Split = "eval", annotations: Annotations = "revised", path: Path | None = None
-) -> list[AnnotatedDialogue]:
-    """Read the English dialogues with one system of DBDC3, in the order of their file names.
+) -> list[RatedDialogue]:
+    """Read the English dialogues with one of the `SYSTEMS` of DBDC3, in the order of their file names.
 
-    Args:
-        system: one of `SYSTEMS`.
-        split: "dev" or "eval".
-        annotations: "revised" has new annotations of CIC and YI, by raters who each saw whole dialogues, which agree better;
-            "original" are those of the challenge. IRIS and TKTK have the same in both.
-        path: the zip; without it the corpus' own.
-
-    Raises:
-        InputError: an argument is unknown, or the file is malformed.
-        MissingPrerequisite: the zip is not there.
+    The "revised" annotations have new ones of CIC and YI, by raters who each saw whole dialogues, which agree better; the
+    "original" ones are those of the challenge. IRIS and TKTK have the same in both. Without a path the corpus' zip is read.
     """
     for name, value, known in (
         ("system", system, SYSTEMS),
@@ -73,7 +57,7 @@ def read(
     )
 
 
-def read_logs(path: Path, *, inside: str = "") -> list[AnnotatedDialogue]:
+def read_logs(path: Path, *, inside: str = "") -> list[RatedDialogue]:
     """Read every log in a zip, of which no file is unpacked, or below a folder, in the order of the names.
 
     What the reader changes: utterances lose the white space around them; an utterance may then be empty, as some of YI's
@@ -81,19 +65,13 @@ def read_logs(path: Path, *, inside: str = "") -> list[AnnotatedDialogue]:
     marks of bad grammar are left out. A response is called after its dialogue and its turn, as `YIT0039_02`. Its system is
     the folder that holds the log, without the number of dialogues.
 
-    Args:
-        path: the zip or the folder.
-        inside: what the names of the logs begin with, as `DBDC3/dbdc3_revised/en/eval/`; by default all are read.
-
-    Raises:
-        InputError: there is no log, a log is malformed, or two have the same id, as the original and the revised annotations
-            of one dialogue have; the message names the log. Nothing is returned then.
+    `inside` is what the names of the logs begin with, as `DBDC3/dbdc3_revised/en/eval/`; by default all are read.
     """
     texts = _zip_texts(path, inside) if path.is_file() else _folder_texts(path, inside)
-    found: dict[str, tuple[str, AnnotatedDialogue]] = {}
+    found: dict[str, tuple[str, RatedDialogue]] = {}
     for where, system, text in texts:
         annotated = _read_log(where, system, text)
-        id = annotated.dialogue.id
+        id = annotated.whole.id
         if id in found:
             raise InputError(
                 f"{where}: the dialogue-id {id!r} is also that of {found[id][0]}. Name one set of annotations with `inside`."
@@ -154,11 +132,8 @@ def _system(name: str) -> str:
     return re.sub(r"_\d+$", "", folder)
 
 
-def _read_log(where: str, system: str, text: str) -> AnnotatedDialogue:
-    value = parse_json(text, where)
-    if not isinstance(value, dict):
-        raise InputError(f"{where}: expected a JSON object, got {type(value).__name__}.")
-    log = Line(where, value)
+def _read_log(where: str, system: str, text: str) -> RatedDialogue:
+    log = as_object(parse_json(text, where), where)
     id = text_field(log, "dialogue-id")
     rows = objects_field(log, "turns")
     turns = tuple(_turn(row) for row in rows)
@@ -167,7 +142,7 @@ def _read_log(where: str, system: str, text: str) -> AnnotatedDialogue:
         if labels := _labels(row):
             ratings = {QUALITY: labels}
             responses.append(Example(f"{id}_{index:02d}", turns[:index], turns[index], system=system, ratings=ratings))
-    return AnnotatedDialogue(Dialogue(id, turns, system), tuple(responses))
+    return RatedDialogue(Dialogue(id, turns, system), tuple(responses))
 
 
 def _turn(row: Line) -> Turn:
@@ -190,8 +165,4 @@ def _labels(row: Line) -> tuple[float, ...]:
     return tuple(values)
 
 
-CORPUS = Corpus(
-    name="dbdc3",
-    layout="zip, or folder, of logs `*.log.json`",
-    qualities={"turn": (QUALITY,)},
-)
+CORPUS = Corpus(name="dbdc3", layout="zip, or folder, of logs `*.log.json`", qualities={"turn": (QUALITY,)})

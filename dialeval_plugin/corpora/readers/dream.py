@@ -9,35 +9,27 @@ from dialeval_plugin.core.dialogue import Dialogue, Turn, check_text, is_blank
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import read_json
 from dialeval_plugin.corpora.corpus import Corpus
-from dialeval_plugin.corpora.rows import split_speaker, unique_ids
+from dialeval_plugin.corpora.rows import spoken_turn, unique_ids
 
 
 def read(path: Path) -> list[Dialogue]:
     """Read a file of DREAM; the questions about the dialogues are left out, and so are blank turns.
 
     `M: text` becomes speaker and text; the spelling, with commas for some apostrophes, stays as published.
-
-    Raises:
-        InputError: the file is malformed; the message names the dialogue. No dialogue is returned then.
     """
     rows = read_json(path)
     if not isinstance(rows, list) or not rows:
         raise InputError(f"{path}: expected a JSON array of dialogues. Is this another file's layout?")
-    checked = [_check_row(row, f"{path}: dialogue {index}") for index, row in enumerate(rows)]
-    ids = unique_ids([id for id, _ in checked])
-    return [Dialogue(id, turns) for id, (_, turns) in zip(ids, checked, strict=True)]
+    read = [_read_row(row, f"{path}: dialogue {index}") for index, row in enumerate(rows)]
+    ids = unique_ids([id for id, _ in read])
+    return [Dialogue(id, turns) for id, (_, turns) in zip(ids, read, strict=True)]
 
 
-def _check_row(row: Any, where: str) -> tuple[str, tuple[Turn, ...]]:
+def _read_row(row: Any, where: str) -> tuple[str, tuple[Turn, ...]]:
     if not (isinstance(row, list) and len(row) == 3 and isinstance(row[0], list)):
         raise InputError(f"{where}: expected [turns, questions, id], got {row!r:.80}. Is this another file's layout?")
     texts = [check_text(text, f"{where}: turn {index}") for index, text in enumerate(row[0])]
-    return check_text(row[2], f"{where}: id"), tuple(_turn(text) for text in texts if not is_blank(text))
-
-
-def _turn(text: str) -> Turn:
-    speaker, spoken = split_speaker(text)
-    return Turn(spoken, speaker)
+    return check_text(row[2], f"{where}: id"), tuple(spoken_turn(text) for text in texts if not is_blank(text))
 
 
 CORPUS = Corpus(

@@ -8,7 +8,6 @@ overall quality in each, and why.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,22 +18,28 @@ from types import MappingProxyType
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Turn
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.core.files import Line
+from dialeval_plugin.core.shapes import checked
 from dialeval_plugin.corpora.corpus import Corpus
-from dialeval_plugin.corpora.rows import id_field, ratings_field, read_array, text_field, texts_field, unique_ids
-
-_SPEAKER = re.compile(r"(User|System):(?: |$)")
-_PERSONA = "your persona:"
-_NO_FACT = "_nofact"
+from dialeval_plugin.corpora.rows import (
+    as_path,
+    context_lines,
+    facts_of,
+    ratings_field,
+    read_array,
+    row_ids,
+    tagged_turn,
+    text_field,
+    texts_field,
+    turns_field,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationSet:
-    """One of the 14 sets."""
+    """One of the 14 sets, with its short name of the tables, as "tu", and that of its file, as "topical-usr"."""
 
     code: str
-    """Short name of the tables, as "tu"."""
     name: str
-    """Name in the file name, as "topical-usr"."""
     files: tuple[str, ...]
     """Where the set may lie in the data folder; the first that exists is read."""
     level: Level
@@ -49,19 +54,7 @@ class EvaluationSet:
 
 def _load_sets() -> Mapping[str, EvaluationSet]:
     text = resources.files(__package__).joinpath("dstc10_sets.json").read_text(encoding="utf-8")
-    sets = (
-        EvaluationSet(
-            code=entry["code"],
-            name=entry["name"],
-            files=tuple(entry["files"]),
-            level=entry["level"],
-            overall=entry["overall"],
-            scale=(entry["scale"][0], entry["scale"][1]) if entry["scale"] else None,
-            qualities=tuple(entry["qualities"]),
-            reason=entry["reason"],
-        )
-        for entry in json.loads(text)
-    )
+    sets = checked(json.loads(text), list[EvaluationSet], "dstc10_sets.json", advice="Mend it.")
     return MappingProxyType({entry.code: entry for entry in sets})
 
 
@@ -70,11 +63,7 @@ SETS: Mapping[str, EvaluationSet] = _load_sets()
 
 
 def find_set(code_or_name: str) -> EvaluationSet:
-    """Return the set with this code or name.
-
-    Raises:
-        InputError: there is none; the message lists all.
-    """
+    """Return the set with this code or name."""
     for entry in SETS.values():
         if code_or_name in {entry.code, entry.name}:
             return entry
@@ -86,9 +75,6 @@ def overall_quality(items: Sequence[Item], entry: EvaluationSet | None = None) -
     """Return the quality that stands for overall quality in `items`.
 
     It is the one that `entry` names; else the one called "overall" in any spelling; else the only one.
-
-    Raises:
-        InputError: nothing tells which of several qualities it is; the message lists them.
     """
     qualities = list(dict.fromkeys(quality for item in items for quality in item.ratings))
     if entry is not None and entry.overall in qualities:
@@ -116,24 +102,16 @@ def read(source: str | Path, *, folder: Path | None = None) -> list[Item]:
         source: a code or name of `SETS`, or a path. A set's overall ratings must lie on its published scale; a path may be
             any file of the layout, so its ratings are not compared with a scale.
         folder: where the sets lie; without it the corpus' own.
-
-    Raises:
-        InputError: the file is malformed; the message names the line. No row is returned then.
-        MissingPrerequisite: the set's file is not there.
     """
-    if isinstance(source, Path) or any(mark in source for mark in "./\\"):
-        return _read_file(Path(source))
-    entry = find_set(source)
+    path = as_path(source)
+    if path is not None:
+        return _read_file(path)
+    entry = find_set(str(source))
     return _read_file(_find_file(entry, folder if folder is not None else CORPUS.folder()), entry)
 
 
 def read_examples(source: str | Path, *, folder: Path | None = None) -> list[Example]:
-    """Read a turn-level set; see `read`.
-
-    Raises:
-        InputError: as `read`, or the set holds whole dialogues.
-        MissingPrerequisite: as `read`.
-    """
+    """Read a turn-level set; see `read`."""
     items = read(source, folder=folder)
     examples = [item for item in items if isinstance(item, Example)]
     if len(examples) != len(items):
@@ -142,12 +120,7 @@ def read_examples(source: str | Path, *, folder: Path | None = None) -> list[Exa
 
 
 def read_dialogues(source: str | Path, *, folder: Path | None = None) -> list[Dialogue]:
-    """Read a dialogue-level set; see `read`.
-
-    Raises:
-        InputError: as `read`, or the set holds single responses.
-        MissingPrerequisite: as `read`.
-    """
+    """Read a dialogue-level set; see `read`."""
     items = read(source, folder=folder)
     dialogues = [item for item in items if isinstance(item, Dialogue)]
     if len(dialogues) != len(items):
@@ -167,71 +140,39 @@ def _find_file(entry: EvaluationSet, folder: Path) -> Path:
 
 def _read_file(path: Path, entry: EvaluationSet | None = None) -> list[Item]:
     rows = read_array(path)
-    stem = path.name.partition(".")[0].removesuffix("_eval")
-    found = [id_field(row, "dialogue_id") for row in rows]
-    ids = unique_ids([id if id is not None else f"{stem}_{index:05d}" for index, id in enumerate(found)])
+    ids = row_ids(rows, path.name.partition(".")[0].removesuffix("_eval"), "dialogue_id")
     turns_name = next((name for name in ("dialog", "dialogue") if name in rows[0].value), None)
     if entry is not None:
         _check_level(entry, rows[0], "turn" if turns_name is None else "dialogue")
-    if turns_name is not None:
-        items: list[Item] = [_dialogue(row, id, turns_name) for row, id in zip(rows, ids, strict=True)]
+    items: list[Item]
+    if turns_name is None:
+        items = _examples(rows, ids)
     else:
-        texts = [(_context(row), text_field(row, "response").strip()) for row in rows]
-        tagged = all(_SPEAKER.match(text) for context, response in texts for text in (*context, response))
         items = [
-            Example(
-                id=id,
-                context=tuple(_turn(text, tagged) for text in context),
-                response=_turn(response, tagged),
-                references=tuple(text.strip() for text in texts_field(row, "reference")),
-                facts=_facts(row),
-                system=_system(row),
-                ratings=ratings_field(row, "annotations"),
-            )
-            for row, id, (context, response) in zip(rows, ids, texts, strict=True)
+            Dialogue(id, tuple(turns_field(row, turns_name)), _system(row), ratings_field(row, "annotations"))
+            for row, id in zip(rows, ids, strict=True)
         ]
     if entry is not None:
         _check_scale(entry, rows, items)
     return items
 
 
-def _context(row: Line) -> tuple[str, ...]:
-    context = text_field(row, "context").strip()
-    return tuple(turn.strip() for turn in context.split("\n")) if context else ()
-
-
-def _turn(text: str, tagged: bool) -> Turn:
-    match = _SPEAKER.match(text) if tagged else None
-    return Turn(text[match.end() :].strip(), match[1]) if match else Turn(text)
-
-
-def _dialogue(row: Line, id: str, turns_name: str) -> Dialogue:
-    turns = row.value.get(turns_name)
-    if not isinstance(turns, list):
-        raise InputError(f"{row.where}: {turns_name}: expected a list of objects with 'speaker' and 'text', got {turns!r}.")
-    return Dialogue(
-        id=id,
-        turns=tuple(_spoken(turn, f"{row.where}: {turns_name}[{index}]") for index, turn in enumerate(turns)),
-        system=_system(row),
-        ratings=ratings_field(row, "annotations"),
-    )
-
-
-def _spoken(turn: object, where: str) -> Turn:
-    if not isinstance(turn, dict):
-        raise InputError(f"{where}: expected an object with 'speaker' and 'text', got {turn!r}.")
-    line = Line(where, turn)
-    return Turn(text_field(line, "text").strip(), text_field(line, "speaker"))
-
-
-def _facts(row: Line) -> tuple[str, ...]:
-    if "fact" not in row.value:
-        return ()
-    fact = text_field(row, "fact").strip()
-    lines = [line.strip() for line in fact.split("\n")]
-    if all(line.startswith(_PERSONA) for line in lines):
-        return tuple(line.removeprefix(_PERSONA).strip() for line in lines)
-    return (fact,) if fact not in {"", _NO_FACT} else ()
+def _examples(rows: Sequence[Line], ids: Sequence[str]) -> list[Item]:
+    texts = [(*context_lines(text_field(row, "context")), text_field(row, "response").strip()) for row in rows]
+    tagged = all(tagged_turn(text) for own in texts for text in own)
+    turns = [[(tagged_turn(text) if tagged else None) or Turn(text) for text in own] for own in texts]
+    return [
+        Example(
+            id=id,
+            context=tuple(context),
+            response=response,
+            references=tuple(text.strip() for text in texts_field(row, "reference")),
+            facts=facts_of(text_field(row, "fact")) if "fact" in row.value else (),
+            system=_system(row),
+            ratings=ratings_field(row, "annotations"),
+        )
+        for row, id, (*context, response) in zip(rows, ids, turns, strict=True)
+    ]
 
 
 def _system(row: Line) -> str | None:

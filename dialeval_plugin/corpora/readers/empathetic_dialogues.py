@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
-from dialeval_plugin.core.dialogue import Dialogue, Turn, is_blank
+from dialeval_plugin.core.dialogue import Dialogue, Turn
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line
 from dialeval_plugin.corpora.corpus import Corpus, GroundedDialogue
-from dialeval_plugin.corpora.csv_rows import read_csv
-from dialeval_plugin.corpora.rows import text_field, unique_ids
+from dialeval_plugin.corpora.rows import read_csv, text_field, unique_ids, visible_turns
 
 COLUMNS = ("Dialog_ID", "Type", "Actor", "Text")
 SPEAKER, LISTENER = "speaker", "listener"
@@ -25,9 +24,6 @@ def read(path: Path) -> list[GroundedDialogue]:
     """Read the conversations of a file; the situation is the speaker's fact and no turn.
 
     Texts lose the white space around them; blank turns are left out.
-
-    Raises:
-        InputError: the file is malformed; the message names the line. No dialogue is returned then.
     """
     rows = read_csv(path)
     if missing := [name for name in COLUMNS if name not in rows[0].value]:
@@ -41,8 +37,7 @@ def _grounded(id: str, rows: Sequence[Line]) -> GroundedDialogue:
     first, *others = rows
     if first.value["Type"] != "situation":
         raise InputError(f"{first.where}: the conversation {id!r} begins without its situation. Were rows sorted or left out?")
-    texts = [(_actor(row), text_field(row, "Text")) for row in others]
-    turns = tuple(Turn(text.strip(), actor) for actor, text in texts if not is_blank(text))
+    turns = visible_turns(Turn(text_field(row, "Text").strip(), _actor(row)) for row in others)
     return GroundedDialogue(Dialogue(id, turns), {SPEAKER: (text_field(first, "Text").strip(),)})
 
 

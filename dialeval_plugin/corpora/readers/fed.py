@@ -9,23 +9,20 @@ layout, without those texts (`dstc10.py`).
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Turn
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line
-from dialeval_plugin.corpora.corpus import Corpus
+from dialeval_plugin.corpora.corpus import Corpus, RatedDialogue
 from dialeval_plugin.corpora.items import context_key
-from dialeval_plugin.corpora.rows import read_array, text_field
+from dialeval_plugin.corpora.rows import read_array, tagged_turn, text_field
 
 FILE = "fed_data.json"
 NOT_APPLICABLE = "N/A"
-
-_SPEAKER = re.compile(r"(User|System):(?: |$)")
 
 HIGHEST: Mapping[Level, Mapping[str, int]] = MappingProxyType(
     {
@@ -46,37 +43,26 @@ HIGHEST: Mapping[Level, Mapping[str, int]] = MappingProxyType(
 """Qualities of each level with the top of their scale, counted in the published file; the bottom is 0."""
 
 
-class RatedDialogue(NamedTuple):
-    """A dialogue that was rated as a whole, and the responses in it that were rated."""
-
-    responses: tuple[Example, ...]
-    """In the order of the dialogue."""
-    whole: Dialogue
-
-
 def read(path: Path | None = None) -> list[RatedDialogue]:
-    """Read all dialogues with their rated responses, in file order.
+    """Read all dialogues with their rated responses, in file order; without a path, those of the corpus' own file.
 
     What the reader changes: texts lose the white space around them; `User: ` and `System: ` become the speaker; what a rater
     did not answer is left out, so a quality that nobody answered has an empty tuple. The file has no ids: the dialogues are
     called `fed_000`, `fed_001`, ... and the responses in one `fed_000_1`, `fed_000_2`, ...
-
-    Args:
-        path: a file of the layout; without it the corpus' own.
-
-    Raises:
-        InputError: the file is malformed; the message names the line and the item. Nothing is returned then.
-        MissingPrerequisite: the file is not there.
     """
     dialogues: list[RatedDialogue] = []
     waiting: list[tuple[Line, Example]] = []
     row = Line("", {})
-    for index, row in enumerate(_rows(path)):
+    for index, line in enumerate(read_array(CORPUS.file(FILE) if path is None else path)):
+        row = Line(f"{line.where}: item {index}", line.value)
         id = f"fed_{len(dialogues):03d}"
         if "response" in row.value:
-            waiting.append((row, _example(row, f"{id}_{len(waiting) + 1}")))
+            context, response = _turns(row), _turn(text_field(row, "response"), f"{row.where}: response")
+            system, ratings = text_field(row, "system"), _ratings(row, "turn")
+            waiting.append((row, Example(f"{id}_{len(waiting) + 1}", context, response, system=system, ratings=ratings)))
         else:
-            dialogues.append(_rated_dialogue(waiting, _dialogue(row, id), index))
+            whole = Dialogue(id, _turns(row), text_field(row, "system"), _ratings(row, "dialogue"))
+            dialogues.append(_rated_dialogue(waiting, whole, index))
             waiting = []
     if waiting:
         raise InputError(
@@ -92,12 +78,7 @@ def read_examples(path: Path | None = None) -> list[Example]:
 
 def read_dialogues(path: Path | None = None) -> list[Dialogue]:
     """Read the dialogues that were rated as a whole; see `read`."""
-    return [dialogue.whole for dialogue in read(path)]
-
-
-def _rows(path: Path | None) -> Iterable[Line]:
-    rows = read_array(CORPUS.file(FILE) if path is None else path)
-    return [Line(f"{row.where}: item {index}", row.value) for index, row in enumerate(rows)]
+    return [rated.whole for rated in read(path)]
 
 
 def _rated_dialogue(responses: Sequence[tuple[Line, Example]], whole: Dialogue, index: int) -> RatedDialogue:
@@ -108,21 +89,7 @@ def _rated_dialogue(responses: Sequence[tuple[Line, Example]], whole: Dialogue, 
                 f"{row.where}: its first turns are not those of item {index}, the next whole dialogue. "
                 "Put the responses right before their dialogue, as in the published file."
             )
-    return RatedDialogue(tuple(response for _, response in responses), whole)
-
-
-def _example(row: Line, id: str) -> Example:
-    return Example(
-        id=id,
-        context=_turns(row),
-        response=_turn(text_field(row, "response"), f"{row.where}: response"),
-        system=text_field(row, "system"),
-        ratings=_ratings(row, "turn"),
-    )
-
-
-def _dialogue(row: Line, id: str) -> Dialogue:
-    return Dialogue(id=id, turns=_turns(row), system=text_field(row, "system"), ratings=_ratings(row, "dialogue"))
+    return RatedDialogue(whole, tuple(response for _, response in responses))
 
 
 def _turns(row: Line) -> tuple[Turn, ...]:
@@ -131,10 +98,10 @@ def _turns(row: Line) -> tuple[Turn, ...]:
 
 
 def _turn(text: str, where: str) -> Turn:
-    match = _SPEAKER.match(text.strip())
-    if match is None:
+    turn = tagged_turn(text)
+    if turn is None:
         raise InputError(f"{where}: expected 'User: ' or 'System: ' and a text, got {text!r}. Is this another file's layout?")
-    return Turn(text.strip()[match.end() :].strip(), match[1])
+    return turn
 
 
 def _ratings(row: Line, level: Level) -> dict[str, tuple[float, ...]]:

@@ -31,9 +31,6 @@ def read(path: Path) -> list[GroundedDialogue]:
 
     Texts stay as published, in lower case with blanks before punctuation; blank turns, `__SILENCE__`, rewards and candidates
     are left out. A dialogue is called after the file and its place, as `valid_self_original_no_cands_00012`.
-
-    Raises:
-        InputError: the file is malformed; the message names the line. No dialogue is returned then.
     """
     dialogues: list[GroundedDialogue] = []
     for lines in _dialogues(path):

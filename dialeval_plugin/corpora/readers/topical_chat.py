@@ -7,13 +7,12 @@ conversation_rating}}`. The articles and facts that the speakers read are in oth
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-from dialeval_plugin.core.dialogue import Dialogue, Turn, check_text, is_blank
+from dialeval_plugin.core.dialogue import Dialogue, check_text
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.files import Line, read_json
+from dialeval_plugin.core.files import read_json
 from dialeval_plugin.corpora.corpus import Beginning, Corpus
-from dialeval_plugin.corpora.rows import text_field
+from dialeval_plugin.corpora.rows import as_object, turns_field, visible_turns
 
 
 def read(path: Path) -> list[Dialogue]:
@@ -21,29 +20,13 @@ def read(path: Path) -> list[Dialogue]:
 
     Texts lose the white space around them; blank messages are left out. Ratings and sentiments, of which some are blank, are
     never looked at: what is trained on these dialogues uses no human rating.
-
-    Raises:
-        InputError: the file is malformed; the message names the conversation. No dialogue is returned then.
     """
     conversations = read_json(path)
     if not isinstance(conversations, dict) or not conversations:
         raise InputError(f"{path}: expected a JSON object of conversations by id. Is this another file's layout?")
-    return [Dialogue(id, _turns(f"{path}: {check_text(id, f'{path}: id')}", value)) for id, value in conversations.items()]
-
-
-def _turns(where: str, conversation: Any) -> tuple[Turn, ...]:
-    content = conversation.get("content") if isinstance(conversation, dict) else None
-    if not isinstance(content, list):
-        raise InputError(f"{where}: expected an object with 'content', a list, got {conversation!r:.80}.")
-    turns = []
-    for index, value in enumerate(content):
-        if not isinstance(value, dict):
-            raise InputError(f"{where}: content[{index}]: expected an object with 'message' and 'agent', got {value!r:.80}.")
-        line = Line(f"{where}: content[{index}]", value)
-        speaker = text_field(line, "agent")
-        if not is_blank(text := text_field(line, "message")):
-            turns.append(Turn(text.strip(), speaker))
-    return tuple(turns)
+    rows = {id: as_object(value, f"{path}: {check_text(id, f'{path}: id')}") for id, value in conversations.items()}
+    turns = {id: turns_field(row, "content", speaker="agent", text="message") for id, row in rows.items()}
+    return [Dialogue(id, visible_turns(spoken)) for id, spoken in turns.items()]
 
 
 def _recognises(file: Beginning) -> bool:
@@ -51,9 +34,4 @@ def _recognises(file: Beginning) -> bool:
     return isinstance(first, dict) and "content" in first
 
 
-CORPUS = Corpus(
-    name="topical_chat",
-    layout="JSON object of conversations by id",
-    recognises=_recognises,
-    read_dialogues=read,
-)
+CORPUS = Corpus(name="topical_chat", layout="JSON object of conversations by id", recognises=_recognises, read_dialogues=read)

@@ -18,7 +18,7 @@ from dialeval_plugin.core.dialogue import Example, Turn
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line
 from dialeval_plugin.corpora.corpus import Corpus
-from dialeval_plugin.corpora.rows import read_array, text_field
+from dialeval_plugin.corpora.rows import as_path, context_lines, facts_of, objects_field, read_array, text_field
 
 FILES: Mapping[str, str] = MappingProxyType(
     {
@@ -40,16 +40,12 @@ SCALES: Mapping[str, tuple[int, int]] = MappingProxyType(
 )
 """Qualities with the ends of their scales. The thesis of Nedelchev calls "Engaging" "Interesting"."""
 
-_PERSONA = "your persona:"
-_NO_FACT = "_nofact"
-
 
 class ScoredExamples(NamedTuple):
-    """Rated responses, and the numbers that were published beside them."""
+    """Rated responses, and the numbers that were published beside them: by name, one an example."""
 
     examples: tuple[Example, ...]
     scores: Mapping[str, tuple[float, ...]]
-    """Name of a number to its value for each example, in their order; empty where the file has none."""
 
 
 def read_examples(source: str | Path) -> list[Example]:
@@ -58,19 +54,11 @@ def read_examples(source: str | Path) -> list[Example]:
 
 
 def read_scored(source: str | Path) -> ScoredExamples:
-    """Read the rated responses of a file, in its order, with the numbers that it has for each.
+    """Read the rated responses of a file, by its path or a name of `FILES`, in its order, with the numbers of each.
 
     What the reader changes: the context is split into turns at its line ends, and turns and responses lose the white space
     around them; persona lines become one fact each, without `your persona:`; `_nofact` is no fact. The file has no ids: the
     responses to its first context are called after the file `..._000_1`, `..._000_2`, ...
-
-    Args:
-        source: a name of `FILES`, looked for in the corpus' folder, or a path.
-
-    Raises:
-        InputError: the file is malformed, a rating lies outside its scale, or a response has other numbers than the first
-            one; the message names the line and the response. Nothing is returned then.
-        MissingPrerequisite: the file is not there.
     """
     path = _path(source)
     stem = path.name.partition(".")[0]
@@ -78,12 +66,9 @@ def read_scored(source: str | Path) -> ScoredExamples:
     scores: list[dict[str, float]] = []
     for number, row in enumerate(read_array(path)):
         n_raters = len(_list(row, "annotators"))
-        context, facts = _turns(text_field(row, "context")), _facts(text_field(row, "fact"))
-        for index, value in enumerate(_list(row, "responses")):
-            where = f"{row.where}: responses[{index}]"
-            if not isinstance(value, dict):
-                raise InputError(f"{where}: expected an object, got {value!r:.80}.")
-            response = Line(where, value)
+        context = tuple(map(Turn, context_lines(text_field(row, "context"))))
+        facts = facts_of(text_field(row, "fact"))
+        for index, response in enumerate(objects_field(row, "responses")):
             examples.append(
                 Example(
                     id=f"{stem}_{number:03d}_{index + 1}",
@@ -100,24 +85,10 @@ def read_scored(source: str | Path) -> ScoredExamples:
 
 
 def _path(source: str | Path) -> Path:
-    if isinstance(source, Path) or any(mark in source for mark in "./\\"):
-        return Path(source)
-    if source not in FILES:
+    path = as_path(source)
+    if path is None and source not in FILES:
         raise InputError(f"{source!r}: is neither a file nor a USR set. Known are: {', '.join(FILES)}.")
-    return CORPUS.file(FILES[source])
-
-
-def _turns(context: str) -> tuple[Turn, ...]:
-    stripped = context.strip()
-    return tuple(Turn(line.strip()) for line in stripped.split("\n")) if stripped else ()
-
-
-def _facts(fact: str) -> tuple[str, ...]:
-    stripped = fact.strip()
-    lines = [line.strip() for line in stripped.split("\n")]
-    if all(line.startswith(_PERSONA) for line in lines):
-        return tuple(line.removeprefix(_PERSONA).strip() for line in lines)
-    return (stripped,) if stripped not in {"", _NO_FACT} else ()
+    return CORPUS.file(FILES[str(source)]) if path is None else path
 
 
 def _list(row: Line, name: str) -> list[Any]:

@@ -22,11 +22,10 @@ NO_REFERENCE = Unscored(Reason.NEEDS_REFERENCES, "there is no reference with a v
 
 
 class Compared(NamedTuple):
-    """A response and what it is compared with."""
+    """A response and the references that it is compared with: at least one, none blank."""
 
     response: str
     references: tuple[str, ...]
-    """At least one; none is blank."""
 
     @property
     def texts(self) -> tuple[str, ...]:

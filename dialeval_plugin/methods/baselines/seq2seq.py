@@ -92,13 +92,7 @@ class Seq2Seq:
 
 
 def open_seq2seq(scorer: str, name: str, *, max_tokens: int | None, device: str | None, revision: str | None) -> Seq2Seq:
-    """Open a folder or a model of the hub; it reads the model's window, `LONGEST` tokens at most, or `max_tokens`.
-
-    Raises:
-        InputError: the window is longer than the model's; the message names the scorer.
-        ModelLoadError: the weights are pickled, damaged or incomplete, or the model is of another kind.
-        MissingPrerequisite: there is no such model.
-    """
+    """Open a folder or a model of the hub; it reads the model's window, `LONGEST` tokens at most, or `max_tokens`."""
     folder = resolve(name, revision=revision)
     model, tokenizer = open_transformer(AutoModelForSeq2SeqLM, folder, _WHAT, device=device)
     limit = getattr(model.config, "max_position_embeddings", None)

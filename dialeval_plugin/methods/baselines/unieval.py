@@ -172,8 +172,7 @@ class UniEval(Seq2SeqScorer[_Asked, tuple[float, int] | Unscored]):
             (label,) = self.opened.pieces([" dialogue history:"])
             if not question.reads_history or len(pieces[2]) - len(label) <= n_cut:
                 return Unscored(
-                    Reason.CONTEXT_TOO_LONG,
-                    f"the question has {n_cut} tokens more than the window of {self.opened.max_tokens}",
+                    Reason.CONTEXT_TOO_LONG, f"the question has {n_cut} tokens more than the window of {self.opened.max_tokens}"
                 )
             pieces[2] = [*label, *pieces[2][len(label) + n_cut :]]
         end = self.opened.tokenizer.eos_token_id

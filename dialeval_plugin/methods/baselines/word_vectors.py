@@ -33,15 +33,7 @@ class WordVectors(Protocol):
 
 
 class EncoderVectors:
-    """The input embeddings of an encoder, for the pieces that its tokenizer cuts a text into; special tokens are text.
-
-    Args:
-        name: folder, packaged encoder or hub id.
-
-    Raises:
-        ModelLoadError: the encoder is damaged or unsafe.
-        MissingPrerequisite: there is no such encoder.
-    """
+    """The input embeddings of an encoder, for the pieces that its tokenizer cuts a text into; special tokens are text."""
 
     def __init__(self, name: str, *, revision: str | None = None) -> None:
         folder = resolve(name, revision=revision)
@@ -62,9 +54,6 @@ class FileVectors:
     """Vectors of a text file, a word and its numbers a line (GloVe), with or without word2vec's first line; .gz is unpacked.
 
     Texts are lower-cased and split by nltk's `wordpunct_tokenize`. Of a word that occurs twice the first line counts.
-
-    Raises:
-        InputError: the file cannot be read, or a line is malformed; the message names it.
     """
 
     def __init__(self, path: Path) -> None:

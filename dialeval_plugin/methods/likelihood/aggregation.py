@@ -68,12 +68,7 @@ def is_product(aggregation: str) -> bool:
 
 
 def turn_log_score(log_probabilities: FloatArray, aggregation: str = "mean") -> float:
-    """Return the log of a turn's score from the log probabilities of its tokens, of shape (tokens,).
-
-    Example:
-        >>> round(float(np.exp(turn_log_score(np.log([0.5, 0.25])))), 6)
-        0.375
-    """
+    """Return the log of a turn's score from the log probabilities of its tokens, of shape (tokens,)."""
     return TURN_REDUCTIONS[aggregation](log_probabilities)
 
 
@@ -81,14 +76,7 @@ def dialogue_log_score(turns: Sequence[FloatArray], aggregation: str = "sum_of_m
     """Return the log of a dialogue's score (equations 5.4 to 5.10).
 
     Turns without a token count for nothing, neither in a sum nor in the number of turns. A token of probability 0 counts in a
-    mean, and makes a product 0, whose log is minus infinity.
-
-    Args:
-        turns: log probabilities of each turn's tokens, of shape (tokens,).
-        aggregation: one of `DIALOGUE_REDUCTIONS`.
-
-    Raises:
-        ValueError: no turn has a token.
+    mean, and makes a product 0, whose log is minus infinity. Where no turn has a token this is a `ValueError`.
 
     Example:
         >>> turns = [np.log([0.5, 0.25]), np.log([0.125])]
@@ -99,11 +87,7 @@ def dialogue_log_score(turns: Sequence[FloatArray], aggregation: str = "sum_of_m
 
 
 def dialogue_log_scores(turns: Sequence[FloatArray], aggregations: Iterable[str] = DIALOGUE_REDUCTIONS) -> dict[str, float]:
-    """Return `dialogue_log_score` of several aggregations, which share what is done to the tokens.
-
-    Raises:
-        ValueError: no turn has a token.
-    """
+    """Return `dialogue_log_score` of several aggregations, which share what is done to the tokens."""
     scored = [turn for turn in turns if len(turn)]
     if not scored:
         raise ValueError("no turn has a token")

@@ -26,16 +26,7 @@ class CausalEvaluator:
     Alignment "correct" predicts a token from the place before it. The thesis' published code looks one place too far, so
     that it gives the probability that the token follows itself; "published" reproduces its numbers.
 
-    Args:
-        opened: the model.
-        context: see `passes.dialogue_passes`.
-        layout: see above.
-        alignment: see above.
-        max_tokens: window; by default the model's, 1024 at most.
-
-    Raises:
-        InputError: the window is too short, or longer than the model's.
-        ModelLoadError: the model sees the tokens that it is asked about, or its tokenizer has no end of text.
+    The window is by default the model's, 1024 tokens at most.
     """
 
     def __init__(

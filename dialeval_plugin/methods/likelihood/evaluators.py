@@ -14,14 +14,14 @@ Alignment: TypeAlias = Literal["correct", "published"]
 
 
 class TurnProbabilities(NamedTuple):
-    """What a model says of one turn."""
+    """Natural logs of the probabilities of a turn's tokens and of the likeliest ones in their places, both of shape (tokens,).
+
+    `is_cut` says whether a part of the turn's context did not fit into the window.
+    """
 
     log_probabilities: FloatArray
-    """Natural log of the probability of each of its tokens, of shape (tokens,)."""
     log_maxima: FloatArray
-    """Natural log of the probability of the likeliest token at each of these places, of shape (tokens,)."""
     is_cut: bool
-    """Whether a part of its context did not fit into the window."""
 
 
 Judged: TypeAlias = list[TurnProbabilities] | Unscored
@@ -36,12 +36,7 @@ class Evaluator(Protocol):
         ...
 
     def judge(self, dialogues: Sequence[Sequence[str]], *, last_only: bool) -> list[Judged]:
-        """Judge all turns but the first of each dialogue, or the last one only.
-
-        Args:
-            dialogues: texts of the turns, oldest first, none blank; two at least.
-            last_only: judge the last turn only.
-        """
+        """Judge all turns but the first of each dialogue, or the last one only; of two turns at least, none blank."""
         ...
 
 

@@ -30,16 +30,11 @@ class NextSentenceEvaluator:
     """Judges each turn with the turn before it, as the pair of sentences that the model was trained on.
 
     Of a pair that is longer than the window the first turn is cut, at its beginning. Where the first turn would be lost
-    whole, the dialogue has no score.
+    whole, the dialogue has no score. The window is by default the model's, 1024 tokens at most.
 
     Args:
         opened: a model with a next-sentence head, or a classifier of pairs.
         next_label: number or name of the label that stands for "follows"; a classifier needs it.
-        max_tokens: window; by default the model's, 1024 at most.
-
-    Raises:
-        InputError: the label is missing or unknown, or the window does not fit the model.
-        ModelLoadError: the tokenizer does not mark pairs.
     """
 
     def __init__(self, opened: OpenedModel, next_label: int | str | None, max_tokens: int | None) -> None:

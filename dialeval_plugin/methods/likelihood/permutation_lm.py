@@ -37,14 +37,7 @@ class _Row(NamedTuple):
 class PermutationEvaluator:
     """Gives each token of a turn its probability, a row a token; the end between turns is read, and not scored.
 
-    Args:
-        opened: the model.
-        context: see `passes.dialogue_passes`.
-        max_tokens: window; by default 1024, since nothing limits XLNet's relative positions.
-
-    Raises:
-        InputError: the window is too short.
-        ModelLoadError: the tokenizer has neither `<eod>` nor a separator.
+    The window is by default 1024 tokens, since nothing limits XLNet's relative positions.
     """
 
     def __init__(self, opened: OpenedModel, context: Context, max_tokens: int | None) -> None:

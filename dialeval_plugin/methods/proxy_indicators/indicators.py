@@ -1,32 +1,148 @@
-"""The indicators of responses: each column of a classifier, for the texts that it is about."""
+"""The indicators of responses: GLUE classifiers, each opened with its label found by name, and what they say of an example."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from transformers import AutoModelForSequenceClassification
 
 from dialeval_plugin.core.dialogue import Example, is_blank, visible_texts
+from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.core.signature import content_hash
+from dialeval_plugin.models.batching import length_batches, tokens_at_once
+from dialeval_plugin.models.folders import resolve
+from dialeval_plugin.models.opening import longest_input, open_transformer
 
-from .classifiers import GlueClassifier, Texts, find_folder, load_classifier
-from .tasks import FACT, IndicatorSettings, task_of
+from .tasks import FACT, TASKS, Choice, IndicatorSettings, Truncate, task_of
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+Texts: TypeAlias = tuple[str, str | None]
+"""What a classifier reads: the response alone, or a context or fact and the response."""
+
+
+class Indicated(NamedTuple):
+    """Probability of the label, or output of a regression, of each text, and whether it did not fit into the window."""
+
+    values: FloatArray
+    is_cut: npt.NDArray[np.bool_]
+
+
+class GlueClassifier:
+    """An opened classifier of one task."""
+
+    def __init__(self, model: Any, tokenizer: Any, place: int | None, truncate: Truncate) -> None:
+        self.model = model
+        self.tokenizer = tokenizer
+        self.place = place
+        """Of the label in the output; None for a regression."""
+        self.tokenizer.truncation_side = truncate
+        self.max_tokens = longest_input(model, tokenizer) or 10**9
+
+    def indicate(self, texts: Sequence[Texts]) -> Indicated:
+        """Judge texts: each distinct one once, sorted by length, in batches of a bounded number of tokens."""
+        distinct = list(dict.fromkeys(texts))
+        encoded = [self._encode(text) for text in distinct]
+        found = np.full(len(distinct), np.nan)
+        with torch.inference_mode():
+            lengths = [len(row["input_ids"]) for row, _ in encoded]
+            for batch in length_batches(lengths, tokens_at_once(self.model.device)):
+                found[batch] = self._outputs([encoded[index][0] for index in batch])
+        numbers = {text: number for number, text in enumerate(distinct)}
+        places = np.array([numbers[text] for text in texts], dtype=np.int64)
+        is_cut = np.array([cut for _, cut in encoded], dtype=np.bool_)
+        return Indicated(found[places], is_cut[places])
+
+    def _encode(self, texts: Texts) -> tuple[dict[str, list[int]], bool]:
+        # A "[SEP]" in a turn is letters: what is judged must not be able to end a text.
+        row = self.tokenizer(*texts, truncation=False, split_special_tokens=True, verbose=False)
+        is_cut = len(row["input_ids"]) > self.max_tokens
+        if is_cut:
+            cut = {"truncation": "longest_first", "max_length": self.max_tokens}
+            row = self.tokenizer(*texts, split_special_tokens=True, **cut)
+        return dict(row), is_cut
+
+    def _outputs(self, rows: Sequence[dict[str, list[int]]]) -> FloatArray:
+        batch = self.tokenizer.pad({name: [row[name] for row in rows] for name in rows[0]}, return_tensors="pt")
+        logits = self.model(**batch.to(self.model.device)).logits.double()
+        outputs = logits[:, 0] if self.place is None else logits.softmax(-1)[:, self.place]
+        return np.asarray(outputs.cpu().numpy(), dtype=np.float64)
+
+
+def find_folder(choice: Choice) -> Path:
+    """Return the folder of a classifier, downloaded where it is on the hub."""
+    name, mark, revision = choice.model.rpartition("@")
+    if not mark or Path(choice.model).expanduser().is_dir():
+        return resolve(choice.model)
+    return resolve(name, revision=revision)
+
+
+def load_classifier(task: str, settings: IndicatorSettings, *, device: str | None = None) -> GlueClassifier:
+    """Open the classifier of a task."""
+    choice = settings.choices[task]
+    model, tokenizer = open_transformer(
+        AutoModelForSequenceClassification,
+        find_folder(choice),
+        "a classifier",
+        device=device,
+        lacking=f", or name a classifier that is fine-tuned on {task}",
+    )
+    if tokenizer.pad_token_id is None:
+        raise ModelLoadError(f"{choice.model}: its tokenizer has no padding token, which batches need. Add one to the folder.")
+    return GlueClassifier(model, tokenizer, label_place(task, model.config, settings), settings.truncate)
+
+
+def label_place(task: str, config: Any, settings: IndicatorSettings) -> int | None:
+    """Return the place of the wanted label in a classifier's output; None for the task that is a regression.
+
+    The names are those that the user gives, else those of the classifier's config.json, else, for the published classifiers,
+    those of GLUE. They are compared without regard to case, hyphens and blanks.
+    """
+    choice, wanted = settings.choices[task], settings.wanted_label(task)
+    n_outputs = int(config.num_labels)
+    if wanted is None:
+        if n_outputs != 1:
+            raise ModelLoadError(
+                f"{choice.model}: has {n_outputs} outputs, but {task} is a regression with one. Name a model fine-tuned on it."
+            )
+        return None
+    names = choice.labels or _own_names(config) or (TASKS[task].labels if choice.model == TASKS[task].model else ())
+    known = [_plain(name) for name in names]
+    remedy = f"Say what its classes mean, in their order: labels={{{task!r}: {list(TASKS[task].labels)!r}}}."
+    if not names:
+        raise ModelLoadError(f"{choice.model}: its config.json names no labels. {remedy}")
+    if len(names) != n_outputs:
+        raise ModelLoadError(f"{choice.model}: has {n_outputs} outputs, but the labels {', '.join(names)}. {remedy}")
+    if known.count(wanted) != 1:
+        raise ModelLoadError(f"{choice.model}: has the labels {', '.join(names)}, of which none is {wanted!r}. {remedy}")
+    return known.index(wanted)
+
+
+def _own_names(config: Any) -> tuple[str, ...]:
+    """Labels that config.json names; () where it has only the host's placeholders."""
+    names = tuple(str(config.id2label[place]) for place in sorted(config.id2label))
+    return () if all(re.fullmatch(r"LABEL_\d+", name) for name in names) else names
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s-]+", "_", name.strip().casefold())
 
 
 class Indicators(NamedTuple):
-    """One value an example in every column."""
+    """One value an example in every column, and how many of its texts did not fit into a classifier's window."""
 
     columns: Mapping[str, tuple[float | Unscored, ...]]
     n_cut: tuple[int, ...]
-    """How many of an example's texts did not fit into a classifier's window."""
 
 
 class IndicatorModels:
-    """The classifiers of some columns, each opened when it is first needed and then kept.
-
-    Args:
-        settings: see `IndicatorSettings`.
-    """
+    """The classifiers of some columns, each opened when it is first needed and then kept."""
 
     def __init__(self, settings: IndicatorSettings, *, device: str | None = None) -> None:
         self.settings = settings
@@ -35,24 +151,14 @@ class IndicatorModels:
         self._hashes: dict[str, str] = {}
 
     def hashes(self) -> dict[str, str]:
-        """Return the hash of each task's classifier.
-
-        Raises:
-            ModelLoadError: as `classifiers.find_folder`, like the next.
-            MissingPrerequisite: a classifier is not there.
-        """
+        """Return the hash of each task's classifier."""
         for task in self.settings.tasks:
             if task not in self._hashes:
                 self._hashes[task] = content_hash(find_folder(self.settings.choices[task]))
         return dict(self._hashes)
 
     def indicate(self, examples: Sequence[Example]) -> Indicators:
-        """Return every column of the settings for the examples; a value that cannot be had says why.
-
-        Raises:
-            ModelLoadError: as `classifiers.load_classifier`, like the next.
-            MissingPrerequisite: a classifier is not there.
-        """
+        """Return every column of the settings for the examples; a value that cannot be had says why."""
         columns: dict[str, tuple[float | Unscored, ...]] = {}
         n_cut = [0] * len(examples)
         for feature in self.settings.features:

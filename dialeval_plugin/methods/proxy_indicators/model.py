@@ -14,7 +14,7 @@ from dialeval_plugin.core.files import read_json, to_json, write_text
 from dialeval_plugin.core.shapes import checked
 
 from .regression import LinearRegression
-from .tasks import Entailment, IndicatorSettings, Truncate
+from .tasks import DEFAULT_CHOICES, Choice, Entailment, IndicatorSettings, Truncate
 
 KIND = "glue_proxy"
 SCHEMA_VERSION = 1
@@ -22,26 +22,16 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class ProxyModel:
-    """A regression, what its columns are, and what it predicts.
-
-    Attributes:
-        settings: of the indicators.
-        regression: over them.
-        quality: name of the rating that it was fitted on.
-        hashes: content hash of each task's classifier; empty where the indicators came from a file.
-    """
+    """A regression over indicators, fitted on the ratings of one quality."""
 
     settings: IndicatorSettings
     regression: LinearRegression
     quality: str
     hashes: Mapping[str, str]
+    """Content hash of each task's classifier; empty where the indicators came from a file."""
 
     def save(self, path: Path) -> None:
-        """Write the file, whole or not at all.
-
-        Raises:
-            InputError: the file cannot be written.
-        """
+        """Write the file, whole or not at all."""
         write_text(path, to_json(self.to_dict(), indent=2) + "\n")
 
     def to_dict(self) -> dict[str, Any]:
@@ -57,11 +47,7 @@ class ProxyModel:
 
     @classmethod
     def load(cls, path: Path) -> ProxyModel:
-        """Read the file.
-
-        Raises:
-            InputError: the file is missing, damaged, or of another kind or release.
-        """
+        """Read the file."""
         data = read_json(path)
         if not isinstance(data, dict) or data.get("kind") != KIND:
             raise InputError(f"{path}: is no combination of indicators. Train one with `dialeval train proxy`.")
@@ -71,57 +57,45 @@ class ProxyModel:
                 "Update dialeval-plugin or train again."
             )
         found = checked(data, _File, str(path), advice="Copy it again.")
-        settings, regression = found["settings"], found["regression"]
-        if [column["name"] for column in regression["features"]] != settings["features"]:
+        stored, regression = found["settings"], found["regression"]
+        if [column["name"] for column in regression["features"]] != stored["features"]:
             raise InputError(f"{path}: the columns of regression and settings differ. Copy it again.")
-        return cls(
-            IndicatorSettings.from_dict(settings), LinearRegression.from_dict(regression), found["quality"], found["hashes"]
+        settings = IndicatorSettings(
+            features=tuple(stored["features"]),
+            choices={**DEFAULT_CHOICES, **stored["classifiers"]},
+            entailment=stored["entailment"],
+            absent_fact=stored["absent_fact"],
+            truncate=stored["truncate"],
         )
+        return cls(settings, LinearRegression.from_dict(regression), found["quality"], found["hashes"])
 
 
 class _Range(TypedDict):
-    """See `regression.Range`."""
-
     low: float
     high: float
 
 
 class _Column(_Range):
-    """A column of the regression."""
-
     name: str
     weight: float
 
 
 class _Regression(TypedDict):
-    """What `LinearRegression.to_dict` writes."""
-
     features: list[_Column]
     intercept: float
     target: _Range
     n_rows: int
 
 
-class _Classifier(TypedDict):
-    """See `Choice`."""
-
-    model: str
-    labels: list[str] | None
-
-
 class _Settings(TypedDict):
-    """What `IndicatorSettings.to_dict` writes."""
-
     features: list[str]
-    classifiers: dict[str, _Classifier]
+    classifiers: dict[str, Choice]
     entailment: Entailment
     absent_fact: str | None
     truncate: Truncate
 
 
 class _File(TypedDict):
-    """What `ProxyModel.to_dict` writes."""
-
     settings: _Settings
     regression: _Regression
     quality: str

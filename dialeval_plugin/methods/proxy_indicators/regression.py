@@ -51,16 +51,7 @@ class LinearRegression:
     """It was fitted on."""
 
     def predict(self, table: Table) -> FloatArray:
-        """Return one prediction a row on the scale of the target: 0 for the worst rated row of the fit, 1 for the best.
-
-        Not clipped: a prediction may lie beyond both.
-
-        Args:
-            table: of shape (rows, features).
-
-        Raises:
-            InputError: the table has another number of columns.
-        """
+        """Return a prediction a row of a table of shape (rows, features), not clipped: 0 for the worst rated row of the fit."""
         values = _table(table, len(self.features))
         scaled = [extent.scale(values[:, place]) for place, extent in enumerate(self.ranges)]
         return np.asarray(self.intercept + np.stack(scaled, axis=1) @ np.array(self.weights))
@@ -92,16 +83,7 @@ class LinearRegression:
 
 
 def fit(features: Sequence[str], table: Table, ratings: Sequence[float] | npt.NDArray[Any]) -> LinearRegression:
-    """Fit by ordinary least squares with an intercept; of several best fits, the one with the smallest weights.
-
-    Args:
-        features: names of the columns.
-        table: of shape (rows, features).
-        ratings: one mean rating a row.
-
-    Raises:
-        InputError: lengths differ, a value is not finite, there are not more rows than weights, or a column or the rating has
-            one value only.
+    """Fit mean ratings by ordinary least squares with an intercept; of several best fits, the one with the smallest weights.
 
     Example:
         >>> fitted = fit(["cola"], [[0.1], [0.5], [0.9]], [1, 3, 5])
@@ -136,19 +118,8 @@ def predict_held_out(
 ) -> FloatArray:
     """Return for each row the rating predicted by a regression that was fitted without the row's context and fold.
 
-    Folds: contexts are numbered in the order in which they appear, and context i is in fold i mod `n_folds`, so nothing is
-    drawn. All responses to one context are in one fold. Predictions are on the scale of the ratings, because the folds'
-    regressions have ranges of their own.
-
-    Args:
-        features: names of the columns.
-        table: of shape (rows, features).
-        ratings: one mean rating a row.
-        contexts: label of each row's context.
-        n_folds: number of folds.
-
-    Raises:
-        InputError: as in `fit`, or there are fewer contexts than folds, or fewer than two folds.
+    Nothing is drawn: contexts are numbered in the order in which they appear, and context i is in fold i mod `n_folds`.
+    Predictions are on the scale of the ratings, because the folds' regressions have ranges of their own.
     """
     values = _table(table, len(features))
     target = np.asarray(ratings, dtype=np.float64)

@@ -23,13 +23,11 @@ FACT = "fact_"
 
 @dataclass(frozen=True, slots=True)
 class GlueTask:
-    """One task of GLUE (Wang et al. 2019)."""
+    """One task of GLUE (Wang et al. 2019) with its published classifier; what takes one text only reads the response."""
 
     name: str
     is_pair: bool
-    """Whether it takes two texts; one that takes one reads the response alone."""
     model: str
-    """The published classifier."""
     labels: tuple[str, ...]
     """Its classes in their order, which its own config.json does not name; () for a regression."""
     label: str | None
@@ -68,22 +66,14 @@ FEATURES = SUBSETS["all"]
 
 
 def task_of(feature: str) -> GlueTask:
-    """Return the task of a column.
-
-    Raises:
-        InputError: there is no such column.
-    """
+    """Return the task of a column."""
     if feature not in FEATURES:
         raise InputError(f"glue_proxy: there is no indicator {feature!r}. Known are: {', '.join(FEATURES)}.")
     return TASKS[feature.removeprefix(FACT)]
 
 
 def subset(name: str) -> tuple[str, ...]:
-    """Return the columns that `name` stands for.
-
-    Raises:
-        InputError: it is none of `SUBSETS`.
-    """
+    """Return the columns that `name` stands for."""
     if name not in SUBSETS:
         raise InputError(f"glue_proxy: there is no set of indicators {name!r}. Known are: {', '.join(SUBSETS)}.")
     return SUBSETS[name]
@@ -104,19 +94,14 @@ DEFAULT_CHOICES: Mapping[str, Choice] = MappingProxyType({name: Choice(task.mode
 
 @dataclass(frozen=True, slots=True)
 class IndicatorSettings:
-    """What is computed: classifiers, their orientation, and how texts come to them.
+    """What is computed: columns, the classifier of each task, their orientation, and how texts come to them.
 
     Attributes:
-        features: the columns.
-        choices: the classifier of each task.
         entailment: the label of QNLI and RTE whose probability counts; the published numbers are of "not_entailment".
         absent_fact: text in place of the facts where an example has none; the published numbers have "_nofact". None leaves
             what needs a fact without a value.
         truncate: at which end a text that is too long for the classifier is cut. "right" is the published code's: it drops
             the newest turns of a long context.
-
-    Raises:
-        InputError: a value is unknown.
     """
 
     features: tuple[str, ...] = FEATURES
@@ -141,7 +126,7 @@ class IndicatorSettings:
         return self.entailment if label == "entailment" else label
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-able object that `from_dict` reads back."""
+        """Return a JSON-able object, which `ProxyModel.load` reads back."""
         choices = {task: self.choices[task] for task in self.tasks}
         return {
             "features": list(self.features),
@@ -154,21 +139,6 @@ class IndicatorSettings:
             "truncate": self.truncate,
         }
 
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> IndicatorSettings:
-        """Read what `to_dict` wrote."""
-        choices = {
-            task: Choice(value["model"], tuple(value["labels"]) if value["labels"] else None)
-            for task, value in data["classifiers"].items()
-        }
-        return cls(
-            tuple(data["features"]),
-            {**DEFAULT_CHOICES, **choices},
-            data["entailment"],
-            data["absent_fact"],
-            data["truncate"],
-        )
-
 
 Models: TypeAlias = Mapping[str, str] | str | None
 LabelNames: TypeAlias = Mapping[str, Sequence[str]] | str | None
@@ -177,15 +147,10 @@ LabelNames: TypeAlias = Mapping[str, Sequence[str]] | str | None
 def read_choices(
     models: Models = None, labels: LabelNames = None, defaults: Mapping[str, Choice] = DEFAULT_CHOICES
 ) -> Mapping[str, Choice]:
-    """Return the classifier of every task from what a user gives.
+    """Return the classifier of every task, from what a user gives and the defaults.
 
-    Args:
-        models: task to folder or hub id, also as the text `rte=FOLDER;cola=OWNER/NAME`.
-        labels: task to the names of its classifier's classes, also as `rte=entailment/not_entailment`.
-        defaults: the classifiers of the tasks that are not named.
-
-    Raises:
-        InputError: a text is not of that form, or names no task.
+    Classifiers are a mapping or a text as `rte=FOLDER;cola=OWNER/NAME`, the names of classes one as
+    `rte=entailment/not_entailment`.
 
     Example:
         >>> read_choices("rte=my/rte", "rte=entailment/not_entailment")["rte"]

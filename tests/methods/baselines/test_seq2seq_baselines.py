@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -173,8 +174,7 @@ def test_a_window_beyond_the_models_is_refused(bart: Path) -> None:
 def test_models_that_are_not_whole_or_of_another_kind_are_refused(bart: Path, tiny_encoder: Path, tmp_path: Path) -> None:
     with pytest.raises(ModelLoadError, match=r"cannot be opened as a sequence-to-sequence model"):
         BartScore(str(tiny_encoder), device="cpu")
-    for path in bart.iterdir():
-        (tmp_path / path.name).write_bytes(path.read_bytes())
+    shutil.copytree(bart, tmp_path, dirs_exist_ok=True)
     weights = load_file(tmp_path / "model.safetensors")
     missing = "model.decoder.layers.0.fc1.weight"
     save_file({name: tensor for name, tensor in weights.items() if name != missing}, tmp_path / "model.safetensors")
@@ -206,10 +206,7 @@ def test_weights_that_are_not_numbers_leave_no_score(t5: Path, bart: Path, tmp_p
         (t5, lambda path: UniEval(model=path, device="cpu")),
         (bart, lambda path: BartScore(path, device="cpu")),
     ):
-        copy = tmp_path / folder.name
-        copy.mkdir()
-        for path in folder.iterdir():
-            (copy / path.name).write_bytes(path.read_bytes())
+        copy = shutil.copytree(folder, tmp_path / folder.name)
         weights = load_file(copy / "model.safetensors")
         save_file({name: torch.full_like(tensor, float("nan")) for name, tensor in weights.items()}, copy / "model.safetensors")
         scores = make(str(copy)).score([example()])

@@ -74,14 +74,10 @@ def test_a_next_sentence_probability_is_a_turn_of_one_token(cases: list[dict[str
 
 def test_the_columns_that_the_notebook_computed_are_the_same(cases: list[dict[str, Any]]) -> None:
     for case in cases:
-        published = case["out"]["notebook_columns"]
         turns = logs(case["in"]["gpt2_sentences_word_probs"])
-        assert math.exp(dialogue_log_score(turns, "sum_of_means")) == pytest.approx(
-            published["gpt2_sentences_word_probs_s_avg_d_sum"], rel=1e-6
-        )
-        assert math.exp(dialogue_log_score(turns, "mean_of_means")) == pytest.approx(
-            published["gpt2_sentences_word_probs_s_avg_d_avg"], rel=1e-6
-        )
+        for aggregation, name in (("sum_of_means", "s_avg_d_sum"), ("mean_of_means", "s_avg_d_avg")):
+            published = case["out"]["notebook_columns"][f"gpt2_sentences_word_probs_{name}"]
+            assert math.exp(dialogue_log_score(turns, aggregation)) == pytest.approx(published, rel=1e-6)
 
 
 def test_a_probability_of_zero_counts_in_a_mean_and_makes_a_product_zero() -> None:

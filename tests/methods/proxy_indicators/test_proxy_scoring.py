@@ -142,38 +142,24 @@ def test_labels_that_a_classifier_does_not_name_are_given(tmp_path: Path) -> Non
     )
 
 
+MEANING = "Say what its classes mean, in their order:"
+
+
 @pytest.mark.parametrize(
     ("task", "written", "given", "text"),
     [
-        (
-            "rte",
-            {"n_labels": 2},
-            None,
-            "its config.json names no labels. Say what its classes mean, in their order: "
-            "labels={'rte': ['entailment', 'not_entailment']}.",
-        ),
-        (
-            "rte",
-            {"labels": ("yes", "no")},
-            None,
-            "has the labels yes, no, of which none is 'entailment'. Say what its classes mean, in their order: "
-            "labels={'rte': ['entailment', 'not_entailment']}.",
-        ),
-        (
-            "cola",
-            {"n_labels": 2},
-            ["unacceptable", "borderline", "acceptable"],
-            "has 2 outputs, but the labels unacceptable, borderline, acceptable. Say what its classes mean, in their order: "
-            "labels={'cola': ['unacceptable', 'acceptable']}.",
-        ),
-        (
-            "stsb",
-            {"labels": ("a", "b")},
-            None,
-            "has 2 outputs, but stsb is a regression with one. Name a model fine-tuned on it.",
-        ),
+        ("rte", {"n_labels": 2}, None,
+         f"its config.json names no labels. {MEANING} labels={{'rte': ['entailment', 'not_entailment']}}."),
+        ("rte", {"labels": ("yes", "no")}, None,
+         f"has the labels yes, no, of which none is 'entailment'. {MEANING} "
+         "labels={'rte': ['entailment', 'not_entailment']}."),
+        ("cola", {"n_labels": 2}, ["unacceptable", "borderline", "acceptable"],
+         f"has 2 outputs, but the labels unacceptable, borderline, acceptable. {MEANING} "
+         "labels={'cola': ['unacceptable', 'acceptable']}."),
+        ("stsb", {"labels": ("a", "b")}, None,
+         "has 2 outputs, but stsb is a regression with one. Name a model fine-tuned on it."),
     ],
-)
+)  # fmt: skip
 def test_a_label_is_never_guessed(tmp_path: Path, task: str, written: Any, given: Any, text: str) -> None:
     folder = write_classifier(tmp_path / "model", **written)
     scorer = GlueProxyScorer(variant=task, models={task: str(folder)}, labels=given and {task: given})
@@ -303,54 +289,38 @@ def test_the_regression_is_found_like_other_models(
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        (
-            {"variant": "mnli"},
-            f"glue_proxy: there is no indicator 'mnli'. Known are: {', '.join(FEATURES)}.",
-        ),
-        (
-            {"variant": "cola", "features": "pairs"},
-            "glue_proxy: there is no set of indicators 'pairs'. Known are: single, context, fact, all.",
-        ),
-        (
-            {"variant": "cola", "regression": "proxy.json"},
-            "glue_proxy: a regression was given, but the variant 'cola' needs none. Leave one of them out.",
-        ),
-        (
-            {"regression": "proxy.json", "truncate": "left"},
-            "glue_proxy: truncate is 'left', but a regression has its own. Leave it out, or train another one.",
-        ),
-        (
-            {"variant": "rte", "entailment": "yes"},
-            "glue_proxy: entailment is 'yes'. Give one of entailment, not_entailment.",
-        ),
-        (
-            {"variant": "rte", "models": {"wnli": "x"}},
-            f"glue_proxy: models: there is no task 'wnli'. Known are: {', '.join(TASKS)}.",
-        ),
-        (
-            {"variant": "rte", "labels": "rte"},
-            "glue_proxy: labels: expected TASK=VALUE parts such as rte=entailment/not_entailment, got 'rte'.",
-        ),
+        ({"variant": "mnli"}, f"there is no indicator 'mnli'. Known are: {', '.join(FEATURES)}."),
+        ({"variant": "cola", "features": "pairs"},
+         "there is no set of indicators 'pairs'. Known are: single, context, fact, all."),
+        ({"variant": "cola", "regression": "proxy.json"},
+         "a regression was given, but the variant 'cola' needs none. Leave one of them out."),
+        ({"regression": "proxy.json", "truncate": "left"},
+         "truncate is 'left', but a regression has its own. Leave it out, or train another one."),
+        ({"variant": "rte", "entailment": "yes"}, "entailment is 'yes'. Give one of entailment, not_entailment."),
+        ({"variant": "rte", "models": {"wnli": "x"}}, f"models: there is no task 'wnli'. Known are: {', '.join(TASKS)}."),
+        ({"variant": "rte", "labels": "rte"},
+         "labels: expected TASK=VALUE parts such as rte=entailment/not_entailment, got 'rte'."),
     ],
-)
+)  # fmt: skip
 def test_wrong_options_are_named(options: dict[str, Any], text: str) -> None:
-    with pytest.raises(InputError, match=error(text)):
+    with pytest.raises(InputError, match=error(f"glue_proxy: {text}")):
         GlueProxyScorer(**options)
 
 
-def test_a_damaged_or_foreign_regression_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "proxy.json"
-    for written, text in (
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
         ("[]", "is no combination of indicators. Train one with `dialeval train proxy`."),
-        (
-            '{"kind": "glue_proxy", "schema_version": 9}',
-            "schema_version is 9, this release reads 1. Update dialeval-plugin or train again.",
-        ),
+        ('{"kind": "glue_proxy", "schema_version": 9}',
+         "schema_version is 9, this release reads 1. Update dialeval-plugin or train again."),
         ('{"kind": "glue_proxy", "schema_version": 1}', "settings: field required. Copy it again."),
-    ):
-        path.write_text(written)
-        with pytest.raises(InputError, match=error(f"{path}: {text}")):
-            GlueProxyScorer(str(path))
+    ],
+)  # fmt: skip
+def test_a_damaged_or_foreign_regression_is_named(tmp_path: Path, written: str, text: str) -> None:
+    path = tmp_path / "proxy.json"
+    path.write_text(written)
+    with pytest.raises(InputError, match=error(f"{path}: {text}")):
+        GlueProxyScorer(str(path))
 
 
 def broken(folder: Path, how: str) -> str:

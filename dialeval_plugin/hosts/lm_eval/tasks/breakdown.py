@@ -45,7 +45,7 @@ def dbdc_dataset(
     splits: tuple[Split, ...] = ("eval", "dev")
     for split in splits:
         dialogues = dbdc.read(dataset, split=split, annotations=cast("Annotations", annotations))
-        rows[split] = [_document(response, found.dialogue.id, prompt) for found in dialogues for response in found.responses]
+        rows[split] = [_document(response, found.whole.id, prompt) for found in dialogues for response in found.responses]
     return {"test": _dataset(rows["eval"]), "dev": _dataset(rows["dev"])}
 
 
