@@ -212,11 +212,7 @@ def _every_eval_ever_result(cell: Cell, coefficient: str, figure: Figure) -> dic
             "min_score": 0.0 if coefficient.startswith(_FROM_0) else -1.0,
             "max_score": 1.0,
         },
-        "score_details": {
-            "score": figure.value,
-            "details": details,
-            "uncertainty": {**interval, "num_samples": cell.n_scored},
-        },
+        "score_details": {"score": figure.value, "details": details, "uncertainty": {**interval, "num_samples": cell.n_scored}},
     }
 
 

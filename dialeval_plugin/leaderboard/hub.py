@@ -52,13 +52,7 @@ def write_space(folder: Path, output: Path, *, title: str = TITLE) -> list[Path]
 
 
 def push(
-    folder: Path,
-    repo_id: str,
-    *,
-    space: bool = True,
-    private: bool = False,
-    dry_run: bool = False,
-    title: str = TITLE,
+    folder: Path, repo_id: str, *, space: bool = True, private: bool = False, dry_run: bool = False, title: str = TITLE
 ) -> list[Upload]:
     """Upload a leaderboard to the Hub's data set `repo_id`, and its page to the Space of the same name.
 

@@ -66,11 +66,7 @@ def paired_difference_interval(
 
 
 def balanced_mean_interval(
-    values: OptionalNumbers,
-    groups: Labels,
-    *,
-    clusters: Labels | None = None,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    values: OptionalNumbers, groups: Labels, *, clusters: Labels | None = None, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
 ) -> Estimate:
     """Return the mean of the groups' means with its interval: of right and wrong by class, the balanced accuracy.
 

@@ -17,11 +17,7 @@ ROWS: list[TableRow] = [
 ]
 TABLE = Table(
     ROWS,
-    [
-        named_column("name", is_number=False),
-        named_column("value"),
-        named_column("note", is_number=False),
-    ],
+    [named_column("name", is_number=False), named_column("value"), named_column("note", is_number=False)],
     notes=["One note."],
     settings={"seed": 7},
 )

@@ -74,10 +74,7 @@ def test_all_heads_are_what_training_reports_and_a_head_that_is_left_out_is_miss
     # Blends the experts as after training, so that the mixture fitted on top of them is the same one.
     fitted = fit(trained.model, every, [])
     table = {str(row["main score"]): row for row in heads_table(trained, every).rows}
-    assert list(table) == [
-        "all heads",
-        *(f"without {head}" for head in ("fit", "fluency", "specificity", "knowledge")),
-    ]
+    assert list(table) == ["all heads", *(f"without {head}" for head in ("fit", "fluency", "specificity", "knowledge"))]
     reported = [value for value in fitted.figures["general"].values() if value is not None]
     assert table["all heads"]["all wrong texts"] == pytest.approx(sum(reported) / len(reported), abs=1e-6)
     of_fluency = [fitted.figures["general"][kind] or 0.0 for kind in ("shuffled", "dropped", "repeated", "swapped")]

@@ -100,12 +100,7 @@ def test_the_example_of_the_organisers_readme(oracles_dir: Path) -> None:
 
 @pytest.mark.parametrize(
     ("counts", "gold"),
-    [
-        ((5, 5, 5), NOT_BREAKDOWN),
-        ((4, 6, 6), POSSIBLE_BREAKDOWN),
-        ((6, 4, 6), NOT_BREAKDOWN),
-        ((0, 0, 1), BREAKDOWN),
-    ],
+    [((5, 5, 5), NOT_BREAKDOWN), ((4, 6, 6), POSSIBLE_BREAKDOWN), ((6, 4, 6), NOT_BREAKDOWN), ((0, 0, 1), BREAKDOWN)],
 )
 def test_a_tie_goes_to_o_before_t_before_x(counts: tuple[int, int, int], gold: int) -> None:
     assert strict_labels([counts]).tolist() == [gold]

@@ -46,11 +46,7 @@ def test_ragged_rows() -> None:
     raters = [[1, 2, None], [3, 4], [5], [2, None, 2], [4, 5, 5], [None, 3, 1], [None, None, 4], [1, 1]]
     found = leave_one_rater_out(raters, coefficient="pearson", bootstrap=NO_INTERVAL)
     # Rows 0, 1, 3, 4, 5 and 7 have two ratings or more; each place is compared on its own rows.
-    places = [
-        ([1, 3, 2, 4, 1], [2, 4, 2, 5, 1]),
-        ([2, 4, 5, 3, 1], [1, 3, 4.5, 1, 1]),
-        ([2, 5, 1], [2, 4.5, 3]),
-    ]
+    places = [([1, 3, 2, 4, 1], [2, 4, 2, 5, 1]), ([2, 4, 5, 3, 1], [1, 3, 4.5, 1, 1]), ([2, 5, 1], [2, 4.5, 3])]
     assert found.value == pytest.approx(np.mean([stats.pearsonr(*place).statistic for place in places]), abs=1e-9)
     assert (found.n_total, found.n_scored, found.n_unscored, found.n_parts) == (8, 6, 2, 3)
     assert (found.min_raters, found.max_raters) == (2, 3)
@@ -95,10 +91,7 @@ def test_seeds() -> None:
 @pytest.mark.parametrize(
     ("raters", "reason"),
     [
-        (
-            [[1], [2], [None, 3], []],
-            "{}: none of 4 rows has 2 raters or more. Have rows rated by several people.",
-        ),
+        ([[1], [2], [None, 3], []], "{}: none of 4 rows has 2 raters or more. Have rows rated by several people."),
         ([], "{}: none of 0 rows has 2 raters or more. Have rows rated by several people."),
         ([[1, 1]] * 5, "{}: spearman is undefined on 5 rows with 2 raters. Have more rows rated."),
         ([[1, 2], [2, 1]], "{}: spearman is undefined on 2 rows with 2 raters. Have more rows rated."),

@@ -206,10 +206,7 @@ def stretch(x: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize(
     ("name", "rising"),
-    [
-        ("pearson", stretch),
-        *((name, rising) for name in ("spearman", "kendall_b", "kendall_c") for rising in (stretch, cube)),
-    ],
+    [("pearson", stretch), *((name, rising) for name in ("spearman", "kendall_b", "kendall_c") for rising in (stretch, cube))],
 )
 def test_invariances(name: str, rising: Callable[[np.ndarray], np.ndarray]) -> None:
     whole = st.integers(-9, 9).map(float)

@@ -206,10 +206,7 @@ def test_no_interval(ratings: Any, clusters: Any, rounds: int, reason: str) -> N
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        (
-            {"scores": [1, math.nan, 3]},
-            "correlate: scores[1] is nan, not a finite number. Give None where there is no value.",
-        ),
+        ({"scores": [1, math.nan, 3]}, "correlate: scores[1] is nan, not a finite number. Give None where there is no value."),
         (
             {"ratings": [1, 2, math.inf]},
             "correlate: ratings[2] is inf, not a finite number. Give None where there is no value.",
@@ -253,10 +250,7 @@ print(json.dumps({name: value.to_dict() for name, value in found.items()}))
 def test_same_bytes_in_every_process() -> None:
     printed = {
         subprocess.run(
-            [sys.executable, "-c", PROGRAM],
-            env={**os.environ, "PYTHONHASHSEED": hash_seed},
-            capture_output=True,
-            check=True,
+            [sys.executable, "-c", PROGRAM], env={**os.environ, "PYTHONHASHSEED": hash_seed}, capture_output=True, check=True
         ).stdout
         for hash_seed in ("0", "1", "4242")
     }

@@ -174,19 +174,13 @@ def test_bins_give_almost_the_exact_interval(coefficient: str, is_rounded: bool,
     [
         ({"level": "word"}, "correlate: there is no level='word'. Choose one of turn, dialogue, system."),
         ({"average_by": "sys"}, "correlate: there is no average_by='sys'. Choose one of none, system, item."),
-        (
-            {"average_by": "item"},
-            "correlate: average_by='item' needs to know the item of each row. Give `items`.",
-        ),
+        ({"average_by": "item"}, "correlate: average_by='item' needs to know the item of each row. Give `items`."),
         ({"level": "system"}, "correlate: level='system' needs to know the system of each row. Give `systems`."),
         (
             {"level": "system", "average_by": "item"},
             "correlate: level='system' has one row a system, nothing to average. Give average_by='none'.",
         ),
-        (
-            {"within_range": (4, 2)},
-            "correlate: within_range is (4, 2). Give the lowest and the highest rating that count.",
-        ),
+        ({"within_range": (4, 2)}, "correlate: within_range is (4, 2). Give the lowest and the highest rating that count."),
     ],
 )
 def test_wrong_options(changed: dict[str, Any], message: str) -> None:

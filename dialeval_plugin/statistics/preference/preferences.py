@@ -229,11 +229,7 @@ def cont2cat(
 
 
 def preference_difference(
-    one: Preferences,
-    other: Preferences,
-    *,
-    statistic: str = "voting_spearman",
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    one: Preferences, other: Preferences, *, statistic: str = "voting_spearman", bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
 ) -> Estimate:
     """Return statistic(one) - statistic(other), with an interval from resamples of dialogues that both metrics share.
 
