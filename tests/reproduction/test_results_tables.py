@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.registry import ENTRY_POINT_GROUP
 from dialeval_plugin.leaderboard.result_files import read_runs
 from reproduction.results import runs, write
 from reproduction.results.evaluators import KINDS, RatedTask, evaluators, plan, tasks_at_hand, tasks_of
 from tests.fed_files import fed_rows, write_fed
 from tests.leaderboard_files import documents, noisy_scores, scorer_config, write_run
+from tests.refusals import refused
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 HISTORIC = Path(__file__).resolve().parents[1] / "historic_results"
@@ -131,11 +131,10 @@ def test_results_of_old_releases_are_read(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError) as caught:
-        write.read_results(tmp_path / "runs")
-    assert str(caught.value) == (
+    with refused(
         f"{tmp_path / 'runs'}: no evaluator has results here. Type `python -m reproduction.results.runs --work {tmp_path}`."
-    )
+    ):
+        write.read_results(tmp_path / "runs")
 
 
 def test_every_row_names_a_scorer_and_every_scorer_has_a_row() -> None:

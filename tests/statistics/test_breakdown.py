@@ -29,6 +29,7 @@ from dialeval_plugin.statistics.breakdown.detection import (
     strict_labels,
 )
 from tests.cluster_order import rows_by_cluster
+from tests.refusals import refused
 
 NO_INTERVAL = Bootstrap(rounds=0)
 ORACLE_NAMES = {
@@ -318,6 +319,5 @@ def test_only_turns_that_both_answered_count() -> None:
 
 
 def test_nothing_in_common_is_refused() -> None:
-    with pytest.raises(InputError) as refused:
+    with refused("breakdown_differences: no annotated turn has an answer of both. Score annotated turns."):
         breakdown_differences(GOOD, Detections([None] * N, [None] * N), ANNOTATED)
-    assert str(refused.value) == ("breakdown_differences: no annotated turn has an answer of both. Score annotated turns.")

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.canonical import symmetric
 from dialeval_plugin.statistics.comparison.common_rows import Measure, Paired
 from dialeval_plugin.statistics.comparison.significance import paired_bootstrap, permutation_test, williams_test
 from tests.cluster_order import rows_by_cluster
+from tests.refusals import refused
 
 SCIPY = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall_b": stats.kendalltau}
 # google-research/mt-metrics-eval, stats_test.py, WilliamsSigDiffTest.testSigDiff.
@@ -177,15 +177,13 @@ def test_no_rounds() -> None:
     ],
 )
 def test_wrong_options(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError) as caught:
+    with refused(message):
         permutation_test(paired_data(), **arguments)
-    assert str(caught.value) == message
 
 
 def test_rows_that_are_not_aligned() -> None:
-    with pytest.raises(InputError) as caught:
+    with refused("permutation_test: 3 scores_a but 2 scores_b. Give one of each for every row."):
         permutation_test(Paired(scores_a=[1, 2, 3], scores_b=[1, 2], ratings=[1, 2, 3]))
-    assert str(caught.value) == "permutation_test: 3 scores_a but 2 scores_b. Give one of each for every row."
 
 
 def test_williams_golden_value_of_mt_metrics_eval() -> None:
