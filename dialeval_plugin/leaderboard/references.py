@@ -35,12 +35,7 @@ def of_people(evidence: Sequence[Evidence]) -> list[Reference]:
 
 
 def of_run(run: TaskRun, columns: Iterable[tuple[Column, str]]) -> list[Reference]:
-    """Return what the task printed beside the evaluator's figures.
-
-    Args:
-        run: the run.
-        columns: that it fills, each with what its metrics' names begin with.
-    """
+    """Return what the task printed beside the evaluator's figures, for columns with what their metrics' names begin with."""
     found = []
     for column, begin in columns:
         of_column = {name.removeprefix(begin): value for name, value in run.metrics.items() if name.startswith(begin)}
