@@ -34,11 +34,9 @@ class Ceiling(Estimate):
     """A coefficient between raters, by its name.
 
     Attributes:
-        kind: "leave_one_rater_out" or "split_half".
         is_stepped_up: whether Spearman and Brown's formula was applied.
         n_parts: raters left out, or splits, that it is the mean of.
         min_raters: fewest raters of a row that counts; None where no row does.
-        max_raters: most raters of a row.
     """
 
     kind: CeilingKind

@@ -40,8 +40,6 @@ class Correlation(Estimate):
 
     Attributes:
         n_out_of_range: rows left out because their rating is not within the range asked for; part of `n_total`.
-        level: what a row is, or "system".
-        average_by: what the coefficient is averaged over.
         n_groups: groups that it is the mean of, or systems that it compares; None for one coefficient over all rows.
         n_undefined_groups: groups left out of the mean because it is undefined in them.
         epsilon: scores that differ by at most this were tied, for pairwise accuracy; None for all others.

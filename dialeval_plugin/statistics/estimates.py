@@ -100,9 +100,7 @@ def mean_over_sets(figures: Sequence[HasInterval | None]) -> ValueInterval:
 
 
 def normal_p_value(value: float | None, low: float | None, high: float | None, *, confidence: float = 0.95) -> float | None:
-    """Return the two-sided p-value of 0 that goes with an interval, under a normal distribution.
-
-    None where there is no interval, or an empty one.
+    """Return the two-sided p-value of 0 that goes with an interval, under a normal distribution; None without an interval.
 
     Example:
         >>> round(normal_p_value(1.0, 0.0, 2.0), 3), normal_p_value(1.0, None, None)

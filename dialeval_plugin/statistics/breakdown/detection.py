@@ -89,8 +89,7 @@ def breakdown_metrics(
     Args:
         distributions: the detector's, of shape (turns, 3).
         counts: the annotators', of shape (turns, 3).
-        labels: the detector's hard labels, which may differ from its likeliest; without them the likeliest, ties to O before
-            T before X.
+        labels: the detector's hard labels; without them its likeliest, ties to O before T before X.
         threshold: share of the annotators that a majority needs. The organisers' runs had 0.
         clusters: label of the dialogue of each turn; turns of one dialogue are resampled together.
         bootstrap: of the intervals.
@@ -182,14 +181,8 @@ def strict_labels(counts: AnnotatorCounts, threshold: float = 0.0) -> IntArray:
 def detections(scores: OptionalNumbers, *, cut: float = DEFAULT_CUT) -> Detections:
     """Turn breakdown scores s into distributions [1 - s, 0, s] and hard labels: X above `cut`, else O (METHODS, section 7).
 
-    Such a detector never says T, so both merges see the same pair of classes.
-
-    Args:
-        scores: in [0, 1], the higher the worse; None where there is none.
-        cut: the challenge's F1 needs one. 0.5 is not tuned; `best_cut` tunes it on annotated development data.
-
-    Raises:
-        InputError: a score is neither None nor a number from 0 to 1.
+    Such a detector never says T, so both merges see the same pair of classes. Scores are in [0, 1], the higher the worse. The
+    challenge's F1 needs a cut; 0.5 is not tuned, `best_cut` tunes it on annotated development data.
 
     Example:
         >>> detections([0.25, None, 0.75])
@@ -209,8 +202,7 @@ def best_cut(scores: OptionalNumbers, counts: AnnotatorCounts, *, metric: str = 
     Candidates are -1, with which every turn is X, the midpoints between neighbouring scores, and the highest score, with which
     none is; of equally good ones the lowest.
 
-    Raises:
-        InputError: the metric is none of accuracy, f1_b and f1_pb_b, no cut gives it a value, or as `breakdown_metrics`.
+    InputError: the metric is none of accuracy, f1_b and f1_pb_b, or no cut gives it a value.
 
     Example:
         >>> best_cut([0.1, 0.2, 0.4], [[9, 1, 0], [0, 1, 9], [1, 0, 9]])

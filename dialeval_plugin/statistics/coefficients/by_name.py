@@ -86,11 +86,7 @@ COEFFICIENTS: dict[str, Coefficient] = {
 
 
 def coefficient_named(name: str) -> Coefficient:
-    """Return the coefficient `name`.
-
-    Raises:
-        InputError: there is none; the message lists those that there are.
-    """
+    """Return the coefficient `name`; InputError lists those that there are."""
     if name not in COEFFICIENTS:
         raise InputError(f"there is no coefficient {name!r}. Known are: {', '.join(sorted(COEFFICIENTS))}.")
     return COEFFICIENTS[name]

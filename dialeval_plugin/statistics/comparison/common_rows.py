@@ -50,11 +50,7 @@ class CommonRows:
 
     @classmethod
     def of(cls, where: str, paired: Paired, measure: Measure) -> CommonRows:
-        """Return these rows of `paired`.
-
-        Raises:
-            InputError: lengths differ, a value is neither None nor a finite number, or the level lacks its labels.
-        """
+        """Return these rows of `paired`; InputError where these do not fit together or the level lacks its labels."""
         same_length(where, scores_a=paired.scores_a, scores_b=paired.scores_b)
         a, b = (optional_numbers(where, name, getattr(paired, name)) for name in ("scores_a", "scores_b"))
         scores = [float(value) if is_there else None for value, is_there in zip(a.values, a.present & b.present, strict=True)]
@@ -74,11 +70,7 @@ class CommonRows:
         return level_statistic(entry, self.measure.level, self.rows, x, self.rows.ratings)[0]
 
     def value(self, x: FloatArray) -> float:
-        """Return the measure of scores x.
-
-        Raises:
-            StatisticUndefined: it has none.
-        """
+        """Return the measure of scores x; StatisticUndefined where it has none."""
         return self.calibrated(x).value(x, self.rows.ratings).value
 
 

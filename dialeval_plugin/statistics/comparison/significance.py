@@ -34,17 +34,12 @@ class Comparison:
     """A test of two metrics; JSON-able, never NaN.
 
     Attributes:
-        test: its name.
-        measure: what they are compared by.
         value_a: of metric A on the rows that both have; None where undefined.
-        value_b: of metric B.
         p_value: share of such data that would differ as much if A and B were equally good; None where there is none.
         alternative: "two-sided" or "greater", A better than B.
-        n_total: rows handed in.
         n_both: rows with both scores and a rating, which all of this rests on.
         n_clusters: what is swapped: clusters, or rows where there are none.
-        n_rounds: permutations that were made.
-        n_degenerate: those of them on which the difference is undefined.
+        n_degenerate: of `n_rounds` permutations, those on which the difference is undefined.
         is_exact: whether all permutations were tried.
         reason: why there is no p-value; None where there is.
     """
