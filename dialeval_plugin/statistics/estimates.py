@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from scipy import special
+
+if TYPE_CHECKING:
+    from .bootstrap import Estimate
 
 
 def number_text(value: float | None, decimals: int = 3) -> str:
@@ -63,18 +66,7 @@ class ValueInterval(NamedTuple):
     ci_high: float | None
 
 
-class HasInterval(Protocol):
-    """A `ValueInterval`, or a `bootstrap.Estimate`."""
-
-    @property
-    def value(self) -> float | None: ...  # noqa: D102
-    @property
-    def ci_low(self) -> float | None: ...  # noqa: D102
-    @property
-    def ci_high(self) -> float | None: ...  # noqa: D102
-
-
-def mean_over_sets(figures: Sequence[HasInterval | None]) -> ValueInterval:
+def mean_over_sets(figures: Sequence[ValueInterval | Estimate | None]) -> ValueInterval:
     """Return the mean of one figure over several data sets with its interval.
 
     The interval takes the sets' errors for independent and normal, so squared widths add up: half of its width is the root of
