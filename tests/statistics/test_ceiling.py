@@ -11,7 +11,7 @@ from scipy import stats
 
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.ceiling import N_SPLITS, leave_one_rater_out, split_half
-from tests.cluster_order import rows_by_cluster
+from tests.cluster_order import drawn_rows
 from tests.refusals import refused
 
 NO_INTERVAL = Bootstrap(rounds=0)
@@ -35,10 +35,9 @@ def test_leave_one_rater_out_is_that_of_a_loop(coefficient: str) -> None:
         return float(np.mean([SCIPY[coefficient](rows[:, place], others[place]).statistic for place in range(3)]))
 
     assert found.value == pytest.approx(statistic(table), abs=1e-9)
-    generator = np.random.default_rng(1)
-    clustered = np.array([table[rows] for rows in rows_by_cluster(np.arange(60) // 3, list(table.T))])
-    drawn = [statistic(clustered[generator.integers(20, size=20)].reshape(-1, 3)) for _ in range(60)]
-    assert (found.ci_low, found.ci_high) == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=1e-9)
+    drawn = drawn_rows(np.arange(60) // 3, list(table.T), rounds=60, seed=1)
+    values = [statistic(table[rows]) for rows in drawn]
+    assert (found.ci_low, found.ci_high) == pytest.approx(np.quantile(values, [0.025, 0.975]), abs=1e-9)
     assert (found.n_parts, found.min_raters, found.max_raters, found.n_clusters) == (3, 3, 3, 20)
 
 
