@@ -325,47 +325,32 @@ def _breakdown_scores(where: str, scores: OptionalNumbers) -> Column:
 def _checked_distributions(rows: Distributions) -> tuple[FloatArray, BoolArray]:
     """The distributions as an array, and which rows have one."""
     values = np.zeros((len(rows), len(LABELS)))
-    present = np.zeros(len(rows), dtype=np.bool_)
+    present = np.array([row is not None for row in rows], dtype=np.bool_)
     for index, row in enumerate(rows):
         if row is None:
             continue
-        values[index], present[index] = _distribution(row, index), True
+        try:
+            numbers = np.array(row, dtype=object).astype(np.float64)
+        except (TypeError, ValueError):
+            numbers = np.array([np.nan])
+        # A comparison with NaN is false.
+        if not (numbers.shape == (len(LABELS),) and (numbers >= 0).all() and abs(numbers.sum() - 1) <= _SUM_TOLERANCE):
+            why = f"distributions[{index}] is {row!r}"
+            raise InputError(f"breakdown_metrics: {why}. Give P(NB), P(PB), P(B), which sum to 1, or None.")
+        values[index] = numbers
     return values, present
 
 
-def _distribution(row: Any, index: int) -> FloatArray:
-    found = np.asarray(row, dtype=object)
-    try:
-        values = found.astype(np.float64)
-    except (TypeError, ValueError):
-        values = np.array([np.nan])
-    if (
-        values.shape != (len(LABELS),)
-        or not np.isfinite(values).all()
-        or (values < 0).any()
-        or abs(values.sum() - 1) > _SUM_TOLERANCE
-    ):
-        raise InputError(
-            f"breakdown_metrics: distributions[{index}] is {row!r}. Give P(NB), P(PB), P(B), which sum to 1, or None."
-        )
-    return np.asarray(values)
-
-
 def _checked_counts(rows: AnnotatorCounts) -> IntArray:
-
     values = np.zeros((len(rows), len(LABELS)), dtype=np.int64)
     for index, row in enumerate(rows):
         found = [] if isinstance(row, str) or not hasattr(row, "__len__") else list(row)
-        if len(found) != len(LABELS) or not all(_is_count(value) for value in found):
-            raise InputError(
-                f"breakdown_metrics: counts[{index}] is {row!r}. Give how many annotators said O, T and X, three whole numbers."
-            )
+        is_count = [isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= 0 for value in found]
+        if len(found) != len(LABELS) or not all(is_count):
+            why = f"counts[{index}] is {row!r}"
+            raise InputError(f"breakdown_metrics: {why}. Give how many annotators said O, T and X, three whole numbers.")
         values[index] = found
     return values
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and bool(value >= 0)
 
 
 def _checked_labels(labels: Sequence[int | None], is_scored: BoolArray) -> IntArray:

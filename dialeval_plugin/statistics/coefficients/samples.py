@@ -1,7 +1,7 @@
 """Scores beside ratings, and weighted samples of them: what every coefficient asks for and counts with.
 
-A coefficient's `…_of_samples` takes columns `x[i]`, `y[i]` and returns a function of `weights[r, i]`, how often pair i occurs in
-sample r. It gives one value a sample, NaN where the coefficient is undefined.
+A coefficient's `…_of_samples` takes columns `x[i]`, `y[i]` and returns a function of `weights[r, i]`, how often pair i occurs
+in sample r. It gives one value a sample, NaN where the coefficient is undefined.
 """
 
 from __future__ import annotations

@@ -195,17 +195,8 @@ def _comparison(
     value_b: float | None = None,
     **fields: Any,
 ) -> Comparison:
-    return Comparison(
-        test=test,
-        measure=rows.measure,
-        value_a=value_a,
-        value_b=value_b,
-        alternative=alternative,
-        n_total=rows.rows.n_total,
-        n_both=len(rows.a),
-        n_clusters=rows.rows.n_clusters,
-        **fields,
-    )
+    fields |= {"n_total": rows.rows.n_total, "n_both": len(rows.a), "n_clusters": rows.rows.n_clusters}
+    return Comparison(test=test, measure=rows.measure, alternative=alternative, value_a=value_a, value_b=value_b, **fields)
 
 
 def _standardised(scores: FloatArray) -> FloatArray:
