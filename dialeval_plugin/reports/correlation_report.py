@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES, ROUGH_CLUSTERS, Bootstrap, Estimate
 from dialeval_plugin.statistics.ceiling import leave_one_rater_out, split_half
-from dialeval_plugin.statistics.comparison.common_rows import Measure
 from dialeval_plugin.statistics.comparison.ranking import Ranking, rank_metrics
+from dialeval_plugin.statistics.comparison.significance import Measure
 from dialeval_plugin.statistics.correlation import DEFAULT_COEFFICIENTS, Correlation, level_correlations
 from dialeval_plugin.statistics.levels import AverageBy, LevelOrSystem, Range, Rated
 from dialeval_plugin.statistics.means import mean_interval

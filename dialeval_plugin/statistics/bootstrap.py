@@ -63,6 +63,21 @@ class Resampled(NamedTuple):
         """The statistic on the whole data."""
         return float(self.statistic(self.whole)[0]) + self.shift
 
+    def __sub__(self, other: Resampled) -> Resampled:
+        """Return this statistic less the other one on the same draws of clusters.
+
+        What makes a resample easy or hard for both does not widen the interval; one that does not hold 0 says that they differ.
+        """
+        if self.sums is other.sums:
+            return Resampled(lambda drawn: self.statistic(drawn) - other.statistic(drawn), self.sums, self.shift - other.shift)
+        width = self.sums.shape[1]
+        sums = sparse.hstack([sparse.csr_array(self.sums), sparse.csr_array(other.sums)], format="csr")
+
+        def statistic(drawn: FloatArray) -> FloatArray:
+            return self.statistic(drawn[:, :width]) - other.statistic(drawn[:, width:])
+
+        return Resampled(statistic, sums, self.shift - other.shift)
+
 
 class Counts(NamedTuple):
     """What became of the rows that were handed in."""

@@ -12,8 +12,7 @@ from scipy import stats
 
 from dialeval_plugin.statistics import bootstrap
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Counts, Interval, Resampled
-from dialeval_plugin.statistics.comparison.common_rows import Measure, Paired
-from dialeval_plugin.statistics.comparison.significance import paired_bootstrap
+from dialeval_plugin.statistics.comparison.significance import Measure, Paired, paired_bootstrap
 from dialeval_plugin.statistics.correlation import correlate, correlations
 from tests.refusals import refused
 

@@ -17,10 +17,9 @@ from dialeval_plugin.statistics.breakdown.detection import breakdown_differences
 from dialeval_plugin.statistics.canonical import canonical, symmetric
 from dialeval_plugin.statistics.ceiling import leave_one_rater_out, split_half
 from dialeval_plugin.statistics.coefficients.tie_calibration import MAX_CANDIDATES, calibrated_epsilon
-from dialeval_plugin.statistics.comparison.common_rows import Measure, Paired
 from dialeval_plugin.statistics.comparison.rank_permutation import rank_permutation_tests
 from dialeval_plugin.statistics.comparison.ranking import rank_metrics
-from dialeval_plugin.statistics.comparison.significance import paired_bootstrap, permutation_test
+from dialeval_plugin.statistics.comparison.significance import Measure, Paired, paired_bootstrap, permutation_test
 from dialeval_plugin.statistics.correlation import correlations, level_correlations
 from dialeval_plugin.statistics.levels import Rated
 from dialeval_plugin.statistics.means import balanced_mean_interval, mean_interval, paired_difference_interval

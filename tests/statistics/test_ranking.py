@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialeval_plugin.statistics.comparison.common_rows import Measure
 from dialeval_plugin.statistics.comparison.ranking import holm, rank_clusters, rank_metrics
+from dialeval_plugin.statistics.comparison.significance import Measure
 from dialeval_plugin.statistics.levels import Rated
 from tests.refusals import refused
 

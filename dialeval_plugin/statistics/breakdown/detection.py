@@ -36,7 +36,6 @@ from dialeval_plugin.statistics.checks import (
     same_length,
     used_codes,
 )
-from dialeval_plugin.statistics.comparison.common_rows import difference
 
 Distributions: TypeAlias = Sequence[Sequence[float] | None] | npt.NDArray[Any]
 """One row a system turn: P(NB), P(PB), P(B), or None where the detector gave no answer."""
@@ -161,7 +160,7 @@ def breakdown_differences(
     (values_a, of_a), (values_b, of_b) = (
         _metrics(predicted[rows], annotations[rows], hard[rows], 0.0, codes) for predicted, hard in answers
     )
-    resampled = {name: difference(of_a[name], of_b[name]) for name in values_a if name in values_b}
+    resampled = {name: of_a[name] - of_b[name] for name in values_a if name in values_b}
     values: dict[str, float | str] = {name: one.value for name, one in resampled.items()}
     n_unscored = len(both) - len(rows) - n_unannotated
     return bootstrap.estimates(values, resampled, Counts(len(both), len(rows), int(codes.max()) + 1, n_unscored, n_unannotated))

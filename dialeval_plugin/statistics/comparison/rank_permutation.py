@@ -27,7 +27,7 @@ from dialeval_plugin.statistics.checks import (
     same_length,
 )
 
-from .common_rows import EXACT_UNITS, swaps
+from .significance import EXACT_UNITS, swaps
 
 _ROUNDING = 1e-12
 _AT_ONCE = 1000

@@ -12,8 +12,7 @@ from dialeval_plugin.statistics.checks import OptionalNumbers
 from dialeval_plugin.statistics.correlation import level_correlations
 from dialeval_plugin.statistics.levels import Rated
 
-from .common_rows import Measure, Paired
-from .significance import DEFAULT_MEASURE, Comparison, permutation_test
+from .significance import DEFAULT_MEASURE, Comparison, Measure, Paired, permutation_test
 
 
 @dataclass(frozen=True, slots=True)

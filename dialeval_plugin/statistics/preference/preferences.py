@@ -34,7 +34,6 @@ from dialeval_plugin.statistics.checks import (
 )
 from dialeval_plugin.statistics.coefficients.alpha import alpha, alpha_of_samples
 from dialeval_plugin.statistics.coefficients.by_name import coefficient_named
-from dialeval_plugin.statistics.comparison.common_rows import difference
 from dialeval_plugin.statistics.correlation import correlate
 
 Votes: TypeAlias = Sequence[Sequence[int]] | npt.NDArray[Any]
@@ -257,7 +256,7 @@ def preference_difference(
         for compared in (one, other)
     )
     name = f"difference of {statistic}"
-    resampled = difference(of_one, of_other)
+    resampled = of_one - of_other
     value = resampled.value
     reason = f"{statistic}: undefined for one of the metrics. Score responses that differ."
     return bootstrap.estimates({name: reason if np.isnan(value) else value}, {name: resampled}, one.counts)[name]
