@@ -103,10 +103,8 @@ def test_json_that_lacks_a_field_names_the_cell() -> None:
 
 
 def test_two_cells_for_one_place_are_refused_by_name() -> None:
-    with refused(
-        "leaderboard: 'a' has two cells for gupta (overall, turn level), from 'one.json' and 'two.json'. "
-        "Leave one of the files out."
-    ):
+    files = "from 'one.json' and 'two.json'. Leave one of the files out."
+    with refused(f"leaderboard: 'a' has two cells for gupta (overall, turn level), {files}"):
         Leaderboard((cell("a", GUPTA, 0.1, source="one.json"), cell("a", GUPTA, 0.2, source="two.json")))
 
 

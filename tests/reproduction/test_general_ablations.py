@@ -93,25 +93,14 @@ def test_the_script_trains_one_model_without_each_corpus_and_keeps_them(
     by_name: dict[str, list[str]] = {}
     for item in conversations():
         by_name.setdefault(item.corpus, []).append(json.dumps({"turns": item.turns}))
-    words = [
-        "--work",
-        str(tmp_path / "work"),
-        "--backbone",
-        str(tiny_encoder),
-        "--max-pairs",
-        "60",
-        "--validation-fraction",
-        "0.4",
-    ]
+    words = ["--work", str(tmp_path / "work"), "--backbone", str(tiny_encoder)]
+    words += ["--max-pairs", "60", "--validation-fraction", "0.4"]
     for name, lines in by_name.items():
         path = tmp_path / f"{name}.jsonl"
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
         words += ["--corpus", f"{name}={path}"]
     page = tmp_path / "general.md"
-    page.write_text(
-        "Corpora\n\n<!-- corpora -->\n<!-- end of corpora -->\n\nHeads\n\n<!-- heads -->\n<!-- end of heads -->\n",
-        encoding="utf-8",
-    )
+    page.write_text("".join(f"<!-- {name} -->\n<!-- end of {name} -->\n\n" for name in ("corpora", "heads")), encoding="utf-8")
     ablations.main([*words, "--document", str(page)])
     work = tmp_path / "work"
     assert sorted(path.name for path in work.iterdir()) == ["all", "plain", "told"]

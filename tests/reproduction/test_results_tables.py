@@ -33,19 +33,15 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_run(folder / "bleu-1", scorer_config("bleu", n=1), of_some)
     for name in ("hred", "vhcr"):
         write_run(folder / f"reconstruction-{name}", scorer_config("dialogue_reconstruction", model=f"/m/{name}"), of_some)
-    write_run(
-        folder / "judge", {"model": "hf", "model_args": {"pretrained": "/m/gpt2"}}, {"dstc10_dialog_ft": (rows, [0.5] * 60)}
-    )
+    judge = {"model": "hf", "model_args": {"pretrained": "/m/gpt2"}}
+    write_run(folder / "judge", judge, {"dstc10_dialog_ft": (rows, [0.5] * 60)})
     return folder.parent
 
 
 def cells(table: str) -> dict[str, list[str]]:
     """First cell of a line to the others; the title, the head and the rule are left out."""
-    lines = [
-        line.strip("| ").split(" | ") if not line.endswith("|  |") else line[2:-2].split(" | ")
-        for line in table.splitlines()[4:]
-    ]
-    return {line[0].strip(): [cell.strip() for cell in line[1:]] for line in lines}
+    lines = [[cell.strip() for cell in line[2:-2].split(" | ")] for line in table.splitlines()[4:]]
+    return {name: rest for name, *rest in lines}
 
 
 def test_a_figure_is_the_files_with_its_interval(work: Path) -> None:
@@ -131,9 +127,8 @@ def test_results_of_old_releases_are_read(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
-    with refused(
-        f"{tmp_path / 'runs'}: no evaluator has results here. Type `python -m reproduction.results.runs --work {tmp_path}`."
-    ):
+    advice = f"Type `python -m reproduction.results.runs --work {tmp_path}`."
+    with refused(f"{tmp_path / 'runs'}: no evaluator has results here. {advice}"):
         write.read_results(tmp_path / "runs")
 
 
@@ -151,11 +146,8 @@ def test_with_every_folder_all_run_but_what_needs_a_hub() -> None:
     found = plan(folders)
     assert set(found.not_run) == {row.name for row in evaluators() if row.not_here}
     options = {row.name: row.options for row in found.ready}
-    assert options["breakdown-likelihood-ratio"] == {
-        "model": "/m/language_model",
-        "background": "/m/background",
-        "method": "likelihood_ratio",
-    }
+    expected = {"model": "/m/language_model", "background": "/m/background", "method": "likelihood_ratio"}
+    assert options["breakdown-likelihood-ratio"] == expected
     assert options["reconstruction-vhcr"]["model"] == "/m/vhcr"
     assert options["slide"] == {"slm": "/m/slm", "llm": "hf", "llm_args": "pretrained=/m/llm"}
     assert Path(options["bertscore"]["model"]).is_dir()

@@ -142,10 +142,8 @@ def test_what_has_no_interval_for_another_reason_is_not_rough() -> None:
     constant = Resampled(lambda drawn: drawn[:, 0], np.ones((12, 1)))
     found = Bootstrap(rounds=20).intervals({"x": constant, "mean": clustered_mean(12)})
     assert (found["x"].ci_low, found["x"].is_rough, found["mean"].is_rough) == (None, False, True)
-    assert found["x"].reason == (
-        "x: the same on all resamples, which tells nothing of its spread, so there is no interval. "
-        "Score and rate more examples."
-    )
+    why = "the same on all resamples, which tells nothing of its spread"
+    assert found["x"].reason == f"x: {why}, so there is no interval. Score and rate more examples."
     assert Bootstrap().intervals({}) == {}
 
 
@@ -174,9 +172,8 @@ def test_a_tenth_of_degenerate_resamples_is_borne() -> None:
     assert found == Interval(2.0, 6.0, 1, None)
     more = bootstrap.percentile_interval("x", np.array([np.nan, np.nan, *range(9)]), 0.5)
     assert (more.ci_low, more.ci_high, more.n_degenerate) == (None, None, 2)
-    assert more.reason == (
-        "x: undefined on 2 of 11 resamples, more than 10 %, so there is no interval. Score and rate more examples."
-    )
+    why = "undefined on 2 of 11 resamples, more than 10 %"
+    assert more.reason == f"x: {why}, so there is no interval. Score and rate more examples."
 
 
 @pytest.mark.parametrize(("spread", "is_there"), [(1e-14, False), (1e-10, True)])
@@ -191,9 +188,8 @@ def test_no_bca_on_either_side(value: float) -> None:
     shifted = Resampled(lambda sums: sums[:, 0], np.array([[value / 2], [value / 2]]))
     found = bootstrap.bca_interval("odd", np.array([np.nan, *[5.0, 6.0, 7.0] * 4]), shifted, 0.95)
     assert (found.ci_low, found.ci_high, found.n_degenerate) == (None, None, 1)
-    assert found.reason == (
-        "odd: all resamples lie on one side of the value, so there is no interval. Ask for the percentile interval."
-    )
+    why = "all resamples lie on one side of the value"
+    assert found.reason == f"odd: {why}, so there is no interval. Ask for the percentile interval."
 
 
 def test_bca_by_hand() -> None:

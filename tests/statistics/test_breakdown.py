@@ -149,18 +149,6 @@ def test_nothing_to_score_is_undefined_with_a_reason() -> None:
     assert never["f1_b"].reason == "f1_b: neither the detector nor the annotators call any of 3 turns so. Score more turns."
 
 
-def test_intervals_resample_dialogues_and_hold_the_value() -> None:
-    alone = breakdown_metrics(DISTRIBUTIONS, COUNTS)
-    dialogues = [str(index // 6) for index in range(60)]
-    together = breakdown_metrics(DISTRIBUTIONS, COUNTS, clusters=dialogues)
-    for name in METRICS:
-        metric = together[name]
-        assert metric.n_clusters == 10
-        assert metric.ci_low <= metric.value <= metric.ci_high
-        assert metric.value == alone[name].value
-        assert (metric.ci_low, metric.ci_high) != (alone[name].ci_low, alone[name].ci_high)
-
-
 def test_a_resample_counts_each_turn_as_often_as_it_was_drawn() -> None:
     """Against a loop that writes the drawn dialogues out."""
     dialogues = np.arange(60) // 5
@@ -171,6 +159,7 @@ def test_a_resample_counts_each_turn_as_often_as_it_was_drawn() -> None:
     for name in METRICS:
         expected = np.quantile([one[name].value for one in values], [0.025, 0.975])
         assert (found[name].ci_low, found[name].ci_high) == pytest.approx(expected, abs=1e-12)
+        assert (found[name].value, found[name].n_clusters) == (value(name, DISTRIBUTIONS, COUNTS), 12)
 
 
 def test_always_breakdown_earns_what_prevalence_gives() -> None:

@@ -79,14 +79,6 @@ def pearson_by_definition(x: list[float], y: list[float]) -> float:
     return sxy / math.sqrt(sxx * syy)
 
 
-def test_hand_worked() -> None:
-    scores, ratings = [1, 2, 3, 4], [1, 2, 2, 8]
-    # Sums of products 10.5, of squares 5 and 30.75; ranks 1, 2.5, 2.5, 4: 4.5 and 5, 4.5; 5 concordant, 1 tie of 6.
-    assert pearson(scores, ratings) == pytest.approx(10.5 / math.sqrt(5 * 30.75), abs=1e-12)
-    assert spearman(scores, ratings) == pytest.approx(4.5 / math.sqrt(5 * 4.5), abs=1e-12)
-    assert kendall_b(scores, ratings) == pytest.approx(5 / math.sqrt(6 * 5), abs=1e-12)
-
-
 @settings(deadline=None)
 @given(pairs)
 def test_equal_to_the_definitions_on_ties(rows: list[tuple[float, float]]) -> None:

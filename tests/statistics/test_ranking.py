@@ -35,13 +35,8 @@ def test_holm_of_no_p_value() -> None:
 def test_a_cluster_starts_below_a_significant_difference() -> None:
     values = {"d": 0.1, "a": 0.9, "c": 0.3, "b": 0.8, "e": None}
     # c is worse than a, though not than b; d is no worse than c, the only one of its cluster.
-    assert rank_clusters(values, {("a", "c"): 0.05, ("b", "c"): 0.5, ("d", "a"): 0.01, ("c", "d"): 0.2}) == {
-        "d": 2,
-        "a": 1,
-        "c": 2,
-        "b": 1,
-        "e": None,
-    }
+    p_values = {("a", "c"): 0.05, ("b", "c"): 0.5, ("d", "a"): 0.01, ("c", "d"): 0.2}
+    assert rank_clusters(values, p_values) == {"d": 2, "a": 1, "c": 2, "b": 1, "e": None}
     assert set(rank_clusters(values, {}).values()) == {1, None}
 
 
@@ -65,9 +60,7 @@ def test_rank_metrics() -> None:
 
 def test_metrics_are_ordered_on_the_rows_that_all_have() -> None:
     ratings = list(range(10))
-    partly = [*range(5), None, None, None, None, None]
-    found = rank_metrics(
-        {"partly": partly, "whole": [0, 1, 2, 3, 4, 9, 5, 8, 6, 7]}, Rated(scores=[], ratings=ratings), Measure("pearson")
-    )
+    scores = {"partly": [*range(5), *[None] * 5], "whole": [0, 1, 2, 3, 4, 9, 5, 8, 6, 7]}
+    found = rank_metrics(scores, Rated(scores=[], ratings=ratings), Measure("pearson"))
     assert found.comparisons["partly", "whole"].n_both == 5
     assert found.ranks == {"partly": 1, "whole": 1}
