@@ -79,11 +79,7 @@ def training_table(folders: Sequence[Path]) -> Table:
 
 
 def agreement_table(corpus: str, dialogues: Sequence[Dialogue], models: Sequence[str], *, rounds: int = 1000) -> Table:
-    """Agreement of models' losses with the ratings of a challenge's dialogues; short and unrated ones are left out.
-
-    Raises:
-        InputError: no dialogue is rated.
-    """
+    """Agreement of models' losses with the ratings of a challenge's dialogues; short and unrated ones are left out."""
     quality = QUALITIES[corpus]
     rated = [one for one in dialogues if len(one.turns) >= FEWEST_UTTERANCES and mean_rating(one, quality) is not None]
     if not rated:
