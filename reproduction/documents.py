@@ -26,10 +26,7 @@ def script_parser(description: str | None) -> argparse.ArgumentParser:
 
 
 def put_between(document: str, name: str, content: str) -> str:
-    r"""Replace what stands between the markers `<!-- name -->` and `<!-- end of name -->`, each on a line of its own.
-
-    Raises:
-        InputError: the document does not have both markers, once.
+    r"""Replace what stands between the markers `<!-- name -->` and `<!-- end of name -->`, each once, on a line of its own.
 
     Example:
         >>> put_between("<!-- table -->\nold\n<!-- end of table -->\n", "table", "new")
@@ -44,11 +41,7 @@ def put_between(document: str, name: str, content: str) -> str:
 
 
 def write_tables(path: Path | None, tables: Mapping[str, Table | str]) -> None:
-    """Put tables, or whole sections in Markdown, between the markers of their names; without a file, print them.
-
-    Raises:
-        InputError: the file does not have the markers of a table; nothing is written then.
-    """
+    """Put tables, or whole sections in Markdown, between the markers of their names; without a file, print them."""
     if path is None:
         print("\n".join(table if isinstance(table, str) else table.render("text") for table in tables.values()))
         return

@@ -17,3 +17,11 @@ def rows_by_cluster(clusters: Any, *stages: Sequence[Any]) -> list[np.ndarray]:
         return [sorted(zip(*(np.asarray(column)[of].tolist() for column in columns), strict=True)) for columns in stages]
 
     return sorted(rows, key=content)
+
+
+def drawn_rows(clusters: Any, *stages: Sequence[Any], rounds: int, seed: int = 0) -> list[np.ndarray]:
+    """The rows of each resample of clusters, written out."""
+    rows = rows_by_cluster(clusters, *stages)
+    generator = np.random.default_rng(seed)
+    draws = (generator.integers(len(rows), size=len(rows)) for _ in range(rounds))
+    return [np.concatenate([rows[i] for i in drawn]) for drawn in draws]

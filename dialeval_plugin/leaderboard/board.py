@@ -51,17 +51,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One coefficient of one cell.
+    """One coefficient of one cell with its 95 % interval, rough where that rests on few dialogues.
 
-    Attributes:
-        value: None where it is undefined.
-        ci_low: lower end of its 95 % interval; None where there is none.
-        ci_high: upper end.
-        is_rough: whether the interval rests on few dialogues; see `bootstrap.Estimate`.
-        higher_is_better: whether a higher value means more agreement with people.
-        rank: of its rank cluster in the column, from 1; evaluators of one cluster cannot be told apart. None where the
-            result files do not hold what the tests need.
-        reason: why `value` or the interval is None.
+    `rank` is that of the rank cluster in the column, from 1, whose evaluators cannot be told apart; None where the result
+    files do not hold what the tests need. `reason` says why the value or the interval is None.
     """
 
     value: Value | None
@@ -89,18 +82,8 @@ class Cost:
 class Cell:
     """One evaluator on one column.
 
-    Attributes:
-        evaluator: its name, which stands for one signature.
-        column: what it was compared on.
-        n_scored: rows that the figures rest on.
-        n_total: rows that were to be scored.
-        is_partial: whether the run was told to take a part of the data set only.
-        figures: coefficient to its value.
-        signature: everything that can move a number.
-        date: of the run, ISO 8601, UTC; empty where the file does not say.
-        source: name of the result file.
-        cost: of the cell's part of the run.
-        metadata: further facts about the run, such as the task and its version.
+    `is_partial`: the run was told to take a part of the data set only. The signature holds everything that can move a number;
+    `date` is ISO 8601, UTC, `source` the name of the result file. What the file does not say is empty.
     """
 
     evaluator: str
@@ -130,12 +113,7 @@ class Reference:
 class PairTests:
     """What the tests behind the rank clusters of a column could tell.
 
-    Attributes:
-        n_rows: rated rows.
-        n_dialogues: clusters that are swapped as a whole.
-        n_pairs: pairs of evaluators that were compared.
-        n_different: those that differ significantly after Holm's correction. Of none there are no ranks.
-        n_rounds: permutations of each test.
+    Dialogues are swapped as a whole. Where no pair differs after Holm's correction there are no ranks.
     """
 
     column: Column
@@ -168,11 +146,7 @@ class _File(TypedDict):
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """A table of cells, at most one for each evaluator and column.
-
-    Raises:
-        InputError: two cells have the same place.
-    """
+    """A table of cells, at most one for each evaluator and column; InputError names a place that has two."""
 
     cells: tuple[Cell, ...]
     references: tuple[Reference, ...] = ()
@@ -274,11 +248,7 @@ class Leaderboard:
 
     @classmethod
     def from_dict(cls, data: Any, *, where: str = "leaderboard") -> Leaderboard:
-        """Read what `to_dict` wrote; the means are computed again, and `where` begins the messages.
-
-        Raises:
-            InputError: it is not a leaderboard, or one of another schema version.
-        """
+        """Read what `to_dict` wrote; the means are computed again. InputError begins with `where`."""
         version = data.get("schema_version") if isinstance(data, dict) else None
         if version != SCHEMA_VERSION:
             raise InputError(
@@ -301,10 +271,7 @@ class Leaderboard:
         return csv_text(rows, CSV_COLUMNS)
 
     def to_markdown(self, coefficient: str | None = None) -> str:
-        """Return the table of one coefficient, by default the main one, with the mean over data sets first.
-
-        References stand below the evaluators, in italics.
-        """
+        """Return the table of one coefficient, by default the main one: means first, references below, in italics."""
         chosen = coefficient or self.main
         columns, means = self.columns_with(chosen), self.means(chosen)
         rows = [

@@ -41,12 +41,8 @@ class Built(NamedTuple):
 def build(paths: Iterable[Path | str], *, rank_rounds: int = 1000) -> Built:
     """Read result files and folders of them; of several runs of one cell the newest counts.
 
-    Args:
-        paths: result files and folders.
-        rank_rounds: least permutations of each test behind the rank clusters, as many of `ranks.ranked`; 0 for no ranks.
-
-    Raises:
-        InputError: as `read_runs` and `check_one_scorer` of `result_files`.
+    `rank_rounds` are the least permutations of each test behind the rank clusters; 0 for no ranks. InputError: a file is
+    damaged, or one evaluator's name stands for two scorers.
     """
     cells: dict[tuple[str, Column], Cell] = {}
     evidence: dict[tuple[str, Column], Evidence] = {}
@@ -74,11 +70,7 @@ def build(paths: Iterable[Path | str], *, rank_rounds: int = 1000) -> Built:
 
 
 def write(built: Built, folder: Path, *, title: str = TITLE) -> list[Path]:
-    """Write the table as JSON, CSV, Markdown and HTML; return the paths.
-
-    Raises:
-        InputError: the folder cannot be written.
-    """
+    """Write the table as JSON, CSV, Markdown and HTML; return the paths."""
     board = built.board
     texts = {
         JSON_FILE: to_json(board.to_dict(), indent=1) + "\n",
@@ -92,11 +84,7 @@ def write(built: Built, folder: Path, *, title: str = TITLE) -> list[Path]:
 
 
 def read(folder: Path) -> Leaderboard:
-    """Read the leaderboard that `write` wrote.
-
-    Raises:
-        InputError: the folder holds none, or one of another schema version.
-    """
+    """Read the leaderboard that `write` wrote; InputError where the folder holds none."""
     path = folder / JSON_FILE
     if not path.exists():
         raise InputError(f"{folder}: holds no {JSON_FILE}. Type `dialeval leaderboard build RESULTS --output {folder}`.")
@@ -171,8 +159,5 @@ def _why(undefined: str | None) -> str | None:
 
 
 def _without_folders(signature: str) -> str:
-    """Leave of each path its last part: what is shown to others names no folder of this machine.
-
-    A model's weights are told by their hash, which a signature holds besides.
-    """
+    """Leave of each path its last part: what is shown to others names no folder. Weights are told by their hash besides."""
     return re.sub(r"(?<=:)(?:/|~/|\.{1,2}/)[^|\]]*?([^/|\]]+)/*(?=[|\]]|$)", r"\1", signature)

@@ -64,12 +64,7 @@ def scatter(scores: Sequence[float], ratings: Sequence[float], *, title: str) ->
     """Draw scores against human ratings with the least-squares line and its 95 % band.
 
     The band is of the regression's mean, by Student's t with n - 2 degrees of freedom, and takes rows for independent. Line
-    and band rest on all rows; at most `MAX_POINTS` points are shown.
-
-    Args:
-        scores: at least one, with a rating each.
-        ratings: of people.
-        title: read out in place of the picture.
+    and band rest on all rows; at most `MAX_POINTS` points are shown. The title is read out in place of the picture.
     """
     x, y = np.asarray(scores, dtype=np.float64), np.asarray(ratings, dtype=np.float64)
     horizontal, vertical = _axis(x, _LEFT, _WIDTH - _RIGHT), _axis(y, _HEIGHT - _BOTTOM, _TOP)
@@ -87,7 +82,6 @@ def distribution(scores: Sequence[float], ratings: Sequence[float], *, title: st
     """Draw for each level of the human rating how the scores lie: median, quartiles, 5th and 95th percentile.
 
     A mean rating counts for the nearest whole level; where there are more than `MAX_LEVELS`, for one of five equal parts.
-    Arguments as those of `scatter`.
     """
     x, y = np.asarray(scores, dtype=np.float64), np.asarray(ratings, dtype=np.float64)
     levels = _levels(y)

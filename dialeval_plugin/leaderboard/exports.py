@@ -47,11 +47,8 @@ class Exported(NamedTuple):
 class ExportOptions:
     """What a format asks for and result files do not say.
 
-    Attributes:
-        dataset_id: Hub repository of the human ratings, OWNER/NAME; `eval-results` needs it.
-        source_url: page on which the results can be looked up.
-        organization: who ran the evaluation.
-        created: when the record is made.
+    `dataset_id` is the Hub's repository of the human ratings, OWNER/NAME, which `eval-results` needs; `source_url` a page on
+    which the results can be looked up; `organization` who ran the evaluation.
     """
 
     dataset_id: str | None = None
@@ -61,12 +58,7 @@ class ExportOptions:
 
 
 def export(board: Leaderboard, format: str, folder: Path, options: ExportOptions) -> Exported:
-    """Write the files of one format, below `folder/<evaluator>/`.
-
-    Raises:
-        InputError: there is no such format, an option that it needs is missing, the address is none of the web, or a file
-            cannot be written.
-    """
+    """Write the files of one format, below `folder/<evaluator>/`; InputError names the option that is wrong or missing."""
     if options.source_url is not None and not re.fullmatch(r"https?://[^\s<>\"'()\[\]]+", options.source_url):
         raise InputError(f"--source-url {options.source_url!r}: is no address of a page. Give one that begins with https://.")
     if format not in FORMATS:
@@ -85,11 +77,7 @@ def export(board: Leaderboard, format: str, folder: Path, options: ExportOptions
 
 
 def eval_results(evaluator: str, cells: list[Cell], options: ExportOptions) -> dict[str, str]:
-    """Return `.eval_results/dialeval_<coefficient>.yaml` for a model repository of the Hub, one file a coefficient.
-
-    Raises:
-        InputError: no data set of the Hub is named.
-    """
+    """Return `.eval_results/dialeval_<coefficient>.yaml` for a model repository of the Hub, one file a coefficient."""
     if not options.dataset_id or not re.fullmatch(r"[\w.-]+/[\w.-]+", options.dataset_id):
         raise InputError(
             f"--dataset-id {options.dataset_id!r}: the format names the Hub's data set of the human ratings. Give OWNER/NAME."
@@ -176,7 +164,7 @@ def slug(evaluator: str) -> str:
 
 
 def _file_name(coefficient: str) -> str:
-    """A coefficient's name, which a result file may have from anybody."""
+    # A result file may have its name from anybody.
     return coefficient if re.fullmatch(r"[a-z0-9_]{1,60}", coefficient) else slug(coefficient)
 
 
@@ -212,11 +200,7 @@ def _every_eval_ever_result(cell: Cell, coefficient: str, figure: Figure) -> dic
             "min_score": 0.0 if coefficient.startswith(_FROM_0) else -1.0,
             "max_score": 1.0,
         },
-        "score_details": {
-            "score": figure.value,
-            "details": details,
-            "uncertainty": {**interval, "num_samples": cell.n_scored},
-        },
+        "score_details": {"score": figure.value, "details": details, "uncertainty": {**interval, "num_samples": cell.n_scored}},
     }
 
 

@@ -35,11 +35,7 @@ class Upload(NamedTuple):
 
 
 def write_space(folder: Path, output: Path, *, title: str = TITLE) -> list[Path]:
-    """Write a ready Space to `output`: the page, a Gradio app that shows it, and the Space's README.
-
-    Raises:
-        InputError: `folder` holds no leaderboard, or a file cannot be written.
-    """
+    """Write a ready Space to `output`: the page, a Gradio app that shows it, and the Space's README."""
     _check_complete(folder)
     texts = {name: read_text(folder / name) for name in FILES}
     texts["app.py"] = resources.files(__package__).joinpath("static", "space_app.py").read_text(encoding="utf-8")
@@ -52,26 +48,12 @@ def write_space(folder: Path, output: Path, *, title: str = TITLE) -> list[Path]
 
 
 def push(
-    folder: Path,
-    repo_id: str,
-    *,
-    space: bool = True,
-    private: bool = False,
-    dry_run: bool = False,
-    title: str = TITLE,
+    folder: Path, repo_id: str, *, space: bool = True, private: bool = False, dry_run: bool = False, title: str = TITLE
 ) -> list[Upload]:
     """Upload a leaderboard to the Hub's data set `repo_id`, and its page to the Space of the same name.
 
     The token is the one that `hf auth login` keeps or HF_TOKEN names; HF_ENDPOINT names another Hub. Both repositories are
-    made where they are not there. What was in them besides stays.
-
-    Args:
-        folder: of a leaderboard.
-        repo_id: OWNER/NAME.
-        space: whether to upload the Space.
-        private: of repositories that are made; one that is there stays what it is.
-        dry_run: say what would be uploaded, and upload nothing.
-        title: of data set and Space.
+    made where they are not there, `private` ones if asked; what was in them besides stays.
 
     Raises:
         InputError: the name is none, `folder` holds no leaderboard, or the Hub refused.

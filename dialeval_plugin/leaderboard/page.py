@@ -28,13 +28,7 @@ _HEAT_STEPS = 5
 
 
 def render(board: Leaderboard, evidence: Sequence[Evidence] = (), *, title: str = TITLE) -> str:
-    """Return the page.
-
-    Args:
-        board: at least one cell.
-        evidence: the rows behind the cells, for plots and cases; a cell without any has its figures only.
-        title: of the page.
-    """
+    """Return the page; a cell without evidence has its figures only, without plots and cases."""
     environment = jinja2.Environment(
         autoescape=True, loader=jinja2.FunctionLoader(_resource), undefined=jinja2.StrictUndefined, trim_blocks=True
     )

@@ -27,13 +27,7 @@ def ranked(board: Leaderboard, evidence: Sequence[Evidence], *, rounds: int = 10
     Tests: `rank_permutation_tests` of all pairs of a column, each on the rows that both have scored; clusters:
     `ranking.rank_clusters` over the values that are shown. Where no pair differs after Holm's correction there are no ranks: a
     cluster that holds everybody would say that all are equally good, and the tests say only that the rows are too few.
-
-    Args:
-        board: the leaderboard.
-        evidence: rows of its cells.
-        rounds: least permutations of each test; of many pairs there are more, because after Holm's correction the smallest
-            possible p-value has to be below 5 %.
-        seed: of the permutations.
+    Of many pairs there are more permutations than `rounds`, for the smallest possible p-value has to be below 5 % corrected.
     """
     if board.main != COEFFICIENT or not rounds:
         return board
@@ -70,10 +64,7 @@ def ranked(board: Leaderboard, evidence: Sequence[Evidence], *, rounds: int = 10
 
 
 def _align(evidence: Sequence[Evidence]) -> tuple[dict[str, list[float | None]], list[float], list[str]] | None:
-    """Each evaluator's scores, the ratings and the dialogues, a row of all that any evaluator was asked about.
-
-    None where two runs do not agree on how people rated a row.
-    """
+    """Each evaluator's scores, ratings and dialogues of all rows; None where two runs do not agree on how people rated one."""
     tables = {item.evaluator: {(row.id, row.seed): row for row in item.rows} for item in evidence}
     rows: dict[tuple[str, int | None], RatedRow] = {}
     for table in tables.values():

@@ -29,32 +29,25 @@ def of_people(evidence: Sequence[Evidence]) -> list[Reference]:
         rows = {row.id: row for item in evidence if item.column == column for row in item.rows}
         raters = [row.ratings for row in rows.values()]
         for name, coefficient in COEFFICIENTS.items():
-            one, half = human_ceiling(raters, coefficient)
-            found += _present(((ONE_PERSON, one), (HALF_THE_PEOPLE, half)), column, name)
+            for reference, value in zip((ONE_PERSON, HALF_THE_PEOPLE), human_ceiling(raters, coefficient), strict=True):
+                found += _present(reference, column, name, value)
     return found
 
 
 def of_run(run: TaskRun, columns: Iterable[tuple[Column, str]]) -> list[Reference]:
-    """Return what the task printed beside the evaluator's figures.
-
-    Args:
-        run: the run.
-        columns: that it fills, each with what its metrics' names begin with.
-    """
+    """Return what the task printed beside the evaluator's figures, for columns with what their metrics' names begin with."""
     found = []
     for column, begin in columns:
         of_column = {name.removeprefix(begin): value for name, value in run.metrics.items() if name.startswith(begin)}
         for name, value in of_column.items():
             for prefix, reference in _PREFIXES.items():
                 if name.startswith(prefix):
-                    found += _present([(reference, value)], column, name.removeprefix(prefix))
+                    found += _present(reference, column, name.removeprefix(prefix), value)
             for suffix, reference in _SUFFIXES.items():
                 if name.endswith(suffix):
-                    found += _present([(reference, value)], column, name.removesuffix(suffix))
+                    found += _present(reference, column, name.removesuffix(suffix), value)
     return found
 
 
-def _present(values: Iterable[tuple[str, float | None]], column: Column, coefficient: str) -> list[Reference]:
-    return [
-        Reference(name=name, column=column, coefficient=coefficient, value=value) for name, value in values if value is not None
-    ]
+def _present(name: str, column: Column, coefficient: str, value: float | None) -> list[Reference]:
+    return [] if value is None else [Reference(name=name, column=column, coefficient=coefficient, value=value)]

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES, ROUGH_CLUSTERS, Bootstrap, Estimate
 from dialeval_plugin.statistics.ceiling import leave_one_rater_out, split_half
-from dialeval_plugin.statistics.comparison.common_rows import Measure
 from dialeval_plugin.statistics.comparison.ranking import Ranking, rank_metrics
+from dialeval_plugin.statistics.comparison.significance import Measure
 from dialeval_plugin.statistics.correlation import DEFAULT_COEFFICIENTS, Correlation, level_correlations
 from dialeval_plugin.statistics.levels import AverageBy, LevelOrSystem, Range, Rated
 from dialeval_plugin.statistics.means import mean_interval
@@ -34,7 +34,10 @@ _LENGTHS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Judgements:
-    """What an evaluator and people said of the same responses or dialogues; columns have one value a row."""
+    """What an evaluator and people said of the same responses or dialogues; columns have one value a row.
+
+    `words` are those of the responses or dialogues; `unscored` counts the rows without a score by reason.
+    """
 
     evaluator: str
     dataset: str
@@ -44,16 +47,14 @@ class Judgements:
     scores: Sequence[float | None]
     """Higher is better; None where unscored."""
     ratings: Sequence[float | None]
-    """One a row, after aggregating the raters; None where nobody rated it."""
+    """After aggregating the raters; None where nobody rated the row."""
     raters: Mapping[str, Sequence[float]]
     """Each rater's answer by id, of all rated rows, scored or not; () where they are not known."""
     clusters: Sequence[str] | None
     items: Sequence[str] | None
     systems: Sequence[str] | None
     words: Sequence[int] | None
-    """Of the responses, or of the dialogues."""
     unscored: Mapping[str, int] = field(default_factory=dict)
-    """How many rows have no score, by reason."""
     sign: float = 1.0
     """-1 where the evaluator's own scores are better the lower they are."""
 
@@ -89,12 +90,13 @@ class ReportOptions:
 
 
 class HumanCeiling(NamedTuple):
-    """How well people reach a coefficient among themselves; None where no row has two raters or it is undefined."""
+    """How well people reach a coefficient among themselves; None where no row has two raters or it is undefined.
+
+    Between one rater and the mean of the others, and between the means of two halves of the raters.
+    """
 
     leave_one_out: float | None = None
-    """Between one rater and the mean of the others."""
     split_half: float | None = None
-    """Between the means of two halves of the raters."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,12 +136,7 @@ class Finding:
 
 
 def find(judgements: Sequence[Judgements], options: ReportOptions) -> list[Finding]:
-    """Return every coefficient of every evaluator.
-
-    Raises:
-        InputError: a coefficient or level needs what the judgements do not have, or an accuracy is asked for where ratings are
-            not 0 or 1.
-    """
+    """Return every coefficient of every evaluator; InputError where it needs what the judgements do not have."""
     cells: dict[tuple[str, str, str], list[Judgements]] = {}
     for one in judgements:
         cells.setdefault((one.dataset, one.quality, one.level), []).append(one)
@@ -183,13 +180,7 @@ def _of_cell(judgements: Sequence[Judgements], options: ReportOptions) -> list[F
 
 
 def human_ceiling(raters: Sequence[Sequence[float]], coefficient: str, *, seed: int = 0) -> HumanCeiling:
-    """Return how well people reach a coefficient.
-
-    Args:
-        raters: each rater's answer, for each row; () where they are not known.
-        coefficient: its name in `statistics.coefficients`.
-        seed: of the random halves.
-    """
+    """Return how well people reach a coefficient; `raters` holds each rater's answer for each row, () where not known."""
     if not any(len(answers) > 1 for answers in raters):
         return HumanCeiling()
     bootstrap = Bootstrap(rounds=0, seed=seed)

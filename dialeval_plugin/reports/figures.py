@@ -17,11 +17,7 @@ BLUE, ORANGE, GREEN, GREY = "#4477aa", "#ee7733", "#228833", "#777777"
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Return an empty figure of so many inches that no window will show.
-
-    Raises:
-        MissingPrerequisite: matplotlib is not installed.
-    """
+    """Return an empty figure of so many inches that no window will show; MissingPrerequisite without matplotlib."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -32,11 +28,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def check_format(path: Path) -> str:
-    """Return the format that the suffix of `path` names.
-
-    Raises:
-        InputError: it names none.
-    """
+    """Return the format that the suffix of `path` names; InputError where it names none."""
     format = path.suffix.removeprefix(".").lower()
     if format not in FORMATS:
         raise InputError(f"{path}: plots are written as PNG or SVG. End the name in .png or .svg.")
@@ -44,11 +36,7 @@ def check_format(path: Path) -> str:
 
 
 def write_figure(figure: Figure, path: Path) -> None:
-    """Write a figure in the format that the suffix names, the same bytes each time, whole or not at all.
-
-    Raises:
-        InputError: the suffix names no format, or the file cannot be written.
-    """
+    """Write a figure in the format that the suffix names, the same bytes each time, whole or not at all."""
     from matplotlib import rc_context
 
     format = check_format(path)

@@ -34,12 +34,9 @@ _LABELS = {"loss": "validation loss"}
 
 @dataclass(frozen=True, slots=True)
 class Vectors:
-    """Representations of contexts and of their responses.
+    """Representations of contexts and of their responses, of shape (n, width), with two columns of shape (n,).
 
-    Attributes:
-        values: of shape (n, width).
-        kinds: CONTEXT, POSITIVE or NEGATIVE for each; of shape (n,).
-        contexts: number of the context that each is or belongs to; of shape (n,).
+    `kinds` are CONTEXT, POSITIVE or NEGATIVE; `contexts` the number of the context that each is or belongs to.
     """
 
     values: FloatArray
@@ -63,18 +60,8 @@ def disentangling_figure(normal: Vectors, disentangled: Vectors, *, n_shown: int
     """Draw some contexts with their responses before and after disentangling (SLIDE figure 2, DRE figure 5).
 
     One t-SNE (van der Maaten and Hinton 2008, cosine distances, PCA as its start) is fitted to all vectors of a row, and
-    each panel shows one context of it. Distances in such a picture are not those of the vectors; the triplet accuracy in
-    the titles is of the vectors themselves.
-
-    Args:
-        normal: of the encoder.
-        disentangled: of contexts and robust parts, the same rows.
-        n_shown: how many contexts are shown, the first ones.
-        seed: of t-SNE.
-
-    Raises:
-        InputError: there are too few vectors.
-        MissingPrerequisite: matplotlib is not installed.
+    each panel shows one of the first contexts. Distances in such a picture are not those of the vectors; the triplet
+    accuracy in the titles is of the vectors themselves. `normal` are the encoder's, `disentangled` contexts and robust parts.
     """
     if len(normal.values) < 12:
         raise InputError(f"t-SNE: {len(normal.values)} vectors are too few. Give contexts with at least 12 texts in all.")
@@ -108,9 +95,6 @@ def training_figure(history: Sequence[HistoryRow]) -> Figure:
 
     The loss is that on validation data where it was measured, else that of training; the accuracy the triplet accuracy, else
     the classification accuracy, else the AUROC, in per cent.
-
-    Raises:
-        MissingPrerequisite: matplotlib is not installed.
     """
     stages = list(dict.fromkeys(row.stage for row in history))
     figure = new_figure(max(3.4 * len(stages), 4.5), 3.4)
@@ -136,14 +120,8 @@ def training_figure(history: Sequence[HistoryRow]) -> Figure:
 def threshold_figure(panels: Mapping[str, tuple[Sequence[float], Sequence[float]]], marked: Mapping[str, float]) -> Figure:
     """Draw accuracy over all thresholds: of positive and of negative responses, and the mean of both (DRE figure 6).
 
-    A response counts as positive from the threshold on.
-
-    Args:
-        panels: title to scores of positive and of negative responses, higher for positive.
-        marked: title to the threshold that the model uses.
-
-    Raises:
-        MissingPrerequisite: matplotlib is not installed.
+    A response counts as positive from the threshold on. `panels` hold the scores of positive and of negative responses by
+    title, higher for positive; `marked` the thresholds that the model uses.
     """
     figure = new_figure(max(3.6 * len(panels), 4.5), 3.4)
     all_axes = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
@@ -169,14 +147,8 @@ def threshold_figure(panels: Mapping[str, tuple[Sequence[float], Sequence[float]
 def distribution_figure(classes: Mapping[str, Sequence[float]], *, label: str) -> Figure:
     """Draw how the scores of each class lie, as histogram and Gaussian kernel density (thesis figure 7.2).
 
-    The kernel's width is Scott's rule on each class. A class whose scores are all the same has no density.
-
-    Args:
-        classes: name to scores; at least one score in each.
-        label: of the score.
-
-    Raises:
-        MissingPrerequisite: matplotlib is not installed.
+    The kernel's width is Scott's rule on each class, which holds a score at least; one whose scores are all the same has no
+    density.
     """
     figure = new_figure(6.4, 3.8)
     axes = figure.subplots()

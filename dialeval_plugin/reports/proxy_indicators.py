@@ -21,9 +21,6 @@ def weight_figure(regression: LinearRegression, *, title: str = "") -> Figure:
 
     Columns and rating are on [0, 1], so weights can be compared; the sign of `qnli` and `rte` depends on the label whose
     probability they are.
-
-    Raises:
-        MissingPrerequisite: matplotlib is not installed.
     """
     figure = new_figure(7.0, 1.6 + 0.3 * len(regression.features))
     from matplotlib.patches import Patch
@@ -53,13 +50,7 @@ def weight_figure(regression: LinearRegression, *, title: str = "") -> Figure:
 
 
 def save_figure(figure: Figure, path: Path) -> list[Path]:
-    """Write a figure as PNG and SVG beside each other, the same bytes each time; return the two paths.
-
-    A suffix of `path` is replaced by each format's.
-
-    Raises:
-        InputError: the files cannot be written.
-    """
+    """Write a figure as PNG and SVG, whose suffixes replace that of `path`; return the two paths."""
     written = [path.with_suffix(f".{suffix}") for suffix in FORMATS]
     for target in written:
         write_figure(figure, target)

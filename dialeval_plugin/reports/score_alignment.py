@@ -54,8 +54,7 @@ class Alignment:
 def align(files: Sequence[Path], how: Alignment) -> list[Judgements]:
     """Read score files and set them beside the ratings, evaluators in the order given.
 
-    Raises:
-        InputError: a file is malformed, two evaluators have one name, an id is on one side only, or a quality is not rated.
+    InputError: a file is malformed, two evaluators have one name, an id is on one side only, or a quality is not rated.
     """
     shared = None if how.ratings is None else _of_level(read_rated_items(how.ratings), how.level, how.ratings)
     found: list[Judgements] = []
@@ -198,11 +197,7 @@ def _labels(values: Sequence[Label | None]) -> list[Label] | None:
 def scores_by_rating(
     data: str, scores: Path, column: str | None = None, quality: str | None = None
 ) -> tuple[str, dict[str, list[float]]]:
-    """Return the name of a score, and its values by the level of a rating, a mean of raters counting for the nearest one.
-
-    Raises:
-        InputError: several qualities are rated or several scores are there and none is named, or no row has both.
-    """
+    """Return the name of a score, and its values by the level of a rating, a mean of raters counting for the nearest one."""
     items = read_rated_items(data)
     rated = qualities(items)
     if quality is None:

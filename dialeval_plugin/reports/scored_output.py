@@ -19,11 +19,7 @@ def _meta_file(output: Path) -> Path:
 
 
 def refuse_other_scores(output: Path, run: str) -> None:
-    """Refuse to replace a file that does not hold the scores of this run, as the file beside it says; an unfinished one may be.
-
-    Raises:
-        InputError: names the file.
-    """
+    """Refuse to replace a file that does not hold this run's scores, as the file beside it says; an unfinished one may be."""
     if is_stream(output) or not output.is_file() or journal_of(output).exists():
         return
     meta = _meta_file(output)

@@ -24,9 +24,6 @@ def vectors(sets: Sequence[ResponseSet], slm: str | None = None) -> tuple[Vector
     """Return the encoder's vectors of contexts and responses, and those of contexts and robust parts.
 
     Sets without adversarial responses are left out.
-
-    Raises:
-        InputError: no set has adversarial responses.
     """
     full = [item for item in sets if item.positive and item.adversarial]
     if not full:
@@ -47,11 +44,7 @@ def vectors(sets: Sequence[ResponseSet], slm: str | None = None) -> tuple[Vector
 
 
 def class_scores(sets: Sequence[ResponseSet], column: str, slm: str | None = None) -> dict[str, list[float]]:
-    """Return the small model's scores of positive, adversarial and random responses; a class without any is left out.
-
-    Raises:
-        InputError: there is no such column, or no response.
-    """
+    """Return the small model's scores of positive, adversarial and random responses; a class without any is left out."""
     return scores_by_class(sets, slm, (column,))[column]
 
 
@@ -81,11 +74,7 @@ def thresholds(slm: str | None = None) -> Mapping[str, float]:
 def threshold_panels(
     sets: Sequence[ResponseSet], slm: str | None = None, *, where: str
 ) -> tuple[dict[str, tuple[list[float], list[float]]], dict[str, float]]:
-    """Return what `plots.threshold_figure` draws: positive and adversarial scores by column, and the known thresholds.
-
-    Raises:
-        InputError: one of the classes has no response; the message begins with `where`.
-    """
+    """Return what `plots.threshold_figure` draws: positive and adversarial scores by column, and the known thresholds."""
     panels, marked, known = {}, {}, thresholds(slm)
     for column, classes in scores_by_class(sets, slm).items():
         if not {"positive", "adversarial"} <= set(classes):

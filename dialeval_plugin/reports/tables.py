@@ -63,21 +63,12 @@ class Table:
     """What all rows share; in JSON only."""
 
     def render(self, format: str) -> str:
-        r"""Return the table as text that ends in a line break.
-
-        Raises:
-            InputError: there is no such format.
+        r"""Return the table as text that ends in a line break; InputError where there is no such format.
 
         Example:
             >>> table = Table([{"name": "a_b", "value": 0.5}], [named_column("name", is_number=False)])
-            >>> print(table.render("latex"), end="")
-            \begin{tabular}{l}
-            \toprule
-            name \\
-            \midrule
-            a\_b \\
-            \bottomrule
-            \end{tabular}
+            >>> table.render("markdown")
+            '| name |\n| --- |\n| a_b |\n'
         """
         if format not in FORMATS:
             raise InputError(f"--format {format!r}: there is no such format. Choose one of {', '.join(FORMATS)}.")
@@ -127,9 +118,9 @@ def csv_text(rows: Iterable[TableRow], names: Sequence[str]) -> str:
 
 
 def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]], is_number: Sequence[bool] | None = None) -> str:
-    """Return a table in Markdown without a line break at its end; no cell is a link, an image, or the end of its row.
+    """Return a table in Markdown, without a line break at its end; columns of numbers are aligned to the right.
 
-    Columns that `is_number` says so of are aligned to the right.
+    No cell is a link, an image, or the end of its row.
     """
     rule = ["---:" if number else "---" for number in is_number or [False] * len(head)]
     lines = [list(map(for_markdown, head)), rule, *(list(map(for_markdown, row)) for row in rows)]

@@ -63,6 +63,21 @@ class Resampled(NamedTuple):
         """The statistic on the whole data."""
         return float(self.statistic(self.whole)[0]) + self.shift
 
+    def __sub__(self, other: Resampled) -> Resampled:
+        """Return this statistic less the other one on the same draws of clusters.
+
+        What makes a resample easy or hard for both does not widen the interval; one that does not hold 0 says that they differ.
+        """
+        if self.sums is other.sums:
+            return Resampled(lambda drawn: self.statistic(drawn) - other.statistic(drawn), self.sums, self.shift - other.shift)
+        width = self.sums.shape[1]
+        sums = sparse.hstack([sparse.csr_array(self.sums), sparse.csr_array(other.sums)], format="csr")
+
+        def statistic(drawn: FloatArray) -> FloatArray:
+            return self.statistic(drawn[:, :width]) - other.statistic(drawn[:, width:])
+
+        return Resampled(statistic, sums, self.shift - other.shift)
+
 
 class Counts(NamedTuple):
     """What became of the rows that were handed in."""
@@ -99,9 +114,7 @@ class Bootstrap:
     value.
 
     Seed: starts one numpy Generator; a seed gives the same resamples in every process, whatever statistics are asked for.
-
-    Raises:
-        InputError: an argument is out of its range.
+    InputError: an argument is out of its range.
     """
 
     rounds: int = 1000
@@ -123,10 +136,8 @@ class Bootstrap:
     ) -> dict[str, Estimate]:
         """Return statistics with their intervals, all from the same resamples.
 
-        Args:
-            values: on the whole data, by name; in place of an undefined one, the reason.
-            resampled: at least those that are defined; each has the same clusters.
-            counts: of the rows that they rest on.
+        `values` are those on the whole data by name; in place of an undefined one stands the reason, and it need not be
+        `resampled`.
 
         Example:
             >>> of_clusters = np.array([[3.0, 1.0], [5.0, 1.0], [1.0, 1.0], [7.0, 1.0]] * 10)
@@ -204,10 +215,8 @@ class Estimate:
     """A statistic with its interval and what it rests on; JSON-able, never NaN.
 
     Attributes:
-        name: of the statistic.
         value: None where it is undefined.
-        ci_low: lower end of the interval; None where there is none.
-        ci_high: upper end.
+        ci_low: None where there is no interval.
         n_total: rows handed in, `n_scored + n_unscored + n_unrated`.
         n_scored: rows that the value rests on.
         n_unscored: rows left out because they have no score.
@@ -216,7 +225,6 @@ class Estimate:
         n_degenerate: resamples on which the statistic is undefined; the interval is made from the others.
         reason: why the value or the interval is None; None where both are there.
         is_rough: whether the interval rests on fewer than `ROUGH_CLUSTERS` clusters; False where there is none.
-        bootstrap: of the interval.
     """
 
     name: str

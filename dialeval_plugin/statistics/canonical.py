@@ -31,14 +31,10 @@ class Canonical(NamedTuple):
 
 
 def canonical(columns: Columns, clusters: IntArray, groups: IntArray | None = None) -> Canonical:
-    """Return the order of rows and clusters.
+    """Return the order of rows by what they hold in one column or more, without NaN, and of their clusters.
 
-    Rows that hold the same are told apart by what else is in their cluster and group, as far as needed (colour refinement).
-
-    Args:
-        columns: what the rows hold; at least one, all of one length, without NaN.
-        clusters: of each row, numbered from 0 without gaps.
-        groups: of each row, such as its system; numbered likewise.
+    Rows that hold the same are told apart by what else is in their cluster and group (such as their system), as far as needed
+    (colour refinement). Clusters and groups are numbered from 0 without gaps.
     """
     codes = _distinct(columns)
     partitions = [clusters] if groups is None else [clusters, groups]

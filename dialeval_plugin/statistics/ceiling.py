@@ -8,9 +8,10 @@ InputError: a rating is neither None nor a finite number, lengths differ, or the
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -24,6 +25,9 @@ CeilingKind: TypeAlias = Literal["leave_one_rater_out", "split_half"]
 Raters: TypeAlias = Sequence[OptionalNumbers]
 """For each row the ratings of its raters; None at the place of a rater who left the row out."""
 
+_Part: TypeAlias = tuple[IntArray, FloatArray, FloatArray]
+"""Some rows, and the two ratings of each that are compared."""
+
 MIN_RATERS = 2
 N_SPLITS = 20
 """Random splits that a split-half ceiling averages over."""
@@ -34,11 +38,9 @@ class Ceiling(Estimate):
     """A coefficient between raters, by its name.
 
     Attributes:
-        kind: "leave_one_rater_out" or "split_half".
         is_stepped_up: whether Spearman and Brown's formula was applied.
         n_parts: raters left out, or splits, that it is the mean of.
         min_raters: fewest raters of a row that counts; None where no row does.
-        max_raters: most raters of a row.
     """
 
     kind: CeilingKind
@@ -68,7 +70,7 @@ def leave_one_rater_out(
         others = table.present.copy()
         others[:, place] = False
         rows = np.flatnonzero(table.present[:, place])
-        parts.append(_Part(rows, table.values[rows, place], _mean(table.values, others)[rows]))
+        parts.append((rows, table.values[rows, place], _mean(table.values, others)[rows]))
     return _ceiling("leave_one_rater_out", table, parts, coefficient_named(coefficient), bootstrap)
 
 
@@ -101,8 +103,8 @@ def split_half(
         keys = np.where(table.present, generator.random(table.values.shape), np.inf)
         in_first = table.present & (keys.argsort(axis=1).argsort(axis=1) < n_raters // 2)
         halves = _mean(table.values, in_first), _mean(table.values, table.present & ~in_first)
-        parts.append(_Part(np.arange(len(table.values)), *halves))
-    return _ceiling("split_half", table, parts, coefficient_named(coefficient), bootstrap, is_stepped_up=spearman_brown)
+        parts.append((np.arange(len(table.values)), *halves))
+    return _ceiling("split_half", table, parts, coefficient_named(coefficient), bootstrap, spearman_brown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +115,6 @@ class _Table:
     present: BoolArray
     clusters: IntArray
     n_total: int
-
-
-class _Part(NamedTuple):
-    """Some rows, and what is compared on them."""
-
-    rows: IntArray
-    x: FloatArray
-    y: FloatArray
 
 
 def _table(where: str, raters: Raters, clusters: Labels | None, *, has_places: bool) -> _Table:
@@ -149,22 +143,16 @@ def _mean(values: FloatArray, chosen: BoolArray) -> FloatArray:
 
 
 def _ceiling(
-    kind: CeilingKind,
-    table: _Table,
-    parts: list[_Part],
-    entry: Coefficient,
-    bootstrap: Bootstrap,
-    *,
-    is_stepped_up: bool = False,
+    kind: CeilingKind, table: _Table, parts: list[_Part], entry: Coefficient, bootstrap: Bootstrap, is_stepped_up: bool = False
 ) -> Ceiling:
     def step_up(values: FloatArray) -> FloatArray:
         with np.errstate(divide="ignore"):
             return 2 * values / (1 + values) if is_stepped_up else values
 
-    calibrated = [entry.calibrated(part.x, part.y)[0] for part in parts]
-    values = step_up(np.array([one.of_group(part.x, part.y) for one, part in zip(calibrated, parts, strict=True)]))
-    defined = np.flatnonzero(np.isfinite(values))
-    statistics = [(parts[i].rows, calibrated[i].of_samples(parts[i].x, parts[i].y)) for i in defined]
+    calibrated = [(entry.calibrated(x, y)[0], rows, x, y) for rows, x, y in parts]
+    values = step_up(np.array([one.of_group(x, y) for one, _, x, y in calibrated]))
+    defined = np.isfinite(values)
+    statistics = [(rows, one.of_samples(x, y)) for one, rows, x, y in itertools.compress(calibrated, defined)]
 
     def of_samples(weights: FloatArray) -> FloatArray:
         means: FloatArray = np.mean([step_up(statistic(weights[:, rows])) for rows, statistic in statistics], axis=0)
@@ -180,7 +168,7 @@ def _ceiling(
         **vars(bootstrap.estimates({name: value}, resampled, counts)[name]),
         kind=kind,
         is_stepped_up=is_stepped_up,
-        n_parts=len(defined),
+        n_parts=len(statistics),
         min_raters=int(n_raters.min()) if n_scored else None,
         max_raters=int(n_raters.max()) if n_scored else None,
     )

@@ -31,11 +31,7 @@ class Column(NamedTuple):
 
 
 def numbers(where: str, name: str, values: Numbers) -> FloatArray:
-    """Return `values` as an array.
-
-    Raises:
-        InputError: a value is not a finite number; the message names its index.
-    """
+    """Return `values` as an array; InputError names the index of one that is not a finite number."""
     _refuse_masked(where, name, values)
     if _is_finite_array(values):
         return np.asarray(values, dtype=np.float64)
@@ -43,12 +39,9 @@ def numbers(where: str, name: str, values: Numbers) -> FloatArray:
 
 
 def optional_numbers(where: str, name: str, values: OptionalNumbers) -> Column:
-    """Return `values`, which may hold None, as an array and a mask.
+    """Return `values`, which may hold None, as an array and a mask; InputError names the index of any other.
 
     NaN does not stand for "no value": it is refused like infinity, because it is what a failed computation leaves behind.
-
-    Raises:
-        InputError: a value is neither None nor a finite number; the message names its index.
     """
     _refuse_masked(where, name, values)
     if _is_finite_array(values):
@@ -60,11 +53,7 @@ def optional_numbers(where: str, name: str, values: OptionalNumbers) -> Column:
 
 
 def same_length(where: str, **columns: Sequence[Any] | npt.NDArray[Any] | None) -> None:
-    """Check that all columns that are there are as long as the first one.
-
-    Raises:
-        InputError: one is not; the message names both lengths.
-    """
+    """Check that all columns that are there are as long as the first one; InputError names both lengths."""
     (first, values), *others = ((name, column) for name, column in columns.items() if column is not None)
     for name, other in others:
         if len(other) != len(values):
@@ -74,14 +63,8 @@ def same_length(where: str, **columns: Sequence[Any] | npt.NDArray[Any] | None) 
 def cluster_codes(where: str, clusters: Labels | None, n: int) -> IntArray:
     """Number the clusters of `n` rows from 0 in the order in which they appear; without `clusters`, each row is its own.
 
-    The order of appearance, not that of a set, so that the numbers are the same in every process.
-
-    Raises:
-        InputError: a label is None, NaN or cannot be hashed; the message names its index.
-
-    Example:
-        >>> cluster_codes("correlate", ["b", "a", "b"], 3)
-        array([0, 1, 0])
+    The order of appearance, not that of a set, so that the numbers are the same in every process. InputError: a label is None,
+    NaN or cannot be hashed.
     """
     if clusters is None:
         return np.arange(n, dtype=np.int64)
@@ -103,11 +86,7 @@ def used_codes(where: str, labels: Labels | None, used: IntArray | BoolArray, n:
 
 
 def check_choice(where: str, name: str, value: object, choices: Iterable[object]) -> None:
-    """Check that an option is one of its choices.
-
-    Raises:
-        InputError: it is not; the message lists them.
-    """
+    """Check that an option is one of its choices, which InputError lists."""
     if value not in (known := tuple(choices)):
         raise InputError(f"{where}: there is no {name}={value!r}. Choose one of {', '.join(map(str, known))}.")
 

@@ -20,14 +20,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from dialeval_plugin.core.errors import StatisticUndefined
 from dialeval_plugin.statistics.coefficients.by_name import coefficient_named
-from dialeval_plugin.statistics.coefficients.tie_calibration import TieCalibration
 
 from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Counts, Estimate, Resampled
 from .checks import Labels, OptionalNumbers
-from .levels import AverageBy, LevelOrSystem, LevelValue, Range, Rated, level_statistic, rows_of
+from .levels import AverageBy, LevelOrSystem, Range, Rated, level_statistic, rows_of
 
 DEFAULT_COEFFICIENTS = ("pearson", "spearman", "kendall_b")
 
@@ -40,8 +40,6 @@ class Correlation(Estimate):
 
     Attributes:
         n_out_of_range: rows left out because their rating is not within the range asked for; part of `n_total`.
-        level: what a row is, or "system".
-        average_by: what the coefficient is averaged over.
         n_groups: groups that it is the mean of, or systems that it compares; None for one coefficient over all rows.
         n_undefined_groups: groups left out of the mean because it is undefined in them.
         epsilon: scores that differ by at most this were tied, for pairwise accuracy; None for all others.
@@ -51,10 +49,10 @@ class Correlation(Estimate):
     n_out_of_range: int
     level: LevelOrSystem
     average_by: AverageBy
-    n_groups: int | None
-    n_undefined_groups: int
-    epsilon: float | None
-    bins: tuple[int, int] | None
+    n_groups: int | None = None
+    n_undefined_groups: int = 0
+    epsilon: float | None = None
+    bins: tuple[int, int] | None = None
 
 
 def correlate(
@@ -126,30 +124,18 @@ def level_correlations(
     chosen = [coefficient_named(name) for name in dict.fromkeys(coefficients)]
     rows = rows_of("correlate", rated, level, average_by, within_range)
     values: dict[str, float | str] = {}
-    at_level: dict[str, LevelValue] = {}
     resampled: dict[str, Resampled] = {}
-    ties: dict[str, TieCalibration | None] = {}
+    found: dict[str, dict[str, Any]] = {}
     for entry in chosen:
         try:
-            statistic, ties[entry.name] = level_statistic(entry, level, rows, rows.scores, rows.ratings)
-            at_level[entry.name] = statistic.value(rows.scores, rows.ratings)
+            statistic, ties = level_statistic(entry, level, rows, rows.scores, rows.ratings)
+            values[entry.name], n_groups, n_undefined = statistic.value(rows.scores, rows.ratings)
             resampled[entry.name] = statistic.resampled(rows.scores, rows.ratings)
-            values[entry.name] = at_level[entry.name].value
+            found[entry.name] = {"n_groups": n_groups, "n_undefined_groups": n_undefined, "bins": resampled[entry.name].bins}
+            found[entry.name]["epsilon"] = None if ties is None else ties.epsilon
         except StatisticUndefined as error:
             values[entry.name] = str(error)
     counts = Counts(rows.n_total, len(rows.scores), rows.n_clusters, rows.n_unscored, rows.n_unrated)
-    results = {}
-    for name, estimate in bootstrap.estimates(values, resampled, counts).items():
-        is_defined = name in at_level
-        calibrated = ties.get(name) if is_defined else None
-        results[name] = Correlation(
-            **vars(estimate),
-            n_out_of_range=rows.n_out_of_range,
-            level=level,
-            average_by=average_by,
-            n_groups=at_level[name].n_groups if is_defined else None,
-            n_undefined_groups=at_level[name].n_undefined_groups if is_defined else 0,
-            epsilon=calibrated.epsilon if calibrated else None,
-            bins=resampled[name].bins if is_defined else None,
-        )
-    return results
+    shared: dict[str, Any] = {"n_out_of_range": rows.n_out_of_range, "level": level, "average_by": average_by}
+    estimates = bootstrap.estimates(values, resampled, counts)
+    return {name: Correlation(**vars(estimate), **shared, **found.get(name, {})) for name, estimate in estimates.items()}

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from scipy import special
+
+if TYPE_CHECKING:
+    from .bootstrap import Estimate
 
 
 def number_text(value: float | None, decimals: int = 3) -> str:
@@ -63,18 +66,7 @@ class ValueInterval(NamedTuple):
     ci_high: float | None
 
 
-class HasInterval(Protocol):
-    """A `ValueInterval`, or a `bootstrap.Estimate`."""
-
-    @property
-    def value(self) -> float | None: ...  # noqa: D102
-    @property
-    def ci_low(self) -> float | None: ...  # noqa: D102
-    @property
-    def ci_high(self) -> float | None: ...  # noqa: D102
-
-
-def mean_over_sets(figures: Sequence[HasInterval | None]) -> ValueInterval:
+def mean_over_sets(figures: Sequence[ValueInterval | Estimate | None]) -> ValueInterval:
     """Return the mean of one figure over several data sets with its interval.
 
     The interval takes the sets' errors for independent and normal, so squared widths add up: half of its width is the root of
@@ -100,9 +92,7 @@ def mean_over_sets(figures: Sequence[HasInterval | None]) -> ValueInterval:
 
 
 def normal_p_value(value: float | None, low: float | None, high: float | None, *, confidence: float = 0.95) -> float | None:
-    """Return the two-sided p-value of 0 that goes with an interval, under a normal distribution.
-
-    None where there is no interval, or an empty one.
+    """Return the two-sided p-value of 0 that goes with an interval, under a normal distribution; None without an interval.
 
     Example:
         >>> round(normal_p_value(1.0, 0.0, 2.0), 3), normal_p_value(1.0, None, None)

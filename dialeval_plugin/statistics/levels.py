@@ -103,16 +103,8 @@ def rows_of(
 ) -> Rows:
     """Return the rows that count, in an order that follows from what they hold.
 
-    Args:
-        where: name of the caller, for messages.
-        rated: scores, ratings and labels.
-        level: what is compared.
-        average_by: what the coefficient is averaged over.
-        within_range: lowest and highest rating that count.
-        compared: two metrics' scores of all rows of `rated`, where they are compared; rows are then ordered by both.
-
-    Raises:
-        InputError: lengths differ, a value is neither None nor a finite number, an option is unknown or lacks its labels.
+    Where two metrics are `compared`, these are their scores of all rows of `rated`, and both order the rows. InputError:
+    lengths differ, a value is neither None nor a finite number, an option is unknown or lacks its labels.
     """
     labels = _grouping(where, rated, level, average_by)
     n = len(rated.scores)
@@ -166,11 +158,7 @@ class LevelStatistic:
     clusters: IntArray
 
     def value(self, x: FloatArray, y: FloatArray) -> LevelValue:
-        """Return the coefficient of scores x and ratings y.
-
-        Raises:
-            StatisticUndefined: it is undefined, or so it is in all groups.
-        """
+        """Return the coefficient of scores x and ratings y; StatisticUndefined where it is, or in all groups."""
         if self.groups is None or not len(x):
             return LevelValue(self.coefficient.of_pairs(x, y))
         if self.level == "system":

@@ -13,7 +13,7 @@ import numpy as np
 from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Counts, Estimate, Resampled, rows_by_cell
 from .canonical import canonical, symmetric
 from .checks import (
-    BoolArray,
+    Column,
     FloatArray,
     IntArray,
     Labels,
@@ -40,7 +40,7 @@ def mean_interval(
     where = "mean_interval"
     same_length(where, values=values, clusters=clusters)
     column = optional_numbers(where, "values", values)
-    return _mean(where, "mean", column.values, column.present, clusters, bootstrap)
+    return _mean(where, "mean", column, clusters, bootstrap)
 
 
 def paired_difference_interval(
@@ -62,15 +62,11 @@ def paired_difference_interval(
     where = "paired_difference_interval"
     same_length(where, values_a=values_a, values_b=values_b, clusters=clusters)
     a, b = optional_numbers(where, "values_a", values_a), optional_numbers(where, "values_b", values_b)
-    return _mean(where, "difference", a.values - b.values, a.present & b.present, clusters, bootstrap)
+    return _mean(where, "difference", Column(a.values - b.values, a.present & b.present), clusters, bootstrap)
 
 
 def balanced_mean_interval(
-    values: OptionalNumbers,
-    groups: Labels,
-    *,
-    clusters: Labels | None = None,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    values: OptionalNumbers, groups: Labels, *, clusters: Labels | None = None, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
 ) -> Estimate:
     """Return the mean of the groups' means with its interval: of right and wrong by class, the balanced accuracy.
 
@@ -85,18 +81,13 @@ def balanced_mean_interval(
     where = "balanced_mean_interval"
     same_length(where, values=values, groups=groups, clusters=clusters)
     column = optional_numbers(where, "values", values)
-    return _mean(where, "mean", column.values, column.present, clusters, bootstrap, groups)
+    return _mean(where, "mean", column, clusters, bootstrap, groups)
 
 
 def _mean(
-    where: str,
-    name: str,
-    values: FloatArray,
-    present: BoolArray,
-    clusters: Labels | None,
-    bootstrap: Bootstrap,
-    groups: Labels | None = None,
+    where: str, name: str, column: Column, clusters: Labels | None, bootstrap: Bootstrap, groups: Labels | None = None
 ) -> Estimate:
+    values, present = column
     labels: Labels = ["all"] * len(values) if groups is None else groups
     group_of = cluster_codes(where, labels, len(values))
     used = np.flatnonzero(present)

@@ -46,10 +46,7 @@ AGGREGATIONS: Mapping[str, Callable[[Sequence[float]], float]] = {
 
 
 def aggregate(raters: Sequence[Sequence[float]], how: str = "mean") -> list[float | None]:
-    """Return one rating a row; None for a row that nobody rated.
-
-    Raises:
-        InputError: `how` is none of `AGGREGATIONS`.
+    """Return one rating a row, None for a row that nobody rated; `how` is one of `AGGREGATIONS`, else InputError.
 
     Example:
         >>> aggregate([[4, 5], [], [1, 1, 4]], "median")

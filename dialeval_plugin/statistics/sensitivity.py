@@ -20,14 +20,9 @@ class Sensitivity:
     """What a statistic would be with the unscored rows; JSON-able, never NaN.
 
     Attributes:
-        statistic: its name.
         value: on the scored rows; None where undefined.
-        low: lower end.
-        high: upper end.
-        is_bound: whether the statistic of all rows cannot lie outside. It can where this is False.
+        is_bound: whether the statistic of all rows cannot lie outside of `low` and `high`. It can where this is False.
         n_total: rows handed in that could count: rated ones, for a coefficient.
-        n_scored: rows that the value rests on.
-        n_unscored: rows that were filled in.
         reason: why something is None; None where nothing is.
     """
 

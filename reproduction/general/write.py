@@ -99,13 +99,7 @@ def quality_sets() -> list[EvaluationSet]:
 
 
 class ModelCorrelations:
-    """Coefficients of a model's columns, of controls and of left-out mixings, a set after the other.
-
-    Args:
-        model: folder of the general evaluator.
-        rounds: of the bootstrap; 0 for no intervals.
-        device: a torch device.
-    """
+    """Coefficients of a model's columns, of controls and of left-out mixings, a set after the other."""
 
     def __init__(self, model: str, *, rounds: int = 1000, device: str | None = None) -> None:
         self._scorers = {
@@ -174,11 +168,8 @@ def _rated_set(entry: EvaluationSet, scorer: GeneralScorer) -> RatedSet:
 def overall_table(model: ModelCorrelations, sets: Sequence[EvaluationSet], *, mean_over: Sequence[str] = EIGHT) -> Table:
     """Return a row an evaluator and a column a set, with the means over sets in front.
 
-    Args:
-        model: with its figures.
-        sets: rated for overall quality.
-        mean_over: names of the sets that the means are over; of those that are there, the evaluators and the published rows are
-            averaged over the same ones. The second mean is over those of them that rate responses.
+    Evaluators and published rows are averaged over the same ones of `mean_over`, those that are there; the second mean is over
+    those of them that rate responses.
     """
     averaged = {
         MACRO: [entry.name for entry in sets if entry.name in mean_over],

@@ -17,11 +17,13 @@ from dialeval_plugin.core.dialogue import Dialogue
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora.items import mean_rating
 from dialeval_plugin.corpora.readers import convai
+from dialeval_plugin.methods.reconstruction.model import RECONSTRUCTION_FOLDER
 from dialeval_plugin.methods.reconstruction.scorer import DialogueReconstructionScorer
 from dialeval_plugin.reports.tables import Table, TableRow, estimate, named_column
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import correlations
 from dialeval_plugin.statistics.partial import partial_correlation
+from dialeval_plugin.training.history import read_history
 from reproduction.documents import published, script_parser, write_tables
 
 Values: TypeAlias = Sequence[float | None]
@@ -53,21 +55,21 @@ VARIANTS = (
 )
 
 
-def training_table(settings: Sequence[Mapping[str, Any]]) -> Table:
-    """How models trained; `settings` are the contents of each one's reconstruction.json."""
+def training_table(folders: Sequence[Path]) -> Table:
+    """How models trained, from their folders."""
     rows: list[TableRow] = []
-    for one in settings:
-        record = one["training"]
-        history = record["history"]
+    for folder in folders:
+        settings, history = RECONSTRUCTION_FOLDER.read_settings(folder), read_history(folder)
+        training = settings["training"]
         rows.append(
             {
-                "model": NAMES[one["model"]],
-                "recipe": one["recipe"],
-                "dialogues": record["counts"]["n_training"],
+                "model": NAMES[settings["model"]],
+                "recipe": settings["recipe"],
+                "dialogues": training["counts"]["n_training"],
                 "epochs": len(history),
-                "validation losses": " ".join(f"{epoch['validation_loss']:.3f}" for epoch in history),
-                "best epoch": record["best_epoch"],
-                "training KL": history[record["best_epoch"] - 1]["training_kl"],
+                "validation losses": " ".join(f"{epoch.figures['loss']:.3f}" for epoch in history),
+                "best epoch": training["best_epoch"],
+                "training KL": history[training["best_epoch"] - 1].figures["training_kl"],
             }
         )
     decimals = {"training KL": 3}
@@ -77,11 +79,7 @@ def training_table(settings: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def agreement_table(corpus: str, dialogues: Sequence[Dialogue], models: Sequence[str], *, rounds: int = 1000) -> Table:
-    """Agreement of models' losses with the ratings of a challenge's dialogues; short and unrated ones are left out.
-
-    Raises:
-        InputError: no dialogue is rated.
-    """
+    """Agreement of models' losses with the ratings of a challenge's dialogues; short and unrated ones are left out."""
     quality = QUALITIES[corpus]
     rated = [one for one in dialogues if len(one.turns) >= FEWEST_UTTERANCES and mean_rating(one, quality) is not None]
     if not rated:

@@ -37,9 +37,8 @@ class Evaluator:
 
     Attributes:
         name: of its folder of results; unique.
-        scorer: name of the scorer; empty for a language model that judges.
+        scorer: empty for a language model that judges.
         model: the host's name of the kind of model.
-        options: its arguments.
         level: of the tasks that it can run on; None for both.
         needs_references: whether a response without references has no score.
         cost: of one run over all sets, on two cores.

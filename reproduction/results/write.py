@@ -56,11 +56,7 @@ _KIND_WORDS = {"slm": "SLM", "llm": "LLM"}
 
 
 def read_results(folder: Path) -> dict[str, dict[str, TaskRun]]:
-    """Read `folder`, which has a folder of result files for each evaluator, as `reproduction/results/runs.py` makes it.
-
-    Raises:
-        InputError: the folder is not there, or no evaluator in it has results.
-    """
+    """Read `folder`, which has a folder of result files for each evaluator; InputError where none has results."""
     found: dict[str, dict[str, TaskRun]] = {}
     for place in sorted(folder.iterdir()) if folder.is_dir() else []:
         if place.is_dir() and any(place.rglob("results_*.json")):

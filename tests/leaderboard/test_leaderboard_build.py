@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.leaderboard.board import Leaderboard
 from dialeval_plugin.leaderboard.build import FILES, build, read, write
 from dialeval_plugin.leaderboard.evidence import cases
@@ -25,6 +24,7 @@ from tests.leaderboard_files import (
     write_runs,
     write_scores,
 )
+from tests.refusals import refused
 
 
 def test_cells_hold_what_the_files_say(tmp_path: Path) -> None:
@@ -86,11 +86,8 @@ def test_the_folder_is_written_whole_and_read_back(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_a_leaderboard_says_what_to_type(tmp_path: Path) -> None:
-    with pytest.raises(InputError) as raised:
+    with refused(f"{tmp_path}: holds no leaderboard.json. Type `dialeval leaderboard build RESULTS --output {tmp_path}`."):
         read(tmp_path)
-    assert str(raised.value) == (
-        f"{tmp_path}: holds no leaderboard.json. Type `dialeval leaderboard build RESULTS --output {tmp_path}`."
-    )
 
 
 def test_a_case_lays_scores_on_one_scale_and_leaves_an_unscored_one_out(tmp_path: Path) -> None:

@@ -49,9 +49,8 @@ def test_many_evaluators_can_still_be_told_apart(tmp_path: Path) -> None:
 
 def test_an_evaluator_without_a_score_keeps_no_other_from_its_rank(tmp_path: Path) -> None:
     rows = documents(60)
-    for second, (name, scores) in enumerate(
-        {"sharp": noisy_scores(rows, 0.01), "random": noisy_scores(rows, 9.0), "silent": [None] * 60}.items()
-    ):
+    scores_of = {"sharp": noisy_scores(rows, 0.01), "random": noisy_scores(rows, 9.0), "silent": [None] * 60}
+    for second, (name, scores) in enumerate(scores_of.items()):
         write_scores(tmp_path, name, rows, scores, second=second)
     assert ranks(tmp_path) == {"sharp": 1, "random": 2, "silent": None}
 

@@ -199,11 +199,7 @@ NO_RESULTS = "{path}: is not a result file of lm-eval: it has no 'results'. Leav
         ("judge", "{}", NO_RESULTS),
         ("judge", "[]", NO_RESULTS),
         ("samples_slide_mini", '{"doc": {', f"{{path}}:1: {NOT_JSON}"),
-        (
-            "samples_slide_mini",
-            '{"doc_id": 1}',
-            "{path}:1: is not a sample of lm-eval: it has no 'doc'. Leave the file out.",
-        ),
+        ("samples_slide_mini", '{"doc_id": 1}', "{path}:1: is not a sample of lm-eval: it has no 'doc'. Leave the file out."),
         (
             "samples_slide_mini",
             '{"doc_id": 1, "doc": {"id": "x"}, "slide_spearman": [1.0, 2.0, "c"], "slm_spearman": null, "llm_spearman": null}',

@@ -9,10 +9,11 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.methods.proxy_indicators.regression import fit
 from dialeval_plugin.methods.proxy_indicators.tasks import FEATURES, SUBSETS
 from dialeval_plugin.reports.proxy_indicators import save_figure, weight_figure
+from tests.refusals import refused
 
 RANDOM = np.random.default_rng(0)
 REGRESSION = fit(FEATURES, RANDOM.uniform(size=(80, len(FEATURES))), RANDOM.uniform(size=80))
@@ -36,16 +37,15 @@ def test_a_figure_is_written_the_same_each_time_and_whole_or_not_at_all(tmp_path
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
     assert "facts" not in first[1].read_text(encoding="utf-8")
     (tmp_path / "c.png").mkdir()
-    with pytest.raises(InputError) as refused:
+    with refused(f"{tmp_path / 'c.png'}: is a folder, expected the name of a file to write."):
         save_figure(weight_figure(single), tmp_path / "c")
-    assert str(refused.value) == f"{tmp_path / 'c.png'}: is a folder, expected the name of a file to write."
 
 
 def test_without_matplotlib_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingPrerequisite) as refused:
-        weight_figure(REGRESSION)
-    assert str(refused.value) == (
+    with refused(
         "plots need matplotlib, which cannot be imported (import of matplotlib.figure halted; None in sys.modules). "
-        "Run `pip install 'dialeval-plugin[reports]'`."
-    )
+        "Run `pip install 'dialeval-plugin[reports]'`.",
+        MissingPrerequisite,
+    ):
+        weight_figure(REGRESSION)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dialeval_plugin.core.errors import InputError
 from reproduction.documents import put_between
+from tests.refusals import refused
 
 PAGE = "# Title\n\n<!-- table -->\nold\n<!-- end of table -->\n\nAfter, with \\1 in it.\n"
 
@@ -22,8 +22,5 @@ def test_only_what_stands_between_the_markers_is_replaced() -> None:
     ["# Title\n", "<!-- end of table -->\n<!-- table -->\n", "<!-- table -->\n<!-- table -->\n<!-- end of table -->\n"],
 )
 def test_a_document_without_a_single_place_is_refused(document: str) -> None:
-    with pytest.raises(InputError) as refused:
+    with refused("document: has no single place between '<!-- table -->' and '<!-- end of table -->'. Put the markers in."):
         put_between(document, "table", "x")
-    assert str(refused.value) == (
-        "document: has no single place between '<!-- table -->' and '<!-- end of table -->'. Put the markers in."
-    )

@@ -74,10 +74,7 @@ def test_all_heads_are_what_training_reports_and_a_head_that_is_left_out_is_miss
     # Blends the experts as after training, so that the mixture fitted on top of them is the same one.
     fitted = fit(trained.model, every, [])
     table = {str(row["main score"]): row for row in heads_table(trained, every).rows}
-    assert list(table) == [
-        "all heads",
-        *(f"without {head}" for head in ("fit", "fluency", "specificity", "knowledge")),
-    ]
+    assert list(table) == ["all heads", *(f"without {head}" for head in ("fit", "fluency", "specificity", "knowledge"))]
     reported = [value for value in fitted.figures["general"].values() if value is not None]
     assert table["all heads"]["all wrong texts"] == pytest.approx(sum(reported) / len(reported), abs=1e-6)
     of_fluency = [fitted.figures["general"][kind] or 0.0 for kind in ("shuffled", "dropped", "repeated", "swapped")]
@@ -96,25 +93,14 @@ def test_the_script_trains_one_model_without_each_corpus_and_keeps_them(
     by_name: dict[str, list[str]] = {}
     for item in conversations():
         by_name.setdefault(item.corpus, []).append(json.dumps({"turns": item.turns}))
-    words = [
-        "--work",
-        str(tmp_path / "work"),
-        "--backbone",
-        str(tiny_encoder),
-        "--max-pairs",
-        "60",
-        "--validation-fraction",
-        "0.4",
-    ]
+    words = ["--work", str(tmp_path / "work"), "--backbone", str(tiny_encoder)]
+    words += ["--max-pairs", "60", "--validation-fraction", "0.4"]
     for name, lines in by_name.items():
         path = tmp_path / f"{name}.jsonl"
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
         words += ["--corpus", f"{name}={path}"]
     page = tmp_path / "general.md"
-    page.write_text(
-        "Corpora\n\n<!-- corpora -->\n<!-- end of corpora -->\n\nHeads\n\n<!-- heads -->\n<!-- end of heads -->\n",
-        encoding="utf-8",
-    )
+    page.write_text("".join(f"<!-- {name} -->\n<!-- end of {name} -->\n\n" for name in ("corpora", "heads")), encoding="utf-8")
     ablations.main([*words, "--document", str(page)])
     work = tmp_path / "work"
     assert sorted(path.name for path in work.iterdir()) == ["all", "plain", "told"]

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.registry import ENTRY_POINT_GROUP
 from dialeval_plugin.leaderboard.result_files import read_runs
 from reproduction.results import runs, write
 from reproduction.results.evaluators import KINDS, RatedTask, evaluators, plan, tasks_at_hand, tasks_of
 from tests.fed_files import fed_rows, write_fed
 from tests.leaderboard_files import documents, noisy_scores, scorer_config, write_run
+from tests.refusals import refused
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 HISTORIC = Path(__file__).resolve().parents[1] / "historic_results"
@@ -33,19 +33,15 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_run(folder / "bleu-1", scorer_config("bleu", n=1), of_some)
     for name in ("hred", "vhcr"):
         write_run(folder / f"reconstruction-{name}", scorer_config("dialogue_reconstruction", model=f"/m/{name}"), of_some)
-    write_run(
-        folder / "judge", {"model": "hf", "model_args": {"pretrained": "/m/gpt2"}}, {"dstc10_dialog_ft": (rows, [0.5] * 60)}
-    )
+    judge = {"model": "hf", "model_args": {"pretrained": "/m/gpt2"}}
+    write_run(folder / "judge", judge, {"dstc10_dialog_ft": (rows, [0.5] * 60)})
     return folder.parent
 
 
 def cells(table: str) -> dict[str, list[str]]:
     """First cell of a line to the others; the title, the head and the rule are left out."""
-    lines = [
-        line.strip("| ").split(" | ") if not line.endswith("|  |") else line[2:-2].split(" | ")
-        for line in table.splitlines()[4:]
-    ]
-    return {line[0].strip(): [cell.strip() for cell in line[1:]] for line in lines}
+    lines = [[cell.strip() for cell in line[2:-2].split(" | ")] for line in table.splitlines()[4:]]
+    return {name: rest for name, *rest in lines}
 
 
 def test_a_figure_is_the_files_with_its_interval(work: Path) -> None:
@@ -131,11 +127,9 @@ def test_results_of_old_releases_are_read(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError) as caught:
+    advice = f"Type `python -m reproduction.results.runs --work {tmp_path}`."
+    with refused(f"{tmp_path / 'runs'}: no evaluator has results here. {advice}"):
         write.read_results(tmp_path / "runs")
-    assert str(caught.value) == (
-        f"{tmp_path / 'runs'}: no evaluator has results here. Type `python -m reproduction.results.runs --work {tmp_path}`."
-    )
 
 
 def test_every_row_names_a_scorer_and_every_scorer_has_a_row() -> None:
@@ -152,11 +146,8 @@ def test_with_every_folder_all_run_but_what_needs_a_hub() -> None:
     found = plan(folders)
     assert set(found.not_run) == {row.name for row in evaluators() if row.not_here}
     options = {row.name: row.options for row in found.ready}
-    assert options["breakdown-likelihood-ratio"] == {
-        "model": "/m/language_model",
-        "background": "/m/background",
-        "method": "likelihood_ratio",
-    }
+    expected = {"model": "/m/language_model", "background": "/m/background", "method": "likelihood_ratio"}
+    assert options["breakdown-likelihood-ratio"] == expected
     assert options["reconstruction-vhcr"]["model"] == "/m/vhcr"
     assert options["slide"] == {"slm": "/m/slm", "llm": "hf", "llm_args": "pretrained=/m/llm"}
     assert Path(options["bertscore"]["model"]).is_dir()

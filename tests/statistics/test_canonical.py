@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,9 @@ from dialeval_plugin.statistics.breakdown.detection import breakdown_differences
 from dialeval_plugin.statistics.canonical import canonical, symmetric
 from dialeval_plugin.statistics.ceiling import leave_one_rater_out, split_half
 from dialeval_plugin.statistics.coefficients.tie_calibration import MAX_CANDIDATES, calibrated_epsilon
-from dialeval_plugin.statistics.comparison.common_rows import Measure, Paired
 from dialeval_plugin.statistics.comparison.rank_permutation import rank_permutation_tests
 from dialeval_plugin.statistics.comparison.ranking import rank_metrics
-from dialeval_plugin.statistics.comparison.significance import paired_bootstrap, permutation_test
+from dialeval_plugin.statistics.comparison.significance import Measure, Paired, paired_bootstrap, permutation_test
 from dialeval_plugin.statistics.correlation import correlations, level_correlations
 from dialeval_plugin.statistics.levels import Rated
 from dialeval_plugin.statistics.means import balanced_mean_interval, mean_interval, paired_difference_interval
@@ -79,6 +79,10 @@ class Data:
     def counts(self) -> list[list[int]]:
         return [[int(rating), 2, int(6 - rating)] for rating in self.ratings]
 
+    @property
+    def metrics(self) -> dict[str, Any]:
+        return {"a": self.optional, "b": self.other, "c": self.lengths}
+
     def rated(self) -> Rated:
         return Rated(scores=self.optional, ratings=self.ratings, clusters=self.clusters, systems=self.systems, items=self.items)
 
@@ -86,71 +90,61 @@ class Data:
         return Paired(scores_a=self.optional, scores_b=self.other, ratings=self.ratings, clusters=self.clusters)
 
 
+def _drawn(data: Data) -> dict[str, Any]:
+    return {"clusters": data.clusters, "bootstrap": FEW}
+
+
 def _breakdown_difference(data: Data) -> Any:
     one, other = (detections(shares) for shares in (data.shares, data.ratings / 5))
-    return breakdown_differences(one, other, data.counts, clusters=data.clusters, bootstrap=FEW)
+    return breakdown_differences(one, other, data.counts, **_drawn(data))
 
 
 def _compared(data: Data, scores: np.ndarray) -> Any:
     return preferences(scores, data.lengths, data.votes, clusters=data.clusters)
 
 
-def _agreement(of: Any) -> Any:
+def _agreement(statistic: Any) -> Callable[[Data], Any]:
     """Without the coin flips' mean, which floating point takes in the order of the rows."""
-    return {**of.to_dict(), "floor": pytest.approx(of.floor, abs=1e-12), "ceiling": pytest.approx(of.ceiling, abs=1e-12)}
+
+    def of(data: Data) -> dict[str, Any]:
+        found = statistic(_compared(data, data.scores), bootstrap=FEW)
+        return {**found.to_dict(), **{end: pytest.approx(getattr(found, end), abs=1e-12) for end in ("floor", "ceiling")}}
+
+    return of
 
 
 STATISTICS: dict[str, Callable[[Data], Any]] = {
-    "correlations": lambda data: correlations(
-        data.optional, data.ratings, clusters=data.clusters, bootstrap=Bootstrap(rounds=30)
-    ),
-    "without clusters": lambda data: correlations(data.optional, data.ratings, bootstrap=Bootstrap(rounds=30)),
-    "bca": lambda data: level_correlations(data.rated(), level="turn", bootstrap=BCA),
-    "by system": lambda data: level_correlations(data.rated(), level="turn", average_by="system", bootstrap=FEW),
-    "by item": lambda data: level_correlations(data.rated(), level="turn", average_by="item", bootstrap=FEW),
+    "correlations": lambda data: correlations(data.optional, data.ratings, **_drawn(data)),
+    "without clusters": lambda data: correlations(data.optional, data.ratings, bootstrap=FEW),
+    "bca": lambda data: level_correlations(data.rated(), bootstrap=BCA),
+    "by system": lambda data: level_correlations(data.rated(), average_by="system", bootstrap=FEW),
+    "by item": lambda data: level_correlations(data.rated(), average_by="item", bootstrap=FEW),
     "of systems": lambda data: level_correlations(data.rated(), level="system", bootstrap=FEW),
     "pairwise": lambda data: level_correlations(
-        data.rated(), level="turn", average_by="item", coefficients=["pairwise_accuracy"], bootstrap=FEW
+        data.rated(), average_by="item", coefficients=["pairwise_accuracy"], bootstrap=FEW
     ),
-    "mean": lambda data: mean_interval(data.optional, clusters=data.clusters, bootstrap=Bootstrap(rounds=30)),
-    "difference of means": lambda data: paired_difference_interval(
-        data.scores, data.other, clusters=data.clusters, bootstrap=Bootstrap(rounds=30)
-    ),
-    "balanced mean": lambda data: balanced_mean_interval(
-        data.optional, data.systems, clusters=data.clusters, bootstrap=Bootstrap(rounds=30)
-    ),
-    "bias": lambda data: covariate_bias(
-        data.optional, data.ratings, data.lengths, name="length", clusters=data.clusters, bootstrap=FEW
-    ),
+    "mean": lambda data: mean_interval(data.optional, **_drawn(data)),
+    "difference of means": lambda data: paired_difference_interval(data.scores, data.other, **_drawn(data)),
+    "balanced mean": lambda data: balanced_mean_interval(data.optional, data.systems, **_drawn(data)),
+    "bias": lambda data: covariate_bias(data.optional, data.ratings, data.lengths, name="length", **_drawn(data)),
     "partial": lambda data: partial_correlation(
-        data.optional,
-        data.ratings,
-        {"length": data.lengths},
-        coefficient="pearson",
-        clusters=data.clusters,
-        bootstrap=Bootstrap(rounds=30),
+        data.optional, data.ratings, {"length": data.lengths}, coefficient="pearson", **_drawn(data)
     ),
-    "one person": lambda data: leave_one_rater_out(data.votes.tolist(), clusters=data.clusters, bootstrap=FEW),
-    "half the people": lambda data: split_half(data.votes.tolist(), clusters=data.clusters, bootstrap=FEW),
-    "breakdown": lambda data: breakdown_metrics(
-        detections(data.shares).distributions, data.counts, clusters=data.clusters, bootstrap=FEW
-    ),
+    "one person": lambda data: leave_one_rater_out(data.votes.tolist(), **_drawn(data)),
+    "half the people": lambda data: split_half(data.votes.tolist(), **_drawn(data)),
+    "breakdown": lambda data: breakdown_metrics(detections(data.shares).distributions, data.counts, **_drawn(data)),
     "difference of breakdown": _breakdown_difference,
-    "voting": lambda data: _agreement(voting(_compared(data, data.scores), bootstrap=FEW)),
-    "ignore equal": lambda data: _agreement(ignore_equal(_compared(data, data.scores), bootstrap=FEW)),
-    "cont2cat": lambda data: _agreement(cont2cat(_compared(data, data.scores), bootstrap=FEW)),
+    "voting": _agreement(voting),
+    "ignore equal": _agreement(ignore_equal),
+    "cont2cat": _agreement(cont2cat),
     "difference of agreement": lambda data: [
         preference_difference(_compared(data, data.scores), _compared(data, data.other), statistic=statistic, bootstrap=FEW)
         for statistic in ("voting_pearson", "voting_spearman", "ignore_equal", "cont2cat")
     ],
     "permutation": lambda data: permutation_test(data.paired(), rounds=30),
     "paired bootstrap": lambda data: paired_bootstrap(data.paired(), bootstrap=FEW),
-    "ranking": lambda data: rank_metrics(
-        {"a": data.optional, "b": data.other, "c": data.lengths}, data.rated(), Measure("pearson"), rounds=30
-    ),
-    "ranks": lambda data: rank_permutation_tests(
-        {"a": data.optional, "b": data.other, "c": data.lengths}, data.ratings, clusters=data.clusters, rounds=30
-    ),
+    "ranking": lambda data: rank_metrics(data.metrics, data.rated(), Measure("pearson"), rounds=30),
+    "ranks": lambda data: rank_permutation_tests(data.metrics, data.ratings, clusters=data.clusters, rounds=30),
 }
 
 
@@ -174,14 +168,8 @@ def test_who_is_called_a_changes_the_sign_only() -> None:
     one, other = (paired_bootstrap(paired, bootstrap=FEW) for paired in (forwards, backwards))
     # Quantiles are interpolated from below, so the last digits may differ.
     assert (one.ci_low, one.ci_high) == pytest.approx((-(other.ci_high or 0), -(other.ci_low or 0)), abs=1e-12)
-    scores = {"a": data.optional, "b": data.other}
-    p_values = [
-        rank_permutation_tests({name: scores[name] for name in names}, data.ratings, clusters=data.clusters, rounds=99)[
-            names[0], names[1]
-        ]
-        for names in ("ab", "ba")
-    ]
-    assert p_values[0] == p_values[1]
+    tests = partial(rank_permutation_tests, ratings=data.ratings, clusters=data.clusters, rounds=99)
+    assert tests({"a": data.optional, "b": data.other})["a", "b"] == tests({"b": data.other, "a": data.optional})["b", "a"]
 
 
 def test_a_pair_has_the_p_value_that_it_has_among_others() -> None:

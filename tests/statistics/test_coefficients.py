@@ -19,7 +19,7 @@ from scipy import stats
 from sklearn.metrics import roc_auc_score
 
 from dialeval_plugin import statistics
-from dialeval_plugin.core.errors import InputError, StatisticUndefined
+from dialeval_plugin.core.errors import StatisticUndefined
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.coefficients import kendall
 from dialeval_plugin.statistics.coefficients.by_name import (
@@ -35,6 +35,7 @@ from dialeval_plugin.statistics.coefficients.by_name import (
 )
 from dialeval_plugin.statistics.correlation import correlate, correlations
 from dialeval_plugin.statistics.levels import AverageBy
+from tests.refusals import refused
 
 NAMES = sorted(COEFFICIENTS)
 few_levels = st.integers(1, 3).map(float)
@@ -76,14 +77,6 @@ def pearson_by_definition(x: list[float], y: list[float]) -> float:
     sxy = math.fsum((a - mean_x) * (b - mean_y) for a, b in zip(x, y, strict=True))
     sxx, syy = math.fsum((a - mean_x) ** 2 for a in x), math.fsum((b - mean_y) ** 2 for b in y)
     return sxy / math.sqrt(sxx * syy)
-
-
-def test_hand_worked() -> None:
-    scores, ratings = [1, 2, 3, 4], [1, 2, 2, 8]
-    # Sums of products 10.5, of squares 5 and 30.75; ranks 1, 2.5, 2.5, 4: 4.5 and 5, 4.5; 5 concordant, 1 tie of 6.
-    assert pearson(scores, ratings) == pytest.approx(10.5 / math.sqrt(5 * 30.75), abs=1e-12)
-    assert spearman(scores, ratings) == pytest.approx(4.5 / math.sqrt(5 * 4.5), abs=1e-12)
-    assert kendall_b(scores, ratings) == pytest.approx(5 / math.sqrt(6 * 5), abs=1e-12)
 
 
 @settings(deadline=None)
@@ -131,9 +124,8 @@ def test_binary_coefficients_equal_the_oracles_on_ties(rows: list[tuple[float, f
 
 @pytest.mark.parametrize("name", ["auroc", "point_biserial"])
 def test_three_kinds_of_ratings_are_undefined(name: str) -> None:
-    with pytest.raises(StatisticUndefined) as caught:
+    with refused(f"{name}: 3 different ratings, exactly 2 are needed. Give ratings of two values.", StatisticUndefined):
         COEFFICIENTS[name].of_pairs([1, 2, 3], [1, 2, 3])
-    assert str(caught.value) == f"{name}: 3 different ratings, exactly 2 are needed. Give ratings of two values."
 
 
 @st.composite
@@ -206,10 +198,7 @@ def stretch(x: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize(
     ("name", "rising"),
-    [
-        ("pearson", stretch),
-        *((name, rising) for name in ("spearman", "kendall_b", "kendall_c") for rising in (stretch, cube)),
-    ],
+    [("pearson", stretch), *((name, rising) for name in ("spearman", "kendall_b", "kendall_c") for rising in (stretch, cube))],
 )
 def test_invariances(name: str, rising: Callable[[np.ndarray], np.ndarray]) -> None:
     whole = st.integers(-9, 9).map(float)
@@ -241,17 +230,15 @@ def test_invariances(name: str, rising: Callable[[np.ndarray], np.ndarray]) -> N
     ],
 )
 def test_undefined(name: str, scores: list[float], ratings: list[float], message: str) -> None:
-    with pytest.raises(StatisticUndefined) as caught:
+    with refused(message.format(name), StatisticUndefined):
         COEFFICIENTS[name].of_pairs(scores, ratings)
-    assert str(caught.value) == message.format(name)
 
 
 @pytest.mark.parametrize(("name", "column"), [("pearson", "ratings"), ("point_biserial", "scores")])
 def test_pearson_of_rounding_errors_is_undefined(name: str, column: str) -> None:
     columns = [[0.3, 0.1 + 0.2, 0.3], [1, 2, 2]]
-    with pytest.raises(StatisticUndefined) as caught:
+    with refused(f"{name}: the {column} differ by rounding error only. Give {column} that differ.", StatisticUndefined):
         COEFFICIENTS[name].of_pairs(*(columns if column == "scores" else columns[::-1]))
-    assert str(caught.value) == f"{name}: the {column} differ by rounding error only. Give {column} that differ."
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -268,15 +255,13 @@ def test_pearson_of_rounding_errors_is_undefined(name: str, column: str) -> None
     ],
 )
 def test_wrong_input(name: str, scores: Any, ratings: Any, message: str) -> None:
-    with pytest.raises(InputError) as caught:
+    with refused(message.format(name)):
         COEFFICIENTS[name].of_pairs(scores, ratings)
-    assert str(caught.value) == message.format(name)
 
 
 def test_unknown_name() -> None:
-    with pytest.raises(InputError) as caught:
+    with refused(f"there is no coefficient 'kendall'. Known are: {', '.join(NAMES)}."):
         coefficient_named("kendall")
-    assert str(caught.value) == f"there is no coefficient 'kendall'. Known are: {', '.join(NAMES)}."
 
 
 @pytest.mark.parametrize("column", ["scores", "ratings"])
@@ -285,13 +270,10 @@ def test_r22_a_mask_is_refused_not_ignored(column: str) -> None:
     columns: dict[str, Any] = {"scores": [1.0, 2.0, 3.0, 9.0], "ratings": [1.0, 3.0, 2.0, 5.0]}
     columns[column] = np.ma.masked_array(columns[column], mask=[0, 0, 0, 1])
     message = f"{column} is a masked array. Give a list with None where there is no value."
-    for call, where in (
-        (lambda: pearson(**columns), "pearson"),
-        (lambda: correlate(**columns, coefficient="pearson"), "correlate"),
-    ):
-        with pytest.raises(InputError) as caught:
-            call()
-        assert str(caught.value) == f"{where}: {message}"
+    with refused(f"pearson: {message}"):
+        pearson(**columns)
+    with refused(f"correlate: {message}"):
+        correlate(**columns, coefficient="pearson")
 
 
 def test_r32_no_function_takes_a_mean_over_coefficients_of_different_kinds() -> None:

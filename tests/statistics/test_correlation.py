@@ -16,15 +16,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.statistics import bootstrap
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.coefficients.by_name import COEFFICIENTS
 from dialeval_plugin.statistics.correlation import correlate, correlations, level_correlations
 from dialeval_plugin.statistics.levels import Rated
-from tests.cluster_order import rows_by_cluster
+from tests.cluster_order import drawn_rows
+from tests.refusals import refused
 
 SCIPY = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall_b": stats.kendalltau}
+FEW = Bootstrap(rounds=50)
 
 
 def rated_data(n: int = 60, seed: int = 1) -> tuple[list[float], list[float], list[str]]:
@@ -35,34 +35,22 @@ def rated_data(n: int = 60, seed: int = 1) -> tuple[list[float], list[float], li
     return scores.tolist(), ratings.tolist(), [f"context {c}" for c in generator.integers(n // 3, size=n)]
 
 
-def interval_by_loop(scores: Any, ratings: Any, clusters: Any, coefficient: str, rounds: int, seed: int) -> np.ndarray:
-    """Draw clusters, write out their rows, ask scipy; percentiles of the lot."""
-    x, y, rows = np.array(scores), np.array(ratings), rows_by_cluster(clusters, [ratings, scores])
-    generator = np.random.default_rng(seed)
-    values = []
-    for _ in range(rounds):
-        drawn = np.concatenate([rows[i] for i in generator.integers(len(rows), size=len(rows))])
-        values.append(SCIPY[coefficient](x[drawn], y[drawn]).statistic)
-    return np.quantile(values, [0.05, 0.95])
-
-
 @pytest.mark.parametrize("coefficient", sorted(SCIPY))
 def test_interval_is_that_of_the_loop(coefficient: str) -> None:
     scores, ratings, clusters = rated_data()
-    found = correlate(
-        scores, ratings, coefficient=coefficient, clusters=clusters, bootstrap=Bootstrap(rounds=200, confidence=0.9, seed=7)
-    )
-    assert found.value == pytest.approx(SCIPY[coefficient](scores, ratings).statistic, abs=1e-9)
-    expected = interval_by_loop(scores, ratings, clusters, coefficient, 200, 7)
-    assert (found.ci_low, found.ci_high) == pytest.approx(expected, abs=1e-9)
+    boot, of = Bootstrap(rounds=200, confidence=0.9, seed=7), SCIPY[coefficient]
+    found = correlate(scores, ratings, coefficient=coefficient, clusters=clusters, bootstrap=boot)
+    assert found.value == pytest.approx(of(scores, ratings).statistic, abs=1e-9)
+    x, y = np.array(scores), np.array(ratings)
+    values = [of(x[drawn], y[drawn]).statistic for drawn in drawn_rows(clusters, [y, x], rounds=200, seed=7)]
+    assert (found.ci_low, found.ci_high) == pytest.approx(np.quantile(values, [0.05, 0.95]), abs=1e-9)
     assert (found.n_clusters, found.n_degenerate, found.reason) == (len(set(clusters)), 0, None)
 
 
 def test_rows_without_a_score_or_rating_are_left_out_and_counted() -> None:
-    scores = [1, None, 3, 4, None, 2, 5]
-    ratings = [1, 2, None, 5, None, 2, 4]
-    found = correlate(scores, ratings, coefficient="spearman", clusters=list("aabbccd"), bootstrap=Bootstrap(rounds=50))
-    kept = correlate([1, 4, 2, 5], [1, 5, 2, 4], coefficient="spearman", clusters=list("abcd"), bootstrap=Bootstrap(rounds=50))
+    scores, ratings = [1, None, 3, 4, None, 2, 5], [1, 2, None, 5, None, 2, 4]
+    found = correlate(scores, ratings, coefficient="spearman", clusters=list("aabbccd"), bootstrap=FEW)
+    kept = correlate([1, 4, 2, 5], [1, 5, 2, 4], coefficient="spearman", clusters=list("abcd"), bootstrap=FEW)
     assert (found.value, found.ci_low, found.ci_high) == (kept.value, kept.ci_low, kept.ci_high)
     assert (found.n_total, found.n_scored, found.n_unscored, found.n_unrated, found.n_clusters) == (7, 4, 1, 2, 4)
     assert found.coverage == 0.8
@@ -70,10 +58,8 @@ def test_rows_without_a_score_or_rating_are_left_out_and_counted() -> None:
 
 def test_a_cluster_without_any_scored_row_is_not_drawn() -> None:
     scores, ratings, clusters = rated_data()
-    kept = correlate(scores, ratings, coefficient="pearson", clusters=clusters, bootstrap=Bootstrap(rounds=50))
-    found = correlate(
-        [None, *scores], [3, *ratings], coefficient="pearson", clusters=["other", *clusters], bootstrap=Bootstrap(rounds=50)
-    )
+    kept = correlate(scores, ratings, coefficient="pearson", clusters=clusters, bootstrap=FEW)
+    found = correlate([None, *scores], [3, *ratings], coefficient="pearson", clusters=["other", *clusters], bootstrap=FEW)
     assert (found.n_clusters, found.ci_low, found.ci_high) == (kept.n_clusters, kept.ci_low, kept.ci_high)
 
 
@@ -94,10 +80,10 @@ def test_never_nan_and_counts_add_up(rows: list[tuple[int | None, int | None, in
 
 def test_one_coefficient_alone_has_the_interval_that_it_has_among_others() -> None:
     scores, ratings, clusters = rated_data()
-    together = correlations(scores, ratings, clusters=clusters, bootstrap=Bootstrap(rounds=50))
+    together = correlations(scores, ratings, clusters=clusters, bootstrap=FEW)
     assert list(together) == ["pearson", "spearman", "kendall_b"]
     for name, found in together.items():
-        assert correlate(scores, ratings, coefficient=name, clusters=clusters, bootstrap=Bootstrap(rounds=50)) == found
+        assert correlate(scores, ratings, coefficient=name, clusters=clusters, bootstrap=FEW) == found
 
 
 def test_undefined_is_a_reason_and_no_number() -> None:
@@ -110,12 +96,6 @@ def test_undefined_is_a_reason_and_no_number() -> None:
 def test_what_is_asked_for_by_default() -> None:
     scores, ratings, _ = rated_data(30)
     found = correlate(scores, ratings, coefficient="pearson")
-    assert (
-        found
-        == correlations(scores, ratings, coefficients=("pearson",), bootstrap=Bootstrap(rounds=1000, confidence=0.95, seed=0))[
-            "pearson"
-        ]
-    )
     assert found.bootstrap == Bootstrap(rounds=1000, confidence=0.95, seed=0, interval="percentile")
     assert (found.level, found.average_by, found.n_groups) == ("turn", "none", None)
     at_level = level_correlations(Rated(scores=scores, ratings=ratings), level="turn")
@@ -130,24 +110,21 @@ def test_a_coefficient_that_is_named_twice_is_computed_once() -> None:
 
 def test_one_undefined_coefficient_leaves_the_others_their_intervals() -> None:
     scores, ratings, _ = rated_data(30)
-    found = correlations(scores, ratings, coefficients=["auroc", "pearson"], bootstrap=Bootstrap(rounds=20))
+    found = correlations(scores, ratings, coefficients=["auroc", "pearson"], bootstrap=FEW)
     assert found["auroc"].reason == "auroc: 5 different ratings, exactly 2 are needed. Give ratings of two values."
     assert (found["auroc"].ci_low, found["auroc"].n_degenerate, found["auroc"].n_clusters) == (None, 0, 30)
-    assert found["pearson"] == correlate(scores, ratings, coefficient="pearson", bootstrap=Bootstrap(rounds=20))
+    assert found["pearson"] == correlate(scores, ratings, coefficient="pearson", bootstrap=FEW)
     assert found["pearson"].ci_low is not None
 
 
 def test_a_correlation_in_words() -> None:
     scores, ratings, clusters = rated_data(200)
-    found = correlate(
-        [None, *scores[1:]], ratings, coefficient="pearson", clusters=clusters, bootstrap=Bootstrap(rounds=20, confidence=0.8)
-    )
+    found = correlate([None, *scores[1:]], ratings, coefficient="pearson", clusters=clusters, bootstrap=FEW)
     assert str(found) == (
         f"pearson {found.value:.3f} [{found.ci_low:.3f}, {found.ci_high:.3f}], "
         f"199 of 200 rows scored, {found.n_clusters} clusters"
     )
-    assert not found.is_rough
-    assert found.coverage == 199 / 200
+    assert (found.is_rough, found.coverage) == (False, 199 / 200)
 
 
 def test_nothing_to_correlate() -> None:
@@ -161,14 +138,12 @@ def test_some_degenerate_resamples_are_counted() -> None:
     scores, ratings = [1] * 7 + [2, 2, 3, 3], [1] * 7 + [2, 1, 3, 2]
     found = correlate(scores, ratings, coefficient="kendall_b", bootstrap=Bootstrap(rounds=5000, seed=3))
     assert 0 < found.n_degenerate < 500
-    assert found.ci_low is not None
-    assert found.reason is None
+    assert (found.ci_low is None, found.reason) == (False, None)
 
 
 def test_many_degenerate_resamples_withhold_the_interval() -> None:
     found = correlate([1] * 11 + [2], range(12), coefficient="spearman", bootstrap=Bootstrap(rounds=100, seed=1))
-    assert found.value is not None
-    assert (found.ci_low, found.ci_high) == (None, None)
+    assert (found.value is None, found.ci_low, found.ci_high) == (False, None, None)
     assert found.n_degenerate > 10
     assert found.reason == (
         f"spearman: undefined on {found.n_degenerate} of 100 resamples, more than 10 %, so there is no interval. "
@@ -177,66 +152,21 @@ def test_many_degenerate_resamples_withhold_the_interval() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ratings", "clusters", "rounds", "reason"),
-    [
-        (
-            range(20),
-            None,
-            100,
-            "spearman: the same on all resamples, which tells nothing of its spread, so there is no interval. "
-            "Score and rate more examples.",
-        ),
-        (
-            [3, 1, 2, *range(17)],
-            ["a"] * 20,
-            100,
-            "spearman: an interval needs 10 clusters (dialogues), here are 1, so there is no interval. "
-            "Score and rate more dialogues.",
-        ),
-        ([3, 1, 2, *range(17)], None, 0, "spearman: rounds is 0, so there is no interval. Ask for 1000 rounds."),
-    ],
-)
-def test_no_interval(ratings: Any, clusters: Any, rounds: int, reason: str) -> None:
-    found = correlate(range(20), ratings, coefficient="spearman", clusters=clusters, bootstrap=Bootstrap(rounds=rounds))
-    assert found.value is not None
-    assert (found.ci_low, found.ci_high, found.reason) == (None, None, reason)
-    assert str(found).startswith(f"spearman {found.value:.3f}, 20 of 20 rows scored")
-
-
-@pytest.mark.parametrize(
     ("changed", "message"),
     [
-        (
-            {"scores": [1, math.nan, 3]},
-            "correlate: scores[1] is nan, not a finite number. Give None where there is no value.",
-        ),
-        (
-            {"ratings": [1, 2, math.inf]},
-            "correlate: ratings[2] is inf, not a finite number. Give None where there is no value.",
-        ),
-        ({"ratings": [1, 2]}, "correlate: 3 scores but 2 ratings. Give one of each for every row."),
-        ({"clusters": ["a"]}, "correlate: 3 scores but 1 clusters. Give one of each for every row."),
-        (
-            {"clusters": ["a", None, "b"]},
-            "correlate: clusters[1] is None, which names no cluster. Give a string or an integer.",
-        ),
-        (
-            {"clusters": ["a", "b", math.nan]},
-            "correlate: clusters[2] is nan, which names no cluster. Give a string or an integer.",
-        ),
-        ({"clusters": [["a"], 1, 2]}, "correlate: clusters[0] is ['a'], which names no cluster. Give a string or an integer."),
-        (
-            {"coefficient": "tau"},
-            "there is no coefficient 'tau'. "
-            "Known are: auroc, kendall_b, kendall_c, pairwise_accuracy, pearson, point_biserial, spearman.",
-        ),
+        ({"scores": [1, math.nan, 3]}, "scores[1] is nan, not a finite number. Give None where there is no value."),
+        ({"ratings": [1, 2, math.inf]}, "ratings[2] is inf, not a finite number. Give None where there is no value."),
+        ({"ratings": [1, 2]}, "3 scores but 2 ratings. Give one of each for every row."),
+        ({"clusters": ["a"]}, "3 scores but 1 clusters. Give one of each for every row."),
+        ({"clusters": ["a", None, "b"]}, "clusters[1] is None, which names no cluster. Give a string or an integer."),
+        ({"clusters": ["a", "b", math.nan]}, "clusters[2] is nan, which names no cluster. Give a string or an integer."),
+        ({"clusters": [["a"], 1, 2]}, "clusters[0] is ['a'], which names no cluster. Give a string or an integer."),
     ],
 )
 def test_wrong_input(changed: dict[str, Any], message: str) -> None:
     arguments: dict[str, Any] = {"scores": [1, 2, 3], "ratings": [1, 3, 2], "coefficient": "pearson", **changed}
-    with pytest.raises(InputError) as caught:
+    with refused(f"correlate: {message}"):
         correlate(**arguments)
-    assert str(caught.value) == message
 
 
 PROGRAM = """
@@ -253,10 +183,7 @@ print(json.dumps({name: value.to_dict() for name, value in found.items()}))
 def test_same_bytes_in_every_process() -> None:
     printed = {
         subprocess.run(
-            [sys.executable, "-c", PROGRAM],
-            env={**os.environ, "PYTHONHASHSEED": hash_seed},
-            capture_output=True,
-            check=True,
+            [sys.executable, "-c", PROGRAM], env={**os.environ, "PYTHONHASHSEED": hash_seed}, capture_output=True, check=True
         ).stdout
         for hash_seed in ("0", "1", "4242")
     }
@@ -264,21 +191,10 @@ def test_same_bytes_in_every_process() -> None:
     assert json.loads(printed.pop())["pearson"]["ci_low"] is not None
 
 
-@pytest.mark.parametrize("limit", [1, 500])
-def test_same_numbers_whatever_is_handled_at_once(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    scores, ratings, clusters = rated_data()
-    whole = correlations(scores, ratings, clusters=clusters, bootstrap=Bootstrap(rounds=100))
-    monkeypatch.setattr(bootstrap, "_WEIGHTS_AT_ONCE", limit)
-    assert correlations(scores, ratings, clusters=clusters, bootstrap=Bootstrap(rounds=100)) == whole
-
-
 def test_the_global_generator_is_left_alone_and_the_seed_counts() -> None:
-    scores, ratings, clusters = rated_data()
+    scores, ratings, _ = rated_data()
     before = np.random.get_state()[1].copy()  # noqa: NPY002 - the state that must not move
-    first, second = (
-        correlate(scores, ratings, coefficient="pearson", clusters=clusters, bootstrap=Bootstrap(rounds=50, seed=seed))
-        for seed in (1, 2)
-    )
+    first, second = (correlate(scores, ratings, coefficient="pearson", bootstrap=Bootstrap(50, seed=seed)) for seed in (1, 2))
     assert (np.random.get_state()[1] == before).all()  # noqa: NPY002
     assert first.value == second.value
     assert first.ci_low != second.ci_low
@@ -287,30 +203,11 @@ def test_the_global_generator_is_left_alone_and_the_seed_counts() -> None:
 def test_labels_only_group() -> None:
     scores, ratings, clusters = rated_data()
     numbers = {label: i for i, label in enumerate(dict.fromkeys(clusters))}
-    by_name = correlate(scores, ratings, coefficient="spearman", clusters=clusters, bootstrap=Bootstrap(rounds=50))
-    by_number = correlate(
-        scores, ratings, coefficient="spearman", clusters=[-numbers[c] for c in clusters], bootstrap=Bootstrap(rounds=50)
+    by_name, by_number = (
+        correlate(scores, ratings, coefficient="spearman", clusters=labels, bootstrap=FEW)
+        for labels in (clusters, [-numbers[label] for label in clusters])
     )
     assert by_name == by_number
-
-
-@pytest.mark.slow
-def test_coverage_on_clustered_data() -> None:
-    """Rows of a cluster share half of their variance; the true correlation is 0.5. Single rows resampled are too sure."""
-    generator = np.random.default_rng(28)
-    covariance = [[1, 0.5], [0.5, 1]]
-    n_clusters, size, simulations = 50, 8, 200
-    clusters = np.repeat(np.arange(n_clusters), size).tolist()
-    hits = {"clusters": 0, "rows": 0}
-    for _ in range(simulations):
-        shared = generator.multivariate_normal([0, 0], covariance, size=n_clusters).repeat(size, axis=0)
-        own = generator.multivariate_normal([0, 0], covariance, size=n_clusters * size)
-        x, y = (shared + own).T
-        for kind, labels in (("clusters", clusters), ("rows", None)):
-            found = correlate(x, y, coefficient="pearson", clusters=labels, bootstrap=Bootstrap(rounds=200))
-            hits[kind] += found.ci_low <= 0.5 <= found.ci_high
-    assert hits["clusters"] / simulations >= 0.88
-    assert hits["rows"] / simulations <= 0.85
 
 
 def test_r32_coefficients_of_different_kinds_are_never_averaged() -> None:

@@ -9,27 +9,25 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.means import balanced_mean_interval, mean_interval, paired_difference_interval
-from tests.cluster_order import rows_by_cluster
+from tests.cluster_order import drawn_rows
+from tests.refusals import refused
 
 ANSWERS = [1, 0, 1, 1, 1, 0, 1, 1, 0, 1, 1, 0, 1, 0, 1]
-CONTEXTS = ["b", "b", "a", "a", "a", "c", "d", "d", "e", "f", "g", "g", "h", "i", "j"]
+CONTEXTS = list("bbaaacddefgghij")
 
 
-def interval_by_loop(values: list[float], clusters: list[str], rounds: int, seed: int, sign: int = 1) -> np.ndarray:
+def interval_by_loop(values: Any, clusters: Any, *, seed: int = 0, sign: int = 1) -> np.ndarray:
     kept = np.array(values)
-    rows = rows_by_cluster(clusters, [sign * kept])
-    generator = np.random.default_rng(seed)
-    drawn = (generator.integers(len(rows), size=len(rows)) for _ in range(rounds))
-    return np.quantile([kept[np.concatenate([rows[i] for i in choice])].mean() for choice in drawn], [0.025, 0.975])
+    drawn = drawn_rows(clusters, [sign * kept], rounds=300, seed=seed)
+    return np.quantile([kept[rows].mean() for rows in drawn], [0.025, 0.975])
 
 
 def test_accuracy() -> None:
     found = mean_interval(ANSWERS, clusters=CONTEXTS, bootstrap=Bootstrap(rounds=300, seed=2))
     assert found.value == 2 / 3
-    assert (found.ci_low, found.ci_high) == pytest.approx(interval_by_loop(ANSWERS, CONTEXTS, 300, 2), abs=1e-12)
+    assert (found.ci_low, found.ci_high) == pytest.approx(interval_by_loop(ANSWERS, CONTEXTS, seed=2), abs=1e-12)
     assert (found.n_total, found.n_scored, found.n_unscored, found.n_clusters) == (15, 15, 0, 10)
     json.dumps(found.to_dict(), allow_nan=False)
 
@@ -71,7 +69,7 @@ def test_paired_difference() -> None:
     assert found.value == pytest.approx(float((a - b).mean()), abs=1e-12)
     # Rows are ordered by the one of a - b and b - a whose lowest value is lower, so that neither is preferred.
     sign = 1 if (a - b).min() < (b - a).min() else -1
-    expected = interval_by_loop((a - b).tolist(), labels, 300, 0, sign)
+    expected = interval_by_loop(a - b, labels, sign=sign)
     assert (found.ci_low, found.ci_high) == pytest.approx(expected, abs=1e-12)
     assert found.ci_low > 0
     mirrored = paired_difference_interval(b, a, clusters=labels, bootstrap=Bootstrap(rounds=300))
@@ -84,34 +82,24 @@ def test_paired_difference_uses_the_rows_that_have_both() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("of", "columns", "clusters", "message"),
     [
+        (mean_interval, ([1, math.nan],), None, "values[1] is nan, not a finite number. Give None where there is no value."),
+        (mean_interval, ([1, 2],), ["a"], "2 values but 1 clusters. Give one of each for every row."),
+        (paired_difference_interval, ([1, 2], [1]), None, "2 values_a but 1 values_b. Give one of each for every row."),
         (
-            lambda: mean_interval([1, math.nan]),
-            "mean_interval: values[1] is nan, not a finite number. Give None where there is no value.",
+            paired_difference_interval,
+            ([1, 2], [1, math.inf]),
+            None,
+            "values_b[1] is inf, not a finite number. Give None where there is no value.",
         ),
-        (
-            lambda: mean_interval([1, 2], clusters=["a"]),
-            "mean_interval: 2 values but 1 clusters. Give one of each for every row.",
-        ),
-        (
-            lambda: paired_difference_interval([1, 2], [1]),
-            "paired_difference_interval: 2 values_a but 1 values_b. Give one of each for every row.",
-        ),
-        (
-            lambda: paired_difference_interval([1, 2], [1, math.inf]),
-            "paired_difference_interval: values_b[1] is inf, not a finite number. Give None where there is no value.",
-        ),
-        (
-            lambda: paired_difference_interval([1, 2], [1, 2], clusters=["a"]),
-            "paired_difference_interval: 2 values_a but 1 clusters. Give one of each for every row.",
-        ),
+        (paired_difference_interval, ([1, 2], [1, 2]), ["a"], "2 values_a but 1 clusters. Give one of each for every row."),
+        (balanced_mean_interval, ([1, 0], ["fits"]), None, "2 values but 1 groups. Give one of each for every row."),
     ],
 )
-def test_wrong_input(call: Any, message: str) -> None:
-    with pytest.raises(InputError) as caught:
-        call()
-    assert str(caught.value) == message
+def test_wrong_input(of: Any, columns: Any, clusters: Any, message: str) -> None:
+    with refused(f"{of.__name__}: {message}"):
+        of(*columns, clusters=clusters)
 
 
 KINDS = [{"f": "fits", "m": "misleads"}[letter] for letter in "fmffmmfmfffmmmf"]
@@ -122,9 +110,7 @@ def test_each_group_counts_the_same_in_value_and_interval() -> None:
     assert found.value == pytest.approx((7 / 8 + 3 / 7) / 2)
     kept, kinds = np.array(ANSWERS), np.array(KINDS)
     # Sorted, the answers of "misleads" come before those of "fits".
-    rows = rows_by_cluster(CONTEXTS, [ANSWERS], [ANSWERS, kinds == "fits"])
-    generator = np.random.default_rng(2)
-    drawn = [np.concatenate([rows[i] for i in generator.integers(len(rows), size=len(rows))]) for _ in range(300)]
+    drawn = drawn_rows(CONTEXTS, [ANSWERS], [ANSWERS, kinds == "fits"], rounds=300, seed=2)
     whole = [of for of in drawn if len(set(kinds[of])) == 2]
     means = [(kept[of][kinds[of] == "fits"].mean() + kept[of][kinds[of] == "misleads"].mean()) / 2 for of in whole]
     assert (found.ci_low, found.ci_high) == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])), abs=1e-12)
@@ -132,20 +118,12 @@ def test_each_group_counts_the_same_in_value_and_interval() -> None:
 
 
 def test_one_group_is_the_plain_mean() -> None:
-    grouped = balanced_mean_interval(
-        [None, *ANSWERS], [0] * 16, clusters=["x", *CONTEXTS], bootstrap=Bootstrap(rounds=50)
-    ).to_dict()
-    plain = mean_interval([None, *ANSWERS], clusters=["x", *CONTEXTS], bootstrap=Bootstrap(rounds=50)).to_dict()
-    assert grouped == plain
+    options: Any = {"clusters": ["x", *CONTEXTS], "bootstrap": Bootstrap(rounds=50)}
+    grouped = balanced_mean_interval([None, *ANSWERS], [0] * 16, **options)
+    assert grouped == mean_interval([None, *ANSWERS], **options)
 
 
 def test_a_group_without_any_value_leaves_the_mean_of_groups_undefined() -> None:
     found = balanced_mean_interval([1, 0, None], ["fits", "fits", "misleads"])
     assert (found.value, found.n_scored, found.n_unscored) == (None, 2, 1)
     assert found.reason == "balanced_mean_interval: no row of group 'misleads' has a value. Score some of its examples."
-
-
-def test_groups_have_to_be_as_many_as_values() -> None:
-    with pytest.raises(InputError) as refused:
-        balanced_mean_interval([1, 0], ["fits"])
-    assert str(refused.value) == "balanced_mean_interval: 2 values but 1 groups. Give one of each for every row."

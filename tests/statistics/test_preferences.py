@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialeval_plugin.core.errors import InputError, StatisticUndefined
+from dialeval_plugin.core.errors import StatisticUndefined
 from dialeval_plugin.corpora.readers import cgdialog
 from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES, Bootstrap
 from dialeval_plugin.statistics.coefficients.alpha import alpha, alpha_of_samples
@@ -29,6 +29,7 @@ from dialeval_plugin.statistics.preference.preferences import (
     preferences,
     voting,
 )
+from tests.refusals import refused
 
 A, B, GOOD, BAD = A_IS_BETTER, B_IS_BETTER, BOTH_ARE_GOOD, BOTH_ARE_BAD
 
@@ -106,13 +107,11 @@ def test_points_by_hand() -> None:
     assert found.value == pytest.approx(np.corrcoef([0.9, 0.2, 0.5, 0.1, 0.3, 0.5], points)[0, 1])
     # Three votes prefer one of two: A, A with the difference 0.8, and B with -0.1.
     found = ignore_equal(compared, bootstrap=NO_RESAMPLES)
-    assert found.n_rows == 3
-    assert found.value == pytest.approx(1.0)
+    assert (found.n_rows, found.value) == (3, pytest.approx(1.0))
 
 
 def test_a_tie_is_b_or_no_answer() -> None:
-    votes = [[A, A], [B, B], [B, B]]
-    tied = preferences([0.9, 0.1, 0.5], [0.1, 0.9, 0.5], votes)
+    tied = preferences([0.9, 0.1, 0.5], [0.1, 0.9, 0.5], [[A, A], [B, B], [B, B]])
     assert cont2cat(tied, bootstrap=NO_RESAMPLES).value == pytest.approx(1.0)
     assert cont2cat(tied, ties="missing", bootstrap=NO_RESAMPLES).value == pytest.approx(1.0)
     other = preferences([0.9, 0.1, 0.5], [0.1, 0.9, 0.5], [[A, A], [B, B], [A, A]])
@@ -129,13 +128,11 @@ def test_unscored_comparisons_are_counted() -> None:
 def test_what_is_undefined_says_why() -> None:
     same = preferences([0.1, 0.2], [0.3, 0.4], [[GOOD], [GOOD]])
     found = cont2cat(same, equal="missing", bootstrap=NO_RESAMPLES)
-    assert (found.value, found.reason) == (
-        None,
-        "alpha: the raters gave fewer than two different answers. Compare more responses.",
-    )
+    reason = "alpha: the raters gave fewer than two different answers. Compare more responses."
+    assert (found.value, found.reason) == (None, reason)
     found = ignore_equal(same, bootstrap=NO_RESAMPLES)
-    assert found.value is None
-    assert found.reason == "pearson: 0 pairs of score and rating, at least 3 are needed. Score and rate more examples."
+    reason = "pearson: 0 pairs of score and rating, at least 3 are needed. Score and rate more examples."
+    assert (found.value, found.reason) == (None, reason)
     assert str(found) == "ignore_equal undefined, coin flip undefined, human majority undefined, 2 of 2 comparisons scored"
     empty = preferences([], [], [])
     assert voting(empty, bootstrap=NO_RESAMPLES).value is None
@@ -145,35 +142,34 @@ def test_what_is_undefined_says_why() -> None:
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        (([0.1], [0.2], []), "preferences: 1 scores_a but 0 votes. Give one of each for every row."),
-        (([0.1], [np.nan], [[A]]), "preferences: scores_b[0] is nan, not a finite number. Give None where there is no value."),
-        (([0.1], [0.2], [[4]]), "preferences: votes[0][0] is 4. Give 0 (A), 1 (B), 2 (both are good) or 3 (both are bad)."),
-        (([0.1], [0.2], [["A"]]), "preferences: votes[0][0] is 'A'. Give 0 (A), 1 (B), 2 (both are good) or 3 (both are bad)."),
-        (([1, 2], [1, 2], [[A], [A, B]]), "preferences: the comparisons have 1 to 2 votes. Give as many for each."),
+        (([0.1], [0.2], []), "1 scores_a but 0 votes. Give one of each for every row."),
+        (([0.1], [np.nan], [[A]]), "scores_b[0] is nan, not a finite number. Give None where there is no value."),
+        (([0.1], [0.2], [[4]]), "votes[0][0] is 4. Give 0 (A), 1 (B), 2 (both are good) or 3 (both are bad)."),
+        (([0.1], [0.2], [["A"]]), "votes[0][0] is 'A'. Give 0 (A), 1 (B), 2 (both are good) or 3 (both are bad)."),
+        (([1, 2], [1, 2], [[A], [A, B]]), "the comparisons have 1 to 2 votes. Give as many for each."),
     ],
 )
 def test_malformed_columns_are_refused(columns: Any, message: str) -> None:
-    with pytest.raises(InputError) as caught:
+    with refused(f"preferences: {message}"):
         preferences(*columns)
-    assert str(caught.value) == message
 
 
-def test_unknown_options_are_refused() -> None:
-    compared = preferences([0.1, 0.5], [0.2, 0.1], [[A], [B]])
-    calls: dict[str, Any] = {
-        "voting: there is no unit='system'. Choose one of comparison, response.": lambda: voting(compared, unit="system"),  # type: ignore[arg-type]
-        "voting: unit='response' needs to know which responses are the same. Give `responses` to preferences.": (
-            lambda: voting(compared, unit="response")
+@pytest.mark.parametrize(
+    ("of", "options", "message"),
+    [
+        (voting, {"unit": "system"}, "there is no unit='system'. Choose one of comparison, response."),
+        (
+            voting,
+            {"unit": "response"},
+            "unit='response' needs to know which responses are the same. Give `responses` to preferences.",
         ),
-        "ignore_equal: there is no opinion='mean'. Choose one of vote, majority.": (
-            lambda: ignore_equal(compared, opinion="mean")  # type: ignore[arg-type]
-        ),
-        "cont2cat: there is no ties='a'. Choose one of b, missing.": lambda: cont2cat(compared, ties="a"),  # type: ignore[arg-type]
-    }
-    for message, call in calls.items():
-        with pytest.raises(InputError) as caught:
-            call()
-        assert str(caught.value) == message
+        (ignore_equal, {"opinion": "mean"}, "there is no opinion='mean'. Choose one of vote, majority."),
+        (cont2cat, {"ties": "a"}, "there is no ties='a'. Choose one of b, missing."),
+    ],
+)
+def test_unknown_options_are_refused(of: Any, options: dict[str, Any], message: str) -> None:
+    with refused(f"{of.__name__}: {message}"):
+        of(preferences([0.1, 0.5], [0.2, 0.1], [[A], [B]]), **options)
 
 
 @pytest.mark.real_data
@@ -220,25 +216,22 @@ def metrics(n_dialogues: int = 30, seed: int = 0) -> tuple[Preferences, Preferen
 @pytest.mark.parametrize("statistic", STATISTICS)
 def test_it_is_the_difference_of_the_two_statistics(statistic: str) -> None:
     good, _, chance = metrics()
-    found = preference_difference(good, chance, statistic=statistic, bootstrap=NO_RESAMPLES)
-    of = partial(STATISTICS[statistic], bootstrap=NO_RESAMPLES)
-    assert found.value == pytest.approx(of(good).value - of(chance).value, abs=1e-9)
-    assert preference_difference(chance, good, statistic=statistic, bootstrap=NO_RESAMPLES).value == pytest.approx(
-        -(found.value or 0)
-    )
+    of = partial(preference_difference, statistic=statistic, bootstrap=NO_RESAMPLES)
+    found, alone = of(good, chance), partial(STATISTICS[statistic], bootstrap=NO_RESAMPLES)
+    assert found.value == pytest.approx(alone(good).value - alone(chance).value, abs=1e-9)
+    assert of(chance, good).value == pytest.approx(-(found.value or 0))
     assert (found.n_total, found.n_scored, found.n_clusters, found.name) == (180, 180, 30, f"difference of {statistic}")
 
 
 @pytest.mark.parametrize("statistic", STATISTICS)
 def test_the_interval_tells_a_noisy_copy_from_nothing_but_not_from_its_original(statistic: str) -> None:
     good, copy, chance = metrics()
-    alike, apart = (
-        preference_difference(good, other, statistic=statistic, bootstrap=Bootstrap(rounds=400)) for other in (copy, chance)
-    )
+    boot = Bootstrap(rounds=400)
+    alike, apart = (preference_difference(good, one, statistic=statistic, bootstrap=boot) for one in (copy, chance))
     assert alike.ci_low < 0 < alike.ci_high
     assert apart.ci_low > 0
     # Paired: far narrower than the interval of either statistic.
-    alone = STATISTICS[statistic](good, bootstrap=Bootstrap(rounds=400))
+    alone = STATISTICS[statistic](good, bootstrap=boot)
     assert alike.ci_high - alike.ci_low < 0.5 * (alone.ci_high - alone.ci_low)
 
 
@@ -254,14 +247,9 @@ def test_a_metric_without_differences_leaves_it_undefined() -> None:
 def test_other_comparisons_and_unknown_statistics_are_refused() -> None:
     good, *_ = metrics(4)
     other, *_ = metrics(4, seed=1)
-    with pytest.raises(InputError) as caught:
+    where = "preference_difference"
+    with refused(f"{where}: the metrics' votes differ. Compare them on the comparisons that both have a score for."):
         preference_difference(good, other)
-    assert str(caught.value) == (
-        "preference_difference: the metrics' votes differ. Compare them on the comparisons that both have a score for."
-    )
-    with pytest.raises(InputError) as caught:
+    choices = "voting_pearson, voting_spearman, ignore_equal, cont2cat"
+    with refused(f"{where}: there is no statistic='kendall'. Choose one of {choices}."):
         preference_difference(good, good, statistic="kendall")
-    assert str(caught.value) == (
-        "preference_difference: there is no statistic='kendall'. "
-        "Choose one of voting_pearson, voting_spearman, ignore_equal, cont2cat."
-    )

@@ -36,7 +36,6 @@ from dialeval_plugin.statistics.checks import (
     same_length,
     used_codes,
 )
-from dialeval_plugin.statistics.comparison.common_rows import difference
 
 Distributions: TypeAlias = Sequence[Sequence[float] | None] | npt.NDArray[Any]
 """One row a system turn: P(NB), P(PB), P(B), or None where the detector gave no answer."""
@@ -89,8 +88,7 @@ def breakdown_metrics(
     Args:
         distributions: the detector's, of shape (turns, 3).
         counts: the annotators', of shape (turns, 3).
-        labels: the detector's hard labels, which may differ from its likeliest; without them the likeliest, ties to O before
-            T before X.
+        labels: the detector's hard labels; without them its likeliest, ties to O before T before X.
         threshold: share of the annotators that a majority needs. The organisers' runs had 0.
         clusters: label of the dialogue of each turn; turns of one dialogue are resampled together.
         bootstrap: of the intervals.
@@ -162,7 +160,7 @@ def breakdown_differences(
     (values_a, of_a), (values_b, of_b) = (
         _metrics(predicted[rows], annotations[rows], hard[rows], 0.0, codes) for predicted, hard in answers
     )
-    resampled = {name: difference(of_a[name], of_b[name]) for name in values_a if name in values_b}
+    resampled = {name: of_a[name] - of_b[name] for name in values_a if name in values_b}
     values: dict[str, float | str] = {name: one.value for name, one in resampled.items()}
     n_unscored = len(both) - len(rows) - n_unannotated
     return bootstrap.estimates(values, resampled, Counts(len(both), len(rows), int(codes.max()) + 1, n_unscored, n_unannotated))
@@ -182,14 +180,8 @@ def strict_labels(counts: AnnotatorCounts, threshold: float = 0.0) -> IntArray:
 def detections(scores: OptionalNumbers, *, cut: float = DEFAULT_CUT) -> Detections:
     """Turn breakdown scores s into distributions [1 - s, 0, s] and hard labels: X above `cut`, else O (METHODS, section 7).
 
-    Such a detector never says T, so both merges see the same pair of classes.
-
-    Args:
-        scores: in [0, 1], the higher the worse; None where there is none.
-        cut: the challenge's F1 needs one. 0.5 is not tuned; `best_cut` tunes it on annotated development data.
-
-    Raises:
-        InputError: a score is neither None nor a number from 0 to 1.
+    Such a detector never says T, so both merges see the same pair of classes. Scores are in [0, 1], the higher the worse. The
+    challenge's F1 needs a cut; 0.5 is not tuned, `best_cut` tunes it on annotated development data.
 
     Example:
         >>> detections([0.25, None, 0.75])
@@ -209,8 +201,7 @@ def best_cut(scores: OptionalNumbers, counts: AnnotatorCounts, *, metric: str = 
     Candidates are -1, with which every turn is X, the midpoints between neighbouring scores, and the highest score, with which
     none is; of equally good ones the lowest.
 
-    Raises:
-        InputError: the metric is none of accuracy, f1_b and f1_pb_b, no cut gives it a value, or as `breakdown_metrics`.
+    InputError: the metric is none of accuracy, f1_b and f1_pb_b, or no cut gives it a value.
 
     Example:
         >>> best_cut([0.1, 0.2, 0.4], [[9, 1, 0], [0, 1, 9], [1, 0, 9]])
@@ -333,47 +324,32 @@ def _breakdown_scores(where: str, scores: OptionalNumbers) -> Column:
 def _checked_distributions(rows: Distributions) -> tuple[FloatArray, BoolArray]:
     """The distributions as an array, and which rows have one."""
     values = np.zeros((len(rows), len(LABELS)))
-    present = np.zeros(len(rows), dtype=np.bool_)
+    present = np.array([row is not None for row in rows], dtype=np.bool_)
     for index, row in enumerate(rows):
         if row is None:
             continue
-        values[index], present[index] = _distribution(row, index), True
+        try:
+            numbers = np.array(row, dtype=object).astype(np.float64)
+        except (TypeError, ValueError):
+            numbers = np.array([np.nan])
+        # A comparison with NaN is false.
+        if not (numbers.shape == (len(LABELS),) and (numbers >= 0).all() and abs(numbers.sum() - 1) <= _SUM_TOLERANCE):
+            why = f"distributions[{index}] is {row!r}"
+            raise InputError(f"breakdown_metrics: {why}. Give P(NB), P(PB), P(B), which sum to 1, or None.")
+        values[index] = numbers
     return values, present
 
 
-def _distribution(row: Any, index: int) -> FloatArray:
-    found = np.asarray(row, dtype=object)
-    try:
-        values = found.astype(np.float64)
-    except (TypeError, ValueError):
-        values = np.array([np.nan])
-    if (
-        values.shape != (len(LABELS),)
-        or not np.isfinite(values).all()
-        or (values < 0).any()
-        or abs(values.sum() - 1) > _SUM_TOLERANCE
-    ):
-        raise InputError(
-            f"breakdown_metrics: distributions[{index}] is {row!r}. Give P(NB), P(PB), P(B), which sum to 1, or None."
-        )
-    return np.asarray(values)
-
-
 def _checked_counts(rows: AnnotatorCounts) -> IntArray:
-
     values = np.zeros((len(rows), len(LABELS)), dtype=np.int64)
     for index, row in enumerate(rows):
         found = [] if isinstance(row, str) or not hasattr(row, "__len__") else list(row)
-        if len(found) != len(LABELS) or not all(_is_count(value) for value in found):
-            raise InputError(
-                f"breakdown_metrics: counts[{index}] is {row!r}. Give how many annotators said O, T and X, three whole numbers."
-            )
+        is_count = [isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= 0 for value in found]
+        if len(found) != len(LABELS) or not all(is_count):
+            why = f"counts[{index}] is {row!r}"
+            raise InputError(f"breakdown_metrics: {why}. Give how many annotators said O, T and X, three whole numbers.")
         values[index] = found
     return values
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and bool(value >= 0)
 
 
 def _checked_labels(labels: Sequence[int | None], is_scored: BoolArray) -> IntArray:

@@ -14,10 +14,7 @@ def alpha(counts: FloatArray) -> float:
 
     Source: Krippendorff 2011, through the package `krippendorff`.
     Range: 1 for full agreement, 0 for what chance gives, below 0 for less. Missing values: a unit with fewer than two answers
-    is left out. Undefined: fewer than two different answers are left.
-
-    Raises:
-        StatisticUndefined: see above.
+    is left out. StatisticUndefined: fewer than two different answers are left.
 
     Example:
         >>> alpha(np.array([[2.0, 0.0], [0.0, 2.0]]))

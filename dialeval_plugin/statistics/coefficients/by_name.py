@@ -18,13 +18,7 @@ from dialeval_plugin.statistics.checks import FloatArray, Labels, Numbers, Stati
 
 from .kendall import auroc, auroc_of_samples, kendall_b, kendall_b_of_samples, kendall_c, kendall_c_of_samples
 from .pearson import pearson, pearson_of_samples, point_biserial, point_biserial_of_samples, spearman, spearman_of_samples
-from .tie_calibration import (
-    TieCalibration,
-    accuracy_at,
-    calibrated_epsilon,
-    pairwise_accuracy,
-    pairwise_accuracy_of_samples,
-)
+from .tie_calibration import TieCalibration, accuracy_at, calibrated_epsilon, pairwise_accuracy, pairwise_accuracy_of_samples
 
 __all__ = [
     "COEFFICIENTS",
@@ -92,11 +86,7 @@ COEFFICIENTS: dict[str, Coefficient] = {
 
 
 def coefficient_named(name: str) -> Coefficient:
-    """Return the coefficient `name`.
-
-    Raises:
-        InputError: there is none; the message lists those that there are.
-    """
+    """Return the coefficient `name`; InputError lists those that there are."""
     if name not in COEFFICIENTS:
         raise InputError(f"there is no coefficient {name!r}. Known are: {', '.join(sorted(COEFFICIENTS))}.")
     return COEFFICIENTS[name]

@@ -1,8 +1,7 @@
 """Scores beside ratings, and weighted samples of them: what every coefficient asks for and counts with.
 
 A coefficient's `…_of_samples` takes columns `x[i]`, `y[i]` and returns a function of `weights[r, i]`, how often pair i occurs
-in
-sample r. It gives one value a sample, NaN where the coefficient is undefined.
+in sample r. It gives one value a sample, NaN where the coefficient is undefined.
 """
 
 from __future__ import annotations
@@ -21,9 +20,8 @@ MIN_PAIRS = 3
 def checked_pairs(where: str, scores: Numbers, ratings: Numbers) -> tuple[FloatArray, FloatArray]:
     """Return scores and ratings as arrays that both vary.
 
-    Raises:
-        InputError: lengths differ, or a value is not a finite number.
-        StatisticUndefined: fewer than `MIN_PAIRS` pairs, constant scores or constant ratings.
+    InputError: lengths differ, or a value is not a finite number. StatisticUndefined: fewer than `MIN_PAIRS` pairs, constant
+    scores or constant ratings.
     """
     same_length(where, scores=scores, ratings=ratings)
     x, y = numbers(where, "scores", scores), numbers(where, "ratings", ratings)

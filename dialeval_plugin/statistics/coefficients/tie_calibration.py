@@ -48,12 +48,8 @@ def pairwise_accuracy(scores: Numbers, ratings: Numbers, *, epsilon: float | Non
     most epsilon, and two ratings if they are equal. Without `epsilon` it is the one that gives the highest accuracy
     (`calibrated_epsilon`; KendallWithTiesOpt in mt-metrics-eval), so that scores are not blamed for never being equal.
     Range: 0 to 1. The end to compare with is the share of tied ratings, which a constant score would reach.
-    Ties: see above. Missing values: refused. Undefined: fewer than 3 pairs, constant scores or constant ratings.
+    Undefined: fewer than 3 pairs, constant scores or constant ratings. Missing values: refused, as is a negative epsilon.
     Cost: $O(n \log L)$ for L levels of ratings (`kendall.RisingPairs`), and the calibration.
-
-    Raises:
-        InputError: lengths differ, a value is not a finite number, or epsilon is negative.
-        StatisticUndefined: see above.
 
     Example:
         >>> pairwise_accuracy([2, 1, 1.5, 5, 3], [1, 2, 2, 3, 4], epsilon=0)
@@ -84,14 +80,7 @@ def calibrated_epsilon(scores: Numbers, ratings: Numbers, *, groups: Labels | No
     of ratings, while there are at most `MAX_CANDIDATES` differences and the table is small. Above, as many pairs of rows,
     drawn at random, stand for all.
 
-    Args:
-        scores: one a row.
-        ratings: one a row.
-        groups: label of each row; only rows of one group are compared, and each group's accuracy counts the same.
-        seed: of the sample of pairs, where one is drawn.
-
-    Raises:
-        InputError: lengths differ, a value is not a finite number, or a label names no group.
+    With `groups`, labels of the rows, only rows of one group are compared, and each group's accuracy counts the same.
 
     Example:
         >>> calibrated_epsilon([2, 1, 1.5, 5, 3], [1, 2, 2, 3, 4])

@@ -27,7 +27,7 @@ from dialeval_plugin.statistics.checks import (
     same_length,
 )
 
-from .common_rows import EXACT_UNITS, swaps
+from .significance import EXACT_UNITS, swaps
 
 _ROUNDING = 1e-12
 _AT_ONCE = 1000
@@ -52,10 +52,8 @@ def rank_permutation_tests(
     $2^u$ swaps are made, the data among them, and it is $c / 2^u$. A swap that leaves a coefficient undefined counts as
     differing as much. Ties: mean ranks. Missing values: a pair is tested on the rows that both metrics and people have.
     Undefined: None, where on these rows a metric or the ratings are constant, or there is one cluster only.
-    Cost: for all pairs together, `rounds` x clusters x pairs multiplications.
-
-    Raises:
-        InputError: lengths differ, or a value is neither None nor a finite number.
+    Cost: for all pairs together, `rounds` x clusters x pairs multiplications. InputError: lengths differ, or a value is neither
+    None nor a finite number.
 
     Example:
         >>> ratings = [1, 2, 3, 4, 5, 6, 7, 8]

@@ -12,8 +12,7 @@ from dialeval_plugin.statistics.checks import OptionalNumbers
 from dialeval_plugin.statistics.correlation import level_correlations
 from dialeval_plugin.statistics.levels import Rated
 
-from .common_rows import Measure, Paired
-from .significance import DEFAULT_MEASURE, Comparison, permutation_test
+from .significance import DEFAULT_MEASURE, Comparison, Measure, Paired, permutation_test
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +23,6 @@ class Ranking:
         ranks: of each metric, from 1; None where its coefficient is undefined.
         comparisons: the test of each two metrics, the first of them named first.
         adjusted: its p-value after Holm's correction; None where it has none.
-        alpha: level of significance.
     """
 
     ranks: dict[str, int | None]
@@ -38,10 +36,8 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
 
     Formula: of m p-values in ascending order, the k-th becomes $\max_{j \le k} \min(1, (m - j + 1) p_j)$; comparing these with
     alpha keeps the chance of any false alarm below alpha, whatever the tests have to do with each other.
-    Range: 0 to 1, never below the p-value. Ties: get the same. Missing values: None stays None and counts as no test.
-
-    Raises:
-        InputError: a value is not between 0 and 1.
+    Range: 0 to 1, never below the p-value; InputError for another one. Ties: get the same. Missing values: None stays None and
+    counts as no test.
 
     Example:
         >>> holm([0.01, None, 0.04, 0.03])
@@ -67,11 +63,8 @@ def rank_clusters(
     Metrics are gone through from the best value down. One that is significantly worse than any metric of the cluster so far
     starts the next cluster; else it belongs to that cluster. So two neighbouring clusters hold a pair that differs
     significantly, but not every pair between them does.
-    A pair, in either order, differs if its p-value is at most `alpha`; without a p-value it does not. Higher values are better;
-    equal ones keep the order given, and a metric without a value has no rank (None).
-
-    Raises:
-        InputError: alpha is not between 0 and 1.
+    A pair, in either order, differs if its p-value is at most `alpha`, between 0 and 1; without a p-value it does not. Higher
+    values are better; equal ones keep the order given, and a metric without a value has no rank (None).
 
     Example:
         >>> values = {"bleu": 0.1, "slide": 0.5, "dre": 0.45, "random": None}

@@ -6,27 +6,60 @@ and `reason` says why. InputError: lengths differ, a value is neither None nor a
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from scipy import stats
 
 from dialeval_plugin.core.errors import StatisticUndefined
-from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Estimate
-from dialeval_plugin.statistics.checks import FloatArray, check_choice
-from dialeval_plugin.statistics.coefficients.by_name import pearson
-
-from .common_rows import EXACT_UNITS, CommonRows, Measure, Paired, difference, swaps
+from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Counts, Estimate
+from dialeval_plugin.statistics.checks import (
+    BoolArray,
+    FloatArray,
+    Labels,
+    OptionalNumbers,
+    check_choice,
+    optional_numbers,
+    same_length,
+)
+from dialeval_plugin.statistics.coefficients.by_name import coefficient_named, pearson
+from dialeval_plugin.statistics.levels import AverageBy, LevelOrSystem, LevelStatistic, Rated, Rows, level_statistic, rows_of
 
 Test: TypeAlias = Literal["permutation", "williams"]
 Alternative: TypeAlias = Literal["two-sided", "greater"]
 """Whether A and B differ, or A is better than B."""
 
-DEFAULT_MEASURE = Measure()
+EXACT_UNITS = 8
+"""Up to so many clusters are swapped in all ways, 2**8 of them; more are swapped at random."""
 
 _ROUNDING = 1e-12
 """Differences nearer than this are the same: a permutation that only renames the rows must count as large as the data."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Paired:
+    """Scores of two metrics on the same rows, aligned by the caller; the labels are those of `levels.Rated`."""
+
+    scores_a: OptionalNumbers
+    scores_b: OptionalNumbers
+    ratings: OptionalNumbers
+    clusters: Labels | None = None
+    systems: Labels | None = None
+    items: Labels | None = None
+
+
+class Measure(NamedTuple):
+    """What metrics are compared by: a coefficient at a level."""
+
+    coefficient: str = "spearman"
+    level: LevelOrSystem = "turn"
+    average_by: AverageBy = "none"
+
+
+DEFAULT_MEASURE = Measure()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,17 +67,12 @@ class Comparison:
     """A test of two metrics; JSON-able, never NaN.
 
     Attributes:
-        test: its name.
-        measure: what they are compared by.
         value_a: of metric A on the rows that both have; None where undefined.
-        value_b: of metric B.
         p_value: share of such data that would differ as much if A and B were equally good; None where there is none.
         alternative: "two-sided" or "greater", A better than B.
-        n_total: rows handed in.
         n_both: rows with both scores and a rating, which all of this rests on.
         n_clusters: what is swapped: clusters, or rows where there are none.
-        n_rounds: permutations that were made.
-        n_degenerate: those of them on which the difference is undefined.
+        n_degenerate: of `n_rounds` permutations, those on which the difference is undefined.
         is_exact: whether all permutations were tried.
         reason: why there is no p-value; None where there is.
     """
@@ -71,6 +99,41 @@ class Comparison:
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-able object."""
         return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class CommonRows:
+    """The rows that have both scores and a rating; make one with `CommonRows.of`."""
+
+    measure: Measure
+    rows: Rows
+    a: FloatArray
+    b: FloatArray
+
+    @classmethod
+    def of(cls, where: str, paired: Paired, measure: Measure) -> CommonRows:
+        """Return these rows of `paired`; InputError where these do not fit together or the level lacks its labels."""
+        same_length(where, scores_a=paired.scores_a, scores_b=paired.scores_b)
+        a, b = (optional_numbers(where, name, getattr(paired, name)) for name in ("scores_a", "scores_b"))
+        scores = [float(value) if is_there else None for value, is_there in zip(a.values, a.present & b.present, strict=True)]
+        labels = {"clusters": paired.clusters, "systems": paired.systems, "items": paired.items}
+        rated = Rated(scores=scores, ratings=paired.ratings, **labels)
+        rows = rows_of(where, rated, measure.level, measure.average_by, compared=(a.values, b.values))
+        return cls(measure, rows, a.values[rows.used], b.values[rows.used])
+
+    @property
+    def counts(self) -> Counts:
+        """Numbers of rows; `n_unscored` are those that lack a score of either metric."""
+        return Counts(self.rows.n_total, len(self.a), self.rows.n_clusters, self.rows.n_unscored, self.rows.n_unrated)
+
+    def calibrated(self, x: FloatArray) -> LevelStatistic:
+        """Return the measure, its epsilon chosen on scores x."""
+        entry = coefficient_named(self.measure.coefficient)
+        return level_statistic(entry, self.measure.level, self.rows, x, self.rows.ratings)[0]
+
+    def value(self, x: FloatArray) -> float:
+        """Return the measure of scores x; StatisticUndefined where it has none."""
+        return self.calibrated(x).value(x, self.rows.ratings).value
 
 
 def permutation_test(
@@ -186,10 +249,20 @@ def paired_bootstrap(
     try:
         of_a, of_b = rows.calibrated(rows.a), rows.calibrated(rows.b)
         value: float | str = of_a.value(rows.a, y).value - of_b.value(rows.b, y).value
-        resampled = {name: difference(of_a.resampled(rows.a, y), of_b.resampled(rows.b, y))}
+        resampled = {name: of_a.resampled(rows.a, y) - of_b.resampled(rows.b, y)}
     except StatisticUndefined as error:
         value = str(error)
     return bootstrap.estimates({name: value}, resampled, rows.counts)[name]
+
+
+def swaps(n_units: int, *, n_swaps: int, seed: int) -> Iterator[BoolArray]:
+    """Yield which units are swapped: all ways of `EXACT_UNITS` or fewer, else random ones."""
+    if n_units <= EXACT_UNITS:
+        yield from (np.array(swapped) for swapped in itertools.product([False, True], repeat=n_units))
+        return
+    generator = np.random.default_rng(seed)
+    for _ in range(n_swaps):
+        yield generator.integers(2, size=n_units) == 1
 
 
 def _comparison(
@@ -200,17 +273,8 @@ def _comparison(
     value_b: float | None = None,
     **fields: Any,
 ) -> Comparison:
-    return Comparison(
-        test=test,
-        measure=rows.measure,
-        value_a=value_a,
-        value_b=value_b,
-        alternative=alternative,
-        n_total=rows.rows.n_total,
-        n_both=len(rows.a),
-        n_clusters=rows.rows.n_clusters,
-        **fields,
-    )
+    fields |= {"n_total": rows.rows.n_total, "n_both": len(rows.a), "n_clusters": rows.rows.n_clusters}
+    return Comparison(test=test, measure=rows.measure, alternative=alternative, value_a=value_a, value_b=value_b, **fields)
 
 
 def _standardised(scores: FloatArray) -> FloatArray:

@@ -34,7 +34,6 @@ from dialeval_plugin.statistics.checks import (
 )
 from dialeval_plugin.statistics.coefficients.alpha import alpha, alpha_of_samples
 from dialeval_plugin.statistics.coefficients.by_name import coefficient_named
-from dialeval_plugin.statistics.comparison.common_rows import difference
 from dialeval_plugin.statistics.correlation import correlate
 
 Votes: TypeAlias = Sequence[Sequence[int]] | npt.NDArray[Any]
@@ -112,16 +111,9 @@ def preferences(
 ) -> Preferences:
     """Return the comparisons of which both responses have a score; the others are counted.
 
-    Args:
-        scores_a: of the responses called A; None where unscored.
-        scores_b: of the responses called B.
-        votes: the raters' answers.
-        clusters: label of the dialogue of each comparison; comparisons of one dialogue are resampled together. Without it
-            each stands alone, which is right only where no two share a context.
-        responses: labels of the responses A and of the responses B, equal where it is the same response.
-
-    Raises:
-        InputError: lengths differ, a score is neither None nor a finite number, or an answer is none of the four.
+    Without `clusters`, labels of the dialogues that are resampled as a whole, each comparison stands alone, which is right only
+    where no two share a context. `responses` are labels of the responses A and of the responses B, equal where it is the same.
+    InputError: lengths differ, a score is neither None nor a finite number, or an answer is none of the four.
     """
     where = "preferences"
     responses_a, responses_b = responses or (None, None)
@@ -229,11 +221,7 @@ def cont2cat(
 
 
 def preference_difference(
-    one: Preferences,
-    other: Preferences,
-    *,
-    statistic: str = "voting_spearman",
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    one: Preferences, other: Preferences, *, statistic: str = "voting_spearman", bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
 ) -> Estimate:
     """Return statistic(one) - statistic(other), with an interval from resamples of dialogues that both metrics share.
 
@@ -268,18 +256,14 @@ def preference_difference(
         for compared in (one, other)
     )
     name = f"difference of {statistic}"
-    resampled = difference(of_one, of_other)
+    resampled = of_one - of_other
     value = resampled.value
     reason = f"{statistic}: undefined for one of the metrics. Score responses that differ."
     return bootstrap.estimates({name: reason if np.isnan(value) else value}, {name: resampled}, one.counts)[name]
 
 
 def human_alpha(votes: Votes, *, equal: EqualAnswers = "category") -> float:
-    """Return Krippendorff's alpha among the raters alone, nominal, over the four answers.
-
-    Raises:
-        InputError: an answer is none of the four.
-        StatisticUndefined: all answers are the same.
+    """Return Krippendorff's alpha among the raters alone, nominal, over the four answers; undefined where all are the same.
 
     Example:
         >>> round(human_alpha([[A_IS_BETTER] * 3, [B_IS_BETTER] * 2 + [A_IS_BETTER]]), 3)
