@@ -18,11 +18,7 @@ if TYPE_CHECKING:
 
 
 def check_share(parameter: typer.CallbackParam, value: float) -> float:
-    """Return what was typed for an option that is a share; the range of a `typer.Option` lets nan pass.
-
-    Raises:
-        InputError: it is none.
-    """
+    """Return what was typed for an option that is a share; the range of a `typer.Option` lets nan pass."""
     from dialeval_plugin.core.errors import InputError
 
     if not 0 <= value <= 1:
@@ -56,18 +52,13 @@ class AgreementOptions:
         typer.Option(callback=check_share, help="Withhold a coefficient where a smaller share of the rated rows has a score."),
     ] = 0.8
     max_unscored: Annotated[
-        float,
-        typer.Option(callback=check_share, help="Exit with 1 where a larger share of an evaluator's rows has no score."),
+        float, typer.Option(callback=check_share, help="Exit with 1 where a larger share of an evaluator's rows has no score.")
     ] = 0.05
     format: Annotated[Literal["text", "markdown", "csv", "latex", "json"], typer.Option(help="Of the table.")] = "text"
     output: Annotated[Path | None, typer.Option(help="File to write the table to, instead of printing it.")] = None
 
     def question(self, threshold: float | None = None) -> ReportOptions:
-        """Return what is asked of all judgements alike.
-
-        Raises:
-            InputError: an option has a wrong value.
-        """
+        """Return what is asked of all judgements alike."""
         from dialeval_plugin.reports.correlation_report import ReportOptions
         from dialeval_plugin.statistics.bootstrap import Bootstrap
         from dialeval_plugin.statistics.correlation import DEFAULT_COEFFICIENTS

@@ -94,10 +94,7 @@ def metrics_path() -> None:
     typer.echo(path())
 
 
-@app.command(
-    "lm-eval",
-    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
-)
+@app.command("lm-eval", context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []})
 def lm_eval(context: typer.Context) -> None:
     """Run lm-eval's command line with this package's tasks and models known."""
     from dialeval_plugin.hosts.lm_eval.cli import main as run

@@ -326,11 +326,7 @@ def test_a_wrong_file_exits_with_2_and_one_line(content: Any, message: str, dial
             "module 'scripted_scorers' has no attribute 'Absent'. Repair or uninstall the package that declares it.",
         ),
         (("--scorer", "scripted", "--option", "scale"), 2, "--option 'scale': expected name=value."),
-        (
-            ("--scorer", "scripted", "--option", "size=1"),
-            2,
-            "scripted: there is no option 'size'. Known are: scale, note.",
-        ),
+        (("--scorer", "scripted", "--option", "size=1"), 2, "scripted: there is no option 'size'. Known are: scale, note."),
         (
             ("--scorer", "scripted", "--llm-args", "pretrained=x"),
             2,

@@ -331,12 +331,7 @@ def test_what_does_not_fit_together_is_refused_or_said(dialeval: Run, process: R
             ("--average-by", "item"),
             "correlate: average_by='item' needs to know the item of each row. Give `items`.",
         ),
-        (
-            "s.jsonl",
-            '{"id": "a", "s": 1}',
-            ("--min-coverage", "2"),
-            "--min-coverage is 2.0. Give a number from 0 to 1.",
-        ),
+        ("s.jsonl", '{"id": "a", "s": 1}', ("--min-coverage", "2"), "--min-coverage is 2.0. Give a number from 0 to 1."),
         (
             "s.jsonl",
             '{"id": "a", "s": 1}',

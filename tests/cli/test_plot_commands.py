@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from dialeval_plugin.cli.plot import app
-from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.training.history import HistoryRow, write_history
+from tests.refusal import refused_as
 
 SET = {
     "context": ["Do you have plans?", "Not yet."],
@@ -76,26 +76,21 @@ def test_without_a_quality_it_is_the_overall_one_or_a_question(tmp_path: Path) -
     run("distribution", data, "--scores", scores, "--output", tmp_path / "plot.svg")
     assert "Overall 4 (n=4)" in (tmp_path / "plot.svg").read_text()
     data.write_text("\n".join(json.dumps({"id": str(n), "ratings": {"style": [1], "grace": [2]}}) for n in range(8)))
-    with pytest.raises(InputError) as raised:
+    with refused_as(f"{data}: several qualities are rated. Name one with --quality: style, grace."):
         run("distribution", data, "--scores", scores, "--output", tmp_path / "plot.svg")
-    assert str(raised.value) == f"{data}: several qualities are rated. Name one with --quality: style, grace."
 
 
 def test_scores_of_other_items_are_refused(tmp_path: Path) -> None:
     data = rated(tmp_path)
     scores = tmp_path / "scores.jsonl"
     scores.write_text('{"id": "99", "mine": 1}')
-    with pytest.raises(InputError) as raised:
+    with refused_as(f"{scores}: no row of {data} has both a score and a rating of overall. Give the file that was scored."):
         run("distribution", data, "--scores", scores, "--column", "mine", "--output", tmp_path / "plot.svg")
-    assert str(raised.value) == (
-        f"{scores}: no row of {data} has both a score and a rating of overall. Give the file that was scored."
-    )
 
 
 def test_the_format_is_checked_before_a_model_is_run(data: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError) as raised:
+    with refused_as(f"{tmp_path}/plot.gif: plots are written as PNG or SVG. End the name in .png or .svg."):
         run("thresholds", data, "--slm", "nowhere", "--output", tmp_path / "plot.gif")
-    assert str(raised.value) == f"{tmp_path}/plot.gif: plots are written as PNG or SVG. End the name in .png or .svg."
 
 
 def test_the_weights_of_a_regression_are_drawn(tmp_path: Path) -> None:

@@ -44,10 +44,7 @@ def test_empty_and_strange_texts_are_data(context: list[str], response: str) -> 
             {"context": "Hi."},
             "Example '7': context: expected a list of strings, got 'Hi.' (str). Wrap a single string in a list.",
         ),
-        (
-            {"context": None},
-            "Example '7': context: expected a list of strings, got None (NoneType). Pass a list.",
-        ),
+        ({"context": None}, "Example '7': context: expected a list of strings, got None (NoneType). Pass a list."),
         ({"context": ["Hi.", None]}, "Example '7': context[1]: expected a string, got None (NoneType). Pass text."),
         ({"context": ["Hi.", math.nan]}, "Example '7': context[1]: expected a string, got nan (float). Pass text."),
         ({"response": 5}, "Example '7': response: expected a string, got 5 (int). Pass text."),

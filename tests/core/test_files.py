@@ -32,6 +32,7 @@ from dialeval_plugin.core.files import (
     write_json_lines,
     write_text,
 )
+from tests.refusal import refused_as
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 NOT_FINITE = [math.nan, math.inf, -math.inf]
@@ -111,14 +112,14 @@ def test_file_fault_names_path_and_line(tmp_path: Path, content: bytes, text: st
 def test_bad_json_file_names_the_line(tmp_path: Path) -> None:
     path = tmp_path / "rows.json"
     path.write_text('{"a": 1,\n"b": }')
-    with pytest.raises(InputError, match=message(f"{path}:2: not valid JSON (Expecting value). Was the file cut off?")):
+    with refused_as(f"{path}:2: not valid JSON (Expecting value). Was the file cut off?"):
         read_json(path)
 
 
 def test_missing_file_and_folder(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=message(f"{tmp_path / 'none'}: there is no such file.")):
+    with refused_as(f"{tmp_path / 'none'}: there is no such file."):
         read_text(tmp_path / "none")
-    with pytest.raises(InputError, match=message(f"{tmp_path}: is a folder, expected a file.")):
+    with refused_as(f"{tmp_path}: is a folder, expected a file."):
         read_text(tmp_path)
 
 
@@ -130,7 +131,7 @@ def test_unreadable_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr(Path, "open", refuse)
-    with pytest.raises(InputError, match=message(f"{path}: cannot be read (Permission denied).")):
+    with refused_as(f"{path}: cannot be read (Permission denied)."):
         read_text(path)
 
 
@@ -144,7 +145,7 @@ def test_unreadable_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_damaged_gzip(tmp_path: Path, content: bytes, problem: str) -> None:
     path = tmp_path / "rows.jsonl.gz"
     path.write_bytes(content)
-    with pytest.raises(InputError, match=message(f"{path}: is not a complete gzip file ({problem}). Copy it again.")):
+    with refused_as(f"{path}: is not a complete gzip file ({problem}). Copy it again."):
         read_text(path)
 
 
@@ -183,7 +184,7 @@ def test_full_disk_leaves_the_previous_file_and_nothing_else(
 
     monkeypatch.setattr(files.os, name, refuse)
     text = f"{path}: cannot be written (No space left on device). The previous file, if any, is unchanged."
-    with pytest.raises(InputError, match=message(text)):
+    with refused_as(text):
         write_text(path, "after")
     assert path.read_text() == "before"
     assert names(tmp_path) == ["rows.jsonl"]
@@ -196,17 +197,17 @@ def test_read_only_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         raise OSError(errno.EROFS, "Read-only file system")
 
     monkeypatch.setattr(files.os, "open", refuse)
-    with pytest.raises(InputError, match=message(f"{path}: cannot be written (Read-only file system). Choose another place.")):
+    with refused_as(f"{path}: cannot be written (Read-only file system). Choose another place."):
         write_text(path, "after")
     assert names(tmp_path) == []
 
 
 def test_target_is_a_folder_or_lies_below_a_file(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=message(f"{tmp_path}: is a folder, expected the name of a file to write.")):
+    with refused_as(f"{tmp_path}: is a folder, expected the name of a file to write."):
         write_text(tmp_path, "text")
     (tmp_path / "file").write_text("before")
     path = tmp_path / "file" / "rows.jsonl"
-    with pytest.raises(InputError, match=message(f"{path}: cannot be written (File exists). Choose another place.")):
+    with refused_as(f"{path}: cannot be written (File exists). Choose another place."):
         write_text(path, "text")
 
 
@@ -246,22 +247,15 @@ def test_what_is_written_is_strict_json(value: Any) -> None:
     ("text", "problem"),
     [
         ("[" * 100_000, "is nested too deeply, more than 100 levels. No file of this kind is; copy it again."),
-        (
-            "1" * 5_000,
-            f"has a number that cannot be read ({'1' * 20} is beyond the range of a float). Write it shorter.",
-        ),
-        (
-            "1" * 400,
-            f"has a number that cannot be read ({'1' * 20} is beyond the range of a float). Write it shorter.",
-        ),
+        ("1" * 5_000, f"has a number that cannot be read ({'1' * 20} is beyond the range of a float). Write it shorter."),
+        ("1" * 400, f"has a number that cannot be read ({'1' * 20} is beyond the range of a float). Write it shorter."),
         ("[1e999]", "has a number that cannot be read (1e999 is beyond the range of a float). Write it shorter."),
         ("[NaN]", "holds NaN, which is not JSON. Leave out what has no value, or write null."),
     ],
 )
 def test_json_that_cannot_be_held_is_one_error(text: str, problem: str) -> None:
-    with pytest.raises(InputError) as caught:
+    with refused_as(f"x.json: {problem}"):
         parse_json(text, "x.json")
-    assert str(caught.value) == f"x.json: {problem}"
 
 
 @pytest.mark.parametrize(
@@ -280,9 +274,9 @@ def test_json_that_cannot_be_held_is_one_error(text: str, problem: str) -> None:
 )  # fmt: skip
 def test_d13_d14_r08_json_that_no_writer_means_is_refused(text: str, problem: str) -> None:
     """FAULTS D13 (depth), D14 (lone surrogates), R08 (of a doubled key the last value won)."""
-    with pytest.raises(InputError, match=message(f"x.json{problem}")):
+    with refused_as(f"x.json{problem}"):
         parse_json(text, "x.json")
-    with pytest.raises(InputError, match=message(f"x.json:2{problem}")):
+    with refused_as(f"x.json:2{problem}"):
         parse_json_prefix(f"[\n {text}, 7]", 3, "x.json")
 
 
@@ -297,7 +291,7 @@ def test_json_up_to_the_limits_is_read() -> None:
 
 
 def test_the_beginning_of_a_text_that_is_no_json_is_named_with_its_line() -> None:
-    with pytest.raises(InputError, match=message("x.json:3: not valid JSON (Expecting value). Was the file cut off?")):
+    with refused_as("x.json:3: not valid JSON (Expecting value). Was the file cut off?"):
         parse_json_prefix('[\n{"a":\n}]', 2, "x.json")
 
 
@@ -312,7 +306,7 @@ def test_d23_a_file_beyond_the_limit_is_refused_before_it_is_held(
     assert read_text(path) == content.decode()
 
     monkeypatch.setattr(files, "LARGEST_TEXT", 3_000_000)
-    with pytest.raises(InputError, match=message(f"{path}: holds more than 3 MB, the limit of a file. Split it.")):
+    with refused_as(f"{path}: holds more than 3 MB, the limit of a file. Split it."):
         read_text(path)
 
 
@@ -322,7 +316,7 @@ def test_d23_a_gzip_bomb_takes_little_memory(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(files, "LARGEST_TEXT", 1_000_000)
     tracemalloc.start()
     try:
-        with pytest.raises(InputError, match=message(f"{path}: holds more than 1 MB, the limit of a file. Split it.")):
+        with refused_as(f"{path}: holds more than 1 MB, the limit of a file. Split it."):
             read_text(path)
         assert tracemalloc.get_traced_memory()[1] < 20_000_000
     finally:
@@ -422,7 +416,7 @@ def test_a_link_to_itself_is_one_error(tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to("link")
     text = f"{link}: cannot be written (Too many levels of symbolic links). Choose another place."
-    with pytest.raises(InputError, match=message(text)):
+    with refused_as(text):
         write_text(link, "text")
 
 
@@ -487,14 +481,14 @@ def test_d32_a_name_as_long_as_the_file_system_takes_is_written(tmp_path: Path) 
     assert names(tmp_path) == ["n" * 255]
     write_text(tmp_path / ("ü" * 127), "text")
     path = tmp_path / ("n" * 256)
-    with pytest.raises(InputError, match=message(f"{path}: cannot be written (File name too long). Choose another place.")):
+    with refused_as(f"{path}: cannot be written (File name too long). Choose another place."):
         write_text(path, "text")
 
 
 @pytest.mark.parametrize("name", ["a\ud800", "a\x00b"])
 def test_a_path_that_cannot_be_is_one_error(name: str) -> None:
     path = Path(name)
-    with pytest.raises(InputError, match=message(f"{name!r}: cannot be the name of a file. Choose another.")):
+    with refused_as(f"{name!r}: cannot be the name of a file. Choose another."):
         read_text(path)
-    with pytest.raises(InputError, match=message(f"{name!r}: cannot be the name of a file. Choose another.")):
+    with refused_as(f"{name!r}: cannot be the name of a file. Choose another."):
         write_text(path, "text")

@@ -13,6 +13,7 @@ import pytest
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.journal import Journal
+from tests.refusal import refused_as
 
 
 def message_of(error: pytest.ExceptionInfo[InputError]) -> str:
@@ -57,12 +58,11 @@ def test_r63_a_part_that_a_kill_left_half_written_is_cut_off(cut: int, tmp_path:
 def test_a_journal_of_another_run_is_refused_and_kept(raw: bytes, tmp_path: Path) -> None:
     path = tmp_path / "journal"
     path.write_bytes(raw)
-    with pytest.raises(InputError) as refused:
-        Journal(path, "id").read(same)
-    assert message_of(refused) == (
+    with refused_as(
         f"{path}: this unfinished run has other inputs or settings than the present one. "
         "Delete the file to start again, or repeat the first command to finish it."
-    )
+    ):
+        Journal(path, "id").read(same)
     assert path.read_bytes() == raw
 
 
@@ -88,9 +88,8 @@ def test_r61_d13_a_damaged_line_is_named_and_the_file_kept(line: bytes, problem:
             raise ValueError("no part")
         return {}[part] if isinstance(part, str) else part if isinstance(part, list) else part + ""
 
-    with pytest.raises(InputError) as refused:
+    with refused_as(f"{path}:3{problem} Delete the file to start again."):
         Journal(path, "id").read(decode)
-    assert message_of(refused) == f"{path}:3{problem} Delete the file to start again."
     assert path.read_bytes() == raw
 
 
@@ -123,11 +122,11 @@ def test_r62_the_lock_keeps_a_second_one_out_and_leaves_nothing(tmp_path: Path) 
     path = tmp_path / "new" / "journal"
     with Journal(path, "id").lock():
         assert [found.name for found in path.parent.iterdir()] == ["journal.lock"]
-        with pytest.raises(InputError) as refused, Journal(path, "other").lock():
+        with (
+            refused_as(f"{path}: another process is at work on this run. Wait until it ends, or choose another output."),
+            Journal(path, "other").lock(),
+        ):
             pass
-        assert message_of(refused) == (
-            f"{path}: another process is at work on this run. Wait until it ends, or choose another output."
-        )
     assert list(path.parent.iterdir()) == []
     with Journal(path, "id").lock():
         pass
@@ -144,11 +143,9 @@ def test_the_lock_opens_when_the_run_fails(tmp_path: Path) -> None:
 
 def test_d32_a_name_too_long_says_so(tmp_path: Path) -> None:
     path = tmp_path / ("n" * 251)
-    with pytest.raises(InputError) as refused, Journal(path, "id").lock():
+    advice = "Choose a shorter name for the output, beside which this file stands."
+    with refused_as(f"{path}: cannot be written (File name too long). {advice}"), Journal(path, "id").lock():
         pass
-    assert message_of(refused) == (
-        f"{path}: cannot be written (File name too long). Choose a shorter name for the output, beside which this file stands."
-    )
 
 
 def test_the_folders_of_a_journal_are_made(tmp_path: Path) -> None:
@@ -169,15 +166,13 @@ def test_r64_a_journal_that_cannot_be_written_is_named(tmp_path: Path, monkeypat
     )
     with monkeypatch.context() as patched:
         patched.setattr(Path, "open", full)
-        with pytest.raises(InputError) as refused:
+        with refused_as(message):
             journal.append([1])
-        assert message_of(refused) == message
     with monkeypatch.context() as patched:
         patched.setattr(Path, "read_bytes", lambda self: b'{"run": "id"}\n[1')
         patched.setattr(Path, "open", full)
-        with pytest.raises(InputError) as refused:
+        with refused_as(message):
             journal.read(same)
-        assert message_of(refused) == message
     folder = tmp_path / "file"
     folder.write_text("")
     with pytest.raises(InputError) as refused:

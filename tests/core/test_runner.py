@@ -29,6 +29,7 @@ from dialeval_plugin.core.runner import run
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Row, Scores, Unscored
 from dialeval_plugin.reports.scored_output import write_scores
+from tests.refusal import refused_as
 
 REFUSED = Unscored(Reason.REFUSAL, "no ▁ \u2028 “quoted”")
 
@@ -148,9 +149,8 @@ def test_an_item_of_another_level_is_refused_before_any_is_scored(
     level: Level, items: Sequence[Item], message: str, tmp_path: Path
 ) -> None:
     scorer = Scripted(level=level)
-    with pytest.raises(InputError) as refused:
+    with refused_as(message):
         run(scorer, items, journal=tmp_path / "journal")
-    assert str(refused.value) == message
     assert scorer.asked == []
     assert not (tmp_path / "journal").exists()
 
@@ -262,12 +262,11 @@ def test_a_journal_of_another_run_is_refused_and_kept(
     journal = tmp_path / "journal"
     journal.write_bytes(finished[1])
     items, scorer = change(ITEMS, Scripted())
-    with pytest.raises(InputError) as refused:
-        run(scorer, items, journal=journal)
-    assert str(refused.value) == (
+    with refused_as(
         f"{journal}: this unfinished run has other inputs or settings than the present one. "
         "Delete the file to start again, or repeat the first command to finish it."
-    )
+    ):
+        run(scorer, items, journal=journal)
     assert scorer.asked == []
     assert journal.read_bytes() == finished[1]
 
@@ -295,21 +294,16 @@ def test_a_damaged_window_is_named(line: bytes, problem: str, finished: tuple[Sc
     journal = tmp_path / "journal"
     header, first, *rest = finished[1].splitlines(keepends=True)
     journal.write_bytes(header + first + line + b"\n" + b"".join(rest))
-    with pytest.raises(InputError) as refused:
+    with refused_as(f"{journal}:3: {problem} Delete the file to start again."):
         run(Scripted(), ITEMS, journal=journal)
-    assert str(refused.value) == f"{journal}:3: {problem} Delete the file to start again."
 
 
 def test_a_journal_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     end = "Finished parts are kept; repeat the command when there is room."
-    for journal, problem in (
-        (tmp_path / "file" / "journal", "File exists"),
-        (tmp_path, "Is a directory"),
-    ):
-        with pytest.raises(InputError) as refused:
+    for journal, problem in ((tmp_path / "file" / "journal", "File exists"), (tmp_path, "Is a directory")):
+        with refused_as(f"{journal}: cannot be written ({problem}). {end}"):
             run(Scripted(), ITEMS, journal=journal)
-        assert str(refused.value) == f"{journal}: cannot be written ({problem}). {end}"
 
 
 def test_a_full_disk_keeps_the_finished_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -509,11 +503,8 @@ def test_a_second_process_on_the_same_journal_is_refused_until_the_first_is_gone
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"locked\n"
         scorer = Scripted()
-        with pytest.raises(InputError) as refused:
+        with refused_as(f"{journal}: another process is at work on this run. Wait until it ends, or choose another output."):
             run(scorer, ITEMS, journal=journal)
-        assert str(refused.value) == (
-            f"{journal}: another process is at work on this run. Wait until it ends, or choose another output."
-        )
         assert scorer.asked == []
     finally:
         holder.send_signal(signal.SIGKILL)
@@ -612,9 +603,8 @@ def test_r61_a_journal_with_rows_of_no_item_is_damaged(
     journal = tmp_path / "journal"
     header = finished[1].split(b"\n")[0] + b"\n"
     journal.write_bytes(header + b"".join(json.dumps(part).encode() + b"\n" for part in parts))
-    with pytest.raises(InputError) as refused:
+    with refused_as(f"{journal}: is damaged ({problem}). Delete the file to start again."):
         run(Scripted(), ITEMS, journal=journal)
-    assert str(refused.value) == f"{journal}: is damaged ({problem}). Delete the file to start again."
 
 
 def test_rows_that_failed_are_asked_again_in_windows(tmp_path: Path) -> None:

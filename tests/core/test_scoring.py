@@ -25,6 +25,7 @@ from dialeval_plugin.core.registry import ENTRY_POINT_GROUP, load_scorer, regist
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Row, Scores, Unscored
 from dialeval_plugin.core.signature import Signature
+from tests.refusal import refused_as
 
 SIGNATURE = Signature({"method": "length", "seed": 3, "clip": None, "scale": 0.5, "exact": True})
 REFUSED = Unscored(Reason.REFUSAL, "I cannot answer that.")
@@ -136,11 +137,8 @@ def test_level_and_orientation_round_trip() -> None:
 
 @pytest.mark.parametrize("version", [0, 2, "1", None])
 def test_another_schema_version_is_refused(version: object) -> None:
-    with pytest.raises(InputError) as refused:
+    with refused_as(f"Scores: schema_version is {version!r}, this release reads 1. Update dialeval-plugin or score again."):
         Scores.from_dict({**table([]).to_dict(), "schema_version": version})
-    assert str(refused.value) == (
-        f"Scores: schema_version is {version!r}, this release reads 1. Update dialeval-plugin or score again."
-    )
 
 
 @pytest.fixture
@@ -195,11 +193,10 @@ def test_a_second_class_of_one_name_is_refused_with_both_origins(registry: list[
         pass
 
     register_scorer("length")(Length)
-    with pytest.raises(InputError) as refused:
-        register_scorer("length")(Other)
-    assert str(refused.value) == (
+    with refused_as(
         f"scorer 'length' is registered by {__name__}:Length and by {__name__}:{Other.__qualname__}. Rename one of them."
-    )
+    ):
+        register_scorer("length")(Other)
     assert scorer_factory("length") is Length
 
 
@@ -211,11 +208,10 @@ def test_two_packages_that_declare_one_name_are_refused_under_that_name_only(reg
         declare("size", f"{__name__}:Length"),
     ]
 
-    with pytest.raises(InputError) as refused:
-        load_scorer("length")
-    assert str(refused.value) == (
+    with refused_as(
         f"scorer 'length' is declared by {__name__}:Length and by elsewhere:Length. Uninstall one of the packages."
-    )
+    ):
+        load_scorer("length")
     assert scorer_names() == ["length", "size"]
     assert load_scorer("size", scale=2.0).signature_fields()["scale"] == 2.0
 
@@ -270,23 +266,20 @@ def test_a_broken_package_stops_only_those_who_ask_for_it(registry: list[metadat
 def test_an_unknown_name_is_answered_with_the_known_ones(registry: list[metadata.EntryPoint]) -> None:
     registry.append(declare("declared", "elsewhere:Scorer"))
     register_scorer("length")(Length)
-    with pytest.raises(InputError) as refused:
+    with refused_as("there is no scorer 'lenght'. Known are: declared, length."):
         load_scorer("lenght")
-    assert str(refused.value) == "there is no scorer 'lenght'. Known are: declared, length."
 
 
 def test_an_unknown_option_is_named(registry: list[metadata.EntryPoint]) -> None:
     register_scorer("length")(Length)
-    with pytest.raises(InputError) as refused:
+    with refused_as("length: there is no option 'size'. Known are: scale."):
         load_scorer("length", scale=1.0, size=3)
-    assert str(refused.value) == "length: there is no option 'size'. Known are: scale."
 
 
 def test_an_option_that_is_missing_is_named(registry: list[metadata.EntryPoint]) -> None:
     register_scorer("length")(lambda scale, *, shift=0.0: Length(scale + shift))
-    with pytest.raises(InputError) as refused:
+    with refused_as("length: missing a required argument: 'scale'. Give it."):
         load_scorer("length", shift=1.0)
-    assert str(refused.value) == "length: missing a required argument: 'scale'. Give it."
 
 
 def test_a_type_error_from_inside_a_scorer_is_not_the_users_option(registry: list[metadata.EntryPoint]) -> None:
@@ -297,9 +290,8 @@ def test_a_type_error_from_inside_a_scorer_is_not_the_users_option(registry: lis
             super().__init__(scale, 3)  # type: ignore[call-arg]
 
     register_scorer("broken")(Broken)
-    with pytest.raises(TypeError) as raised:
+    with refused_as("Length.__init__() takes from 1 to 2 positional arguments but 3 were given", TypeError):
         load_scorer("broken", scale=2.0)
-    assert str(raised.value) == "Length.__init__() takes from 1 to 2 positional arguments but 3 were given"
 
 
 def test_a_scorer_that_takes_any_option_gets_them(registry: list[metadata.EntryPoint]) -> None:
