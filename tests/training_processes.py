@@ -170,7 +170,7 @@ def _train(
     """
     import time
 
-    from tests.tiny_trainings import TRAININGS
+    from tests.tiny.trainings import TRAININGS
 
     monotonic = time.monotonic
     time.monotonic = lambda: pace * monotonic()
@@ -190,7 +190,7 @@ def _serve() -> None:
     from dialeval_plugin.core.errors import DialevalError
 
     _watch_writers()
-    import tests.tiny_trainings  # noqa: F401 - what the forked processes need
+    import tests.tiny.trainings  # noqa: F401 - what the forked processes need
 
     for line in sys.stdin:
         reader, writer = os.pipe()

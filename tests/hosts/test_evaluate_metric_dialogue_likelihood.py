@@ -12,7 +12,7 @@ from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.core.resources import metrics_path
 from dialeval_plugin.methods.likelihood.scorer import DialogueLikelihoodScorer
-from tests.tiny_likelihood_models import write_likelihood_model
+from tests.tiny.likelihood import write_likelihood_model
 
 CONTEXTS = [["Hi there.", "Hello! How was the trip?"], ["Do you like jazz?"], [], ["Any plans?"]]
 RESPONSES = ["Long, but worth it.", "I do.", "Two streets from here.", "None yet."]

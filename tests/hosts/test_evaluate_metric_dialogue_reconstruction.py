@@ -15,7 +15,7 @@ from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.core.resources import metrics_path
 from dialeval_plugin.methods.reconstruction.scorer import DialogueReconstructionScorer
-from tests.tiny_reconstruction_models import write_tiny_model
+from tests.tiny.reconstruction import write_tiny_model
 
 CONTEXTS = [["Hi there.", "Hello! How was the trip?"], ["Do you like jazz?"], [], ["Any plans?"]]
 RESPONSES = ["Long, but worth it.", "I do.", "Two streets from here.", "None yet."]

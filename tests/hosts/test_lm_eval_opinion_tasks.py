@@ -39,7 +39,7 @@ from dialeval_plugin.methods.likelihood.scorer import DialogueLikelihoodScorer
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import correlations
 from tests.convai_files import write_convai
-from tests.tiny_likelihood_models import write_likelihood_model
+from tests.tiny.likelihood import write_likelihood_model
 
 
 @pytest.fixture

@@ -31,8 +31,8 @@ from dialeval_plugin.models.folders import TRAINING_FILE, check_device, resolve
 from dialeval_plugin.models.language_models import open_model
 from tests.refusal import refused_as
 from tests.sealed import seal
-from tests.tiny_breakdown_models import TinyModels
-from tests.tiny_reconstruction_models import write_tiny_model
+from tests.tiny.breakdown import TinyModels
+from tests.tiny.reconstruction import write_tiny_model
 
 
 class Kind(NamedTuple):
