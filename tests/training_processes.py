@@ -153,20 +153,14 @@ def _train(
     pace: float = 1.0,
     changes: dict[str, Any] | None = None,
 ) -> int:
-    """Train in this process.
+    """Train in this process and return the number of events.
 
     Args:
-        name: of the training.
-        encoder: its folder.
-        output: folder of the model.
         kill_at: number of the event at which the process is killed.
         seed: of whether and where the last file is torn.
         largest_file: bytes that a file may have.
         pace: of the clock.
         changes: other options.
-
-    Returns:
-        number of events.
     """
     import time
 

@@ -137,37 +137,31 @@ def test_d21_without_its_training_contexts_a_model_does_not_count_leaks_from_non
         load(str(folder))
 
 
-def plant(folder: Path, trace: Path) -> None:
-    """Lay a module beside the model whose code leaves a trace where it is imported."""
+FOREIGN = "names the class {!r}, which is not sentence-transformers' own. Choose a model without code of its own."
+
+
+def plant(model: Path, trace: Path, type: str = "evilmod.Evil") -> Path:
+    """Copy a model, name a class of its own in it, and lay a module beside it that leaves a trace where it is imported."""
+    folder = shutil.copytree(model, trace.with_name("model"))
     code = f"import pathlib\npathlib.Path({str(trace)!r}).touch()\nclass Evil:\n    pass\n"
     (folder / "evilmod.py").write_text(code, encoding="utf-8")
-
-
-def change_modules(folder: Path, type: str) -> None:
     path = folder / "modules.json"
     modules = json.loads(path.read_text(encoding="utf-8"))
     modules[-1]["type"] = type
     path.write_text(json.dumps(modules), encoding="utf-8")
+    return folder
 
 
 @pytest.mark.parametrize("type", ["evilmod.Evil", "sentence_transformersevil.Evil", "os.path"])
 def test_d3_code_of_a_model_folder_does_not_run(type: str, tiny_slm: Path, tmp_path: Path) -> None:
-    folder = shutil.copytree(tiny_slm, tmp_path / "slm")
-    plant(folder, tmp_path / "trace")
-    change_modules(folder, type)
-    with refused_as(
-        f"{folder / 'modules.json'}: names the class {type!r}, which is not sentence-transformers' own. "
-        "Choose a model without code of its own.",
-        ModelLoadError,
-    ):
+    folder = plant(tiny_slm, tmp_path / "trace", type)
+    with refused_as(f"{folder / 'modules.json'}: {FOREIGN.format(type)}", ModelLoadError):
         TrainedSmallModel.load(str(folder))
     assert not (tmp_path / "trace").exists()
 
 
 def test_d3_nor_does_it_from_a_command_in_that_folder(tiny_slm: Path, tmp_path: Path) -> None:
-    folder = shutil.copytree(tiny_slm, tmp_path / "slm")
-    plant(folder, tmp_path / "trace")
-    change_modules(folder, "evilmod.Evil")
+    folder = plant(tiny_slm, tmp_path / "trace")
     (tmp_path / "in.jsonl").write_text('{"context": ["Hi."], "response": "Hello."}\n')
     words = ["score", str(tmp_path / "in.jsonl"), "--output", str(tmp_path / "out.jsonl"), "--slm", "."]
     done = subprocess.run(
@@ -178,26 +172,18 @@ def test_d3_nor_does_it_from_a_command_in_that_folder(tiny_slm: Path, tmp_path: 
         text=True,
         check=False,
     )
-    assert (done.returncode, done.stderr.splitlines(keepends=True)[-1]) == (
-        2,
-        "dialeval: modules.json: names the class 'evilmod.Evil', which is not sentence-transformers' own. "
-        "Choose a model without code of its own.\n",
-    )
+    said = f"dialeval: modules.json: {FOREIGN.format('evilmod.Evil')}"
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (2, said)
     assert not (tmp_path / "trace").exists()
 
 
 def test_d3_a_module_inside_a_module_neither(tiny_encoder: Path, tmp_path: Path) -> None:
-    folder = shutil.copytree(tiny_encoder, tmp_path / "encoder")
-    plant(folder, tmp_path / "trace")
+    folder = plant(tiny_encoder, tmp_path / "trace")
     modules = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.base.modules.router.Router"}]
     (folder / "modules.json").write_text(json.dumps(modules), encoding="utf-8")
     router = {"types": {"query_0": "evilmod.Evil"}, "structure": {"query": ["query_0"]}, "parameters": {}}
     (folder / "router_config.json").write_text(json.dumps(router), encoding="utf-8")
-    with refused_as(
-        f"{folder / 'router_config.json'}: names the class 'evilmod.Evil', which is not sentence-transformers' own. "
-        "Choose a model without code of its own.",
-        ModelLoadError,
-    ):
+    with refused_as(f"{folder / 'router_config.json'}: {FOREIGN.format('evilmod.Evil')}", ModelLoadError):
         load_encoder(str(folder))
     assert not (tmp_path / "trace").exists()
 
@@ -244,30 +230,26 @@ def test_a_pickle_beside_the_safetensors_that_the_hosts_prefer_is_let_lie(tiny_e
     assert not (tmp_path / "trace").exists()
 
 
+def no_device(name: Any) -> str:
+    return rf"^device {name!r}: cannot be used here \([^\n]*\)\. Leave the option out, or give 'cpu'\.$"
+
+
 @pytest.mark.parametrize("device", ["nonsense", "cuda:99", 5])
 def test_d18_a_device_that_is_not_here_is_said(device: Any, kind: Kind) -> None:
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError, match=no_device(device)):
         kind.open(str(kind.folder), device=device)  # type: ignore[call-arg]
-    assert str(refused.value).startswith(f"device {device!r}: cannot be used here (")
-    assert str(refused.value).endswith("). Leave the option out, or give 'cpu'.")
-    assert "\n" not in str(refused.value)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
 def test_d18_cuda_where_there_is_none() -> None:
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError, match=no_device("cuda")):
         check_device("cuda")
-    assert str(refused.value).startswith("device 'cuda': cannot be used here (")
 
 
-def test_d18_the_home_of_nobody() -> None:
-    with refused_as(
-        "~nobody-of-that-name/slm: there is no such folder (Could not determine home directory.). Write its path out.",
-        MissingPrerequisite,
-    ):
-        resolve("~nobody-of-that-name/slm")
-
-
-def test_d18_a_number_is_no_model() -> None:
+def test_d18_a_name_that_is_none() -> None:
+    nobody = "~nobody-of-that-name/slm"
+    problem = "there is no such folder (Could not determine home directory.). Write its path out."
+    with refused_as(f"{nobody}: {problem}", MissingPrerequisite):
+        resolve(nobody)
     with refused_as("model 5: expected a folder or a hub id, got int. Give its name."):
         resolve(5)  # type: ignore[arg-type]

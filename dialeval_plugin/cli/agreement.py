@@ -1,4 +1,4 @@
-"""The options that `dialeval meta-eval` and `dialeval rescore` share, and what both do with the answers."""
+"""`dialeval meta-eval` and `dialeval rescore`, the options that they share, and what both do with the answers."""
 
 from __future__ import annotations
 
@@ -130,3 +130,57 @@ def _is_not_for(one: Finding) -> bool:
 
     expected = {reason.value for reason in NOT_FOR_THIS_DATA}
     return not one.estimate.n_scored and bool(one.unscored) and expected.issuperset(one.unscored)
+
+
+@takes_agreement_options
+def meta_eval(
+    scores: Annotated[
+        list[Path], typer.Argument(help="Files of scores: from `dialeval score`, JSON or CSV with ids, or published.")
+    ],
+    agreement: AgreementOptions,
+    ratings: Annotated[
+        str | None, typer.Option(help="File of ratings in any layout, or a corpus: tu, fed, convai1, ...")
+    ] = None,
+    quality: Annotated[list[str] | None, typer.Option(help="Rated quality, or all; may be repeated. Default: overall.")] = None,
+    rows: Annotated[Literal["turn", "dialogue"] | None, typer.Option(help="Which rows, where the ratings have both.")] = None,
+    column: Annotated[list[str] | None, typer.Option(help="Column of scores; may be repeated.")] = None,
+    rating_column: Annotated[str | None, typer.Option(help="Column of the ratings, where the file of scores has them.")] = None,
+    lower: Annotated[list[str] | None, typer.Option(help="Evaluator whose lower scores are better; may be repeated.")] = None,
+    partial: Annotated[bool, typer.Option("--partial", help="Compare the ids that both sides have.")] = False,
+    threshold: Annotated[float | None, typer.Option(help="Where ratings are 0 or 1: accuracy of this threshold too.")] = None,
+) -> None:
+    """Say how far scores agree with people: coefficients with intervals, coverage and what they rest on."""
+    from dialeval_plugin.reports.correlation_report import find
+    from dialeval_plugin.reports.score_alignment import Alignment, align
+
+    asked = agreement.question(threshold)
+    how = Alignment(
+        ratings=ratings,
+        qualities=quality or (),
+        level=rows,
+        columns=column or (),
+        rating_column=rating_column,
+        lower=lower or (),
+        human=agreement.human,
+        is_partial=partial,
+    )
+    agreement.report(find(align(scores, how), asked), asked)
+
+
+@takes_agreement_options
+def rescore(
+    results: Annotated[
+        list[Path], typer.Argument(help="Folders or files that lm-eval wrote with --output_path, --log_samples.")
+    ],
+    agreement: AgreementOptions,
+    all_runs: Annotated[bool, typer.Option("--all-runs", help="Older runs of the same evaluator and task as well.")] = False,
+) -> None:
+    """Compute the agreement with people of lm-eval runs again from their samples; no model is needed."""
+    from dialeval_plugin.leaderboard.rescoring import newest
+    from dialeval_plugin.leaderboard.rescoring import rescore as compute
+    from dialeval_plugin.leaderboard.result_files import read_runs
+
+    asked = agreement.question()
+    runs = read_runs(results)
+    chosen, has_chosen = runs if all_runs else newest(runs), agreement.coefficient is not None
+    agreement.report(compute(chosen, asked, human=agreement.human, only_coefficients=has_chosen), asked)
