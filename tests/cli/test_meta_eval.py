@@ -252,9 +252,6 @@ def test_what_does_not_fit_together_is_refused_or_said(dialeval: Run, process: R
     assert json.loads(partial.stdout)["rows"][0]["n_scored"] == 3
 
 
-ONE_SCORE = '{"id": "a", "s": 1}'
-
-
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
@@ -311,7 +308,7 @@ def test_bad_scores_end_with_2_and_say_where(dialeval: Run, files: Path, name: s
     ],
 )
 def test_bad_options_end_with_2_and_say_why(dialeval: Run, files: Path, option: str, value: str, message: str) -> None:
-    (files / "s.jsonl").write_text(ONE_SCORE)
+    (files / "s.jsonl").write_text('{"id": "a", "s": 1}')
     done = dialeval("meta-eval", "s.jsonl", "--ratings", "ratings.jsonl", "--partial", option, value)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.split("\n")[-2] == f"dialeval: {message}"
