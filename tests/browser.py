@@ -25,17 +25,14 @@ START_S = 40
 
 @dataclass
 class Page:
-    """A page in the browser.
-
-    Attributes:
-        problems: errors and warnings of the console, and exceptions that nothing caught.
-        requests: addresses that were asked for.
-    """
+    """A page in the browser."""
 
     socket: aiohttp.ClientWebSocketResponse
     loop: asyncio.AbstractEventLoop
     problems: list[str] = field(default_factory=list)
+    """Errors and warnings of the console, and exceptions that nothing caught."""
     requests: list[str] = field(default_factory=list)
+    """Addresses that were asked for."""
     _n_sent: int = 0
     _is_loaded: bool = False
 

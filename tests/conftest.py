@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from tests.tiny_breakdown_models import TinyModels
+    from tests.tiny.breakdown import TinyModels
 
 # `evaluate` copies a metric's code to this folder, whose name it reads when it is imported: the user's own stays as it is.
 os.environ.setdefault("HF_MODULES_CACHE", tempfile.mkdtemp(prefix="modules-"))
@@ -36,7 +36,7 @@ def oracles_dir() -> Path:
 @pytest.fixture(scope="session")
 def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of a one-layer encoder with random weights."""
-    from tests.tiny_models import write_tiny_encoder
+    from tests.tiny.models import write_tiny_encoder
 
     return write_tiny_encoder(tmp_path_factory.mktemp("encoder"))
 
@@ -44,7 +44,7 @@ def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def tiny_slm(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of an SLM with random weights."""
-    from tests.tiny_models import write_tiny_slm
+    from tests.tiny.models import write_tiny_slm
 
     return write_tiny_slm(tmp_path_factory.mktemp("slm"))
 
@@ -52,7 +52,7 @@ def tiny_slm(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def tiny_causal_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of independence classifiers with random weights."""
-    from tests.tiny_models import write_tiny_causal_model
+    from tests.tiny.models import write_tiny_causal_model
 
     return write_tiny_causal_model(tmp_path_factory.mktemp("causal"))
 
@@ -60,7 +60,7 @@ def tiny_causal_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def tiny_breakdown_models(tmp_path_factory: pytest.TempPathFactory) -> TinyModels:
     """Folders of a language model, one with ODIN's second head, and a background model, trained for a moment."""
-    from tests.tiny_breakdown_models import write_tiny_breakdown_models
+    from tests.tiny.breakdown import write_tiny_breakdown_models
 
     return write_tiny_breakdown_models(tmp_path_factory.mktemp("breakdown"))
 
@@ -68,6 +68,6 @@ def tiny_breakdown_models(tmp_path_factory: pytest.TempPathFactory) -> TinyModel
 @pytest.fixture(scope="session")
 def tiny_general(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of a general evaluator with random weights."""
-    from tests.tiny_models import write_tiny_general
+    from tests.tiny.models import write_tiny_general
 
     return write_tiny_general(tmp_path_factory.mktemp("general"))

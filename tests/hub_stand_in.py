@@ -4,31 +4,29 @@ from __future__ import annotations
 
 import base64
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from tests.loopback import serving
 
 
 @dataclass
 class StandIn:
-    """A running server.
-
-    Attributes:
-        url: for HF_ENDPOINT.
-        created: bodies of the requests to make a repository.
-        files: "<kinds>/<owner>/<name>" to file name to contents.
-        tokens: authorisation headers that came.
-        refuse: status that every request is answered with; 0 for none.
-    """
+    """A running server."""
 
     url: str
+    """For HF_ENDPOINT."""
     created: list[dict[str, Any]] = field(default_factory=list)
+    """Bodies of the requests to make a repository."""
     files: dict[str, dict[str, bytes]] = field(default_factory=dict)
+    """Of each "<kinds>/<owner>/<name>" the files by name."""
     tokens: set[str] = field(default_factory=set)
+    """Authorisation headers that came."""
     refuse: int = 0
+    """Status that every request is answered with; 0 for none."""
 
     def answer(self, path: str, body: bytes) -> dict[str, Any]:
         """Do what the request asks for, as the Hub's API does."""
@@ -75,11 +73,6 @@ def hub_stand_in() -> Iterator[StandIn]:
         def log_message(self, *_: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    stand_in = StandIn(f"http://127.0.0.1:{server.server_port}")
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
+    with serving(Handler) as url:
+        stand_in = StandIn(url)
         yield stand_in
-    finally:
-        server.shutdown()
-        server.server_close()

@@ -73,13 +73,7 @@ def write_run(
 ) -> Path:
     """Write one run over tasks, each with its documents and scores; return the result file.
 
-    Args:
-        folder: of all runs.
-        config: the file's `config`.
-        tasks: name to documents and scores.
-        second: of the run's time.
-        n_original: documents of each task that there are; by default those that were run.
-        samples: whether the samples were logged.
+    `second` is that of the run's time, and `n_original` says how many documents each task has, where not all were run.
     """
     started = datetime(2026, 5, 1, 12, 0, second, tzinfo=timezone.utc)
     date = started.strftime("%Y-%m-%dT%H-%M-%S.000000")

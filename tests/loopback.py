@@ -31,11 +31,7 @@ class Reply:
 
 @dataclass
 class Loopback:
-    """A running server.
-
-    Attributes:
-        asked: bodies of the requests, in the order in which they came.
-    """
+    """A running server, and the bodies of the requests, in the order in which they came."""
 
     url: str
     asked: list[dict[str, Any]] = field(default_factory=list)
@@ -91,13 +87,20 @@ def serve(rule: Callable[[dict[str, Any]], Reply]) -> Iterator[Loopback]:
         def log_message(self, *_: object) -> None:
             """Keep the test's output clean."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    with serving(Handler) as url:
+        loopback = Loopback(url)
+        yield loopback
+
+
+@contextmanager
+def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    """Answer requests in threads until the block ends; yield the server's address."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
-    loopback = Loopback(f"http://127.0.0.1:{server.server_port}")
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
-        yield loopback
+        yield f"http://127.0.0.1:{server.server_port}"
     finally:
         server.shutdown()
         server.server_close()

@@ -114,13 +114,13 @@ def all_checks(folder: Path, extra: str) -> list[tuple[str, Callable[[], object]
 
 def options(folder: Path) -> Mapping[str, dict[str, Any]]:
     """Options of every scorer that name tiny models, which are made in `folder`."""
-    from tiny_breakdown_models import write_tiny_breakdown_models
-    from tiny_classifiers import write_classifier
-    from tiny_language_models import write_rating_language_model
-    from tiny_likelihood_models import write_likelihood_model
-    from tiny_models import write_tiny_causal_model, write_tiny_encoder, write_tiny_general, write_tiny_slm
-    from tiny_reconstruction_models import write_tiny_model
-    from tiny_seq2seq_models import write_tiny_bart, write_tiny_t5
+    from tiny.breakdown import write_tiny_breakdown_models
+    from tiny.classifiers import write_classifier
+    from tiny.language_models import write_rating_language_model
+    from tiny.likelihood import write_likelihood_model
+    from tiny.models import write_tiny_causal_model, write_tiny_encoder, write_tiny_general, write_tiny_slm
+    from tiny.reconstruction import write_tiny_model
+    from tiny.seq2seq import write_tiny_bart, write_tiny_t5
 
     from dialeval_plugin import scorer_names
     from dialeval_plugin.methods.proxy_indicators.tasks import TASKS

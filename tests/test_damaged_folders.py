@@ -18,8 +18,8 @@ from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLo
 from dialeval_plugin.methods.proxy_indicators.model import ProxyModel
 from dialeval_plugin.methods.proxy_indicators.regression import LinearRegression, Range
 from dialeval_plugin.methods.proxy_indicators.tasks import Choice, IndicatorSettings
-from tests.tiny_classifiers import write_classifier
-from tests.tiny_reconstruction_models import write_tiny_model
+from tests.tiny.classifiers import write_classifier
+from tests.tiny.reconstruction import write_tiny_model
 
 N_DAMAGED = 40
 EXAMPLE = Example.from_texts(["Do you like jazz?", "I do."], "Where is the station?")

@@ -153,24 +153,18 @@ def _train(
     pace: float = 1.0,
     changes: dict[str, Any] | None = None,
 ) -> int:
-    """Train in this process.
+    """Train in this process and return the number of events.
 
     Args:
-        name: of the training.
-        encoder: its folder.
-        output: folder of the model.
         kill_at: number of the event at which the process is killed.
         seed: of whether and where the last file is torn.
         largest_file: bytes that a file may have.
         pace: of the clock.
         changes: other options.
-
-    Returns:
-        number of events.
     """
     import time
 
-    from tests.tiny_trainings import TRAININGS
+    from tests.tiny.trainings import TRAININGS
 
     monotonic = time.monotonic
     time.monotonic = lambda: pace * monotonic()
@@ -190,7 +184,7 @@ def _serve() -> None:
     from dialeval_plugin.core.errors import DialevalError
 
     _watch_writers()
-    import tests.tiny_trainings  # noqa: F401 - what the forked processes need
+    import tests.tiny.trainings  # noqa: F401 - what the forked processes need
 
     for line in sys.stdin:
         reader, writer = os.pipe()

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 TASK = "dstc10_dialog_mini"
 
 
-def demo(
-    output: Annotated[Path, typer.Option(help="Folder for the models and results.")] = Path("demo_output"),
-) -> None:
+def demo(output: Annotated[Path, typer.Option(help="Folder for the models and results.")] = Path("demo_output")) -> None:
     """Train the small model on the embedded corpus, score with it, and compare it with a language model through lm-eval.
 
     Everything is made on the spot: the numbers show that the parts work together, not how well the methods do.

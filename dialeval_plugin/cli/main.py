@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 from dialeval_plugin.core.errors import DialevalError, InputError
 from dialeval_plugin.version import __version__
 
-from . import augment, data, demo, enable, leaderboard, meta_eval, plot, rescore, score, validate
+from . import agreement, augment, data, demo, enable, leaderboard, plot, score, validate
 from .train import main as train
 
 _RESUMED = frozenset({"score", "augment", "train"})
@@ -52,8 +52,8 @@ app.add_typer(plot.app, name="plot")
 app.command()(demo.demo)
 app.command()(score.score)
 app.command()(score.accuracy)
-app.command("meta-eval")(meta_eval.meta_eval)
-app.command()(rescore.rescore)
+app.command("meta-eval")(agreement.meta_eval)
+app.command()(agreement.rescore)
 app.command()(augment.augment)
 app.command()(enable.enable)
 app.command()(enable.disable)
@@ -94,10 +94,7 @@ def metrics_path() -> None:
     typer.echo(path())
 
 
-@app.command(
-    "lm-eval",
-    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
-)
+@app.command("lm-eval", context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []})
 def lm_eval(context: typer.Context) -> None:
     """Run lm-eval's command line with this package's tasks and models known."""
     from dialeval_plugin.hosts.lm_eval.cli import main as run

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .agreement_options import check_share
+from .agreement import check_share
 
 
 def score(

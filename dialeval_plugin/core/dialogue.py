@@ -23,17 +23,13 @@ _PLAIN = "Make plain strings into an example with Example.from_texts."
 
 
 def check_text(value: object, where: str) -> str:
-    """Return `value` if it is text that can be stored and tokenised.
-
-    Raises:
-        InputError: `value` is not a string, or holds half of a surrogate pair.
-    """
+    """Return `value` if it is text that can be stored and tokenised: a string without half of a surrogate pair."""
     if isinstance(value, str) and value.isascii():
         return value
     if isinstance(value, Mapping) and "content" in value:
         raise InputError(f"{where}: expected a string, got the chat message {value!r}. Pass its 'content' alone.")
     if not isinstance(value, str):
-        raise InputError(f"{where}: expected a string, got {value!r} ({type(value).__name__}). Pass text.")
+        raise _wrong_type(where, "a string", value, "Pass text.")
     try:
         value.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -44,6 +40,10 @@ def check_text(value: object, where: str) -> str:
     return value
 
 
+def _wrong_type(where: str, expected: str, value: object, advice: str) -> InputError:
+    return InputError(f"{where}: expected {expected}, got {value!r} ({type(value).__name__}). {advice}")
+
+
 def is_blank(text: str) -> bool:
     """True where `text` has no visible character: empty, white space, control or zero-width characters only."""
     return not any(character.isprintable() and not character.isspace() for character in text)
@@ -51,19 +51,14 @@ def is_blank(text: str) -> bool:
 
 def _check_ratings(ratings: Mapping[str, Iterable[float]], where: str) -> dict[str, tuple[float, ...]]:
     if not isinstance(ratings, Mapping):
-        raise InputError(
-            f"{where}: ratings: expected a mapping of quality to the raters' numbers, got {ratings!r} "
-            f"({type(ratings).__name__}). Pass a dictionary."
-        )
+        expected = "a mapping of quality to the raters' numbers"
+        raise _wrong_type(f"{where}: ratings", expected, ratings, "Pass a dictionary.")
     checked = {}
     for quality, given in ratings.items():
         if not (isinstance(quality, str) and quality.isascii()):
             check_text(quality, f"{where}: a quality")
         if not isinstance(given, Iterable):
-            raise InputError(
-                f"{where}: ratings of {quality!r}: expected the raters' numbers, got {given!r} ({type(given).__name__}). "
-                "Pass a tuple."
-            )
+            raise _wrong_type(f"{where}: ratings of {quality!r}", "the raters' numbers", given, "Pass a tuple.")
         checked[quality] = values = tuple(given)
         for rater, value in enumerate(values):
             # Not math.isfinite, which cannot take an integer beyond the range of a float.
@@ -87,23 +82,15 @@ def _check_labels(item: Item) -> None:
 
 def _check_turns(turns: object, item: Item, name: str, advice: str) -> None:
     if not isinstance(turns, tuple):
-        raise InputError(
-            f"{_place(item, name)}: expected a tuple of Turn objects, got {turns!r} ({type(turns).__name__}). {advice}"
-        )
+        raise _wrong_type(_place(item, name), "a tuple of Turn objects", turns, advice)
     for index, turn in enumerate(turns):
         if not isinstance(turn, Turn):
-            raise _no_turn(turn, f"{_place(item, name)}[{index}]", advice)
-
-
-def _no_turn(value: object, where: str, advice: str) -> InputError:
-    return InputError(f"{where}: expected a Turn, got {value!r} ({type(value).__name__}). {advice}")
+            raise _wrong_type(f"{_place(item, name)}[{index}]", "a Turn", turn, advice)
 
 
 def _check_strings(texts: object, item: Item, name: str) -> None:
     if not isinstance(texts, tuple):
-        raise InputError(
-            f"{_place(item, name)}: expected a tuple of strings, got {texts!r} ({type(texts).__name__}). Pass a tuple."
-        )
+        raise _wrong_type(_place(item, name), "a tuple of strings", texts, "Pass a tuple.")
     for index, text in enumerate(texts):
         if not (isinstance(text, str) and text.isascii()):
             check_text(text, f"{_place(item, name)}[{index}]")
@@ -135,7 +122,6 @@ class Example:
     """Turns before the response, oldest first; may be empty."""
     response: Turn
     references: tuple[str, ...] = ()
-    """Responses known to be good."""
     facts: tuple[str, ...] = ()
     """Persona lines or knowledge that the response may draw on."""
     system: str | None = None
@@ -146,20 +132,14 @@ class Example:
         _check_labels(self)
         _check_turns(self.context, self, "context", _PLAIN)
         if not isinstance(self.response, Turn):
-            raise _no_turn(self.response, _place(self, "response"), _PLAIN)
+            raise _wrong_type(_place(self, "response"), "a Turn", self.response, _PLAIN)
         _check_strings(self.references, self, "references")
         _check_strings(self.facts, self, "facts")
         object.__setattr__(self, "ratings", _check_ratings(self.ratings, f"Example {self.id!r}"))
 
     @classmethod
     def from_texts(
-        cls,
-        context: Sequence[str],
-        response: str,
-        *,
-        id: str = "0",
-        references: Sequence[str] = (),
-        facts: Sequence[str] = (),
+        cls, context: Sequence[str], response: str, *, id: str = "0", references: Sequence[str] = (), facts: Sequence[str] = ()
     ) -> Example:
         """Build an example from plain strings.
 
@@ -185,9 +165,7 @@ def advice_for_list(value: object) -> str:
 
 def _check_texts(values: object, where: str) -> tuple[str, ...]:
     if isinstance(values, str) or not isinstance(values, Sequence):
-        raise InputError(
-            f"{where}: expected a list of strings, got {values!r} ({type(values).__name__}). {advice_for_list(values)}"
-        )
+        raise _wrong_type(where, "a list of strings", values, advice_for_list(values))
     return tuple(check_text(value, f"{where}[{index}]") for index, value in enumerate(values))
 
 

@@ -1,7 +1,4 @@
-"""The errors that this package raises on purpose.
-
-Each message reads *where: what was wrong. What to do.*, because the person who sees it did not write this code.
-"""
+"""The errors raised on purpose, whose messages, for who did not write this code, are *where: what was wrong. What to do.*."""
 
 from __future__ import annotations
 

@@ -42,14 +42,11 @@ class Line(NamedTuple):
 
 
 def read_text(path: Path) -> str:
-    """Return a UTF-8 file's text, unpacked where the name ends in .gz; a byte order mark is dropped.
-
-    Raises:
-        InputError: the file is missing, a folder, damaged, larger than `LARGEST_TEXT`, or not UTF-8.
-    """
+    """Return a UTF-8 file's text, unpacked where the name ends in .gz; a byte order mark is dropped."""
     try:
         with path.open("rb") as file:
-            raw = read_bounded(_unpacked(file) if path.suffix == ".gz" else file, str(path))
+            unpacked = cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if path.suffix == ".gz" else file
+            raw = read_bounded(unpacked, str(path))
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file.") from None
     except IsADirectoryError:
@@ -68,21 +65,13 @@ def read_text(path: Path) -> str:
 
 
 def read_bounded(file: IO[bytes], where: str) -> bytearray:
-    """Return the bytes of an open file; of one that is larger than `LARGEST_TEXT` no more than that is ever held.
-
-    Raises:
-        InputError: it is larger.
-    """
+    """Return the bytes of an open file; of one that is larger than `LARGEST_TEXT`, an error, no more than that is ever held."""
     raw = bytearray()
     while block := file.read(_BLOCK):
         raw += block
         if len(raw) > LARGEST_TEXT:
             raise InputError(f"{where}: holds more than {LARGEST_TEXT // 10**6} MB, the limit of a file. Split it.")
     return raw
-
-
-def _unpacked(file: IO[bytes]) -> IO[bytes]:
-    return cast("IO[bytes]", gzip.GzipFile(fileobj=file))
 
 
 def _no_name(path: Path) -> InputError:
@@ -93,14 +82,9 @@ def _no_name(path: Path) -> InputError:
 def parse_json(text: str, where: str, *, constants: Mapping[str, Any] = MappingProxyType({})) -> Any:
     """Return the value of a JSON text: the one way in which this package reads JSON that it did not write a moment ago.
 
-    Args:
-        text: one JSON value.
-        where: it stands, as the path of its file, or `path:line` of its record; begins the message of an error.
-        constants: values of NaN, Infinity and -Infinity, which are not JSON; those that are not named are refused.
-
-    Raises:
-        InputError: the text is not JSON, or is what no writer means: nested more than `DEEPEST` levels, a number beyond the
-            range of a float, a key twice in one object, half of a surrogate pair. The message names the place.
+    Refused is also what no writer means: more than `DEEPEST` levels, a number beyond the range of a float, a key twice in one
+    object, half of a surrogate pair. Errors begin with `where`: the path of the file, or `path:line` of the record. NaN,
+    Infinity and -Infinity, which are not JSON, are refused but for those that have a value in `constants`.
 
     Example:
         >>> parse_json('{"value": NaN}', "results.json", constants={"NaN": None})
@@ -118,11 +102,7 @@ def parse_json(text: str, where: str, *, constants: Mapping[str, Any] = MappingP
 
 
 def parse_json_prefix(text: str, start: int, where: str) -> tuple[Any, int]:
-    """Return the JSON value that begins at `start` and the place where it ends; other text may follow.
-
-    Raises:
-        InputError: as `parse_json`; the message names the line below `where`, the path of the file whose text it is.
-    """
+    """Return the JSON value that begins at `start` in the text of the file `where`, and the place where it ends."""
     try:
         value, end = _decoder(MappingProxyType({})).raw_decode(text, start)
         _check_json(value, text[start:end])
@@ -199,30 +179,18 @@ def _check_json(value: Any, text: str) -> None:
 def _strings(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
-    elif isinstance(value, dict):
-        for key, child in value.items():
-            yield key
-            yield from _strings(child)
-    elif isinstance(value, list):
-        for child in value:
+    elif isinstance(value, (dict, list)):
+        for child in [*value, *value.values()] if isinstance(value, dict) else value:
             yield from _strings(child)
 
 
 def read_json(path: Path) -> Any:
-    """Return the value of a JSON file.
-
-    Raises:
-        InputError: as `read_text` and `parse_json`.
-    """
+    """Return the value of a JSON file."""
     return parse_json(read_text(path), str(path))
 
 
 def read_json_lines(path: Path) -> list[Line]:
-    """Return the objects of a JSON-lines file; blank lines are skipped.
-
-    Raises:
-        InputError: as `read_text`, or a line is not a JSON object, or there is none at all.
-    """
+    """Return the objects of a JSON-lines file, at least one; blank lines are skipped."""
     lines = []
     # Only "\n" ends a record: str.splitlines would also break at U+2028 inside a text.
     for number, text in enumerate(read_text(path).split("\n"), start=1):
@@ -247,10 +215,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
     """Yield a temporary path whose content takes the place of that of `path` when the block ends, and is removed when it fails.
 
     A file that is replaced hands on its mode and, as far as the user may, its owner; of a symbolic link the target is
-    replaced. What `is_stream` is written to instead.
-
-    Raises:
-        InputError: the folder cannot be written, or `path` is a folder; whatever was at `path` stays.
+    replaced. What `is_stream` is written to instead. Whatever was at `path` stays where it cannot be written.
     """
     try:
         earlier = _status(path)
@@ -370,11 +335,7 @@ def write_json_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def check_output(output: Path, input: Path, what: str) -> None:
-    """Refuse a file for `what` that cannot be one, before hours of work.
-
-    Raises:
-        InputError: it is a folder, or the input itself.
-    """
+    """Refuse a file for `what` that is a folder or the input itself, before hours of work."""
     if output.is_dir():
         raise InputError(f"{output}: is a folder, expected the name of a file to write.")
     if output.exists() and output.samefile(input):

@@ -19,11 +19,7 @@ Part = TypeVar("Part")
 def sole_process(path: Path) -> Iterator[None]:
     """Keep other processes from what is written at `path`; the system opens the lock of a process that ends, however it ends.
 
-    Args:
-        path: a file or a folder, which need not be there; the lock is a file beside it, and their folder is made.
-
-    Raises:
-        InputError: another process has it, or the folder cannot be written.
+    The lock is a file beside `path`, a file or a folder, which need not be there; their folder is made.
     """
     from filelock import FileLock, Timeout
 
@@ -57,33 +53,21 @@ def not_written(path: Path, error: OSError) -> InputError:
 class Journal:
     """Keeps whole parts only, so that a run that was killed goes on with the first part that is not in the file.
 
-    Args:
-        path: the file; its folder is made.
-        run_id: identity of the run: of its inputs and of everything that can move a result.
+    `run_id` is the identity of the run: of its inputs and of everything that can move a result.
     """
 
     def __init__(self, path: Path, run_id: str) -> None:
         self.path = path
         self.run_id = run_id
 
-    @contextlib.contextmanager
-    def lock(self) -> Iterator[None]:
-        """Keep other processes out while the run goes on; the system opens the lock of a process that ends, however it ends.
-
-        Raises:
-            InputError: another process has it, or the folder cannot be written.
-        """
-        with sole_process(self.path):
-            yield
+    def lock(self) -> contextlib.AbstractContextManager[None]:
+        """Keep other processes out while the run goes on."""
+        return sole_process(self.path)
 
     def read(self, decode: Callable[[Any], Part]) -> list[Part]:
         """Return the finished parts, oldest first, and cut off one that a kill left half written.
 
-        Args:
-            decode: makes a part of its JSON value; ValueError, KeyError and TypeError mean that the line is damaged.
-
-        Raises:
-            InputError: the file belongs to another run, a line is damaged, or the file cannot be read or written.
+        `decode` makes a part of its JSON value; its ValueError, KeyError and TypeError mean that the line is damaged.
         """
         header = (to_json({"run": self.run_id}) + "\n").encode()
         with _clear_errors(self.path):
@@ -115,11 +99,7 @@ class Journal:
         return parts
 
     def append(self, part: Any) -> None:
-        """Add one part, given as a JSON value, and return when it is on the disk.
-
-        Raises:
-            InputError: the file cannot be written.
-        """
+        """Add one part, given as a JSON value, and return when it is on the disk."""
         with _clear_errors(self.path), self.path.open("a", encoding="utf-8", newline="\n") as file:
             file.write(to_json(part) + "\n")
             file.flush()

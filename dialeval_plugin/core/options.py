@@ -82,11 +82,7 @@ def with_options(kind: Callable[P, Options]) -> Callable[[Callable[[Any, Options
 
 
 def make_options(kind: Callable[P, Options], where: str, /, *args: P.args, **values: P.kwargs) -> Options:
-    """Call `kind`, a dataclass or what else makes something of options.
-
-    Raises:
-        InputError: an option is unknown, missing, or not what its annotation says; the message begins with `where`.
-    """
+    """Call `kind`, a dataclass or what else makes something of options, and raise an InputError for a wrong one."""
     signature = inspect.signature(kind)
     check_names(where, values, list(signature.parameters))
     try:
@@ -181,11 +177,7 @@ def from_text(text: str, kind: Any = Any) -> Any:
 
 
 def pairs_from_text(pairs: Iterable[str], where: str, kinds: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Read `name=value` of a command line.
-
-    Raises:
-        InputError: there is no `=`.
-    """
+    """Read `name=value` of a command line."""
     values: dict[str, Any] = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")

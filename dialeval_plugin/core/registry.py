@@ -17,10 +17,6 @@ ENTRY_POINT_GROUP = "dialeval_plugin.scorers"
 _factories: dict[str, Callable[..., Scorer]] = {}
 
 
-def _origin(factory: Callable[..., Scorer]) -> str:
-    return f"{factory.__module__}:{factory.__qualname__}"
-
-
 def _place(factory: Callable[..., Scorer]) -> tuple[str, str]:
     """Where a factory is written: a file that runs as `__main__` and is imported as well has it under two modules' names."""
     module = factory.__module__
@@ -32,17 +28,14 @@ def register_scorer(name: str) -> Callable[[Callable[..., Scorer]], Callable[...
 
     A package that is installed declares an entry point in the group `dialeval_plugin.scorers` instead, so that its
     module is imported only when somebody asks for the name. A name registered here comes before a declared one.
-
-    Raises:
-        InputError: another factory has the name already; the message names both.
+    Another factory of the same name is an InputError.
     """
 
     def decorate(factory: Callable[..., Scorer]) -> Callable[..., Scorer]:
         known = _factories.get(name)
         if known is not None and _place(known) != _place(factory):
-            raise InputError(
-                f"scorer {name!r} is registered by {_origin(known)} and by {_origin(factory)}. Rename one of them."
-            )
+            one, other = (f"{found.__module__}:{found.__qualname__}" for found in (known, factory))
+            raise InputError(f"scorer {name!r} is registered by {one} and by {other}. Rename one of them.")
         _factories[name] = factory
         return factory
 
@@ -65,12 +58,7 @@ def scorer_names() -> list[str]:
 
 
 def scorer_factory(name: str) -> Callable[..., Scorer]:
-    """Return the class or function that makes the scorer `name`.
-
-    Raises:
-        InputError: nobody registered the name, or two packages declare it.
-        MissingPrerequisite: the package that declares it cannot be imported.
-    """
+    """Return the class or function that makes the scorer `name`."""
     if name in _factories:
         return _factories[name]
     declared = _entry_points().get(name, [])
@@ -78,9 +66,8 @@ def scorer_factory(name: str) -> Callable[..., Scorer]:
         raise InputError(f"there is no scorer {name!r}. Known are: {', '.join(scorer_names())}.")
     point, *others = declared
     if others:
-        raise InputError(
-            f"scorer {name!r} is declared by {point.value} and by {others[0].value}. Uninstall one of the packages."
-        )
+        both = f"{point.value} and by {others[0].value}"
+        raise InputError(f"scorer {name!r} is declared by {both}. Uninstall one of the packages.")
     try:
         factory: Callable[..., Scorer] = point.load()
     except Exception as error:

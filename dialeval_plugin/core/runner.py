@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,14 +40,8 @@ def run(scorer: Scorer, items: Sequence[Item], *, progress: bool = False, journa
         log = Journal(journal, run_id(scorer, items))
         with log.lock():
             rows = _score_windows(scorer, items, log, progress=progress)
-    scores = Scores.from_rows(
-        scorer.normalise_rows(rows),
-        [item.id for item in items],
-        scorer.columns,
-        run_signature(scorer),
-        scorer.level,
-        scorer.orientation,
-    )
+    ids, signature = [item.id for item in items], run_signature(scorer)
+    scores = Scores.from_rows(scorer.normalise_rows(rows), ids, scorer.columns, signature, scorer.level, scorer.orientation)
     if scores.n_unscored:
         logger.warning(
             "%s: %d of %d examples have no score: %s", scorer.name, scores.n_unscored, scores.n_total, scores.unscored_by_reason
@@ -69,11 +63,7 @@ def warn_of_cuts(scorer: Scorer, scores: Scores) -> None:
 
 
 def dry_run(scorer: Scorer, items: Sequence[Item]) -> None:
-    """Hand `items` to `scorer` as `run` does and forget the rows; a model that only counts then knows what a run would ask.
-
-    Raises:
-        InputError: an item is not of the scorer's level.
-    """
+    """Hand `items` to `scorer` as `run` does and forget the rows; a model that only counts then knows what a run would ask."""
     _check_level(scorer, items)
     for start in range(0, len(items), scorer.window):
         score_rows(scorer, items[start : start + scorer.window])
@@ -92,7 +82,8 @@ def _score_windows(scorer: Scorer, items: Sequence[Item], log: Journal | None, *
             again = dict(zip(places, score_rows(scorer, [items[place] for place in places]), strict=True))
             if log is not None:
                 log.append({str(place): _row_to_json(row) for place, row in again.items()})
-            _replace(rows, again)
+            for place, row in again.items():
+                rows[place] = row
             bar.update(len(again))
         for start in range(len(rows), len(items), scorer.window):
             fresh = score_rows(scorer, items[start : start + scorer.window])
@@ -146,7 +137,9 @@ def _score_batch(scorer: Scorer, items: Sequence[Item]) -> list[Row]:
         raise
     except Exception as error:
         if not _is_out_of_memory(error):
-            logger.error("%s: failed on %s", scorer.name, _named(items))
+            first, last = items[0].id, items[-1].id
+            named = f"item {first!r}" if len(items) == 1 else f"one of the {len(items)} items from {first!r} to {last!r}"
+            logger.error("%s: failed on %s", scorer.name, named)
             raise
         if len(items) == 1:
             return [Unscored(Reason.CONTEXT_TOO_LONG, f"memory does not suffice ({str(error) or type(error).__name__})")]
@@ -154,12 +147,6 @@ def _score_batch(scorer: Scorer, items: Sequence[Item]) -> list[Row]:
     if len(rows) != len(items):
         raise RuntimeError(f"{scorer.name}.score_batch returned {len(rows)} rows for {len(items)} items")
     return rows
-
-
-def _named(items: Sequence[Item]) -> str:
-    if len(items) == 1:
-        return f"item {items[0].id!r}"
-    return f"one of the {len(items)} items from {items[0].id!r} to {items[-1].id!r}"
 
 
 def _is_out_of_memory(error: Exception) -> bool:
@@ -204,17 +191,13 @@ def _replay(log: Journal, n_items: int) -> list[Row]:
         elif foreign := [place for place in part if not 0 <= place < len(rows)]:
             problem = f"place {foreign[0]} of {len(rows)}"
         else:
-            _replace(rows, part)
+            for place, row in part.items():
+                rows[place] = row
     if len(rows) > n_items:
         problem = f"{len(rows)} rows of {n_items}"
     if problem is not None:
         raise InputError(f"{log.path}: is damaged ({problem}). Delete the file to start again.")
     return rows
-
-
-def _replace(rows: list[Row], by_place: Mapping[int, Row]) -> None:
-    for place, row in by_place.items():
-        rows[place] = row
 
 
 def _row_from_json(data: dict[str, Any]) -> Row:

@@ -60,11 +60,7 @@ class Scorer(ABC):
         """Everything configured that can move a number; it names the method first."""
 
     def explain(self, items: Sequence[Item]) -> list[str]:
-        """Return for each item as text why it has its score; for a scorer that can say so.
-
-        Raises:
-            InputError: this one cannot.
-        """
+        """Return for each item as text why it has its score; an InputError where the scorer cannot say so."""
         raise InputError(f"{self.name}: has nothing to explain. Leave --explain out.")
 
     def normalise_rows(self, rows: list[Row]) -> list[Row]:
@@ -72,9 +68,5 @@ class Scorer(ABC):
         return rows
 
     def score(self, items: Sequence[Item], *, progress: bool = False) -> Scores:
-        """Score `items`, in order.
-
-        Raises:
-            InputError: an item is not of this scorer's level.
-        """
+        """Score `items`, in order; all must be of this scorer's level."""
         return run(self, items, progress=progress)

@@ -56,14 +56,9 @@ Row: TypeAlias = Mapping[str, float | None] | Unscored
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """A table with one row an example, in the order of the examples.
+    """A table with one row an example, in the order of the examples; the column `main` is *the* score.
 
-    Attributes:
-        main: name of the column that is *the* score.
-        columns: column name to one value a row, None in rows that are unscored.
-        ids: the examples' ids.
-        unscored: row index to the reason why it has no score.
-        signature: everything that can move a number.
+    `columns` has one value a row, None in rows that are unscored; `unscored` is by the row's index.
     """
 
     main: str
@@ -159,11 +154,7 @@ class Scores:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Scores:
-        """Read what `to_dict` wrote.
-
-        Raises:
-            InputError: the object is of another schema version.
-        """
+        """Read what `to_dict` wrote; an InputError where it is of another schema version."""
         if data.get("schema_version") != SCHEMA_VERSION:
             raise InputError(
                 f"Scores: schema_version is {data.get('schema_version')!r}, this release reads {SCHEMA_VERSION}. "

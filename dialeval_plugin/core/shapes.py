@@ -18,13 +18,9 @@ def checked(value: Any, shape: type[T], where: str, *, advice: str) -> T:
 
     Args:
         value: of a JSON text.
-        shape: a dataclass, `dict[str, float]` or any other type that pydantic knows; of a TypedDict, that of
-            `typing_extensions`.
-        where: the value stands, to begin the message with.
-        advice: what to do, to end it with.
-
-    Raises:
-        InputError: names the first field that is wrong, and how.
+        shape: a type that pydantic knows; of a TypedDict, that of `typing_extensions`.
+        where: begins the message, which names the first field that is wrong.
+        advice: ends it.
 
     Example:
         >>> checked({"a": 1}, dict[str, float], "x.json", advice="Copy it again.")

@@ -1,7 +1,6 @@
-"""The string that pins everything that can move a number: same signature, same number.
+"""The string that pins everything that can move a number, made after the run from what really happened.
 
-The idea is sacrebleu's (Post 2018, "A call for clarity in reporting BLEU scores"). A signature is made after the run,
-from what really happened, and belongs to the scores, not to the configuration.
+The idea is sacrebleu's (Post 2018, "A call for clarity in reporting BLEU scores").
 """
 
 from __future__ import annotations
@@ -46,10 +45,7 @@ class Signature:
 
 
 def content_hash(folder: Path, pattern: str = "*") -> str:
-    """Return a hash of the files of a model folder: the identity of a model that has no hub revision.
-
-    Names count as well as bytes, so that a renamed file is another model. The hash does not depend on the folder's path.
-    """
+    """Return a hash of the names and bytes of a model folder's files: the identity of a model that has no hub revision."""
     digest = hashlib.sha256()
     for name, found in file_hashes(folder, pattern).items():
         digest.update(name.encode() + b"\0" + bytes.fromhex(found))
@@ -57,10 +53,7 @@ def content_hash(folder: Path, pattern: str = "*") -> str:
 
 
 def file_hashes(folder: Path, pattern: str = "*") -> dict[str, str]:
-    """Return the SHA-256 of each file of a model folder that may move a number, by its name below the folder, sorted.
-
-    That is every file but the README and what is hidden: caches, checkpoints, `.gitattributes`.
-    """
+    """Return the SHA-256 of each file of a model folder but the README and hidden ones, by its name below it, sorted."""
     named = {path.relative_to(folder): path for path in folder.rglob(pattern) if path.is_file()}
     counted = {
         name.as_posix(): path

@@ -22,12 +22,8 @@ def tokens_at_once(device: torch.device, on_gpu: int = GPU_TOKENS) -> int:
 def length_batches(lengths: Sequence[int], tokens: int | None = None, *, rows: int | None = None) -> Iterator[list[int]]:
     """Yield the places of rows in batches of about one length, the longest first; equal lengths keep their order.
 
-    What does not fit into memory fails at once that way.
-
-    Args:
-        lengths: of each row.
-        tokens: a batch has at most so many, padding included, but one row at least.
-        rows: a batch has at most so many.
+    What does not fit into memory fails at once that way. A batch has at most `rows`, and `tokens`, padding included, but one
+    row at least.
 
     Example:
         >>> list(length_batches([3, 1, 2, 1], 4))

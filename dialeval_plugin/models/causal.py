@@ -35,9 +35,6 @@ def layout_tokens(opened: OpenedModel, layout: Layout) -> tuple[list[int], list[
 
     "separated" ends turns by the end-of-text token; only a model that has a beginning of its own, unlike GPT-2, gets it.
     "plain" begins with the beginning-of-text token, or with the end of text where there is none, and ends turns by nothing.
-
-    Raises:
-        ModelLoadError: the tokenizer has no end of text.
     """
     end, begin = opened.tokenizer.eos_token_id, opened.tokenizer.bos_token_id
     if end is None:
@@ -85,22 +82,14 @@ def turn_pieces(
 
 
 def window(opened: OpenedModel, max_tokens: int | None, scorer: str) -> int:
-    """Return the longest sequence to read: what the user asks for, else the model's, 1024 at most.
-
-    Raises:
-        InputError: it is longer than the model's; the message names the scorer.
-    """
+    """Return the longest sequence to read: what the user asks for, else the model's, 1024 at most."""
     if max_tokens is None:
         return min(opened.max_positions or LONGEST_DEFAULT_WINDOW, LONGEST_DEFAULT_WINDOW)
     return check_window(scorer, max_tokens, opened.max_positions)
 
 
 def check_causal(opened: OpenedModel) -> None:
-    """Refuse a model whose answer for a token changes with a later token: masked language models open as causal ones, too.
-
-    Raises:
-        ModelLoadError: names the way out.
-    """
+    """Refuse a model whose answer for a token changes with a later token: masked language models open as causal ones, too."""
     first, second, *_ = (token for token in range(opened.pad + 3) if token != opened.pad)
     ids = torch.tensor([[first, second, second], [first, second, first]], device=opened.device)
     with torch.inference_mode():

@@ -35,6 +35,10 @@ def unread(item: Item) -> Unscored | None:
     return TOO_FEW_TURNS if isinstance(item, Dialogue) else NO_TURN
 
 
+def _first_known(*tokens: int | None) -> list[int]:
+    return [token for token in tokens if token is not None][:1]
+
+
 @dataclass(frozen=True, slots=True)
 class TextEncoder:
     """Turns texts into token ids with a transformers tokenizer.
@@ -43,11 +47,8 @@ class TextEncoder:
     `[CLS] response [SEP]`, its end cut. Special tokens that stand in a text (`[SEP]`, `<s>`) are text: whoever writes a turn
     cannot forge the border of another.
 
-    Attributes:
-        tokenizer: a fast transformers tokenizer.
-        text_format: "doubled" repeats the outer special tokens, as the published notebooks do by writing them out.
-        max_context_tokens: longest context, special tokens included.
-        max_response_tokens: longest response, special tokens included.
+    The text format "doubled" repeats the outer special tokens, as the published notebooks do by writing them out. Both limits
+    include special tokens.
     """
 
     tokenizer: Any
@@ -60,13 +61,11 @@ class TextEncoder:
 
     @property
     def _first(self) -> list[int]:
-        token = self.tokenizer.cls_token_id if self.tokenizer.cls_token_id is not None else self.tokenizer.bos_token_id
-        return [token] if token is not None else []
+        return _first_known(self.tokenizer.cls_token_id, self.tokenizer.bos_token_id)
 
     @property
     def _last(self) -> list[int]:
-        token = self.tokenizer.sep_token_id if self.tokenizer.sep_token_id is not None else self.tokenizer.eos_token_id
-        return [token] if token is not None else []
+        return _first_known(self.tokenizer.sep_token_id, self.tokenizer.eos_token_id)
 
     @property
     def special(self) -> frozenset[int]:

@@ -15,17 +15,13 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class DefaultModel:
-    """One kind of trained model.
-
-    Attributes:
-        kind: names the file that remembers the last trained one.
-        variable: the environment variable that names a folder or hub id.
-        advice: the whole message where there is no model: what is missing and how to get it.
-    """
+    """One kind of trained model, and the environment variable that names a folder or hub id."""
 
     kind: str
+    """Names the file that remembers the last trained one."""
     variable: str
     advice: str
+    """The whole message where there is no model."""
 
     @property
     def file(self) -> Path:
@@ -34,12 +30,7 @@ class DefaultModel:
         return base / "dialeval" / f"last_{self.kind}"
 
     def find(self, name: str | None) -> str:
-        """Return `name`, else the variable's model, else the last trained one.
-
-        Raises:
-            InputError: `name` is no text.
-            MissingPrerequisite: none of them names a model; the message says what to type.
-        """
+        """Return `name`, else the variable's model, else the last trained one."""
         if name is not None and not isinstance(name, str):
             raise InputError(f"{self.kind}: the model is named {name!r} ({type(name).__name__}). Give a folder or a hub id.")
         if found := name or os.environ.get(self.variable):

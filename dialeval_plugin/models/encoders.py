@@ -20,9 +20,8 @@ def load_encoder(name: str, *, device: str | None = None, revision: str | None =
     """Open a sentence-transformers folder, a bare transformers checkpoint (mean pooling), or a model of the hub.
 
     Raises:
-        ModelLoadError: the weights are pickled, damaged, or do not fit the configuration or the tokenizer, or the folder names
-            code of its own.
-        MissingPrerequisite: see `resolve`.
+        ModelLoadError: the weights are pickled, damaged, or do not fit the rest, or the folder names code of its own.
+        MissingPrerequisite: there is no such model, or the hub cannot be reached.
     """
     folder = resolve(name, revision=revision)
     stored = check_weights(folder)
@@ -47,11 +46,7 @@ def without_normalisation(encoder: SentenceTransformer) -> SentenceTransformer:
 
 
 def transformer_of(encoder: SentenceTransformer) -> Any:
-    """Return the transformers model inside an encoder.
-
-    Raises:
-        InputError: it has none.
-    """
+    """Return the transformers model inside an encoder, which must have one."""
     transformer = getattr(encoder[0], "auto_model", None)
     if transformer is None:
         raise InputError(

@@ -64,12 +64,7 @@ class OpenedModel:
 def open_model(
     name: str, *, family: Family | None = None, device: str | None = None, revision: str | None = None
 ) -> OpenedModel:
-    """Open a folder or a model of the hub, to be used as one of `family`; by default as its configuration says.
-
-    Raises:
-        ModelLoadError: the weights are pickled, damaged or incomplete, or do not fit the tokenizer.
-        MissingPrerequisite: there is no such model.
-    """
+    """Open a folder or a model of the hub, to be used as one of `family`; by default as its configuration says."""
     folder = resolve(name, revision=revision)
     check_weights(folder)
     with opening(folder, "a language model"):

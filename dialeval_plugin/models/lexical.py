@@ -41,12 +41,7 @@ RARE = 4.0
 
 
 def token_rarity(responses: Iterable[Collection[int]], vocabulary_size: int) -> np.ndarray:
-    """Return log((1 + n) / (1 + number of responses that have the token)) for every token, of shape (vocabulary_size,).
-
-    Args:
-        responses: token ids of each response.
-        vocabulary_size: number of tokens.
-    """
+    """Return log((1 + n) / (1 + number of responses that have the token)) for every token, of shape (vocabulary_size,)."""
     frequency, n = np.zeros(vocabulary_size), 0
     for response in responses:
         frequency[list(set(response))] += 1
@@ -74,14 +69,10 @@ def lexical_features(
     rarity: np.ndarray,
     special: Collection[int],
 ) -> np.ndarray:
-    """Return the features of n responses in their contexts, of shape (n, len(FEATURES)).
+    """Return the features of n responses in their contexts, all given as token ids, of shape (n, len(FEATURES)).
 
-    Args:
-        contexts: token ids of contexts, each turn closed by a special token.
-        owners: for each response the index of its context.
-        responses: token ids of n responses.
-        rarity: of every token, see `token_rarity`.
-        special: ids of the tokens that no text consists of.
+    Each turn of a context is closed by one of the tokens `special`, of which no text consists; `owners` has for each response
+    the index of its context.
     """
     n, size, of = len(responses), len(rarity), np.asarray(owners, dtype=np.int64)
     turns = [_split(context, special) for context in contexts]

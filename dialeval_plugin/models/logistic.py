@@ -15,13 +15,8 @@ def logistic_regression(
 ) -> FloatArray:
     """Return the weights that minimise the logistic loss plus the squared distance to `start`, of shape (n_columns,).
 
-    The penalty keeps the weights finite where few rows, or rows that are easy to tell apart, would drive them off.
-
-    Args:
-        columns: (n, n_columns), with a column of ones where an offset is wanted.
-        labels: (n,), 1 or 0.
-        start: (n_columns,).
-        row_weights: (n,), how often each row counts; once each by default.
+    The penalty keeps the weights finite where few rows, or rows that are easy to tell apart, would drive them off. `columns`,
+    of shape (n, n_columns), has one of ones where an offset is wanted; `row_weights` says how often each row counts.
     """
     counted = np.ones(len(labels)) if row_weights is None else row_weights
     sign = 2 * labels - 1

@@ -17,11 +17,7 @@ LOCAL: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 
 
 def choose_device(device: str | None) -> str:
-    """Return a torch device as it was given; by default a GPU where there is one.
-
-    Raises:
-        InputError: torch knows no such device, or this machine has none.
-    """
+    """Return a torch device as it was given; by default a GPU where there is one."""
     return check_device(device) or ("cuda" if torch.cuda.is_available() else "cpu")
 
 
@@ -32,14 +28,11 @@ def open_transformer(
 
     Args:
         host_class: of transformers, for example `AutoModelForCausalLM`.
-        folder: see `folders.resolve`.
+        folder: as `folders.resolve` gives it.
         what: it is opened as, with its article, for messages.
-        device: see `choose_device`.
+        device: by default a GPU where there is one.
         lacking: advice where weights are missing, beside copying the folder again.
         **options: of the host.
-
-    Raises:
-        ModelLoadError: the weights are pickled, damaged or incomplete, or do not fit the tokenizer.
     """
     check_weights(folder)
     place = choose_device(device)
@@ -78,11 +71,7 @@ def _position_offset(model: Any) -> int:
 
 
 def check_fast(where: Path | str, tokenizer: Any) -> None:
-    """Refuse a tokenizer that cannot read special tokens in a text as letters.
-
-    Raises:
-        ModelLoadError: it is no fast one.
-    """
+    """Refuse a tokenizer that cannot read special tokens in a text as letters: one that is not fast."""
     if not getattr(tokenizer, "is_fast", False):
         raise ModelLoadError(
             f"{where}: only fast tokenizers (tokenizer.json) are supported. Convert it with transformers' AutoTokenizer."
@@ -98,11 +87,7 @@ def text_ids(tokenizer: Any, texts: list[str]) -> list[list[int]]:
 
 
 def check_window(scorer: str, max_tokens: int, limit: int | None) -> int:
-    """Return a window that a user asks for.
-
-    Raises:
-        InputError: it is longer than the model's, `limit`.
-    """
+    """Return a window that a user asks for; it may not be longer than the model's, `limit`."""
     if limit is not None and max_tokens > limit:
         raise InputError(f"{scorer}: max_tokens is {max_tokens}, but the model takes {limit} at most. Give less.")
     return max_tokens

@@ -59,11 +59,7 @@ def full_windows(lengths: Sequence[int], room: int) -> list[Window] | Overlong:
     The first window holds the beginning of the dialogue, as much as fits. A turn that does not fit any more opens the next
     window, after half a window of the tokens before it, or what a longer turn leaves room for. Which window a turn is scored
     in depends on the turns up to it alone, so it has the same score whatever follows; the number of tokens that are read
-    is linear in the dialogue's length.
-
-    Args:
-        lengths: number of tokens of each turn, none 0.
-        room: longest window.
+    is linear in the dialogue's length. No turn's length is 0.
 
     Example:
         >>> full_windows([3, 3, 3, 3], room=6)
@@ -106,7 +102,7 @@ def pair_windows(lengths: Sequence[int], room: int) -> list[Window] | Overlong:
 def dialogue_passes(
     dialogue: int, pieces: Sequence[Sequence[int]], prefix: Sequence[int], max_tokens: int, *, context: Context, last_only: bool
 ) -> list[Pass] | Overlong:
-    """Return what the model has to read to score a dialogue's turns.
+    """Return what the model has to read to score a dialogue's turns, or the last only.
 
     Args:
         dialogue: its number, which comes back in the spans.
@@ -114,7 +110,7 @@ def dialogue_passes(
         prefix: what every pass begins with.
         max_tokens: longest pass.
         context: the turns before a turn that it follows: "full" for all, "pair" for the last one.
-        last_only: score the last turn only.
+        last_only: score no other turn.
     """
     lengths = [len(piece) for piece in pieces]
     room = max_tokens - len(prefix)
@@ -130,24 +126,18 @@ def dialogue_passes(
     passes = []
     for window in windows:
         shift = len(prefix) - window.start
-        spans = tuple(
-            Span(begins[turn] + shift, begins[turn + 1] + shift, dialogue, turn, window.start > _first(begins, turn, context))
-            for turn in window.turns
-        )
-        passes.append(Pass((*prefix, *ids[window.start : window.end]), spans))
+        spans = []
+        for turn in window.turns:
+            is_cut = window.start > (0 if context == "full" else begins[turn - 1])
+            spans.append(Span(begins[turn] + shift, begins[turn + 1] + shift, dialogue, turn, is_cut))
+        passes.append(Pass((*prefix, *ids[window.start : window.end]), tuple(spans)))
     return passes
-
-
-def _first(begins: Sequence[int], turn: int, context: Context) -> int:
-    """First token of the context that a turn is meant to have."""
-    return 0 if context == "full" else begins[turn - 1]
 
 
 def too_long(overlong: Overlong, max_tokens: int) -> Unscored:
     """The reason why a dialogue with an overlong turn has no score."""
-    return Unscored(
-        Reason.CONTEXT_TOO_LONG, f"turn {overlong.turn} has {overlong.n_tokens} tokens, the model's window {max_tokens}"
-    )
+    problem = f"turn {overlong.turn} has {overlong.n_tokens} tokens, the model's window {max_tokens}"
+    return Unscored(Reason.CONTEXT_TOO_LONG, problem)
 
 
 def all_passes(

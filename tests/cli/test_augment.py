@@ -128,25 +128,16 @@ def test_the_small_model_checks_by_probability(script: NumberedScript, contexts:
         assert response["is_accepted"] == ((response["slm_score"] >= 0.5) == (response["kind"] == "positive"))
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--output", "{folder}"], "{folder}: is a folder, expected the name of a file to write."),
-        (["--output", "{contexts}"], "{contexts}: is the input. Choose another name for the responses."),
-        (
-            ["--output", "{folder}/x", "--answers", "{folder}/y", "--no-answers"],
-            "--answers and --no-answers: were both given. Leave one of them out.",
-        ),
-        (["--output", "{folder}/x", "--rounds", "0"], "augment: rounds is 0. Give 1 or more."),
-    ],
-)
-def test_wrong_options_are_named(
-    options: list[str], message: str, script: NumberedScript, contexts: Path, tmp_path: Path
-) -> None:
-    names = {"folder": tmp_path, "contexts": contexts}
-    done = run(contexts, *(option.format(**names) for option in options))
-    assert isinstance(done.exception, InputError)
-    assert str(done.exception) == message.format(**names)
+def test_wrong_options_are_named(script: NumberedScript, contexts: Path, tmp_path: Path) -> None:
+    for options, message in (
+        ([tmp_path], f"{tmp_path}: is a folder, expected the name of a file to write."),
+        ([contexts], f"{contexts}: is the input. Choose another name for the responses."),
+        (["x", "--answers", "y", "--no-answers"], "--answers and --no-answers: were both given. Leave one of them out."),
+        (["x", "--rounds", "0"], "augment: rounds is 0. Give 1 or more."),
+    ):
+        done = run(contexts, "--output", *options)
+        assert isinstance(done.exception, InputError)
+        assert str(done.exception) == message
     assert script.model.asked == []
 
 

@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from dialeval_plugin.cli.main import app
-from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.methods.causalscore.scorer import CausalScorer
+from tests.refusals import refused
 
 
 @pytest.fixture(autouse=True)
@@ -68,7 +68,6 @@ def test_train_and_score_with_an_explanation(tiny_encoder: Path, tmp_path: Path)
 def test_a_scorer_that_cannot_explain_says_so_first(tiny_slm: Path, tmp_path: Path) -> None:
     lines = tmp_path / "in.jsonl"
     lines.write_text(json.dumps({"context": ["a"], "response": "b"}) + "\n")
-    with pytest.raises(InputError) as caught:
+    with refused("slide: has nothing to explain. Leave --explain out."):
         run("score", str(lines), "--output", str(tmp_path / "out"), "--slm", str(tiny_slm), "--variant", "slm", "--explain")
-    assert str(caught.value) == "slide: has nothing to explain. Leave --explain out."
     assert not (tmp_path / "out").exists()

@@ -113,6 +113,10 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
+IN_TO_OUT = ("score", "in.jsonl", "--output", "out.jsonl")
+SCRIPTED = (*IN_TO_OUT, "--scorer", "scripted")
+
+
 # Scoring
 
 
@@ -132,24 +136,14 @@ def test_score_writes_rows_and_what_belongs_to_all_of_them(dialeval: Run, tmp_pa
     ]
     meta = json.loads((tmp_path / "out" / "scores.jsonl.meta.json").read_text())
     assert re.fullmatch(r"[0-9a-f]{64}", meta.pop("run"))
-    assert meta == {
-        "schema_version": 1,
-        "main": "length",
-        "mean": 2.0,
-        "level": "turn",
-        "orientation": "higher",
-        "n_total": 4,
-        "n_scored": 4,
-        "unscored": {},
-        "complete": True,
-        "signature": signature,
-    }
+    kind = {"schema_version": 1, "main": "length", "level": "turn", "orientation": "higher", "signature": signature}
+    assert meta == {**kind, "mean": 2.0, "n_total": 4, "n_scored": 4, "unscored": {}, "complete": True}
     assert names(tmp_path / "out") == ["scores.jsonl", "scores.jsonl.meta.json"]
 
 
 def test_more_unscored_than_allowed_exits_with_1_and_says_so_in_the_files(dialeval: Run, tmp_path: Path) -> None:
     write_rows(tmp_path / "in.jsonl", examples("a", "refuse", "nan", "bb"))
-    done = dialeval("score", "in.jsonl", "--output", "out.jsonl", "--scorer", "scripted", "--max-unscored", "0.25")
+    done = dialeval(*SCRIPTED, "--max-unscored", "0.25")
 
     assert done.returncode == 1
     assert done.stdout.splitlines()[0] == "length: mean 1.5000, 2 of 4 scored"
@@ -167,38 +161,28 @@ def test_more_unscored_than_allowed_exits_with_1_and_says_so_in_the_files(dialev
 
 def test_as_many_unscored_as_allowed_exit_with_0(dialeval: Run, tmp_path: Path) -> None:
     write_rows(tmp_path / "in.jsonl", examples("a", "refuse"))
-    done = dialeval("score", "in.jsonl", "--output", "out.jsonl", "--scorer", "scripted", "--max-unscored", "0.5")
-
-    assert done.returncode == 0
+    assert dialeval(*SCRIPTED, "--max-unscored", "0.5").returncode == 0
     assert json.loads((tmp_path / "out.jsonl.meta.json").read_text())["complete"] is True
 
 
 def test_nothing_scored_has_no_mean(dialeval: Run, tmp_path: Path) -> None:
     write_rows(tmp_path / "in.jsonl", examples("refuse"))
-    done = dialeval("score", "in.jsonl", "--output", "out.jsonl", "--scorer", "scripted")
+    done = dialeval(*SCRIPTED)
 
-    assert done.returncode == 1
-    assert done.stdout.splitlines()[0] == "length: no score, 0 of 1 scored"
+    assert (done.returncode, done.stdout.splitlines()[0]) == (1, "length: no score, 0 of 1 scored")
     assert json.loads((tmp_path / "out.jsonl.meta.json").read_text())["mean"] is None
 
 
 @pytest.mark.parametrize(
     ("word", "shown"),
     [
-        ("7", "7"),
-        ("-0.5", "-0.5"),
-        ("1e-3", "0.001"),
-        ("true", "True"),
-        ("False", "False"),
-        ("none", "None"),
-        ("a=b", "'a=b'"),
-        ("", "''"),
-        ("3 apples", "'3 apples'"),
+        *(("7", "7"), ("-0.5", "-0.5"), ("1e-3", "0.001"), ("true", "True"), ("False", "False"), ("none", "None")),
+        *(("a=b", "'a=b'"), ("", "''"), ("3 apples", "'3 apples'")),
     ],
 )
 def test_an_option_becomes_what_it_looks_like(word: str, shown: str, dialeval: Run, tmp_path: Path) -> None:
     write_rows(tmp_path / "in.jsonl", examples("a"))
-    done = dialeval("score", "in.jsonl", "--output", "out.jsonl", "--scorer", "scripted", "--option", f"note={word}")
+    done = dialeval(*SCRIPTED, "--option", f"note={word}")
 
     assert done.returncode == 0, done.stderr
     assert f"|note:{shown}|" in done.stdout
@@ -206,13 +190,12 @@ def test_an_option_becomes_what_it_looks_like(word: str, shown: str, dialeval: R
 
 def test_ctrl_c_exits_with_130_and_the_same_command_goes_on(dialeval: Run, tmp_path: Path) -> None:
     write_rows(tmp_path / "in.jsonl", examples("a", "bb", "ccc", "interrupt", "dd"))
-    command = ("score", "in.jsonl", "--output", "out.jsonl", "--scorer", "scripted")
-    stopped = dialeval(*command)
+    stopped = dialeval(*SCRIPTED)
 
     assert (stopped.returncode, stopped.stdout) == (130, "")
     assert stopped.stderr == "dialeval: interrupted; finished parts are kept, the same command goes on\n"
     assert names(tmp_path) == ["in.jsonl", "out.jsonl.journal"]
-    resumed = dialeval("--verbose", *command, DO_NOT_INTERRUPT="1")
+    resumed = dialeval("--verbose", *SCRIPTED, DO_NOT_INTERRUPT="1")
     assert resumed.returncode == 0
     assert "INFO out.jsonl.journal: 2 examples were scored before; going on with the next\n" in resumed.stderr
     assert [row["length"] for row in read_rows(tmp_path / "out.jsonl")] == [1.0, 2.0, 3.0, 9.0, 2.0]
@@ -220,9 +203,8 @@ def test_ctrl_c_exits_with_130_and_the_same_command_goes_on(dialeval: Run, tmp_p
 
 def test_an_unfinished_run_with_another_option_is_refused(dialeval: Run, tmp_path: Path) -> None:
     write_rows(tmp_path / "in.jsonl", examples("a", "bb", "interrupt"))
-    command = ("score", "in.jsonl", "--output", "out.jsonl", "--scorer", "scripted")
-    dialeval(*command)
-    other = dialeval(*command, "--option", "scale=2", DO_NOT_INTERRUPT="1")
+    dialeval(*SCRIPTED)
+    other = dialeval(*SCRIPTED, "--option", "scale=2", DO_NOT_INTERRUPT="1")
 
     assert other.returncode == 2
     assert other.stderr == (
@@ -246,7 +228,7 @@ def test_finished_scores_are_replaced_by_the_same_run_only(dialeval: Run, tmp_pa
     for refused, name in (
         (score("other.jsonl"), "out.jsonl"),
         (score("in.jsonl", "--option", "scale=2"), "out.jsonl"),
-        (dialeval("score", "in.jsonl", "--output", "out.jsonl", "--scorer", "response_length"), "out.jsonl"),
+        (dialeval(*IN_TO_OUT, "--scorer", "response_length"), "out.jsonl"),
         (score("in.jsonl", output="mine.txt"), "mine.txt"),
     ):
         assert (refused.returncode, refused.stdout) == (2, "")
@@ -263,6 +245,8 @@ def test_finished_scores_are_replaced_by_the_same_run_only(dialeval: Run, tmp_pa
 # Wrong input
 
 GOOD = examples("a", "b")
+SOUND = json.dumps(GOOD[0])
+BOTH = "Give a list of turns as context and a string as response."
 
 
 @pytest.mark.parametrize(
@@ -271,22 +255,22 @@ GOOD = examples("a", "b")
         (None, "in.jsonl: there is no such file."),
         ("", "in.jsonl: is empty, expected one JSON object a line."),
         (
-            '{"context": [], "response": "a"}\n{"context": [',
-            "in.jsonl:2: not valid JSON (Expecting value). Was the file cut off?",
+            f"{SOUND}\n{{",
+            "in.jsonl:2: not valid JSON (Expecting property name enclosed in double quotes). Was the file cut off?",
         ),
-        ('{"context": [], "response": "a"}\n\n"a"\n', "in.jsonl:3: expected a JSON object, got str."),
-        ([*GOOD, {"context": []}], "in.jsonl:3: has no 'response'. Give a list of turns as context and a string as response."),
-        ([{"response": "a"}], "in.jsonl:1: has no 'context'. Give a list of turns as context and a string as response."),
+        (f'{SOUND}\n\n"a"\n', "in.jsonl:3: expected a JSON object, got str."),
+        ([*GOOD, {"context": []}], f"in.jsonl:3: has no 'response'. {BOTH}"),
+        ([{"response": "a"}], f"in.jsonl:1: has no 'context'. {BOTH}"),
         (
             [*GOOD, {"context": [], "response": "a", "contxt": 1}],
             "in.jsonl:3: there is no field 'contxt'. Known are context, facts, id, references, response.",
         ),
         (
-            [*GOOD[:1], {"context": [], "response": None}],
+            [GOOD[0], {"context": [], "response": None}],
             "in.jsonl:2: Example '1': response: expected a string, got None (NoneType). Pass text.",
         ),
         (
-            [*GOOD[:1], {"context": ["Hi.", None], "response": "a"}],
+            [GOOD[0], {"context": ["Hi.", None], "response": "a"}],
             "in.jsonl:2: Example '1': context[1]: expected a string, got None (NoneType). Pass text.",
         ),
         (
@@ -305,7 +289,7 @@ def test_a_wrong_file_exits_with_2_and_one_line(content: Any, message: str, dial
     elif content is not None:
         write_rows(tmp_path / "in.jsonl", content)
     before = names(tmp_path)
-    done = dialeval("score", "in.jsonl", "--output", "out.jsonl", "--scorer", "scripted")
+    done = dialeval(*SCRIPTED)
 
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"dialeval: {message}\n")
     assert names(tmp_path) == before
@@ -326,11 +310,7 @@ def test_a_wrong_file_exits_with_2_and_one_line(content: Any, message: str, dial
             "module 'scripted_scorers' has no attribute 'Absent'. Repair or uninstall the package that declares it.",
         ),
         (("--scorer", "scripted", "--option", "scale"), 2, "--option 'scale': expected name=value."),
-        (
-            ("--scorer", "scripted", "--option", "size=1"),
-            2,
-            "scripted: there is no option 'size'. Known are: scale, note.",
-        ),
+        (("--scorer", "scripted", "--option", "size=1"), 2, "scripted: there is no option 'size'. Known are: scale, note."),
         (
             ("--scorer", "scripted", "--llm-args", "pretrained=x"),
             2,
@@ -357,7 +337,7 @@ def test_a_wrong_choice_exits_with_one_line(
 ) -> None:
     write_rows(tmp_path / "in.jsonl", GOOD)
     before = (tmp_path / "in.jsonl").read_bytes()
-    done = dialeval("score", "in.jsonl", "--output", "out.jsonl", *words)
+    done = dialeval(*IN_TO_OUT, *words)
 
     assert (done.returncode, done.stdout, done.stderr) == (code, "", f"dialeval: {message}\n")
     assert names(tmp_path) == ["in.jsonl"]
@@ -382,7 +362,7 @@ def test_pickled_weights_are_refused_and_never_opened(dialeval: Run, tmp_path: P
     (folder / "slm.json").write_text("{}")
     (folder / "pytorch_model.bin").write_bytes(pickle.dumps(Canary(tmp_path / "opened")))
     write_rows(tmp_path / "in.jsonl", GOOD)
-    done = dialeval("score", "in.jsonl", "--output", "out.jsonl", "--variant", "slm", "--slm", folder)
+    done = dialeval(*IN_TO_OUT, "--variant", "slm", "--slm", folder)
 
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (

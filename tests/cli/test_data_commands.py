@@ -43,9 +43,8 @@ def test_fetch_says_what_is_left_to_get_by_hand(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(catalogue, "fetch", lambda name: Fetched(tmp_path, ("b.json",), (ByHand("a.json", "Ask."),)))
     result = CliRunner().invoke(app, ["fetch", "toys"])
     assert result.exit_code == 0
-    assert (
-        result.output == f"toys: 1 files fetched and checked; they are in {tmp_path}\nby hand: {tmp_path / 'a.json'}\n  Ask.\n"
-    )
+    by_hand = f"by hand: {tmp_path / 'a.json'}\n  Ask.\n"
+    assert result.output == f"toys: 1 files fetched and checked; they are in {tmp_path}\n{by_hand}"
 
 
 def test_fetch_of_an_unknown_corpus_is_an_input_error(cache: Path) -> None:

@@ -253,104 +253,63 @@ def test_what_does_not_fit_together_is_refused_or_said(dialeval: Run, process: R
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "options", "message"),
+    ("name", "text", "message"),
     [
         (
             "s.jsonl",
             '{"id": "a", "s": 1}\n{"id": "a", "s": 2}',
-            (),
-            "s.jsonl:2: the id 'a' is also that of s.jsonl:1. Give every response one score.",
+            ":2: the id 'a' is also that of s.jsonl:1. Give every response one score.",
         ),
-        (
-            "s.jsonl",
-            '{"id": "a", "s": NaN}',
-            (),
-            "s.jsonl:1: holds NaN, which is not JSON. Leave out what has no value, or write null.",
-        ),
-        ("s.jsonl", '{"id": "a", "s": 1}\n{"id": ', (), "s.jsonl:2: not valid JSON (Expecting value). Was the file cut off?"),
-        (
-            "s.jsonl",
-            '{"s": 1}\n{"s": 2}',
-            (),
-            "s.jsonl:1: has no 'id', a text or a whole number. Give the id of the rated response.",
-        ),
-        (
-            "s.jsonl",
-            '{"id": "a", "s": "x"}',
-            (),
-            "s.jsonl: no column but id, s is there, and none of them holds numbers. Add scores.",
-        ),
-        ("s.jsonl", '{"id": "a", "s": 1}', ("--column", "t"), "s.jsonl:1: has no column 't'. It has: id, s."),
-        ("s.csv", "id,s\na,1\nb", (), "s.csv:3: has 1 cells, but the header names 2 columns. Mend the row."),
-        (
-            "s.csv",
-            "id,s\na,1\nb,inf",
-            (),
-            "s.csv:3: s: expected a finite number, got 'inf'. Leave the cell empty where there is none.",
-        ),
-        ("s.csv", "id,s,s\na,1,2", (), "s.csv:1: the column 's' occurs twice. Rename one."),
-        ("s.csv", "id,s\n", (), "s.csv: has no rows below a header. Give one row a response."),
-        ("s.json", '{"a": [1, 2], "b": [1]}', (), "s.json: has lists of 1 to 2 numbers. Give as many for each quality."),
+        ("s.jsonl", '{"id": "a", "s": NaN}', ":1: holds NaN, which is not JSON. Leave out what has no value, or write null."),
+        ("s.jsonl", '{"id": "a", "s": 1}\n{"id": ', ":2: not valid JSON (Expecting value). Was the file cut off?"),
+        ("s.jsonl", '{"s": 1}\n{"s": 2}', ":1: has no 'id', a text or a whole number. Give the id of the rated response."),
+        ("s.jsonl", '{"id": "a", "s": "x"}', ": no column but id, s is there, and none of them holds numbers. Add scores."),
+        ("s.csv", "id,s\na,1\nb", ":3: has 1 cells, but the header names 2 columns. Mend the row."),
+        ("s.csv", "id,s\na,1\nb,inf", ":3: s: expected a finite number, got 'inf'. Leave the cell empty where there is none."),
+        ("s.csv", "id,s,s\na,1,2", ":1: the column 's' occurs twice. Rename one."),
+        ("s.csv", "id,s\n", ": has no rows below a header. Give one row a response."),
+        ("s.json", '{"a": [1, 2], "b": [1]}', ": has lists of 1 to 2 numbers. Give as many for each quality."),
         (
             "s.json",
             '{"overall": [1, 2]}',
-            (),
-            "s.json: has 2 scores in file order, but there are 7 ratings at turn level. Give the "
-            "file that was scored, or the other level with --rows.",
+            ": has 2 scores in file order, but there are 7 ratings at turn level. "
+            "Give the file that was scored, or the other level with --rows.",
         ),
+    ],
+)
+def test_bad_scores_end_with_2_and_say_where(dialeval: Run, files: Path, name: str, text: str, message: str) -> None:
+    (files / name).write_text(text)
+    done = dialeval("meta-eval", name, "--ratings", "ratings.jsonl", *(() if name == "s.json" else ("--partial",)))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.split("\n")[-2] == f"dialeval: {name}{message}"
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--column", "t", "s.jsonl:1: has no column 't'. It has: id, s."),
+        ("--quality", "style", "--quality 'style': is not rated. There are: overall."),
         (
-            "s.json",
-            '{"q": 1.5, "r": 2}',
-            ("--partial",),
-            "s.json: no id is among the ratings, as 'q' is not. Theirs are called as 'a'.",
-        ),
-        ("s.jsonl", '{"id": "a", "s": 1}', ("--quality", "style"), "--quality 'style': is not rated. There are: overall."),
-        (
-            "s.jsonl",
-            '{"id": "a", "s": 1}',
-            ("--coefficient", "tau"),
+            "--coefficient",
+            "tau",
             "there is no coefficient 'tau'. Known are: auroc, kendall_b, kendall_c, "
             "pairwise_accuracy, pearson, point_biserial, spearman.",
         ),
         (
-            "s.jsonl",
-            '{"id": "a", "s": 1}',
-            ("--human", "sum"),
+            "--human",
+            "sum",
             "there is no way 'sum' to make one rating of several. Known are: mean, median, without_furthest, minimum, maximum.",
         ),
-        (
-            "s.jsonl",
-            '{"id": "a", "s": 1}',
-            ("--rows", "dialogue"),
-            "ratings.jsonl: has no ratings at dialogue level, only at turn level. Change --rows.",
-        ),
-        ("s.jsonl", '{"id": "a", "s": 1}', ("--lower", "t"), "--lower 't': there is no such evaluator. There are: s."),
-        (
-            "s.jsonl",
-            '{"id": "a", "s": 1}',
-            ("--average-by", "item"),
-            "correlate: average_by='item' needs to know the item of each row. Give `items`.",
-        ),
-        (
-            "s.jsonl",
-            '{"id": "a", "s": 1}',
-            ("--min-coverage", "2"),
-            "--min-coverage is 2.0. Give a number from 0 to 1.",
-        ),
-        (
-            "s.jsonl",
-            '{"id": "a", "s": 1}',
-            ("--threshold", "0.5"),
-            "--threshold: ratings of 'overall' are not all 0 or 1, 1.5 is there. Leave the option out.",
-        ),
+        ("--rows", "dialogue", "ratings.jsonl: has no ratings at dialogue level, only at turn level. Change --rows."),
+        ("--lower", "t", "--lower 't': there is no such evaluator. There are: s."),
+        ("--average-by", "item", "correlate: average_by='item' needs to know the item of each row. Give `items`."),
+        ("--min-coverage", "2", "--min-coverage is 2.0. Give a number from 0 to 1."),
+        ("--threshold", "0.5", "--threshold: ratings of 'overall' are not all 0 or 1, 1.5 is there. Leave the option out."),
     ],
 )
-def test_bad_input_ends_with_2_and_says_where(
-    dialeval: Run, files: Path, name: str, text: str, options: Sequence[str], message: str
-) -> None:
-    (files / name).write_text(text)
-    partial = () if name.endswith(".json") else ("--partial",)
-    done = dialeval("meta-eval", name, "--ratings", "ratings.jsonl", *partial, *options)
+def test_bad_options_end_with_2_and_say_why(dialeval: Run, files: Path, option: str, value: str, message: str) -> None:
+    (files / "s.jsonl").write_text('{"id": "a", "s": 1}')
+    done = dialeval("meta-eval", "s.jsonl", "--ratings", "ratings.jsonl", "--partial", option, value)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.split("\n")[-2] == f"dialeval: {message}"
 
@@ -360,21 +319,22 @@ def test_bad_input_ends_with_2_and_says_where(
     [
         (
             '{"id": "a", "rating": "4 "}',
-            "r.jsonl:1: rating['rating'][0]: expected a finite number, got '4 '. Leave out what a rater did not answer.",
+            ":1: rating['rating'][0]: expected a finite number, got '4 '. Leave out what a rater did not answer.",
         ),
-        ('{"id": "a"}', "r.jsonl:1: has neither 'rating' nor 'ratings', only id. Give one of them."),
-        ('{"rating": 4}', "r.jsonl:1: has no 'id'. Name the response that is rated, as its scores do."),
-        ('{"id": "a", "rating": 4, "level": "system"}', "r.jsonl:1: level is 'system'. Give turn or dialogue."),
+        ('{"id": "a"}', ":1: has neither 'rating' nor 'ratings', only id. Give one of them."),
+        ('{"rating": 4}', ":1: has no 'id'. Name the response that is rated, as its scores do."),
+        ('{"id": "a", "rating": 4, "level": "system"}', ":1: level is 'system'. Give turn or dialogue."),
+        ('{"id": "a", "rating": 4}\n{"id": "a", "rating": 4}', ": the id 'a' occurs twice. Give every response its own."),
         (
-            '{"id": "a", "rating": 4}\n{"id": "a", "rating": 4}',
-            "r.jsonl: the id 'a' occurs twice. Give every response its own.",
+            '{"id": "a", "rating": 1}\n{"id": "b", "rating": 2, "level": "dialogue"}',
+            ": has ratings of responses and of whole dialogues. Choose with --rows turn or --rows dialogue.",
         ),
     ],
 )
 def test_bad_ratings_end_with_2_and_say_where(dialeval: Run, files: Path, text: str, message: str) -> None:
     (files / "r.jsonl").write_text(text)
     done = dialeval("meta-eval", "good.jsonl", "--ratings", "r.jsonl")
-    assert (done.returncode, done.stderr) == (2, f"dialeval: {message}\n")
+    assert (done.returncode, done.stderr) == (2, f"dialeval: r.jsonl{message}\n")
 
 
 def test_every_column_of_numbers_in_a_csv_of_ratings_is_a_quality(dialeval: Run, files: Path) -> None:
@@ -386,15 +346,6 @@ def test_every_column_of_numbers_in_a_csv_of_ratings_is_a_quality(dialeval: Run,
     assert rows_of(dialeval(*words, "--quality", "calm")) == rows[1:]
 
 
-def test_responses_and_dialogues_are_not_mixed(dialeval: Run, files: Path) -> None:
-    write_lines(files / "r.jsonl", [{"id": "a", "rating": 1}, {"id": "b", "rating": 2, "level": "dialogue"}])
-    done = dialeval("meta-eval", "good.jsonl", "--ratings", "r.jsonl")
-    assert (done.returncode, done.stderr) == (
-        2,
-        "dialeval: r.jsonl: has ratings of responses and of whole dialogues. Choose with --rows turn or --rows dialogue.\n",
-    )
-
-
 def test_systems_are_compared_by_their_means(dialeval: Run, files: Path) -> None:
     rows = [{"id": id, "rating": values[0], "system": "pqr"[place % 3]} for place, (id, values) in enumerate(RATINGS.items())]
     write_lines(files / "r.jsonl", rows)
@@ -403,22 +354,21 @@ def test_systems_are_compared_by_their_means(dialeval: Run, files: Path) -> None
     assert (row["level"], row["n_groups"], row["n_scored"]) == ("system", 3, 7)
 
 
-def test_missing_ratings_are_named(dialeval: Run, files: Path) -> None:
-    done = dialeval("meta-eval", "good.jsonl")
-    assert (done.returncode, done.stderr) == (
-        2,
-        "dialeval: good.jsonl: has scores but no ratings. Name the file of the ratings with --ratings FILE.\n",
-    )
-    done = dialeval("meta-eval", "good.jsonl", "--ratings", "nowhere")
-    assert done.returncode == 2
-    assert done.stderr.startswith(
-        "dialeval: nowhere: there is no such file, and no set of this name. Named sets are: conture, convai1, convai2, "
-    )
-    done = dialeval("meta-eval", "good.jsonl", "good.jsonl", "--ratings", "ratings.jsonl")
-    assert (done.returncode, done.stderr) == (
-        2,
-        "dialeval: good.jsonl: there is another evaluator 'good'. Rename one of the files.\n",
-    )
+def test_what_is_not_there_or_twice_is_named(dialeval: Run, files: Path) -> None:
+    (files / "s.json").write_text('{"q": 1.5, "r": 2}')
+    rated = ("--ratings", "ratings.jsonl")
+    for words, message in (
+        (("good.jsonl",), "good.jsonl: has scores but no ratings. Name the file of the ratings with --ratings FILE.\n"),
+        (
+            ("good.jsonl", "--ratings", "nowhere"),
+            "nowhere: there is no such file, and no set of this name. Named sets are: conture, ",
+        ),
+        (("good.jsonl", "good.jsonl", *rated), "good.jsonl: there is another evaluator 'good'. Rename one of the files.\n"),
+        (("s.json", "--partial", *rated), "s.json: no id is among the ratings, as 'q' is not. Theirs are called as 'a'.\n"),
+    ):
+        done = dialeval("meta-eval", *words)
+        assert done.returncode == 2
+        assert done.stderr.startswith(f"dialeval: {message}")
 
 
 def test_rescore_prints_what_the_run_printed(process: Run) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from dialeval_plugin.cli.plot import app
-from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.training.history import HistoryRow, write_history
+from tests.refusals import refused
 
 SET = {
     "context": ["Do you have plans?", "Not yet."],
@@ -49,53 +50,39 @@ def test_training_curves_come_from_a_folders_history(tmp_path: Path) -> None:
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
 
 
-def rated(folder: Path) -> Path:
-    path = folder / "rated.jsonl"
-    rows = [{"id": str(n), "ratings": {"overall": [1 + n % 2 * 3]}} for n in range(8)]
-    path.write_text("\n".join(map(json.dumps, rows)))
-    return path
+def write_rated(folder: Path, ratings: Callable[[int], dict[str, list[int]]]) -> tuple[Path, Path]:
+    """Eight rated rows and the scores of all but the last."""
+    data, scores = folder / "rated.jsonl", folder / "scores.jsonl"
+    data.write_text("\n".join(json.dumps({"id": str(n), "ratings": ratings(n)}) for n in range(8)))
+    scores.write_text("\n".join(json.dumps({"id": str(n), "mine": None if n == 7 else n / 10}) for n in range(8)))
+    return data, scores
 
 
 def test_scores_of_a_file_are_drawn_by_the_level_of_their_rating(tmp_path: Path) -> None:
-    data = rated(tmp_path)
-    scores = tmp_path / "scores.jsonl"
-    rows = [{"id": str(n), "mine": None if n == 7 else n / 10} for n in range(8)]
-    scores.write_text("\n".join(map(json.dumps, rows)))
-    run("distribution", data, "--scores", scores, "--column", "mine", "--output", tmp_path / "plot.svg")
+    data, scores = write_rated(tmp_path, lambda n: {"overall": [1 + n % 2 * 3]})
+    words = ("distribution", data, "--scores", scores, "--column", "mine", "--output", tmp_path / "plot.svg")
+    run(*words)
     text = (tmp_path / "plot.svg").read_text()
     assert "overall 1 (n=4)" in text
     assert "overall 4 (n=3)" in text
+    scores.write_text('{"id": "99", "mine": 1}')
+    with refused(f"{scores}: no row of {data} has both a score and a rating of overall. Give the file that was scored."):
+        run(*words)
 
 
 def test_without_a_quality_it_is_the_overall_one_or_a_question(tmp_path: Path) -> None:
     """D32: the message read "--quality None"."""
-    data, scores = tmp_path / "rated.jsonl", tmp_path / "scores.jsonl"
-    scores.write_text("\n".join(json.dumps({"id": str(n), "mine": n / 10}) for n in range(8)))
-    rows = [{"id": str(n), "ratings": {"style": [1], "Overall": [1 + n % 2 * 3]}} for n in range(8)]
-    data.write_text("\n".join(map(json.dumps, rows)))
+    data, scores = write_rated(tmp_path, lambda n: {"style": [1], "Overall": [1 + n % 2 * 3]})
     run("distribution", data, "--scores", scores, "--output", tmp_path / "plot.svg")
-    assert "Overall 4 (n=4)" in (tmp_path / "plot.svg").read_text()
-    data.write_text("\n".join(json.dumps({"id": str(n), "ratings": {"style": [1], "grace": [2]}}) for n in range(8)))
-    with pytest.raises(InputError) as raised:
+    assert "Overall 4 (n=3)" in (tmp_path / "plot.svg").read_text()
+    write_rated(tmp_path, lambda n: {"style": [1], "grace": [2]})
+    with refused(f"{data}: several qualities are rated. Name one with --quality: style, grace."):
         run("distribution", data, "--scores", scores, "--output", tmp_path / "plot.svg")
-    assert str(raised.value) == f"{data}: several qualities are rated. Name one with --quality: style, grace."
-
-
-def test_scores_of_other_items_are_refused(tmp_path: Path) -> None:
-    data = rated(tmp_path)
-    scores = tmp_path / "scores.jsonl"
-    scores.write_text('{"id": "99", "mine": 1}')
-    with pytest.raises(InputError) as raised:
-        run("distribution", data, "--scores", scores, "--column", "mine", "--output", tmp_path / "plot.svg")
-    assert str(raised.value) == (
-        f"{scores}: no row of {data} has both a score and a rating of overall. Give the file that was scored."
-    )
 
 
 def test_the_format_is_checked_before_a_model_is_run(data: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError) as raised:
+    with refused(f"{tmp_path}/plot.gif: plots are written as PNG or SVG. End the name in .png or .svg."):
         run("thresholds", data, "--slm", "nowhere", "--output", tmp_path / "plot.gif")
-    assert str(raised.value) == f"{tmp_path}/plot.gif: plots are written as PNG or SVG. End the name in .png or .svg."
 
 
 def test_the_weights_of_a_regression_are_drawn(tmp_path: Path) -> None:

@@ -11,12 +11,7 @@ from dialeval_plugin.cli.main import app
 from dialeval_plugin.leaderboard.build import build, write
 from tests.leaderboard_files import documents, noisy_scores, write_run
 
-CONFIG = {
-    "model": "dialogue-metric",
-    "model_args": {"scorer": "sharp"},
-    "scorer": "sharp",
-    "scorer_signature": "method:sharp",
-}
+CONFIG = {"model": "dialogue-metric", "model_args": {"scorer": "sharp"}, "scorer": "sharp", "scorer_signature": "method:sharp"}
 
 
 def run(folder: Path, reason: str) -> None:

@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from dialeval_plugin.cli.main import app
-from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.hosts.evaluate.metric import load_metric
 from dialeval_plugin.testing.scripted_lm import ScriptedJudgeLM
+from tests.refusals import refused
 
 ROWS = [
     {"context": ["Do you like tea?"], "response": "I like tea."},
@@ -81,12 +81,11 @@ def test_d27_a_run_goes_on_without_answers_where_the_users_cache_cannot_be_writt
         "name a file with DIALEVAL_ANSWERS to keep them."
     ]
 
-    with pytest.raises(InputError) as caught:
-        score("--llm", "scripted-judge", "--answers", path, output="other.jsonl")
-    assert str(caught.value) == (
+    with refused(
         f"{path}: cannot be used for answers ({problem}). What is in it stays; mend this and repeat the command, "
         "or name another file."
-    )
+    ):
+        score("--llm", "scripted-judge", "--answers", path, output="other.jsonl")
     assert len(asked) == 3
 
 
@@ -133,21 +132,13 @@ def test_failed_rows_exit_with_1_and_the_same_command_asks_for_them_alone(
     assert (meta["complete"], meta["n_scored"]) == (True, 4)
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--dry-run",), "--dry-run: shows what a language model would be asked, and none is named. Name one with --llm."),
-        (
-            ("--llm", "scripted-judge", "--answers", "x", "--no-answers"),
-            "--answers and --no-answers: were both given. Leave one of them out.",
-        ),
-        (("--answers", "x"), "slide: answers is 'x', but no llm was named. Pass for example llm='hf' as well."),
-    ],
-)
-def test_options_that_do_not_go_together_are_refused(words: tuple[str, ...], message: str, score: Any) -> None:
-    with pytest.raises(InputError) as caught:
-        score(*words)
-    assert str(caught.value) == message
+def test_options_that_do_not_go_together_are_refused(score: Any) -> None:
+    with refused("--dry-run: shows what a language model would be asked, and none is named. Name one with --llm."):
+        score("--dry-run")
+    with refused("--answers and --no-answers: were both given. Leave one of them out."):
+        score("--llm", "scripted-judge", "--answers", "x", "--no-answers")
+    with refused("slide: answers is 'x', but no llm was named. Pass for example llm='hf' as well."):
+        score("--answers", "x")
 
 
 def test_a_metric_keeps_answers_by_default_in_the_users_file_and_none_if_told(

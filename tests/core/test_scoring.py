@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import itertools
 import json
 import math
 import re
@@ -25,6 +24,7 @@ from dialeval_plugin.core.registry import ENTRY_POINT_GROUP, load_scorer, regist
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Row, Scores, Unscored
 from dialeval_plugin.core.signature import Signature
+from tests.refusals import refused
 
 SIGNATURE = Signature({"method": "length", "seed": 3, "clip": None, "scale": 0.5, "exact": True})
 REFUSED = Unscored(Reason.REFUSAL, "I cannot answer that.")
@@ -82,17 +82,18 @@ def test_rows_and_ids_have_one_length() -> None:
         Scores.from_rows([{"main": 1.0}], ["a", "b"], ["main"], SIGNATURE)
 
 
-def test_the_mean_leaves_out_what_has_no_value() -> None:
-    scores = table([{"main": 1.0, "part": 5.0}, REFUSED, {"main": 2.0}])
-
-    assert scores.mean() == 1.5
-    assert scores.mean("part") == 5.0
-
-
-def test_the_mean_of_nothing_is_none() -> None:
-    assert table([]).mean() is None
-    assert table([REFUSED]).mean() is None
-    assert table([{"main": 1.0}]).mean("part") is None
+@pytest.mark.parametrize(
+    ("rows", "column", "mean"),
+    [
+        ([{"main": 1.0, "part": 5.0}, REFUSED, {"main": 2.0}], None, 1.5),
+        ([{"main": 1.0, "part": 5.0}, REFUSED, {"main": 2.0}], "part", 5.0),
+        ([], None, None),
+        ([REFUSED], None, None),
+        ([{"main": 1.0}], "part", None),
+    ],
+)
+def test_the_mean_leaves_out_what_has_no_value(rows: list[Row], column: str | None, mean: float | None) -> None:
+    assert table(rows).mean(column) == mean
 
 
 def test_reasons_are_counted_in_alphabetical_order() -> None:
@@ -136,11 +137,8 @@ def test_level_and_orientation_round_trip() -> None:
 
 @pytest.mark.parametrize("version", [0, 2, "1", None])
 def test_another_schema_version_is_refused(version: object) -> None:
-    with pytest.raises(InputError) as refused:
+    with refused(f"Scores: schema_version is {version!r}, this release reads 1. Update dialeval-plugin or score again."):
         Scores.from_dict({**table([]).to_dict(), "schema_version": version})
-    assert str(refused.value) == (
-        f"Scores: schema_version is {version!r}, this release reads 1. Update dialeval-plugin or score again."
-    )
 
 
 @pytest.fixture
@@ -165,13 +163,6 @@ def test_a_registered_scorer_is_made_by_name_with_its_options(registry: list[met
     assert scorer.score([Example.from_texts([], "four")]).values == (8.0,)
 
 
-def test_registering_the_same_class_again_is_no_duplicate(registry: list[metadata.EntryPoint]) -> None:
-    register_scorer("length")(Length)
-    register_scorer("length")(Length)
-
-    assert scorer_factory("length") is Length
-
-
 def test_r74_d29_one_file_under_two_module_names_is_no_duplicate(
     registry: list[metadata.EntryPoint], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -194,12 +185,12 @@ def test_a_second_class_of_one_name_is_refused_with_both_origins(registry: list[
     class Other(Length):
         pass
 
-    register_scorer("length")(Length)
-    with pytest.raises(InputError) as refused:
-        register_scorer("length")(Other)
-    assert str(refused.value) == (
+    for _ in range(2):  # the same class again is none
+        register_scorer("length")(Length)
+    with refused(
         f"scorer 'length' is registered by {__name__}:Length and by {__name__}:{Other.__qualname__}. Rename one of them."
-    )
+    ):
+        register_scorer("length")(Other)
     assert scorer_factory("length") is Length
 
 
@@ -211,11 +202,8 @@ def test_two_packages_that_declare_one_name_are_refused_under_that_name_only(reg
         declare("size", f"{__name__}:Length"),
     ]
 
-    with pytest.raises(InputError) as refused:
+    with refused(f"scorer 'length' is declared by {__name__}:Length and by elsewhere:Length. Uninstall one of the packages."):
         load_scorer("length")
-    assert str(refused.value) == (
-        f"scorer 'length' is declared by {__name__}:Length and by elsewhere:Length. Uninstall one of the packages."
-    )
     assert scorer_names() == ["length", "size"]
     assert load_scorer("size", scale=2.0).signature_fields()["scale"] == 2.0
 
@@ -230,27 +218,19 @@ def test_an_installed_package_that_takes_a_name_of_ours_hurts_that_name_only(
     monkeypatch.syspath_prepend(str(tmp_path))
 
     assert load_scorer("response_length").score([Example.from_texts([], "one two")]).values == (2.0,)
-    with pytest.raises(InputError) as refused:
+    both = r"^scorer 'slide' is declared by \S+ and by \S+\. Uninstall one of the packages\.$"
+    with pytest.raises(InputError, match=both) as refused:
         scorer_factory("slide")
-    both = {"my_metric:Length", "dialeval_plugin.methods.slide.scorer:SlideScorer"}
-    assert str(refused.value) in {
-        f"scorer 'slide' is declared by {one} and by {other}. Uninstall one of the packages."
-        for one, other in itertools.permutations(both)
-    }
+    for origin in ("my_metric:Length", "dialeval_plugin.methods.slide.scorer:SlideScorer"):
+        assert f" by {origin}" in str(refused.value)
 
 
-def test_a_package_that_is_found_twice_is_no_duplicate(registry: list[metadata.EntryPoint]) -> None:
-    registry += [declare("length", f"{__name__}:Length")] * 2
+def test_a_package_that_is_found_twice_or_registered_here_is_no_duplicate(registry: list[metadata.EntryPoint]) -> None:
+    registry += [declare("length", f"{__name__}:Length")] * 2 + [declare("own", "elsewhere:Length")]
+    register_scorer("own")(Length)  # comes before a declared one
 
-    assert scorer_names() == ["length"]
-    assert scorer_factory("length") is Length
-
-
-def test_a_name_registered_in_this_process_comes_before_a_declared_one(registry: list[metadata.EntryPoint]) -> None:
-    registry.append(declare("length", "elsewhere:Length"))
-    register_scorer("length")(Length)
-
-    assert scorer_factory("length") is Length
+    assert scorer_names() == ["length", "own"]
+    assert scorer_factory("length") is scorer_factory("own") is Length
 
 
 def test_a_broken_package_stops_only_those_who_ask_for_it(registry: list[metadata.EntryPoint]) -> None:
@@ -267,39 +247,29 @@ def test_a_broken_package_stops_only_those_who_ask_for_it(registry: list[metadat
     assert isinstance(refused.value.__cause__, ModuleNotFoundError)
 
 
-def test_an_unknown_name_is_answered_with_the_known_ones(registry: list[metadata.EntryPoint]) -> None:
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("lenght", {}, "there is no scorer 'lenght'. Known are: declared, length, shifted."),
+        ("length", {"scale": 1.0, "size": 3}, "length: there is no option 'size'. Known are: scale."),
+        ("shifted", {"shift": 1.0}, "shifted: missing a required argument: 'scale'. Give it."),
+    ],
+)
+def test_a_wrong_name_or_option_is_answered_with_what_is_right(
+    name: str, options: dict[str, float], message: str, registry: list[metadata.EntryPoint]
+) -> None:
     registry.append(declare("declared", "elsewhere:Scorer"))
     register_scorer("length")(Length)
-    with pytest.raises(InputError) as refused:
-        load_scorer("lenght")
-    assert str(refused.value) == "there is no scorer 'lenght'. Known are: declared, length."
-
-
-def test_an_unknown_option_is_named(registry: list[metadata.EntryPoint]) -> None:
-    register_scorer("length")(Length)
-    with pytest.raises(InputError) as refused:
-        load_scorer("length", scale=1.0, size=3)
-    assert str(refused.value) == "length: there is no option 'size'. Known are: scale."
-
-
-def test_an_option_that_is_missing_is_named(registry: list[metadata.EntryPoint]) -> None:
-    register_scorer("length")(lambda scale, *, shift=0.0: Length(scale + shift))
-    with pytest.raises(InputError) as refused:
-        load_scorer("length", shift=1.0)
-    assert str(refused.value) == "length: missing a required argument: 'scale'. Give it."
+    register_scorer("shifted")(lambda scale, *, shift=0.0: Length(scale + shift))
+    with refused(message):
+        load_scorer(name, **options)
 
 
 def test_a_type_error_from_inside_a_scorer_is_not_the_users_option(registry: list[metadata.EntryPoint]) -> None:
     """Issue item 7: the old check took any message that holds the word "argument" for a wrong option."""
-
-    class Broken(Length):
-        def __init__(self, scale: float = 1.0) -> None:
-            super().__init__(scale, 3)  # type: ignore[call-arg]
-
-    register_scorer("broken")(Broken)
-    with pytest.raises(TypeError) as raised:
+    register_scorer("broken")(lambda scale=1.0: Length(scale, 3))  # type: ignore[call-arg]
+    with refused("Length.__init__() takes from 1 to 2 positional arguments but 3 were given", TypeError):
         load_scorer("broken", scale=2.0)
-    assert str(raised.value) == "Length.__init__() takes from 1 to 2 positional arguments but 3 were given"
 
 
 def test_a_scorer_that_takes_any_option_gets_them(registry: list[metadata.EntryPoint]) -> None:

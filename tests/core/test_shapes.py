@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.shapes import checked
+from tests.refusals import refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,5 @@ def test_an_object_becomes_a_dataclass_and_a_list_a_tuple() -> None:
     ],
 )
 def test_the_first_field_that_is_wrong_is_named(value: object, problem: str) -> None:
-    with pytest.raises(InputError) as caught:
+    with refused(f"x.json: {problem}. Copy it again."):
         checked(value, _Point, "x.json", advice="Copy it again.")
-    assert str(caught.value) == f"x.json: {problem}. Copy it again."

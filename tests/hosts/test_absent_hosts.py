@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tiny_language_models import write_rating_language_model
+from tests.tiny.language_models import write_rating_language_model
 
 RUN = (
     "import sys\n"

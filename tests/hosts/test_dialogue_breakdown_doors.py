@@ -19,7 +19,7 @@ from dialeval_plugin.methods.breakdown.scorer import DialogueBreakdownScorer
 from dialeval_plugin.statistics.breakdown.detection import METRICS, breakdown_metrics, detections
 from dialeval_plugin.training.history import read_history
 from tests.hosts import through_lm_eval
-from tests.tiny_breakdown_models import SIZES, TinyModels, mini_dialogues
+from tests.tiny.breakdown import SIZES, TinyModels, mini_dialogues
 
 CONTEXTS = [["Hi there.", "Hello! How was the trip?"], ["Do you like jazz?"], [], ["Any plans?"]]
 RESPONSES = ["Long, but worth it.", "I do.", "Two streets from here.", "None yet."]

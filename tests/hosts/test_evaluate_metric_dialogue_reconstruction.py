@@ -9,7 +9,7 @@ import pytest
 from dialeval_plugin import load_metric
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.core.resources import metrics_path
-from tests.tiny_reconstruction_models import write_tiny_model
+from tests.tiny.reconstruction import write_tiny_model
 
 CONTEXTS = [["Hi there.", "Hello! How was the trip?"], ["Do you like jazz?"], [], ["Any plans?"]]
 RESPONSES = ["Long, but worth it.", "I do.", "Two streets from here.", "None yet."]

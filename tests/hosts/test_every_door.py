@@ -34,11 +34,11 @@ from dialeval_plugin.statistics.correlation import correlations
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
 from dialeval_plugin.testing.scripted_rules import overlap_answer, overlap_log_probability
 from tests.hosts.through_lm_eval import evaluate, metrics
-from tests.tiny_breakdown_models import TinyModels
-from tests.tiny_classifiers import write_classifier
-from tests.tiny_likelihood_models import write_likelihood_model
-from tests.tiny_reconstruction_models import write_tiny_model
-from tests.tiny_seq2seq_models import write_tiny_bart, write_tiny_t5
+from tests.tiny.breakdown import TinyModels
+from tests.tiny.classifiers import write_classifier
+from tests.tiny.likelihood import write_likelihood_model
+from tests.tiny.reconstruction import write_tiny_model
+from tests.tiny.seq2seq import write_tiny_bart, write_tiny_t5
 
 COEFFICIENTS = {"spearman": "spearman", "pearson": "pearson", "kendall": "kendall_b"}
 

@@ -17,7 +17,7 @@ from dialeval_plugin.corpora.readers import usr
 from dialeval_plugin.methods.proxy_indicators.model import ProxyModel
 from dialeval_plugin.methods.proxy_indicators.scorer import GlueProxyScorer
 from dialeval_plugin.methods.proxy_indicators.tasks import FEATURES, TASKS
-from tests.tiny_classifiers import write_classifier
+from tests.tiny.classifiers import write_classifier
 
 WORDS = ("tea", "rain", "cats", "music", "trains", "bread", "snow", "books")
 

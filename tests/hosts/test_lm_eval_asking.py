@@ -28,7 +28,7 @@ from dialeval_plugin.llm.answers import CachedLanguageModel
 from dialeval_plugin.methods.judging.judge import PromptedJudge
 from tests.loopback import Loopback, Reply, prompt_of, serve, text_reply
 from tests.requests_for import requests_for, samples_for
-from tests.tiny_language_models import write_random_language_model
+from tests.tiny.language_models import write_random_language_model
 
 KINDS = ["local-completions", "local-chat-completions"]
 PROMPTS = [f"Rate reply {index}." for index in range(12)]

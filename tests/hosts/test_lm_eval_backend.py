@@ -24,7 +24,7 @@ from dialeval_plugin.methods.judging.dialogue_rating import DialogueRatingScorer
 from dialeval_plugin.methods.judging.judge import PromptedJudge
 from dialeval_plugin.methods.slide.dre import DreScorer
 from tests.requests_for import requests_for
-from tests.tiny_language_models import write_rating_language_model
+from tests.tiny.language_models import write_rating_language_model
 
 
 class Flaky:

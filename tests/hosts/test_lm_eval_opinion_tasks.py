@@ -26,7 +26,7 @@ from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES
 from dialeval_plugin.statistics.correlation import correlations
 from tests.convai_files import write_convai
 from tests.hosts.through_lm_eval import evaluate, metrics
-from tests.tiny_likelihood_models import write_likelihood_model
+from tests.tiny.likelihood import write_likelihood_model
 
 
 @pytest.fixture

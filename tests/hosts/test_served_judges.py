@@ -30,7 +30,7 @@ from dialeval_plugin.methods.judging.judge import PromptedJudge
 from dialeval_plugin.methods.judging.prompts import SCORING_PROMPTS, goodness_prompt
 from tests.loopback import Reply, serve
 from tests.requests_for import requests_for
-from tests.tiny_language_models import write_random_language_model, write_rating_language_model
+from tests.tiny.language_models import write_random_language_model, write_rating_language_model
 
 pytestmark = pytest.mark.slow
 

@@ -29,9 +29,10 @@ from dialeval_plugin.methods.slide.model import HEAD_FILE, TrainedSmallModel
 from dialeval_plugin.models.encoders import load_encoder
 from dialeval_plugin.models.folders import TRAINING_FILE, check_device, resolve
 from dialeval_plugin.models.language_models import open_model
+from tests.refusals import refused
 from tests.sealed import seal
-from tests.tiny_breakdown_models import TinyModels
-from tests.tiny_reconstruction_models import write_tiny_model
+from tests.tiny.breakdown import TinyModels
+from tests.tiny.reconstruction import write_tiny_model
 
 
 class Kind(NamedTuple):
@@ -71,9 +72,8 @@ def test_r41_each_weight_file_is_known_by_its_hash(kind: Kind) -> None:
             flipped = bytearray(whole)
             flipped[place] ^= 1
             path.write_bytes(flipped)
-            with pytest.raises(ModelLoadError) as refused:
+            with refused(f"{path}: is damaged or was changed. Copy the folder again.", ModelLoadError):
                 kind.open(str(kind.folder))
-            assert str(refused.value) == f"{path}: is damaged or was changed. Copy the folder again."
         path.write_bytes(whole)
     kind.open(str(kind.folder))
 
@@ -82,23 +82,20 @@ def test_r41_a_weight_file_that_is_gone_or_strange_is_named(kind: Kind) -> None:
     first, *_ = weight_files(kind.folder)
     strange = first.with_name("more.safetensors")
     shutil.copyfile(first, strange)
-    with pytest.raises(ModelLoadError) as refused:
+    with refused(f"{strange}: is damaged or was changed. Copy the folder again.", ModelLoadError):
         kind.open(str(kind.folder))
-    assert str(refused.value) == f"{strange}: is damaged or was changed. Copy the folder again."
     strange.unlink()
     first.unlink()
-    with pytest.raises(ModelLoadError) as refused:
+    with refused(f"{first}: there is no such file. Copy the folder again.", ModelLoadError):
         kind.open(str(kind.folder))
-    assert str(refused.value) == f"{first}: there is no such file. Copy the folder again."
 
 
 def test_a_folder_that_was_opened_as_an_encoder_is_checked_too(tiny_slm: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(tiny_slm, tmp_path / "slm")
     path = folder / "model.safetensors"
     path.write_bytes(path.read_bytes()[:-1] + b"\x00")
-    with pytest.raises(ModelLoadError) as refused:
+    with refused(f"{path}: is damaged or was changed. Copy the folder again.", ModelLoadError):
         load_encoder(str(folder))
-    assert str(refused.value) == f"{path}: is damaged or was changed. Copy the folder again."
 
 
 def test_d30_all_files_of_a_model_have_one_mode(
@@ -113,11 +110,10 @@ def test_d30_all_files_of_a_model_have_one_mode(
 def test_d21_a_tensor_too_many_is_named(tiny_slm: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(tiny_slm, tmp_path / "slm")
     save_file({**load_file(folder / HEAD_FILE), "third.bias": torch.zeros(1)}, folder / HEAD_FILE)
-    with pytest.raises(ModelLoadError) as refused:
+    with refused(
+        f"{folder / HEAD_FILE}: the tensor 'third.bias' is not the model's. Copy the model folder again.", ModelLoadError
+    ):
         TrainedSmallModel.load(str(seal(folder)))
-    assert str(refused.value) == (
-        f"{folder / HEAD_FILE}: the tensor 'third.bias' is not the model's. Copy the model folder again."
-    )
 
 
 @pytest.mark.parametrize("value", [None, "[1]", "{}", '["a"'])
@@ -137,42 +133,35 @@ def test_d21_without_its_training_contexts_a_model_does_not_count_leaks_from_non
     if value is not None:
         path.write_text(value)
     load = {"tiny_slm": TrainedSmallModel, "tiny_general": TrainedGeneral, "tiny_causal_model": CausalModel}[fixture].load
-    with pytest.raises(ModelLoadError) as refused:
+    with refused(said[value], ModelLoadError):
         load(str(folder))
-    assert str(refused.value) == said[value]
 
 
-def plant(folder: Path, trace: Path) -> None:
-    """Lay a module beside the model whose code leaves a trace where it is imported."""
+FOREIGN = "names the class {!r}, which is not sentence-transformers' own. Choose a model without code of its own."
+
+
+def plant(model: Path, trace: Path, type: str = "evilmod.Evil") -> Path:
+    """Copy a model, name a class of its own in it, and lay a module beside it that leaves a trace where it is imported."""
+    folder = shutil.copytree(model, trace.with_name("model"))
     code = f"import pathlib\npathlib.Path({str(trace)!r}).touch()\nclass Evil:\n    pass\n"
     (folder / "evilmod.py").write_text(code, encoding="utf-8")
-
-
-def change_modules(folder: Path, type: str) -> None:
     path = folder / "modules.json"
     modules = json.loads(path.read_text(encoding="utf-8"))
     modules[-1]["type"] = type
     path.write_text(json.dumps(modules), encoding="utf-8")
+    return folder
 
 
 @pytest.mark.parametrize("type", ["evilmod.Evil", "sentence_transformersevil.Evil", "os.path"])
 def test_d3_code_of_a_model_folder_does_not_run(type: str, tiny_slm: Path, tmp_path: Path) -> None:
-    folder = shutil.copytree(tiny_slm, tmp_path / "slm")
-    plant(folder, tmp_path / "trace")
-    change_modules(folder, type)
-    with pytest.raises(ModelLoadError) as refused:
+    folder = plant(tiny_slm, tmp_path / "trace", type)
+    with refused(f"{folder / 'modules.json'}: {FOREIGN.format(type)}", ModelLoadError):
         TrainedSmallModel.load(str(folder))
-    assert str(refused.value) == (
-        f"{folder / 'modules.json'}: names the class {type!r}, which is not sentence-transformers' own. "
-        "Choose a model without code of its own."
-    )
     assert not (tmp_path / "trace").exists()
 
 
 def test_d3_nor_does_it_from_a_command_in_that_folder(tiny_slm: Path, tmp_path: Path) -> None:
-    folder = shutil.copytree(tiny_slm, tmp_path / "slm")
-    plant(folder, tmp_path / "trace")
-    change_modules(folder, "evilmod.Evil")
+    folder = plant(tiny_slm, tmp_path / "trace")
     (tmp_path / "in.jsonl").write_text('{"context": ["Hi."], "response": "Hello."}\n')
     words = ["score", str(tmp_path / "in.jsonl"), "--output", str(tmp_path / "out.jsonl"), "--slm", "."]
     done = subprocess.run(
@@ -183,27 +172,19 @@ def test_d3_nor_does_it_from_a_command_in_that_folder(tiny_slm: Path, tmp_path: 
         text=True,
         check=False,
     )
-    assert (done.returncode, done.stderr.splitlines(keepends=True)[-1]) == (
-        2,
-        "dialeval: modules.json: names the class 'evilmod.Evil', which is not sentence-transformers' own. "
-        "Choose a model without code of its own.\n",
-    )
+    said = f"dialeval: modules.json: {FOREIGN.format('evilmod.Evil')}"
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (2, said)
     assert not (tmp_path / "trace").exists()
 
 
 def test_d3_a_module_inside_a_module_neither(tiny_encoder: Path, tmp_path: Path) -> None:
-    folder = shutil.copytree(tiny_encoder, tmp_path / "encoder")
-    plant(folder, tmp_path / "trace")
+    folder = plant(tiny_encoder, tmp_path / "trace")
     modules = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.base.modules.router.Router"}]
     (folder / "modules.json").write_text(json.dumps(modules), encoding="utf-8")
     router = {"types": {"query_0": "evilmod.Evil"}, "structure": {"query": ["query_0"]}, "parameters": {}}
     (folder / "router_config.json").write_text(json.dumps(router), encoding="utf-8")
-    with pytest.raises(ModelLoadError) as refused:
+    with refused(f"{folder / 'router_config.json'}: {FOREIGN.format('evilmod.Evil')}", ModelLoadError):
         load_encoder(str(folder))
-    assert str(refused.value) == (
-        f"{folder / 'router_config.json'}: names the class 'evilmod.Evil', which is not sentence-transformers' own. "
-        "Choose a model without code of its own."
-    )
     assert not (tmp_path / "trace").exists()
 
 
@@ -230,12 +211,12 @@ def test_d20_a_pickle_in_a_sub_module_is_refused_unopened(tiny_encoder: Path, tm
     (dense / "model.safetensors").rename(dense / "other.safetensors")
     pickled = dense / "pytorch_model.bin"
     pickled.write_bytes(pickle.dumps(Canary(tmp_path / "trace")))
-    with pytest.raises(ModelLoadError) as refused:
-        load_encoder(str(folder))
-    assert str(refused.value) == (
+    with refused(
         f"{pickled}: pickled weights run code when they are read, so they are never opened. Convert them to safetensors where "
-        "you trust them: `safetensors.torch.save_file(state_dict, 'model.safetensors')`."
-    )
+        "you trust them: `safetensors.torch.save_file(state_dict, 'model.safetensors')`.",
+        ModelLoadError,
+    ):
+        load_encoder(str(folder))
     assert not (tmp_path / "trace").exists()
 
 
@@ -249,31 +230,26 @@ def test_a_pickle_beside_the_safetensors_that_the_hosts_prefer_is_let_lie(tiny_e
     assert not (tmp_path / "trace").exists()
 
 
+def no_device(name: Any) -> str:
+    return rf"^device {name!r}: cannot be used here \([^\n]*\)\. Leave the option out, or give 'cpu'\.$"
+
+
 @pytest.mark.parametrize("device", ["nonsense", "cuda:99", 5])
 def test_d18_a_device_that_is_not_here_is_said(device: Any, kind: Kind) -> None:
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError, match=no_device(device)):
         kind.open(str(kind.folder), device=device)  # type: ignore[call-arg]
-    assert str(refused.value).startswith(f"device {device!r}: cannot be used here (")
-    assert str(refused.value).endswith("). Leave the option out, or give 'cpu'.")
-    assert "\n" not in str(refused.value)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
 def test_d18_cuda_where_there_is_none() -> None:
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError, match=no_device("cuda")):
         check_device("cuda")
-    assert str(refused.value).startswith("device 'cuda': cannot be used here (")
 
 
-def test_d18_the_home_of_nobody() -> None:
-    with pytest.raises(MissingPrerequisite) as refused:
-        resolve("~nobody-of-that-name/slm")
-    assert str(refused.value) == (
-        "~nobody-of-that-name/slm: there is no such folder (Could not determine home directory.). Write its path out."
-    )
-
-
-def test_d18_a_number_is_no_model() -> None:
-    with pytest.raises(InputError) as refused:
+def test_d18_a_name_that_is_none() -> None:
+    nobody = "~nobody-of-that-name/slm"
+    problem = "there is no such folder (Could not determine home directory.). Write its path out."
+    with refused(f"{nobody}: {problem}", MissingPrerequisite):
+        resolve(nobody)
+    with refused("model 5: expected a folder or a hub id, got int. Give its name."):
         resolve(5)  # type: ignore[arg-type]
-    assert str(refused.value) == "model 5: expected a folder or a hub id, got int. Give its name."

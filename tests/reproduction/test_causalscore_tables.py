@@ -24,8 +24,8 @@ from reproduction import kept_results
 from reproduction.causalscore import tables, write
 from reproduction.causalscore.tables import PaperRow
 from reproduction.documents import published
-from tests.tiny_likelihood_models import write_likelihood_model
-from tests.tiny_models import write_tiny_causal_model
+from tests.tiny.likelihood import write_likelihood_model
+from tests.tiny.models import write_tiny_causal_model
 
 SYSTEMS = ("human", "alpaca_lora", "Blenderbot_ft")
 BEGIN, END = "<!-- causalscore tables -->\n", "<!-- end of causalscore tables -->\n"

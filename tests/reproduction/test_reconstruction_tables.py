@@ -21,7 +21,7 @@ from reproduction.reconstruction import write
 from reproduction.reconstruction.write import PAPER, agreement_table, training_table
 from tests.convai_files import write_convai
 from tests.refusals import refused
-from tests.tiny_reconstruction_models import KINDS, write_tiny_model
+from tests.tiny.reconstruction import KINDS, write_tiny_model
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 HISTORY = [

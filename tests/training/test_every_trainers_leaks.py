@@ -26,7 +26,7 @@ from dialeval_plugin.methods.general.conversations import read_conversations
 from dialeval_plugin.methods.reconstruction import data as reconstruction
 from dialeval_plugin.methods.reconstruction.recipes import find_recipe
 from dialeval_plugin.methods.slide.data import without_leaks
-from tests.tiny_breakdown_models import SIZES
+from tests.tiny.breakdown import SIZES
 
 Texts = Sequence[str]
 

@@ -16,7 +16,7 @@ from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.methods.baselines.bartscore import BartScore
 from dialeval_plugin.methods.baselines.unieval import QUESTIONS, UniEval, _Asked
-from tests.tiny_seq2seq_models import BART_WINDOW, write_tiny_bart, write_tiny_t5
+from tests.tiny.seq2seq import BART_WINDOW, write_tiny_bart, write_tiny_t5
 
 CONTEXT = ["Do you like rain?", "I prefer snow."]
 RESPONSE = "So do we. It is quiet!"

@@ -21,8 +21,8 @@ from dialeval_plugin.methods.breakdown.scorer import AGGREGATIONS, DialogueBreak
 from dialeval_plugin.methods.breakdown.training import train
 from dialeval_plugin.models.language_models import open_model
 from tests.sealed import seal
-from tests.tiny_breakdown_models import TinyModels, options, sources
-from tests.tiny_likelihood_models import write_likelihood_model
+from tests.tiny.breakdown import TinyModels, options, sources
+from tests.tiny.likelihood import write_likelihood_model
 
 METHODS = tuple(AGGREGATIONS)
 TURNS = ["Do you like tea?", "I do. Green tea!", "With milk or without?", "Without, thank you."]

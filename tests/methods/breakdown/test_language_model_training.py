@@ -17,8 +17,8 @@ from dialeval_plugin.methods.breakdown.recipes import find_recipe
 from dialeval_plugin.methods.breakdown.training import LanguageModelTrainingOptions, train
 from dialeval_plugin.training import checkpoints
 from dialeval_plugin.training.history import read_history
-from tests.tiny_breakdown_models import SIZES, TinyModels, options, sources
-from tests.tiny_likelihood_models import write_likelihood_model
+from tests.tiny.breakdown import SIZES, TinyModels, options, sources
+from tests.tiny.likelihood import write_likelihood_model
 from tests.training_processes import files_of
 
 

@@ -20,7 +20,7 @@ from dialeval_plugin.methods.breakdown.rows import (
     token_blocks,
 )
 from dialeval_plugin.models.language_models import open_model
-from tests.tiny_breakdown_models import TinyModels
+from tests.tiny.breakdown import TinyModels
 
 
 def dialogue(*turns: str, id: str = "0") -> Dialogue:

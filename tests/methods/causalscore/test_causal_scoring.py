@@ -24,7 +24,7 @@ from dialeval_plugin.methods.causalscore import scorer as causal_scoring
 from dialeval_plugin.methods.causalscore.model import CAUSAL_FOLDER, CausalModelConfig
 from dialeval_plugin.methods.causalscore.scorer import CausalScorer
 from tests.sealed import seal
-from tests.tiny_models import write_tiny_causal_model
+from tests.tiny.models import write_tiny_causal_model
 
 WORDS = ["tea", "rain", "cats", "music", "bread", "snow", "we", "you", "they", "like", "saw", "had", "the", "a", "no", "yes"]
 

@@ -12,7 +12,7 @@ from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLoadError
 from dialeval_plugin.methods.general.model import GeneralConfig, TrainedGeneral
 from dialeval_plugin.methods.general.scorer import GeneralScorer
-from tests.tiny_models import write_tiny_general
+from tests.tiny.models import write_tiny_general
 
 TURNS = ["Where were you?", "At the market, they had plums.", "Did you buy any?", "A whole bag of them!"]
 

@@ -23,7 +23,7 @@ from dialeval_plugin.methods.likelihood.evaluators import Alignment
 from dialeval_plugin.methods.likelihood.permutation_lm import PermutationEvaluator
 from dialeval_plugin.methods.likelihood.scorer import DialogueLikelihoodScorer
 from dialeval_plugin.models import language_models as models
-from tests.tiny_likelihood_models import N_TOKENS, WINDOW, write_likelihood_model
+from tests.tiny.likelihood import N_TOKENS, WINDOW, write_likelihood_model
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "gpt2": {},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dialeval_plugin.methods.proxy_indicators.tasks import TASKS
-from tests.tiny_classifiers import write_classifier
+from tests.tiny.classifiers import write_classifier
 
 
 @pytest.fixture(scope="session", params=["bert", "roberta"])

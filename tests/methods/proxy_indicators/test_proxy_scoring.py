@@ -26,7 +26,7 @@ from dialeval_plugin.methods.proxy_indicators.model import ProxyModel
 from dialeval_plugin.methods.proxy_indicators.regression import fit
 from dialeval_plugin.methods.proxy_indicators.scorer import GlueProxyScorer
 from dialeval_plugin.methods.proxy_indicators.tasks import FEATURES, SUBSETS, TASKS, Choice, IndicatorSettings
-from tests.tiny_classifiers import WINDOW, write_classifier
+from tests.tiny.classifiers import WINDOW, write_classifier
 
 FACTS = ("tea is a plant .", "it grows in hills .")
 WORDS = ["do", "you", "like", "green", "tea", "or", "rather", "coffee", "with", "milk", "?"]

@@ -18,7 +18,7 @@ from dialeval_plugin.methods.reconstruction.latent import Gaussian, GaussianLaye
 from dialeval_plugin.methods.reconstruction.layers import Architecture
 from dialeval_plugin.methods.reconstruction.networks import NetworkKind, new_network
 from dialeval_plugin.methods.reconstruction.vocabulary import END, PAD, START, UNKNOWN
-from tests.tiny_reconstruction_models import KINDS, SIZES, tiny_network
+from tests.tiny.reconstruction import KINDS, SIZES, tiny_network
 
 DIALOGUES = [
     [[4, 5, 6, END], [7, END], [8, 9, 10, 11, 12, END], [END]],

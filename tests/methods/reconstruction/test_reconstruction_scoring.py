@@ -18,7 +18,7 @@ from dialeval_plugin.methods.reconstruction.batches import make_batch
 from dialeval_plugin.methods.reconstruction.latent import Noise
 from dialeval_plugin.methods.reconstruction.scorer import DialogueReconstructionScorer
 from tests.sealed import seal
-from tests.tiny_reconstruction_models import KINDS, write_tiny_model
+from tests.tiny.reconstruction import KINDS, write_tiny_model
 
 TEXTS = ["Hi there!", "Do you like jazz?", "I do not. You?", "Where is the station?"]
 

@@ -27,7 +27,7 @@ from dialeval_plugin.methods.reconstruction.scorer import RECONSTRUCTION_MODEL, 
 from dialeval_plugin.methods.reconstruction.training import FIGURES, ReconstructionTrainingOptions, train
 from dialeval_plugin.training import checkpoints, loop
 from dialeval_plugin.training.history import read_history
-from tests.tiny_reconstruction_models import KINDS
+from tests.tiny.reconstruction import KINDS
 from tests.training_processes import files_of
 
 TINY = ReconstructionRecipe(

@@ -18,7 +18,7 @@ from dialeval_plugin.methods.slide.refinement import Refinement
 from dialeval_plugin.methods.slide.scorer import SlideScorer
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
 from tests.refusals import refusal
-from tests.tiny_models import write_tiny_slm
+from tests.tiny.models import write_tiny_slm
 
 INTERIOR_MARK = "Influence degree"
 

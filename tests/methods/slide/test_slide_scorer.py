@@ -20,7 +20,7 @@ from dialeval_plugin.methods.slide.fusion import DistanceRange, slm_score
 from dialeval_plugin.methods.slide.model import SmallModelConfig, TrainedSmallModel
 from dialeval_plugin.methods.slide.scorer import SlideScorer
 from tests.refusals import refusal
-from tests.tiny_models import write_tiny_slm
+from tests.tiny.models import write_tiny_slm
 
 
 class ConstantJudge(Scorer):

@@ -25,8 +25,8 @@ from tests.methods.reconstruction.test_reconstruction_training import SOURCES as
 from tests.methods.reconstruction.test_reconstruction_training import TINY
 from tests.methods.slide.test_training import SETS
 from tests.methods.slide.test_training import options as slm_options
-from tests.tiny_breakdown_models import SIZES, sources
-from tests.tiny_likelihood_models import write_likelihood_model
+from tests.tiny.breakdown import SIZES, sources
+from tests.tiny.likelihood import write_likelihood_model
 
 Train = Callable[[Path, Path], Any]
 """Takes the folder of an encoder and that of the model."""

@@ -1,4 +1,4 @@
-"""One random model of each family that the likelihood evaluators open; real architectures, real files, single characters."""
+"""One random model of each family that the likelihood evaluators open."""
 
 from __future__ import annotations
 
@@ -7,17 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from tokenizers import Tokenizer
-from tokenizers.models import WordLevel
-from tokenizers.pre_tokenizers import Split
-from tokenizers.processors import TemplateProcessing
 from transformers import (
     BertConfig,
     BertForMaskedLM,
     BertForNextSentencePrediction,
     GPT2Config,
     GPT2LMHeadModel,
-    PreTrainedTokenizerFast,
     RobertaConfig,
     RobertaForCausalLM,
     RobertaForSequenceClassification,
@@ -25,7 +20,8 @@ from transformers import (
     XLNetLMHeadModel,
 )
 
-CHARACTERS = tuple(chr(code) for code in range(32, 127))
+from .characters import CHARACTERS, spread, write_character_tokenizer
+
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "<end>", "<eod>")
 N_TOKENS = len(SPECIAL) + len(CHARACTERS)
 WINDOW = 96
@@ -80,26 +76,17 @@ FAMILIES: Mapping[str, Callable[..., torch.nn.Module]] = {
 
 def write_likelihood_model(folder: Path, architecture: str, **settings: Any) -> Path:
     """Write a model with weights large enough that its answers differ, and its tokenizer."""
-    vocabulary = {word: number for number, word in enumerate([*SPECIAL, *CHARACTERS])}
-    letters = Tokenizer(WordLevel(vocabulary, unk_token=SPECIAL[1]))
-    letters.pre_tokenizer = Split("", "isolated")
-    ends = {"eos_token": "<end>", "bos_token": "<end>"}
+    frame, ends = None, {"eos_token": "<end>", "bos_token": "<end>"}
     if architecture != "gpt2":
         ends = {"cls_token": "[CLS]", "sep_token": "[SEP]"}
-        letters.post_processor = TemplateProcessing(
-            single="[CLS] $A [SEP]",
-            pair="[CLS] $A [SEP] $B:1 [SEP]:1",
-            special_tokens=[(name, vocabulary[name]) for name in ("[CLS]", "[SEP]")],
-        )
+        frame = {"single": "[CLS] $A [SEP]", "pair": "[CLS] $A [SEP] $B:1 [SEP]:1"}
     if architecture == "roberta_decoder":
         ends |= {"eos_token": "[SEP]", "bos_token": "[CLS]"}
-    PreTrainedTokenizerFast(
-        tokenizer_object=letters, pad_token=SPECIAL[0], unk_token=SPECIAL[1], additional_special_tokens=["<eod>"], **ends
-    ).save_pretrained(folder)
+    write_character_tokenizer(
+        folder, SPECIAL, frame, pad_token=SPECIAL[0], unk_token=SPECIAL[1], additional_special_tokens=["<eod>"], **ends
+    )
     torch.manual_seed(3)
     model = FAMILIES[architecture](**settings)
-    for weight in model.parameters():
-        if weight.dim() > 1:
-            torch.nn.init.normal_(weight, std=0.4)
+    spread(model.parameters(), 0.4)
     model.save_pretrained(folder)
     return folder

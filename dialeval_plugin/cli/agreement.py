@@ -1,4 +1,4 @@
-"""The options that `dialeval meta-eval` and `dialeval rescore` share, and what both do with the answers."""
+"""`dialeval meta-eval` and `dialeval rescore`, the options that they share, and what both do with the answers."""
 
 from __future__ import annotations
 
@@ -18,11 +18,7 @@ if TYPE_CHECKING:
 
 
 def check_share(parameter: typer.CallbackParam, value: float) -> float:
-    """Return what was typed for an option that is a share; the range of a `typer.Option` lets nan pass.
-
-    Raises:
-        InputError: it is none.
-    """
+    """Return what was typed for an option that is a share; the range of a `typer.Option` lets nan pass."""
     from dialeval_plugin.core.errors import InputError
 
     if not 0 <= value <= 1:
@@ -56,18 +52,13 @@ class AgreementOptions:
         typer.Option(callback=check_share, help="Withhold a coefficient where a smaller share of the rated rows has a score."),
     ] = 0.8
     max_unscored: Annotated[
-        float,
-        typer.Option(callback=check_share, help="Exit with 1 where a larger share of an evaluator's rows has no score."),
+        float, typer.Option(callback=check_share, help="Exit with 1 where a larger share of an evaluator's rows has no score.")
     ] = 0.05
     format: Annotated[Literal["text", "markdown", "csv", "latex", "json"], typer.Option(help="Of the table.")] = "text"
     output: Annotated[Path | None, typer.Option(help="File to write the table to, instead of printing it.")] = None
 
     def question(self, threshold: float | None = None) -> ReportOptions:
-        """Return what is asked of all judgements alike.
-
-        Raises:
-            InputError: an option has a wrong value.
-        """
+        """Return what is asked of all judgements alike."""
         from dialeval_plugin.reports.correlation_report import ReportOptions
         from dialeval_plugin.statistics.bootstrap import Bootstrap
         from dialeval_plugin.statistics.correlation import DEFAULT_COEFFICIENTS
@@ -139,3 +130,57 @@ def _is_not_for(one: Finding) -> bool:
 
     expected = {reason.value for reason in NOT_FOR_THIS_DATA}
     return not one.estimate.n_scored and bool(one.unscored) and expected.issuperset(one.unscored)
+
+
+@takes_agreement_options
+def meta_eval(
+    scores: Annotated[
+        list[Path], typer.Argument(help="Files of scores: from `dialeval score`, JSON or CSV with ids, or published.")
+    ],
+    agreement: AgreementOptions,
+    ratings: Annotated[
+        str | None, typer.Option(help="File of ratings in any layout, or a corpus: tu, fed, convai1, ...")
+    ] = None,
+    quality: Annotated[list[str] | None, typer.Option(help="Rated quality, or all; may be repeated. Default: overall.")] = None,
+    rows: Annotated[Literal["turn", "dialogue"] | None, typer.Option(help="Which rows, where the ratings have both.")] = None,
+    column: Annotated[list[str] | None, typer.Option(help="Column of scores; may be repeated.")] = None,
+    rating_column: Annotated[str | None, typer.Option(help="Column of the ratings, where the file of scores has them.")] = None,
+    lower: Annotated[list[str] | None, typer.Option(help="Evaluator whose lower scores are better; may be repeated.")] = None,
+    partial: Annotated[bool, typer.Option("--partial", help="Compare the ids that both sides have.")] = False,
+    threshold: Annotated[float | None, typer.Option(help="Where ratings are 0 or 1: accuracy of this threshold too.")] = None,
+) -> None:
+    """Say how far scores agree with people: coefficients with intervals, coverage and what they rest on."""
+    from dialeval_plugin.reports.correlation_report import find
+    from dialeval_plugin.reports.score_alignment import Alignment, align
+
+    asked = agreement.question(threshold)
+    how = Alignment(
+        ratings=ratings,
+        qualities=quality or (),
+        level=rows,
+        columns=column or (),
+        rating_column=rating_column,
+        lower=lower or (),
+        human=agreement.human,
+        is_partial=partial,
+    )
+    agreement.report(find(align(scores, how), asked), asked)
+
+
+@takes_agreement_options
+def rescore(
+    results: Annotated[
+        list[Path], typer.Argument(help="Folders or files that lm-eval wrote with --output_path, --log_samples.")
+    ],
+    agreement: AgreementOptions,
+    all_runs: Annotated[bool, typer.Option("--all-runs", help="Older runs of the same evaluator and task as well.")] = False,
+) -> None:
+    """Compute the agreement with people of lm-eval runs again from their samples; no model is needed."""
+    from dialeval_plugin.leaderboard.rescoring import newest
+    from dialeval_plugin.leaderboard.rescoring import rescore as compute
+    from dialeval_plugin.leaderboard.result_files import read_runs
+
+    asked = agreement.question()
+    runs = read_runs(results)
+    chosen, has_chosen = runs if all_runs else newest(runs), agreement.coefficient is not None
+    agreement.report(compute(chosen, asked, human=agreement.human, only_coefficients=has_chosen), asked)

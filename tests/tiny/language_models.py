@@ -1,4 +1,4 @@
-"""Causal language models small enough for every test; real architectures, real files."""
+"""Causal language models that answer at random, or always alike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models with random weights, small enough for every test; real architectures, real files."""
+"""An encoder, and the models over it, with random weights."""
 
 from __future__ import annotations
 
@@ -7,10 +7,7 @@ from pathlib import Path
 import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
-from tokenizers import Tokenizer
-from tokenizers.models import WordLevel
-from tokenizers.pre_tokenizers import Split
-from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+from transformers import BertConfig, BertModel
 
 from dialeval_plugin.methods.causalscore.classifiers import new_classifier
 from dialeval_plugin.methods.causalscore.model import CausalModel, CausalModelConfig
@@ -19,26 +16,15 @@ from dialeval_plugin.methods.general.model import GeneralConfig, GeneralModel, T
 from dialeval_plugin.methods.slide.fusion import DistanceRange
 from dialeval_plugin.methods.slide.model import SmallModel, SmallModelConfig, TrainedSmallModel
 
-SPECIAL = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": "[MASK]"}
+from .characters import BERT_TOKENS, SMALL_BERT, spread, write_character_tokenizer
 
 
 def write_tiny_encoder(folder: Path, *, max_position_embeddings: int = 256) -> Path:
     """Write a one-layer BERT over single characters as a sentence-transformers folder."""
     torch.manual_seed(0)
-    words = [*SPECIAL.values(), *(chr(code) for code in range(32, 127))]
-    vocabulary = {word: index for index, word in enumerate(words)}
-    letters = Tokenizer(WordLevel(vocabulary, unk_token=SPECIAL["unk_token"]))
-    letters.pre_tokenizer = Split("", "isolated")
     base = folder / "base"
-    PreTrainedTokenizerFast(tokenizer_object=letters, **SPECIAL).save_pretrained(base)
-    config = BertConfig(
-        vocab_size=len(words),
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=max_position_embeddings,
-    )
+    n_tokens = write_character_tokenizer(base, [*BERT_TOKENS.values()], **BERT_TOKENS)
+    config = BertConfig(vocab_size=n_tokens, max_position_embeddings=max_position_embeddings, **SMALL_BERT)
     BertModel(config).save_pretrained(base)
     encoder = SentenceTransformer(modules=[Transformer(str(base)), Pooling(16)], device="cpu")
     encoder.save_pretrained(str(folder / "encoder"), create_model_card=False)
@@ -60,9 +46,7 @@ def write_tiny_causal_model(folder: Path, config: CausalModelConfig | None = Non
     torch.manual_seed(2)
     classifiers = [new_classifier(encoder, device="cpu") for _ in range(2)]
     for classifier in classifiers:
-        for weight in classifier.model.parameters():
-            if weight.dim() > 1:
-                torch.nn.init.normal_(weight, std=0.7)
+        spread(classifier.model.parameters(), 0.7)
     CausalModel.build(config or CausalModelConfig("paper", max_tokens=128), *classifiers).save(folder / "causal")
     return folder / "causal"
 
@@ -72,9 +56,7 @@ def write_tiny_general(folder: Path, config: GeneralConfig | None = None) -> Pat
     encoder = SentenceTransformer(str(write_tiny_encoder(folder)), device="cpu")
     torch.manual_seed(3)
     model = GeneralModel(encoder, config or GeneralConfig("general", 80, 40, has_knowledge=True))
-    for weight in (*model.head.vectors.parameters(), *model.head.words.parameters()):
-        if weight.dim() > 1:
-            torch.nn.init.normal_(weight, std=0.3)
+    spread((*model.head.vectors.parameters(), *model.head.words.parameters()), 0.3)
     plain = {"fit": 0.8, "fluency": 0.3, "specificity": 0.2, "offset": -0.1}
     mixing = Mixing(plain, {**plain, "knowledge": 0.5} if model.config.has_knowledge else None)
     TrainedGeneral(model, mixing, CoherenceWeights(0.6, 0.3, 0.1, 0.2), frozenset()).save(folder / "general")
