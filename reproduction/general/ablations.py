@@ -22,12 +22,19 @@ import numpy as np
 from dialeval_plugin.corpora.identity import LeakIndex
 from dialeval_plugin.corpora.registry import read_reported
 from dialeval_plugin.methods.general.calibration import ValidationRow, areas, fit_mixing, judge, validation_rows
-from dialeval_plugin.methods.general.conversations import Conversation, Splits, by_corpus, read_conversations, split
+from dialeval_plugin.methods.general.conversations import (
+    Conversation,
+    GeneralSources,
+    Splits,
+    by_corpus,
+    read_conversations,
+    split,
+)
 from dialeval_plugin.methods.general.mixing import FloatArray
 from dialeval_plugin.methods.general.model import GENERAL_FOLDER, TrainedGeneral
 from dialeval_plugin.methods.general.recipes import GeneralRecipe
 from dialeval_plugin.methods.general.signals import HEADS, NEGATIVES
-from dialeval_plugin.methods.general.training import GeneralSources, GeneralTrainingOptions, train
+from dialeval_plugin.methods.general.training import GeneralTrainingOptions, train
 from dialeval_plugin.models.folders import PACKAGED_ENCODER
 from dialeval_plugin.reports.tables import Table, TableRow, named_column
 from reproduction.documents import script_parser, write_tables

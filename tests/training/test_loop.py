@@ -67,7 +67,7 @@ def test_two_processes_end_with_the_files_of_one(command: str, tiny_encoder: Pat
     talk = ([*item.context, item.positive[0]] for item in mini.read_response_sets("train")[:40])
     write_json_lines(tmp_path / "talk.jsonl", ({"turns": turns} for turns in talk))
     words = {
-        "general": [*("slm", "--recipe", "general", "--corpus"), f"talk={tmp_path / 'talk.jsonl'}", "--backbone", tiny_encoder],
+        "general": ["general", "--corpus", f"talk={tmp_path / 'talk.jsonl'}", "--backbone", tiny_encoder],
         "reconstruction": ["reconstruction", "--data", tmp_path / "talk.jsonl", "--epochs", 2],
     }[command]
     found = []

@@ -20,14 +20,13 @@ from .detectors import Places
 def likelihood_ratio_scores(next_token: FloatArray, last_entry: FloatArray, places: Places) -> dict[str, float]:
     """Return the score of a response in every aggregation.
 
+    "sum" and "mean" are over the response's tokens; "code_bug" is the published code's sum over all places, in which the label
+    -1 of places outside the response picks the last entry of the vocabulary, GPT-2's end of text.
+
     Args:
         next_token: log P(semantic) - log P(background) of the token that follows each place, of shape (places,).
         last_entry: the same difference for the last entry of the vocabulary, of shape (places,).
         places: where the response's answers stand.
-
-    Returns:
-        "sum" and "mean" over the response's tokens; "code_bug": the published code's sum over all places, in which the label
-        -1 of places outside the response picks the last entry of the vocabulary, GPT-2's end of text.
     """
     ratios = next_token[places.response]
     outside = last_entry[: places.start].sum() + last_entry[places.end]
@@ -35,15 +34,7 @@ def likelihood_ratio_scores(next_token: FloatArray, last_entry: FloatArray, plac
 
 
 class LikelihoodRatio:
-    """See the module; a `Detector` over two language models with one tokenizer.
-
-    Args:
-        semantic: the language model.
-        background: the one that was trained on perturbed input.
-
-    Raises:
-        InputError: their tokenizers differ.
-    """
+    """A `Detector` over two language models with one tokenizer: `background` was trained on perturbed input."""
 
     aggregations: tuple[str, ...] = ("sum", "mean", "code_bug")
 

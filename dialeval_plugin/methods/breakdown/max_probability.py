@@ -17,15 +17,10 @@ from .detectors import Places
 
 
 def max_probability_scores(log_maxima: FloatArray, places: Places) -> dict[str, float]:
-    """Return the score of a response in every aggregation.
+    """Return the score of a response, whose answers stand at `places` of `log_maxima`, in every aggregation.
 
-    Args:
-        log_maxima: natural log of the likeliest token's probability at each place of the sequence, of shape (places,).
-        places: where the response's answers stand.
-
-    Returns:
-        "mean": of the probabilities over the response; "all": over context and response, the authors' places; "logsum": sum
-        of the logs over the response, which is the log of the product and falls with its length.
+    "mean" is of the probabilities over the response; "all" over context and response, the authors' places; "logsum" the sum
+    of the logs over the response, which is the log of the product and falls with its length.
     """
     return {
         "mean": float(np.exp(log_maxima[places.response]).mean()),

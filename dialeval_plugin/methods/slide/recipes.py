@@ -20,7 +20,6 @@ class Stage:
         kind: "contrast" trains the encoder on triples; "disentangle" the head on frozen vectors; "classify" the two-class
             layer on frozen robust parts; "lexical" the lexical classifier alone; "rank" the encoder on contexts that have
             positive responses only; "joint" encoder and head together, on both kinds of contexts.
-        n_epochs: passes over the stage's data.
         learning_rate: of the encoder, or of the head where the encoder is frozen.
         batch_size: triples, vectors or contexts a step.
         head_learning_rate: of the head where both are trained.
@@ -40,8 +39,6 @@ class SlideRecipe:
     """How a small model is built and trained.
 
     Attributes:
-        name: by which a user asks for it.
-        config: the model.
         terms: "paper" for the terms of equations 1-5, "code" for those of the published notebooks.
         stages: in order; each starts from the best epoch of the one before.
     """
