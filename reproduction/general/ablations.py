@@ -25,7 +25,6 @@ from dialeval_plugin.methods.general.calibration import ValidationRow, areas, fi
 from dialeval_plugin.methods.general.conversations import (
     Conversation,
     GeneralSources,
-    Splits,
     by_corpus,
     read_conversations,
     split,
@@ -109,7 +108,9 @@ def _table(rows: Sequence[TableRow], label: str) -> Table:
     return Table(rows, [named_column(name, is_number=name != label) for name in rows[0]])
 
 
-def trained_without(corpus: str | None, splits: Splits, folder: Path, options: GeneralTrainingOptions) -> TrainedGeneral:
+def trained_without(
+    corpus: str | None, splits: GeneralSources, folder: Path, options: GeneralTrainingOptions
+) -> TrainedGeneral:
     """The model that a corpus has no part in, from its folder where it is there."""
     if not GENERAL_FOLDER.is_finished(folder):
         kept = [item for item in splits.training if item.corpus != corpus]
@@ -117,7 +118,7 @@ def trained_without(corpus: str | None, splits: Splits, folder: Path, options: G
     return TrainedGeneral.load(str(folder))
 
 
-def ablations(splits: Splits, options: argparse.Namespace) -> dict[str, Table]:
+def ablations(splits: GeneralSources, options: argparse.Namespace) -> dict[str, Table]:
     training = GeneralTrainingOptions(
         backbone=options.backbone,
         recipe=replace(
@@ -156,7 +157,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=13)
     options = parser.parse_args(arguments)
     conversations = read_conversations(options.corpus, LeakIndex(read_reported(options.evaluation).sets), {})
-    splits = split(conversations, (), fraction=options.validation_fraction, seed=options.seed)
+    splits = split(GeneralSources(conversations), fraction=options.validation_fraction, seed=options.seed)
     write_tables(options.document, ablations(splits, options))
 
 

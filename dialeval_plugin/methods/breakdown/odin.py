@@ -83,11 +83,6 @@ def decomposed(model: Any, head: ConfidenceHead) -> Iterator[None]:
             delattr(model, HEAD_NAME)
 
 
-def odin_scores(values: FloatArray, places: Places) -> dict[str, float]:
-    """Return the score of a response from the largest h, or g, at each place: "mean" over it, "all" over the context too."""
-    return {"mean": float(values[places.response].mean()), "all": float(values[places.all].mean())}
-
-
 class Odin:
     """A `Detector`: h, of the likeliest token (S_DeConf), or g of a model that was trained with the objective odin."""
 
@@ -105,6 +100,8 @@ class Odin:
         values = logits.amax(-1) if self.component == "h" else self.head(features[0])
         return as_array(values.cpu())[None]
 
-    def scores(self, answers: FloatArray, places: Places) -> Mapping[str, float]:
-        """See `odin_scores`."""
-        return odin_scores(answers[0], places)
+    @staticmethod
+    def scores(answers: FloatArray, places: Places) -> Mapping[str, float]:
+        """Return the score of a response, whose answers stand at `places`: "mean" over it, "all" over the context too."""
+        (values,) = answers
+        return {"mean": float(values[places.response].mean()), "all": float(values[places.all].mean())}

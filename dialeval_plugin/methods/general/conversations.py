@@ -124,17 +124,14 @@ class GeneralSources(NamedTuple):
     """Fit the weights of calibration, mixing and coherence; without them a share of each corpus does."""
 
 
-class Splits(NamedTuple):
-    """Conversations by their use; no dialogue is in both."""
-
-    training: list[Conversation]
-    validation: list[Conversation]
-
-
-def split(training: Sequence[Conversation], validation: Sequence[Conversation], *, fraction: float, seed: int) -> Splits:
+def split(sources: GeneralSources, *, fraction: float, seed: int) -> GeneralSources:
     """Keep validation dialogues out of training; without any set a share of each corpus aside, see `split_by_dialogue`."""
-    return Splits(
-        *split_by_dialogue(
-            training, validation or None, lambda item: item.key, fraction=fraction, seed=seed, corpus=lambda item: item.corpus
-        )
+    parts = split_by_dialogue(
+        sources.training,
+        sources.validation or None,
+        lambda item: item.key,
+        fraction=fraction,
+        seed=seed,
+        corpus=lambda item: item.corpus,
     )
+    return GeneralSources(*parts)

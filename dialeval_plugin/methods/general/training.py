@@ -69,7 +69,7 @@ def train(
     max_seconds = seconds_of(options.max_minutes)
     with TrainingRun.open(output, GENERAL_FOLDER, options, progress=progress) as run:
         run.say("collecting the responses of the corpora")
-        splits = split(sources.training, sources.validation, fraction=options.validation_fraction, seed=options.seed)
+        splits = split(sources, fraction=options.validation_fraction, seed=options.seed)
         corpora = by_corpus(splits.training)
         run.start(data=data_hash(splits.training, splits.validation))
         has_knowledge = any(pair.facts for pairs in corpora.values() for pair in pairs)

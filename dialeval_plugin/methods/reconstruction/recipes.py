@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.training.options import check_at_least, choose_recipe
 
 from .layers import Architecture
 
@@ -64,10 +64,8 @@ RECIPES: Mapping[str, ReconstructionRecipe] = MappingProxyType(
 
 def find_recipe(name: str, *, n_epochs: int | None = None) -> ReconstructionRecipe:
     """Return a recipe by name, with `n_epochs` in place of its own where they are given."""
-    if name not in RECIPES:
-        raise InputError(f"recipe: there is no {name!r}. Choose one of {', '.join(RECIPES)}.")
+    recipe = choose_recipe(RECIPES, name)
     if n_epochs is None:
-        return RECIPES[name]
-    if n_epochs < 1:
-        raise InputError(f"epochs: expected at least 1, got {n_epochs}.")
-    return replace(RECIPES[name], n_epochs=n_epochs)
+        return recipe
+    check_at_least(1, epochs=n_epochs)
+    return replace(recipe, n_epochs=n_epochs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.training.options import check_at_least
 
 from .model import SmallModelConfig
 
@@ -52,8 +52,7 @@ class SlideRecipe:
         """This recipe with every stage shortened or lengthened to `n_epochs`."""
         if n_epochs is None:
             return self
-        if n_epochs < 1:
-            raise InputError(f"epochs: expected at least 1, got {n_epochs}.")
+        check_at_least(1, epochs=n_epochs)
         return replace(self, stages=tuple(replace(stage, n_epochs=n_epochs) for stage in self.stages))
 
 
