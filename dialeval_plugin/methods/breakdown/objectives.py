@@ -103,4 +103,7 @@ def fit_language_model(
         "compute_metrics": measure,
         "callbacks": callbacks if max_minutes is None else [*callbacks, TimeLimit(max_minutes)],
     }
+    use_cache = opened.model.config.use_cache
     run.stage(objective, opened.model, lambda: fit(run, objective, settings, batch_size=recipe.batch_size, **parts))
+    # The host turns it off, but not where a killed run only loads a stage that is finished: their folders would differ.
+    opened.model.config.use_cache = use_cache
