@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from dialeval_plugin.models.folders import SETTINGS_FILES, publish
+from dialeval_plugin.models.folders import SETTINGS_FILES, ModelFolder
 
 
 def seal(folder: Path) -> Path:
     """Publish a trained model's folder again; return it."""
-    (settings,) = (folder / name for name in SETTINGS_FILES if (folder / name).exists())
-    publish(settings, json.loads(settings.read_text(encoding="utf-8")))
+    (path,) = (folder / name for name in SETTINGS_FILES if (folder / name).exists())
+    settings = json.loads(path.read_text(encoding="utf-8"))
+    version, training = settings.pop("format_version"), settings.pop("training")
+    ModelFolder(path.name, dict, version, "", "").publish(folder, settings, training)
     return folder

@@ -171,15 +171,10 @@ def check_complete(folder: Path, expected: Iterable[str], stored: set[str]) -> N
             raise ModelLoadError(f"{folder}: the encoder's weights lack {name!r}. Copy the model folder again.")
 
 
-def read_settings(path: Path, shape: type[Any], *, version: int, kind: str, command: str) -> dict[str, Any]:
-    """Return the contents of the JSON file that a trained model's folder ends with, whose weights must be those published.
+def read_versioned(path: Path, version: int, *, kind: str, command: str) -> dict[str, Any]:
+    """Return a JSON file that `command` writes beside a model, as it is, where it is of the one format that is read.
 
-    Args:
-        path: of the file.
-        shape: a TypedDict of the fields that move a number; the others are returned as they are.
-        version: the one format that this release reads.
-        kind: what the folder should hold, with its article, for the message.
-        command: trains one.
+    `kind` is what the folder should hold, with its article.
     """
     if not path.exists():
         raise ModelLoadError(
@@ -191,9 +186,7 @@ def read_settings(path: Path, shape: type[Any], *, version: int, kind: str, comm
             f"{path}: format_version is {settings.get('format_version')!r}, this release reads {version}. "
             "Update dialeval-plugin or train again."
         )
-    if path.name in SETTINGS_FILES:
-        _check_published(path)
-    return {**settings, **checked_model_file(path, shape)}
+    return settings
 
 
 def checked_model_file(path: Path, shape: type[T]) -> T:
@@ -208,20 +201,8 @@ def checked_model_file(path: Path, shape: type[T]) -> T:
         raise ModelLoadError(message if message.startswith(str(path)) else f"{path}: {message}") from None
 
 
-def publish(path: Path, settings: Mapping[str, Any]) -> None:
-    """Write the settings file of a trained model, one of `SETTINGS_FILES`, last: a folder that has it is complete.
-
-    It gets the SHA-256 of each weight file, by which `read_settings` and `check_weights` know the weights again. The hosts
-    make weight files private; they get the mode of the others.
-    """
-    hashes = file_hashes(path.parent, _WEIGHTS)
-    write_text(path, to_json({**settings, "weights": hashes}, indent=2) + "\n")
-    for name in hashes:
-        (path.parent / name).chmod(path.stat().st_mode & 0o777)
-
-
 class _Published(TypedDict):
-    """What `publish` adds to the settings."""
+    """What `ModelFolder.publish` adds to the settings."""
 
     weights: dict[str, str]
 
@@ -249,7 +230,7 @@ class _Recorded(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class ModelFolder:
-    """What the folders of one kind of trained model have in common; the fields are the arguments of `read_settings`.
+    """What the folders of one kind of trained model have in common; `fields` is a TypedDict of the fields that move a number.
 
     Beside weights, which are safetensors, they hold text files and last of all a settings file, JSON with `format_version`, the
     fields that move a number, `training` (the record of how the model came about) and `weights` (a hash of each weight file).
@@ -273,20 +254,25 @@ class ModelFolder:
         *,
         dialogues: Iterable[str] | None = None,
     ) -> None:
-        """Write what ends a folder whose weights are written.
+        """Write what ends a folder whose weights are written, the settings file last: a folder that has it is complete.
 
         `training`, the record, goes into the settings file; `dialogues`, identities of those trained on, into `TRAINING_FILE`.
         """
         if dialogues is not None:
             write_text(folder / TRAINING_FILE, to_json(sorted(dialogues), indent=0) + "\n")
-        settings = {"format_version": self.version, **fields, "training": dict(training or {})}
-        publish(folder / self.settings_file, settings)
+        path, hashes = folder / self.settings_file, file_hashes(folder, _WEIGHTS)
+        settings = {"format_version": self.version, **fields, "training": dict(training or {}), "weights": hashes}
+        write_text(path, to_json(settings, indent=2) + "\n")
+        for name in hashes:
+            # The hosts make weight files private; they get the mode of the others.
+            (folder / name).chmod(path.stat().st_mode & 0o777)
 
     def read_settings(self, folder: Path) -> dict[str, Any]:
         """Return the settings of a folder, the fields as `fields` has them."""
         path = folder / self.settings_file
-        settings = read_settings(path, self.fields, version=self.version, kind=self.kind, command=self.command)
-        return {**settings, **checked_model_file(path, _Recorded)}
+        settings = read_versioned(path, self.version, kind=self.kind, command=self.command)
+        _check_published(path)
+        return {**settings, **checked_model_file(path, self.fields), **checked_model_file(path, _Recorded)}
 
     def training_dialogues(self, folder: Path) -> frozenset[str]:
         """Return the identities of the dialogues that the model was trained on."""

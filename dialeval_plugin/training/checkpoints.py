@@ -1,7 +1,7 @@
-"""Which checkpoints of a host's trainer are whole: the host writes their files one by one, until a kill or a full disk.
+"""Which checkpoints are whole: trainers write their files one by one, until a kill or a full disk.
 
-A checkpoint counts from the moment that its seal is written, a list of all its files with their hashes. The two newest are
-kept, with those that they name as the best so far.
+A checkpoint counts once it has its seal, a list of its files with their hashes. The two newest are kept, and those that they
+name as the best so far.
 """
 
 from __future__ import annotations
@@ -29,11 +29,9 @@ class Checkpoint(NamedTuple):
 
     folder: Path
     step: int
-    """After which it was written."""
     best: str | None
-    """Name of the checkpoint of the best epoch up to this one; None where the run keeps no best one."""
+    """Name of the best epoch's checkpoint up to this one; None where the run keeps no best one."""
     is_end: bool
-    """Whether training ended with it."""
 
 
 def seal(folder: Path) -> None:
@@ -42,11 +40,7 @@ def seal(folder: Path) -> None:
 
 
 def find_last(folder: Path) -> Checkpoint | None:
-    """Return the newest checkpoint that is whole, and whose best one is, too.
-
-    Args:
-        folder: of the checkpoints; it need not be there.
-    """
+    """Return the newest checkpoint that is whole, and whose best one is, too; `folder` need not be there."""
     usable = _usable(_whole(folder))
     return usable[-1] if usable else None
 

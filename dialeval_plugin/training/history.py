@@ -45,11 +45,7 @@ class _StoredRow(TypedDict):
 
 
 def read_history(folder: Path) -> list[HistoryRow]:
-    """Return the rows of a folder's history.
-
-    Raises:
-        InputError: there is none, or it is damaged.
-    """
+    """Return the rows of a folder's history."""
     path = folder / HISTORY_FILE
     stored = checked(read_json(path), list[_StoredRow], str(path), advice="Copy the folder again.")
     return [HistoryRow(row["stage"], row["epoch"], row["step"], _numbers(row["figures"])) for row in stored]

@@ -79,10 +79,7 @@ def fit(
 
 
 def _validate_on_all(host: Trainer) -> None:
-    """Validate on the last batch too: with several processes sentence-transformers drops it where it is not full.
-
-    In training it has to, lest a process waits for the others; there is one step less an epoch, then.
-    """
+    """Validate on the last batch too: with several processes sentence-transformers drops it where it is not full."""
     get_loader = host.get_eval_dataloader
 
     def get_whole_loader(*arguments: Any, **named: Any) -> Any:
@@ -124,10 +121,7 @@ class _History(TrainerCallback):  # type: ignore[misc]
 
 
 class _WholeCheckpoints(TrainerCallback):  # type: ignore[misc]
-    """Seals checkpoints that are written to their end, and removes the oldest once a newer one is sealed.
-
-    The host's own limit would remove a checkpoint before anybody knows that the next one is whole.
-    """
+    """Seals finished checkpoints, then removes the oldest; the host's limit would not know yet that the next one is whole."""
 
     def __init__(self, run: TrainingRun, best: str | None) -> None:
         self._run = run

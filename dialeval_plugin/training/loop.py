@@ -1,7 +1,6 @@
 """Optimizer steps for losses that no host's trainer has: they end in checkpoints, and a killed run goes on from the last one.
 
-A checkpoint holds weights and the optimizer's state as safetensors and counts once it is sealed (`checkpoints`); accelerate's
-own are pickles, which nothing here opens. No random state is kept: each step or epoch has a seed of its own.
+Checkpoints are safetensors; accelerate's own are pickles. No random state is kept: each step or epoch has a seed of its own.
 """
 
 from __future__ import annotations
@@ -33,10 +32,6 @@ class TrainingLoop:
     """The steps of one stage, those of killed runs before it included.
 
     Args:
-        run: that the stage belongs to.
-        stage: its name.
-        model: whose weights are trained, as far as they want a gradient.
-        optimizer: of these weights.
         clip: longest gradient.
         n_steps: of the whole stage, for the bar.
 
@@ -70,11 +65,7 @@ class TrainingLoop:
         torch.manual_seed(self._run.options.seed + _SEED_STEP * number)
 
     def step(self, loss: Tensor) -> None:
-        """Take a step down the gradient.
-
-        Raises:
-            ModelLoadError: the loss is no finite number.
-        """
+        """Take a step down the gradient of a loss that is a finite number."""
         self._check(loss.item(), self.n_steps + 1)
         self.optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
@@ -87,13 +78,7 @@ class TrainingLoop:
     def keep(self, figures: Mapping[str, float], *, epoch: float, best: int | None = None) -> None:
         """End a part: add its figures to the run's history, and write a checkpoint.
 
-        Args:
-            figures: by name, see `history`.
-            epoch: passes over the data so far.
-            best: step of the best checkpoint so far, which is not removed; this one's own step where it is the best.
-
-        Raises:
-            ModelLoadError: a figure is no finite number.
+        `epoch` counts the passes over the data so far. The checkpoint of step `best`, which may be this one, is not removed.
         """
         for figure in figures.values():
             self._check(figure, self.n_steps)
@@ -156,8 +141,7 @@ class TrainingLoop:
 def fit_in_main_process(run: TrainingRun, fit: Callable[[], object]) -> None:
     """Take a loop's steps in the main process; others of `accelerate launch` wait, however long, for the stage's weights.
 
-    They do not share the batches: these models are small, in-batch negatives need the whole batch, and so the folder is that of
-    one process to the byte.
+    In-batch negatives need the whole batch, so they do not share it, and the folder is that of one process to the byte.
     """
     if run.n_processes == 1:
         fit()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 import torch
+from torch import nn
 from typing_extensions import Self
 
 from dialeval_plugin.core.errors import InputError
@@ -31,26 +33,12 @@ class TrainingOptions:
     precision: Precision = "auto"
 
     def resolved(self) -> Self:
-        """The same with what "auto" means here, so that a run is not finished on another machine in another precision.
-
-        Raises:
-            InputError: there is no such precision.
-        """
+        """The same with what "auto" means here, so that a run is not finished on another machine in another precision."""
         return replace(self, precision="bfloat16" if _uses_bfloat16(self.precision) else "float32")
 
 
 def choose_recipe(recipes: Mapping[str, R], name: str, *, may_be_zero: Sequence[str] = (), **numbers: float | None) -> R:
-    """Return a recipe by name, with those of its numbers replaced that are given.
-
-    Args:
-        recipes: frozen dataclasses by name.
-        name: asked for.
-        may_be_zero: names of numbers that need not be positive.
-        **numbers: fields of the recipe; None leaves its own.
-
-    Raises:
-        InputError: there is none of that name, or a number is out of its range.
-    """
+    """Return a recipe by name with the numbers that are given: positive, or 0 where they `may_be_zero`; None leaves its own."""
     if name not in recipes:
         raise InputError(f"recipe: there is no {name!r}. Choose one of {', '.join(recipes)}.")
     changes = {field: number for field, number in numbers.items() if number is not None}
@@ -61,6 +49,26 @@ def choose_recipe(recipes: Mapping[str, R], name: str, *, may_be_zero: Sequence[
             expected = "0 or more" if field in may_be_zero else "a positive number"
             raise InputError(f"{field}: expected {expected}, got {number!r}.")
     return replace(recipes[name], **changes)
+
+
+def check_at_least(lowest: int, **numbers: int) -> None:
+    """Refuse a number that is lower, by its name."""
+    for name, number in numbers.items():
+        if number < lowest:
+            raise InputError(f"{name}: expected at least {lowest}, got {number}.")
+
+
+def adamw(*parts: tuple[nn.Module, float]) -> torch.optim.AdamW:
+    """Optimise the weights of each part that want a gradient at a learning rate of its own."""
+    groups = [{"params": [weight for weight in part.parameters() if weight.requires_grad], "lr": rate} for part, rate in parts]
+    return torch.optim.AdamW(groups, weight_decay=0.01, fused=True)
+
+
+def seconds_of(max_minutes: float | None) -> float:
+    """How many seconds a training may take; infinitely many without a limit."""
+    if max_minutes is not None and max_minutes <= 0:
+        raise InputError(f"max_minutes: expected more than 0, got {max_minutes}.")
+    return math.inf if max_minutes is None else 60 * max_minutes
 
 
 def _uses_bfloat16(precision: Precision) -> bool:

@@ -8,10 +8,9 @@
             run.stage(stage.kind, model, lambda: fit_stage(model, stage, run))
         return run.publish(trained.save, {"counts": ...}, remember=SLM if remember else None)
 
-Under `accelerate launch` every process runs the same lines: the main one locks, writes, deletes and speaks, the others wait
-for it. A recipe's batch is that of a step of all processes together, so that their number changes neither the steps nor the
-learning rate. The weights may still differ from those of one process: gradients are added up in another order, dropout draws
-for smaller batches, and a loss that takes the other rows of its batch for negatives sees those of its own process only.
+Under `accelerate launch` every process runs the same lines: the main one writes and speaks, the others wait for it. A recipe's
+batch is that of all processes together, so that their number changes neither steps nor learning rate. Weights still differ a
+little: in the order of sums, in dropout, and where a loss takes the other rows of a process' own batch for negatives.
 """
 
 from __future__ import annotations
@@ -72,11 +71,9 @@ class TrainingRun:
     """One training into one folder; see `open`.
 
     Attributes:
-        output: folder of the model.
         options: with what "auto" means here.
         checkpoint_dir: folder of what is finished; gone when the run has ended.
         device: of this process.
-        is_main_process: the one that writes and speaks.
         progress: whether this process shows bars and lines.
         history: the rows so far.
     """
@@ -100,12 +97,6 @@ class TrainingRun:
         cls, output: Path, folder: ModelFolder, options: TrainingOptions, *, progress: bool = False
     ) -> Iterator[TrainingRun]:
         """Yield a run that has its folder to itself; its checkpoints are gone when the block ends well.
-
-        Args:
-            output: the folder of the model that the block publishes.
-            folder: what kind of model it will hold.
-            options: seed and precision of the run, and a part of its identity.
-            progress: show bars and a line at each report on stderr; the log has the lines otherwise.
 
         Raises:
             InputError: `output` holds a trained model, another process is at work in it, or it cannot be written.
@@ -131,11 +122,8 @@ class TrainingRun:
     def start(self, **identity: Any) -> None:
         """Go on from the checkpoints that are there, or begin anew; then draw from the run's seed.
 
-        Args:
-            **identity: what besides the options has to be the same for a run to go on from another's checkpoints.
-
         Raises:
-            InputError: there are checkpoints of a run with other data or options.
+            InputError: there are checkpoints of a run with other options or another `identity`.
         """
         if self.is_main_process:
             stated = {"options": asdict(self.options), **identity, "version": __version__}
@@ -146,13 +134,7 @@ class TrainingRun:
         set_seed(self.options.seed)
 
     def stage(self, name: str, model: nn.Module, fit: Callable[[], object]) -> None:
-        """Train one stage, or load it where it is finished; its weights go to one file, its checkpoints away.
-
-        Args:
-            name: of the stage, and of the folder of its checkpoints.
-            model: all that it trains; in evaluation mode afterwards.
-            fit: trains it.
-        """
+        """Train one stage, or load it where it is finished; the model is in evaluation mode afterwards."""
         finished = self.stage_weights(name)
         if not finished.exists():
             # Each stage starts from the same random state whether or not the stages before it ran in this process.
@@ -189,13 +171,7 @@ class TrainingRun:
         self.history = [row for row in self.history if row.stage != stage or row.step <= step]
 
     def report(
-        self,
-        stage: str,
-        figures: Mapping[str, float],
-        *,
-        step: int,
-        epoch: float | None = None,
-        n_epochs: float | None = None,
+        self, stage: str, figures: Mapping[str, float], *, step: int, epoch: float | None = None, n_epochs: float | None = None
     ) -> None:
         """Add a row to the history, see `history`, and say it in a line."""
         if not self.is_main_process:
@@ -222,13 +198,7 @@ class TrainingRun:
     def publish(
         self, save: Callable[[Path, dict[str, Any]], object], training: Mapping[str, Any], *, remember: DefaultModel | None
     ) -> TrainingResult:
-        """Write the model's folder, its settings file last.
-
-        Args:
-            save: takes the folder and the record of the training, which the settings file has as `training`.
-            training: the record, besides the options.
-            remember: which default the model becomes.
-        """
+        """Write the model's folder, its settings file last; it has the `training` record with the options."""
         record = {"options": asdict(self.options), **training, "leak_rule": LEAK_RULE, "version": __version__}
         if self.is_main_process:
             write_history(self.output, self.history)

@@ -22,12 +22,18 @@ import numpy as np
 from dialeval_plugin.corpora.identity import LeakIndex
 from dialeval_plugin.corpora.registry import read_reported
 from dialeval_plugin.methods.general.calibration import ValidationRow, areas, fit_mixing, judge, validation_rows
-from dialeval_plugin.methods.general.conversations import Conversation, Splits, by_corpus, read_conversations, split
+from dialeval_plugin.methods.general.conversations import (
+    Conversation,
+    GeneralSources,
+    by_corpus,
+    read_conversations,
+    split,
+)
 from dialeval_plugin.methods.general.mixing import FloatArray
 from dialeval_plugin.methods.general.model import GENERAL_FOLDER, TrainedGeneral
 from dialeval_plugin.methods.general.recipes import GeneralRecipe
 from dialeval_plugin.methods.general.signals import HEADS, NEGATIVES
-from dialeval_plugin.methods.general.training import GeneralSources, GeneralTrainingOptions, train
+from dialeval_plugin.methods.general.training import GeneralTrainingOptions, train
 from dialeval_plugin.models.folders import PACKAGED_ENCODER
 from dialeval_plugin.reports.tables import Table, TableRow, named_column
 from reproduction.documents import script_parser, write_tables
@@ -102,7 +108,9 @@ def _table(rows: Sequence[TableRow], label: str) -> Table:
     return Table(rows, [named_column(name, is_number=name != label) for name in rows[0]])
 
 
-def trained_without(corpus: str | None, splits: Splits, folder: Path, options: GeneralTrainingOptions) -> TrainedGeneral:
+def trained_without(
+    corpus: str | None, splits: GeneralSources, folder: Path, options: GeneralTrainingOptions
+) -> TrainedGeneral:
     """The model that a corpus has no part in, from its folder where it is there."""
     if not GENERAL_FOLDER.is_finished(folder):
         kept = [item for item in splits.training if item.corpus != corpus]
@@ -110,7 +118,7 @@ def trained_without(corpus: str | None, splits: Splits, folder: Path, options: G
     return TrainedGeneral.load(str(folder))
 
 
-def ablations(splits: Splits, options: argparse.Namespace) -> dict[str, Table]:
+def ablations(splits: GeneralSources, options: argparse.Namespace) -> dict[str, Table]:
     training = GeneralTrainingOptions(
         backbone=options.backbone,
         recipe=replace(
@@ -149,7 +157,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=13)
     options = parser.parse_args(arguments)
     conversations = read_conversations(options.corpus, LeakIndex(read_reported(options.evaluation).sets), {})
-    splits = split(conversations, (), fraction=options.validation_fraction, seed=options.seed)
+    splits = split(GeneralSources(conversations), fraction=options.validation_fraction, seed=options.seed)
     write_tables(options.document, ablations(splits, options))
 
 

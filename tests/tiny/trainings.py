@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from dialeval_plugin.methods.breakdown import training as breakdown
+from dialeval_plugin.methods.causalscore import rounds
 from dialeval_plugin.methods.causalscore import training as causalscore
 from dialeval_plugin.methods.general import training as general
+from dialeval_plugin.methods.general.conversations import GeneralSources
 from dialeval_plugin.methods.reconstruction import recipes
 from dialeval_plugin.methods.reconstruction import training as reconstruction
 from dialeval_plugin.methods.slide import training as slide
@@ -37,12 +39,12 @@ def train_slm(encoder: Path, output: Path, **changes: Any) -> Any:
 
 
 def train_general(encoder: Path, output: Path, **changes: Any) -> Any:
-    return general.train(general.GeneralSources(toy(30)), output, replace(general_options(encoder), **changes), remember=False)
+    return general.train(GeneralSources(toy(30)), output, replace(general_options(encoder), **changes), remember=False)
 
 
 def train_independence(encoder: Path, output: Path, **changes: Any) -> Any:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(causalscore, "choose", choose_all)
+        patch.setattr(rounds, "choose", choose_all)
         made = causal_options(encoder, "code", n_epochs=2, n_round_epochs=3, n_rounds=1)
         return causalscore.train(CAUSES, output, replace(made, **changes), remember=False)
 

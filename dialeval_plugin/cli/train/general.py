@@ -35,9 +35,9 @@ def general(
 ) -> None:
     """Train the general evaluator, which reads no ratings, on plain dialogues, and show what its validation gave."""
     from dialeval_plugin.corpora.identity import LeakIndex
-    from dialeval_plugin.methods.general.conversations import read_conversations
+    from dialeval_plugin.methods.general.conversations import GeneralSources, read_conversations
     from dialeval_plugin.methods.general.recipes import GeneralRecipe
-    from dialeval_plugin.methods.general.training import GeneralSources, GeneralTrainingOptions, train
+    from dialeval_plugin.methods.general.training import GeneralTrainingOptions, train
 
     left_out: dict[str, int] = {}
     recipe = GeneralRecipe()

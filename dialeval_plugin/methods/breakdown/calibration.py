@@ -7,6 +7,7 @@ are: rescaled, they could not be compared with other detectors'.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -18,10 +19,17 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import to_json, write_text
 from dialeval_plugin.core.scores import Unscored
 from dialeval_plugin.core.signature import content_hash
-from dialeval_plugin.models.folders import read_settings
+from dialeval_plugin.models.causal import window
+from dialeval_plugin.models.folders import checked_model_file, read_versioned
+from dialeval_plugin.models.language_models import OpenedModel, open_model
 from dialeval_plugin.models.passes import Context
 
 from .detectors import Detector, read_responses
+from .likelihood_ratio import LikelihoodRatio
+from .max_probability import MaxProbability
+from .odin import ConfidenceHead, Odin
+
+logger = logging.getLogger(__name__)
 
 CALIBRATION_FILE = "breakdown.json"
 FORMAT_VERSION = 1
@@ -48,11 +56,7 @@ class ScoreRange:
 
 
 def learn_range(scores: Iterable[float]) -> ScoreRange:
-    """Return the extremes of some scores.
-
-    Raises:
-        InputError: they are fewer than two different finite numbers, with which equation 7.11 is 0 / 0.
-    """
+    """Return the extremes of some scores."""
     found = [score for score in scores if math.isfinite(score)]
     if not found or min(found) == max(found):
         raise InputError(
@@ -71,9 +75,7 @@ class Calibration:
     """Extremes by method, context and aggregation.
 
     Attributes:
-        ranges: method to context to aggregation to extremes.
         max_tokens: window with which they were learnt.
-        n_responses: how many responses had a score.
         models: hash of the weights of the model and, for the likelihood ratio, of the background model.
     """
 
@@ -93,10 +95,8 @@ class Calibration:
         Raises:
             ModelLoadError: there is no such file, or it is of another format.
         """
-        settings = read_settings(
-            path, _Settings, version=FORMAT_VERSION, kind="a calibrated breakdown detector", command="dialeval train breakdown"
-        )
-        return cls(settings["ranges"], settings["max_tokens"], settings["n_responses"], settings["models"])
+        read_versioned(path, FORMAT_VERSION, kind="a calibrated breakdown detector", command="dialeval train breakdown")
+        return cls(**checked_model_file(path, _Settings))
 
     def find(self, method: str, context: Context, aggregation: str) -> ScoreRange | None:
         """Return the extremes of one way to score, or None where it was not calibrated."""
@@ -130,18 +130,7 @@ def calibrate(
     models: Sequence[str],
     contexts: Sequence[Context] = ("full", "pair"),
 ) -> Calibration:
-    """Learn the extremes over some responses, in every context and aggregation.
-
-    Args:
-        detectors: method to detector.
-        responses: texts of the turns of each, none blank, the response last.
-        max_tokens: window.
-        models: see `Calibration`.
-        contexts: see `read_responses`.
-
-    Raises:
-        InputError: as `learn_range`.
-    """
+    """Learn the extremes over some responses, texts of turns with the response last, in every context and aggregation."""
     ranges: dict[str, dict[str, dict[str, ScoreRange]]] = {}
     n_responses = 0
     for method, detector in detectors.items():
@@ -153,3 +142,31 @@ def calibrate(
                 name: learn_range(reading.scores[name] for reading in readings) for name in detector.aggregations
             }
     return Calibration(ranges, max_tokens, n_responses, tuple(models))
+
+
+def calibrate_trained(
+    opened: OpenedModel,
+    dialogues: Iterable[Sequence[str]],
+    folder: Path,
+    *,
+    head: ConfidenceHead | None = None,
+    semantic: str | None = None,
+) -> None:
+    """Write the calibration of a model that was just trained; `semantic` is the one beside which a background model is read."""
+    models = [weights_hash(folder)]
+    detectors: dict[str, Detector] = {"max_probability": MaxProbability(opened)}
+    max_tokens = window(opened, None, "training")
+    if head is not None:
+        head.eval()
+        detectors = {"odin_h": Odin(opened, head, "h"), "odin_g": Odin(opened, head, "g")}
+    elif semantic is not None:
+        other = open_model(semantic, family="causal_lm", device=str(opened.device))
+        detectors = {"likelihood_ratio": LikelihoodRatio(other, opened)}
+        models.insert(0, weights_hash(other.folder))
+    try:
+        found = calibrate(detectors, responses_of(dialogues), max_tokens=max_tokens, models=models)
+    except InputError as error:
+        # Hours of training are not thrown away for it: `dialeval train breakdown` can still follow.
+        logger.warning("the breakdown scores are not calibrated: %s", error)
+    else:
+        found.save(folder / CALIBRATION_FILE)

@@ -57,7 +57,7 @@ class Reading(NamedTuple):
     scores: Mapping[str, float]
     """Aggregation to score, the higher the more the response belongs to the distribution."""
     n_tokens: int
-    """Tokens of the response, the end of its turn included."""
+    """Of the response, the end of its turn included."""
     is_cut: bool
     """Whether a part of its context did not fit into the window."""
 
@@ -65,15 +65,10 @@ class Reading(NamedTuple):
 def read_responses(
     detector: Detector, dialogues: Sequence[Sequence[str]], *, context: Context, max_tokens: int
 ) -> list[Reading | Unscored]:
-    """Let a detector read the last turn of each dialogue after the turns before it.
+    """Let a detector read the last turn of each dialogue after the turns before it, or after the last of them (context "pair").
 
-    Responses of one dialogue are read in one pass where their contexts begin alike.
-
-    Args:
-        detector: the detector.
-        dialogues: texts of the turns, oldest first, none blank; two at least.
-        context: "full" for all turns before the response, "pair" for the last one.
-        max_tokens: longest sequence; what does not fit is cut at the beginning of the context.
+    Turns are texts, none blank, two at least. Responses of one dialogue are read in one pass where their contexts begin alike.
+    What exceeds `max_tokens` is cut at the beginning of the context.
     """
     opened = detector.opened
     prefix, end = layout_tokens(opened, "separated")

@@ -17,33 +17,8 @@ from dialeval_plugin.models.language_models import OpenedModel
 from .detectors import Places
 
 
-def likelihood_ratio_scores(next_token: FloatArray, last_entry: FloatArray, places: Places) -> dict[str, float]:
-    """Return the score of a response in every aggregation.
-
-    Args:
-        next_token: log P(semantic) - log P(background) of the token that follows each place, of shape (places,).
-        last_entry: the same difference for the last entry of the vocabulary, of shape (places,).
-        places: where the response's answers stand.
-
-    Returns:
-        "sum" and "mean" over the response's tokens; "code_bug": the published code's sum over all places, in which the label
-        -1 of places outside the response picks the last entry of the vocabulary, GPT-2's end of text.
-    """
-    ratios = next_token[places.response]
-    outside = last_entry[: places.start].sum() + last_entry[places.end]
-    return {"sum": float(ratios.sum()), "mean": float(ratios.mean()), "code_bug": float(ratios.sum() + outside)}
-
-
 class LikelihoodRatio:
-    """See the module; a `Detector` over two language models with one tokenizer.
-
-    Args:
-        semantic: the language model.
-        background: the one that was trained on perturbed input.
-
-    Raises:
-        InputError: their tokenizers differ.
-    """
+    """A `Detector` over two language models with one tokenizer: `background` was trained on perturbed input."""
 
     aggregations: tuple[str, ...] = ("sum", "mean", "code_bug")
 
@@ -61,9 +36,17 @@ class LikelihoodRatio:
         ids = padded_ids(self.opened, rows)
         return as_array((_log_probabilities(self.opened, ids) - _log_probabilities(self.background, ids)).cpu())
 
-    def scores(self, answers: FloatArray, places: Places) -> Mapping[str, float]:
-        """See `likelihood_ratio_scores`."""
-        return likelihood_ratio_scores(answers[0], answers[1], places)
+    @staticmethod
+    def scores(answers: FloatArray, places: Places) -> Mapping[str, float]:
+        """Return the score of a response, whose answers stand at `places`, in every aggregation.
+
+        "sum" and "mean" are over the response's tokens; "code_bug" is the published code's sum over all places, in which the
+        label -1 of places outside the response picks the last entry of the vocabulary, GPT-2's end of text.
+        """
+        next_token, last_entry = answers
+        ratios = next_token[places.response]
+        outside = last_entry[: places.start].sum() + last_entry[places.end]
+        return {"sum": float(ratios.sum()), "mean": float(ratios.mean()), "code_bug": float(ratios.sum() + outside)}
 
 
 def _log_probabilities(opened: OpenedModel, ids: Tensor) -> Tensor:

@@ -16,26 +16,8 @@ from dialeval_plugin.models.language_models import OpenedModel
 from .detectors import Places
 
 
-def max_probability_scores(log_maxima: FloatArray, places: Places) -> dict[str, float]:
-    """Return the score of a response in every aggregation.
-
-    Args:
-        log_maxima: natural log of the likeliest token's probability at each place of the sequence, of shape (places,).
-        places: where the response's answers stand.
-
-    Returns:
-        "mean": of the probabilities over the response; "all": over context and response, the authors' places; "logsum": sum
-        of the logs over the response, which is the log of the product and falls with its length.
-    """
-    return {
-        "mean": float(np.exp(log_maxima[places.response]).mean()),
-        "all": float(np.exp(log_maxima[places.all]).mean()),
-        "logsum": float(log_maxima[places.response].sum()),
-    }
-
-
 class MaxProbability:
-    """See the module; a `Detector` over one language model."""
+    """A `Detector` over one language model."""
 
     aggregations: tuple[str, ...] = ("mean", "all", "logsum")
 
@@ -47,6 +29,16 @@ class MaxProbability:
         logits = self.opened.model(input_ids=padded_ids(self.opened, rows), use_cache=False).logits
         return as_array((logits.amax(-1) - logits.logsumexp(-1)).cpu())[None]
 
-    def scores(self, answers: FloatArray, places: Places) -> Mapping[str, float]:
-        """See `max_probability_scores`."""
-        return max_probability_scores(answers[0], places)
+    @staticmethod
+    def scores(answers: FloatArray, places: Places) -> Mapping[str, float]:
+        """Return the score of a response, whose answers stand at `places`, in every aggregation.
+
+        "mean" is of the probabilities over the response; "all" over context and response, the authors' places; "logsum" the sum
+        of the logs over the response, which is the log of the product and falls with its length.
+        """
+        (log_maxima,) = answers
+        return {
+            "mean": float(np.exp(log_maxima[places.response]).mean()),
+            "all": float(np.exp(log_maxima[places.all]).mean()),
+            "logsum": float(log_maxima[places.response].sum()),
+        }

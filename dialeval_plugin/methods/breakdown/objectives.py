@@ -30,12 +30,7 @@ class TokenLosses(NamedTuple):
 
 
 def token_losses(logits: Tensor, labels: Tensor) -> TokenLosses:
-    """Compare each place's answer with the next place's label.
-
-    Args:
-        logits: of shape (rows, places, vocabulary).
-        labels: token ids of shape (rows, places), `IGNORED` where there is nothing to predict.
-    """
+    """Compare each place's answer, logits (rows, places, vocabulary), with the next place's label, which may be `IGNORED`."""
     targets = labels[:, 1:]
     losses = functional.cross_entropy(
         logits[:, :-1].flatten(0, 1).float(), targets.flatten(), ignore_index=IGNORED, reduction="none"
@@ -88,17 +83,7 @@ def fit_language_model(
     *,
     max_minutes: float | None = None,
 ) -> None:
-    """Train a model in place, to the weights of its best epoch on `validation`.
-
-    Args:
-        opened: the model.
-        objective: names the stage.
-        recipe: its numbers.
-        training: rows to learn from.
-        validation: rows that choose the best epoch.
-        run: takes the history.
-        max_minutes: after which training ends with the epoch's measurement, or None for no limit.
-    """
+    """Train a model in place, to the weights of its best epoch on `validation`; after `max_minutes` it is measured and ends."""
     callbacks = [EarlyStoppingCallback(early_stopping_patience=recipe.patience)]
     settings = {
         "num_train_epochs": recipe.n_epochs,
@@ -118,4 +103,7 @@ def fit_language_model(
         "compute_metrics": measure,
         "callbacks": callbacks if max_minutes is None else [*callbacks, TimeLimit(max_minutes)],
     }
+    use_cache = opened.model.config.use_cache
     run.stage(objective, opened.model, lambda: fit(run, objective, settings, batch_size=recipe.batch_size, **parts))
+    # The host turns it off, but not where a killed run only loads a stage that is finished: their folders would differ.
+    opened.model.config.use_cache = use_cache

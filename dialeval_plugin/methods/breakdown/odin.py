@@ -83,27 +83,8 @@ def decomposed(model: Any, head: ConfidenceHead) -> Iterator[None]:
             delattr(model, HEAD_NAME)
 
 
-def odin_scores(values: FloatArray, places: Places) -> dict[str, float]:
-    """Return the score of a response in every aggregation, of h or of g.
-
-    Args:
-        values: the largest h, or g, at each place of the sequence, of shape (places,).
-        places: where the response's answers stand.
-
-    Returns:
-        "mean" over the response, "all" over context and response, the authors' places.
-    """
-    return {"mean": float(values[places.response].mean()), "all": float(values[places.all].mean())}
-
-
 class Odin:
-    """One component of a model that was trained with the objective odin; a `Detector`.
-
-    Args:
-        opened: the model.
-        head: its second head.
-        component: "h" for the likeliest token's h (S_DeConf), "g" for g.
-    """
+    """A `Detector`: h, of the likeliest token (S_DeConf), or g of a model that was trained with the objective odin."""
 
     aggregations: tuple[str, ...] = ("mean", "all")
 
@@ -119,6 +100,8 @@ class Odin:
         values = logits.amax(-1) if self.component == "h" else self.head(features[0])
         return as_array(values.cpu())[None]
 
-    def scores(self, answers: FloatArray, places: Places) -> Mapping[str, float]:
-        """See `odin_scores`."""
-        return odin_scores(answers[0], places)
+    @staticmethod
+    def scores(answers: FloatArray, places: Places) -> Mapping[str, float]:
+        """Return the score of a response, whose answers stand at `places`: "mean" over it, "all" over the context too."""
+        (values,) = answers
+        return {"mean": float(values[places.response].mean()), "all": float(values[places.all].mean())}

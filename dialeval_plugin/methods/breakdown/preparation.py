@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Sequence
 from typing import Literal, NamedTuple, TypeAlias
@@ -23,7 +22,6 @@ class Sources(NamedTuple):
     validation: Sequence[Dialogue] = ()
     """Choose the best epoch and calibrate the breakdown scores; without them a share of the training dialogues does."""
     evaluation: Sequence[Item] = ()
-    """Will be reported on."""
 
 
 class Data(NamedTuple):
@@ -34,30 +32,12 @@ class Data(NamedTuple):
     n_left_out: int
     """Training dialogues that open like validation dialogues or are in the evaluation data."""
 
-    @property
-    def digest(self) -> str:
-        """Identity of the data."""
-        digest = hashlib.sha256()
-        for part in (self.training, self.validation):
-            for turns in part:
-                digest.update(repr(turns).encode())
-            digest.update(b"|")
-        return digest.hexdigest()
-
 
 def prepare(sources: Sources, *, validation_fraction: float, seed: int, spacing: Spacing) -> Data:
     """Drop blank turns and shorter dialogues than two turns, set validation dialogues aside, and leave leaks out.
 
-    What has a part of a dialogue that will be reported on is left out, of validation too.
-
-    Args:
-        sources: the dialogues.
-        validation_fraction: share of the training dialogues that is set aside where no validation dialogues are given.
-        seed: of that choice.
-        spacing: "natural" for `natural_spacing`, "published" for the texts as they are.
-
-    Raises:
-        InputError: too few dialogues are left.
+    What has a part of a dialogue that will be reported on is left out, of validation too. Spacing "published" leaves the texts
+    as they are.
     """
     index = LeakIndex({"evaluation": sources.evaluation})
     training, validation = (

@@ -13,12 +13,10 @@ class LanguageModelRecipe:
     """Sizes and numbers of a training run.
 
     Attributes:
-        name: by which a user asks for it.
         n_layers: of a model from scratch, like the next three.
         width: of its hidden states; a head has 64 of them, or all where they are fewer.
         vocabulary: tokens of its byte-level BPE, which is learnt from the training data.
         block: longest row of tokens, and the window of a model from scratch.
-        n_epochs: passes over the data.
         learning_rate: highest; it rises linearly and falls by a cosine.
         warm_up: share of the steps in which it rises.
         batch_size: rows a step.
@@ -51,16 +49,7 @@ RECIPES: dict[str, LanguageModelRecipe] = {
 
 
 def find_recipe(name: str | None, *, has_backbone: bool, **changes: int | float | None) -> LanguageModelRecipe:
-    """Return a recipe by name, with the numbers that are given in place of its own.
-
-    Args:
-        name: of the recipe; None takes "continue" where there is a backbone, else "small".
-        has_backbone: whether training goes on from a model, which has its sizes already.
-        **changes: fields of `LanguageModelRecipe`; None leaves the recipe's.
-
-    Raises:
-        InputError: there is no such recipe, a number is not positive, or a size is given beside a backbone.
-    """
+    """Return a recipe with the numbers that are given; without a name "continue" where there is a backbone, else "small"."""
     for field in ("n_layers", "width", "vocabulary"):
         if has_backbone and changes.get(field) is not None:
             raise InputError(f"{field}: the backbone has its own. Leave the option out, or train from scratch.")

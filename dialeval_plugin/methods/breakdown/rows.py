@@ -70,12 +70,6 @@ def perturb(
     A token that is not among the replacements stays: the end of a turn, like every special token, is no word. The authors'
     code replaces those too, and padding.
 
-    Args:
-        ids: of shape (tokens,).
-        replacements: ids of ordinary tokens.
-        generator: source of the noise.
-        mu: rate, from 0 to 1.
-
     Example:
         >>> perturb([5, 0, 6], [5, 6, 7], np.random.default_rng(1), mu=1.0).tolist()
         [7, 0, 5]
@@ -87,13 +81,7 @@ def perturb(
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """How inputs are perturbed; the same epoch and row always have the same noise.
-
-    Attributes:
-        mu: rate, see `perturb`.
-        replacements: ids of ordinary tokens, of shape (ids,).
-        seed: of the noise.
-    """
+    """How inputs are perturbed, see `perturb`; the same epoch and row always have the same noise."""
 
     mu: float
     replacements: IntArray
@@ -156,11 +144,7 @@ class RowsByLength(Sampler[Key]):
 
 @dataclass(frozen=True, slots=True)
 class PadRows:
-    """Pads rows on the right, where a causal model does not look.
-
-    Attributes:
-        pad: id that fills inputs.
-    """
+    """Pads rows on the right, where a causal model does not look."""
 
     pad: int
 

@@ -42,20 +42,9 @@ COLUMNS = ("breakdown", "p_nb", "p_pb", "p_b", "score", "n_tokens", "n_cut")
 
 
 def open_models(
-    method: Method,
-    model: str | None,
-    background: str | None,
-    *,
-    device: str | None = None,
-    revision: str | None = None,
+    method: Method, model: str | None, background: str | None, *, device: str | None = None, revision: str | None = None
 ) -> tuple[OpenedModel, ...]:
-    """Open the models of a method: one, or for the likelihood ratio the semantic and the background model.
-
-    Raises:
-        InputError: there is no such method, or it has no background model.
-        MissingPrerequisite: no model is named, or there is none of that name.
-        ModelLoadError: a model is damaged, unsafe, or no causal language model.
-    """
+    """Open the models of a method: one, or for the likelihood ratio the semantic and the background model."""
     check_value("dialogue_breakdown", "method", method, Method)
     if background is not None and method != "likelihood_ratio":
         raise InputError(f"dialogue_breakdown: {method} has no background model. Leave the option background out.")
@@ -69,12 +58,7 @@ def open_models(
 
 
 def make_detector(method: Method, models: Sequence[OpenedModel]) -> Detector:
-    """Make the detector of a method over its models.
-
-    Raises:
-        InputError: two models do not share a tokenizer.
-        ModelLoadError: a model has no head of ODIN.
-    """
+    """Make the detector of a method over its models."""
     if method == "max_probability":
         return MaxProbability(models[0])
     if method == "likelihood_ratio":
@@ -193,11 +177,7 @@ class DialogueBreakdownScorer(Scorer):
         return [reading if isinstance(reading, Unscored) else self._row(reading) for reading in readings]
 
     def normalise_rows(self, rows: list[Row]) -> list[Row]:
-        """With `transductive`, take the extremes of these rows.
-
-        Raises:
-            InputError: the rows have fewer than two different scores.
-        """
+        """With `transductive`, take the extremes of these rows."""
         if not self.options.transductive:
             return rows
         scores = [cast("float", row["score"]) for row in rows if not isinstance(row, Unscored)]
@@ -208,11 +188,7 @@ class DialogueBreakdownScorer(Scorer):
 
     def _row(self, reading: Reading) -> Row:
         row = finite_or_unscored(
-            {
-                "score": reading.scores[self.aggregation],
-                "n_tokens": float(reading.n_tokens),
-                "n_cut": float(reading.is_cut),
-            }
+            {"score": reading.scores[self.aggregation], "n_tokens": float(reading.n_tokens), "n_cut": float(reading.is_cut)}
         )
         if isinstance(row, Unscored) or self.extremes is None:
             return row

@@ -7,7 +7,6 @@ Three objectives share everything but their input and their logits. `lm` is a la
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -17,24 +16,19 @@ from transformers import set_seed
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.signature import content_hash
-from dialeval_plugin.models.causal import check_causal, window
-from dialeval_plugin.models.language_models import OpenedModel, open_model
+from dialeval_plugin.models.causal import check_causal
+from dialeval_plugin.models.language_models import open_model
 from dialeval_plugin.training.options import TrainingOptions
-from dialeval_plugin.training.run import TrainingResult, TrainingRun
+from dialeval_plugin.training.run import TrainingResult, TrainingRun, data_hash
 
-from .calibration import CALIBRATION_FILE, calibrate, responses_of, weights_hash
-from .detectors import Detector
+from .calibration import calibrate_trained
 from .from_scratch import write_new_model
-from .likelihood_ratio import LikelihoodRatio
-from .max_probability import MaxProbability
 from .model import DEFAULT_MODELS, LANGUAGE_MODEL_FOLDER, save_head
 from .objectives import fit_language_model
-from .odin import ConfidenceHead, Odin, decomposed, feature_width
-from .preparation import Data, Sources, Spacing, prepare
+from .odin import ConfidenceHead, decomposed, feature_width
+from .preparation import Sources, Spacing, prepare
 from .recipes import LanguageModelRecipe, find_recipe
 from .rows import MU, Noise, TokenRows, ordinary_tokens, token_blocks
-
-logger = logging.getLogger(__name__)
 
 Objective: TypeAlias = Literal["lm", "odin", "background"]
 
@@ -44,7 +38,6 @@ class LanguageModelTrainingOptions(TrainingOptions):
     """What a training depends on, apart from its data.
 
     Attributes:
-        objective: "lm", "odin" or "background".
         recipe: "small" or "continue"; None chooses by the backbone.
         backbone: folder or hub id of a causal language model to go on from; None trains a GPT-2 from scratch.
         sizes: fields of `LanguageModelRecipe` in place of the recipe's own.
@@ -61,11 +54,7 @@ class LanguageModelTrainingOptions(TrainingOptions):
     validation_fraction: float = field(default=0.05, kw_only=True)
 
     def find_recipe(self) -> LanguageModelRecipe:
-        """The recipe with the numbers that are given here.
-
-        Raises:
-            InputError: as `recipes.find_recipe`, or an option is unknown or does not go with the objective.
-        """
+        """The recipe with the numbers that are given here."""
         for option, value, known in (
             ("objective", self.objective, get_args(Objective)),
             ("spacing", self.spacing, get_args(Spacing)),
@@ -90,25 +79,16 @@ def train(
     progress: bool = False,
     remember: bool = True,
 ) -> TrainingResult:
-    """Train a language model and write it to the folder `output`, which transformers opens.
+    """Train a language model and write it to the folder `output`, which transformers opens; it must not hold a finished model.
 
-    Args:
-        sources: the dialogues. Those that are validated or reported on are left out of training, and counted.
-        output: a folder that does not hold a finished model.
-        options: of the recipe and the run.
-        max_minutes: end training after so many minutes of this process; such a run is not repeatable to the byte.
-        progress: show bars and a line after each epoch.
-        remember: make this the model of its objective that is used where none is named.
-
-    Raises:
-        InputError: an option is wrong, `output` holds a finished model or another run's checkpoints, or data are too few.
-        MissingPrerequisite: there is no such backbone.
-        ModelLoadError: the backbone is unsafe, damaged, or no causal language model.
+    Dialogues that are validated or reported on are left out of training, and counted. `max_minutes` of this process end
+    training; such a run is not repeatable to the byte. `remember` makes this the model of its objective that is used where
+    none is named.
     """
     recipe = options.find_recipe()
     with TrainingRun.open(output, LANGUAGE_MODEL_FOLDER, options, progress=progress) as run:
         data = prepare(sources, validation_fraction=options.validation_fraction, seed=options.seed, spacing=options.spacing)
-        run.start(recipe=asdict(recipe), data=data.digest)
+        run.start(recipe=asdict(recipe), data=data_hash(data.training, data.validation))
 
         start = options.backbone or str(write_new_model(run, data.training, recipe))
         opened = open_model(start, family="causal_lm", device=run.device)
@@ -131,7 +111,8 @@ def train(
             opened.tokenizer.save_pretrained(folder)
             if head is not None:
                 save_head(head, folder)
-            _calibrate(opened, head, data, options, folder)
+            semantic = options.backbone if options.objective == "background" else None
+            calibrate_trained(opened, data.validation, folder, head=head, semantic=semantic)
             LANGUAGE_MODEL_FOLDER.publish(folder, {"objective": options.objective}, record)
 
         record = {
@@ -146,26 +127,3 @@ def train(
             },
         }
         return run.publish(save, record, remember=DEFAULT_MODELS[options.objective] if remember else None)
-
-
-def _calibrate(
-    opened: OpenedModel, head: ConfidenceHead | None, data: Data, options: LanguageModelTrainingOptions, folder: Path
-) -> None:
-    """Store the extremes of equation 7.11 over the responses of the validation dialogues."""
-    models = [weights_hash(folder)]
-    detectors: dict[str, Detector] = {"max_probability": MaxProbability(opened)}
-    max_tokens = window(opened, None, "training")
-    if head is not None:
-        head.eval()
-        detectors = {"odin_h": Odin(opened, head, "h"), "odin_g": Odin(opened, head, "g")}
-    elif options.objective == "background" and options.backbone is not None:
-        semantic = open_model(options.backbone, family="causal_lm", device=str(opened.device))
-        detectors = {"likelihood_ratio": LikelihoodRatio(semantic, opened)}
-        models.insert(0, weights_hash(semantic.folder))
-    try:
-        found = calibrate(detectors, responses_of(data.validation), max_tokens=max_tokens, models=models)
-    except InputError as error:
-        # Hours of training are not thrown away for it: `dialeval train breakdown` can still follow.
-        logger.warning("the breakdown scores are not calibrated: %s", error)
-    else:
-        found.save(folder / CALIBRATION_FILE)

@@ -63,11 +63,8 @@ class Parts(NamedTuple):
     """The parts of a score, each in [0, 1]; all 0 where no turn is dependent."""
 
     unconditional: float
-    """Mean of the dependent turns' unconditional probabilities."""
     conditional: float
-    """Mean over pairs of dependent turns."""
     max_ci: float
-    """Largest conditional probability."""
 
 
 def dependent_turns(probabilities: FloatArray) -> IntArray:
@@ -82,11 +79,6 @@ def dependent_turns(probabilities: FloatArray) -> IntArray:
 
 def conditional_pairs(probabilities: FloatArray, texts: Sequence[str], options: Aggregation) -> IntArray:
     """Return the pairs (candidate cause, condition) of dependent turns that the score asks for, of shape (pairs, 2).
-
-    Args:
-        probabilities: unconditional, of shape (turns,).
-        texts: of the turns.
-        options: see `Aggregation`.
 
     Example:
         >>> conditional_pairs(np.array([0.9, 0.1, 0.6]), ["a", "b", "c"], Aggregation()).tolist()
@@ -107,16 +99,10 @@ def conditional_pairs(probabilities: FloatArray, texts: Sequence[str], options: 
 
 
 def combine(probabilities: FloatArray, pairs: IntArray, conditional: FloatArray, options: Aggregation) -> Parts:
-    """Return the parts of a score.
+    """Return the parts of a score, from unconditional probabilities (turns,), pairs (pairs, 2) and conditional ones (pairs,).
 
     Source: equation 1; what it leaves open is in `Aggregation`. No part is ever NaN: where two or more turns are dependent
     but no two differ in text (`dedupe="text"`), the rule for a single dependent turn holds.
-
-    Args:
-        probabilities: unconditional, of shape (turns,).
-        pairs: from `conditional_pairs`, of shape (pairs, 2).
-        conditional: probability of each pair, of shape (pairs,).
-        options: see `Aggregation`.
 
     Example:
         >>> combine(np.array([0.75, 0.25]), np.empty((0, 2), dtype=np.int64), np.empty(0), Aggregation())

@@ -43,12 +43,7 @@ class IndependenceClassifier:
         self.texts = texts
 
     def probabilities(self, texts: Sequence[str], indices: IntArray) -> Probabilities:
-        """Judge rows of texts: each distinct row once, sorted by length, in batches of a bounded number of tokens.
-
-        Args:
-            texts: the distinct utterances and responses.
-            indices: of shape (rows, 2) or (rows, 3), into `texts`.
-        """
+        """Judge rows of `indices` into `texts`, (rows, 2 or 3): each distinct one once, in batches of bounded size."""
         if not len(indices):
             return Probabilities(np.empty(0), np.empty(0, dtype=np.bool_))
         distinct, inverse = np.unique(indices, axis=0, return_inverse=True)
@@ -89,11 +84,7 @@ def load_classifier(folder: Path, *, device: str | None = None) -> CrossEncoder:
 
 
 def new_classifier(backbone: Path, *, device: str | None = None) -> CrossEncoder:
-    """Put an untrained two-label head on an encoder; the head's weights are drawn from torch's random state.
-
-    Raises:
-        ModelLoadError: the encoder's weights are pickled, damaged or incomplete, or do not fit the tokenizer.
-    """
+    """Put an untrained two-label head on an encoder; the head's weights are drawn from torch's random state."""
     stored = check_weights(backbone)
     encoder = _open(backbone, device, num_labels=N_LABELS)
     check_complete(backbone, encoder.model.base_model.state_dict(), stored)

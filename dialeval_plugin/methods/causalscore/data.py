@@ -48,11 +48,7 @@ def pair_hash(pair: CausePairLike) -> str:
 
 
 class OtherUtterances:
-    """Draws utterances of other dialogues than the one in question.
-
-    Args:
-        pairs: where they come from: all their turns and responses.
-    """
+    """Draws utterances of other dialogues than the one in question."""
 
     def __init__(self, pairs: Sequence[CausePairLike]) -> None:
         by_text: dict[str, set[str]] = {}
@@ -101,15 +97,8 @@ def conditional_rows(
     """Return rows (candidate cause, condition, response), as many of each label.
 
     Positive: each marked cause. Negative: for each of them an utterance of the same dialogue that is no cause, or of another
-    dialogue where there is none. The condition is one of the other dependent utterances, drawn by chance. With labels
-    "preceding_2" the two turns before the response stand for causes, and all negatives come from other dialogues.
-
-    Args:
-        pairs: responses with causes.
-        probabilities: for each pair the unconditional probability of each turn of its context.
-        others: utterances of other dialogues.
-        labels: see above.
-        seed: of every draw.
+    dialogue where there is none. The condition is one of the other utterances that are dependent by `probabilities`, drawn by
+    chance. With labels "preceding_2" the two turns before the response stand for causes, and all negatives come from others.
     """
     rows = []
     for number, (pair, chances) in enumerate(zip(pairs, probabilities, strict=True)):
@@ -134,15 +123,16 @@ def _condition(cause: int, chances: FloatArray, generator: random.Random) -> int
     if dependent:
         return generator.choice(dependent)
     rest = [place for place in range(len(chances)) if place != cause]
-    return max(rest, key=lambda place: (chances[place], place)) if rest else None
+    return strongest(rest, chances) if rest else None
+
+
+def strongest(places: Sequence[int], chances: FloatArray) -> int:
+    """Return the likeliest of some turns, of equals the later one."""
+    return max(places, key=lambda place: (chances[place], place))
 
 
 def classification_figures(probabilities: FloatArray, labels: FloatArray) -> dict[str, float]:
-    """Return area under the ROC curve, F1 of label 1 and accuracy, the last two at p > 0.5; all in [0, 1].
-
-    Raises:
-        InputError: all rows have the same label, or a probability is not finite.
-    """
+    """Return area under the ROC curve, F1 of label 1 and accuracy, the last two at p > 0.5; all in [0, 1]."""
     if not np.isfinite(probabilities).all():
         raise InputError(
             "classifier: gives probabilities that are not finite, so its training diverged. Train again with a lower rate."

@@ -27,14 +27,10 @@ UNCONDITIONAL, CONDITIONAL = "unconditional", "conditional"
 
 @dataclass(frozen=True, slots=True)
 class CausalModelConfig:
-    """What moves a score, apart from the weights.
+    """What moves a score, apart from the weights; texts are read as `RowEncoder` does.
 
     Attributes:
-        recipe: name of the training recipe.
         labels: "annotated" causes, or "preceding_2": the two turns before the response stood for causes (Table 5's Preced2).
-        layout: see `RowEncoder`.
-        truncate: see `RowEncoder`.
-        max_tokens: see `RowEncoder`.
     """
 
     recipe: str
@@ -71,22 +67,13 @@ class CausalModel:
         conditional: CrossEncoder,
         training_dialogues: frozenset[str] = frozenset(),
     ) -> CausalModel:
-        """Put two cross-encoders together.
-
-        Raises:
-            InputError: the texts that the configuration asks for do not fit into the encoders.
-        """
+        """Put two cross-encoders together."""
         return cls(
             config, classifier_of(unconditional, config), classifier_of(conditional, config), frozenset(training_dialogues)
         )
 
     def save(self, folder: Path, training: Mapping[str, Any] | None = None) -> None:
-        """Write the folder; nothing but safetensors, JSON and the tokenizer's text files.
-
-        Args:
-            folder: is made where it is not there.
-            training: how the model came about.
-        """
+        """Write the folder; nothing but safetensors, JSON and the tokenizer's text files."""
         for name, classifier in ((UNCONDITIONAL, self.unconditional), (CONDITIONAL, self.conditional)):
             classifier.encoder.save_pretrained(str(folder / name), create_model_card=False)
         CAUSAL_FOLDER.publish(folder, {"config": asdict(self.config)}, training, dialogues=self.training_dialogues)
@@ -102,15 +89,7 @@ class CausalModel:
         truncate: Truncate | None = None,
         max_tokens: int | None = None,
     ) -> CausalModel:
-        """Open a model folder or a model of the hub.
-
-        Args:
-            name: a folder, or a hub id.
-            device: a torch device; by default a GPU where there is one.
-            revision: of a hub model.
-            layout: in place of the model's own.
-            truncate: in place of the model's own.
-            max_tokens: in place of the model's own.
+        """Open a model folder or a model of the hub; `layout`, `truncate` and `max_tokens` stand in place of the model's own.
 
         Raises:
             ModelLoadError: the folder is damaged, unsafe or no model of CausalScore; the message names the file.
@@ -125,11 +104,7 @@ class CausalModel:
 
 
 def classifier_of(encoder: CrossEncoder, config: CausalModelConfig) -> IndependenceClassifier:
-    """Return the classifier over an encoder that reads texts as the configuration says.
-
-    Raises:
-        InputError: an option is unknown, or the window is longer than the encoder's.
-    """
+    """Return the classifier over an encoder that reads texts as the configuration says."""
     # RoBERTa counts its positions from padding_idx + 1 on.
     embeddings = getattr(encoder.model.base_model, "embeddings", None)
     padding = getattr(getattr(embeddings, "position_embeddings", None), "padding_idx", None)

@@ -16,7 +16,6 @@ class Sources(NamedTuple):
     """What a user hands in."""
 
     pairs: Sequence[CausePairLike]
-    """Responses with causes, to train on."""
     validation: Sequence[CausePairLike] = ()
     """Those that choose the best epoch and round; without them a share of `pairs` does."""
     unlabelled: Sequence[Sequence[Turn]] = ()
@@ -35,21 +34,10 @@ class Data(NamedTuple):
     evaluation: list[CausePairLike]
     unlabelled: list[UnlabelledResponse]
     counts: dict[str, int]
-    """Sizes and leaks, for the record."""
 
 
 def prepare(sources: Sources, *, validation_fraction: float = 0.1, max_unlabelled: int | None = None, seed: int = 13) -> Data:
-    """Leave out of the training, validation and unlabelled data each dialogue that is measured on, and count it.
-
-    Args:
-        sources: the data.
-        validation_fraction: share of the dialogues that is set aside where there are no validation pairs.
-        max_unlabelled: unlabelled responses at most; of more a seeded sample.
-        seed: of the split and the sample.
-
-    Raises:
-        InputError: too few dialogues are left.
-    """
+    """Leave out of the training, validation and unlabelled data each dialogue that is measured on, and count it."""
     measured = [Dialogue(str(number), (*pair.context, pair.response)) for number, pair in enumerate(sources.evaluation)]
     index = LeakIndex({"measured": measured, "reported": sources.held_out})
 

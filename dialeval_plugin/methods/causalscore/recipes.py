@@ -15,9 +15,7 @@ class CausalRecipe:
     """How the classifiers are trained.
 
     Attributes:
-        name: by which a user asks for it.
         learning_rate: its highest value.
-        batch_size: rows a step.
         n_epochs: of the unconditional classifier and of the first conditional one.
         n_round_epochs: of each self-training round.
         n_rounds: self-training rounds at most.
@@ -27,9 +25,7 @@ class CausalRecipe:
         filter: which pseudo-labels are taken, see `self_training.choose`.
         grows: a round's pseudo-labels stay in the training set; otherwise each round has the labelled set and its own.
         conditional_from: what the conditional classifier starts from, the "backbone" or the trained "unconditional" classifier.
-        layout: of texts, as `RowEncoder` takes it, like `truncate`.
-        max_training_tokens: longest text in training.
-        max_tokens: longest text in scoring.
+        max_training_tokens: longest text in training; `max_tokens` in scoring.
     """
 
     name: str

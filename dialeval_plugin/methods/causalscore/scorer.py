@@ -17,15 +17,7 @@ from dialeval_plugin.core.signature import Value, content_hash
 from dialeval_plugin.models.defaults import DefaultModel
 from dialeval_plugin.models.folders import resolve
 
-from .aggregation import (
-    Aggregation,
-    FloatArray,
-    IntArray,
-    combine,
-    conditional_pairs,
-    dependent_turns,
-    score,
-)
+from .aggregation import Aggregation, FloatArray, IntArray, combine, conditional_pairs, dependent_turns, score
 from .classifiers import IndependenceClassifier, Probabilities
 from .model import CausalModel
 from .texts import CausalWindow, Layout, Truncate
@@ -50,13 +42,10 @@ class Dependence(NamedTuple):
     turns: IntArray
     """Places in the context of the turns that were asked about: all but the blank ones."""
     unconditional: FloatArray
-    """P(l = 1 | turn, response) of each of them."""
     pairs: IntArray
     """Pairs (candidate cause, condition), as places in `turns`, of shape (pairs, 2)."""
     conditional: FloatArray
-    """P(l = 1 | cause, condition, response) of each pair."""
     n_cut: int
-    """How many of the texts that were asked about did not fit into the window."""
     n_beyond: int = 0
     """How many pairs there would be, where they are more than `MOST_PAIRS` and none was asked about; else 0."""
 
@@ -112,11 +101,7 @@ class CausalScorer(Scorer):
         self.model_name = CAUSAL_MODEL.find(options.model)
         folder = resolve(self.model_name, revision=options.revision)
         self.model = CausalModel.load(
-            str(folder),
-            device=options.device,
-            layout=options.layout,
-            truncate=options.truncate,
-            max_tokens=options.max_tokens,
+            str(folder), device=options.device, layout=options.layout, truncate=options.truncate, max_tokens=options.max_tokens
         )
         self._model_hash = content_hash(folder)
         if options.variant == "preceding_2" and self.model.config.labels != "preceding_2":
@@ -162,14 +147,10 @@ class CausalScorer(Scorer):
 
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
         """Judge the responses; the classifiers' texts of all of them are pooled."""
-        return [self._row(dependence) for dependence in self._dependences(cast("Sequence[Example]", items))]
+        return [self._row(dependence) for dependence in self.dependence(cast("Sequence[Example]", items))]
 
-    def dependence(self, examples: Sequence[Example]) -> list[Dependence]:
-        """Return what the classifiers say of each response, which must not be blank."""
-        return list(self._dependences(examples))
-
-    def _dependences(self, examples: Sequence[Example]) -> Iterator[Dependence]:
-        """Yield what the classifiers say; of pairs, whose number grows with the square of the turns, few are held at once."""
+    def dependence(self, examples: Sequence[Example]) -> Iterator[Dependence]:
+        """Yield what the classifiers say of each response, which must not be blank; few pairs of turns are held at once."""
         numbers: dict[str, int] = {}
         turns = [_visible_turns(example) for example in examples]
         asked = [_turn_rows(example, places, numbers) for example, places in zip(examples, turns, strict=True)]
@@ -178,7 +159,9 @@ class CausalScorer(Scorer):
         n_pairs = [self._n_pairs(single.dependent) for single in unconditional]
         for start, end in _shares(n_pairs):
             pairs = [
-                _NO_PAIRS if number > MOST_PAIRS else self._pairs(single.dependent, [texts[number] for number in rows[:, 0]])
+                conditional_pairs(single.dependent, [texts[number] for number in rows[:, 0]], self.options)
+                if 0 < number <= MOST_PAIRS
+                else _NO_PAIRS
                 for number, single, rows in zip(n_pairs[start:end], unconditional[start:end], asked[start:end], strict=True)
             ]
             triples = [
@@ -200,7 +183,7 @@ class CausalScorer(Scorer):
         """
         examples = cast("Sequence[Example]", items)
         judged = [example for example in examples if not is_blank(example.response.text)]
-        found = iter(self.dependence(judged))
+        found = self.dependence(judged)
         return [
             f"{example.id}: the response has no visible character"
             if is_blank(example.response.text)
@@ -213,11 +196,6 @@ class CausalScorer(Scorer):
         n_dependent = len(dependent_turns(probabilities))
         n_conditions = n_dependent if self.options.conditions == "all" else min(n_dependent, self.options.conditions)
         return 0 if self.options.variant == "unconditional" else n_dependent * n_conditions
-
-    def _pairs(self, probabilities: FloatArray, texts: Sequence[str]) -> IntArray:
-        if self.options.variant == "unconditional":
-            return _NO_PAIRS
-        return conditional_pairs(probabilities, texts, self.options)
 
     def _row(self, dependence: Dependence) -> Row:
         for probabilities in (dependence.unconditional, dependence.conditional):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -14,7 +15,7 @@ from dialeval_plugin.corpora.identity import turns_key
 
 from .aggregation import FloatArray, IntArray, dependent_turns
 from .classifiers import IndependenceClassifier
-from .data import LabelledRow, OtherUtterances
+from .data import LabelledRow, OtherUtterances, strongest
 from .recipes import Filter
 
 CONFIDENCE = 0.9
@@ -32,7 +33,6 @@ class UnlabelledResponse:
     """A turn of an unlabelled dialogue after the turns before it."""
 
     dialogue: str
-    """Hash of its dialogue."""
     context: tuple[str, ...]
     """At most `HORIZON` turns, oldest first."""
     response: str
@@ -79,21 +79,17 @@ def build_pool(responses: Sequence[UnlabelledResponse], classifier: Independence
 
 def turn_probabilities(classifier: IndependenceClassifier, items: Sequence[tuple[Sequence[str], str]]) -> list[FloatArray]:
     """Return the unconditional probabilities of the turns of each (context, response)."""
-    numbers: dict[str, int] = {}
-    rows = [
-        [numbers.setdefault(text, len(numbers)), numbers.setdefault(response, len(numbers))]
-        for context, response in items
-        for text in context
-    ]
-    found = classifier.probabilities(list(numbers), np.array(rows, dtype=np.int64).reshape(-1, 2)).dependent
+    found = row_probabilities(classifier, [(text, response) for context, response in items for text in context])
     return np.split(found, np.cumsum([len(context) for context, _ in items])[:-1]) if items else []
 
 
 def row_probabilities(classifier: IndependenceClassifier, rows: Sequence[Sequence[str]]) -> FloatArray:
     """Return a classifier's probabilities of rows of texts, all of one width."""
+    if not rows:
+        return np.empty(0)
     numbers: dict[str, int] = {}
     indices = np.array([[numbers.setdefault(text, len(numbers)) for text in row] for row in rows], dtype=np.int64)
-    return classifier.probabilities(list(numbers), indices.reshape(len(rows), -1)).dependent
+    return classifier.probabilities(list(numbers), indices).dependent
 
 
 def choose(
@@ -114,10 +110,8 @@ def choose(
     if not candidates:
         return []
     chances = row_probabilities(classifier, [_texts(pool, candidate) for candidate in candidates])
-    if filter == "paper":
-        chosen = [candidate for candidate, chance in zip(candidates, chances, strict=True) if chance > CONFIDENCE]
-    else:
-        chosen = _qualified(candidates, chances)
+    sure = [candidate for candidate, chance in zip(candidates, chances, strict=True) if chance > CONFIDENCE]
+    chosen = sure if filter == "paper" else _qualified(candidates, chances)
     rows = []
     for candidate in chosen:
         generator = random.Random(f"{seed} pseudo {candidate}")
@@ -141,7 +135,7 @@ def _paper_candidates(number: int, chances: FloatArray) -> list[Candidate]:
         cause = len(chances) - distance
         conditions = [place for place in dependent if place != cause]
         if cause in dependent and conditions:
-            found.append(Candidate(number, cause, _strongest(conditions, chances)))
+            found.append(Candidate(number, cause, strongest(conditions, chances)))
     return found
 
 
@@ -159,9 +153,7 @@ def _qualified(candidates: Sequence[Candidate], chances: FloatArray) -> list[Can
     for candidate, chance in zip(candidates, chances.tolist(), strict=True):
         by_cause.setdefault((candidate.response, candidate.cause), []).append((chance, candidate))
     holding = {key: max(found)[1] for key, found in by_cause.items() if min(found)[0] > 0.5}
-    counts: dict[int, int] = {}
-    for response, _ in holding:
-        counts[response] = counts.get(response, 0) + 1
+    counts = Counter(response for response, _ in holding)
     return [candidate for candidate in holding.values() if counts[candidate.response] >= CODE_LEAST]
 
 
@@ -169,7 +161,3 @@ def _innocent(pool: Pool, candidate: Candidate, others: OtherUtterances, generat
     item, chances = pool.responses[candidate.response], pool.probabilities[candidate.response]
     choices = [place for place in range(len(chances)) if chances[place] <= 0.5]
     return item.context[generator.choice(choices)] if choices else others.draw(item.dialogue, generator)
-
-
-def _strongest(places: Sequence[int], chances: FloatArray) -> int:
-    return max(places, key=lambda place: (chances[place], place))

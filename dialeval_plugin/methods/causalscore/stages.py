@@ -66,11 +66,7 @@ class RowEvaluator(BaseEvaluator):  # type: ignore[misc] # the host is not typed
 
 
 def measure_rows(classifier: IndependenceClassifier, rows: Sequence[LabelledRow]) -> dict[str, float]:
-    """Return area under the ROC curve, F1 and accuracy of a classifier on labelled rows, in [0, 1].
-
-    Raises:
-        InputError: as `classification_figures`.
-    """
+    """Return area under the ROC curve, F1 and accuracy of a classifier on labelled rows, in [0, 1]."""
     return classification_figures(
         row_probabilities(classifier, [row.texts for row in rows]), np.array([row.label for row in rows], dtype=np.float64)
     )

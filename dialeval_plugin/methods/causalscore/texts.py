@@ -35,7 +35,7 @@ class Rows(NamedTuple):
 
 
 class RowEncoder:
-    """Joins utterances and response into one sequence.
+    """Joins utterances and response into one sequence of `max_tokens` at most, special tokens included.
 
     Layout "delimited" is the paper's, `[CLS] utterance [SEP] response [SEP]`, with the candidate cause before the condition
     where there are two utterances. Layout "literal" is what the published code makes of the string `u </s> <s> r`: the
@@ -45,16 +45,6 @@ class RowEncoder:
     Truncation "utterances" keeps the response, of which only what exceeds three quarters of the window is cut at its end; the
     utterances share the rest, the longer one cut first, at its beginning. Truncation "right" is the published code's: the
     end of the sequence is cut, so that the response goes first.
-
-    Args:
-        tokenizer: a fast transformers tokenizer with a separator and a first token.
-        layout: see above.
-        truncate: see above.
-        max_tokens: longest sequence, special tokens included.
-
-    Raises:
-        InputError: an option is unknown, or `max_tokens` is below 16.
-        ModelLoadError: the tokenizer is slow, or lacks the special tokens.
     """
 
     def __init__(self, tokenizer: Any, layout: Layout, truncate: Truncate, max_tokens: int) -> None:

@@ -15,9 +15,10 @@ from sklearn.metrics import roc_auc_score
 
 from dialeval_plugin.core.errors import InputError
 
-from .conversations import Conversation, Pair
+from .conversations import Conversation, Pair, by_corpus
 from .mixing import CoherenceWeights, FloatArray, Mixing, equal_mixture, fit_weights, turn_statistics, weighted_sum
 from .model import EXPERTS, TOKENS_CUT, GeneralModel, Judgement, Triple
+from .recipes import GeneralRecipe
 from .signals import DIALOGUE_NEGATIVES, HEADS, NEGATIVES, CorpusSignals, replaced_turn, shuffled_turns
 
 REAL = "real"
@@ -57,24 +58,28 @@ class Fitted(NamedTuple):
     """Validation rows by kind, of both halves."""
 
 
-def is_fitted(conversation: Conversation) -> bool:
-    """Whether a validation dialogue belongs to the half that fits weights: by its key, so that copies stay together."""
-    return int(conversation.key, 16) % 2 == 0
+def _fitting_half(corpora: Mapping[str, Sequence[Pair]], seed: int) -> frozenset[str]:
+    """Keys of every second dialogue in a seeded order, which fit the weights; copies have one key and so stay together."""
+    keys = list(dict.fromkeys(pair.conversation.key for pairs in corpora.values() for pair in pairs))
+    random.Random(f"{seed} halves").shuffle(keys)
+    return frozenset(keys[::2])
 
 
 def validation_rows(corpora: Mapping[str, Sequence[Pair]], *, max_pairs: int, seed: int) -> list[ValidationRow]:
     """Draw pairs, at most `max_pairs` and the same number of each corpus, with one wrong text of every kind that a pair has."""
     found: list[ValidationRow] = []
+    fitting = _fitting_half(corpora, seed)
     for corpus, pairs in corpora.items():
         signals = CorpusSignals(pairs)
         order = random.Random(f"{seed} {corpus}").sample(range(len(pairs)), min(len(pairs), max(1, max_pairs // len(corpora))))
         for number in order:
-            found += _rows_of(pairs[number], signals, random.Random(f"{seed} {corpus} {number}"))
+            pair = pairs[number]
+            generator = random.Random(f"{seed} {corpus} {number}")
+            found += _rows_of(pair, signals, generator, fitted=pair.conversation.key in fitting)
     return found
 
 
-def _rows_of(pair: Pair, signals: CorpusSignals, generator: random.Random) -> list[ValidationRow]:
-    fitted = is_fitted(pair.conversation)
+def _rows_of(pair: Pair, signals: CorpusSignals, generator: random.Random, *, fitted: bool) -> list[ValidationRow]:
     rows = [ValidationRow((pair.context, pair.response, pair.facts), REAL, fitted)]
     for head in _PLAIN_HEADS:
         for kind in NEGATIVES[head]:
@@ -88,28 +93,32 @@ def _rows_of(pair: Pair, signals: CorpusSignals, generator: random.Random) -> li
 def validation_dialogues(
     conversations: Sequence[Conversation], corpora: Mapping[str, Sequence[Pair]], *, max_dialogues: int, seed: int
 ) -> list[ValidationDialogue]:
-    """Draw dialogues of four turns and more, each in its order and spoiled in both ways.
-
-    Args:
-        conversations: validation dialogues.
-        corpora: their pairs, out of which turns of other dialogues come.
-        max_dialogues: that are drawn.
-        seed: of the draw.
-    """
+    """Draw dialogues of four turns and more, each in its order and spoiled in both ways, with turns out of `corpora`."""
     long = [item for item in conversations if len(item.turns) >= 4]
     generator = random.Random(f"{seed} dialogues")
     signals = {corpus: CorpusSignals(pairs) for corpus, pairs in corpora.items()}
+    fitting = _fitting_half(corpora, seed)
     found: list[ValidationDialogue] = []
     for item in generator.sample(long, min(max_dialogues, len(long))):
         turns = item.turns[:LONGEST_DIALOGUE]
         other = signals[item.corpus].other_response(item, generator)
         spoiled = (shuffled_turns(turns, generator), None if other is None else replaced_turn(turns, generator, other))
-        fitted = is_fitted(item)
+        fitted = item.key in fitting
         found.append(ValidationDialogue(turns, REAL, fitted))
         for kind, changed in zip(DIALOGUE_NEGATIVES, spoiled, strict=True):
             if changed is not None:
                 found.append(ValidationDialogue(changed, kind, fitted))
     return found
+
+
+def fit_on_validation(model: GeneralModel, conversations: Sequence[Conversation], recipe: GeneralRecipe, seed: int) -> Fitted:
+    """`fit` on what is drawn of some conversations."""
+    pairs = by_corpus(conversations)
+    return fit(
+        model,
+        validation_rows(pairs, max_pairs=recipe.max_validation_pairs, seed=seed),
+        validation_dialogues(conversations, pairs, max_dialogues=recipe.max_validation_dialogues, seed=seed),
+    )
 
 
 def fit(model: GeneralModel, rows: Sequence[ValidationRow], dialogues: Sequence[ValidationDialogue]) -> Fitted:
@@ -119,9 +128,6 @@ def fit(model: GeneralModel, rows: Sequence[ValidationRow], dialogues: Sequence[
       that the head is there for. Its log odds are then those of even chances.
     - The heads are mixed by a logistic regression of the real response against an equal mixture of all wrong texts.
     - Coherence is a logistic regression of original against spoiled dialogues on mean, lowest and last fit of their turns.
-
-    Raises:
-        InputError: one half has no real or no wrong response.
     """
     kinds = np.array([row.kind for row in rows])
     fitted = np.array([row.is_fitted for row in rows], dtype=bool)
@@ -183,13 +189,9 @@ def _blend(model: GeneralModel, head: str, experts: FloatArray) -> FloatArray:
 def fit_mixing(
     log_odds: Mapping[str, FloatArray], kinds: np.ndarray, fitted: np.ndarray, heads: Sequence[str] = HEADS
 ) -> Mixing:
-    """Fit the weights of the main score: real responses against an equal mixture of all wrong texts.
+    """Fit the weights of the main score on the `fitted` rows: real responses against an equal mixture of all wrong texts.
 
-    Args:
-        log_odds: by head, of shape (n,); NaN in `knowledge` where a response has no facts.
-        kinds: of each row, see `ValidationRow`.
-        fitted: which rows fit the weights.
-        heads: those that are mixed.
+    Log odds are of shape (n,) by head, NaN in `knowledge` where a response has no facts; `kinds` as in `ValidationRow`.
     """
     told = fitted & ~np.isnan(log_odds["knowledge"])
     is_told = "knowledge" in heads and bool((kinds[told] == "other_facts").any())
@@ -231,10 +233,7 @@ def _fit_coherence(
 def areas(values: FloatArray, kinds: np.ndarray, rows: np.ndarray) -> dict[str, float | None]:
     """Return the area under the ROC curve of real responses against each kind of wrong text, in [0, 1]; None without any.
 
-    Args:
-        values: higher where a response looks real, of shape (n,); NaN where there is none.
-        kinds: of each row, see `ValidationRow`.
-        rows: which are counted.
+    Of `values`, which are higher where a response looks real and NaN where there is none, those of `rows` count.
     """
     rows = rows & ~np.isnan(values)
     real = values[rows & (kinds == REAL)]

@@ -58,16 +58,9 @@ class Pair(NamedTuple):
 
 
 def conversation(
-    corpus: str,
-    turns: Sequence[str],
-    facts: Sequence[Sequence[str]] = (),
-    misleading: Sequence[str] = (),
+    corpus: str, turns: Sequence[str], facts: Sequence[Sequence[str]] = (), misleading: Sequence[str] = ()
 ) -> Conversation | None:
-    """Return a conversation without its blank turns, and with facts for each turn or none; None where fewer than two are left.
-
-    Raises:
-        InputError: there are facts, but not for each turn.
-    """
+    """Return a conversation without its blank turns, or None where fewer than two are left; facts are for each turn or none."""
     if facts and len(facts) != len(turns):
         raise InputError(
             f"{corpus}: a dialogue has {len(turns)} turns and {len(facts)} lists of facts. Give one for each turn."
@@ -123,22 +116,22 @@ def by_corpus(conversations: Iterable[Conversation]) -> dict[str, list[Pair]]:
     return {corpus: list(pairs.values()) for corpus, pairs in found.items()}
 
 
-class Splits(NamedTuple):
-    """Conversations by their use; no dialogue is in both."""
+class GeneralSources(NamedTuple):
+    """Dialogues by their use; those that will be reported on are left out before."""
 
-    training: list[Conversation]
-    validation: list[Conversation]
+    training: Sequence[Conversation]
+    validation: Sequence[Conversation] = ()
+    """Fit the weights of calibration, mixing and coherence; without them a share of each corpus does."""
 
 
-def split(training: Sequence[Conversation], validation: Sequence[Conversation], *, fraction: float, seed: int) -> Splits:
+def split(sources: GeneralSources, *, fraction: float, seed: int) -> GeneralSources:
     """Keep validation dialogues out of training; without any set a share of each corpus aside, see `split_by_dialogue`."""
-    return Splits(
-        *split_by_dialogue(
-            training,
-            validation or None,
-            lambda item: item.key,
-            fraction=fraction,
-            seed=seed,
-            corpus=lambda item: item.corpus,
-        )
+    parts = split_by_dialogue(
+        sources.training,
+        sources.validation or None,
+        lambda item: item.key,
+        fraction=fraction,
+        seed=seed,
+        corpus=lambda item: item.corpus,
     )
+    return GeneralSources(*parts)

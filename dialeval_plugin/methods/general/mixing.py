@@ -90,11 +90,7 @@ class CoherenceWeights:
     offset: float
 
     def probability(self, fits: Sequence[FloatArray]) -> FloatArray:
-        """Return how likely each dialogue is in its original order, in [0, 1].
-
-        Args:
-            fits: for each dialogue the log odds of fit of its turns from the second on; none is empty.
-        """
+        """How likely each dialogue is in its original order, in [0, 1], from the log odds of fit of its turns but the first."""
         probability: FloatArray = expit(weighted_sum(turn_statistics(fits), asdict(self)))
         return probability
 

@@ -1,8 +1,7 @@
 """The general evaluator's model: one encoder, linear maps that part what is said from how, and small heads on the vectors.
 
-On disk it is a sentence-transformers folder (`SentenceTransformer(folder)` opens it) with three files of ours beside:
-`general.json` (configuration, mixing and what validation gave), `general_head.safetensors` and
-`training_dialogues.json` (identities of the dialogues that it was trained on, for leak checks).
+On disk it is a sentence-transformers folder (`SentenceTransformer(folder)` opens it) with `general_head.safetensors` and what
+`ModelFolder` writes; `general.json` holds configuration, mixing and what validation gave.
 """
 
 from __future__ import annotations
@@ -21,11 +20,12 @@ from typing_extensions import TypedDict
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.models.context_texts import TextEncoder, TextIds
-from dialeval_plugin.models.encoders import embed, load_encoder, transformer_of
+from dialeval_plugin.models.encoders import embed, load_encoder, transformer_of, without_normalisation
 from dialeval_plugin.models.folders import ModelFolder, load_weights, resolve, save_weights
 from dialeval_plugin.models.lexical import FEATURES, LexicalFeatures
 
 from .mixing import CoherenceWeights, HeadWeights, HeadWeightsWithoutFacts, Mixing
+from .recipes import GeneralRecipe
 
 HEAD_FILE = "general_head.safetensors"
 
@@ -50,12 +50,9 @@ EXPERTS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class GeneralConfig:
-    """What moves a score, apart from the weights.
+    """What moves a score, apart from the weights; facts are cut to the length of contexts.
 
     Attributes:
-        recipe: name of the training recipe.
-        max_context_tokens: see `TextEncoder`; facts have the same length.
-        max_response_tokens: see `TextEncoder`.
         has_knowledge: whether some training corpus had facts, so that the head `knowledge` has learnt something.
     """
 
@@ -137,13 +134,7 @@ class GeneralHead(nn.Module):
         return Parts(self.robust(responses), self.non_robust(responses))
 
     def vector_logits(self, head: str, part: Tensor, against: Tensor | None = None) -> Tensor:
-        """Log odds of a head by vectors, of shape (n,).
-
-        Args:
-            head: one of `signals.HEADS`.
-            part: of the response, that the head reads, (n, width).
-            against: context or facts after their map, (n, width), for a head that compares.
-        """
+        """Log odds (n,) of one of `HEADS` by vectors (n, width): the part that it reads; context or facts after their map."""
         inputs = [part] if against is None else [against, part, against * part, (against - part).abs()]
         logits: Tensor = self.vectors[head](torch.cat(inputs, dim=-1)).squeeze(-1)
         return logits
@@ -248,10 +239,7 @@ class GeneralModel(nn.Module):
             experts, cosine = self._experts(encoded, vectors)
             log_odds = {head: _to_array(self.head.blended(head, values)) for head, values in experts.items()}
         return Judgement(
-            {head: _to_array(values) for head, values in experts.items()},
-            log_odds,
-            _to_array(cosine),
-            encoded.tokens_cut(),
+            {head: _to_array(values) for head, values in experts.items()}, log_odds, _to_array(cosine), encoded.tokens_cut()
         )
 
     def _experts(self, encoded: EncodedTriples, vectors: Tensor) -> tuple[dict[str, Tensor], Tensor]:
@@ -291,6 +279,16 @@ def _to_array(values: Tensor) -> np.ndarray:
     return array
 
 
+def new_model(backbone: str, recipe: GeneralRecipe, *, has_knowledge: bool, device: str) -> GeneralModel:
+    """Put untrained heads on an encoder."""
+    config = GeneralConfig("general", recipe.max_context_tokens, recipe.max_response_tokens, has_knowledge)
+    encoder = without_normalisation(load_encoder(backbone, device=device))
+    model = GeneralModel(encoder, config).to(encoder.device)
+    # Half of MiniLM's weights are word embeddings, of which these corpora touch few: they would only overfit.
+    transformer_of(encoder).get_input_embeddings().requires_grad_(False)
+    return model
+
+
 class _Mixing(TypedDict):
     """As `Mixing`."""
 
@@ -323,11 +321,7 @@ class TrainedGeneral:
         """Write the folder, with the record of the training in general.json: safetensors, JSON and the tokenizer's texts."""
         self.model.encoder.save_pretrained(str(folder), create_model_card=False)
         save_weights(folder / HEAD_FILE, self.model.head.state_dict())
-        fields = {
-            "config": asdict(self.model.config),
-            "mixing": asdict(self.mixing),
-            "coherence": asdict(self.coherence),
-        }
+        fields = {"config": asdict(self.model.config), "mixing": asdict(self.mixing), "coherence": asdict(self.coherence)}
         GENERAL_FOLDER.publish(folder, fields, training, dialogues=self.training_dialogues)
 
     @classmethod

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional
+from tqdm.auto import tqdm
 
 from dialeval_plugin.models.encoders import embed
 
+from .conversations import Pair
 from .model import GeneralModel
-from .sampling import SAYING, SampledResponse
+from .sampling import SAYING, SampledResponse, SamplingPlan
 from .signals import HEADS, NEGATIVES
 
 MARGIN = 0.5
 """Cosine distance from which on robust and non-robust part cost nothing, as in SLIDE's equation 2."""
+
+_TABLE_RESPONSES, _TABLE_STEPS = 100_000, 20
+"""Responses that the tables of token rarity are counted on, and steps that the scale of the features is learnt on."""
+_WINDOW = 1000
+"""Responses that are tokenised at once: the tokenizer holds a kilobyte for each until all are read."""
 
 
 class Labelled(NamedTuple):
@@ -123,7 +131,7 @@ def _masked(rows: Sequence[SampledResponse], own: Sequence[int], ranked: Sequenc
 
 
 def loss_terms(model: GeneralModel, step: Step, *, bfloat16: bool) -> dict[str, Tensor]:
-    """Return the terms of the loss by name.
+    """Return the terms of the loss by name; the heads stay in float32.
 
     - `rank`: cross-entropy of finding each context's own response among all right and wrong ones of the batch, by the scaled
       cosine of context and robust part (InfoNCE, van den Oord et al. 2018; the scale is learnt).
@@ -131,11 +139,6 @@ def loss_terms(model: GeneralModel, step: Step, *, bfloat16: bool) -> dict[str, 
       Fit and knowledge compare the robust part with the context or the facts, the other two read the non-robust part.
     - `words`: the same for the classifiers of counted words, summed over the heads; it trains nothing else.
     - `separate`: squared hinge of the cosine distance between the two parts of a response (SLIDE's equation 2).
-
-    Args:
-        model: in training.
-        step: see `make_step`.
-        bfloat16: run the encoder in bfloat16; the heads stay in float32.
     """
     head = model.head
     n_contexts, n_responses = len(step.contexts), len(step.responses)
@@ -176,3 +179,29 @@ def _balanced(logits: Tensor, labels: Tensor) -> Tensor:
     losses = functional.binary_cross_entropy_with_logits(logits, labels, reduction="none")
     right = labels == 1
     return torch.stack([losses[side].mean() for side in (right, ~right) if side.any()]).mean()
+
+
+def learn_tables(model: GeneralModel, plan: SamplingPlan, corpora: Mapping[str, Sequence[Pair]], *, progress: bool) -> None:
+    """How rare tokens are in the responses, and mean and deviation of the features, from the first steps."""
+    pairs = [pair for corpus in corpora.values() for pair in corpus]
+    pairs = pairs[:: max(1, len(pairs) // _TABLE_RESPONSES)]
+    starts = tqdm(range(0, len(pairs), _WINDOW), desc="token rarity", disable=None if progress else True, leave=False)
+    special, head = model.texts.special, model.head
+
+    def token_ids() -> Iterator[list[int]]:
+        for start in starts:
+            for row in model.texts.responses([pair.response for pair in pairs[start : start + _WINDOW]]):
+                yield [token for token in row if token not in special]
+
+    head.context_words.learn_rarity(token_ids())
+    head.fact_words.rarity.copy_(head.context_words.rarity)
+    features = defaultdict(list)
+    for number in range(min(_TABLE_STEPS, plan.n_steps)):
+        step = make_step(model, plan.rows(number))
+        for name, labelled in step.labelled.items():
+            if labelled.labels:
+                texts = step.facts if name == "knowledge" else step.contexts
+                judged = [step.responses[response] for response in labelled.responses]
+                features[head.words_of(name)].append(model.features(name, texts, labelled.owners, judged))
+    for table, found in features.items():
+        table.learn_scale(torch.cat(found))

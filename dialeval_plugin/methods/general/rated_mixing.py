@@ -45,8 +45,7 @@ class RatedMixing:
     Attributes:
         model: hash of the model whose heads are weighed.
         qualities: by name of each set, what its people rated.
-        weights: fitted on all sets.
-        without: by name of the set that was left out.
+        without: weights by name of the set that was left out.
         responses: by name of each set, the hashes of what was rated, see `response_hash`.
     """
 
@@ -57,11 +56,7 @@ class RatedMixing:
     responses: Mapping[str, frozenset[str]] = field(repr=False)
 
     def weights_without(self, name: str | None) -> Mapping[str, float]:
-        """Return the weights that have not seen a set; those of all sets for None.
-
-        Raises:
-            InputError: there is no such set, or no other one.
-        """
+        """Return the weights that have not seen a set; those of all sets for None."""
         if name is None:
             return self.weights
         if name not in self.without:
@@ -121,10 +116,6 @@ def fit_on_ratings(sets: Sequence[RatedSet], model: str) -> RatedMixing:
 
     Each set counts the same, however many responses it has, and its ratings have mean 0 and deviation 1. A response that
     occurs in a set that is left out is left out of the others too.
-
-    Args:
-        sets: two or more, of different names.
-        model: hash of the model.
 
     Raises:
         InputError: fewer than two sets, two of one name, a set with fewer than `MIN_RATED` responses or with equal ratings, or

@@ -32,11 +32,9 @@ class GeneralRecipe:
         learning_rate: of the encoder, the highest.
         head_learning_rate: of maps and classifiers.
         warm_up: share of the steps in which the learning rate rises; it falls linearly afterwards.
-        max_context_tokens: last tokens of a context that are read, in training and in scoring.
-        max_response_tokens: first tokens of a response that are read.
+        max_context_tokens: last tokens of a context that are read; of a response the first.
         max_validation_pairs: responses for calibration, mixing and the validation figures.
         max_validation_dialogues: dialogues for the weights of coherence.
-        loss_weights: by term.
     """
 
     max_pairs: int = 120_000

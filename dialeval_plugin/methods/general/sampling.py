@@ -52,14 +52,7 @@ def quotas(sizes: Mapping[str, int], *, max_pairs: int, exponent: float) -> dict
 
 
 class SamplingPlan:
-    """The steps of a training run.
-
-    Args:
-        corpora: distinct pairs by corpus.
-        recipe: sizes of batches and epochs.
-        seed: of the order and of every draw.
-        progress: show a bar while the words of the corpora are counted.
-    """
+    """The steps of a training run over the distinct pairs of some corpora."""
 
     def __init__(
         self, corpora: Mapping[str, Sequence[Pair]], recipe: GeneralRecipe, seed: int, *, progress: bool = False

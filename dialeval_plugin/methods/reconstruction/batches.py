@@ -27,7 +27,7 @@ class Batch:
         lengths: tokens of each utterance, (utterances,); on the processor, where packing wants it.
         contexts: for each response the place of the utterance before it, (responses,).
         responses: its own place, (responses,).
-        n_responses: responses of each dialogue.
+        n_responses: of each dialogue.
     """
 
     tokens: Tensor

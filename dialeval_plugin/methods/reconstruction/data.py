@@ -26,7 +26,6 @@ class ReconstructionSources(NamedTuple):
     validation: Sequence[Sequence[Turn]] = ()
     """Chooses the best epoch; without it a share of the training dialogues does."""
     evaluation: Sequence[Item] = ()
-    """Will be reported on."""
 
 
 class ReconstructionCorpus(NamedTuple):
@@ -42,11 +41,7 @@ class ReconstructionCorpus(NamedTuple):
 def prepare(
     sources: ReconstructionSources, recipe: ReconstructionRecipe, *, validation_fraction: float, seed: int
 ) -> ReconstructionCorpus:
-    """Leave out what must not be trained on, learn the vocabulary from the rest, and encode.
-
-    Raises:
-        InputError: too few dialogues remain.
-    """
+    """Leave out what must not be trained on, learn the vocabulary from the rest, and encode."""
     counts: dict[str, int] = {}
     index = LeakIndex({"evaluation": sources.evaluation})
     candidates = _select("training", sources.training, index, counts)

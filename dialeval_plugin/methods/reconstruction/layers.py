@@ -23,12 +23,8 @@ class Architecture:
     """Sizes and drop rates; the defaults are the thesis'.
 
     Attributes:
-        n_tokens: rows of the word table.
-        embedding: size of a word's vector.
+        n_tokens: rows of the word table, which are vectors of size `embedding`.
         encoder: state of the utterance encoder, of each direction.
-        context: state of the context encoder.
-        decoder: state of the decoder.
-        latent: of each latent variable.
         dropout: of words' vectors and of the decoder's states.
         word_drop: share of the decoder's input words that training replaces by UNKNOWN (Bowman et al. 2016).
         sentence_drop: share of the context's utterances that training hides from VHCR's context encoder.
@@ -85,12 +81,7 @@ class UtteranceEncoder(nn.Module):
         self.size = architecture.encoder * (2 if bidirectional else 1)
 
     def forward(self, vectors: Tensor, lengths: Tensor) -> Tensor:
-        """The last states, both directions side by side, (utterances, size).
-
-        Args:
-            vectors: of words, (utterances, longest, embedding).
-            lengths: words of each utterance, (utterances,), on the processor.
-        """
+        """The last states, both directions side by side, (utterances, size), of vectors (utterances, longest, embedding)."""
         _, last = self.gru(pack_padded_sequence(vectors, lengths, batch_first=True, enforce_sorted=False))
         return _side_by_side(last)
 
@@ -103,13 +94,7 @@ class ContextEncoder(nn.Module):
         self.gru = nn.GRU(input_size, size)
 
     def forward(self, vectors: Tensor, counts: Sequence[int], initial: Tensor | None = None) -> Tensor:
-        """The state after each utterance, (utterances, size).
-
-        Args:
-            vectors: of utterances, dialogue by dialogue, (utterances, input size).
-            counts: utterances of each dialogue.
-            initial: state before the first one, (dialogues, size); 0 where there is none.
-        """
+        """The state after each utterance, (utterances, size); `counts` are the utterances of each dialogue."""
         states, _ = self.gru(_by_dialogue(vectors, counts), None if initial is None else initial[None])
         return torch.cat(unpack_sequence(states))
 
@@ -139,14 +124,7 @@ class Decoder(nn.Module):
         self.word_drop = architecture.word_drop
 
     def forward(self, initial: Tensor, tokens: Tensor, lengths: Tensor, table: WordTable) -> Tensor:
-        """-log p of each token given those before it, in nats, (responses, longest), 0 behind END.
-
-        Args:
-            initial: states before the first token, (responses, decoder).
-            tokens: the responses, (responses, longest).
-            lengths: tokens of each, END included, (responses,), on the processor.
-            table: of words.
-        """
+        """-log p of each token given those before it, in nats, (responses, longest), 0 behind END."""
         inputs = self._drop_words(functional.pad(tokens[:, :-1], (1, 0), value=START))
         read, said = (
             pack_padded_sequence(values, lengths, batch_first=True, enforce_sorted=False) for values in (table(inputs), tokens)

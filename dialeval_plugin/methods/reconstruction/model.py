@@ -1,8 +1,4 @@
-"""A trained model: weights, vocabulary and settings, in a folder of safetensors and JSON.
-
-`reconstruction.json` holds the settings and the record of the training, `vocabulary.json` the words and `model.safetensors` the
-weights.
-"""
+"""A trained model: `reconstruction.json` (settings and record), `vocabulary.json` (words) and `model.safetensors`."""
 
 from __future__ import annotations
 
@@ -70,11 +66,7 @@ class TrainedReconstruction:
         write_text(folder / VOCABULARY_FILE, to_json(self.vocabulary.words, indent=0) + "\n")
         save_weights(folder / WEIGHTS_FILE, self.model.state_dict())
         fields = _Settings(
-            model=self.kind,
-            recipe=self.recipe,
-            tokenizer=TOKENIZER,
-            max_tokens=self.max_tokens,
-            architecture=self.architecture,
+            model=self.kind, recipe=self.recipe, tokenizer=TOKENIZER, max_tokens=self.max_tokens, architecture=self.architecture
         )
         RECONSTRUCTION_FOLDER.publish(folder, {**fields, "architecture": asdict(self.architecture)}, training)
 

@@ -39,11 +39,9 @@ class DialogueNetwork(nn.Module):
     def forward(self, batch: Batch, noise: Noise | None = None) -> Reconstruction:
         """Reconstruct the responses of a batch.
 
-        Args:
-            batch: dialogues.
-            noise: draws the latent variables from their posteriors: that of a response has read the response, that of a
-                dialogue all of it, later utterances included. Without it they are the means of their priors, which have read
-                the context only, and the divergences are 0.
+        With `noise` latent variables are drawn from their posteriors: that of a response has read the response, that of a
+        dialogue all of it, later utterances included. Without it they are the means of their priors, which have read the
+        context only, and the divergences are 0.
         """
         raise NotImplementedError
 
@@ -175,11 +173,7 @@ _NETWORKS: Mapping[NetworkKind, type[DialogueNetwork]] = {"seq2seq": Seq2Seq, "h
 
 
 def new_network(kind: NetworkKind, architecture: Architecture) -> DialogueNetwork:
-    """Return a network with random weights from torch's global generator.
-
-    Raises:
-        InputError: there is no such kind.
-    """
+    """Return a network with random weights from torch's global generator."""
     if kind not in get_args(NetworkKind):
         raise InputError(f"model: there is no {kind!r}. Choose one of {', '.join(get_args(NetworkKind))}.")
     return _NETWORKS[kind](architecture)

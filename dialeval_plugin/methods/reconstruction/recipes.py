@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.training.options import check_at_least, choose_recipe
 
 from .layers import Architecture
 
@@ -16,16 +16,12 @@ class ReconstructionRecipe:
     """How a model is trained; the defaults are the thesis'.
 
     Attributes:
-        name: by which a user asks for it.
         sizes: of the layers in place of `Architecture`'s defaults.
-        max_words: of the vocabulary.
         min_count: a rarer word is unknown.
         max_utterances: of a dialogue its first ones are read.
         max_tokens: of an utterance its first ones are read, its end included.
-        learning_rate: of Adam.
         batch_size: dialogues a step.
         clip: longest gradient.
-        n_epochs: at most.
         annealing_steps: over which the divergences' weight rises from 0 to 1.
         patience: training ends after so many epochs without gain on validation, once the weight is 1.
     """
@@ -67,15 +63,9 @@ RECIPES: Mapping[str, ReconstructionRecipe] = MappingProxyType(
 
 
 def find_recipe(name: str, *, n_epochs: int | None = None) -> ReconstructionRecipe:
-    """Return a recipe by name, with `n_epochs` in place of its own where they are given.
-
-    Raises:
-        InputError: there is none of that name, or a number is out of its range.
-    """
-    if name not in RECIPES:
-        raise InputError(f"recipe: there is no {name!r}. Choose one of {', '.join(RECIPES)}.")
+    """Return a recipe by name, with `n_epochs` in place of its own where they are given."""
+    recipe = choose_recipe(RECIPES, name)
     if n_epochs is None:
-        return RECIPES[name]
-    if n_epochs < 1:
-        raise InputError(f"epochs: expected at least 1, got {n_epochs}.")
-    return replace(RECIPES[name], n_epochs=n_epochs)
+        return recipe
+    check_at_least(1, epochs=n_epochs)
+    return replace(recipe, n_epochs=n_epochs)

@@ -10,20 +10,17 @@ from pathlib import Path
 
 import torch
 
-from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.models.batching import length_batches
 from dialeval_plugin.training.history import HistoryRow
 from dialeval_plugin.training.loop import TrainingLoop, fit_in_main_process
-from dialeval_plugin.training.options import Precision, TrainingOptions
+from dialeval_plugin.training.options import Precision, TrainingOptions, seconds_of
 from dialeval_plugin.training.run import TrainingResult, TrainingRun, data_hash
 
-from .batches import EncodedDialogue, make_batch
 from .data import ReconstructionCorpus, ReconstructionSources, prepare
-from .latent import Noise
 from .model import RECONSTRUCTION_FOLDER, TrainedReconstruction
 from .networks import DialogueNetwork, NetworkKind, new_network
+from .objective import kl_weight, train_epoch, validation_loss
 from .recipes import ReconstructionRecipe, find_recipe
-from .scorer import RECONSTRUCTION_MODEL, TOKENS_PER_BATCH
+from .scorer import RECONSTRUCTION_MODEL
 
 _STAGE = "reconstruction"
 FIGURES = ("training_loss", "training_kl", "training_kl_weight", "loss")
@@ -32,14 +29,7 @@ FIGURES = ("training_loss", "training_kl", "training_kl_weight", "loss")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconstructionTrainingOptions(TrainingOptions):
-    """What a training depends on, apart from its data.
-
-    Attributes:
-        model: "seq2seq", "hred", "vhred" or "vhcr".
-        recipe: "thesis" or "small", see `ReconstructionRecipe`.
-        n_epochs: in place of the recipe's.
-        precision: as in every training, but not chosen by the machine.
-    """
+    """What a training depends on, apart from its data; the recipe is "thesis" or "small"."""
 
     model: NetworkKind = "hred"
     recipe: str = "small"
@@ -57,34 +47,19 @@ def train(
     progress: bool = False,
     remember: bool = True,
 ) -> TrainingResult:
-    """Train a model and write it to the folder `output`.
+    """Train a model and write it to the folder `output`, which must not hold a finished model.
 
-    Checkpoints lie in `output/.training` until the run ends; the same call after a kill goes on from the last epoch and ends
-    with the same files.
-
-    Args:
-        sources: the dialogues.
-        output: a folder that does not hold a finished model.
-        options: see there.
-        max_minutes: no epoch is begun that would end later, at the pace of the one before; the first one always runs.
-        device: a torch device; by default a GPU where there is one.
-        progress: show a bar, and a line after each epoch.
-        remember: make this the model that is used where none is named.
-
-    Raises:
-        InputError: `output` holds a finished model or another run's checkpoints, an option is out of its range, or the
-            dialogues do not suffice.
-        ModelLoadError: a loss is no finite number any more.
+    Checkpoints lie in `output/.training` until the run ends; the same call after a kill goes on from the last epoch and
+    ends with the same files. No epoch is begun that would end after `max_minutes` at the pace of the one before; the first
+    one always runs. `remember` makes this the model that is used where none is named.
     """
     recipe = find_recipe(options.recipe, n_epochs=options.n_epochs)
-    if max_minutes is not None and max_minutes <= 0:
-        raise InputError(f"max_minutes: expected more than 0, got {max_minutes}.")
+    max_seconds = seconds_of(max_minutes)
     with TrainingRun.open(output, RECONSTRUCTION_FOLDER, options, progress=progress) as run:
         corpus = prepare(sources, recipe, validation_fraction=options.validation_fraction, seed=options.seed)
         run.start(recipe=asdict(recipe), data=data_hash(corpus.vocabulary.words, corpus.training, corpus.validation))
         architecture = recipe.architecture(len(corpus.vocabulary))
         network = new_network(options.model, architecture).to(device or run.device)
-        max_seconds = math.inf if max_minutes is None else 60 * max_minutes
         fit = functools.partial(_fit, run, network, recipe, corpus, max_seconds)
         run.stage(_STAGE, network, lambda: fit_in_main_process(run, fit))
         trained = TrainedReconstruction(options.model, recipe.name, architecture, recipe.max_tokens, corpus.vocabulary, network)
@@ -101,11 +76,11 @@ def _fit(
     while not _is_finished(network, recipe, run.history, loop.seconds, max_seconds):
         number = len(run.history) + 1
         loop.seed(number)
-        training_loss, training_kl = _train_epoch(
+        training_loss, training_kl = train_epoch(
             loop, network, recipe, corpus.training, bfloat16=run.options.precision == "bfloat16"
         )
         loss = validation_loss(network, corpus.validation)
-        values = (training_loss, training_kl, _kl_weight(network, recipe, loop.n_steps), loss)
+        values = (training_loss, training_kl, kl_weight(network, recipe, loop.n_steps), loss)
         is_best = not run.history or loss < _loss(_best(run.history))
         loop.keep(
             dict(zip(FIGURES, values, strict=True)),
@@ -113,48 +88,6 @@ def _fit(
             best=loop.n_steps if is_best else _best(run.history).step,
         )
     loop.load_weights(_best(run.history).step)
-
-
-def _train_epoch(
-    loop: TrainingLoop,
-    network: DialogueNetwork,
-    recipe: ReconstructionRecipe,
-    dialogues: Sequence[EncodedDialogue],
-    *,
-    bfloat16: bool,
-) -> tuple[float, float]:
-    """Cross-entropy and divergence in nats a token, with words dropped and latent variables drawn."""
-    network.train()
-    device = next(network.parameters()).device
-    order = torch.randperm(len(dialogues)).tolist()
-    total_loss, total_kl, total_tokens = 0.0, 0.0, 0
-    for start in range(0, len(order), recipe.batch_size):
-        batch = make_batch([dialogues[place] for place in order[start : start + recipe.batch_size]]).to(device)
-        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=bfloat16):
-            found = network(batch, Noise.random(batch, network.latent_size))
-        loss, kl = found.losses.sum(), found.response_kl.sum() + found.dialogue_kl.sum()
-        n_tokens = int(batch.lengths[batch.responses].sum())
-        loop.step((loss + _kl_weight(network, recipe, loop.n_steps + 1) * kl) / n_tokens)
-        total_loss, total_kl, total_tokens = total_loss + loss.item(), total_kl + kl.item(), total_tokens + n_tokens
-    return total_loss / total_tokens, total_kl / total_tokens
-
-
-@torch.no_grad()
-def validation_loss(network: DialogueNetwork, dialogues: Sequence[EncodedDialogue]) -> float:
-    """Cross-entropy in nats a token as the scorer computes it: nothing dropped, latent variables at their priors' means."""
-    network.eval()
-    device = next(network.parameters()).device
-    total, n_tokens = 0.0, 0
-    for places in length_batches([sum(map(len, dialogue)) for dialogue in dialogues], TOKENS_PER_BATCH):
-        batch = make_batch([dialogues[place] for place in places]).to(device)
-        total += network(batch).losses.sum().item()
-        n_tokens += int(batch.lengths[batch.responses].sum())
-    return total / n_tokens
-
-
-def _kl_weight(network: DialogueNetwork, recipe: ReconstructionRecipe, n_steps: int) -> float:
-    """Rises from 0 to 1 (Bowman et al. 2016): at first a latent variable costs nothing, so that the decoder uses it."""
-    return min(1.0, n_steps / recipe.annealing_steps) if network.latent_size else 0.0
 
 
 def _is_finished(

@@ -38,20 +38,11 @@ class Encoded(NamedTuple):
     """An utterance as numbers."""
 
     ids: tuple[int, ...]
-    """Its words and END."""
     is_cut: bool
-    """Whether words at its end did not fit."""
 
 
 class Vocabulary:
-    """The words that a model knows; the numbers 0 to 3 are PAD, UNKNOWN, START and END, which no text can spell.
-
-    Args:
-        known: the words, the most frequent one first.
-
-    Raises:
-        InputError: a word occurs twice.
-    """
+    """The words that a model knows, the most frequent first; 0 to 3 are PAD, UNKNOWN, START, END, which no text can spell."""
 
     def __init__(self, known: Sequence[str]) -> None:
         self.words = tuple(known)
@@ -65,13 +56,7 @@ class Vocabulary:
 
     @classmethod
     def learn(cls, utterances: Iterable[Iterable[str]], *, max_words: int, min_count: int) -> Vocabulary:
-        """Take the most frequent words; of equally frequent ones the first in the order of the alphabet.
-
-        Args:
-            utterances: the words of each.
-            max_words: how many at most.
-            min_count: a rarer word is unknown.
-        """
+        """Take the most frequent words that occur `min_count` times; equally frequent ones in the order of the alphabet."""
         counts = Counter(word for utterance in utterances for word in utterance)
         frequent = sorted((word for word in counts if counts[word] >= min_count), key=lambda word: (-counts[word], word))
         return cls(frequent[:max_words])

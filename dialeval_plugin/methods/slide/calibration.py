@@ -12,12 +12,7 @@ from dialeval_plugin.models.logistic import logistic_regression
 
 from .data import ResponseSetLike
 from .fusion import DistanceRange, slm_score
-from .model import BLEND_BEFORE_FIT, PairJudgement, SmallModel
-
-
-def _judge_sets(model: SmallModel, sets: Sequence[ResponseSetLike]) -> tuple[PairJudgement, np.ndarray]:
-    pairs, label = _labelled_pairs(sets)
-    return model.judge(pairs), label
+from .model import BLEND_BEFORE_FIT, SmallModel
 
 
 def fit_blend(model: SmallModel, sets: Sequence[ResponseSetLike]) -> None:
@@ -41,7 +36,7 @@ def _labelled_pairs(sets: Sequence[ResponseSetLike]) -> tuple[list[tuple[tuple[s
 
 def calibrate(model: SmallModel, sets: Sequence[ResponseSetLike]) -> tuple[DistanceRange, int]:
     """d_min and d_max: the extremes over all training pairs (the notebooks' reading of equation 7)."""
-    distance = _judge_sets(model, sets)[0].distance
+    distance = model.judge(_labelled_pairs(sets)[0]).distance
     if not np.isfinite(distance).all():
         raise ModelLoadError(
             "training: the model gives distances that are not finite, so it diverged. Train again with a lower learning rate "
@@ -54,7 +49,8 @@ def validate(
     model: SmallModel, sets: Sequence[ResponseSetLike], distance_range: DistanceRange
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Accuracies on the validation sets, and for each variant the threshold that gives the highest balanced accuracy."""
-    judgement, label = _judge_sets(model, sets)
+    pairs, label = _labelled_pairs(sets)
+    judgement = model.judge(pairs)
     normalised = [distance_range.normalise(value) for value in judgement.distance]
     scores = {
         "slm": np.array([slm_score(d, p) for d, p in zip(normalised, judgement.probability, strict=True)]),

@@ -56,11 +56,7 @@ class Splits(NamedTuple):
 
 
 def split_by_context(sets: Sequence[ResponseSetLike], *, fraction: float, seed: int) -> Splits:
-    """Set aside a fraction of the contexts that have adversarial responses; a context that occurs twice stays together.
-
-    Raises:
-        InputError: fewer than two contexts have positive and adversarial responses, or `fraction` is not between 0 and 1.
-    """
+    """Set aside a fraction of the contexts that have adversarial responses; a context that occurs twice stays together."""
     full = [item for item in sets if item.positive and item.adversarial]
     keys = {dialogue_key(item.context) for item in full}
     if len(keys) < 2:
@@ -95,11 +91,7 @@ class LexicalNegatives:
     """Finds responses to other contexts that share words with a context: negatives that need no writer.
 
     They stand in for adversarial responses where a corpus has positives only. Their author did not mean to mislead, so some
-    of them fit; training gives them less weight.
-
-    Args:
-        sets: where the responses come from.
-        n_candidates: how many of the nearest responses are kept for each context.
+    of them fit; training gives them less weight. The `n_candidates` nearest are kept for each context.
     """
 
     def __init__(self, sets: Sequence[ResponseSetLike], n_candidates: int = 25) -> None:
@@ -135,15 +127,9 @@ def _words(text: str) -> set[str]:
 
 
 class MixedSets:
-    """The rows of each epoch: every set with adversarial responses once, and some of those with positives only.
+    """The rows of each epoch: every set with adversarial responses, and `ranked_per_set` times as many with positives only.
 
-    Which negatives an epoch draws depends on the seed, the epoch and the position alone, so that a resumed run draws the
-    same ones.
-
-    Args:
-        sets: training sets of both kinds.
-        ranked_per_set: how many positives-only sets go with each set that has adversarial responses; all where none has.
-        seed: of every draw.
+    Which negatives are drawn depends on seed, epoch and position alone, so that a resumed run draws the same ones.
     """
 
     N_UNRELATED = 2

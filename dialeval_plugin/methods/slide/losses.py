@@ -37,14 +37,7 @@ def cosine_distance(a: Tensor, b: Tensor) -> Tensor:
 
 
 def triplet_loss(context: Tensor, positive: Tensor, adversarial: Tensor, margin: float = MARGIN) -> Tensor:
-    """Mean of max(d(c, p) - d(c, a) + margin, 0): equation 1 with d the cosine distance.
-
-    Args:
-        context: (batch, width).
-        positive: (batch, width).
-        adversarial: (batch, width).
-        margin: how much nearer than the adversarial response the positive one has to be.
-    """
+    """Mean of max(d(c, p) - d(c, a) + margin, 0): equation 1 with d the cosine distance, of vectors (batch, width)."""
     return functional.relu(cosine_distance(context, positive) - cosine_distance(context, adversarial) + margin).mean()
 
 
@@ -59,14 +52,9 @@ def ranking_loss(context: Tensor, positive: Tensor, adversarial: Tensor, scale: 
 
 
 def contrastive_loss(a: Tensor, b: Tensor, *, matching: bool, margin: float = MARGIN, half: bool = True) -> Tensor:
-    """Mean of d² for a matching pair, of max(margin - d, 0)² for one that must lie apart (equation 2).
+    """Mean of d² for a `matching` pair (z), of max(margin - d, 0)² for one that must lie apart: equation 2.
 
-    Args:
-        a: (batch, width).
-        b: (batch, width).
-        matching: z of equation 2.
-        margin: distance beyond which a pair that must lie apart costs nothing.
-        half: multiply by 1/2 as the notebooks do; False is the equation as printed.
+    Vectors are (batch, width). The notebooks multiply by 1/2 (`half`), the equation as printed does not.
     """
     distance = cosine_distance(a, b)
     loss = (distance**2 if matching else functional.relu(margin - distance) ** 2).mean()
@@ -104,12 +92,7 @@ def paper_terms(
 ) -> dict[str, Tensor]:
     """Return the terms of equation 5 by name; their sum is the loss.
 
-    Args:
-        whole: the vectors that equation 1 compares.
-        context: contexts as the classifier sees them, (batch, width).
-        parts: the disentangled responses.
-        classifier: maps (batch, 2 * width) to three logits.
-        half: see `contrastive_loss`.
+    Equation 1 compares the vectors of `whole`. The classifier maps contexts and parts, (batch, 2 * width), to three logits.
     """
     return {
         "triplet": triplet_loss(*whole),

@@ -21,9 +21,9 @@ from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.models import folders as model_folders
 from dialeval_plugin.models.context_texts import TextEncoder, TextFormat
 from dialeval_plugin.models.encoders import embed, load_encoder, transformer_of
+from dialeval_plugin.models.lexical import FEATURES, LexicalFeatures
 
 from .fusion import DistanceRange
-from .lexical_classifier import LexicalClassifier
 from .losses import cosine_distance
 
 Split: TypeAlias = Literal["pad", "full_width"]
@@ -35,18 +35,14 @@ BLEND_BEFORE_FIT = (1.0, 0.5, 0.0)
 
 @dataclass(frozen=True, slots=True)
 class SmallModelConfig:
-    """What moves a score of the small model, apart from its weights.
+    """What moves a score of the small model, apart from its weights; texts are read as `TextEncoder` does.
 
     Attributes:
-        recipe: name of the training recipe.
         split: "pad" halves the response's vector and compares the robust half, padded with zeros, with the whole context
             vector (the notebooks); "full_width" gives each part, and the context, a linear map of the whole vector.
         probability_from: which head gives s_p: "two_class" (the notebooks' separate head), "three_class" (equation 4's),
             "interaction" (two classes from both vectors, their product and their difference), or "interaction+lexical"
             (its log odds blended with those of `LexicalClassifier`).
-        text_format: see `TextEncoder`.
-        max_context_tokens: see `TextEncoder`.
-        max_response_tokens: see `TextEncoder`.
     """
 
     recipe: str
@@ -83,6 +79,19 @@ class Disentangled(NamedTuple):
     context: Tensor
     robust: Tensor
     non_robust: Tensor
+
+
+class LexicalClassifier(LexicalFeatures):
+    """Two logits, adversarial and positive, from `lexical_features`."""
+
+    def __init__(self, vocabulary_size: int, width: int = 64) -> None:
+        super().__init__(vocabulary_size)
+        self.layers = nn.Sequential(nn.Linear(len(FEATURES), width), nn.GELU(), nn.Linear(width, 2))
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Map features of shape (..., len(FEATURES)) to logits of shape (..., 2)."""
+        logits: Tensor = self.layers(self.standardised(features))
+        return logits
 
 
 class DisentanglingHead(nn.Module):
@@ -145,13 +154,7 @@ class DisentanglingHead(nn.Module):
         return both[..., 1, :] - both[..., 0, :]
 
     def probability(self, context: Tensor, robust: Tensor, features: Tensor | None = None) -> Tensor:
-        """p(y = 1) of equation 7, of shape (n,).
-
-        Args:
-            context: (n, width).
-            robust: (n, width).
-            features: what the lexical classifier reads, where there is one; (n, number of features).
-        """
+        """p(y = 1) of equation 7, of shape (n,), from vectors (n, width) and what the lexical classifier reads."""
         if self.lexical is not None:
             by_vectors, by_words = self.log_odds(context, robust, features).unbind(-1)
             return (self.blend[0] * by_vectors + self.blend[1] * by_words + self.blend[2]).sigmoid()
@@ -224,11 +227,7 @@ class SmallModel(nn.Module):
         )
 
     def log_odds(self, pairs: Sequence[tuple[tuple[str, ...], str]]) -> np.ndarray:
-        """Log odds of each response being positive by the vectors and by the words, of shape (n, 2).
-
-        Raises:
-            InputError: the model has no lexical classifier.
-        """
+        """Log odds of each response being positive by the vectors and by the words, of shape (n, 2)."""
         with torch.inference_mode():
             read = self._read(pairs)
             parts = self.head.disentangle(read.contexts, read.responses)
@@ -274,12 +273,7 @@ class TrainedSmallModel:
     """By variant, from which value on a response counts as positive; empty where none was learnt."""
 
     def save(self, folder: Path, training: Mapping[str, Any] | None = None) -> None:
-        """Write the folder; nothing but safetensors, JSON and the tokenizer's text files.
-
-        Args:
-            folder: is made where it is not there.
-            training: how the model came about.
-        """
+        """Write the folder; nothing but safetensors, JSON and the tokenizer's text files."""
         self.model.encoder.save_pretrained(str(folder), create_model_card=False)
         model_folders.save_weights(folder / HEAD_FILE, self.model.head.state_dict())
         fields = {
@@ -292,12 +286,7 @@ class TrainedSmallModel:
 
     @classmethod
     def load(cls, name: str, *, device: str | None = None, revision: str | None = None) -> TrainedSmallModel:
-        """Open a model folder or a model of the hub.
-
-        Args:
-            name: a folder, or a hub id.
-            device: a torch device; by default a GPU where there is one.
-            revision: of a hub model.
+        """Open a model folder or a model of the hub, by default on a GPU where there is one.
 
         Raises:
             ModelLoadError: the folder is damaged, unsafe or not an SLM; the message names the file.

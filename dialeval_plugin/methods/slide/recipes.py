@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.training.options import check_at_least
 
 from .model import SmallModelConfig
 
@@ -20,7 +20,6 @@ class Stage:
         kind: "contrast" trains the encoder on triples; "disentangle" the head on frozen vectors; "classify" the two-class
             layer on frozen robust parts; "lexical" the lexical classifier alone; "rank" the encoder on contexts that have
             positive responses only; "joint" encoder and head together, on both kinds of contexts.
-        n_epochs: passes over the stage's data.
         learning_rate: of the encoder, or of the head where the encoder is frozen.
         batch_size: triples, vectors or contexts a step.
         head_learning_rate: of the head where both are trained.
@@ -40,8 +39,6 @@ class SlideRecipe:
     """How a small model is built and trained.
 
     Attributes:
-        name: by which a user asks for it.
-        config: the model.
         terms: "paper" for the terms of equations 1-5, "code" for those of the published notebooks.
         stages: in order; each starts from the best epoch of the one before.
     """
@@ -55,8 +52,7 @@ class SlideRecipe:
         """This recipe with every stage shortened or lengthened to `n_epochs`."""
         if n_epochs is None:
             return self
-        if n_epochs < 1:
-            raise InputError(f"epochs: expected at least 1, got {n_epochs}.")
+        check_at_least(1, epochs=n_epochs)
         return replace(self, stages=tuple(replace(stage, n_epochs=n_epochs) for stage in self.stages))
 
 

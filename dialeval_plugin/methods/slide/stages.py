@@ -21,14 +21,15 @@ from torch.utils.data import Dataset
 from transformers import EvalPrediction, TrainerCallback
 
 from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.models.batching import padded
 from dialeval_plugin.models.context_texts import TextEncoder
 from dialeval_plugin.training.host_trainers import fit
+from dialeval_plugin.training.options import adamw
 from dialeval_plugin.training.run import TrainingRun
 
 from .data import LabelledResponses, MixedSets, ResponseSetLike
-from .lexical_classifier import LexicalClassifier
 from .losses import MARGIN, RANKING_SCALE, Parts, Triple, code_terms, cosine_distance, paper_terms, ranking_loss
-from .model import SmallModel
+from .model import LexicalClassifier, SmallModel
 from .recipes import SlideRecipe, Stage
 
 IGNORED, NO_RESPONSE = -1, -100
@@ -92,12 +93,7 @@ class JointObjective(nn.Module):
         }
 
     def forward(
-        self,
-        context_ids: list[list[int]],
-        response_ids: list[list[int]],
-        owners: Tensor,
-        pairs: Tensor,
-        labels: Tensor,
+        self, context_ids: list[list[int]], response_ids: list[list[int]], owners: Tensor, pairs: Tensor, labels: Tensor
     ) -> dict[str, Tensor]:
         """Return the loss and, as `logits`, probability and distance of every response, (rows, responses a row, 2)."""
         head = self.model.head
@@ -144,11 +140,8 @@ class TripleCollator:
         }
         inputs = {}
         for name, ids in columns.items():
-            lengths = torch.tensor([len(row) for row in ids])
-            inputs[f"{name}_input_ids"] = nn.utils.rnn.pad_sequence(
-                [torch.tensor(row) for row in ids], batch_first=True, padding_value=self.texts.tokenizer.pad_token_id or 0
-            )
-            inputs[f"{name}_attention_mask"] = (torch.arange(int(lengths.max())) < lengths[:, None]).long()
+            found = padded(ids, self.texts.tokenizer.pad_token_id, torch.device("cpu"))
+            inputs[f"{name}_input_ids"], inputs[f"{name}_attention_mask"] = found
         return inputs
 
 
@@ -348,12 +341,7 @@ def _lexical(
 
 
 def _joint(
-    model: SmallModel,
-    stage: Stage,
-    training: Sequence[ResponseSetLike],
-    validation: Sequence[ResponseSetLike],
-    *,
-    seed: int,
+    model: SmallModel, stage: Stage, training: Sequence[ResponseSetLike], validation: Sequence[ResponseSetLike], *, seed: int
 ) -> dict[str, Any]:
     """Encoder and head together on labelled and ranked responses, or the encoder alone on ranked ones."""
     ranks_only = stage.kind == "rank"
@@ -363,10 +351,6 @@ def _joint(
     model.transformer.get_input_embeddings().requires_grad_(False)
     if model.head.lexical is not None:
         model.head.lexical.requires_grad_(False)  # takes no part in the loss
-    groups = [
-        {"params": [p for p in part.parameters() if p.requires_grad], "lr": rate}
-        for part, rate in ((model.encoder, stage.learning_rate), (model.head, stage.head_learning_rate))
-    ]
     return {
         "model": objective,
         "train_dataset": sets,
@@ -375,7 +359,7 @@ def _joint(
         # The head has learnt nothing yet where responses are only ranked.
         "compute_metrics": None if ranks_only else measure,
         "callbacks": [_EpochOfData(sets)],
-        "optimizers": (torch.optim.AdamW(groups, weight_decay=0.01, fused=True), None),
+        "optimizers": (adamw((model.encoder, stage.learning_rate), (model.head, stage.head_learning_rate)), None),
     }
 
 

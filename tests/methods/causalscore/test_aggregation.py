@@ -11,15 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.methods.causalscore.aggregation import (
     Aggregation,
+    FloatArray,
     Parts,
     combine,
     conditional_pairs,
     dependent_turns,
     score,
 )
+from tests.refusals import refused
 
 THREE = np.array([[0.0, 0.2, 0.4], [0.6, 0.0, 0.8], [0.1, 0.3, 0.0]])
 
@@ -73,12 +74,28 @@ def test_the_number_of_pairs_is_that_of_the_published_code(oracles_dir: Path) ->
         assert len(pairs) == case["out"]["calls_uncond_texts_cond_texts"][3]
 
 
-def test_by_hand() -> None:
-    p, texts = [0.6, 0.8, 0.7], ["a", "b", "c"]
-    assert score_of(p, THREE, texts) == pytest.approx((0.7 + 0.4) / 2)
-    assert score_of(p, THREE, texts, pairs="unordered") == pytest.approx((0.7 + (0.2 + 0.4 + 0.8) / 3) / 2)
-    assert score_of(p, THREE, texts, variant="max_ci") == pytest.approx(0.8)
-    assert score_of(p, THREE, texts, variant="preceding_2") == pytest.approx(0.4)
+@pytest.mark.parametrize(
+    ("p", "conditional", "texts", "options", "expected"),
+    [
+        ([0.6, 0.8, 0.7], THREE, "abc", {}, (0.7 + 0.4) / 2),
+        ([0.6, 0.8, 0.7], THREE, "abc", {"pairs": "unordered"}, (0.7 + (0.2 + 0.4 + 0.8) / 3) / 2),
+        ([0.6, 0.8, 0.7], THREE, "abc", {"variant": "max_ci"}, 0.8),
+        ([0.6, 0.8, 0.7], THREE, "abc", {"variant": "preceding_2"}, 0.4),
+        # One dependent turn.
+        ([0.9, 0.5], np.zeros((2, 2)), "ab", {}, 0.9),
+        ([0.9, 0.5], np.zeros((2, 2)), "ab", {"single": "half"}, 0.45),
+        # No history, and no dependent turn.
+        ([], np.zeros((0, 0)), "", {}, 0.0),
+        ([], np.zeros((0, 0)), "", {"dedupe": "text"}, 0.0),
+        ([0.5, 0.1], np.zeros((2, 2)), "ab", {}, 0.0),
+        # Equal texts are pairs by position and none by text.
+        ([0.75, 0.75], np.full((2, 2), 0.25), "ss", {}, 0.5),
+        ([0.75, 0.75], np.full((2, 2), 0.25), "ss", {"dedupe": "text"}, 0.75),
+        ([0.75, 0.75], np.full((2, 2), 0.25), "ss", {"dedupe": "text", "single": "half"}, 0.375),
+    ],
+)
+def test_by_hand(p: list[float], conditional: FloatArray, texts: str, options: dict[str, Any], expected: float) -> None:
+    assert score_of(p, conditional, list(texts), **options) == pytest.approx(expected)
 
 
 def test_the_three_largest_of_each_cause_by_hand() -> None:
@@ -92,24 +109,6 @@ def test_the_three_largest_of_each_cause_by_hand() -> None:
     # By text, the mean of the turns' means: e has no condition after it, d one.
     by_turn = parts_of(p, matrix, texts, dedupe="text", pairs="unordered").conditional
     assert by_turn == pytest.approx(((0.2 + 0.3 + 0.4 + 0.5) / 4 + (0.3 + 0.4 + 0.5) / 3 + 0.45 + 0.5) / 4)
-
-
-def test_one_dependent_turn() -> None:
-    assert score_of([0.9, 0.5], np.zeros((2, 2)), ["a", "b"]) == pytest.approx(0.9)
-    assert score_of([0.9, 0.5], np.zeros((2, 2)), ["a", "b"], single="half") == pytest.approx(0.45)
-
-
-def test_no_history_and_no_dependent_turn() -> None:
-    assert score_of([], np.zeros((0, 0)), []) == 0.0
-    assert score_of([], np.zeros((0, 0)), [], dedupe="text") == 0.0
-    assert score_of([0.5, 0.1], np.zeros((2, 2)), ["a", "b"]) == 0.0
-
-
-def test_equal_texts_are_pairs_by_position_and_none_by_text() -> None:
-    p, texts = [0.75, 0.75], ["same", "same"]
-    assert score_of(p, np.full((2, 2), 0.25), texts) == pytest.approx(0.5)
-    assert score_of(p, np.full((2, 2), 0.25), texts, dedupe="text") == pytest.approx(0.75)
-    assert score_of(p, np.full((2, 2), 0.25), texts, dedupe="text", single="half") == pytest.approx(0.375)
 
 
 def test_conditions_are_the_strongest_turns_and_of_equals_the_later() -> None:
@@ -143,6 +142,5 @@ def test_scores_lie_between_0_and_1_and_pruning_to_all_changes_nothing(p: list[f
     ],
 )
 def test_unknown_options_are_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError) as caught:
+    with refused(message):
         Aggregation(**options)
-    assert str(caught.value) == message

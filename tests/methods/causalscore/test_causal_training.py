@@ -13,14 +13,13 @@ import torch
 from sentence_transformers import CrossEncoder
 
 from dialeval_plugin.core.dialogue import Dialogue, Turn
-from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.readers.cgdialog import CausePair
-from dialeval_plugin.methods.causalscore import training
+from dialeval_plugin.methods.causalscore import rounds
 from dialeval_plugin.methods.causalscore.classifiers import IndependenceClassifier, load_classifier, new_classifier
 from dialeval_plugin.methods.causalscore.data import LabelledRow
 from dialeval_plugin.methods.causalscore.model import CAUSAL_FOLDER, CausalModel
-from dialeval_plugin.methods.causalscore.preparation import Sources
+from dialeval_plugin.methods.causalscore.preparation import Sources, prepare
 from dialeval_plugin.methods.causalscore.recipes import RECIPES
 from dialeval_plugin.methods.causalscore.scorer import CausalScorer
 from dialeval_plugin.methods.causalscore.self_training import Pool
@@ -29,6 +28,7 @@ from dialeval_plugin.methods.causalscore.texts import RowEncoder
 from dialeval_plugin.methods.causalscore.training import CausalTrainingOptions, train
 from dialeval_plugin.training.history import read_history
 from dialeval_plugin.training.run import TrainingRun
+from tests.refusals import refused
 
 
 def pairs_of(split: Any, number: int) -> list[CausePair]:
@@ -109,7 +109,7 @@ def choose_all(pool: Pool, *_: Any, **__: Any) -> list[LabelledRow]:
 def test_rounds_have_the_pseudo_labels_of_their_own(
     tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(training, "choose", choose_all)
+    monkeypatch.setattr(rounds, "choose", choose_all)
     record = train(SOURCES, tmp_path / "model", options(tiny_encoder, "code", n_epochs=1, n_round_epochs=3)).record
     assert [entry["n_pseudo"] > 0 for entry in record["rounds"]] == [False, True, True]
     assert record["best_round"] == 2
@@ -119,9 +119,7 @@ def test_rounds_have_the_pseudo_labels_of_their_own(
     ]
 
 
-def test_dialogues_that_are_measured_on_are_left_out_and_counted(
-    tiny_encoder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_dialogues_that_are_measured_on_are_left_out_and_counted(caplog: pytest.LogCaptureFixture) -> None:
     given, validation = pairs_of("train", 10), pairs_of("validation", 8)
     shouted = tuple(Turn(f" {turn.text} ".upper()) for turn in given[0].context)
     leaking = CausePair("other id", shouted, given[0].response, (0,))
@@ -131,8 +129,7 @@ def test_dialogues_that_are_measured_on_are_left_out_and_counted(
         [*dialogues("train", 12), *dialogues("validation", 2)],
         held_out=[Dialogue("held out", tuple(dialogues("train", 2)[1]))],
     )
-    record = train(sources, tmp_path / "model", options(tiny_encoder, n_epochs=1, n_rounds=0)).record
-    assert {name: count for name, count in record["counts"].items() if "leaking" in name} == {
+    assert {name: count for name, count in prepare(sources).counts.items() if "leaking" in name} == {
         "n_leaking_training_pairs": 2,
         "n_leaking_validation_pairs": 0,
         "n_leaking_unlabelled_dialogues": 4,
@@ -157,17 +154,16 @@ def test_dialogues_that_are_measured_on_are_left_out_and_counted(
     ],
 )
 def test_unknown_options_are_refused(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError) as refused:
+    with refused(message):
         train(SOURCES, tmp_path / "model", CausalTrainingOptions(**changes))
-    assert str(refused.value) == message
 
 
 def test_the_losing_round_is_not_kept(tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     figures = iter([0.5, 0.7, 0.6])
     monkeypatch.setattr(
-        training._Trainee, "_figures", lambda *_: {"validation": {"auroc": next(figures), "f1": 0.0, "accuracy": 0.0}}
+        rounds.SelfTraining, "_figures", lambda *_: {"validation": {"auroc": next(figures), "f1": 0.0, "accuracy": 0.0}}
     )
-    monkeypatch.setattr(training, "choose", lambda *_, **__: [LabelledRow(("a", "b", "c"), 1), LabelledRow(("d", "b", "c"), 0)])
+    monkeypatch.setattr(rounds, "choose", lambda *_, **__: [LabelledRow(("a", "b", "c"), 1), LabelledRow(("d", "b", "c"), 0)])
     record = train(SOURCES, tmp_path / "model", options(tiny_encoder, n_epochs=1)).record
     assert [(entry["round"], entry["n_pseudo"]) for entry in record["rounds"]] == [(0, 0), (1, 2)]
     assert record["best_round"] == 0

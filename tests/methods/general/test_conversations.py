@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.identity import LeakIndex
 from dialeval_plugin.methods.general.conversations import Conversation, Pair, by_corpus, conversation, read_conversations
 from dialeval_plugin.methods.general.recipes import GeneralRecipe
 from dialeval_plugin.methods.general.sampling import SamplingPlan, quotas
 from dialeval_plugin.methods.general.signals import NEGATIVES
+from tests.refusals import refused
 
 
 def numbered(corpus: str, number: int, n_turns: int = 5) -> Conversation:
@@ -28,9 +28,8 @@ def test_blank_turns_are_left_out_with_their_facts() -> None:
 
 
 def test_facts_of_some_turns_only_are_refused() -> None:
-    with pytest.raises(InputError) as refused:
+    with refused("toy: a dialogue has 2 turns and 1 lists of facts. Give one for each turn."):
         conversation("toy", ["Hi.", "Hello."], [("a",)])
-    assert str(refused.value) == "toy: a dialogue has 2 turns and 1 lists of facts. Give one for each turn."
 
 
 def test_copies_of_a_dialogue_share_a_key_and_give_each_pair_once() -> None:

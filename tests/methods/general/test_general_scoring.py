@@ -9,9 +9,10 @@ import pytest
 from scipy.special import expit, logit
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
-from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLoadError
+from dialeval_plugin.core.errors import MissingPrerequisite, ModelLoadError
 from dialeval_plugin.methods.general.model import GeneralConfig, TrainedGeneral
 from dialeval_plugin.methods.general.scorer import GeneralScorer
+from tests.refusals import refused
 from tests.tiny.models import write_tiny_general
 
 TURNS = ["Where were you?", "At the market, they had plums.", "Did you buy any?", "A whole bag of them!"]
@@ -174,19 +175,19 @@ def test_a_model_that_has_learnt_nothing_of_facts_says_nothing_of_them(tmp_path:
 def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DIALEVAL_GENERAL", raising=False)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    with pytest.raises(MissingPrerequisite) as missing:
-        GeneralScorer()
-    assert str(missing.value) == (
+    with refused(
         "general: no model is named. Train one with `dialeval train general --corpus FILE --output FOLDER`, "
-        "or pass model='FOLDER or hub id', or set DIALEVAL_GENERAL."
-    )
+        "or pass model='FOLDER or hub id', or set DIALEVAL_GENERAL.",
+        MissingPrerequisite,
+    ):
+        GeneralScorer()
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ModelLoadError) as damaged:
-        GeneralScorer(str(tmp_path / "empty"))
-    assert str(damaged.value) == (
+    with refused(
         f"{tmp_path / 'empty'}: has no general.json, so it is not a trained general evaluator (or its training did not end). "
-        "Train one with `dialeval train general`."
-    )
+        "Train one with `dialeval train general`.",
+        ModelLoadError,
+    ):
+        GeneralScorer(str(tmp_path / "empty"))
 
 
 @pytest.mark.parametrize(
@@ -200,6 +201,5 @@ def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ],
 )
 def test_wrong_options_are_refused(options: dict[str, object], message: str, tiny_general: Path) -> None:
-    with pytest.raises(InputError) as refused:
+    with refused(message):
         GeneralScorer(str(tiny_general), **options)  # type: ignore[arg-type]
-    assert str(refused.value) == message

@@ -11,13 +11,14 @@ import pytest
 from sentence_transformers import SentenceTransformer
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.methods.general.conversations import Conversation, conversation
+from dialeval_plugin.methods.general.conversations import Conversation, GeneralSources, conversation
 from dialeval_plugin.methods.general.model import TrainedGeneral
 from dialeval_plugin.methods.general.recipes import GeneralRecipe
 from dialeval_plugin.methods.general.signals import NEGATIVES
-from dialeval_plugin.methods.general.training import GeneralSources, GeneralTrainingOptions, train
+from dialeval_plugin.methods.general.training import GeneralTrainingOptions, train
 from dialeval_plugin.training.history import read_history
 from dialeval_plugin.training.run import TrainingResult
+from tests.refusals import refused
 
 THINGS = ["fig", "oak", "jam", "zip", "wax", "gum", "keg", "vat", "hob", "yak"]
 
@@ -57,9 +58,9 @@ def own_last_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def trained(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> TrainingResult:
     """A model that has read the toy corpus often enough to have learnt something."""
-    recipe = replace(options(tiny_encoder).recipe, n_epochs=14)
+    recipe = replace(options(tiny_encoder).recipe, n_epochs=8, max_validation_pairs=300)
     return train(
-        GeneralSources(toy(100)),
+        GeneralSources(toy(300)),
         tmp_path_factory.mktemp("trained") / "general",
         options(tiny_encoder, recipe=recipe),
         left_out={"toy": 2},
@@ -77,7 +78,7 @@ def test_the_heads_learn_what_they_are_there_for(trained: TrainingResult) -> Non
     assert min(areas["general"][kind] for kind in ("random", "keyword", "repeated", "generic")) > 0.85
     assert areas["coherence"]["shuffled_turns"] > 0.85
     # A head that does not read what is wrong cannot see it.
-    assert areas["fit"]["other_facts"] == areas["fluency"]["other_facts"] == 0.5
+    assert [areas[head]["other_facts"] for head in ("fit", "fluency")] == pytest.approx([0.5, 0.5], abs=1e-9)
 
 
 def test_every_kind_of_wrong_text_is_in_the_record(trained: TrainingResult) -> None:
@@ -95,16 +96,16 @@ def test_the_folder_opens_and_says_what_it_was_made_of(trained: TrainingResult) 
     assert {path.suffix for path in trained.folder.rglob("*") if path.is_file()} <= {".json", ".safetensors", ".txt"}
     assert SentenceTransformer(str(trained.folder)).encode(["Hello."]).shape == (1, 16)
     counts = settings["training"]["counts"]
-    assert counts["training_dialogues"] == {"toy": 70}
-    assert counts["validation_dialogues"] == {"toy": 30}
-    assert counts["pairs_per_epoch"] == {"toy": 210}
+    assert counts["training_dialogues"] == {"toy": 210}
+    assert counts["validation_dialogues"] == {"toy": 90}
+    assert counts["pairs_per_epoch"] == {"toy": 630}
     assert counts["left_out_as_leaks"] == {"toy": 2}
     assert settings["training"]["options"]["recipe"]["loss_weights"]["fit"] == 1.0
     assert settings["training"]["options"]["seed"] == 13
     assert len(settings["training"]["backbone_hash"]) == 16
     assert trained.history == read_history(trained.folder)
     assert trained.history[-1].step == counts["steps"]
-    assert trained.history[-1].epoch == 14
+    assert trained.history[-1].epoch == 8
     first, last = trained.history[0].figures, trained.history[-1].figures
     assert last["training_rank"] < first["training_rank"]
     assert last["training_loss"] < first["training_loss"]
@@ -113,7 +114,7 @@ def test_the_folder_opens_and_says_what_it_was_made_of(trained: TrainingResult) 
     loaded = TrainedGeneral.load(str(trained.folder))
     assert loaded.model.config.has_knowledge
     assert loaded.mixing.with_facts is not None
-    assert {item.key for item in toy(100)} == loaded.training_dialogues
+    assert {item.key for item in toy(300)} == loaded.training_dialogues
 
 
 def test_without_facts_nothing_is_learnt_of_knowledge(tiny_encoder: Path, tmp_path: Path) -> None:
@@ -161,9 +162,8 @@ def test_what_makes_no_sense_is_refused(
     changes: dict[str, object], recipe: dict[str, int], message: str, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     made = options(tiny_encoder, **changes)
-    with pytest.raises(InputError) as refused:
+    with refused(message):
         train(GeneralSources(toy()), tmp_path / "general", replace(made, recipe=replace(made.recipe, **recipe)))
-    assert str(refused.value) == message
 
 
 def test_too_few_validation_dialogues_are_refused_before_a_folder_is_written(tiny_encoder: Path, tmp_path: Path) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.methods.reconstruction.vocabulary import END, UNKNOWN, Vocabulary, words
+from tests.refusals import refused
 
 
 @pytest.mark.parametrize(
@@ -45,6 +45,5 @@ def test_what_is_longer_than_the_window_is_cut_and_still_ends(n_words: int, is_c
 
 
 def test_a_word_that_stands_twice_is_refused() -> None:
-    with pytest.raises(InputError) as error:
+    with refused("vocabulary: a word occurs twice. Give each word once."):
         Vocabulary(("hi", "hi"))
-    assert str(error.value) == "vocabulary: a word occurs twice. Give each word once."

