@@ -291,7 +291,7 @@ doc_to_target: answer
 # Each form brings its own space, or none.
 target_delimiter: ""
 fewshot_config:
-  sampler: !function {HOSTS}.thread_samplers.RandomThreadSampler
+  sampler: !function {HOSTS}.samplers.RandomThreadSampler
   doc_to_text: example
   target_delimiter: " "
 process_results: !function {HOSTS}.tasks.rating.process_ratings
@@ -300,7 +300,7 @@ process_results: !function {HOSTS}.tasks.rating.process_ratings
         **{
             f"_{name}_yaml": template(
                 "The same task with the dialogues nearest by BM25 as examples; the paper shows 3.",
-                _fewshot("_rating_yaml", 3, f"thread_samplers.{kind}BM25ThreadSampler", spaced),
+                _fewshot("_rating_yaml", 3, f"samplers.{kind}BM25ThreadSampler", spaced),
             )
             for name, (kind, _) in BM25.items()
         },
@@ -317,7 +317,7 @@ process_results: !function {HOSTS}.tasks.rating.process_ratings
             "The same task with random dialogues as examples, once for every seed in `seeds`: each item is a "
             "document for every seed. The coefficient is the mean over the runs, with its standard deviation "
             "beside it; the host's own seeds do not count.",
-            _fewshot("_rating_yaml", 3, "thread_samplers.SeededThreadSampler", spaced)
+            _fewshot("_rating_yaml", 3, "samplers.SeededThreadSampler", spaced)
             + f"\nprocess_results: !function {HOSTS}.tasks.rating.process_seeded_ratings",
             "rating_over_seeds",
         ),

@@ -19,14 +19,14 @@ from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.corpora.items import context_key, mean_rating
 from dialeval_plugin.corpora.readers import fed
 from dialeval_plugin.hosts.lm_eval.backend import load_language_model
-from dialeval_plugin.hosts.lm_eval.tasks.rating import fed_dataset, process_ratings, process_seeded_ratings
-from dialeval_plugin.hosts.lm_eval.thread_samplers import (
+from dialeval_plugin.hosts.lm_eval.samplers import (
     ContextBM25ThreadSampler,
     ContextResponseBM25ThreadSampler,
     RandomThreadSampler,
     ResponseBM25ThreadSampler,
     SeededThreadSampler,
 )
+from dialeval_plugin.hosts.lm_eval.tasks.rating import fed_dataset, process_ratings, process_seeded_ratings
 from dialeval_plugin.hosts.lm_eval.validation import validate_tasks
 from dialeval_plugin.judgement_tasks.corpus_metrics import Undefined
 from dialeval_plugin.judgement_tasks.documents import item_of

@@ -9,8 +9,7 @@ from dialeval_plugin.core.dialogue import Item, Level
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.scores import Unscored
 from dialeval_plugin.corpora.readers import fed
-from dialeval_plugin.judgement_tasks.kinds import printed
-from dialeval_plugin.judgement_tasks.rating_documents import (
+from dialeval_plugin.judgement_tasks.documents import (
     Document,
     for_each_seed,
     joined_threads,
@@ -18,6 +17,7 @@ from dialeval_plugin.judgement_tasks.rating_documents import (
     rating_features,
     shown,
 )
+from dialeval_plugin.judgement_tasks.kinds import printed
 from dialeval_plugin.judgement_tasks.ratings import Judged, SeededJudged
 from dialeval_plugin.judgement_tasks.scorer_answers import Verdict, verdict_of
 from dialeval_plugin.methods.judging.dialogue_rating import DEFAULT_K, rating_of_forms
