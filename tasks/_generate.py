@@ -758,12 +758,12 @@ EDISON = """@phdthesis{nedelchev2023automatic,
   year   = {2023}
 }
 """
-DBDC = """@inproceedings{higashinaka2017overview,
-  title     = {Overview of Dialogue Breakdown Detection Challenge 3},
-  author    = {Higashinaka, Ryuichiro and Funakoshi, Kotaro and Inaba, Michimasa and Tsunomori, Yuiko and
-               Takahashi, Tetsuro and Kaji, Nobuhiro},
-  booktitle = {Proceedings of Dialog System Technology Challenge 6 (DSTC6) Workshop},
-  year      = {2017}
+DBDC = """@misc{higashinaka2017dialogue,
+  title        = {Dialogue Breakdown Detection Challenge 3},
+  author       = {Higashinaka, Ryuichiro and others},
+  year         = {2017},
+  howpublished = {A task of Dialogue System Technology Challenge 6 (DSTC6)},
+  url          = {https://dbd-challenge.github.io/dbdc3/}
 }
 """
 CAUSALSCORE = """@article{feng2024causalscore,

@@ -57,7 +57,6 @@ class Status(NamedTuple):
     folder: Path
     state: Literal["enabled", "disabled", "outdated"]
     problems: tuple[str, ...]
-    """What went wrong when the hosts were imported in this process."""
 
 
 def site_folder() -> Path:
@@ -66,10 +65,7 @@ def site_folder() -> Path:
 
 
 def enable(folder: Path | None = None) -> list[Change]:
-    """Write the files; those that are there as they should be stay as they are.
-
-    Args:
-        folder: a site folder; without it the environment's own.
+    """Write the files into a site folder, by default the environment's own; those that are as they should be stay.
 
     Raises:
         InputError: a file of that name is there that we did not write.

@@ -17,11 +17,7 @@ _HOSTS = {
 
 @contextmanager
 def importing(host: Literal["lm_eval", "evaluate"]) -> Iterator[None]:
-    """Import a host, and what is imported from it inside the `with`.
-
-    Raises:
-        MissingPrerequisite: the host or something that it needs is not installed; the message says what to install.
-    """
+    """Import a host, and what is imported from it inside the `with`; a failure says what to install."""
     try:
         importlib.import_module(host)
         yield

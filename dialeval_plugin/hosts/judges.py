@@ -23,12 +23,7 @@ _LLM_OPTIONS = ("llm_args", "answers")
 
 
 def judge_from_options(llm: object, llm_args: str = "", *, prompt: str, answers: Answers = None) -> Scorer:
-    """Return the judge that asks `llm` with one of our prompts; one that is a judge already is returned as it is.
-
-    Raises:
-        InputError: `llm` is neither a model nor a judge, or the file of answers cannot be used.
-        MissingPrerequisite: the model or its package is not there.
-    """
+    """Return the judge that asks `llm` with one of our prompts; one that is a judge already is returned as it is."""
     if isinstance(llm, Scorer):
         _refuse_options(llm_args, answers, "a judge")
         return llm
@@ -44,15 +39,8 @@ def language_model_from_options(
 ) -> LanguageModel:
     """Return the lm-eval model that `llm` names (`hf`, `vllm`, `local-chat-completions`, ...), or `llm` where it is a model.
 
-    Args:
-        llm: the name or the model.
-        llm_args: arguments as lm-eval writes them, for example `pretrained=gpt2,dtype=float32`.
-        answers: where answers are kept.
-        otherwise: what else `llm` might have been, for the message.
-
-    Raises:
-        InputError: `llm` is neither, or the file of answers cannot be used.
-        MissingPrerequisite: the model or its package is not there.
+    `llm_args` are its arguments as lm-eval writes them, for example `pretrained=gpt2,dtype=float32`; `otherwise` is what else
+    `llm` might have been, for the message.
     """
     if callable(getattr(llm, "generate", None)):
         _refuse_options(llm_args, answers, "a model")
@@ -66,12 +54,7 @@ def language_model_from_options(
 
 
 def load_cached_model(llm: str, llm_args: str = "", *, answers: Answers = None, dry_run: bool = False) -> CachedLanguageModel:
-    """Load an lm-eval model whose answers are kept and whose usage is counted; in a dry run it is not asked.
-
-    Raises:
-        InputError: there is no such model, or the file of answers cannot be used.
-        MissingPrerequisite: the model, its package or the host is not there.
-    """
+    """Load an lm-eval model whose answers are kept and whose usage is counted; in a dry run it is not asked."""
     # Before the model, which may take minutes to load.
     cache = None if answers is False else AnswerCache(Path(answers)) if isinstance(answers, (str, Path)) else open_default()
     with importing("lm_eval"):
@@ -88,11 +71,7 @@ def _refuse_options(llm_args: str, answers: Answers, what: str) -> None:
 
 
 def scorer_options(name: str) -> list[str] | None:
-    """Names of the options that `load_scorer_with_judge` takes for the scorer `name`; None where it takes any.
-
-    Raises:
-        InputError: nobody registered the scorer.
-    """
+    """Names of the options that `load_scorer_with_judge` takes for the scorer `name`; None where it takes any."""
     known = option_names(scorer_factory(name))
     return [*known, *_LLM_OPTIONS] if known is not None and "llm" in known else known
 
@@ -102,10 +81,6 @@ def load_scorer_with_judge(name: str, options: Mapping[str, Any]) -> Scorer:
 
     A scorer that does not prompt it itself gets a judge, with the prompt of the scorer's name. Answers are kept in the file
     `answers`; the user's own is the default, and False keeps none.
-
-    Raises:
-        InputError: the name or an option is unknown, or `llm_args` comes without `llm`.
-        MissingPrerequisite: something that the scorer needs is not there; the message says how to get it.
     """
     # Before the language model, which may take minutes to load.
     check_names(name, options, scorer_options(name))

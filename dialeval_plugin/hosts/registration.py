@@ -16,7 +16,6 @@ MODELS = {
     "dialogue-metric": "dialeval_plugin.hosts.lm_eval.model:DialogueMetricLM",
     "scripted-judge": "dialeval_plugin.testing.scripted_lm:ScriptedJudgeLM",
 }
-"""Model names, and where their classes are; the host imports a class when somebody asks for its name."""
 
 _MARK = "_knows_dialeval_plugin"
 

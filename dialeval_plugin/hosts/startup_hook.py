@@ -20,10 +20,8 @@ STEPS = {
     "lm_eval.tasks.manager": ("dialeval_plugin.hosts.registration", "include_tasks"),
     "evaluate.loading": ("dialeval_plugin.hosts.registration", "find_metrics"),
 }
-"""A host's module, and what adds our names to it."""
 
 failures: list[str] = []
-"""What went wrong in this process."""
 
 _asking: set[str] = set()
 

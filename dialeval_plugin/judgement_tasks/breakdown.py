@@ -19,7 +19,6 @@ from .corpus_metrics import CorpusMetrics, Undefined, undefined
 
 BASELINE = "always_breakdown_"
 LOWER_IS_BETTER = tuple(name for name in METRICS if name.startswith(("jsd_", "mse_")))
-"""The divergences and the squared errors."""
 
 
 class Detected(NamedTuple):
@@ -30,7 +29,6 @@ class Detected(NamedTuple):
     counts: tuple[int, int, int]
     cluster: str
     unscored: str | None = None
-    """Why it is, where the scorer says so: a value of `scores.Reason`."""
 
 
 def _metrics(items: Sequence[Detected], bootstrap: Bootstrap) -> dict[str, Estimate | float | Undefined]:

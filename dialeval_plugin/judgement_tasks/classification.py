@@ -27,7 +27,6 @@ class Classified(NamedTuple):
     """1.0 where the answer is the response's label, 0.0 where it is the other one, None where there is none."""
     cluster: str
     unscored: str | None = None
-    """Why there is none, where a scorer says so: a value of `scores.Reason`."""
 
 
 def _accuracies(items: Sequence[Classified], bootstrap: Bootstrap) -> dict[str, Estimate]:

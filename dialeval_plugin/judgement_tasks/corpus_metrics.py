@@ -19,7 +19,6 @@ from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
 logger = logging.getLogger(__name__)
 
 BOOTSTRAP = Bootstrap(1000, seed=0)
-"""Of the tasks."""
 BOUNDS = ("_ci_low", "_ci_high")
 COUNTS = ("n_scored", "n_unscored")
 

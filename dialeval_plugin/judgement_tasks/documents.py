@@ -89,11 +89,7 @@ def absent_item(name: str) -> Example:
 
 
 def item_of(document: Mapping[str, Any]) -> Item:
-    """Return the item that a row was made of, without its ratings.
-
-    Raises:
-        InputError: the row is of another task's kind.
-    """
+    """Return the item that a row was made of, without its ratings."""
     missing = [name for name in ("id", "level", "context", "response", "turns") if name not in document]
     if missing:
         raise InputError(

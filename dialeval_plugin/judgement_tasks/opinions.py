@@ -49,7 +49,6 @@ class Opinion(NamedTuple):
     is_share: bool = True
     """Whether the log probability is a model's, or of a score that has a range with two ends."""
     unscored: str | None = None
-    """Why there is no score, where the scorer says so: a value of `scores.Reason`."""
 
 
 class DialogueOpinion(NamedTuple):

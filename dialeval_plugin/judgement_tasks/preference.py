@@ -38,11 +38,9 @@ class JudgedResponse(NamedTuple):
     dialogue: str
     system: str
     score: float | None
-    """None where the response is unscored."""
     compared: tuple[tuple[str, tuple[tuple[int, ...], ...]], ...]
     """The system called B, and for each of `CRITERIA` the answers of the annotators."""
     unscored: str | None = None
-    """Why it is, where the scorer says so: a value of `scores.Reason`."""
 
 
 def agreements(items: Sequence[JudgedResponse], bootstrap: Bootstrap = BOOTSTRAP) -> dict[tuple[str, str], PreferenceAgreement]:

@@ -16,7 +16,6 @@ from dialeval_plugin.statistics.correlation import Correlation, correlate, corre
 from .corpus_metrics import CorpusMetrics, Undefined, undefined
 
 COEFFICIENTS: Mapping[str, str] = {"spearman": "spearman", "pearson": "pearson", "kendall": "kendall_b"}
-"""A metric's name to that of its coefficient."""
 
 
 class Variant(NamedTuple):
@@ -25,7 +24,6 @@ class Variant(NamedTuple):
     name: str
     score: float | None
     unscored: str | None = None
-    """Why there is none: a value of `scores.Reason`."""
     detail: str = ""
 
 

@@ -20,11 +20,7 @@ logger = logging.getLogger(__name__)
 
 
 def newest(runs: Iterable[TaskRun]) -> list[TaskRun]:
-    """Keep the newest run of each cell, in the order of the runs, which is newest first.
-
-    Raises:
-        InputError: as `check_one_scorer`.
-    """
+    """Keep the newest run of each cell, in the order of the runs, which is newest first."""
     kept: dict[tuple[str, ...], TaskRun] = {}
     for run in runs:
         kept.setdefault((*run.cell, run.task), run)
@@ -38,7 +34,7 @@ def rescore(
     """Return the statistics of all runs that have samples; with the settings of the tasks, they are what the runs printed.
 
     Args:
-        runs: see `lm_eval_files.read_runs`.
+        runs: see `result_files.read_runs`.
         question: coefficients, level, range and bootstrap.
         human: how one rating is made of several; see `raters.AGGREGATIONS`.
         only_coefficients: leave out the tasks that compare or classify, whose statistics are others.
@@ -74,11 +70,7 @@ def _explained(finding: Finding) -> Finding:
 
 
 def judgements(run: TaskRun, human: str = "mean") -> list[Judgements]:
-    """Return the rows of a run beside their ratings; for each seed where the task ran with several.
-
-    Raises:
-        InputError: `human` needs the single raters, which the samples of older releases do not have.
-    """
+    """Return the rows of a run beside their ratings; for each seed where the task ran with several."""
     rows = list(run.rows or ())
     if human != "mean" and not all(row.ratings for row in rows):
         raise InputError(f"{run.path}: the samples of {run.task} do not have the single raters' answers. Use --human mean.")

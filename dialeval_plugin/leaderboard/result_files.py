@@ -142,13 +142,10 @@ class RatedRow:
     item: str
     """Of its context: the same for all systems' responses to it."""
     system: str | None
-    """The chatbot that wrote the response."""
     score: float | None
-    """None where the row is unscored."""
     unscored: str | None
     """Why it is: a value of `scores.Reason`, or `UNKNOWN`; None where it has a score."""
     rating: float
-    """Mean of the raters."""
     ratings: tuple[float, ...]
     """Each rater's answer; () in files that do not tell."""
     response_words: int
@@ -159,7 +156,7 @@ class RatedRow:
     place: Place = field(repr=False)
 
     def document(self) -> dict[str, Any]:
-        """Read the task's document: context, response, references, facts or turns, as `hosts.documents` writes them.
+        """Read the task's document: context, response, references, facts or turns, as `judgement_tasks.documents` writes them.
 
         Raises:
             InputError: the file is gone or has changed since the run was read.
@@ -196,7 +193,6 @@ class TaskRun:
     printed: Figures
     """The metrics that the run printed of this variant."""
     lower_is_better: tuple[str, ...]
-    """The metrics of which that is true."""
     n_total: int
     n_scored: int
     n_unscored: int
@@ -217,7 +213,6 @@ class TaskRun:
     outcomes: Outcomes | None
     """What the task's own aggregations take, one an item; None where the samples are not there."""
     path: Path
-    """The result file."""
     recomputed: TaskKind | None
     """The kind of task whose metrics are computed of `outcomes`; None where the run printed all that there are, as in 0.1.0."""
 
@@ -293,11 +288,7 @@ def read_runs(paths: Iterable[Path | str]) -> list[TaskRun]:
 
 
 def check_one_scorer(runs: Iterable[TaskRun]) -> None:
-    """Refuse runs of one evaluator that were made by different scorers: their figures are not to stand under one name.
-
-    Raises:
-        InputError: names two files whose signatures differ.
-    """
+    """Refuse runs of one evaluator that were made by different scorers: their figures are not to stand under one name."""
     found: dict[str, TaskRun] = {}
     for run in runs:
         first = found.setdefault(run.evaluator, run)
@@ -372,8 +363,6 @@ def _read_results(path: Path, samples: Mapping[tuple[str, str], Path]) -> list[T
 
 @dataclass(frozen=True, slots=True)
 class _Samples:
-    """The samples of one task."""
-
     path: Path
     values: tuple[dict[str, Any], ...]
     offsets: tuple[int, ...]
@@ -405,8 +394,6 @@ class _Samples:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """One task of a result file."""
-
     path: Path
     file: Mapping[str, Any]
     task: str
@@ -699,11 +686,7 @@ def _printed(values: Mapping[str, Any], where: str) -> dict[str, float | Undefin
 
 
 def _number(value: Any, where: str, *, lowest: float, highest: float = math.inf) -> float | None:
-    """A finite number, which the host may have written as text; None for "N/A", "undefined (...)", an empty value and NaN.
-
-    Raises:
-        InputError: the number is out of its range, or the value is true or false.
-    """
+    """A finite number, which the host may have written as text; None for "N/A", "undefined (...)", an empty value and NaN."""
     if isinstance(value, bool):
         raise InputError(f"{where}: is {value!r}, which is no number. Copy the file again.")
     try:

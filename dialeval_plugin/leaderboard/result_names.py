@@ -19,7 +19,6 @@ from dialeval_plugin.judgement_tasks.breakdown import LOWER_IS_BETTER
 from dialeval_plugin.judgement_tasks.kinds import TaskKind
 
 MODEL_NAMES = ("peft", "delta", "pretrained", "model", "path", "engine")
-"""Arguments that name a model, in the host's order."""
 
 # They say where and how fast a model runs, not what it says.
 _TECHNICAL = frozenset(
@@ -79,15 +78,10 @@ class TaskDescription(NamedTuple):
     variant: str = ""
     """Name of the main score, where the task has others besides."""
     lower_is_better: tuple[str, ...] = ()
-    """The metrics of which that is true."""
 
 
 def describe_task(task: str, metadata: Any, where: str) -> TaskDescription:
-    """Return what a task's metadata says of it; of a task of 0.1.0, what its name says.
-
-    Raises:
-        InputError: the metadata are of another shape.
-    """
+    """Return what a task's metadata says of it; of a task of 0.1.0, what its name says."""
     if not isinstance(metadata, Mapping) or "dialeval" not in metadata:
         return task_name(task)
     found = checked(

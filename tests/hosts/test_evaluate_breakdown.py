@@ -151,7 +151,7 @@ def test_the_host_loads_it_by_path_and_the_validation_says_so() -> None:
     loaded = evaluate.load(str(FOLDER.resolve()))
     assert type(loaded).__mro__[1] is BreakdownMetric
     assert loaded.name == "dbdc"
-    assert loaded.info.citation.startswith("@inproceedings{higashinaka2017overview")
+    assert loaded.info.citation.startswith("@misc{higashinaka2017dialogue")
     assert Validation("dbdc", "metric", "ok") in list(validate_metrics(metrics_path()))
 
 

@@ -23,12 +23,12 @@ NAME = "dbdc"
 COLUMNS = ("predictions", "references", "labels", "dialogues")
 OPTIONS = ("threshold", "rounds", "confidence", "seed")
 
-_CITATION = """@inproceedings{higashinaka2017overview,
-  title     = {Overview of Dialogue Breakdown Detection Challenge 3},
-  author    = {Higashinaka, Ryuichiro and Funakoshi, Kotaro and Inaba, Michimasa and Tsunomori, Yuiko and
-               Takahashi, Tetsuro and Kaji, Nobuhiro},
-  booktitle = {Proceedings of Dialog System Technology Challenge 6 (DSTC6) Workshop},
-  year      = {2017}
+_CITATION = """@misc{higashinaka2017dialogue,
+  title        = {Dialogue Breakdown Detection Challenge 3},
+  author       = {Higashinaka, Ryuichiro and others},
+  year         = {2017},
+  howpublished = {A task of Dialogue System Technology Challenge 6 (DSTC6)},
+  url          = {https://dbd-challenge.github.io/dbdc3/}
 }"""
 _INPUTS_DESCRIPTION = """
 Args:

@@ -27,7 +27,6 @@ with importing("evaluate"):
 COLUMNS = ("predictions", "contexts", "references", "facts")
 
 HOST_SETTINGS = frozenset(inspect.signature(evaluate.Metric.__init__).parameters) - {"self", "kwargs"}
-"""What the host's own metrics are made with."""
 
 _INPUTS_DESCRIPTION = """
 Args:
@@ -115,11 +114,7 @@ class DialogueMetric(evaluate.Metric):  # type: ignore[misc] # the host has no t
         return len(self._rows)
 
     def add(self, **row: Any) -> None:
-        """Add one row: one value of each column, whose names may be in the singular.
-
-        Raises:
-            InputError: as `add_batch`.
-        """
+        """Add one row: one value of each column, whose names may be in the singular."""
         self.add_batch(**{self.singular.get(name, name): None if row[name] is None else [row[name]] for name in row})
 
     def add_batch(self, **columns: Any) -> None:
@@ -137,10 +132,7 @@ class DialogueMetric(evaluate.Metric):  # type: ignore[misc] # the host has no t
         self._rows.extend(self._read(columns))
 
     def compute(self, **inputs: Any) -> dict[str, Any]:
-        """Compute the result of the rows that were added and those given here.
-
-        Args:
-            **inputs: the columns, and options.
+        """Compute the result of the rows that were added and those given here; `inputs` are columns and options.
 
         Raises:
             InputError: a column is missing, two differ in length, a value is none of its kind, or an option is unknown.
@@ -169,14 +161,12 @@ class DialogueMetric(evaluate.Metric):  # type: ignore[misc] # the host has no t
             )
 
     def _read(self, columns: Mapping[str, Any]) -> list[Any]:
-        """Check columns and return their rows."""
         try:
             return read_examples(columns, first=len(self._rows))
         except InputError as error:
             raise InputError(f"{self.scorer_name}: {error}") from None
 
     def _result(self, rows: list[Any], options: dict[str, Any]) -> dict[str, Any]:
-        """Compute what the user gets."""
         if self._scorer is None or options != self._scorer_options:
             self._scorer = None  # the old model goes before the new one comes
             self._scorer = load_scorer_with_judge(self.scorer_name, options)
@@ -210,11 +200,7 @@ def _result(name: str, scores: Scores) -> dict[str, Any]:
 
 
 def read_examples(columns: Mapping[str, Any], first: int = 0) -> list[Example]:
-    """Build one example a row, with its number, counted from `first`, as the id; a column that is None counts as absent.
-
-    Raises:
-        InputError: a column is missing, two differ in length, or a value is not text; the message names column and row.
-    """
+    """Build one example a row, with its number, counted from `first`, as the id; a column that is None counts as absent."""
     given = read_columns(columns, COLUMNS[:2], "response")
     examples = []
     for index, prediction in enumerate(given["predictions"]):
@@ -229,11 +215,7 @@ def read_examples(columns: Mapping[str, Any], first: int = 0) -> list[Example]:
 
 
 def read_columns(columns: Mapping[str, Any], required: Sequence[str], row: str) -> dict[str, list[Any]]:
-    """Return the columns that are given as lists of one length, the required ones among them.
-
-    Raises:
-        InputError: a column is missing or no list, or two differ in length; `row` is what each row is one of.
-    """
+    """Return the columns that are given as lists of one length, the required ones among them; `row` names what each is."""
     given = {name: as_list(column, name) for name, column in columns.items() if column is not None}
     for name in required:
         if name not in given:
@@ -254,11 +236,7 @@ def _texts(value: object, where: str, *, may_be_single: bool = False) -> tuple[s
 
 
 def as_list(value: object, where: str) -> list[Any]:
-    """Return a list from a list, a tuple, a column of a dataset, an array or a series; a single string is not one.
-
-    Raises:
-        InputError: `value` is none of them.
-    """
+    """Return a list from a list, a tuple, a column of a dataset, an array or a series; a single string is not one."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):

@@ -17,11 +17,7 @@ if TYPE_CHECKING:
 def response_score(name: str, **options: Any) -> Callable[[str, str], dict[str, Any]]:
     """Return a function that scores one response, given the context with one turn a line; blank lines are no turns.
 
-    The metric is loaded once, with the first response.
-
-    Args:
-        name: of the metric.
-        **options: of its scorer.
+    The metric, with the options of its scorer, is loaded once, with the first response.
     """
     metric = functools.cache(lambda: load_metric(name, **options))
 
@@ -37,14 +33,7 @@ def response_score(name: str, **options: Any) -> Callable[[str, str], dict[str, 
 
 
 def response_page(name: str, *, title: str, description: str, **options: Any) -> gradio.Interface:
-    """Return the page; the Space brings gradio, this package does not need it.
-
-    Args:
-        name: of the metric.
-        title: heading of the page.
-        description: what the score says, with its range.
-        **options: of the metric's scorer.
-    """
+    """Return the page; the Space brings gradio, this package does not need it. `options` are those of the metric's scorer."""
     import gradio
 
     return gradio.Interface(
@@ -60,11 +49,7 @@ def response_page(name: str, *, title: str, description: str, **options: Any) ->
 
 
 def breakdown_values(text: str) -> dict[str, Any]:
-    """Compute the metrics of breakdown detection from lines of three probabilities and three counts; blank lines are skipped.
-
-    Raises:
-        InputError: a line is not six numbers, or they are no distribution and no counts.
-    """
+    """Compute the metrics of breakdown detection from lines of three probabilities and three counts, skipping blank ones."""
     rows = [line.replace(",", " ").split() for line in text.splitlines() if line.strip()]
     predictions, references = [], []
     for number, row in enumerate(rows, start=1):

@@ -19,9 +19,6 @@ def check_arguments(model: str, kind: type[Any], arguments: Iterable[str]) -> No
 
     A served model swallows what it does not know. Others hand it to the library behind them, which says what it does not take
     when the model is made; see `refused_argument`.
-
-    Raises:
-        InputError: names the argument and those that are known.
     """
     known = _known(kind)
     # By name: without the packages of served models, the module of the host's class cannot be imported.
@@ -42,11 +39,7 @@ def refused_argument(model: str, kind: type[Any], arguments: Iterable[str], erro
 
 
 def check_key(identity: str, lm: Any) -> None:
-    """Ask a served model for its key, so that one that has none stops the run and not each of its rows.
-
-    Raises:
-        MissingPrerequisite: there is none; the message names the variable.
-    """
+    """Ask a served model for its key, so that one that has none stops the run and not each of its rows."""
     try:
         getattr(lm, "api_key", None)
     except ValueError as error:

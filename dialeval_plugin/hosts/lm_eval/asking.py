@@ -90,12 +90,7 @@ class RetryBudget:
         return self.failures_in_a_row >= MAX_FAILURES_IN_A_ROW
 
     def call(self, function: Callable[..., Result], *args: Any) -> Result:
-        """Call `function` until it succeeds.
-
-        Raises:
-            GaveUp: the model is taken to be down.
-            Exception: the last error of a request that fails for good.
-        """
+        """Call `function` until it succeeds; where it does not, the last error, or `GaveUp`, is raised."""
         return Retrying(sleep=time.sleep, **self._rules)(function, *args)
 
     async def acall(self, function: Callable[..., Awaitable[Result]], *args: Any, **kwargs: Any) -> Result:

@@ -34,13 +34,11 @@ logger = logging.getLogger(__name__)
 
 _NAME_ARGUMENTS = ("pretrained", "model", "path", "engine")
 _WEIGHT_ARGUMENTS = ("pretrained", "model", "peft", "delta")
-"""Arguments that may name a folder of weights."""
 LOCAL_BATCH_SIZE = 8
 """Few enough for the memory that a judge's prompts of some thousand tokens need, and most of the gain of a batch."""
 _N_MARKS = 8
 """Tokens that a tokenizer may add to those of a text."""
 NEVER_SAID = "<|endoftext|>"
-"""Stop string of a request that has none."""
 HOST_DEVICE = "cuda:0"
 """The host's command line asks for it, and `hf` then does without where there is no GPU; its own default insists on one."""
 _SPEED_ARGUMENTS = ("batch_size", "max_batch_size", "num_concurrent", "max_retries", "timeout", "verify_certificate")
@@ -92,11 +90,7 @@ class LmEvalLanguageModel:
     def loglikelihood(
         self, pairs: Sequence[Continuation], *, on_answer: NumberListener | None = None
     ) -> list[float | Unscored]:
-        """Log probability of each continuation after its context.
-
-        Raises:
-            InputError: the model generates only.
-        """
+        """Log probability of each continuation after its context."""
         arguments = [(self._prompt(context), continuation) for context, continuation in pairs]
         try:
             return self._ask("loglikelihood", arguments, lambda answer: float(answer[0]), on_answer)
@@ -188,7 +182,6 @@ class LmEvalLanguageModel:
 
 
 def _at(places: Sequence[int], on_answer: Callable[[int, Answer], None]) -> Callable[[int, Answer], None]:
-    """A listener to some of the requests."""
     return lambda index, answer: on_answer(places[index], answer)
 
 
@@ -278,7 +271,6 @@ def _safe_weights(model: str, arguments: Mapping[str, Any], *, is_local: bool) -
 
 
 def _name_argument(arguments: Mapping[str, Any]) -> str | None:
-    """The argument that names the model; None where none does."""
     return next((key for key in _NAME_ARGUMENTS if key in arguments), None)
 
 

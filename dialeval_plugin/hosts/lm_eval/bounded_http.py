@@ -32,12 +32,7 @@ class ReplyTooLong(Exception):
 
 
 def post(url: str, *, timeout: float, **options: Any) -> requests.Response:
-    """Do as `requests.post` does, with a limit for the whole request and its reply.
-
-    Raises:
-        requests.RequestException: there is no reply, or not in time.
-        ReplyTooLong: the reply is longer than `MAX_REPLY_BYTES`.
-    """
+    """Do as `requests.post` does, with a limit for the whole request and its reply."""
     replied: Future[requests.Response] = Future()
     bound = functools.partial(_bound, deadline=time.monotonic() + timeout)
 
@@ -76,11 +71,7 @@ class BoundedResponse(aiohttp.ClientResponse):
     """A response of at most `MAX_REPLY_BYTES`; the session's own timeout is one of the whole request."""
 
     async def read(self) -> bytes:
-        """Return the body.
-
-        Raises:
-            ReplyTooLong: the reply is longer.
-        """
+        """Return the body."""
         if self._body is None:
             body = bytearray()
             async for piece in self.content.iter_any():

@@ -88,7 +88,6 @@ class _RowsOfOneModel:
         self.rows[self._key(key)] = value
 
     def commit(self) -> None:
-        """Write what was set."""
         self.rows.commit()
 
     def _key(self, key: str) -> str:

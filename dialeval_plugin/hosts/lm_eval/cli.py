@@ -17,12 +17,7 @@ from .logs import redact_host_logs
 def main(argv: Sequence[str]) -> None:
     """Run the host's command line on `argv`, the words after `dialeval lm-eval`; old-style flags without `run` work too.
 
-    Our task folder is indexed beside the host's own and the one of a user's `--include_path`.
-
-    Raises:
-        DialevalError: one of our tasks or scorers lacks something; the host lets it through.
-        SystemExit: as the host's parser does for `--help` and wrong arguments; 1 for any other error of the host's, which is
-            printed without what is secret in it.
+    Any error of the host's own is printed without what is secret in it, and ends with status 1.
     """
     with importing("lm_eval"):
         from lm_eval.__main__ import cli_evaluate

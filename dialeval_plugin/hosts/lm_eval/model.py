@@ -42,7 +42,6 @@ CLASSES: dict[str, str] = {POSITIVE: YES, NEGATIVE: NO}
 POSSIBLE_BREAKDOWN = "possible breakdown"
 _BREAKDOWN_LABELS = (YES, POSSIBLE_BREAKDOWN, NO)
 OPINION = "opinion"
-"""Stands for the answer to a task that asks how likely a turn is."""
 _BELOW = 0.5 - 1e-9
 """The highest share of a response that is not called positive: less than 0.5 also after a logarithm and an exponential."""
 
@@ -66,12 +65,9 @@ def to_unit(value: float, low: float, high: float) -> float:
 
 
 def around(unit: float, cut: float, *, is_positive: bool) -> float:
-    """Stretch [0, 1] so that `cut` comes to 0.5, which leaves the order as it is.
+    """Stretch [0, 1] so that `cut`, from which on a response is positive, comes to 0.5, which leaves the order as it is.
 
-    Args:
-        unit: a score as `to_unit` maps it.
-        cut: the same of the score from which on a response is positive.
-        is_positive: which side the score itself is on; where both are squeezed to one number, `unit` cannot tell.
+    `is_positive` is the side that the score itself is on; where both are squeezed to one number, `unit` cannot tell.
 
     Example:
         >>> [around(unit, 0.25, is_positive=unit >= 0.25) for unit in (0.0, 0.25, 1.0)]
@@ -150,9 +146,6 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
 
         g is shared out equally over the forms of yes that the task asks for, and 1 - g over those of no. Where the document
         has no score all answers have probability 0, from which a task of this package sees that it is unscored.
-
-        Raises:
-            InputError: a request asks for something else, or its document is not one of our tasks'.
         """
         answers = [_answer(request) for request in requests]
         keys = [(request.task_name, _key(request)) for request in requests]
@@ -295,7 +288,6 @@ def _is_there(device: str) -> bool:
 
 
 def _asks_for_class(request: Instance) -> bool:
-    """True where the task has the choices positive and negative."""
     choices: Sequence[str] = request.doc.get("choices", ())
     return any(choice.casefold() in CLASSES for choice in choices)
 
@@ -313,7 +305,6 @@ def _rating_scale(request: Instance) -> list[int]:
 
 
 def _key(request: Instance) -> str:
-    """What tells a document from all that differ from it."""
     return text_hash(repr(request.doc))
 
 

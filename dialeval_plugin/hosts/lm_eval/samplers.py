@@ -41,11 +41,7 @@ class OtherDialogueSampler(ContextSampler, ABC):  # type: ignore[misc]  # the ho
     def sample(
         self, n: int, eval_doc: Document | None = None, df: Sequence[Document] | None = None, **kwargs: Any
     ) -> list[Document]:
-        """Return `n` examples for `eval_doc`, in the order in which the prompt shows them.
-
-        Raises:
-            InputError: other dialogues have fewer than `n` documents.
-        """
+        """Return `n` examples for `eval_doc`, in the order in which the prompt shows them."""
         if df:
             self.replace_df(df)
         pool = self.fewshot_docs()

@@ -83,16 +83,11 @@ def set_documents(
     Args:
         task: name of the task's group.
         columns: makes the task's own columns of examples and options, one dictionary an example.
-        dataset: the set's code, as "tu"; "mini" for the test split of the embedded corpus, whose ratings are by
-            construction.
-        rated_quality: the quality to compare with; without it the one that stands for overall quality in the set.
-        when_absent: "fail" or "skip", see `read_unless_absent`.
-        group_sets: codes of the group's sets.
+        dataset: the set's code, as "tu"; "mini" for the test split of the embedded corpus, whose ratings are by construction.
+        rated_quality: as of `dstc10_dataset`.
+        when_absent: the same.
+        group_sets: the same.
         **options: the method's.
-
-    Raises:
-        InputError: an option is unknown, or the set holds whole dialogues.
-        MissingPrerequisite: the set is not there and may not be left out, or there is no small model.
     """
     if dataset == "mini":
         return _split(mini.read_examples(split="test"), mini.QUALITY, lambda examples: columns(examples, **options))
@@ -114,12 +109,7 @@ def dre_columns(
     clamp: bool | Sequence[float] | None = None,
     clip: bool = False,
 ) -> list[dict[str, Any]]:
-    """Let the small model judge examples, and return both prompts and what `dre_results` needs; options as of `dre`.
-
-    Raises:
-        InputError: an option has a wrong value.
-        MissingPrerequisite: there is no small model.
-    """
+    """Let the small model judge examples, and return both prompts and what `dre_results` needs; options as of `dre`."""
     scorer = DreScorer(HOSTS_MODEL, _find_slm("dre", slm), ablation=True, eq26=eq26, clamp=clamp, clip=clip)
     rows = []
     for pending in scorer.prepare(examples):
@@ -149,12 +139,7 @@ def slide_columns(
     round3: bool = False,
     normalise: Literal["training"] = "training",
 ) -> list[dict[str, Any]]:
-    """Let the small model judge examples, and return SLIDE's prompt and what `slide_results` needs; options as of `slide`.
-
-    Raises:
-        InputError: an option has a wrong value, or asks for extremes over a whole run: a task scores document by document.
-        MissingPrerequisite: there is no small model.
-    """
+    """Let the small model judge examples, and return SLIDE's prompt and what `slide_results` needs; options as of `slide`."""
     if normalise != "training":
         raise InputError(
             f"slide: normalise={normalise!r} needs all scores of a run, and a task has one document's. "
@@ -213,11 +198,9 @@ class DreTask(ConfigurableTask):  # type: ignore[misc]  # the host is not typed
 
 
 def dre_results(doc: Mapping[str, Any], results: Sequence[str | None]) -> dict[str, Any]:
-    """Return, for every variant and metric, the score, the rating and the cluster of one document.
+    """Return, for every variant and metric, the score, the rating and the cluster of one document of `dre_dataset`.
 
-    Args:
-        doc: a row of `dre_dataset`.
-        results: the answers to the interior and the plain prompt; None where the model gave none.
+    `results` are the answers to the interior and the plain prompt; None where the model gave none.
     """
     if doc["is_absent"]:
         return {}

@@ -35,10 +35,6 @@ def dbdc_dataset(
         dataset: the system, "cic", "iris", "tktk" or "yi".
         answers: how the labels are spelled; see `breakdown_prompts`.
         annotations: "revised", or "original" for those of the challenge; they differ for cic and yi.
-
-    Raises:
-        InputError: there is no such system, spelling or set of annotations.
-        MissingPrerequisite: DBDC3 is not on this machine.
     """
     prompt = breakdown_prompt(answers)
     rows = {}

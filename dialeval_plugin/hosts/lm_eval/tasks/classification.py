@@ -41,11 +41,7 @@ Document = Mapping[str, Any]
 
 @task_data()
 def dailydialog_pp_dataset() -> dict[str, Any]:
-    """Build the data set over DailyDialog++'s test contexts, one document a response.
-
-    Raises:
-        MissingPrerequisite: `test.json` is not on this machine.
-    """
+    """Build the data set over DailyDialog++'s test contexts, one document a response."""
     path = locate("dailydialog_pp") / "test.json"
     if not path.is_file():
         raise MissingPrerequisite(
@@ -81,11 +77,7 @@ class PrintedExamples(ContextSampler):  # type: ignore[misc]  # the host is not 
     def sample(
         self, n: int, eval_doc: Document | None = None, df: Sequence[Document] | None = None, **kwargs: Any
     ) -> list[Document]:
-        """Return the first `n` printed examples, fewer where some of them are of the tested dialogue.
-
-        Raises:
-            InputError: more examples are asked for than the paper prints.
-        """
+        """Return the first `n` printed examples, fewer where some of them are of the tested dialogue."""
         if n > len(PRINTED_EXAMPLES):
             raise InputError(
                 f"few-shot examples: {n} were asked for, but the paper prints {len(PRINTED_EXAMPLES)}. "

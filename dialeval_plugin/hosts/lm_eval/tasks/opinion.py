@@ -54,10 +54,6 @@ def opinion_dataset(
         bot_ratings: see `convai.read_convai1`.
         when_absent: "fail", or "skip" for a task inside a group: one placeholder then stands for the challenge.
         group_sets: the group's challenges; one at least has to be there.
-
-    Raises:
-        InputError: an option is unknown, or no dialogue is rated.
-        MissingPrerequisite: the files are not there, and may not be left out.
     """
     if context not in get_args(Context):
         raise InputError(f'context: expected full or pair, got {context!r}. Type --metadata \'{{"context": "pair"}}\'.')

@@ -41,9 +41,6 @@ def preference_dataset(
         when_absent: "fail", or "skip" for a task inside a group: one placeholder then stands for the file.
         group_sets: the group's corpora; one at least has to be there.
         literal_log: read g off the log probabilities, as Huynh et al. print it.
-
-    Raises:
-        MissingPrerequisite: the file is not there, and may not be left out.
     """
     reading = reading_of(literal_log)
     dialogues = unless_absent(

@@ -47,10 +47,6 @@ def fed_dataset(
         seeds: for each item one document a seed, for a sampler that draws examples by it.
         k: how many ratings count.
         literal_log: weight ratings by log probabilities, as the paper prints it.
-
-    Raises:
-        InputError: there is no such quality or dialogue, or `k` is no whole number from 1.
-        MissingPrerequisite: FED is not on this machine.
     """
     prompt = rating_prompt(quality, level)
     threads: dict[str, Sequence[Item]] = {

@@ -42,9 +42,6 @@ def dstc10_dataset(
             score and no part in the group's mean.
         group_sets: codes of the group's sets; one at least has to be there.
         literal_log: read g off the log probabilities, as the paper prints it.
-
-    Raises:
-        MissingPrerequisite: the set is not there, and may not be left out.
     """
     reading = reading_of(literal_log)
     items = read_unless_absent(dataset, when_absent=when_absent, group_sets=group_sets)
@@ -59,17 +56,7 @@ def dstc10_dataset(
 def read_unless_absent(
     dataset: str, *, when_absent: str, group_sets: Sequence[str], group: str = "dstc10_dialog"
 ) -> list[Item] | None:
-    """Read a DSTC10 set, or return None where it is not on this machine and may be left out of its group.
-
-    Args:
-        dataset: the set's code.
-        when_absent: "fail" or "skip".
-        group_sets: codes of the group's sets.
-        group: name of the group, for messages.
-
-    Raises:
-        MissingPrerequisite: the set may not be left out, or none of the group's sets is there.
-    """
+    """Read a DSTC10 set, or return None where it is not on this machine and may be left out of its group."""
     return unless_absent(dstc10.read, dataset, when_absent=when_absent, group_sets=group_sets, group=group, advice=_FETCH)
 
 
@@ -109,11 +96,7 @@ def _documents(
 
 
 def rated_items(items: Sequence[Item], quality: str) -> list[tuple[Item, float]]:
-    """Pair the items with the mean of their raters; those that nobody rated are left out, with a warning.
-
-    Raises:
-        InputError: nobody rated any.
-    """
+    """Pair the items with the mean of their raters; those that nobody rated are left out, with a warning."""
     rated = [(item, rating) for item in items if (rating := _rating(item, quality)) is not None]
     if not rated:
         raise InputError(f"{quality}: none of the {len(items)} items is rated. Use a file with ratings.")
@@ -138,11 +121,7 @@ def _dataset(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def reading_of(literal_log: bool | str) -> Reading:
-    """How probabilities are read, from a task's switch `literal_log`.
-
-    Raises:
-        InputError: it is neither true nor false.
-    """
+    """How probabilities are read, from a task's switch `literal_log`."""
     if str(literal_log).lower() not in {"true", "false"}:
         raise InputError(
             f"literal_log: expected true or false, got {literal_log!r}. Type --metadata '{{\"literal_log\": true}}'."

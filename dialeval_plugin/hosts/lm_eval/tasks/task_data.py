@@ -42,13 +42,7 @@ def task_data(*others: Callable[..., Any]) -> Callable[[Build], Build]:
     """Make a function what a task file may name as `custom_dataset`: of the host's keywords it gets those that it takes.
 
     `--metadata` is for all tasks of a run. A name that no task of this package takes is an error; one that others take has no
-    effect, which is said.
-
-    Args:
-        others: functions that the function hands its keywords on to.
-
-    Raises:
-        InputError: when called, for an option that there is not.
+    effect, which is said. `others` are functions that the function hands its keywords on to.
     """
 
     def decorate(build: Build) -> Build:
@@ -93,17 +87,7 @@ def unless_absent(
 ) -> Set | None:
     """Read a set, or return None where it is not on this machine and may be left out of its group.
 
-    Args:
-        read: reads a set by name.
-        dataset: the set's name.
-        when_absent: "fail", or "skip" for a task inside a group.
-        group_sets: names of the group's sets; one at least has to be there.
-        group: its name, for messages.
-        advice: how to get a set, a whole sentence.
-
-    Raises:
-        MissingPrerequisite: the set may not be left out, or none of the group's sets is there.
-        InputError: a set is there and malformed.
+    It may be where `when_absent` is "skip" and one at least of `group_sets` is there. `advice` says how to get a set.
     """
     try:
         return read(dataset)
