@@ -53,11 +53,7 @@ def include_tasks() -> None:
 
     @functools.wraps(original)
     def with_our_tasks(
-        self: Any,
-        verbosity: str | None = None,
-        include_path: Any = None,
-        include_defaults: bool = True,
-        metadata: Any = None,
+        self: Any, verbosity: str | None = None, include_path: Any = None, include_defaults: bool = True, metadata: Any = None
     ) -> None:
         if include_defaults:
             given = include_path if isinstance(include_path, (list, tuple)) else [include_path] if include_path else []

@@ -9,11 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
-from dialeval_plugin.statistics.breakdown.detection import (
-    ALWAYS_BREAKDOWN,
-    METRICS,
-    breakdown_metrics,
-)
+from dialeval_plugin.statistics.breakdown.detection import ALWAYS_BREAKDOWN, METRICS, breakdown_metrics
 
 from .corpus_metrics import CorpusMetrics, Undefined, undefined
 

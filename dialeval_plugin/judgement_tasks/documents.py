@@ -160,12 +160,7 @@ def _read_turn(value: Mapping[str, Any]) -> Turn:
 
 
 def rating_documents(
-    prompt: RatingPrompt,
-    threads: Mapping[str, Sequence[Item]],
-    ratings: Mapping[str, float],
-    *,
-    k: int,
-    reading: Reading,
+    prompt: RatingPrompt, threads: Mapping[str, Sequence[Item]], ratings: Mapping[str, float], *, k: int, reading: Reading
 ) -> list[Document]:
     """Return the rows of a rating task, one a rated item.
 

@@ -58,13 +58,7 @@ def scored_correlations(
     scores: Sequence[float | None], ratings: Sequence[float], clusters: Sequence[str], bootstrap: Bootstrap
 ) -> dict[str, Correlation]:
     """Return the coefficients by metric, from one bootstrap over dialogues."""
-    found = correlations(
-        scores,
-        ratings,
-        coefficients=tuple(COEFFICIENTS.values()),
-        clusters=clusters,
-        bootstrap=bootstrap,
-    )
+    found = correlations(scores, ratings, coefficients=tuple(COEFFICIENTS.values()), clusters=clusters, bootstrap=bootstrap)
     return {name: found[coefficient] for name, coefficient in COEFFICIENTS.items()}
 
 

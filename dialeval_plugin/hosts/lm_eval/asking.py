@@ -16,15 +16,7 @@ from types import SimpleNamespace
 from typing import Any, Generic, TypeVar, cast
 
 from lm_eval.api.instance import Instance
-from tenacity import (
-    AsyncRetrying,
-    Future,
-    RetryCallState,
-    Retrying,
-    retry_if_exception,
-    stop_after_attempt,
-    wait_exponential,
-)
+from tenacity import AsyncRetrying, Future, RetryCallState, Retrying, retry_if_exception, stop_after_attempt, wait_exponential
 from tqdm.auto import tqdm
 
 from dialeval_plugin.core.errors import DialevalError

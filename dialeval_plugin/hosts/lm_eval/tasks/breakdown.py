@@ -23,12 +23,7 @@ from .task_data import task_data
 
 
 @task_data()
-def dbdc_dataset(
-    *,
-    dataset: str,
-    answers: str = "letters",
-    annotations: str = "revised",
-) -> dict[str, Any]:
+def dbdc_dataset(*, dataset: str, answers: str = "letters", annotations: str = "revised") -> dict[str, Any]:
     """Build the data set of a task over the English turns of one system: evaluation turns, and development turns as examples.
 
     Args:

@@ -28,11 +28,7 @@ ComparedWith: TypeAlias = Sequence[tuple[str, Sequence[Sequence[int]]]]
 
 @task_data()
 def preference_dataset(
-    *,
-    dataset: str,
-    when_absent: str = "fail",
-    group_sets: Sequence[str] = (),
-    literal_log: bool | str = False,
+    *, dataset: str, when_absent: str = "fail", group_sets: Sequence[str] = (), literal_log: bool | str = False
 ) -> dict[str, Any]:
     """Build the data set of a task over the preferences on one corpus.
 
