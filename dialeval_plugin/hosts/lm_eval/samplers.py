@@ -10,7 +10,7 @@ import random
 import re
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -116,6 +116,8 @@ class OkapiIndex:
 class _BM25Sampler(OtherDialogueSampler):
     """The nearest documents by Okapi BM25 over lower-cased words, the nearest last, beside the question."""
 
+    text: Callable[[Document], str]
+    """What is compared."""
     _pool: Sequence[Document] | None = None
     _index: OkapiIndex
     _rankings: dict[str, list[int]]
@@ -135,10 +137,6 @@ class _BM25Sampler(OtherDialogueSampler):
     def shown_order(self, chosen: list[int]) -> list[int]:
         """Ascending similarity."""
         return chosen[::-1]
-
-    @abstractmethod
-    def text(self, doc: Document) -> str:
-        """What is compared."""
 
 
 def _words(text: str) -> list[str]:
@@ -162,25 +160,19 @@ def _turns(doc: Document, *, of_opener: bool) -> list[Any]:
 class ContextBM25Sampler(_BM25Sampler):
     """BM25_C: nearest by context."""
 
-    def text(self, doc: Document) -> str:
-        """The context."""
-        return _context(doc)
+    text = staticmethod(_context)
 
 
 class ResponseBM25Sampler(_BM25Sampler):
     """BM25_R: nearest by response."""
 
-    def text(self, doc: Document) -> str:
-        """The response."""
-        return _response(doc)
+    text = staticmethod(_response)
 
 
 class ContextResponseBM25Sampler(_BM25Sampler):
     """BM25_C+R: nearest by context and response."""
 
-    def text(self, doc: Document) -> str:
-        """The context and the response."""
-        return f"{_context(doc)} {_response(doc)}"
+    text = staticmethod(lambda doc: f"{_context(doc)} {_response(doc)}")
 
 
 class _ThreadSampler(OtherDialogueSampler, ABC):

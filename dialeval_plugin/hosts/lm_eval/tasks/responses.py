@@ -88,7 +88,8 @@ def _documents(
     items: Sequence[Item], quality: str, scale: tuple[float, float] | None, reading: Reading
 ) -> list[dict[str, Any]]:
     rated = rated_items(items, quality)
-    low, high = scale or _observed_scale(items, quality)
+    seen = [value for item in items for value in item.ratings.get(quality, ())]
+    low, high = scale or (min(seen), max(seen))
     return [
         document(item, rating=rating, cluster=context_key(item), midpoint=(low + high) / 2, reading=reading, quality=quality)
         for item, rating in rated
@@ -97,21 +98,13 @@ def _documents(
 
 def rated_items(items: Sequence[Item], quality: str) -> list[tuple[Item, float]]:
     """Pair the items with the mean of their raters; those that nobody rated are left out, with a warning."""
-    rated = [(item, rating) for item in items if (rating := _rating(item, quality)) is not None]
+    with_quality = [item for item in items if quality in item.ratings]
+    rated = [(item, rating) for item in with_quality if (rating := mean_rating(item, quality)) is not None]
     if not rated:
         raise InputError(f"{quality}: none of the {len(items)} items is rated. Use a file with ratings.")
     if len(rated) < len(items):
         logger.warning("%s: %d of %d items have no rating and are left out", quality, len(items) - len(rated), len(items))
     return rated
-
-
-def _rating(item: Item, quality: str) -> float | None:
-    return mean_rating(item, quality) if quality in item.ratings else None
-
-
-def _observed_scale(items: Sequence[Item], quality: str) -> tuple[float, float]:
-    values = [value for item in items for value in item.ratings.get(quality, ())]
-    return min(values), max(values)
 
 
 def _dataset(rows: list[dict[str, Any]]) -> dict[str, Any]:
