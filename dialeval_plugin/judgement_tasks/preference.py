@@ -55,20 +55,24 @@ def agreements(items: Sequence[JudgedResponse], bootstrap: Bootstrap = BOOTSTRAP
     }
 
 
-def _compared(items: Sequence[JudgedResponse], criterion: str) -> Preferences:
+def _pairs(items: Sequence[JudgedResponse]) -> list[tuple[JudgedResponse, float | None, tuple[tuple[int, ...], ...]]]:
+    """Each comparison whose responses are both here: response A, the score of B, and the answers by criterion."""
     scores = {(item.dialogue, item.system): item.score for item in items}
-    place = CRITERIA.index(criterion)
-    rows = [
-        (item.dialogue, item.score, scores[item.dialogue, other], votes[place])
+    return [
+        (item, scores[item.dialogue, other], votes)
         for item in items
         for other, votes in item.compared
         if (item.dialogue, other) in scores
     ]
+
+
+def _compared(items: Sequence[JudgedResponse], criterion: str) -> Preferences:
+    pairs = _pairs(items)
     return preferences(
-        [first for _, first, _, _ in rows],
-        [second for _, _, second, _ in rows],
-        [votes for _, _, _, votes in rows],
-        clusters=[dialogue for dialogue, _, _, _ in rows],
+        [first.score for first, _, _ in pairs],
+        [second for _, second, _ in pairs],
+        [votes[CRITERIA.index(criterion)] for _, _, votes in pairs],
+        clusters=[first.dialogue for first, _, _ in pairs],
     )
 
 
@@ -86,14 +90,8 @@ def _metrics(items: Sequence[JudgedResponse], bootstrap: Bootstrap) -> dict[str,
 
 def _count(items: Sequence[JudgedResponse]) -> tuple[int, int]:
     """Comparisons whose responses are here, and those of them of which both have a score."""
-    scores = {(item.dialogue, item.system): item.score for item in items}
-    pairs = [
-        (item.score, scores[item.dialogue, other])
-        for item in items
-        for other, _ in item.compared
-        if (item.dialogue, other) in scores
-    ]
-    return len(pairs), sum(None not in pair for pair in pairs)
+    pairs = _pairs(items)
+    return len(pairs), sum(first.score is not None and second is not None for first, second, _ in pairs)
 
 
 # Without an order of its own, the last digits of the coin flips' mean would depend on the number of processes.

@@ -270,10 +270,10 @@ def read_runs(paths: Iterable[Path | str]) -> list[TaskRun]:
         InputError: a path is not there, a file is damaged, samples have no results, or there is no run at all.
     """
     given = [Path(path) for path in paths]
-    files = _Files.find(given)
+    results, samples = _find_files(given)
     runs: dict[tuple[Any, ...], TaskRun] = {}
-    for path in files.results:
-        for run in _read_results(path, files.samples):
+    for path in results:
+        for run in _read_results(path, samples):
             key = (run.date, run.model, run.task, run.variant)
             if key not in runs or (runs[key].outcomes is None and run.outcomes is not None):
                 runs[key] = run
@@ -300,29 +300,23 @@ def check_one_scorer(runs: Iterable[TaskRun]) -> None:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class _Files:
-    results: tuple[Path, ...]
-    samples: Mapping[tuple[str, str], Path]
-    """By (task, date)."""
-
-    @classmethod
-    def find(cls, given: Sequence[Path]) -> _Files:
-        results: dict[Path, None] = {}
-        samples: dict[tuple[str, str], Path] = {}
-        for path in given:
-            for found in _expanded(path):
-                date = _DATE.search(found.stem)
-                if found.suffix == ".jsonl":
-                    if date and found.stem.startswith("samples_"):
-                        samples.setdefault((found.stem[len("samples_") : date.start()], date[1]), found)
-                elif date or found == path:
-                    results[found] = None
-        dates = {date[1] for path in results if (date := _DATE.search(path.stem))}
-        for (_, when), path in samples.items():
-            if path in given and when not in dates:
-                raise InputError(f"{path}: the result file of this run, ..._{when}.json, is not there. Give it as well.")
-        return cls(tuple(results), samples)
+def _find_files(given: Sequence[Path]) -> tuple[Iterable[Path], Mapping[tuple[str, str], Path]]:
+    """Result files, and samples files by (task, date)."""
+    results: dict[Path, None] = {}
+    samples: dict[tuple[str, str], Path] = {}
+    for path in given:
+        for found in _expanded(path):
+            date = _DATE.search(found.stem)
+            if found.suffix == ".jsonl":
+                if date and found.stem.startswith("samples_"):
+                    samples.setdefault((found.stem[len("samples_") : date.start()], date[1]), found)
+            elif date or found == path:
+                results[found] = None
+    dates = {date[1] for path in results if (date := _DATE.search(path.stem))}
+    for (_, when), path in samples.items():
+        if path in given and when not in dates:
+            raise InputError(f"{path}: the result file of this run, ..._{when}.json, is not there. Give it as well.")
+    return results, samples
 
 
 def _expanded(path: Path) -> Iterator[Path]:
