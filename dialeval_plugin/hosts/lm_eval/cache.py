@@ -114,9 +114,7 @@ def _identity_of(lm: Any) -> str | None:
     from .backend import identity_of
 
     started = lm_eval_run.model()
-    if started is None:
-        return None
-    return f"{identity_of(started.name, started.arguments, lm)}+dialeval_plugin-{__version__}"
+    return None if started is None else f"{identity_of(*started, lm)}+dialeval_plugin-{__version__}"
 
 
 def _warn_once(cache: Any, message: str) -> None:

@@ -10,23 +10,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from types import FrameType, MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
-class Model(NamedTuple):
-    """The model that the host was asked for."""
-
-    name: str
-    arguments: Mapping[str, Any]
-
-
-def model() -> Model | None:
-    """The model of the run that calls this; None where it was handed over as an object, or outside of a run."""
+def model() -> tuple[str, Mapping[str, Any]] | None:
+    """Name and arguments of the run's model; None where it was handed over as an object, and outside of a run."""
     for frame in _calls("lm_eval.evaluator", "simple_evaluate"):
         name = frame.f_locals.get("model")
-        return Model(name, _arguments(frame)) if isinstance(name, str) else None
+        return (name, _arguments(frame)) if isinstance(name, str) else None
     return None
 
 

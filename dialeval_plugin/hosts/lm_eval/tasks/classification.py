@@ -102,7 +102,10 @@ def _result(doc: Document, is_positive: bool | None, results: Sequence[Any]) -> 
 def _dataset(sets: Sequence[ResponseSet]) -> dict[str, Any]:
     from datasets import Dataset, Features, List, Value
 
-    rows = [_document(example, kind) for item in sets for kind, example in zip(_kinds(item), item.examples(), strict=True)]
+    rows = []
+    for item in sets:
+        kinds = [kind for kind in ("positive", "random", "adversarial") for _ in getattr(item, kind)]
+        rows += [_document(example, kind) for kind, example in zip(kinds, item.examples(), strict=True)]
     text = Value("string")
     columns = {
         **item_features(),
@@ -111,11 +114,6 @@ def _dataset(sets: Sequence[ResponseSet]) -> dict[str, Any]:
         "label": Value("int64"),
     }
     return {"test": Dataset.from_list(rows, features=Features(columns))}
-
-
-def _kinds(item: ResponseSet) -> list[str]:
-    """The kind of each response, in the order of `ResponseSet.examples`."""
-    return [*["positive"] * len(item.positive), *["random"] * len(item.random), *["adversarial"] * len(item.adversarial)]
 
 
 def _document(example: Example, kind: str) -> dict[str, Any]:
