@@ -10,11 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from dialeval_plugin.cli.main import app
-from dialeval_plugin.corpora.items import context_key, mean_rating
 from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.corpora.registry import read_items
 from dialeval_plugin.methods.baselines.overlap import Bleu, Rouge
-from dialeval_plugin.statistics.correlation import correlations
 from tests.hosts.through_lm_eval import evaluate, metrics
 
 ROWS = [
@@ -41,22 +39,6 @@ def test_the_command_line_scores_with_bleu(tmp_path: Path) -> None:
     assert rows[1]["unscored"] == "needs_references"
     assert "bleu_2: mean" in done.output
     assert "2 of 3 scored" in done.output
-
-
-@pytest.mark.real_data
-def test_lm_eval_gives_the_coefficients_of_the_scorer_on_published_data(
-    data_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DIALEVAL_DATA_DIR", str(data_dir))
-    items = dstc10.read("tu")
-    direct = Bleu(1).score(items)
-    expected = correlations(
-        direct.values, [mean_rating(item, "Overall") for item in items], clusters=[context_key(item) for item in items]
-    )
-    found = run_task("dstc10_dialog_tu", "scorer=bleu,n=1")
-    for name, coefficient in (("spearman", "spearman"), ("pearson", "pearson"), ("kendall", "kendall_b")):
-        assert found[name] == pytest.approx(expected[coefficient].value, abs=1e-9)
-    assert (found["n_scored"], found["n_unscored"]) == (360, 0)
 
 
 @pytest.mark.real_data

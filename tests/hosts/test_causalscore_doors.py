@@ -8,10 +8,8 @@ from typing import Any
 
 import pytest
 
-from dialeval_plugin import load_metric
-from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import MissingPrerequisite
-from dialeval_plugin.core.resources import metrics_path, tasks_path
+from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.readers import cgdialog
 from dialeval_plugin.corpora.readers.cgdialog import CRITERIA, OPTIONS
@@ -22,8 +20,6 @@ from dialeval_plugin.statistics.preference.preferences import cont2cat, ignore_e
 from tests.hosts.through_lm_eval import evaluate, metrics
 
 SYSTEMS = ("human", "good", "bad", "blank")
-CONTEXTS = [["Hi there.", "Hello! How was the trip?"], ["Do you like jazz?"], [], ["Any plans?"]]
-RESPONSES = ["Long, but worth it.", "", "Two streets from here.", "🙂"]
 
 
 def preference_dialogue(number: int) -> dict[str, Any]:
@@ -64,21 +60,6 @@ def two_corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (folder / cgdialog.PREFERENCE_FILES[name]).write_text(json.dumps(rows), encoding="utf-8")
     monkeypatch.setenv("DIALEVAL_DATA_DIR", str(tmp_path / "data"))
     return folder
-
-
-def test_the_metric_has_the_scorers_columns_and_the_card_names_them_all(tiny_causal_model: Path) -> None:
-    metric = load_metric("causalscore")
-    result = metric.compute(predictions=RESPONSES, contexts=CONTEXTS, model=str(tiny_causal_model))
-    direct = CausalScorer(str(tiny_causal_model)).score(
-        [Example.from_texts(context, response) for context, response in zip(CONTEXTS, RESPONSES, strict=True)]
-    )
-    assert result["scores"] == list(direct.values)
-    assert result["n_dependent"] == list(direct.columns["n_dependent"])
-    assert result["unscored"] == {"empty_input": 1}
-    card = (metrics_path() / "causalscore" / "README.md").read_text(encoding="utf-8")
-    options = metric.inputs_description.split("of the scorer: ")[1].split(".")[0].split(", ")
-    assert "conditions" in options
-    assert [name for name in [*result, *options] if f"`{name}`" not in card] == []
 
 
 def test_preferences_through_lm_eval_equal_those_computed_directly(two_corpora: Path, tiny_causal_model: Path) -> None:

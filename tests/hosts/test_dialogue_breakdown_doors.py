@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from dialeval_plugin import load_metric
 from dialeval_plugin.cli.main import app
-from dialeval_plugin.core.resources import metrics_path
 from dialeval_plugin.corpora.readers import dbdc
 from dialeval_plugin.hosts.lm_eval.model import DialogueMetricLM
 from dialeval_plugin.methods.breakdown.calibration import Calibration
@@ -20,9 +18,6 @@ from dialeval_plugin.statistics.breakdown.detection import METRICS, breakdown_me
 from dialeval_plugin.training.history import read_history
 from tests.hosts import through_lm_eval
 from tests.tiny.breakdown import SIZES, TinyModels, mini_dialogues
-
-CONTEXTS = [["Hi there.", "Hello! How was the trip?"], ["Do you like jazz?"], [], ["Any plans?"]]
-RESPONSES = ["Long, but worth it.", "I do.", "Two streets from here.", "None yet."]
 
 
 @pytest.fixture
@@ -43,15 +38,6 @@ def small_dbdc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
                 archive.writestr(f"DBDC3/dbdc3_revised/en/{split}/CIC_6/{number}.log.json", value)
     monkeypatch.setenv("DIALEVAL_DATA_DIR", str(tmp_path / "data"))
     return folder / dbdc.FILE
-
-
-def test_the_card_names_every_option_and_entry(tiny_breakdown_models: TinyModels) -> None:
-    card = (metrics_path() / "dialogue_breakdown" / "README.md").read_text(encoding="utf-8")
-    metric = load_metric("dialogue_breakdown", model=str(tiny_breakdown_models.lm), device="cpu")
-    options = metric.inputs_description.split("of the scorer: ")[1].split(".")[0].split(", ")
-    assert set(options) >= {"model", "method", "background", "context", "aggregation", "calibration", "transductive", "cut"}
-    names = [*metric.compute(predictions=RESPONSES, contexts=CONTEXTS), *options]
-    assert [name for name in names if f"`{name}`" not in card] == []
 
 
 @pytest.mark.parametrize("cut", [0.5, 0.2])

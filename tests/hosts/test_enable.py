@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.hosts.enable import HOOK, INSTEAD, MARK, disable, enable, status
+from tests.refusals import refused
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -60,9 +61,8 @@ def test_enabling_is_idempotent_and_reversible(tmp_path: Path) -> None:
 def test_a_file_of_somebody_else_is_left_alone(call: Callable[[Path], Any], tmp_path: Path) -> None:
     path = tmp_path / f"{HOOK}.pth"
     path.write_text("import os\n", encoding="utf-8")
-    with pytest.raises(InputError) as caught:
+    with refused(f"{path}: was not written by `dialeval enable`. Move it away first."):
         call(tmp_path)
-    assert str(caught.value) == f"{path}: was not written by `dialeval enable`. Move it away first."
     assert path.read_text(encoding="utf-8") == "import os\n"
 
 

@@ -6,7 +6,9 @@ TRIAL S1, issue G 2.
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,9 @@ from typer.testing import CliRunner
 
 from dialeval_plugin.cli.main import app
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
+from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.core.registry import load_scorer, scorer_factory, scorer_names
+from dialeval_plugin.core.resources import metrics_path
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Scores
 from dialeval_plugin.corpora import mini
@@ -28,6 +32,7 @@ from dialeval_plugin.leaderboard.build import build
 from dialeval_plugin.leaderboard.rescoring import rescore
 from dialeval_plugin.leaderboard.result_files import read_runs
 from dialeval_plugin.methods.judging.judge import PromptedJudge
+from dialeval_plugin.methods.proxy_indicators.tasks import TASKS
 from dialeval_plugin.reports.correlation_report import ReportOptions
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import correlations
@@ -101,16 +106,31 @@ SCORERS: dict[str, Options] = {
             "variant": variant,
             "device": "cpu",
         }
-        for variant in ("slm", "slm_distance")
+        for variant in ("slm", "slm_probability", "slm_distance")
     },
     "slide": lambda models: {"slm": str(models.fixture("tiny_slm")), "llm": PromptedJudge(models.llm), "device": "cpu"},
     "dre": lambda models: {"slm": str(models.fixture("tiny_slm")), "llm": models.llm},
+    "dre ablation": lambda models: {"slm": str(models.fixture("tiny_slm")), "llm": models.llm, "ablation": True},
     "dialogue_rating": lambda models: {"llm": ScriptedLanguageModel(overlap_answer, _by_hash)},
+    "dialogue_rating overall": lambda models: {
+        "llm": ScriptedLanguageModel(overlap_answer, _by_hash),
+        "quality": "overall,fluent",
+    },
+    "dialogue_rating dialogue": lambda models: {
+        "llm": ScriptedLanguageModel(overlap_answer, _by_hash),
+        "quality": "overall",
+        "level": "dialogue",
+    },
     "llm_judge": lambda models: {"llm": models.llm},
     **{name: lambda models: {"llm": models.llm, "mode": "weighted"} for name in ("g_eval", "llm_chiang")},
+    **{
+        f"{name} sampled": lambda models: {"llm": ScriptedLanguageModel(_rating_by_hash), "mode": "sampled", "n_samples": 2}
+        for name in ("g_eval", "llm_chiang")
+    },
     "causalscore": lambda models: {"model": str(models.fixture("tiny_causal_model")), "device": "cpu"},
     "general": lambda models: {"model": str(models.fixture("tiny_general")), "device": "cpu"},
-    "glue_proxy": lambda models: {"variant": "mrpc", "models": {"mrpc": str(_mrpc(models.folder))}},
+    "glue_proxy": lambda models: {"variant": "mrpc", "models": _classifiers(models.folder, "mrpc")},
+    "glue_proxy all": lambda models: {"variant": "cola", "features": "all", "models": _classifiers(models.folder, *TASKS)},
     "dialogue_breakdown": lambda models: {"model": str(models.breakdown.lm), "method": "max_probability", "device": "cpu"},
     **{
         f"dialogue_likelihood {level} {aggregation}": lambda models, level=level, aggregation=aggregation: {
@@ -147,15 +167,17 @@ SCORERS: dict[str, Options] = {
 }
 
 
+def _rating_by_hash(prompt: str) -> str:
+    return str(1 + hashlib.sha256(prompt.encode()).digest()[0] % 3)
+
+
 def _by_hash(prompt: str, form: str) -> float:
     """A log probability that differs from prompt to prompt."""
     return -1 - int(hashlib.sha256(f"{prompt}{form}".encode()).hexdigest()[:4], 16) / 16**4
 
 
-def _mrpc(folder: Path) -> Path:
-    from dialeval_plugin.methods.proxy_indicators.tasks import TASKS
-
-    return write_classifier(folder / "mrpc", TASKS["mrpc"].labels, seed=1)
+def _classifiers(folder: Path, *names: str) -> dict[str, str]:
+    return {name: str(write_classifier(folder / name, TASKS[name].labels, seed=1)) for name in names}
 
 
 def test_every_scorer_of_the_package_is_here() -> None:
@@ -176,12 +198,15 @@ def test_every_door_gives_the_scores_and_the_signature(
     # `load_metric` takes the packaged shim; a scorer without one has the same class behind it.
     own = type("Own", (DialogueMetric,), {"scorer_name": scorer_name})
     kind = type(load_metric(scorer_name)) if scorer_name in metric_names() else own
-    result = kind(**options).compute(
+    metric = kind(**options)
+    result = metric.compute(
         predictions=[one.response.text for one in examples],
         contexts=[[turn.text for turn in one.context] for one in examples],
         references=[list(one.references) for one in examples],
         facts=[list(one.facts) for one in examples],
     )
+    if scorer_name in metric_names():
+        the_card_names_every_option_and_entry(metric, result)
     assert result.pop("signature") == str(direct.signature)
     assert result.pop("scores") == list(direct.values)
     mean = result.pop(scorer_name)
@@ -196,6 +221,52 @@ def test_every_door_gives_the_scores_and_the_signature(
     }
     if not is_dialogue and all(isinstance(value, (str, int)) for value in options.values()):
         through_command_line(scorer_name, options, examples, direct, tmp_path)
+
+
+def the_card_names_every_option_and_entry(metric: DialogueMetric, result: dict[str, Any]) -> None:
+    card = (metrics_path() / metric.scorer_name / "README.md").read_text(encoding="utf-8")
+    options = metric.inputs_description.split("of the scorer: ")[1].split(".")[0].split(", ")
+    assert set(options) >= set(inspect.signature(scorer_factory(metric.scorer_name)).parameters)
+    # Of a family of columns the card names the first, `naturalness_variance`, ..., or says how they are named: `max_...`.
+    entries = [re.sub("^(coherence|engagingness|groundedness)_", "naturalness_", name) for name in result]
+    entries = [name for name in entries if not name.startswith("max_")]
+    assert [name for name in (*options, *entries) if f"`{name}`" not in card] == []
+
+
+NO_MODEL = " asks a large language model, and no llm is given. Pass llm='hf', llm_args='pretrained=MODEL' (any lm-eval model)."
+MISSING: list[tuple[str, dict[str, Any], str]] = [
+    (
+        "slide",
+        {"variant": "slm"},
+        " no SLM is named. Train one with `dialeval train slm --data FILE --output FOLDER`, "
+        "or pass slm='FOLDER or hub id', or set DIALEVAL_SLM.",
+    ),
+    (
+        "slide",
+        {"variant": "slide", "slm": "tiny_slm"},
+        " the variant 'slide' fuses the small model with a large one, and no llm is given. "
+        "Pass llm='hf', llm_args='pretrained=MODEL' (any lm-eval model), or variant='slm' for the small model alone.",
+    ),
+    ("dialogue_likelihood", {}, " no model is named. "),
+    ("dialogue_reconstruction", {}, " no model is named. "),
+    ("dialogue_rating", {}, " asks a large language model, and no llm is given. "),
+    ("g_eval", {}, NO_MODEL),
+]
+
+
+@pytest.mark.parametrize(("name", "options", "text"), MISSING)
+def test_a_metric_without_its_model_says_how_to_name_one(
+    name: str, options: dict[str, Any], text: str, tiny_slm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in ("DIALEVAL_SLM", "DIALEVAL_LANGUAGE_MODEL", "DIALEVAL_RECONSTRUCTION"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    if "slm" in options:
+        options = {**options, "slm": str(tiny_slm)}
+    with pytest.raises(MissingPrerequisite) as caught:
+        load_metric(name).compute(predictions=["a"], contexts=[["b"]], **options)
+    said = str(caught.value)
+    assert said.startswith(f"{name}:{text}") if text.endswith(" ") else said == f"{name}:{text}"
 
 
 def rows_without_names() -> list[Example]:

@@ -9,10 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from dialeval_plugin import load_metric
 from dialeval_plugin.cli.main import app
-from dialeval_plugin.core.dialogue import Example
-from dialeval_plugin.core.resources import metrics_path
 from dialeval_plugin.corpora.readers import usr
 from dialeval_plugin.methods.proxy_indicators.model import ProxyModel
 from dialeval_plugin.methods.proxy_indicators.scorer import GlueProxyScorer
@@ -97,17 +94,8 @@ def test_published_scores_are_fitted_without_a_classifier(rated: Path, tmp_path:
             response |= {"sst": (next(values) * 7 % 11) / 11, "cola": (next(values) * 5 % 13) / 13}
     rated.write_text(json.dumps(rows), encoding="utf-8")
     output = tmp_path / "proxy.json"
-    arguments = (
-        "--published-scores",
-        "--features",
-        "single",
-        "--in-sample",
-        "--quality",
-        "Uses Knowledge",
-        "--output",
-        str(output),
-    )
-    printed = train(rated, *arguments)
+    settings = ("--published-scores", "--features", "single", "--in-sample", "--quality", "Uses Knowledge")
+    printed = train(rated, *settings, "--output", str(output))
     assert f"{output}: fitted on 24 responses, Uses Knowledge" in printed
     assert "on the rows of the fit" in printed
     trained = ProxyModel.load(output)
@@ -148,18 +136,3 @@ def test_unrated_responses_are_named(tmp_path: Path, models: dict[str, str]) -> 
     path.write_text('{"context": ["hi"], "response": "hello"}\n', encoding="utf-8")
     done = CliRunner().invoke(app, ["train", "proxy", "--data", str(path), "--output", str(tmp_path / "p.json")])
     assert str(done.exception) == f"{path}: has no rated responses. Give a file in the layout of USR or of a DSTC10 set."
-
-
-def test_the_card_names_every_column_and_option(models: dict[str, str]) -> None:
-    metric = load_metric("glue_proxy")
-    result = metric.compute(
-        predictions=["fine"], contexts=[["how are you ?"]], facts=["a fact"], variant="cola", features="all", models=models
-    )
-    direct = GlueProxyScorer(variant="cola", features="all", models=models).score(
-        [Example.from_texts(["how are you ?"], "fine", facts=["a fact"])]
-    )
-    assert result["fact_stsb"] == list(direct.columns["fact_stsb"])
-    card = (metrics_path() / "glue_proxy" / "README.md").read_text(encoding="utf-8")
-    options = metric.inputs_description.split("of the scorer: ")[1].split(".")[0].split(", ")
-    assert "absent_fact" in options
-    assert [name for name in [*result, *options] if f"`{name}`" not in card] == []

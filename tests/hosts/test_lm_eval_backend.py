@@ -23,6 +23,7 @@ from dialeval_plugin.methods.judging.criterion_judges import GEval, LlmChiang
 from dialeval_plugin.methods.judging.dialogue_rating import DialogueRatingScorer
 from dialeval_plugin.methods.judging.judge import PromptedJudge
 from dialeval_plugin.methods.slide.dre import DreScorer
+from tests.refusals import refused
 from tests.requests_for import requests_for
 from tests.tiny.language_models import write_rating_language_model
 
@@ -159,12 +160,12 @@ def test_d10_what_just_fits_is_asked_and_counted(tiny_lm: Path, caplog: pytest.L
 
 def test_a_model_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(MissingPrerequisite) as caught:
-        load_language_model("hf", "pretrained=nobody/nothing", device="cpu")
-    assert str(caught.value) == (
+    with refused(
         "llm 'hf': the model 'nobody/nothing' is neither a folder, nor in the Hugging Face cache, nor can it be fetched "
-        "from the hub. Check the name, or fetch it on a machine with a network (`hf download nobody/nothing`)."
-    )
+        "from the hub. Check the name, or fetch it on a machine with a network (`hf download nobody/nothing`).",
+        MissingPrerequisite,
+    ):
+        load_language_model("hf", "pretrained=nobody/nothing", device="cpu")
 
 
 @pytest.mark.parametrize(
@@ -197,31 +198,32 @@ def test_a_type_error_from_inside_a_model_is_not_the_users_argument(tiny_lm: Pat
         raise TypeError("f() got an unexpected keyword argument 'inner'")
 
     monkeypatch.setattr("lm_eval.models.huggingface.HFLM._create_model", broken)
-    with pytest.raises(ModelLoadError) as caught:
+    with refused(
+        f"{tiny_lm}: cannot be opened as a judge (f() got an unexpected keyword argument 'inner'). Copy the folder again.",
+        ModelLoadError,
+    ):
         load_language_model("hf", f"pretrained={tiny_lm}", device="cpu")
-    assert str(caught.value) == (
-        f"{tiny_lm}: cannot be opened as a judge (f() got an unexpected keyword argument 'inner'). Copy the folder again."
-    )
 
 
 def test_a_missing_key_stops_at_the_first_request(monkeypatch: pytest.MonkeyPatch) -> None:
     """TRIAL section 2: ten rows were ten attempts and 23 seconds."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     lm = load_language_model("openai-chat-completions", "model=gpt-4o")
-    with pytest.raises(MissingPrerequisite) as caught:
+    with refused(
+        f"llm {lm.identity}: API key not found. Please set the `OPENAI_API_KEY` environment variable.", MissingPrerequisite
+    ):
         lm.generate(requests_for(["a"] * 10))
-    assert str(caught.value) == (f"llm {lm.identity}: API key not found. Please set the `OPENAI_API_KEY` environment variable.")
 
 
 def test_missing_packages_are_named_where_only_the_hosts_message_names_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """TRIAL section 2: without lm-eval[api] the message was "needs the package None"."""
     monkeypatch.setattr("lm_eval.models.api_models.find_spec", lambda package: None if package == "tenacity" else object())
-    with pytest.raises(MissingPrerequisite) as caught:
-        load_language_model("openai-chat-completions", "model=gpt-4o")
-    assert str(caught.value) == (
+    with refused(
         "llm 'openai-chat-completions': needs packages that are not installed. Run pip install 'lm-eval[api]', or choose "
-        "another model."
-    )
+        "another model.",
+        MissingPrerequisite,
+    ):
+        load_language_model("openai-chat-completions", "model=gpt-4o")
 
 
 def test_a_kind_of_model_that_does_not_exist_is_refused() -> None:
@@ -318,13 +320,13 @@ def test_r40_d20_a_judges_pickle_is_refused_unopened(tiny_lm: Path, tmp_path: Pa
     (folder / "model.safetensors").unlink()
     (folder / "pytorch_model.bin").write_bytes(pickle.dumps(Canary(tmp_path / "trace")))
     given = {"pretrained": tiny_lm, name: folder, "device": "cpu"}
-    with pytest.raises(ModelLoadError) as refused:
-        load_language_model("hf", ",".join(f"{key}={value}" for key, value in given.items()))
-    assert str(refused.value) == (
+    with refused(
         f"llm 'hf': {folder / 'pytorch_model.bin'}: pickled weights run code when they are read, so they are never opened. "
         "Convert them to safetensors where you trust them: `safetensors.torch.save_file(state_dict, 'model.safetensors')`. "
-        "If you trust whoever made the file, llm_args can ask for it by name: use_safetensors=False (vllm: load_format=pt)."
-    )
+        "If you trust whoever made the file, llm_args can ask for it by name: use_safetensors=False (vllm: load_format=pt).",
+        ModelLoadError,
+    ):
+        load_language_model("hf", ",".join(f"{key}={value}" for key, value in given.items()))
     assert not (tmp_path / "trace").exists()
 
 

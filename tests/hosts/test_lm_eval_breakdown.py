@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from lm_eval.api.instance import Instance
-from lm_eval.api.model import LM
 
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
@@ -24,7 +23,8 @@ from dialeval_plugin.hosts.lm_eval.validation import validate_tasks
 from dialeval_plugin.judgement_tasks.breakdown import BREAKDOWNS, Detected
 from dialeval_plugin.methods.judging.breakdown_prompts import PROMPTS
 from dialeval_plugin.statistics.breakdown.detection import ALWAYS_BREAKDOWN, METRICS, breakdown_metrics, detections
-from tests.hosts.through_lm_eval import evaluate, metrics
+from tests.hosts.through_lm_eval import LikelihoodLM, evaluate, metrics
+from tests.refusals import refused
 
 SYSTEMS = dbdc.SYSTEMS
 WORDS = ("tea", "rain", "cats", "music", "trains", "bread")
@@ -58,7 +58,7 @@ def small_zip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder / dbdc.FILE
 
 
-class Detector(LM):  # type: ignore[misc]  # the host is not typed
+class Detector(LikelihoodLM):
     """Answers every form with a probability that depends on the length of the response; none for a blank response."""
 
     def __init__(self) -> None:
@@ -81,12 +81,6 @@ class Detector(LM):  # type: ignore[misc]  # the host is not typed
             answers.append((-math.inf if found is None else math.log(0.5 * found[place % 3] / len(forms)), False))
         return answers
 
-    def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
-        raise NotImplementedError
-
-    def loglikelihood_rolling(self, requests: list[Instance], disable_tqdm: bool = False) -> list[float]:
-        raise NotImplementedError
-
 
 class Politeness(Scorer):
     """The shorter the better."""
@@ -106,7 +100,7 @@ class Politeness(Scorer):
         return {"method": "politeness"}
 
 
-def run(model: LM, task: str, **options: Any) -> dict[str, Any]:
+def run(model: Any, task: str, **options: Any) -> dict[str, Any]:
     return metrics(evaluate(model, task, **options), task)
 
 
@@ -185,12 +179,12 @@ def test_the_result_does_not_depend_on_the_order_of_the_turns(small_zip: Path) -
 
 def test_without_the_data_it_is_said_what_to_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DIALEVAL_DATA_DIR", str(tmp_path))
-    with pytest.raises(MissingPrerequisite) as missing:
-        dbdc_dataset(dataset="yi")
-    assert str(missing.value) == (
+    with refused(
         f"corpus 'dbdc3': DIALEVAL_DATA_DIR is '{tmp_path}', which has no folder 'dbdc3'. "
-        "Put the corpus there, or unset the variable to use the cache."
-    )
+        "Put the corpus there, or unset the variable to use the cache.",
+        MissingPrerequisite,
+    ):
+        dbdc_dataset(dataset="yi")
     states = {found.name: found.state for found in validate_tasks(tasks_path() / "dbdc")}
     assert states == {"dbdc": "ok", **{f"dbdc_{system}": "absent" for system in SYSTEMS}}
 

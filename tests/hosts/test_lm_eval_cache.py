@@ -9,16 +9,14 @@ from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
-import lm_eval
 import pytest
 from lm_eval.api.instance import Instance
 from lm_eval.api.model import LM, CachingLM, hash_args
 from lm_eval.models.huggingface import HFLM
-from lm_eval.tasks import TaskManager
 
 from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.hosts.lm_eval.cache import guard_cache
-from dialeval_plugin.hosts.registration import register_models
+from tests.hosts.through_lm_eval import evaluate
 
 Run = Callable[..., CompletedProcess[str]]
 TASK = "dstc10_dialog_mini"
@@ -42,18 +40,8 @@ def other_lm(tiny_lm: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def scores(model: Any, model_args: Any = None, *, cache: Path | None = None) -> list[float | None]:
     """Of the first responses."""
-    register_models()
-    manager = TaskManager(include_path=str(tasks_path()), include_defaults=False)
-    found = lm_eval.simple_evaluate(
-        model,
-        model_args=model_args,
-        tasks=[TASK],
-        task_manager=manager,
-        bootstrap_iters=0,
-        limit=6,
-        device="cpu",
-        use_cache=None if cache is None else str(cache),
-    )
+    use_cache = None if cache is None else str(cache)
+    found = evaluate(model, TASK, model_args=model_args, limit=6, device="cpu", use_cache=use_cache)
     return [sample["spearman"].score for sample in found["samples"][TASK]]
 
 

@@ -11,7 +11,7 @@ from typing import ClassVar
 import pytest
 
 from dialeval_plugin.core.dialogue import Example, Item
-from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.corpora import mini
@@ -31,6 +31,7 @@ from dialeval_plugin.methods.judging.classification import PRINTED_EXAMPLES, Cla
 from dialeval_plugin.methods.slide.scorer import SlideScorer
 from dialeval_plugin.statistics.means import balanced_mean_interval, mean_interval
 from tests.hosts.through_lm_eval import evaluate, metrics
+from tests.refusals import refused
 
 FORMS = ("dailydialog_pp_mini", "dailydialog_pp_generate_mini")
 ROW = {
@@ -65,11 +66,11 @@ def test_a_document_is_a_response_with_its_kind_and_label(own_data: Path) -> Non
 
 def test_an_absent_file_is_named(own_data: Path) -> None:
     (own_data / "test.json").unlink()
-    with pytest.raises(MissingPrerequisite) as refused:
+    with refused(
+        f"{own_data}: has no test.json. `dialeval data fetch dailydialog_pp` says where it is to be had; put it there.",
+        MissingPrerequisite,
+    ):
         dailydialog_pp_dataset()
-    assert str(refused.value) == (
-        f"{own_data}: has no test.json. `dialeval data fetch dailydialog_pp` says where it is to be had; put it there."
-    )
 
 
 @pytest.mark.real_data
@@ -105,9 +106,8 @@ def test_examples_of_the_tested_dialogue_are_left_out_of_its_prompt(own_data: Pa
 
 
 def test_more_examples_than_are_printed_are_refused() -> None:
-    with pytest.raises(InputError) as refused:
+    with refused("few-shot examples: 6 were asked for, but the paper prints 5. Ask for fewer (--num_fewshot)."):
         PrintedExamples([]).sample(6)
-    assert str(refused.value) == ("few-shot examples: 6 were asked for, but the paper prints 5. Ask for fewer (--num_fewshot).")
 
 
 def test_a_choice_is_the_label_with_the_larger_sum_over_its_spellings() -> None:

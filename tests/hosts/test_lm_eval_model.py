@@ -13,7 +13,6 @@ import pytest
 from lm_eval.api.instance import Instance
 
 from dialeval_plugin.core.dialogue import Example, Item
-from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.registry import load_scorer, register_scorer
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Row, Unscored
@@ -26,6 +25,7 @@ from dialeval_plugin.judgement_tasks.scorer_answers import Verdict, verdict_of
 from dialeval_plugin.statistics.correlation import correlations
 from tests.fed_files import fed_rows, write_fed
 from tests.hosts.through_lm_eval import evaluate, metrics
+from tests.refusals import refused
 
 
 @register_scorer("length_for_tests")
@@ -154,25 +154,20 @@ def test_the_signature_is_in_the_result(use_tiny_data: Path) -> None:
 
 def test_a_task_that_asks_for_something_else_is_refused(use_tiny_data: Path) -> None:
     request = Instance("loglikelihood", {}, ("context", " maybe"), 0, metadata=("boolq", 0, 1))
-    with pytest.raises(InputError) as caught:
-        DialogueMetricLM(Length()).loglikelihood([request])
-    assert str(caught.value) == (
+    with refused(
         "dialogue-metric: task 'boolq' asks for the continuation ' maybe', and a scorer answers yes or no, positive or "
         "negative only. "
         "Run it on the tasks of this package, for example dstc10_dialog."
-    )
-    request = Instance("loglikelihood", {"query": "x"}, ("context", " yes"), 0, metadata=("boolq", 0, 1))
-    with pytest.raises(InputError) as caught:
+    ):
         DialogueMetricLM(Length()).loglikelihood([request])
-    assert str(caught.value) == ("document: has no 'id', so it is not from a dialogue task of this package. It has: query.")
+    request = Instance("loglikelihood", {"query": "x"}, ("context", " yes"), 0, metadata=("boolq", 0, 1))
+    with refused("document: has no 'id', so it is not from a dialogue task of this package. It has: query."):
+        DialogueMetricLM(Length()).loglikelihood([request])
 
 
 def test_a_scorer_has_to_be_named() -> None:
-    with pytest.raises(InputError) as caught:
+    with refused("dialogue-metric: no scorer was named. Type --model_args scorer=NAME, for example scorer=slide."):
         DialogueMetricLM()
-    assert str(caught.value) == (
-        "dialogue-metric: no scorer was named. Type --model_args scorer=NAME, for example scorer=slide."
-    )
 
 
 def test_a_generation_is_answered_with_the_number(use_tiny_data: Path) -> None:

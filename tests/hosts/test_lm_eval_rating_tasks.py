@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 import yaml
-from lm_eval.tasks import TaskManager
 
 from dialeval_plugin import load_metric, load_scorer
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
@@ -37,7 +36,8 @@ from dialeval_plugin.methods.judging.rating_prompts import rating_prompt, rating
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import correlations
 from tests.fed_files import fed_rows, write_fed
-from tests.hosts.through_lm_eval import evaluate, metrics
+from tests.hosts.through_lm_eval import LikelihoodLM, evaluate, metrics, task_manager
+from tests.refusals import refused
 
 KINDS = ("", "manual_", "random_", "bm25_c_", "bm25_r_", "bm25_cr_")
 SAMPLERS = (RandomThreadSampler, ContextBM25ThreadSampler, ResponseBM25ThreadSampler, ContextResponseBM25ThreadSampler)
@@ -61,8 +61,7 @@ def few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def build(name: str, shots: int | None = None) -> Any:
-    manager = TaskManager(include_path=str(tasks_path()), include_defaults=False)
-    task = manager.load([name])["tasks"][name]
+    task = task_manager().load([name])["tasks"][name]
     task.set_config("num_fewshot", task.config.num_fewshot or 0 if shots is None else shots)
     task.set_fewshot_seed(0)
     return task
@@ -129,8 +128,7 @@ def test_a_wrong_option_is_refused(options: dict[str, Any], message: str, few: P
 def test_without_the_file_it_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "fed").mkdir()
     monkeypatch.setenv("DIALEVAL_DATA_DIR", str(tmp_path))
-    message = f"{tmp_path / 'fed'}: has no fed_data.json. Type `dialeval data fetch fed`."
-    with pytest.raises(MissingPrerequisite, match=f"^{re.escape(message)}$"):
+    with refused(f"{tmp_path / 'fed'}: has no fed_data.json. Type `dialeval data fetch fed`.", MissingPrerequisite):
         build("fed_dialog_turn_fluent")
 
 
@@ -156,11 +154,10 @@ def test_a_dialogue_that_opens_as_the_tested_one_is_no_example(few: Path) -> Non
     assert documents[0]["cluster"] == documents[-1]["cluster"]
     shown = RandomThreadSampler(documents).set_rnd(0).sample(n=4, eval_doc=documents[0])
     assert {example["thread"] for example in shown} == {"fed_001", "fed_002", "fed_003", "fed_004"}
-    with pytest.raises(InputError) as caught:
-        RandomThreadSampler(documents).set_rnd(0).sample(n=5, eval_doc=documents[0])
-    assert str(caught.value) == (
+    with refused(
         "few-shot examples: 5 were asked for, but the other dialogues of the set have 4. Ask for fewer (--num_fewshot)."
-    )
+    ):
+        RandomThreadSampler(documents).set_rnd(0).sample(n=5, eval_doc=documents[0])
 
 
 @pytest.mark.parametrize(
@@ -337,17 +334,9 @@ def test_the_group_takes_the_mean_of_its_tasks_each_the_mean_over_its_runs(few: 
 
 
 def test_a_model_without_any_probability_leaves_every_document_unscored(few: Path) -> None:
-    from lm_eval.api.model import LM
-
-    class Mute(LM):  # type: ignore[misc]
+    class Mute(LikelihoodLM):
         def loglikelihood(self, requests: Any, disable_tqdm: bool = False) -> list[tuple[float, bool]]:
             return [(-math.inf, False)] * len(requests)
-
-        def generate_until(self, requests: Any, disable_tqdm: bool = False) -> list[str]:
-            raise NotImplementedError
-
-        def loglikelihood_rolling(self, requests: Any, disable_tqdm: bool = False) -> list[float]:
-            raise NotImplementedError
 
     task = "fed_dialog_bm25_c_turn_specific"
     results = metrics(evaluate(Mute(), task, num_fewshot=2), task)

@@ -19,17 +19,16 @@ from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.hosts.lm_eval.tasks.responses import dstc10_dataset, mini_dataset, process_results
 from dialeval_plugin.judgement_tasks.documents import FORMS, item_of
 from dialeval_plugin.statistics.correlation import correlations
+from tests.hosts.through_lm_eval import task_manager
+from tests.refusals import refused
 
 Run = Callable[..., CompletedProcess[str]]
 Read = Callable[[Path], Any]
 EIGHT = ("tu", "dz", "pu", "dgu", "dgr", "ft", "eg", "fd")
 
 
-def include(*tasks: str, **options: Any) -> dict[str, Any]:
-    from lm_eval.tasks import TaskManager
-
-    manager = TaskManager(include_path=str(tasks_path()), include_defaults=False, **options)
-    return manager.load(list(tasks))
+def include(*tasks: str) -> dict[str, Any]:
+    return task_manager().load(list(tasks))
 
 
 def test_a_document_holds_everything_that_a_scorer_may_look_at(use_tiny_data: Path) -> None:
@@ -87,19 +86,18 @@ def test_impossible_answers_are_unscored(use_tiny_data: Path) -> None:
 
 def test_a_wrong_switch_is_refused() -> None:
     with pytest.raises(
-        InputError,
-        match=r"^literal_log: expected true or false, got 'maybe'\. Type --metadata '\{\"literal_log\": true\}'\.$",
+        InputError, match=r"^literal_log: expected true or false, got 'maybe'\. Type --metadata '\{\"literal_log\": true\}'\.$"
     ):
         mini_dataset(literal_log="maybe")
 
 
 def test_a_task_asked_for_by_name_stops_where_its_file_is_absent(use_tiny_data: Path) -> None:
-    with pytest.raises(MissingPrerequisite) as caught:
-        include("dstc10_dialog_dgr")
-    assert str(caught.value) == (
+    with refused(
         f"{use_tiny_data / 'dstc10'}: has no dailydialog-grade_eval.json (DSTC10 set dgr). Type `dialeval data fetch dstc10`; "
-        "if the set is not among the files that it fetches, get it from https://chateval.org/dstc10 and put it there."
-    )
+        "if the set is not among the files that it fetches, get it from https://chateval.org/dstc10 and put it there.",
+        MissingPrerequisite,
+    ):
+        include("dstc10_dialog_dgr")
 
 
 def test_a_group_without_any_set_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from lm_eval.api.instance import Instance
-from lm_eval.api.model import LM
 
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.corpora import mini
@@ -21,24 +20,18 @@ from dialeval_plugin.leaderboard.result_files import read_runs
 from dialeval_plugin.reports.correlation_report import Finding, ReportOptions, find
 from dialeval_plugin.reports.score_alignment import Alignment, align
 from dialeval_plugin.reports.scored_output import write_scores
-from tests.hosts.through_lm_eval import evaluate, metrics
+from tests.hosts.through_lm_eval import LikelihoodLM, evaluate, metrics
 
 QUESTION = ReportOptions(permutations=0)
 NAMES = {"spearman": "spearman", "pearson": "pearson", "kendall": "kendall_b"}
 
 
-class Chance(LM):  # type: ignore[misc]  # the host is not typed
+class Chance(LikelihoodLM):
     """Judges by a hash of what it is asked: for dialogues, of which the scorers without a model give none a score."""
 
     def loglikelihood(self, requests: list[Instance], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
         shares = [hashlib.sha256("".join(request.args).encode()).digest()[0] for request in requests]
         return [(math.log(0.05 + share / 1000), False) for share in shares]
-
-    def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
-        raise NotImplementedError
-
-    def loglikelihood_rolling(self, requests: list[Instance], disable_tqdm: bool = False) -> list[float]:
-        raise NotImplementedError
 
 
 @pytest.mark.parametrize(

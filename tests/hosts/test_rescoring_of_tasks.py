@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from lm_eval.api.instance import Instance
-from lm_eval.api.model import LM
 
 from dialeval_plugin.corpora.readers import cgdialog, dbdc
 from dialeval_plugin.judgement_tasks.kinds import printed
@@ -23,7 +22,7 @@ from tests.convai_files import write_convai
 from tests.fed_files import fed_rows, write_fed
 from tests.hosts.test_causalscore_doors import preference_dialogue
 from tests.hosts.test_lm_eval_breakdown import dialogue
-from tests.hosts.through_lm_eval import evaluate
+from tests.hosts.through_lm_eval import LikelihoodLM, evaluate
 
 TASKS = (
     "fed_dialog_turn_specific",
@@ -36,7 +35,7 @@ TASKS = (
 )
 
 
-class Chance(LM):  # type: ignore[misc]  # the host is not typed
+class Chance(LikelihoodLM):
     """Answers by a hash of what it is asked, and gives no probability to what speaks of rain."""
 
     def loglikelihood(self, requests: list[Instance], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
@@ -44,9 +43,6 @@ class Chance(LM):  # type: ignore[misc]  # the host is not typed
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
         return ["Positive" if self._share(request.args[0]) < 0.5 else "Negative" for request in requests]
-
-    def loglikelihood_rolling(self, requests: list[Instance], disable_tqdm: bool = False) -> list[float]:
-        raise NotImplementedError
 
     def _log_probability(self, context: str, continuation: str) -> float:
         return -math.inf if "rain number 2" in context[-200:] else math.log(0.05 + 0.2 * self._share(context + continuation))

@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
-from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.hosts.lm_eval.backend import LmEvalLanguageModel, load_language_model
 from dialeval_plugin.methods.judging.goodness import goodness_of_forms
@@ -18,6 +16,8 @@ from dialeval_plugin.methods.judging.judge import PromptedJudge
 from dialeval_plugin.methods.judging.prompts import goodness_prompt
 from dialeval_plugin.testing.scripted_lm import FAILURES, ScriptedJudgeLM
 from dialeval_plugin.testing.scripted_rules import Asked, overlap_answer, overlap_log_probability
+from tests.hosts.through_lm_eval import evaluate
+from tests.refusals import refused
 from tests.requests_for import requests_for
 
 FITS = Example.from_texts(["Hello.", "Would you like some black tea?"], "I like black tea.", id="fits")
@@ -106,38 +106,22 @@ def test_a_rule_that_has_a_reason_gives_no_answer() -> None:
 
 
 def test_an_unknown_option_is_refused() -> None:
-    with pytest.raises(InputError) as caught:
-        ScriptedJudgeLM(explode="cats")
-    assert str(caught.value) == (
+    with refused(
         "scripted-judge: there is no option 'explode'. Accepted are fail, refuse, garble, truncate, overshoot, blank."
-    )
+    ):
+        ScriptedJudgeLM(explode="cats")
 
 
 def test_a_likelihood_of_a_text_is_refused() -> None:
-    with pytest.raises(InputError) as caught:
-        ScriptedJudgeLM().loglikelihood_rolling([])
-    assert str(caught.value) == (
+    with refused(
         "scripted-judge: has no likelihood of a text, which the task asks for. "
         "Run it on the tasks of this package, for example dstc10_dialog_mini."
-    )
+    ):
+        ScriptedJudgeLM().loglikelihood_rolling([])
 
 
 def run_task(**options: Any) -> Any:
-    from lm_eval import simple_evaluate
-    from lm_eval.tasks import TaskManager
-
-    from dialeval_plugin.hosts.registration import register_models
-
-    register_models()
-    manager = TaskManager(include_path=str(tasks_path()), include_defaults=False)
-    return simple_evaluate(
-        model="scripted-judge",
-        tasks=["dstc10_dialog_tu"],
-        task_manager=manager,
-        bootstrap_iters=0,
-        log_samples=False,
-        **options,
-    )
+    return evaluate("scripted-judge", "dstc10_dialog_tu", log_samples=False, **options)
 
 
 @pytest.mark.parametrize("as_chat", [False, True])

@@ -8,36 +8,28 @@ from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
-import lm_eval
 import pytest
-from lm_eval.tasks import TaskManager
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.hosts.lm_eval.slm_tasks import slide_dataset
 from dialeval_plugin.hosts.lm_eval.tasks.classification import mini_dataset
-from dialeval_plugin.hosts.registration import register_models
+from tests.hosts import through_lm_eval
+from tests.refusals import refused
 
 SLIDE = "clip, fusion, normalise, rated_quality, round3, slm, slm_scale"
 
 
 def evaluate(task: str, metadata: dict[str, Any], model_args: dict[str, Any]) -> Any:
-    register_models()
-    manager = TaskManager(include_path=str(tasks_path()), include_defaults=False, metadata={**model_args, **metadata})
-    return lm_eval.simple_evaluate(
-        "scripted-judge", model_args=model_args, tasks=[task], task_manager=manager, bootstrap_iters=0, limit=2
-    )
+    given = {**model_args, **metadata}
+    return through_lm_eval.evaluate("scripted-judge", task, metadata=given, model_args=model_args, limit=2)
 
 
 def test_an_option_that_no_task_takes_is_refused(tiny_slm: Path) -> None:
-    with pytest.raises(InputError) as refused:
+    with refused(f"slide_mini: --metadata: there is no option 'fuson'. Did you mean 'fusion'? Known are: {SLIDE}."):
         evaluate("slide_mini", {"slm": str(tiny_slm), "fuson": "agree"}, {})
-    assert str(refused.value) == (
-        f"slide_mini: --metadata: there is no option 'fuson'. Did you mean 'fusion'? Known are: {SLIDE}."
-    )
-    with pytest.raises(InputError) as refused:
+    with refused("dstc10_dialog_mini: --metadata: there is no option 'fuson'. Known are: literal_log."):
         evaluate("dstc10_dialog_mini", {"fuson": 1}, {})
-    assert str(refused.value) == "dstc10_dialog_mini: --metadata: there is no option 'fuson'. Known are: literal_log."
 
 
 def test_a_models_arguments_are_no_options_and_another_tasks_option_is_said(
@@ -70,10 +62,4 @@ def test_the_hosts_own_command_line_says_so(clean_run: Callable[..., CompletedPr
 
 def test_an_option_that_a_scorer_does_not_have_is_refused() -> None:
     with pytest.raises(InputError, match=r"^chrf: .* 'fuson'"):
-        evaluate_scorer("scorer=chrf,fuson=1")
-
-
-def evaluate_scorer(model_args: str) -> Any:
-    register_models()
-    manager = TaskManager(include_path=str(tasks_path()), include_defaults=False)
-    return lm_eval.simple_evaluate("dialogue-metric", model_args=model_args, tasks=["dstc10_dialog_mini"], task_manager=manager)
+        through_lm_eval.evaluate("dialogue-metric", "dstc10_dialog_mini", model_args="scorer=chrf,fuson=1")

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import lm_eval
+from lm_eval.api.instance import Instance
+from lm_eval.api.model import LM
 from lm_eval.loggers import EvaluationTracker
 from lm_eval.tasks import TaskManager
 
@@ -15,15 +17,32 @@ from dialeval_plugin.hosts.registration import register_models
 from dialeval_plugin.judgement_tasks.kinds import KINDS, MAIN, printed
 
 
+class LikelihoodLM(LM):  # type: ignore[misc]  # the host is not typed
+    """A model of a test that gives log probabilities of answers and nothing else."""
+
+    def loglikelihood(self, requests: list[Instance], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
+        raise NotImplementedError
+
+    def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
+        raise NotImplementedError
+
+    def loglikelihood_rolling(self, requests: list[Instance], disable_tqdm: bool = False) -> list[float]:
+        raise NotImplementedError
+
+
+def task_manager(metadata: Mapping[str, Any] | None = None) -> TaskManager:
+    """The tasks of this package alone."""
+    return TaskManager(include_path=str(tasks_path()), include_defaults=False, metadata=dict(metadata or {}))
+
+
 def evaluate(
     model: Any, *tasks: str, metadata: Mapping[str, Any] | None = None, output: Path | None = None, **options: Any
 ) -> dict[str, Any]:
     """Run tasks without the host's own resamples; with `output`, leave behind what the host's own writer leaves."""
     register_models()
-    manager = TaskManager(include_path=str(tasks_path()), include_defaults=False, metadata=dict(metadata or {}))
     tracker = EvaluationTracker(output_path=str(output)) if output else None
     found: dict[str, Any] = lm_eval.simple_evaluate(
-        model, tasks=list(tasks), task_manager=manager, bootstrap_iters=0, evaluation_tracker=tracker, **options
+        model, tasks=list(tasks), task_manager=task_manager(metadata), bootstrap_iters=0, evaluation_tracker=tracker, **options
     )
     if tracker:
         samples = found["samples"]
