@@ -171,7 +171,22 @@ def test_a_model_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize(
     ("kind", "arguments", "message"),
     [
-        ("hf", "garbage", "llm 'hf': the argument 'pretrained' is missing. Give it as llm_args='pretrained=...'."),
+        ("hf", "garbage", "llm 'hf': llm_args lacks pretrained. Give llm_args='pretrained=...'."),
+        (
+            "local-completions",
+            "num_concurrent=4",
+            "llm 'local-completions': llm_args lacks model and base_url. Give llm_args='model=...,base_url=...'.",
+        ),
+        (
+            "local-completions",
+            "pretrained=m",
+            "llm 'local-completions': llm_args lacks base_url. Give llm_args='base_url=...'.",
+        ),
+        (
+            "openai-chat-completions",
+            "seed=1",
+            "llm 'openai-chat-completions': llm_args lacks model. Give llm_args='model=...'.",
+        ),
         (
             "hf",
             "pretrained={lm},nonsense=5",
@@ -224,6 +239,15 @@ def test_missing_packages_are_named_where_only_the_hosts_message_names_them(monk
         MissingPrerequisite,
     ):
         load_language_model("openai-chat-completions", "model=gpt-4o")
+
+
+def test_the_extra_that_only_an_import_error_names_is_what_to_install() -> None:
+    with refused(
+        "llm 'watsonx_llm': needs packages that are not installed. Run pip install 'lm_eval[ibm_watsonx_ai]', or choose "
+        "another model.",
+        MissingPrerequisite,
+    ):
+        load_language_model("watsonx_llm", "model_id=m")
 
 
 def test_a_kind_of_model_that_does_not_exist_is_refused() -> None:

@@ -81,10 +81,12 @@ def test_all_heads_are_what_training_reports_and_a_head_that_is_left_out_is_miss
     assert table["all heads"]["wrong for fluency"] == pytest.approx(sum(of_fluency) / 4, abs=1e-6)
     # The knowledge head alone reads facts: without it a response beside right and beside wrong ones has one score. For a few
     # there are no wrong ones.
+    with_head = fit(trained.model, rows["told"], []).figures["general"]["other_facts"]
     told = {str(row["main score"]): row for row in heads_table(trained, rows["told"]).rows}
     assert told["without knowledge"]["wrong for knowledge"] == pytest.approx(0.5, abs=0.01)
-    # A model this small knows nothing, so that the figure is a chance one: the head does no more than move it.
-    assert told["all heads"]["wrong for knowledge"] != pytest.approx(told["without knowledge"]["wrong for knowledge"], abs=0.01)
+    # A model this small knows nothing: which way the head moves the figure is chance, by how much is what training reports.
+    assert told["all heads"]["wrong for knowledge"] == pytest.approx(with_head, abs=1e-6)
+    assert told["all heads"]["wrong for knowledge"] != told["without knowledge"]["wrong for knowledge"]
 
 
 def test_the_script_trains_one_model_without_each_corpus_and_keeps_them(

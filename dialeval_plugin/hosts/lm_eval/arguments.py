@@ -11,7 +11,7 @@ from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 _UNEXPECTED = re.compile(r"unexpected keyword argument '(\w+)'")
-_EXTRA = re.compile(r"lm-eval\[\w+\]")
+_EXTRA = re.compile(r"lm[-_]eval\[\w+\]")
 
 
 def check_arguments(model: str, kind: type[Any], arguments: Iterable[str]) -> None:
@@ -21,15 +21,19 @@ def check_arguments(model: str, kind: type[Any], arguments: Iterable[str]) -> No
     when the model is made; see `refused_argument`.
     """
     known = _known(kind)
+    required = {name for name, parameter in known.items() if parameter.default is inspect.Parameter.empty}
     # By name: without the packages of served models, the module of the host's class cannot be imported.
     if any(base.__name__ == "TemplateAPI" for base in kind.__mro__):
         for name in arguments:
             if name not in known:
                 raise _unknown(model, name, known)
-    required = [name for name, parameter in known.items() if parameter.default is inspect.Parameter.empty]
-    for name in required:
-        if name not in arguments:
-            raise InputError(f"llm {model!r}: the argument {name!r} is missing. Give it as llm_args='{name}=...'.")
+        # The host's default is None, with which it looks for a tokenizer of no name and posts to no address.
+        required |= {name for name in ("model", "base_url") if known[name].default is None}
+        if "pretrained" in arguments:  # the host's other name of the model
+            required.discard("model")
+    if missing := [name for name in known if name in required and name not in arguments]:
+        given = ",".join(f"{name}=..." for name in missing)
+        raise InputError(f"llm {model!r}: llm_args lacks {' and '.join(missing)}. Give llm_args='{given}'.")
 
 
 def refused_argument(model: str, kind: type[Any], arguments: Iterable[str], error: TypeError) -> InputError | None:
@@ -46,14 +50,14 @@ def check_key(identity: str, lm: Any) -> None:
         raise MissingPrerequisite(f"llm {identity}: {error}") from None
 
 
-def missing_package(model: str, error: ModuleNotFoundError | NameError) -> MissingPrerequisite:
+def missing_package(model: str, error: ImportError | NameError) -> MissingPrerequisite:
     """Say what to install: a package by its name, or the host's extra, which an error of the host's own names in its text."""
     if isinstance(error, NameError):  # the host's API models go on without aiohttp, up to the first use of a name from it
         needed: str | None = "lm-eval[api]"
     elif extra := _EXTRA.search(str(error)):
         needed = extra[0]
     else:
-        needed = error.name
+        needed = error.name if isinstance(error, ModuleNotFoundError) else None
     if not needed:
         return MissingPrerequisite(f"llm {model!r}: {' '.join(str(error).split())}")
     return MissingPrerequisite(

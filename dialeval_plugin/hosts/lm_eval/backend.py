@@ -216,7 +216,7 @@ def load_language_model(
         arguments = simple_parse_args_string(model_args)
         register_models()
         kind = get_model(model)
-    except (ModuleNotFoundError, NameError) as error:
+    except (ImportError, NameError) as error:
         raise missing_package(model, error) from error
     except ValueError as error:
         raise InputError(f"llm {model!r}: {str(error).splitlines()[0]}") from error
@@ -236,7 +236,7 @@ def load_language_model(
     with opening(name, "a judge") if is_local and is_folder else contextlib.nullcontext():
         try:
             lm = kind.create_from_arg_string(model_args, extra)
-        except ModuleNotFoundError as error:
+        except ImportError as error:
             raise missing_package(model, error) from error
         except OSError as error:
             if is_folder:
