@@ -1,10 +1,15 @@
-"""What a reader declares of its corpus: what it is, who published it, where its files come from, and how they are read."""
+"""What a reader declares of its corpus: what it is, who published it, how it is read, where it lies and is fetched from.
+
+A corpus is looked for in the folder that `DIALEVAL_DATA_DIR` names if it is set, and in the user's cache otherwise; the two are
+never mixed.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import functools
 import json
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -87,6 +92,14 @@ class ByHand(NamedTuple):
     how: str
 
 
+class Fetched(NamedTuple):
+    """A corpus' folder, the files in it that have the right checksum, and those that are still to be got by hand."""
+
+    folder: Path
+    files: tuple[str, ...]
+    by_hand: tuple[ByHand, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Publication:
     """Who published a corpus, and where its files are: its entry in `catalogue.json`."""
@@ -105,6 +118,33 @@ class Publication:
     def paths(self) -> tuple[str, ...]:
         """The files that the corpus' folder should have."""
         return (*(file.path for file in self.files), *(file.path for file in self.by_hand))
+
+    def download(self, folder: Path) -> Fetched:
+        """Download the files into `folder`, each checked before it takes its place."""
+        import pooch
+
+        pooch.get_logger().setLevel(logging.WARNING)
+        for file in self.files:
+            target = folder / file.path
+            try:
+                pooch.retrieve(file.url, known_hash=f"sha256:{file.sha256}", fname=target.name, path=target.parent)
+            except ValueError as error:
+                raise MissingPrerequisite(
+                    f"{file.url}: the file has another SHA-256 than the catalogue's {file.sha256}, so it was not kept. "
+                    "Try again; if it happens again, the publisher has changed the file."
+                ) from error
+            except OSError as error:
+                raise MissingPrerequisite(
+                    f"{file.url}: cannot be downloaded ({type(error).__name__}: {error}). "
+                    f"Check the connection, or get the file another way and put it at {target}."
+                ) from error
+            finally:
+                # An empty folder would pass for a corpus.
+                for emptied in dict.fromkeys((target.parent, folder)):
+                    with contextlib.suppress(OSError):
+                        emptied.rmdir()
+        by_hand = tuple(file for file in self.by_hand if not (folder / file.path).is_file())
+        return Fetched(folder, tuple(file.path for file in self.files), by_hand)
 
 
 @functools.cache
@@ -169,6 +209,17 @@ class Corpus:
         if not path.is_file():
             raise MissingPrerequisite(f"{path.parent}: has no {path.name}. Type `dialeval data fetch {self.name}`.")
         return path
+
+    def fetch(self) -> Fetched:
+        """Download it into the user's cache; files that are there already and have the right checksum stay."""
+        if self.packaged is not None:
+            return Fetched(self.packaged, (), ())
+        if value := os.environ.get(DATA_DIR_VARIABLE):
+            raise InputError(
+                f"{DATA_DIR_VARIABLE}: is set to {value!r}, so corpora are read from there and not from the cache. "
+                "Unset it before you fetch."
+            )
+        return self.published.download(cache_folder() / self.name)
 
 
 def cache_folder() -> Path:

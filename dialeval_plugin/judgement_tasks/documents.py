@@ -26,8 +26,6 @@ YES_LABEL, NO_LABEL = 0, 1
 ITEM_COLUMNS = frozenset({"id", "level", "context", "response", "references", "facts", "turns", "system"})
 """The columns of `item_columns`: what has them is a document of our tasks."""
 
-_TURN = ("speaker", "text")
-
 
 def document(
     item: Item, *, rating: float, cluster: str, midpoint: float, reading: Reading, quality: str = ""
@@ -108,47 +106,30 @@ def item_of(document: Mapping[str, Any]) -> Item:
     )
 
 
-def features() -> Any:
-    """Column types of `document`, stated because a set may have no value in a column (no speaker, no fact) to tell it from."""
-    from datasets import Features, List, Value
+def data_sets(**rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the rows of each split, all with the same columns, as data sets of the host.
 
-    text = Value("string")
-    return Features(
-        {
-            **item_features(),
-            **rater_features(),
-            "rating": Value("float64"),
-            "cluster": text,
-            "label": Value("int64"),
-            **dict.fromkeys(("instruction", "question", "example"), text),
-            "choices": List(text),
-            "reading": text,
-            "is_absent": Value("bool"),
-        }
-    )
+    Types are stated because a set may have no value in a column (no speaker, no fact) to tell its type from.
+    """
+    from datasets import Dataset, Features, List, Value
 
-
-def item_features() -> dict[str, Any]:
-    """Types of the columns of `item_columns`."""
-    from datasets import List, Value
-
-    text, turn = Value("string"), {name: Value("string") for name in _TURN}
-    return {
-        **dict.fromkeys(("id", "level"), text),
-        "context": List(turn),
+    text, number, real = Value("string"), Value("int64"), Value("float64")
+    turn = {"speaker": text, "text": text}
+    types = {
+        **dict.fromkeys(("context", "turns"), List(turn)),
         "response": turn,
-        "references": List(text),
-        "facts": List(text),
-        "turns": List(turn),
-        "system": text,
+        **dict.fromkeys(("references", "facts", "choices"), List(text)),
+        **dict.fromkeys(("counts", "max_gen_toks"), List(number)),
+        "raters": List(real),
+        **dict.fromkeys(("label", "k", "seed", "turn", "n_turns", "n_words"), number),
+        **dict.fromkeys(("rating", "slm_probability", "slm_distance", "slm"), real),
+        "is_absent": Value("bool"),
     }
-
-
-def rater_features() -> dict[str, Any]:
-    """Types of the columns of `rater_columns`."""
-    from datasets import List, Value
-
-    return {"quality": Value("string"), "raters": List(Value("float64"))}
+    found = {}
+    for name, own in rows.items():
+        columns = own[0] if own else ()
+        found[name] = Dataset.from_list(list(own), features=Features({column: types.get(column, text) for column in columns}))
+    return found
 
 
 def _turn(turn: Turn) -> dict[str, str | None]:
@@ -220,26 +201,6 @@ def joined_threads(documents: Sequence[Mapping[str, Any]]) -> list[Document]:
 def shown(joined: Mapping[str, Any], number: int) -> Document:
     """The joined document under the heading of the `number`-th example."""
     return {**joined, "example": heading(number) + joined["example"]}
-
-
-def rating_features() -> Any:
-    """Column types of `rating_documents`."""
-    from datasets import Features, List, Value
-
-    text, number = Value("string"), Value("int64")
-    return Features(
-        {
-            **item_features(),
-            **rater_features(),
-            "rating": Value("float64"),
-            **dict.fromkeys(("cluster", "thread", "quality", "instruction", "question", "example", "answer"), text),
-            "choices": List(text),
-            "k": number,
-            "reading": text,
-            "seed": number,
-            "is_absent": Value("bool"),
-        }
-    )
 
 
 def _joined(parts: Sequence[Mapping[str, Any]]) -> Document:
