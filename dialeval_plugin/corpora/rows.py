@@ -181,10 +181,14 @@ def ratings_field(row: Line, name: str) -> dict[str, tuple[float, ...]]:
         where = f"{row.where}: {name}[{quality!r}]"
         if not isinstance(values, list):
             raise InputError(f"{where}: expected the list of the raters' numbers, got {values!r}.")
-        ratings[quality] = tuple(
-            finite(value, f"{where}[{rater}]", "Leave out what a rater did not answer.") for rater, value in enumerate(values)
-        )
+        ratings[quality] = finite_numbers(values, where)
     return ratings
+
+
+def finite_numbers(values: Sequence[Any], where: str) -> tuple[float, ...]:
+    """Return the numbers of a quality's raters."""
+    advice = "Leave out what a rater did not answer."
+    return tuple(finite(value, f"{where}[{rater}]", advice) for rater, value in enumerate(values))
 
 
 def finite(value: Any, where: str, advice: str) -> float:
