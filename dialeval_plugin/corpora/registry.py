@@ -28,8 +28,8 @@ _FIELDS = frozenset({"id", "context", "response", "references", "facts"})
 def _declared() -> dict[str, Corpus]:
     names = (module.name for module in pkgutil.iter_modules(readers.__path__))
     modules = [importlib.import_module(f"{readers.__name__}.{name}") for name in names]
-    values = [value for module in (*modules, mini) for value in vars(module).values() if isinstance(value, Corpus)]
-    return {corpus.name: corpus for corpus in values}
+    found = {value.name: value for module in modules for value in vars(module).values() if isinstance(value, Corpus)}
+    return {**dict(sorted(found.items())), mini.CORPUS.name: mini.CORPUS}
 
 
 CORPORA: Mapping[str, Corpus] = _declared()

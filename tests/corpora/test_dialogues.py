@@ -11,7 +11,7 @@ import pytest
 
 from dialeval_plugin.core.dialogue import Dialogue, Turn
 from dialeval_plugin.corpora.corpus import GroundedDialogue
-from dialeval_plugin.corpora.readers import convai, dream, esconv
+from dialeval_plugin.corpora.readers import convai, plain
 from dialeval_plugin.corpora.registry import read_dialogues, read_grounded
 from tests.convai_files import convai1_rows, convai2_rows
 
@@ -101,9 +101,9 @@ def test_logs_of_convai_lose_ratings_blank_turns_and_empty_dialogues(tmp_path: P
 
 @pytest.mark.real_data
 def test_the_published_files_have_their_published_sizes(data_dir: Path) -> None:
-    sizes = {name: len(dream.read(data_dir / "dream" / f"{name}.json")) for name in ("train", "dev", "test")}
+    sizes = {name: len(plain.read_dream(data_dir / "dream" / f"{name}.json")) for name in ("train", "dev", "test")}
     assert sizes == {"train": 3869, "dev": 1288, "test": 1287}
-    sizes = {name: len(esconv.read(data_dir / "esconv" / f"{name}.txt")) for name in ("train", "valid", "test")}
+    sizes = {name: len(plain.read_esconv(data_dir / "esconv" / f"{name}.txt")) for name in ("train", "valid", "test")}
     assert sizes == {"train": 910, "valid": 195, "test": 195}
     sizes = {}
     for name in ("train", "validation", "test"):

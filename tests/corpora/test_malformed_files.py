@@ -11,21 +11,7 @@ from typing import Any
 import pytest
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.corpora.readers import (
-    cgdialog,
-    conture,
-    convai,
-    dailydialog,
-    dailydialog_pp,
-    dream,
-    dstc10,
-    empathetic_dialogues,
-    esconv,
-    fed,
-    personachat,
-    topical_chat,
-    usr,
-)
+from dialeval_plugin.corpora.readers import cgdialog, conture, convai, dailydialog_pp, dstc10, fed, plain, usr
 from dialeval_plugin.corpora.registry import read_dialogues, read_items
 from tests.convai_files import convai1_rows, convai2_rows
 from tests.fed_files import fed_rows
@@ -145,6 +131,7 @@ ANSWER = {"response": "me too", "model": "m", **{quality: [low, low] for quality
 USR_ROW = {"context": "tea ?", "fact": "", "annotators": ["a", "b"], "responses": [ANSWER, ANSWER]}
 USR_NUMBERS = {**USR_ROW, "responses": [{**ANSWER, "cola": 0.5, "rte": 0.1}] * 2}
 OTHER_NUMBERS = "has the numbers {}, but the file's first response has {}. Give every response the same."
+ZERO_OR_ONE = "expected a whole number from 0 to 1"
 USR = [
     *edits(
         [USR_ROW, USR_ROW],
@@ -154,6 +141,8 @@ USR = [
         ("1/context", None, f"context: expected a string, got None (NoneType). {NOT_TEXT}"),
         ("1/responses/1/Overall", [5, 6], "responses[1]: Overall[1]: expected a whole number from 1 to 5, got 6."),
         ("1/responses/1/Natural", [1, "N/A"], "responses[1]: Natural[1]: expected a whole number from 1 to 3, got 'N/A'."),
+        ("1/responses/1/Understandable", [1, 2], f"responses[1]: Understandable[1]: {ZERO_OR_ONE}, got 2."),
+        ("1/responses/1/Understandable", [1, "N/A"], f"responses[1]: Understandable[1]: {ZERO_OR_ONE}, got 'N/A'."),
         ("1/responses/1/Natural", [3], "responses[1]: Natural: has 1 ratings, but 2 annotators are named."),
         ("1/responses/1/cola", 0.5, f"responses[1]: {OTHER_NUMBERS.format('cola', 'none')}"),
     ),
@@ -162,6 +151,7 @@ USR = [
         ("0/responses/1/cola", None, f"responses[1]: {OTHER_NUMBERS.format('rte', 'cola, rte')}"),
         ("0/responses/1/cola", "0.5", f"responses[1]: {OTHER_NUMBERS.format('rte', 'cola, rte')}"),
     ),
+    (array(USR_ROW, {"context": "", "fact": ""}), f":3: annotators: expected a list, got None. {ELSE}"),
 ]
 
 EXCHANGE = {"user": "User: Who are you? ", "chatbot": "Chatbot: a book.", "overall impression": 2}
@@ -326,12 +316,12 @@ READERS: dict[str, tuple[Callable[[Path], object], list[Case]]] = {
     "contexts": (dailydialog_pp.read_contexts, CONTEXTS),
     "ours": (read_items, OURS),
     "our dialogues": (read_dialogues, OUR_DIALOGUES),
-    "dailydialog": (dailydialog.read, [("\n \n", ": is empty, expected one dialogue a line.")]),
-    "dream": (dream.read, DREAM),
-    "esconv": (esconv.read, ESCONV),
-    "topical chat": (topical_chat.read, TOPICAL_CHAT),
-    "personachat": (personachat.read, PERSONACHAT),
-    "empathetic dialogues": (empathetic_dialogues.read, EMPATHETIC_DIALOGUES),
+    "dailydialog": (plain.read_dailydialog, [("\n \n", ": is empty, expected one dialogue a line.")]),
+    "dream": (plain.read_dream, DREAM),
+    "esconv": (plain.read_esconv, ESCONV),
+    "topical chat": (plain.read_topical_chat, TOPICAL_CHAT),
+    "personachat": (plain.read_personachat, PERSONACHAT),
+    "empathetic dialogues": (plain.read_empathetic_dialogues, EMPATHETIC_DIALOGUES),
 }
 
 
