@@ -21,7 +21,7 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice, pairwise
+from itertools import groupby, islice, pairwise
 from typing import NamedTuple, TypeVar
 
 from tqdm.auto import tqdm
@@ -290,10 +290,6 @@ def _is_distinctive(run: Sequence[_Utterance]) -> bool:
 
 def _runs(places: Sequence[int]) -> Iterator[tuple[int, int]]:
     """First and last of each run of consecutive numbers: [0, 1, 2, 5] gives (0, 2) and (5, 5)."""
-    first = last = places[0]
-    for place in places[1:]:
-        if place != last + 1:
-            yield first, last
-            first = place
-        last = place
-    yield first, last
+    for _, run in groupby(enumerate(places), key=lambda indexed: indexed[1] - indexed[0]):
+        numbers = [place for _, place in run]
+        yield numbers[0], numbers[-1]

@@ -92,8 +92,7 @@ def read_grounded(path: Path, *, every_response: bool = False) -> list[GroundedD
     """
     corpus = identify(path)
     if corpus is None:
-        lines = read_json_lines(path)
-        return [GroundedDialogue(_dialogue(line, f"{path.stem}_{index:05d}")) for index, line in enumerate(lines)]
+        return [_dialogue(line, f"{path.stem}_{index:05d}") for index, line in enumerate(read_json_lines(path))]
     if corpus.read_dialogues is None:
         raise InputError(f"{path}: is of the corpus {corpus.name}, which is rated and not trained on. Name plain dialogues.")
     if every_response and corpus is dailydialog_pp.CORPUS:
@@ -125,9 +124,9 @@ def _example(line: Line, number: int) -> Example:
         raise InputError(f"{line.where}: {error}") from None
 
 
-def _dialogue(line: Line, id: str) -> Dialogue:
+def _dialogue(line: Line, id: str) -> GroundedDialogue:
     require(line, "turns", advice="Give a list of texts, oldest first.")
-    return Dialogue(id, visible_turns(map(Turn, texts_field(line, "turns"))))
+    return GroundedDialogue(Dialogue(id, visible_turns(map(Turn, texts_field(line, "turns")))))
 
 
 class ReportedSets(NamedTuple):
@@ -158,6 +157,33 @@ def read_reported(sources: Iterable[str]) -> ReportedSets:
     return ReportedSets(sets, tuple(absent))
 
 
+def _read_reported_file(path: Path) -> list[Item]:
+    corpus = identify(path)
+    if corpus is None:
+        beginning = Beginning.of(path)
+        has_items = beginning.is_array or not beginning.text or beginning.has("context") or beginning.has("response")
+    else:
+        has_items = corpus.read_items is not None
+    return read_items(path) if has_items else list(read_dialogues(path))
+
+
+def _present(corpus: Corpus) -> ReportedSets:
+    """Those of a corpus' sets that are on this machine, and the names of the others."""
+    sets: dict[str, list[Item]] = {}
+    missing: list[str] = []
+    for name, read in corpus.sets.items():
+        try:
+            sets[name] = list(read())
+        except MissingPrerequisite:
+            missing.append(name)
+    if not sets:
+        raise MissingPrerequisite(
+            f"{corpus.name}: none of its sets ({', '.join(missing)}) is on this machine. "
+            f"Type `dialeval data fetch {corpus.name}`."
+        )
+    return ReportedSets(sets, tuple(missing))
+
+
 def read_set(name: str) -> dict[str, list[Item]]:
     """Read a rated set by its name, below the name that the tables use.
 
@@ -171,28 +197,3 @@ def read_set(name: str) -> dict[str, list[Item]]:
         known = ", ".join(dict.fromkeys(name for corpus in rated for name in (corpus.name, *corpus.sets)))
         raise InputError(f"{name}: there is no such file, and no set of this name. Named sets are: {known}.")
     return {code: list(SETS[code]())}
-
-
-def _present(corpus: Corpus) -> tuple[dict[str, list[Item]], list[str]]:
-    sets: dict[str, list[Item]] = {}
-    missing: list[str] = []
-    for name, read in corpus.sets.items():
-        try:
-            sets[name] = list(read())
-        except MissingPrerequisite:
-            missing.append(name)
-    if not sets:
-        raise MissingPrerequisite(
-            f"{corpus.name}: none of its sets ({', '.join(missing)}) is on this machine. "
-            f"Type `dialeval data fetch {corpus.name}`."
-        )
-    return sets, missing
-
-
-def _read_reported_file(path: Path) -> list[Item]:
-    corpus = identify(path)
-    if corpus is None:
-        beginning = Beginning.of(path)
-        is_plain = not beginning.is_array and beginning.text and not (beginning.has("context") or beginning.has("response"))
-        return list(read_dialogues(path)) if is_plain else read_items(path)
-    return read_items(path) if corpus.read_items is not None else list(read_dialogues(path))

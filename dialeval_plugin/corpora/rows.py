@@ -109,9 +109,7 @@ def require(row: Line, *names: str, advice: str = "Is this another file's layout
 
 def text_field(row: Line, name: str) -> str:
     """Return the string in field `name`."""
-    if name not in row.value:
-        raise InputError(f"{row.where}: has no {name!r}, only {_names(row.value)}. Is this another file's layout?")
-    return check_text(row.value[name], f"{row.where}: {name}")
+    return check_text(_field(row, name), f"{row.where}: {name}")
 
 
 def texts_field(row: Line, name: str) -> tuple[str, ...]:
@@ -171,9 +169,7 @@ def label_field(row: Line, name: str) -> str | None:
 
 def ratings_field(row: Line, name: str) -> dict[str, tuple[float, ...]]:
     """Return quality name to rater values from the object of lists in field `name`; an empty list stays empty."""
-    if name not in row.value:
-        raise InputError(f"{row.where}: has no {name!r}, only {_names(row.value)}. Is this another file's layout?")
-    annotations = row.value[name]
+    annotations = _field(row, name)
     if not isinstance(annotations, dict):
         raise InputError(f"{row.where}: {name}: expected an object of quality names and lists, got {annotations!r}.")
     ratings = {}
@@ -271,5 +267,8 @@ def unique_ids(ids: Sequence[str]) -> list[str]:
     return unique
 
 
-def _names(value: dict[str, Any]) -> str:
-    return ", ".join(map(repr, value)) or "nothing"
+def _field(row: Line, name: str) -> Any:
+    if name not in row.value:
+        known = ", ".join(map(repr, row.value)) or "nothing"
+        raise InputError(f"{row.where}: has no {name!r}, only {known}. Is this another file's layout?")
+    return row.value[name]
