@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import json
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Turn
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
-from dialeval_plugin.core.files import parse_json_prefix, read_text
+from dialeval_plugin.core.files import parse_json_prefix, read_json, read_text
 from dialeval_plugin.core.shapes import checked
 
 DATA_DIR_VARIABLE = "DIALEVAL_DATA_DIR"
@@ -150,9 +148,8 @@ class Publication:
 @functools.cache
 def publications() -> Mapping[str, Publication]:
     """Return the catalogue by name of the corpus."""
-    text = resources.files(__package__).joinpath("catalogue.json").read_text(encoding="utf-8")
-    entries = checked(json.loads(text), list[Publication], "catalogue.json", advice="Mend it.")
-    return {entry.name: entry for entry in entries}
+    path = Path(__file__).with_name("catalogue.json")
+    return {entry.name: entry for entry in checked(read_json(path), list[Publication], path.name, advice="Mend it.")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
