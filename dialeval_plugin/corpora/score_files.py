@@ -234,8 +234,9 @@ def _unieval(path: Path, rows: Sequence[Line]) -> ScoreFile:
     ratings = []
     for place, row in enumerate(rows):
         predicted, human = (row.value.get(name) for name in ("predict_scores", "scores"))
-        are_objects = isinstance(predicted, dict) and isinstance(human, dict)
-        if not (qualities and are_objects and predicted.keys() & human.keys() >= set(qualities)):
+        if not (
+            qualities and isinstance(predicted, dict) and isinstance(human, dict)
+        ) or not predicted.keys() & human.keys() >= set(qualities):
             raise InputError(
                 f"{row.where}: has no 'scores' and 'predict_scores' of {', '.join(qualities) or 'a quality'}. Mend the row."
             )
