@@ -50,7 +50,7 @@ def agreements(items: Sequence[JudgedResponse], bootstrap: Bootstrap = BOOTSTRAP
     pairs = _pairs(items)
     first, second = [one.score for one, _, _ in pairs], [score for _, score, _ in pairs]
     clusters = [one.dialogue for one, _, _ in pairs]
-    found = {}
+    found: dict[tuple[str, str], PreferenceAgreement] = {}
     for place, criterion in enumerate(CRITERIA):
         compared = preferences(first, second, [votes[place] for _, _, votes in pairs], clusters=clusters)
         found |= {(criterion, name): statistic(compared, bootstrap=bootstrap) for name, statistic in _STATISTICS.items()}

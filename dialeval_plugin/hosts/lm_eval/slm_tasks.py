@@ -28,10 +28,10 @@ from dialeval_plugin.judgement_tasks.documents import (
     item_columns,
     item_of,
     rater_columns,
+    verdict_of,
 )
 from dialeval_plugin.judgement_tasks.kinds import printed
 from dialeval_plugin.judgement_tasks.ratings import Judged, Variant
-from dialeval_plugin.judgement_tasks.scorer_answers import verdict_of
 from dialeval_plugin.llm.answers import UnaskedLanguageModel
 from dialeval_plugin.llm.language_model import Request
 from dialeval_plugin.methods.judging.judge import PromptedJudge

@@ -13,9 +13,8 @@ from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.corpora.readers import dbdc
 from dialeval_plugin.corpora.readers.dbdc import Annotations, Split
 from dialeval_plugin.judgement_tasks.breakdown import Detected
-from dialeval_plugin.judgement_tasks.documents import data_sets, item_columns
+from dialeval_plugin.judgement_tasks.documents import data_sets, item_columns, verdict_of
 from dialeval_plugin.judgement_tasks.kinds import printed
-from dialeval_plugin.judgement_tasks.scorer_answers import verdict_of
 from dialeval_plugin.methods.judging.breakdown_prompts import BreakdownPrompt, breakdown_prompt, distribution_of_forms
 from dialeval_plugin.statistics.breakdown.detection import strict_labels
 

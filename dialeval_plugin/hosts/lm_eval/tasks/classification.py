@@ -15,9 +15,8 @@ from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.corpora.readers import dailydialog_pp
 from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
 from dialeval_plugin.judgement_tasks.classification import Classified
-from dialeval_plugin.judgement_tasks.documents import data_sets, item_columns, item_of
+from dialeval_plugin.judgement_tasks.documents import data_sets, item_columns, item_of, verdict_of
 from dialeval_plugin.judgement_tasks.kinds import printed
-from dialeval_plugin.judgement_tasks.scorer_answers import verdict_of
 from dialeval_plugin.methods.judging.classification import (
     INSTRUCTION,
     POSITIVE,

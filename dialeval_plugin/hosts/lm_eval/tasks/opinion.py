@@ -16,10 +16,9 @@ from dialeval_plugin.core.dialogue import Dialogue, Example, Turn, is_blank
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora.items import mean_rating
 from dialeval_plugin.corpora.readers import convai
-from dialeval_plugin.judgement_tasks.documents import absent_item, data_sets, item_columns, rater_columns
+from dialeval_plugin.judgement_tasks.documents import absent_item, data_sets, item_columns, rater_columns, verdict_of
 from dialeval_plugin.judgement_tasks.kinds import printed
 from dialeval_plugin.judgement_tasks.opinions import Opinion
-from dialeval_plugin.judgement_tasks.scorer_answers import verdict_of
 
 from .task_data import n_processes, task_data, unless_absent
 

@@ -11,15 +11,16 @@ from dialeval_plugin.core.scores import Unscored
 from dialeval_plugin.corpora.readers import fed
 from dialeval_plugin.judgement_tasks.documents import (
     Document,
+    Verdict,
     data_sets,
     for_each_seed,
     joined_threads,
     rating_documents,
     shown,
+    verdict_of,
 )
 from dialeval_plugin.judgement_tasks.kinds import printed
 from dialeval_plugin.judgement_tasks.ratings import Judged, SeededJudged
-from dialeval_plugin.judgement_tasks.scorer_answers import Verdict, verdict_of
 from dialeval_plugin.methods.judging.dialogue_rating import DEFAULT_K, rating_of_forms
 from dialeval_plugin.methods.judging.rating_prompts import rating_prompt
 

@@ -11,10 +11,9 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.items import context_key, mean_rating
 from dialeval_plugin.corpora.readers import dstc10
-from dialeval_plugin.judgement_tasks.documents import absent_document, data_sets, document
+from dialeval_plugin.judgement_tasks.documents import Verdict, absent_document, data_sets, document, verdict_of
 from dialeval_plugin.judgement_tasks.kinds import printed
 from dialeval_plugin.judgement_tasks.ratings import Judged
-from dialeval_plugin.judgement_tasks.scorer_answers import Verdict, verdict_of
 from dialeval_plugin.methods.judging.goodness import Reading, goodness_of_forms
 
 from .task_data import n_processes, task_data, unless_absent
