@@ -30,6 +30,7 @@ from dialeval_plugin.core.dialogue import Dialogue, Item, Turn, context_turns, i
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.signature import text_hash
 
+from .items import OPENING_TURNS
 from .rows import split_speaker
 
 T = TypeVar("T")
@@ -38,7 +39,6 @@ logger = logging.getLogger(__name__)
 
 LEAK_RULE = 1
 """Version of what this module decides; every trained model records it."""
-OPENING_TURNS = 3
 MIN_WORDS = 8
 """Fewest different words of a run. Between corpora that are no copies of each other, 13 runs in common have 8 words or more and
 1,093 have fewer: greetings and thanks (`docs/corpora.md`)."""

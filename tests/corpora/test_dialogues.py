@@ -12,8 +12,7 @@ from dialeval_plugin.core.dialogue import Dialogue, Turn
 from dialeval_plugin.corpora.corpus import GroundedDialogue
 from dialeval_plugin.corpora.readers import convai
 from dialeval_plugin.corpora.registry import read_dialogues, read_grounded
-from tests.convai_files import convai1_rows, convai2_rows
-from tests.layouts import lines, write
+from tests.layouts import convai1_rows, convai2_rows, lines, write
 
 
 def test_dream_has_turns_with_speakers_and_questions_that_are_left_out(tmp_path: Path) -> None:

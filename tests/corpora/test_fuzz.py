@@ -22,9 +22,7 @@ from dialeval_plugin.corpora.readers import cgdialog, conture, convai, dailydial
 from dialeval_plugin.corpora.registry import read_grounded, read_items
 from dialeval_plugin.corpora.score_files import read_score_file
 from tests import layouts
-from tests.convai_files import convai1_rows, convai2_rows
-from tests.fed_files import fed_rows
-from tests.layouts import lines
+from tests.layouts import convai1_rows, convai2_rows, fed_rows, lines
 
 N_MUTANTS = int(os.environ.get("DIALEVAL_FUZZ", "20"))
 

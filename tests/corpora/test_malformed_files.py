@@ -13,9 +13,7 @@ import pytest
 from dialeval_plugin.corpora.readers import cgdialog, conture, convai, dailydialog_pp, dstc10, fed, plain, usr
 from dialeval_plugin.corpora.registry import read_dialogues, read_items
 from tests import layouts
-from tests.convai_files import convai1_rows, convai2_rows
-from tests.fed_files import fed_rows
-from tests.layouts import ANSWER, COMPARED, DIALOGUE, PREFERENCE, RESPONSE, array, lines
+from tests.layouts import ANSWER, COMPARED, DIALOGUE, PREFERENCE, RESPONSE, array, convai1_rows, convai2_rows, fed_rows, lines
 from tests.refusals import refused
 
 Case = tuple[str, str]

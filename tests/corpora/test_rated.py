@@ -15,9 +15,7 @@ from dialeval_plugin.corpora.readers import conture, convai, dailydialog_pp, dst
 from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
 from dialeval_plugin.corpora.registry import read_items
 from tests import layouts
-from tests.convai_files import convai1_rows, convai2_rows, write_convai
-from tests.fed_files import NOT_APPLICABLE, fed_rows, write_fed
-from tests.layouts import write
+from tests.layouts import NOT_APPLICABLE, convai1_rows, convai2_rows, fed_rows, write, write_convai, write_fed
 from tests.refusals import refused
 
 Rows = list[dict[str, Any]]

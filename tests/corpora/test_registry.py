@@ -16,9 +16,7 @@ from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.corpus import Corpus, publications
 from dialeval_plugin.corpora.registry import CORPORA, SETS, identify, read_dialogues, read_items, read_reported
 from tests import layouts
-from tests.convai_files import convai1_rows, convai2_rows
-from tests.fed_files import fed_rows
-from tests.layouts import write
+from tests.layouts import convai1_rows, convai2_rows, fed_rows, write
 from tests.refusals import refusal
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "corpora.md"

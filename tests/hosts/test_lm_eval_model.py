@@ -22,8 +22,8 @@ from dialeval_plugin.hosts.lm_eval.model import DialogueMetricLM, to_unit
 from dialeval_plugin.hosts.registration import register
 from dialeval_plugin.judgement_tasks.documents import FORMS, Verdict, item_columns, verdict_of
 from dialeval_plugin.statistics.correlation import correlations
-from tests.fed_files import fed_rows, write_fed
 from tests.hosts.through_lm_eval import evaluate, metrics
+from tests.layouts import fed_rows, write_fed
 from tests.refusals import refused
 
 
