@@ -178,6 +178,10 @@ class CorpusMetrics(Generic[Record]):
         aggregate.__name__ = aggregate.__qualname__ = name
         return aggregate
 
+    def printed(self, name: str) -> tuple[Callable[[Sequence[Sequence[Any]]], float | Undefined], ...]:
+        """Return the functions of what the host prints of a metric: the metric, its bounds and `n_scored`."""
+        return tuple(map(self.metric, (name, *(f"{name}{bound}" for bound in BOUNDS), "n_scored")))
+
 
 @functools.lru_cache(maxsize=32)
 def _computed(

@@ -89,7 +89,6 @@ def _count(items: Sequence[JudgedResponse]) -> tuple[int, int]:
 # Without an order of its own, the last digits of the coin flips' mean would depend on the number of processes.
 PREFERENCES = CorpusMetrics(JudgedResponse, _metrics, count=_count, sort_key=lambda item: (item.dialogue, item.system))
 
-relevance_voting_spearman = PREFERENCES.metric("relevance_voting_spearman")
-relevance_voting_spearman_ci_low = PREFERENCES.metric("relevance_voting_spearman_ci_low")
-relevance_voting_spearman_ci_high = PREFERENCES.metric("relevance_voting_spearman_ci_high")
-n_scored = PREFERENCES.metric("n_scored")
+relevance_voting_spearman, relevance_voting_spearman_ci_low, relevance_voting_spearman_ci_high, n_scored = PREFERENCES.printed(
+    "relevance_voting_spearman"
+)
