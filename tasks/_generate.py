@@ -122,16 +122,18 @@ def template(about: str, keys: str, kind: TaskKind | None = None) -> str:
     return "\n".join([*lines, *([metrics(kind)] if kind else []), ""])
 
 
-DESCRIBED = {"method": None, "dataset": None, "level": "turn", "quality": None, "kind": "rating", "direction": "higher"}
-"""What a task's result file is to tell of it; the direction is that of the main metric."""
+def task(
+    name: str, include: str, method: str, dataset: str, *, alias: str = "", about: str = "", data: str = "", **described: Any
+) -> dict[str, str]:
+    """One task: its names, the function that builds its data set, and in its metadata what its result file is to tell of it.
 
-
-def task(name: str, include: str, *, alias: str = "", about: str = "", data: str = "", **described: Any) -> dict[str, str]:
-    """One task: its names, the function that builds its data set, and what differs from `DESCRIBED` in its metadata."""
-    told = {**DESCRIBED, **described}
-    tags = ("dialogue_evaluation", *(["dialogue_evaluation_mini"] if told["dataset"] == "mini" else []))
+    The direction is that of the main metric.
+    """
+    usual = {"level": "turn", "quality": None, "kind": "rating", "direction": "higher"}
+    told = {"method": method, "dataset": dataset, **usual, **described}
+    tags = ("dialogue_evaluation", *(["dialogue_evaluation_mini"] if dataset == "mini" else []))
     lines = [f"# {about}"] if about else []
-    lines += [f"include: {include}", f"task: {name}", f"task_alias: {alias or '{method} {dataset}'.format(**told)}"]
+    lines += [f"include: {include}", f"task: {name}", f"task_alias: {alias or f'{method} {dataset}'}"]
     lines += ["tag:", *(f"  - {tag}" for tag in tags)]
     lines += [f"custom_dataset: !function {HOSTS}.tasks.{data}"] if data else []
     lines += ["metadata:", f"  version: {VERSION}", "  dialeval:"]
@@ -163,6 +165,7 @@ def _inline(value: Any) -> str:
 
 def dstc10_dialog() -> Folder:
     """Yes or no to the DSTC10 prompt, over the development sets."""
+    rated_mini, read_mini = MINI.format("Ratings"), "responses.mini_dataset"
     files = {
         "_judgement_yaml": template(
             "What all dialogue tasks share: the DSTC10 prompt of Huynh et al. 2023 (Appendix C), answered by Yes or No.\n"
@@ -196,13 +199,7 @@ process_results: !function {HOSTS}.tasks.responses.process_results
         },
         **_set_tasks("dstc10_dialog", "_dstc10_yaml", SET_NAMES),
         **task(
-            "dstc10_dialog_mini",
-            "_judgement_yaml",
-            method="dstc10_dialog",
-            dataset="mini",
-            quality="fits",
-            about=MINI.format("Ratings"),
-            data="responses.mini_dataset",
+            "dstc10_dialog_mini", "_judgement_yaml", "dstc10_dialog", "mini", about=rated_mini, data=read_mini, quality="fits"
         ),
         **_set_group(
             "dstc10_dialog",
@@ -237,8 +234,7 @@ def _set_tasks(whole: str, include: str, codes: Iterable[str], **more: Any) -> d
     files: dict[str, str] = {}
     for code in codes:
         one, alias = dstc10.SETS[code], f"{whole} {SET_NAMES[code]}"
-        own = {"dataset": code, "level": one.level, "quality": one.overall, "alias": alias}
-        files |= task(f"{whole}_{code}", include, method=whole, **own, **more)
+        files |= task(f"{whole}_{code}", include, whole, code, alias=alias, level=one.level, quality=one.overall, **more)
     return files
 
 
@@ -319,7 +315,7 @@ process_results: !function {HOSTS}.tasks.rating.process_ratings
                 if shots == "random":
                     own |= {"kind": "rating_over_seeds", "seeds": [1, 2, 3]}
                 include = f"../_{shots}_yaml" if shots else "_rating_yaml"
-                made |= task(f"{whole}_{short}_{quality}", include, method=whole, dataset="fed", **own)
+                made |= task(f"{whole}_{short}_{quality}", include, whole, "fed", **own)
             about = f"FED's {number} qualities {words}; each counts the same."
             made |= group(f"{whole}_{short}", about, (f"{whole}_{short}_{quality}" for quality in qualities), "spearman")
         about = f"FED's twenty qualities {words}; each counts the same."
@@ -435,16 +431,9 @@ process_results: !function {HOSTS}.slm_tasks.dre_results
 
 def _small_model_tasks(method: str) -> dict[str, str]:
     about = f"The turn-level sets of DSTC10 Track 5; each counts the same.\n{SKIPPED}"
-    mini = task(
-        f"{method}_mini",
-        f"_{method}_yaml",
-        method=method,
-        dataset="mini",
-        quality="fits",
-        about=MINI.format("Ratings"),
-        variant=method,
-    )
-    tasks = _set_tasks(method, f"_{method}_yaml", TURN_LEVEL, variant=method)
+    include, rated = f"_{method}_yaml", MINI.format("Ratings")
+    mini = task(f"{method}_mini", include, method, "mini", about=rated, quality="fits", variant=method)
+    tasks = _set_tasks(method, include, TURN_LEVEL, variant=method)
     return tasks | mini | _set_group(method, about, TURN_LEVEL)
 
 
@@ -495,17 +484,8 @@ process_results: !function {HOSTS}.tasks.classification.process_generation
             ("dailydialog_pp", "", "DailyDialog++ test contexts, five responses of each kind"),
             ("mini", "_mini", MINI.format("Labels")),
         ):
-            files |= task(
-                f"{method}{end}",
-                include,
-                method=method,
-                dataset=dataset,
-                quality="appropriate",
-                kind="classification",
-                alias="" if end else method,
-                about=about,
-                data=f"classification.{dataset}_dataset",
-            )
+            own = {"alias": "" if end else method, "about": about, "data": f"classification.{dataset}_dataset"}
+            files |= task(f"{method}{end}", include, method, dataset, **own, quality="appropriate", kind="classification")
     return Folder(
         "dailydialog_pp",
         "DailyDialog++: positive or negative",
@@ -548,17 +528,8 @@ process_results: !function {HOSTS}.tasks.opinion.process_opinion
         ),
     }
     for name, (quality, title, about) in challenges.items():
-        files |= task(
-            f"{name}_opinion",
-            "_opinion_yaml",
-            method="opinion",
-            dataset=name,
-            quality=quality,
-            level="dialogue",
-            kind="opinion",
-            alias=f"opinion {title}",
-            about=about,
-        )
+        own = {"alias": f"opinion {title}", "about": about, "quality": quality, "level": "dialogue", "kind": "opinion"}
+        files |= task(f"{name}_opinion", "_opinion_yaml", "opinion", name, **own)
     about = "Both challenges; one whose files are not on this machine is left out with a warning."
     files |= group("convai_opinion", about, [f"{name}_opinion" for name in challenges], "spearman", list(challenges))
     return Folder(
@@ -613,16 +584,9 @@ process_results: !function {HOSTS}.tasks.breakdown.process_breakdown
         ),
     }
     for name, title in systems.items():
-        files |= task(
-            f"dbdc_{name}",
-            "_dbdc_yaml",
-            method="dbdc",
-            dataset=name,
-            quality="breakdown",
-            kind="breakdown",
-            about=f"{title}: 50 dialogues, 500 turns, 30 annotators each",
-            lower_is_better=LOWER_IS_BETTER,
-        )
+        about = f"{title}: 50 dialogues, 500 turns, 30 annotators each"
+        own = {"quality": "breakdown", "kind": "breakdown", "lower_is_better": LOWER_IS_BETTER}
+        files |= task(f"dbdc_{name}", "_dbdc_yaml", "dbdc", name, about=about, **own)
     about = "The four systems of DBDC3's English evaluation data; each counts the same."
     files |= group("dbdc", about, [f"dbdc_{name}" for name in systems], "f1_b")
     return Folder(
@@ -644,6 +608,7 @@ process_results: !function {HOSTS}.tasks.breakdown.process_breakdown
 
 def cgdialog_preference() -> Folder:
     """Which of two responses people prefer."""
+    whole = "cgdialog_preference"
     corpora = {"dream": "DREAM", "esconv": "ESConv", "msc": "MSC"}
     files = {
         "_preference_yaml": template(
@@ -659,21 +624,14 @@ process_results: !function {HOSTS}.tasks.preference.process_preferences
         ),
     }
     for name, title in corpora.items():
-        files |= task(
-            f"cgdialog_preference_{name}",
-            "_preference_yaml",
-            method="cgdialog_preference",
-            dataset=name,
-            quality="relevance",
-            kind="preference",
-            alias=f"cgdialog_preference {title}",
-            about=f"{title}: 100 dialogues, 6 comparisons of 4 responses each",
-        )
+        alias, about = f"{whole} {title}", f"{title}: 100 dialogues, 6 comparisons of 4 responses each"
+        own = {"quality": "relevance", "kind": "preference"}
+        files |= task(f"{whole}_{name}", "_preference_yaml", whole, name, alias=alias, about=about, **own)
     about = "The human preferences of CausalScore. A corpus whose file is not on this machine is left out with a warning."
-    names = [f"cgdialog_preference_{name}" for name in corpora]
-    files |= group("cgdialog_preference", about, names, MAIN["preference"], list(corpora))
+    names = [f"{whole}_{name}" for name in corpora]
+    files |= group(whole, about, names, MAIN["preference"], list(corpora))
     return Folder(
-        "cgdialog_preference",
+        whole,
         "CGDIALOG+: human preferences between responses",
         "A language model judges each response alone by the DSTC10 prompt, and its scores are compared with "
         "the votes of people who compared the responses in pairs. Printed is the voting scheme's Spearman "
