@@ -113,7 +113,8 @@ def item_of(document: Mapping[str, Any]) -> Item:
 def data_sets(**rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the rows of each split, all with the same columns, as data sets of the host.
 
-    Types are stated because a set may have no value in a column (no speaker, no fact) to tell its type from.
+    Types are stated because a set may have no value in a column (no speaker, no fact) to tell its type from. A column that is
+    not named here holds text.
     """
     from datasets import Dataset, Features, List, Value
 
