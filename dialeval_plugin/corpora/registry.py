@@ -149,9 +149,18 @@ def read_reported(sources: Iterable[str]) -> ReportedSets:
         if Path(source).is_file():
             sets[source] = _read_reported_file(Path(source))
         elif source in CORPORA and len(CORPORA[source].sets) > 1:
-            present, missing = _present(CORPORA[source])
+            present: dict[str, list[Item]] = {}
+            for name in CORPORA[source].sets:
+                try:
+                    present |= read_set(name)
+                except MissingPrerequisite:
+                    absent.append(name)
+            if not present:
+                raise MissingPrerequisite(
+                    f"{source}: none of its sets ({', '.join(CORPORA[source].sets)}) is on this machine. "
+                    f"Type `dialeval data fetch {source}`."
+                )
             sets |= present
-            absent += missing
         else:
             sets |= read_set(source)
     return ReportedSets(sets, tuple(absent))
@@ -165,23 +174,6 @@ def _read_reported_file(path: Path) -> list[Item]:
     else:
         has_items = corpus.read_items is not None
     return read_items(path) if has_items else list(read_dialogues(path))
-
-
-def _present(corpus: Corpus) -> ReportedSets:
-    """Those of a corpus' sets that are on this machine, and the names of the others."""
-    sets: dict[str, list[Item]] = {}
-    missing: list[str] = []
-    for name, read in corpus.sets.items():
-        try:
-            sets[name] = list(read())
-        except MissingPrerequisite:
-            missing.append(name)
-    if not sets:
-        raise MissingPrerequisite(
-            f"{corpus.name}: none of its sets ({', '.join(missing)}) is on this machine. "
-            f"Type `dialeval data fetch {corpus.name}`."
-        )
-    return ReportedSets(sets, tuple(missing))
 
 
 def read_set(name: str) -> dict[str, list[Item]]:
