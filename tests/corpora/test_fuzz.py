@@ -46,15 +46,11 @@ CAUSES = [{"history": ["W: Hi.", "M: Why so late?", ""], "response": "W: The bus
 DREAM = [[["M: Hi.", "W: Ho."], [{"question": "Who?"}], "1-1"]]
 TOPICAL = {"t": {"content": [{"message": "Hi.", "agent": "agent_1"}, {"message": "Ho.", "agent": "agent_2"}]}}
 ESCONV = [{"dialog": [{"text": "Hi ", "speaker": "sys"}, {"text": "Ho", "speaker": "usr"}]}]
+EMPATHETIC = 'Dialog_ID,Type,Actor,Text\na,situation,none,"A ""car"""\na,utterance,speaker,Oh\n'
 PROBABILITIES = {"dialogues": [{"dialogue_id": 0, "human_annotation": 3.5, "predicted_annotation": 0.25}]}
 UNIEVAL = [{"source": "x", "system_id": "s", "system_output": "y", "scores": {"a": 1.5}, "predict_scores": {"a": 0.5}}]
-LOG = {
-    "dialogue-id": "x",
-    "turns": [
-        {"speaker": "U", "utterance": "Hi.", "annotations": []},
-        {"speaker": "S", "utterance": "Ho.", "annotations": [{"breakdown": "O"}, {"breakdown": "X"}]},
-    ],
-}
+ANNOTATED = {"speaker": "S", "utterance": "Ho.", "annotations": [{"breakdown": "O"}, {"breakdown": "X"}]}
+LOG = {"dialogue-id": "x", "turns": [{"speaker": "U", "utterance": "Hi.", "annotations": []}, ANNOTATED]}
 
 
 def rated(path: Path) -> object:
@@ -88,11 +84,7 @@ LAYOUTS: dict[str, tuple[Reader, str, str | bytes]] = {
     "dialogues: esconv": (read_grounded, "x.txt", lines(*ESCONV)),
     "dialogues: dailydialog": (read_grounded, "x.txt", "Hi . __eou__ Ho . __eou__\nHi . __eou__\n"),
     "dialogues: personachat": (read_grounded, "x.txt", "1 your persona: tea\n2 hi\tho\n3 a\tb\n1 your persona: x\n2 c\td\n"),
-    "dialogues: empathetic": (
-        read_grounded,
-        "x.csv",
-        'Dialog_ID,Type,Actor,Text\na,situation,none,"A ""car"""\na,utterance,speaker,Oh\n',
-    ),
+    "dialogues: empathetic": (read_grounded, "x.csv", EMPATHETIC),
     "ratings": (rated, "r.jsonl", lines({"id": "a", "ratings": {"q": [1, 2]}, "cluster": 0}, {"id": 2, "rating": 1.5})),
     "ratings of examples": (rated, "r.json", json.dumps(DSTC10)),
     "ratings in csv": (rated, "r.csv", "id,q,system\na,4,s\nb,,t\n"),
@@ -158,26 +150,9 @@ def mutants(content: str | bytes, generator: random.Random) -> list[bytes]:
     return found
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_d13_r09_a_damaged_file_is_read_or_refused(layout: str, tmp_path: Path) -> None:
-    read, name, content = LAYOUTS[layout]
-    path = tmp_path / name
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    read(path)
-
-    generated = mutants(content, random.Random(layout))
-    refusals = []
-    for raw in generated:
-        path.write_bytes(raw)
-        refusals += refusal(read, path, raw)
-    assert refusals
-    for message in refusals:
-        assert str(path) in message
-        message.encode()
-
-
 def refusal(read: Reader, path: Path, raw: bytes) -> list[str]:
     """The message of the error, if the file is refused."""
+    path.write_bytes(raw)
     try:
         read(path)
     except InputError as error:
@@ -185,3 +160,17 @@ def refusal(read: Reader, path: Path, raw: bytes) -> list[str]:
     except Exception as error:
         raise AssertionError(f"{type(error).__name__} on {raw[:300]!r}") from error
     return []
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_d13_r09_a_damaged_file_is_read_or_refused(layout: str, tmp_path: Path) -> None:
+    read, name, content = LAYOUTS[layout]
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    read(path)
+
+    refusals = [message for raw in mutants(content, random.Random(layout)) for message in refusal(read, path, raw)]
+    assert refusals
+    for message in refusals:
+        assert str(path) in message
+        message.encode()

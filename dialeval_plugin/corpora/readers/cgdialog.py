@@ -151,7 +151,8 @@ def _preference_file(name: str, folder: Path | None) -> Path:
 
 def _find_span(span: str, history: Sequence[Turn]) -> list[int]:
     """Indices of the turns that hold the span, or that it runs across."""
-    sought, *texts = (" ".join(text.split()) for text in (span, *(turn.text for turn in history)))
+    sought = " ".join(span.split())
+    texts = [" ".join(turn.text.split()) for turn in history]
     if inside := [index for index, text in enumerate(texts) if sought in text]:
         return inside
     lines = [f"{turn.speaker}: {text}" if turn.speaker else text for turn, text in zip(history, texts, strict=True)]
