@@ -35,7 +35,7 @@ from measuring import memory_figures, options_of, padded_batches, peak_mb, resid
 from dialeval_plugin.core.dialogue import Example, Turn
 from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.corpora.readers import cgdialog, esconv
+from dialeval_plugin.corpora.readers import cgdialog, plain
 from dialeval_plugin.methods.causalscore.classifiers import IndependenceClassifier, new_classifier
 from dialeval_plugin.methods.causalscore.model import CausalModel, CausalModelConfig
 from dialeval_plugin.methods.causalscore.scorer import CausalScorer
@@ -62,7 +62,7 @@ def real_histories(corpus: str) -> list[Example]:
         if not (folder / "valid.txt").is_file():
             raise MissingPrerequisite("esconv: is not here")
         end = LENGTHS[corpus]
-        dialogues = [dialogue for dialogue in esconv.read(folder / "valid.txt") if len(dialogue.turns) > end]
+        dialogues = [dialogue for dialogue in plain.read_esconv(folder / "valid.txt") if len(dialogue.turns) > end]
         return [Example(dialogue.id, dialogue.turns[:end], dialogue.turns[end]) for dialogue in dialogues]
     dialogues = cgdialog.read_preferences(corpus.lower())
     return [Example(dialogue.id, dialogue.context, dialogue.responses["human"]) for dialogue in dialogues]

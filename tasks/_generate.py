@@ -83,7 +83,7 @@ MANUAL = {
 }
 """The FED dialogues that are shown by hand, see `_manual_yaml`."""
 COLUMNS_NOT_TEMPLATES = "# Names of columns, not templates: braces in a dialogue stay braces."
-NO_SUFFIX = "# Without the suffix .yaml, so that the host does not take this file for a task."
+NO_SUFFIX = "Without the suffix .yaml, so that the host does not take this file for a task."
 SKIPPED = "A set that is not on this machine is left out with a warning, and the mean is taken over the others."
 MINI = "The embedded corpus: nothing to download. {} are by construction, not by people."
 
@@ -123,22 +123,21 @@ def template(about: str, keys: str, kind: TaskKind | None = None) -> str:
 
 
 def task(
-    name: str,
-    include: str,
-    *,
-    alias: str,
-    about: str = "",
-    described: Mapping[str, Any],
-    tags: Sequence[str] = (),
-    keys: Mapping[str, Any] | None = None,
+    name: str, include: str, method: str, dataset: str, *, alias: str = "", about: str = "", data: str = "", **described: Any
 ) -> dict[str, str]:
-    """One task: its names, and in its metadata what its result file is to tell of it."""
+    """One task: its names, the function that builds its data set, and in its metadata what its result file is to tell of it.
+
+    The direction is that of the main metric.
+    """
+    usual = {"level": "turn", "quality": None, "kind": "rating", "direction": "higher"}
+    told = {"method": method, "dataset": dataset, **usual, **described}
+    tags = ("dialogue_evaluation", *(["dialogue_evaluation_mini"] if dataset == "mini" else []))
     lines = [f"# {about}"] if about else []
-    lines += [f"include: {include}", f"task: {name}", f"task_alias: {alias}"]
-    lines += ["tag:", *(f"  - {tag}" for tag in ("dialogue_evaluation", *tags))]
-    lines += [f"{key}: {value}" for key, value in (keys or {}).items()]
+    lines += [f"include: {include}", f"task: {name}", f"task_alias: {alias or f'{method} {dataset}'}"]
+    lines += ["tag:", *(f"  - {tag}" for tag in tags)]
+    lines += [f"custom_dataset: !function {HOSTS}.tasks.{data}"] if data else []
     lines += ["metadata:", f"  version: {VERSION}", "  dialeval:"]
-    lines += [f"    {key}: {_inline(value)}" for key, value in described.items() if value is not None]
+    lines += [f"    {key}: {_inline(value)}" for key, value in told.items() if value is not None]
     return {name: "\n".join([*lines, ""])}
 
 
@@ -164,27 +163,13 @@ def _inline(value: Any) -> str:
     return str(value)
 
 
-def described(
-    method: str, dataset: str, level: str, quality: str | None, kind: TaskKind = "rating", **more: Any
-) -> dict[str, Any]:
-    """What stands in a task's metadata; the main metric's direction is that of the task."""
-    return {
-        "method": method,
-        "dataset": dataset,
-        "level": level,
-        "quality": quality,
-        "kind": kind,
-        "direction": "higher",
-        **more,
-    }
-
-
 def dstc10_dialog() -> Folder:
     """Yes or no to the DSTC10 prompt, over the development sets."""
+    rated_mini, read_mini = MINI.format("Ratings"), "responses.mini_dataset"
     files = {
         "_judgement_yaml": template(
             "What all dialogue tasks share: the DSTC10 prompt of Huynh et al. 2023 (Appendix C), answered by Yes or No.\n"
-            "Without the suffix .yaml, so that the host does not take this file for a task.",
+            + NO_SUFFIX,
             f"""
 output_type: multiple_choice
 test_split: test
@@ -214,13 +199,7 @@ process_results: !function {HOSTS}.tasks.responses.process_results
         },
         **_set_tasks("dstc10_dialog", "_dstc10_yaml", SET_NAMES),
         **task(
-            "dstc10_dialog_mini",
-            "_judgement_yaml",
-            alias="dstc10_dialog mini",
-            about=MINI.format("Ratings"),
-            described=described("dstc10_dialog", "mini", "turn", "fits"),
-            tags=["dialogue_evaluation_mini"],
-            keys={"custom_dataset": f"!function {HOSTS}.tasks.responses.mini_dataset"},
+            "dstc10_dialog_mini", "_judgement_yaml", "dstc10_dialog", "mini", about=rated_mini, data=read_mini, quality="fits"
         ),
         **_set_group(
             "dstc10_dialog",
@@ -254,13 +233,8 @@ process_results: !function {HOSTS}.tasks.responses.process_results
 def _set_tasks(whole: str, include: str, codes: Iterable[str], **more: Any) -> dict[str, str]:
     files: dict[str, str] = {}
     for code in codes:
-        one = dstc10.SETS[code]
-        files |= task(
-            f"{whole}_{code}",
-            include,
-            alias=f"{whole} {SET_NAMES[code]}",
-            described=described(whole, code, one.level, one.overall, **more),
-        )
+        one, alias = dstc10.SETS[code], f"{whole} {SET_NAMES[code]}"
+        files |= task(f"{whole}_{code}", include, whole, code, alias=alias, level=one.level, quality=one.overall, **more)
     return files
 
 
@@ -335,19 +309,13 @@ process_results: !function {HOSTS}.tasks.rating.process_ratings
         for level, short, number in (("turn", "turn", "nine turn-level"), ("dialogue", "dial", "eleven dialogue-level")):
             qualities = list(rating_prompts(level))  # type: ignore[arg-type]
             for quality in qualities:
-                own: dict[str, Any] = {}
+                own: dict[str, Any] = {"level": level, "quality": quality, "alias": f"{whole} {level} {quality}"}
                 if shots == "manual":
                     own["shown_dialogues"] = [f"fed_{dialogue}" for dialogue in MANUAL[level][quality].split()]
                 if shots == "random":
-                    own["seeds"] = [1, 2, 3]
-                made |= task(
-                    f"{whole}_{short}_{quality}",
-                    f"../_{shots}_yaml" if shots else "_rating_yaml",
-                    alias=f"{whole} {level} {quality}",
-                    described=described(
-                        whole, "fed", level, quality, "rating_over_seeds" if shots == "random" else "rating", **own
-                    ),
-                )
+                    own |= {"kind": "rating_over_seeds", "seeds": [1, 2, 3]}
+                include = f"../_{shots}_yaml" if shots else "_rating_yaml"
+                made |= task(f"{whole}_{short}_{quality}", include, whole, "fed", **own)
             about = f"FED's {number} qualities {words}; each counts the same."
             made |= group(f"{whole}_{short}", about, (f"{whole}_{short}_{quality}" for quality in qualities), "spearman")
         about = f"FED's twenty qualities {words}; each counts the same."
@@ -375,8 +343,7 @@ def slide() -> Folder:
         "_slide_yaml": template(
             "What all SLIDE tasks share (Zhao et al. 2024): the model under test is asked the prompt of appendix "
             "A.1, and its score is fused with the small model's by equation 9. The small model is named in "
-            '--metadata \'{"slm": "FOLDER"}\'; "fusion", "slm_scale" and "clip" are options. Without the suffix '
-            ".yaml, so that the host does not take this file for a task.",
+            '--metadata \'{"slm": "FOLDER"}\'; "fusion", "slm_scale" and "clip" are options. ' + NO_SUFFIX,
             f"""
 custom_dataset: !function {HOSTS}.slm_tasks.slide_dataset
 output_type: generate_until
@@ -422,8 +389,7 @@ def dre() -> Folder:
         "_dre_yaml": template(
             "What all DRE tasks share (Zhao et al. 2025): the small model's findings are in the interior prompt; "
             "the plain prompt is asked as well, for the ablations. The small model is named in --metadata "
-            '\'{"slm": "FOLDER"}\'; "eq26", "clamp" and "clip" are options. Without the suffix .yaml, so that the '
-            "host does not take this file for a task.",
+            '\'{"slm": "FOLDER"}\'; "eq26", "clamp" and "clip" are options. ' + NO_SUFFIX,
             f"""
 class: !function {HOSTS}.slm_tasks.DreTask
 custom_dataset: !function {HOSTS}.slm_tasks.dre_dataset
@@ -465,15 +431,9 @@ process_results: !function {HOSTS}.slm_tasks.dre_results
 
 def _small_model_tasks(method: str) -> dict[str, str]:
     about = f"The turn-level sets of DSTC10 Track 5; each counts the same.\n{SKIPPED}"
-    mini = task(
-        f"{method}_mini",
-        f"_{method}_yaml",
-        alias=f"{method} mini",
-        about=MINI.format("Ratings"),
-        described=described(method, "mini", "turn", "fits", variant=method),
-        tags=["dialogue_evaluation_mini"],
-    )
-    tasks = _set_tasks(method, f"_{method}_yaml", TURN_LEVEL, variant=method)
+    include, rated = f"_{method}_yaml", MINI.format("Ratings")
+    mini = task(f"{method}_mini", include, method, "mini", about=rated, quality="fits", variant=method)
+    tasks = _set_tasks(method, include, TURN_LEVEL, variant=method)
     return tasks | mini | _set_group(method, about, TURN_LEVEL)
 
 
@@ -483,8 +443,7 @@ def dailydialog_pp() -> Folder:
         "_classification_yaml": template(
             "What the four tasks share: SLIDE's classification prompt (Zhao et al. 2024, appendix A.3) with its "
             "five printed examples. Overall accuracy is the mean of those on positive and adversarial responses, "
-            "as in the paper's Table 1. An answer that cannot be read is unscored: in no accuracy, and counted. "
-            "Without the suffix .yaml, so that the host does not take this file for a task.",
+            "as in the paper's Table 1. An answer that cannot be read is unscored: in no accuracy, and counted. " + NO_SUFFIX,
             f"""
 test_split: test
 # The examples are the printed ones, not this split's; it is named because the host tells a sampler the tested document, whose
@@ -525,15 +484,8 @@ process_results: !function {HOSTS}.tasks.classification.process_generation
             ("dailydialog_pp", "", "DailyDialog++ test contexts, five responses of each kind"),
             ("mini", "_mini", MINI.format("Labels")),
         ):
-            files |= task(
-                f"{method}{end}",
-                include,
-                alias=f"{method} {dataset}" if end else method,
-                about=about,
-                described=described(method, dataset, "turn", "appropriate", "classification"),
-                tags=["dialogue_evaluation_mini"] if end else [],
-                keys={"custom_dataset": f"!function {HOSTS}.tasks.classification.{dataset}_dataset"},
-            )
+            own = {"alias": "" if end else method, "about": about, "data": f"classification.{dataset}_dataset"}
+            files |= task(f"{method}{end}", include, method, dataset, **own, quality="appropriate", kind="classification")
     return Folder(
         "dailydialog_pp",
         "DailyDialog++: positive or negative",
@@ -576,13 +528,8 @@ process_results: !function {HOSTS}.tasks.opinion.process_opinion
         ),
     }
     for name, (quality, title, about) in challenges.items():
-        files |= task(
-            f"{name}_opinion",
-            "_opinion_yaml",
-            alias=f"opinion {title}",
-            about=about,
-            described=described("opinion", name, "dialogue", quality, "opinion"),
-        )
+        own = {"alias": f"opinion {title}", "about": about, "quality": quality, "level": "dialogue", "kind": "opinion"}
+        files |= task(f"{name}_opinion", "_opinion_yaml", "opinion", name, **own)
     about = "Both challenges; one whose files are not on this machine is left out with a warning."
     files |= group("convai_opinion", about, [f"{name}_opinion" for name in challenges], "spearman", list(challenges))
     return Folder(
@@ -616,8 +563,7 @@ def dbdc() -> Folder:
             "A task over the annotated turns of one system of DBDC3, English evaluation data: is the turn a "
             "breakdown (X), a possible one (T) or none (O)? The metrics are the organisers'. The file that "
             'includes this one names the system. --metadata \'{"answers": "words"}\' asks for No, Possibly or Yes, '
-            '\'{"annotations": "original"}\' compares with the annotations of the challenge. Without the suffix '
-            ".yaml, so that the host does not take this file for a task.",
+            '\'{"annotations": "original"}\' compares with the annotations of the challenge. ' + NO_SUFFIX,
             f"""
 output_type: multiple_choice
 test_split: test
@@ -638,13 +584,9 @@ process_results: !function {HOSTS}.tasks.breakdown.process_breakdown
         ),
     }
     for name, title in systems.items():
-        files |= task(
-            f"dbdc_{name}",
-            "_dbdc_yaml",
-            alias=f"dbdc {name}",
-            about=f"{title}: 50 dialogues, 500 turns, 30 annotators each",
-            described=described("dbdc", name, "turn", "breakdown", "breakdown", lower_is_better=LOWER_IS_BETTER),
-        )
+        about = f"{title}: 50 dialogues, 500 turns, 30 annotators each"
+        own = {"quality": "breakdown", "kind": "breakdown", "lower_is_better": LOWER_IS_BETTER}
+        files |= task(f"dbdc_{name}", "_dbdc_yaml", "dbdc", name, about=about, **own)
     about = "The four systems of DBDC3's English evaluation data; each counts the same."
     files |= group("dbdc", about, [f"dbdc_{name}" for name in systems], "f1_b")
     return Folder(
@@ -666,6 +608,7 @@ process_results: !function {HOSTS}.tasks.breakdown.process_breakdown
 
 def cgdialog_preference() -> Folder:
     """Which of two responses people prefer."""
+    whole = "cgdialog_preference"
     corpora = {"dream": "DREAM", "esconv": "ESConv", "msc": "MSC"}
     files = {
         "_preference_yaml": template(
@@ -681,18 +624,14 @@ process_results: !function {HOSTS}.tasks.preference.process_preferences
         ),
     }
     for name, title in corpora.items():
-        files |= task(
-            f"cgdialog_preference_{name}",
-            "_preference_yaml",
-            alias=f"cgdialog_preference {title}",
-            about=f"{title}: 100 dialogues, 6 comparisons of 4 responses each",
-            described=described("cgdialog_preference", name, "turn", "relevance", "preference"),
-        )
+        alias, about = f"{whole} {title}", f"{title}: 100 dialogues, 6 comparisons of 4 responses each"
+        own = {"quality": "relevance", "kind": "preference"}
+        files |= task(f"{whole}_{name}", "_preference_yaml", whole, name, alias=alias, about=about, **own)
     about = "The human preferences of CausalScore. A corpus whose file is not on this machine is left out with a warning."
-    names = [f"cgdialog_preference_{name}" for name in corpora]
-    files |= group("cgdialog_preference", about, names, MAIN["preference"], list(corpora))
+    names = [f"{whole}_{name}" for name in corpora]
+    files |= group(whole, about, names, MAIN["preference"], list(corpora))
     return Folder(
-        "cgdialog_preference",
+        whole,
         "CGDIALOG+: human preferences between responses",
         "A language model judges each response alone by the DSTC10 prompt, and its scores are compared with "
         "the votes of people who compared the responses in pairs. Printed is the voting scheme's Spearman "

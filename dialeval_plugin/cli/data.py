@@ -18,15 +18,18 @@ app = typer.Typer(help="List the known corpora, fetch them, look for leaks.", no
 @app.command("list")
 def list_corpora() -> None:
     """Show each corpus, whether and where it is on this machine, its licence and its source."""
-    from dialeval_plugin.corpora.catalogue import status
+    from dialeval_plugin.core.errors import MissingPrerequisite
+    from dialeval_plugin.corpora.registry import CORPORA
 
-    for corpus, folder, missing in status():
+    for corpus in CORPORA.values():
         typer.echo(f"{corpus.name}: {corpus.published.title}")
-        if folder is None:
+        try:
+            folder = corpus.folder()
+        except MissingPrerequisite:
             typer.echo(f"  present: no (dialeval data fetch {corpus.name})")
         else:
             typer.echo(f"  present: {folder}")
-            if missing:
+            if missing := [path for path in corpus.published.paths if not (folder / path).is_file()]:
                 typer.echo(f"  missing: {', '.join(missing)}")
         typer.echo(f"  licence: {corpus.published.licence}")
         typer.echo(f"  source:  {', '.join(corpus.published.sources) or 'part of this package'}")
@@ -35,9 +38,9 @@ def list_corpora() -> None:
 @app.command()
 def fetch(name: Annotated[str, typer.Argument(help="Name of the corpus, as `dialeval data list` shows it.")]) -> None:
     """Download a corpus into the cache, checking each file, and say what has to be got by hand."""
-    from dialeval_plugin.corpora.catalogue import fetch as fetch_corpus
+    from dialeval_plugin.corpora.registry import find_corpus
 
-    folder, files, by_hand = fetch_corpus(name)
+    folder, files, by_hand = find_corpus(name).fetch()
     typer.echo(f"{name}: {len(files)} files fetched and checked; they are in {folder}")
     for file in by_hand:
         typer.echo(f"by hand: {folder / file.path}\n  {file.how}")

@@ -1,20 +1,23 @@
-"""What a reader declares of its corpus: what it is, who published it, where its files come from, and how they are read."""
+"""What a reader declares of its corpus: what it is, who published it, how it is read, where it lies and is fetched from.
+
+A corpus is looked for in the folder that `DIALEVAL_DATA_DIR` names if it is set, and in the user's cache otherwise; the two are
+never mixed.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import functools
-import json
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Turn
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
-from dialeval_plugin.core.files import parse_json_prefix, read_text
+from dialeval_plugin.core.files import parse_json_prefix, read_json, read_text
 from dialeval_plugin.core.shapes import checked
 
 DATA_DIR_VARIABLE = "DIALEVAL_DATA_DIR"
@@ -87,6 +90,14 @@ class ByHand(NamedTuple):
     how: str
 
 
+class Fetched(NamedTuple):
+    """A corpus' folder, the files in it that have the right checksum, and those that are still to be got by hand."""
+
+    folder: Path
+    files: tuple[str, ...]
+    by_hand: tuple[ByHand, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Publication:
     """Who published a corpus, and where its files are: its entry in `catalogue.json`."""
@@ -106,13 +117,39 @@ class Publication:
         """The files that the corpus' folder should have."""
         return (*(file.path for file in self.files), *(file.path for file in self.by_hand))
 
+    def download(self, folder: Path) -> Fetched:
+        """Download the files into `folder`, each checked before it takes its place."""
+        import pooch
+
+        pooch.get_logger().setLevel(logging.WARNING)
+        for file in self.files:
+            target = folder / file.path
+            try:
+                pooch.retrieve(file.url, known_hash=f"sha256:{file.sha256}", fname=target.name, path=target.parent)
+            except ValueError as error:
+                raise MissingPrerequisite(
+                    f"{file.url}: the file has another SHA-256 than the catalogue's {file.sha256}, so it was not kept. "
+                    "Try again; if it happens again, the publisher has changed the file."
+                ) from error
+            except OSError as error:
+                raise MissingPrerequisite(
+                    f"{file.url}: cannot be downloaded ({type(error).__name__}: {error}). "
+                    f"Check the connection, or get the file another way and put it at {target}."
+                ) from error
+            finally:
+                # An empty folder would pass for a corpus.
+                for emptied in dict.fromkeys((target.parent, folder)):
+                    with contextlib.suppress(OSError):
+                        emptied.rmdir()
+        by_hand = tuple(file for file in self.by_hand if not (folder / file.path).is_file())
+        return Fetched(folder, tuple(file.path for file in self.files), by_hand)
+
 
 @functools.cache
 def publications() -> Mapping[str, Publication]:
     """Return the catalogue by name of the corpus."""
-    text = resources.files(__package__).joinpath("catalogue.json").read_text(encoding="utf-8")
-    entries = checked(json.loads(text), list[Publication], "catalogue.json", advice="Mend it.")
-    return {entry.name: entry for entry in entries}
+    path = Path(__file__).with_name("catalogue.json")
+    return {entry.name: entry for entry in checked(read_json(path), list[Publication], path.name, advice="Mend it.")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +206,17 @@ class Corpus:
         if not path.is_file():
             raise MissingPrerequisite(f"{path.parent}: has no {path.name}. Type `dialeval data fetch {self.name}`.")
         return path
+
+    def fetch(self) -> Fetched:
+        """Download it into the user's cache; files that are there already and have the right checksum stay."""
+        if self.packaged is not None:
+            return Fetched(self.packaged, (), ())
+        if value := os.environ.get(DATA_DIR_VARIABLE):
+            raise InputError(
+                f"{DATA_DIR_VARIABLE}: is set to {value!r}, so corpora are read from there and not from the cache. "
+                "Unset it before you fetch."
+            )
+        return self.published.download(cache_folder() / self.name)
 
 
 def cache_folder() -> Path:

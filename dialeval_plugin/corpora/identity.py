@@ -21,7 +21,7 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice, pairwise
+from itertools import groupby, islice, pairwise
 from typing import NamedTuple, TypeVar
 
 from tqdm.auto import tqdm
@@ -30,6 +30,7 @@ from dialeval_plugin.core.dialogue import Dialogue, Item, Turn, context_turns, i
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.signature import text_hash
 
+from .items import OPENING_TURNS
 from .rows import split_speaker
 
 T = TypeVar("T")
@@ -38,7 +39,6 @@ logger = logging.getLogger(__name__)
 
 LEAK_RULE = 1
 """Version of what this module decides; every trained model records it."""
-OPENING_TURNS = 3
 MIN_WORDS = 8
 """Fewest different words of a run. Between corpora that are no copies of each other, 13 runs in common have 8 words or more and
 1,093 have fewer: greetings and thanks (`docs/corpora.md`)."""
@@ -290,10 +290,6 @@ def _is_distinctive(run: Sequence[_Utterance]) -> bool:
 
 def _runs(places: Sequence[int]) -> Iterator[tuple[int, int]]:
     """First and last of each run of consecutive numbers: [0, 1, 2, 5] gives (0, 2) and (5, 5)."""
-    first = last = places[0]
-    for place in places[1:]:
-        if place != last + 1:
-            yield first, last
-            first = place
-        last = place
-    yield first, last
+    for _, run in groupby(enumerate(places), key=lambda indexed: indexed[1] - indexed[0]):
+        numbers = [place for _, place in run]
+        yield numbers[0], numbers[-1]

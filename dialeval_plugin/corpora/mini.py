@@ -43,13 +43,10 @@ def read_response_sets(split: Split | None = None) -> list[ResponseSet]:
     if split is not None and split not in SPLITS:
         raise InputError(f"mini: there is no split {split!r}. Known are: {', '.join(SPLITS)}.")
     path = folder() / "dailydialog_pp.jsonl"
-    split_of = [row.value["split"] for row in read_json_lines(path)]
-    sets = dailydialog_pp.read(path)
-    drawn: list[ResponseSet] = []
-    for name in SPLITS if split is None else (split,):
-        members = [response_set for response_set, its in zip(sets, split_of, strict=True) if its == name]
-        drawn += [_with_random_negatives(response_set, members) for response_set in members]
-    return drawn
+    members: dict[str, list[ResponseSet]] = {name: [] for name in SPLITS}
+    for row, found in zip(read_json_lines(path), dailydialog_pp.read(path), strict=True):
+        members[row.value["split"]].append(found)
+    return [_with_random_negatives(found, members[name]) for name in ((split,) if split else SPLITS) for found in members[name]]
 
 
 def read_examples(split: Split | None = None) -> list[Example]:

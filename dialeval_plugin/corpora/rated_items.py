@@ -8,46 +8,21 @@ be there too: `cluster` (or `dialogue`), `item` (the context that several system
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
 
-from dialeval_plugin.core.dialogue import Dialogue, Item, Level, Ratings
+from dialeval_plugin.core.dialogue import Dialogue, Item, Level, Ratings, context_turns
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line, read_json_lines
-from dialeval_plugin.core.scores import Orientation
 from dialeval_plugin.core.signature import text_hash
 
 from .corpus import Beginning
 from .items import context_key
 from .registry import CORPORA, identify, read_items, read_set
-from .rows import finite, label_field, number_or_none, read_csv
+from .rows import finite_numbers, label_field, number_or_none, read_csv
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class ScoreColumn:
-    """The scores of one evaluator, by id; None where a row is unscored, and `unscored` says why."""
-
-    evaluator: str
-    scores: Mapping[str, float | None]
-    unscored: Mapping[str, str]
-    source: str
-    quality: str | None = None
-    """The quality that the scores are meant for; None where they are for any."""
-    orientation: Orientation = "higher"
-    is_in_file_order: bool = False
-    """Whether the ids are numbers that say a place in the rated file, from 0."""
-    signature: str | None = None
-
-
-class ScoreFile(NamedTuple):
-    """The evaluators of a file, with the ratings where it has them too."""
-
-    columns: list[ScoreColumn]
-    ratings: list[RatedItem] | None = None
 
 
 LABELS = ("id", "cluster", "dialogue", "item", "system", "level")
@@ -102,17 +77,12 @@ def read_rated_items(source: str) -> list[RatedItem]:
         rated = _rated(read_items(path), source)
     else:
         rated = [_bare(row, _ratings(row)) for row in read_json_lines(path)]
-    check_ids(rated, source)
-    return rated
-
-
-def check_ids(items: Sequence[RatedItem], source: str) -> None:
-    """Check that no two items have one id."""
     seen: set[str] = set()
-    for item in items:
+    for item in rated:
         if item.id in seen:
             raise InputError(f"{source}: the id {item.id!r} occurs twice. Give every response its own.")
         seen.add(item.id)
+    return rated
 
 
 def qualities(items: Sequence[RatedItem]) -> list[str]:
@@ -121,17 +91,13 @@ def qualities(items: Sequence[RatedItem]) -> list[str]:
 
 
 def _rated(items: Sequence[Item], source: str, *, is_chat: bool = False) -> list[RatedItem]:
-    distinct = {(item.system, *_texts(item)) for item in items}
+    distinct = {(item.system, context_turns(item), getattr(item, "response", None)) for item in items}
     if repeated := len(items) - len(distinct):
         logger.warning(
             "%s: %d of %d items have the text and the system of an earlier one; each counts", source, repeated, len(items)
         )
     rated = [RatedItem.of(item) for item in items]
     return [replace(item, cluster=item.id) for item in rated] if is_chat else rated
-
-
-def _texts(item: Item) -> tuple[Any, ...]:
-    return (item.turns,) if isinstance(item, Dialogue) else (item.context, item.response)
 
 
 def _bare(row: Line, ratings: Ratings) -> RatedItem:
@@ -151,19 +117,15 @@ def labels_of(row: Line) -> tuple[str | None, str | None, str | None]:
 
 def _ratings(row: Line) -> dict[str, tuple[float, ...]]:
     """Ratings in JSON: a number, a list of the raters' numbers, or an object of either by quality."""
-    given = [name for name in ("ratings", "rating") if name in row.value]
-    if not given:
+    name = next((name for name in ("ratings", "rating") if name in row.value), None)
+    if name is None:
         raise InputError(f"{row.where}: has neither 'rating' nor 'ratings', only {', '.join(row.value)}. Give one of them.")
-    (name, *_) = given
     value = row.value[name]
-    by_quality = value if isinstance(value, dict) else {"rating": value}
-    return {quality: _raters(of, f"{row.where}: {name}[{quality!r}]") for quality, of in by_quality.items()}
-
-
-def _raters(value: Any, where: str) -> tuple[float, ...]:
-    values = value if isinstance(value, list) else [] if value is None else [value]
-    advice = "Leave out what a rater did not answer."
-    return tuple(finite(given, f"{where}[{rater}]", advice) for rater, given in enumerate(values))
+    ratings = {}
+    for quality, given in (value if isinstance(value, dict) else {"rating": value}).items():
+        raters = given if isinstance(given, list) else [] if given is None else [given]
+        ratings[quality] = finite_numbers(raters, f"{row.where}: {name}[{quality!r}]")
+    return ratings
 
 
 def _numbers(row: Line) -> dict[str, tuple[float, ...]]:

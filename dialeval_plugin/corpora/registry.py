@@ -28,8 +28,8 @@ _FIELDS = frozenset({"id", "context", "response", "references", "facts"})
 def _declared() -> dict[str, Corpus]:
     names = (module.name for module in pkgutil.iter_modules(readers.__path__))
     modules = [importlib.import_module(f"{readers.__name__}.{name}") for name in names]
-    values = [value for module in (*modules, mini) for value in vars(module).values() if isinstance(value, Corpus)]
-    return {corpus.name: corpus for corpus in values}
+    found = {value.name: value for module in modules for value in vars(module).values() if isinstance(value, Corpus)}
+    return {**dict(sorted(found.items())), mini.CORPUS.name: mini.CORPUS}
 
 
 CORPORA: Mapping[str, Corpus] = _declared()
@@ -92,8 +92,7 @@ def read_grounded(path: Path, *, every_response: bool = False) -> list[GroundedD
     """
     corpus = identify(path)
     if corpus is None:
-        lines = read_json_lines(path)
-        return [GroundedDialogue(_dialogue(line, f"{path.stem}_{index:05d}")) for index, line in enumerate(lines)]
+        return [_dialogue(line, f"{path.stem}_{index:05d}") for index, line in enumerate(read_json_lines(path))]
     if corpus.read_dialogues is None:
         raise InputError(f"{path}: is of the corpus {corpus.name}, which is rated and not trained on. Name plain dialogues.")
     if every_response and corpus is dailydialog_pp.CORPUS:
@@ -125,9 +124,9 @@ def _example(line: Line, number: int) -> Example:
         raise InputError(f"{line.where}: {error}") from None
 
 
-def _dialogue(line: Line, id: str) -> Dialogue:
+def _dialogue(line: Line, id: str) -> GroundedDialogue:
     require(line, "turns", advice="Give a list of texts, oldest first.")
-    return Dialogue(id, visible_turns(map(Turn, texts_field(line, "turns"))))
+    return GroundedDialogue(Dialogue(id, visible_turns(map(Turn, texts_field(line, "turns")))))
 
 
 class ReportedSets(NamedTuple):
@@ -150,12 +149,31 @@ def read_reported(sources: Iterable[str]) -> ReportedSets:
         if Path(source).is_file():
             sets[source] = _read_reported_file(Path(source))
         elif source in CORPORA and len(CORPORA[source].sets) > 1:
-            present, missing = _present(CORPORA[source])
+            present: dict[str, list[Item]] = {}
+            for name in CORPORA[source].sets:
+                try:
+                    present |= read_set(name)
+                except MissingPrerequisite:
+                    absent.append(name)
+            if not present:
+                raise MissingPrerequisite(
+                    f"{source}: none of its sets ({', '.join(CORPORA[source].sets)}) is on this machine. "
+                    f"Type `dialeval data fetch {source}`."
+                )
             sets |= present
-            absent += missing
         else:
             sets |= read_set(source)
     return ReportedSets(sets, tuple(absent))
+
+
+def _read_reported_file(path: Path) -> list[Item]:
+    corpus = identify(path)
+    if corpus is None:
+        beginning = Beginning.of(path)
+        has_items = beginning.is_array or not beginning.text or beginning.has("context") or beginning.has("response")
+    else:
+        has_items = corpus.read_items is not None
+    return read_items(path) if has_items else list(read_dialogues(path))
 
 
 def read_set(name: str) -> dict[str, list[Item]]:
@@ -171,28 +189,3 @@ def read_set(name: str) -> dict[str, list[Item]]:
         known = ", ".join(dict.fromkeys(name for corpus in rated for name in (corpus.name, *corpus.sets)))
         raise InputError(f"{name}: there is no such file, and no set of this name. Named sets are: {known}.")
     return {code: list(SETS[code]())}
-
-
-def _present(corpus: Corpus) -> tuple[dict[str, list[Item]], list[str]]:
-    sets: dict[str, list[Item]] = {}
-    missing: list[str] = []
-    for name, read in corpus.sets.items():
-        try:
-            sets[name] = list(read())
-        except MissingPrerequisite:
-            missing.append(name)
-    if not sets:
-        raise MissingPrerequisite(
-            f"{corpus.name}: none of its sets ({', '.join(missing)}) is on this machine. "
-            f"Type `dialeval data fetch {corpus.name}`."
-        )
-    return sets, missing
-
-
-def _read_reported_file(path: Path) -> list[Item]:
-    corpus = identify(path)
-    if corpus is None:
-        beginning = Beginning.of(path)
-        is_plain = not beginning.is_array and beginning.text and not (beginning.has("context") or beginning.has("response"))
-        return list(read_dialogues(path)) if is_plain else read_items(path)
-    return read_items(path) if corpus.read_items is not None else list(read_dialogues(path))

@@ -109,9 +109,7 @@ def require(row: Line, *names: str, advice: str = "Is this another file's layout
 
 def text_field(row: Line, name: str) -> str:
     """Return the string in field `name`."""
-    if name not in row.value:
-        raise InputError(f"{row.where}: has no {name!r}, only {_names(row.value)}. Is this another file's layout?")
-    return check_text(row.value[name], f"{row.where}: {name}")
+    return check_text(_field(row, name), f"{row.where}: {name}")
 
 
 def texts_field(row: Line, name: str) -> tuple[str, ...]:
@@ -171,9 +169,7 @@ def label_field(row: Line, name: str) -> str | None:
 
 def ratings_field(row: Line, name: str) -> dict[str, tuple[float, ...]]:
     """Return quality name to rater values from the object of lists in field `name`; an empty list stays empty."""
-    if name not in row.value:
-        raise InputError(f"{row.where}: has no {name!r}, only {_names(row.value)}. Is this another file's layout?")
-    annotations = row.value[name]
+    annotations = _field(row, name)
     if not isinstance(annotations, dict):
         raise InputError(f"{row.where}: {name}: expected an object of quality names and lists, got {annotations!r}.")
     ratings = {}
@@ -181,10 +177,14 @@ def ratings_field(row: Line, name: str) -> dict[str, tuple[float, ...]]:
         where = f"{row.where}: {name}[{quality!r}]"
         if not isinstance(values, list):
             raise InputError(f"{where}: expected the list of the raters' numbers, got {values!r}.")
-        ratings[quality] = tuple(
-            finite(value, f"{where}[{rater}]", "Leave out what a rater did not answer.") for rater, value in enumerate(values)
-        )
+        ratings[quality] = finite_numbers(values, where)
     return ratings
+
+
+def finite_numbers(values: Sequence[Any], where: str) -> tuple[float, ...]:
+    """Return the numbers of a quality's raters."""
+    advice = "Leave out what a rater did not answer."
+    return tuple(finite(value, f"{where}[{rater}]", advice) for rater, value in enumerate(values))
 
 
 def finite(value: Any, where: str, advice: str) -> float:
@@ -267,5 +267,8 @@ def unique_ids(ids: Sequence[str]) -> list[str]:
     return unique
 
 
-def _names(value: dict[str, Any]) -> str:
-    return ", ".join(map(repr, value)) or "nothing"
+def _field(row: Line, name: str) -> Any:
+    if name not in row.value:
+        known = ", ".join(map(repr, row.value)) or "nothing"
+        raise InputError(f"{row.where}: has no {name!r}, only {known}. Is this another file's layout?")
+    return row.value[name]

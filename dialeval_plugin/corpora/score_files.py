@@ -1,30 +1,75 @@
-"""Reads the scores of evaluators: what `dialeval score` writes, any JSON or CSV with ids, and published layouts.
+"""Reads the scores of evaluators: what `dialeval score` writes, any JSON or CSV with ids, and what authors published.
 
 - JSON lines or an array of objects, or CSV, with `id` and one column of numbers an evaluator. Where `dialeval score` has left
   `FILE.meta.json` beside the file, only its main column is read unless others are asked for.
 - An object of id to number.
-- The layouts of `published_scores`, which bring ratings of their own or are in the order of the file that was rated.
+
+Scores that authors published beside their data, so that the agreement that they print can be computed again, bring ratings of
+their own or are in the order of the file that was rated:
+
+- FED's replication, and GPT-4 on FED: an object of name to list of numbers, in the order of the rated file.
+- P(yes) of language models on FED and USR: `{"dialogues": [{dialogue_id, human_annotation, predicted_annotation}], ...}`.
+- UniEval on TopicalChat: an array of `{source, system_id, scores: {quality: human}, predict_scores: {quality: number}}`.
+- DailyDialog++: an object of `<row><p|r|a><number>` to a number: positive, random negative, adversarial negative.
+- GLUE classifiers on TopicalChat (`usr.read_scored`).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
+from dialeval_plugin.core.dialogue import Level
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line, parse_json_prefix, read_json, read_json_lines, read_text
 from dialeval_plugin.core.scores import SCHEMA_VERSION, Orientation
+from dialeval_plugin.core.signature import text_hash
 
-from .published_scores import read_published
-from .rated_items import LABELS, RatedItem, ScoreColumn, ScoreFile, check_ids, labels_of
+from .rated_items import LABELS, RatedItem, labels_of
+from .readers import usr
 from .rows import distinct_ids, finite, label_field, number_or_none, read_array, read_csv
 
 UNKNOWN = "unknown"
 """Reason of an unscored row where the file gives none."""
 
 _NULL = "Give null where a row is unscored."
-_NO_SCORES = frozenset({*LABELS, "unscored", "detail", "rating", "ratings"})
+RANDOM = "appropriate, random negatives"
+ADVERSARIAL = "appropriate, adversarial negatives"
+"""Qualities of DailyDialog++: 1 for the positive responses, 0 for those negatives, and no rating for the others."""
+
+_MEND = "Mend the file."
+_DAILYDIALOG_KEY = re.compile(r"(\d+)([pra])\d+")
+_RATED: Mapping[str, dict[str, tuple[float, ...]]] = {
+    "p": {RANDOM: (1.0,), ADVERSARIAL: (1.0,)},
+    "r": {RANDOM: (0.0,), ADVERSARIAL: ()},
+    "a": {RANDOM: (), ADVERSARIAL: (0.0,)},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreColumn:
+    """The scores of one evaluator, by id; None where a row is unscored, and `unscored` says why."""
+
+    evaluator: str
+    scores: Mapping[str, float | None]
+    unscored: Mapping[str, str]
+    source: str
+    quality: str | None = None
+    """The quality that the scores are meant for; None where they are for any."""
+    orientation: Orientation = "higher"
+    is_in_file_order: bool = False
+    """Whether the ids are numbers that say a place in the rated file, from 0."""
+    signature: str | None = None
+
+
+class ScoreFile(NamedTuple):
+    """The evaluators of a file, with the ratings where it has them too."""
+
+    columns: list[ScoreColumn]
+    ratings: list[RatedItem] | None = None
 
 
 def read_score_file(path: Path, columns: Sequence[str] = (), rating_column: str | None = None) -> ScoreFile:
@@ -36,10 +81,13 @@ def read_score_file(path: Path, columns: Sequence[str] = (), rating_column: str 
         return _of_rows(path, read_csv(path), columns, rating_column)
     text = read_text(path).lstrip()
     if text.startswith("["):
-        return read_published(path) or _of_rows(path, read_array(path), columns, rating_column)
+        rows = read_array(path)
+        if "predict_scores" in rows[0].value:
+            return _unieval(path, rows)
+        glue = _glue(path) if "responses" in rows[0].value else None
+        return glue or _of_rows(path, rows, columns, rating_column)
     if _is_one_object(text):
-        value = read_json(path)
-        return read_published(path) or ScoreFile([_of_object(path, value)])
+        return _of_object(path, read_json(path))
     return _of_rows(path, read_json_lines(path), columns, rating_column)
 
 
@@ -53,19 +101,25 @@ def _is_one_object(text: str) -> bool:
     return isinstance(value, dict) and "id" not in value and not text[end:].strip()
 
 
-def _of_object(path: Path, value: Mapping[str, Any]) -> ScoreColumn:
-    scores: dict[str, float | None] = {}
-    for id, score in value.items():
-        scores[id] = None if score is None else finite(score, f"{path}: {id!r}", _NULL)
-    if not scores:
+def _of_object(path: Path, value: Mapping[str, Any]) -> ScoreFile:
+    if isinstance(value.get("dialogues"), list):
+        return _probabilities(path, value["dialogues"])
+    if value and all(isinstance(scores, list) for scores in value.values()):
+        return _in_file_order(path, value)
+    if value and all(map(_DAILYDIALOG_KEY.fullmatch, value)):
+        return _dailydialog(path, value)
+    if not value:
         raise InputError(f"{path}: has no scores. Give one a response.")
-    return ScoreColumn(path.stem, scores, {id: UNKNOWN for id, score in scores.items() if score is None}, str(path))
+    scores = {id: None if score is None else finite(score, f"{path}: {id!r}", _NULL) for id, score in value.items()}
+    return ScoreFile([ScoreColumn(path.stem, scores, {id: UNKNOWN for id in value if value[id] is None}, str(path))])
 
 
 def _of_rows(path: Path, rows: Sequence[Line], columns: Sequence[str], rating_column: str | None) -> ScoreFile:
     meta = _meta(path)
     ids = _ids(rows)
-    names = list(columns) or ([meta["main"]] if meta else _number_columns(rows, rating_column))
+    no_scores = {*LABELS, "unscored", "detail", "rating", "ratings", rating_column}
+    of_numbers = [name for name in rows[0].value if name not in no_scores and _holds_numbers(rows, name)]
+    names = list(columns) or ([meta["main"]] if meta else of_numbers)
     if not names:
         raise InputError(
             f"{path}: no column but {', '.join(rows[0].value)} is there, and none of them holds numbers. Add scores."
@@ -74,7 +128,13 @@ def _of_rows(path: Path, rows: Sequence[Line], columns: Sequence[str], rating_co
         if name not in rows[0].value:
             raise InputError(f"{rows[0].where}: has no column {name!r}. It has: {', '.join(rows[0].value)}.")
     read = [_column(path, rows, ids, name, meta, is_alone=len(names) == 1) for name in names]
-    return ScoreFile(read, _rated(path, rows, ids, rating_column) if rating_column else None)
+    if not rating_column:
+        return ScoreFile(read)
+    ratings = []
+    for row, id in zip(rows, ids, strict=True):
+        rating = _cell(row, rating_column)
+        ratings.append(RatedItem(id, {rating_column: () if rating is None else (rating,)}, "turn", *labels_of(row)))
+    return ScoreFile(read, ratings)
 
 
 def _column(
@@ -96,15 +156,6 @@ def _column(
     )
 
 
-def _rated(path: Path, rows: Sequence[Line], ids: Sequence[str], name: str) -> list[RatedItem]:
-    items = []
-    for row, id in zip(rows, ids, strict=True):
-        rating = _cell(row, name)
-        items.append(RatedItem(id, {name: () if rating is None else (rating,)}, "turn", *labels_of(row)))
-    check_ids(items, str(path))
-    return items
-
-
 def _ids(rows: Sequence[Line]) -> list[str]:
     ids = [label_field(row, "id") or "" for row in rows]
     for row, id in zip(rows, ids, strict=True):
@@ -112,11 +163,6 @@ def _ids(rows: Sequence[Line]) -> list[str]:
             raise InputError(f"{row.where}: has no 'id', a text or a whole number. Give the id of the rated response.")
     distinct_ids(rows, ids, "Give every response one score.")
     return ids
-
-
-def _number_columns(rows: Sequence[Line], rating_column: str | None) -> list[str]:
-    names = [name for name in rows[0].value if name not in _NO_SCORES and name != rating_column]
-    return [name for name in names if _holds_numbers(rows, name)]
 
 
 def _holds_numbers(rows: Sequence[Line], name: str) -> bool:
@@ -148,3 +194,76 @@ def _meta(path: Path) -> Mapping[str, Any]:
     if not isinstance(meta, dict) or meta.get("schema_version") != SCHEMA_VERSION or "main" not in meta:
         raise InputError(f"{beside}: is not of a release that this one reads. Score again, or remove the file.")
     return meta
+
+
+def _in_file_order(path: Path, file: Mapping[str, Any]) -> ScoreFile:
+    lengths = {len(values) for values in file.values()}
+    if len(lengths) > 1:
+        raise InputError(f"{path}: has lists of {min(lengths)} to {max(lengths)} numbers. Give as many for each quality.")
+    columns = []
+    for name, values in file.items():
+        scores = {str(place): finite(value, f"{path}: {name}[{place}]", _MEND) for place, value in enumerate(values)}
+        columns.append(ScoreColumn(path.stem, scores, {}, str(path), quality=name, is_in_file_order=True))
+    return ScoreFile(columns)
+
+
+def _probabilities(path: Path, rows: Sequence[Any]) -> ScoreFile:
+    level: Level = "dialogue" if path.parent.name == "dialogue_level" else "turn"
+    scores: dict[str, float | None] = {}
+    ratings = []
+    for place, row in enumerate(rows):
+        where = f"{path}: dialogues[{place}]"
+        for name in ("dialogue_id", "human_annotation", "predicted_annotation"):
+            if not isinstance(row, dict) or name not in row:
+                raise InputError(f"{where}: has no {name!r}. Is this another file's layout?")
+        if row["dialogue_id"] != place:
+            raise InputError(
+                f"{where}: dialogue_id is {row['dialogue_id']!r}. Rows have to stand in the order of the rated file."
+            )
+        scores[str(place)] = finite(row["predicted_annotation"], f"{where}: predicted_annotation", _MEND)
+        rating = finite(row["human_annotation"], f"{where}: human_annotation", _MEND)
+        ratings.append(RatedItem(str(place), {"Overall": (rating,)}, level))
+    name = path.stem.removesuffix("_dialogue_metrics")
+    return ScoreFile([ScoreColumn(name, scores, {}, str(path), is_in_file_order=True)], ratings)
+
+
+def _unieval(path: Path, rows: Sequence[Line]) -> ScoreFile:
+    first = rows[0].value["predict_scores"]
+    qualities = list(first) if isinstance(first, dict) else []
+    scores: dict[str, dict[str, float | None]] = {quality: {} for quality in qualities}
+    ratings = []
+    for place, row in enumerate(rows):
+        predicted, human = (row.value.get(name) for name in ("predict_scores", "scores"))
+        if not (
+            qualities and isinstance(predicted, dict) and isinstance(human, dict)
+        ) or not predicted.keys() & human.keys() >= set(qualities):
+            raise InputError(
+                f"{row.where}: has no 'scores' and 'predict_scores' of {', '.join(qualities) or 'a quality'}. Mend the row."
+            )
+        for quality in qualities:
+            scores[quality][str(place)] = finite(predicted[quality], f"{row.where}: predict_scores[{quality!r}]", _MEND)
+        rated = {quality: (finite(human[quality], f"{row.where}: scores[{quality!r}]", _MEND),) for quality in qualities}
+        context = text_hash(str(row.value.get("source", "")))
+        words = len(str(row.value.get("system_output", "")).split())
+        ratings.append(RatedItem(str(place), rated, "turn", context, context, str(row.value.get("system_id", "")), words))
+    columns = [
+        ScoreColumn(path.stem, scores[quality], {}, str(path), quality=quality, is_in_file_order=True) for quality in qualities
+    ]
+    return ScoreFile(columns, ratings)
+
+
+def _dailydialog(path: Path, file: Mapping[str, Any]) -> ScoreFile:
+    scores: dict[str, float | None] = {}
+    ratings = []
+    for key, value in file.items():
+        ((row, kind),) = _DAILYDIALOG_KEY.findall(key)
+        scores[key] = finite(value, f"{path}: {key!r}", _MEND)
+        ratings.append(RatedItem(key, _RATED[kind], "turn", cluster=row, item=row))
+    return ScoreFile([ScoreColumn(path.stem, scores, {}, str(path))], ratings)
+
+
+def _glue(path: Path) -> ScoreFile | None:
+    found = usr.read_scored(path)
+    ids = [example.id for example in found.examples]
+    columns = [ScoreColumn(name, dict(zip(ids, values, strict=True)), {}, str(path)) for name, values in found.scores.items()]
+    return ScoreFile(columns, [RatedItem.of(example) for example in found.examples]) if columns else None

@@ -40,7 +40,4 @@ def _metrics(items: Sequence[Detected], bootstrap: Bootstrap) -> dict[str, Estim
 
 BREAKDOWNS = CorpusMetrics(Detected, _metrics, score="distribution")
 
-f1_b = BREAKDOWNS.metric("f1_b")
-f1_b_ci_low = BREAKDOWNS.metric("f1_b_ci_low")
-f1_b_ci_high = BREAKDOWNS.metric("f1_b_ci_high")
-n_scored = BREAKDOWNS.metric("n_scored")
+f1_b, f1_b_ci_low, f1_b_ci_high, n_scored = BREAKDOWNS.printed("f1_b")

@@ -47,7 +47,4 @@ def _accuracies(items: Sequence[Classified], bootstrap: Bootstrap) -> dict[str, 
 
 ACCURACIES = CorpusMetrics(Classified, _accuracies, score="hit")
 
-accuracy_overall = ACCURACIES.metric("accuracy_overall")
-accuracy_overall_ci_low = ACCURACIES.metric("accuracy_overall_ci_low")
-accuracy_overall_ci_high = ACCURACIES.metric("accuracy_overall_ci_high")
-n_scored = ACCURACIES.metric("n_scored")
+accuracy_overall, accuracy_overall_ci_low, accuracy_overall_ci_high, n_scored = ACCURACIES.printed("accuracy_overall")

@@ -77,7 +77,8 @@ def undefined(reason: str | None, unscored: Iterable[str | None] = ()) -> Undefi
         >>> undefined("pearson: 0 pairs of score and rating.", ["parse_failure", "parse_failure", "refusal"])
         'undefined (no scores: parse failure 2, refusal 1)'
     """
-    return Undefined(f"undefined ({no_scores(Counter(filter(None, unscored))) or _problem(reason or 'no value')})")
+    problem = re.sub(r"^[\w ]+: ", "", reason or "no value").partition(". ")[0].removesuffix(".")
+    return Undefined(f"undefined ({no_scores(Counter(filter(None, unscored))) or problem})")
 
 
 def no_scores(reasons: Counter[str]) -> str:
@@ -91,10 +92,6 @@ def no_scores(reasons: Counter[str]) -> str:
     if len(counts) == 1 and counts[0][0] in {reason.value for reason in NOT_FOR_THIS_DATA}:
         return counts[0][0].replace("_", " ")
     return "no scores: " + ", ".join(f"{name} {number}" for name, number in counts).replace("_", " ") if counts else ""
-
-
-def _problem(reason: str) -> str:
-    return re.sub(r"^[\w ]+: ", "", reason).partition(". ")[0].removesuffix(".")
 
 
 @dataclass(frozen=True)
@@ -153,7 +150,12 @@ class CorpusMetrics(Generic[Record]):
         if not isinstance(estimate, Estimate):
             return estimate
         value: float | None = getattr(estimate, bound[1:] or "value")
-        return undefined(estimate.reason, self._why_unscored(items)) if value is None else value
+        if value is not None:
+            return value
+        records = self.records(items)
+        has_score = any(getattr(record, self.score) is not None for record in records)
+        why = [] if has_score else [record.unscored for record in records]  # type: ignore[attr-defined]
+        return undefined(estimate.reason, why)
 
     def values(self, items: Sequence[Sequence[Any]]) -> dict[str, float | Undefined]:
         """Return every metric by name."""
@@ -176,11 +178,9 @@ class CorpusMetrics(Generic[Record]):
         aggregate.__name__ = aggregate.__qualname__ = name
         return aggregate
 
-    def _why_unscored(self, items: Iterable[Sequence[Any]]) -> list[str | None]:
-        """The reasons of documents, where none of them has a score."""
-        records = self.records(items)
-        has_score = any(getattr(record, self.score) is not None for record in records)
-        return [] if has_score else [record.unscored for record in records]  # type: ignore[attr-defined]
+    def printed(self, name: str) -> tuple[Callable[[Sequence[Sequence[Any]]], float | Undefined], ...]:
+        """Return the functions of what the host prints of a metric: the metric, its bounds and `n_scored`."""
+        return tuple(map(self.metric, (name, *(f"{name}{bound}" for bound in BOUNDS), "n_scored")))
 
 
 @functools.lru_cache(maxsize=32)

@@ -1,12 +1,16 @@
-"""The documents of our lm-eval tasks: an `Example` or `Dialogue` as a row, with its rating and its prompt, and back again.
+"""The documents of our lm-eval tasks, an `Example` or `Dialogue` as a row, and what the model `dialogue-metric` answers to one.
 
 Everything that a judge or a scorer may look at is in the row, because the row is all that the host hands on.
+
+The host asks for probabilities and words, so a score whose range has no end would reach a task squeezed, and every coefficient
+but those of ranks would be another. Our answers are the host's own kinds of answer and carry the score as an attribute; they
+come out of the host's filters as they went in, and our tasks take the score from them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn
 from dialeval_plugin.core.errors import InputError
@@ -25,8 +29,6 @@ YES_LABEL, NO_LABEL = 0, 1
 
 ITEM_COLUMNS = frozenset({"id", "level", "context", "response", "references", "facts", "turns", "system"})
 """The columns of `item_columns`: what has them is a document of our tasks."""
-
-_TURN = ("speaker", "text")
 
 
 def document(
@@ -108,47 +110,31 @@ def item_of(document: Mapping[str, Any]) -> Item:
     )
 
 
-def features() -> Any:
-    """Column types of `document`, stated because a set may have no value in a column (no speaker, no fact) to tell it from."""
-    from datasets import Features, List, Value
+def data_sets(**rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the rows of each split, all with the same columns, as data sets of the host.
 
-    text = Value("string")
-    return Features(
-        {
-            **item_features(),
-            **rater_features(),
-            "rating": Value("float64"),
-            "cluster": text,
-            "label": Value("int64"),
-            **dict.fromkeys(("instruction", "question", "example"), text),
-            "choices": List(text),
-            "reading": text,
-            "is_absent": Value("bool"),
-        }
-    )
+    Types are stated because a set may have no value in a column (no speaker, no fact) to tell its type from. A column that is
+    not named here holds text.
+    """
+    from datasets import Dataset, Features, List, Value
 
-
-def item_features() -> dict[str, Any]:
-    """Types of the columns of `item_columns`."""
-    from datasets import List, Value
-
-    text, turn = Value("string"), {name: Value("string") for name in _TURN}
-    return {
-        **dict.fromkeys(("id", "level"), text),
-        "context": List(turn),
+    text, number, real = Value("string"), Value("int64"), Value("float64")
+    turn = {"speaker": text, "text": text}
+    types = {
+        **dict.fromkeys(("context", "turns"), List(turn)),
         "response": turn,
-        "references": List(text),
-        "facts": List(text),
-        "turns": List(turn),
-        "system": text,
+        **dict.fromkeys(("references", "facts", "choices"), List(text)),
+        **dict.fromkeys(("counts", "max_gen_toks"), List(number)),
+        "raters": List(real),
+        **dict.fromkeys(("label", "k", "seed", "turn", "n_turns", "n_words"), number),
+        **dict.fromkeys(("rating", "slm_probability", "slm_distance", "slm"), real),
+        "is_absent": Value("bool"),
     }
-
-
-def rater_features() -> dict[str, Any]:
-    """Types of the columns of `rater_columns`."""
-    from datasets import List, Value
-
-    return {"quality": Value("string"), "raters": List(Value("float64"))}
+    found = {}
+    for name, own in rows.items():
+        columns = own[0] if own else ()
+        found[name] = Dataset.from_list(list(own), features=Features({column: types.get(column, text) for column in columns}))
+    return found
 
 
 def _turn(turn: Turn) -> dict[str, str | None]:
@@ -222,26 +208,6 @@ def shown(joined: Mapping[str, Any], number: int) -> Document:
     return {**joined, "example": heading(number) + joined["example"]}
 
 
-def rating_features() -> Any:
-    """Column types of `rating_documents`."""
-    from datasets import Features, List, Value
-
-    text, number = Value("string"), Value("int64")
-    return Features(
-        {
-            **item_features(),
-            **rater_features(),
-            "rating": Value("float64"),
-            **dict.fromkeys(("cluster", "thread", "quality", "instruction", "question", "example", "answer"), text),
-            "choices": List(text),
-            "k": number,
-            "reading": text,
-            "seed": number,
-            "is_absent": Value("bool"),
-        }
-    )
-
-
 def _joined(parts: Sequence[Mapping[str, Any]]) -> Document:
     example, answer = chain([(part["example"], part["answer"]) for part in parts])
     last = parts[-1]
@@ -249,3 +215,50 @@ def _joined(parts: Sequence[Mapping[str, Any]]) -> Document:
         return {**last, "example": example, "answer": answer}
     response = {**last["response"], "text": " ".join(part["response"]["text"] for part in parts)}
     return {**last, "response": response, "example": example, "answer": answer}
+
+
+class Verdict(NamedTuple):
+    """What a scorer says of one document."""
+
+    score: float | None
+    """The main score, with its sign turned where lower is better; None where the document is unscored."""
+    share: float | None = None
+    """The same as a share of the scorer's range; None also where the range has no two ends."""
+    unscored: str | None = None
+    """Why there is no score: a value of `scores.Reason`."""
+
+
+class Choice(tuple[float, bool]):
+    """A log probability, and whether the answer is the likeliest: what the host takes for one continuation."""
+
+    verdict: Verdict
+
+    def __new__(cls, log_probability: float, is_likeliest: bool, verdict: Verdict) -> Choice:
+        """Make the pair."""
+        self = super().__new__(cls, (log_probability, is_likeliest))
+        self.verdict = verdict
+        return self
+
+    def __getnewargs__(self) -> tuple[float, bool, Verdict]:
+        return self[0], self[1], self.verdict
+
+
+class Words(str):
+    """A text."""
+
+    verdict: Verdict
+
+    def __new__(cls, text: str, verdict: Verdict) -> Words:
+        """Make the text."""
+        self = super().__new__(cls, text)
+        self.verdict = verdict
+        return self
+
+    def __getnewargs__(self) -> tuple[str, Verdict]:  # type: ignore[override]  # those of str are fewer
+        return str(self), self.verdict
+
+
+def verdict_of(results: Sequence[Any]) -> Verdict | None:
+    """What a scorer said, from a document's answers as the host hands them to a task; None where a language model answered."""
+    verdict = getattr(results[0], "verdict", None)
+    return verdict if isinstance(verdict, Verdict) else None

@@ -117,7 +117,4 @@ def _count(opinions: Sequence[Opinion]) -> tuple[int, int]:
 
 OPINIONS = CorpusMetrics(Opinion, _correlations, score="log_probability", count=_count)
 
-spearman = OPINIONS.metric("spearman")
-spearman_ci_low = OPINIONS.metric("spearman_ci_low")
-spearman_ci_high = OPINIONS.metric("spearman_ci_high")
-n_scored = OPINIONS.metric("n_scored")
+spearman, spearman_ci_low, spearman_ci_high, n_scored = OPINIONS.printed("spearman")

@@ -14,7 +14,6 @@ from dialeval_plugin.corpora.readers.cgdialog import CRITERIA
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
 from dialeval_plugin.statistics.preference.preferences import (
     PreferenceAgreement,
-    Preferences,
     cont2cat,
     ignore_equal,
     preferences,
@@ -48,11 +47,14 @@ def agreements(items: Sequence[JudgedResponse], bootstrap: Bootstrap = BOOTSTRAP
 
     Fewer are, where the host was told to run a part of the documents only.
     """
-    return {
-        (criterion, name): statistic(_compared(items, criterion), bootstrap=bootstrap)
-        for criterion in CRITERIA
-        for name, statistic in _STATISTICS.items()
-    }
+    pairs = _pairs(items)
+    first, second = [one.score for one, _, _ in pairs], [score for _, score, _ in pairs]
+    clusters = [one.dialogue for one, _, _ in pairs]
+    found: dict[tuple[str, str], PreferenceAgreement] = {}
+    for place, criterion in enumerate(CRITERIA):
+        compared = preferences(first, second, [votes[place] for _, _, votes in pairs], clusters=clusters)
+        found |= {(criterion, name): statistic(compared, bootstrap=bootstrap) for name, statistic in _STATISTICS.items()}
+    return found
 
 
 def _pairs(items: Sequence[JudgedResponse]) -> list[tuple[JudgedResponse, float | None, tuple[tuple[int, ...], ...]]]:
@@ -64,16 +66,6 @@ def _pairs(items: Sequence[JudgedResponse]) -> list[tuple[JudgedResponse, float 
         for other, votes in item.compared
         if (item.dialogue, other) in scores
     ]
-
-
-def _compared(items: Sequence[JudgedResponse], criterion: str) -> Preferences:
-    pairs = _pairs(items)
-    return preferences(
-        [first.score for first, _, _ in pairs],
-        [second for _, second, _ in pairs],
-        [votes[CRITERIA.index(criterion)] for _, _, votes in pairs],
-        clusters=[first.dialogue for first, _, _ in pairs],
-    )
 
 
 def _metrics(items: Sequence[JudgedResponse], bootstrap: Bootstrap) -> dict[str, Estimate | float | Undefined]:
@@ -97,7 +89,6 @@ def _count(items: Sequence[JudgedResponse]) -> tuple[int, int]:
 # Without an order of its own, the last digits of the coin flips' mean would depend on the number of processes.
 PREFERENCES = CorpusMetrics(JudgedResponse, _metrics, count=_count, sort_key=lambda item: (item.dialogue, item.system))
 
-relevance_voting_spearman = PREFERENCES.metric("relevance_voting_spearman")
-relevance_voting_spearman_ci_low = PREFERENCES.metric("relevance_voting_spearman_ci_low")
-relevance_voting_spearman_ci_high = PREFERENCES.metric("relevance_voting_spearman_ci_high")
-n_scored = PREFERENCES.metric("n_scored")
+relevance_voting_spearman, relevance_voting_spearman_ci_low, relevance_voting_spearman_ci_high, n_scored = PREFERENCES.printed(
+    "relevance_voting_spearman"
+)

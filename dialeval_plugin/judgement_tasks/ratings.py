@@ -93,10 +93,7 @@ def _over_seeds(judged: Sequence[SeededJudged], bootstrap: Bootstrap) -> dict[st
 RATINGS = CorpusMetrics(Judged, _correlations)
 OVER_SEEDS = CorpusMetrics(SeededJudged, _over_seeds)
 
-spearman = RATINGS.metric("spearman")
-spearman_ci_low = RATINGS.metric("spearman_ci_low")
-spearman_ci_high = RATINGS.metric("spearman_ci_high")
-n_scored = RATINGS.metric("n_scored")
+spearman, spearman_ci_low, spearman_ci_high, n_scored = RATINGS.printed("spearman")
 spearman_over_seeds = OVER_SEEDS.metric("spearman")
 spearman_deviation = OVER_SEEDS.metric("spearman_deviation")
 n_scored_over_seeds = OVER_SEEDS.metric("n_scored")

@@ -12,8 +12,8 @@ from typing import TypeVar
 
 from dialeval_plugin.core.dialogue import Level
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.corpora.rated_items import RatedItem, ScoreColumn, qualities, read_rated_items
-from dialeval_plugin.corpora.score_files import read_score_file
+from dialeval_plugin.corpora.rated_items import RatedItem, qualities, read_rated_items
+from dialeval_plugin.corpora.score_files import ScoreColumn, read_score_file
 from dialeval_plugin.statistics.raters import aggregate
 
 from .correlation_report import Judgements

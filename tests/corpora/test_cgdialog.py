@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from pathlib import Path
 from typing import Any
@@ -10,21 +9,18 @@ from typing import Any
 import pytest
 
 from dialeval_plugin.core.dialogue import Example, Turn
-from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.corpora.readers import cgdialog
 from dialeval_plugin.corpora.readers.cgdialog import CRITERIA, read_causes, read_preferences
+from tests.layouts import write
+from tests.refusals import refusal, refused
 
 HISTORY = ["W: When does it arrive? I will meet you.", "M: At 11:15.", "M: Or later.", "W: Or later.", ""]
 
 
-def write(path: Path, value: Any) -> Path:
-    path.write_text(json.dumps(value), encoding="utf-8")
-    return path
-
-
-def causes_of(tmp_path: Path, *entities: str, history: list[str] | None = None) -> tuple[int, ...]:
-    row = {"history": HISTORY if history is None else history, "response": "M: Fine.", "entities": list(entities)}
-    return read_causes(write(tmp_path / "x.json", [row]))[0].causes
+def causes_of(tmp_path: Path, *entities: str) -> tuple[int, ...]:
+    row = {"history": HISTORY, "response": "M: Fine.", "entities": list(entities)}
+    return read_causes(write(tmp_path / "x.json", row))[0].causes
 
 
 def test_speakers_blank_turns_and_foreign_fields(tmp_path: Path) -> None:
@@ -32,7 +28,7 @@ def test_speakers_blank_turns_and_foreign_fields(tmp_path: Path) -> None:
         {"history": HISTORY, "response": "M: Fine.", "entities": [], "HITId": "1", "WorkerId": "2"},
         {"history": ["A: Hello.", " ", ""], "response": "Stranger: Hi.", "entities": ["Hello."]},
     ]
-    first, second = read_causes(write(tmp_path / "DREAM_response_cause_train.json", rows))
+    first, second = read_causes(write(tmp_path / "DREAM_response_cause_train.json", *rows))
     assert (first.id, second.id) == ("DREAM_train_00000", "DREAM_train_00001")
     assert first.context == (
         Turn("When does it arrive? I will meet you.", "W"),
@@ -44,29 +40,29 @@ def test_speakers_blank_turns_and_foreign_fields(tmp_path: Path) -> None:
     assert (second.context, second.response, second.causes) == ((Turn("Hello.", "A"),), Turn("Hi.", "Stranger"), (0,))
 
 
-def test_a_response_without_speaker_keeps_its_colon(tmp_path: Path) -> None:
-    rows = [{"history": ["usr: Hello."], "response": text, "entities": []} for text in ("Note: rest.", "usr: Hi.", "Hi.")]
-    responses = [pair.response for pair in read_causes(write(tmp_path / "x.json", rows))]
-    assert responses == [Turn("Note: rest."), Turn("Hi.", "usr"), Turn("Hi.")]
+def test_a_text_without_speaker_keeps_its_colon(tmp_path: Path) -> None:
+    history = ["Hello there.", "10:15 is late.", "usr:Okay."]
+    rows = [{"history": history, "response": text, "entities": []} for text in ("Note: rest.", "usr: Hi.", "Hi.")]
+    pairs = read_causes(write(tmp_path / "x.json", *rows))
+    assert [pair.response for pair in pairs] == [Turn("Note: rest."), Turn("Hi.", "usr"), Turn("Hi.")]
+    assert pairs[0].context == (Turn("Hello there."), Turn("10:15 is late."), Turn("Okay.", "usr"))
 
 
-def test_a_turn_without_speaker_is_kept_whole(tmp_path: Path) -> None:
-    row = {"history": ["Hello there.", "10:15 is late.", "M:Okay."], "response": "Hi.", "entities": []}
-    (pair,) = read_causes(write(tmp_path / "x.json", [row]))
-    assert pair.context == (Turn("Hello there."), Turn("10:15 is late."), Turn("Okay.", "M"))
-
-
-def test_a_cause_is_matched_by_containment(tmp_path: Path) -> None:
-    assert causes_of(tmp_path, "I will meet you.") == (0,)
-    assert causes_of(tmp_path, " When does  it arrive?\n") == (0,)
-    assert causes_of(tmp_path, "At 11:15.", "I will meet you.") == (0, 1)
-    # A repeated utterance is marked wherever it stands: the file does not say which one was meant.
-    assert causes_of(tmp_path, "Or later.") == (2, 3)
-
-
-def test_a_span_over_several_turns_marks_them_all(tmp_path: Path) -> None:
-    assert causes_of(tmp_path, "I will meet you. M: At 11:15.") == (0, 1)
-    assert causes_of(tmp_path, "M: At 11:15. M: Or later. W: Or") == (1, 2, 3)
+@pytest.mark.parametrize(
+    ("spans", "causes"),
+    [
+        (["I will meet you."], (0,)),
+        ([" When does  it arrive?\n"], (0,)),
+        (["At 11:15.", "I will meet you."], (0, 1)),
+        # A repeated utterance is marked wherever it stands: the file does not say which one was meant.
+        (["Or later."], (2, 3)),
+        # A span over several turns marks them all.
+        (["I will meet you. M: At 11:15."], (0, 1)),
+        (["M: At 11:15. M: Or later. W: Or"], (1, 2, 3)),
+    ],
+)
+def test_a_cause_is_matched_by_containment(spans: list[str], causes: tuple[int, ...], tmp_path: Path) -> None:
+    assert causes_of(tmp_path, *spans) == causes
 
 
 def test_a_span_that_is_nowhere_is_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -86,15 +82,12 @@ def dialogue(human: str = "Yes.") -> dict[str, Any]:
         "id": "614",
         "history": [spoken("Hello."), spoken("  "), spoken("Do you?", "Speaker 2")],
         **responses,
-        "human_response-vs-Blenderbot_ft_response": {
-            **responses,
-            **{f"human_evaluation_{number}": answers for number in (1, 2, 3)},
-        },
+        "human_response-vs-Blenderbot_ft_response": {**responses, **{f"human_evaluation_{n}": answers for n in (1, 2, 3)}},
     }
 
 
 def test_preferences_have_systems_responses_and_votes(tmp_path: Path) -> None:
-    (read,) = read_preferences(write(tmp_path / "x.json", [dialogue()]))
+    (read,) = read_preferences(write(tmp_path / "x.json", dialogue()))
     assert read.context == (Turn("Hello.", "Speaker 1"), Turn("Do you?", "Speaker 2"))
     assert read.responses == {"human": Turn("Yes.", "Speaker 1"), "Blenderbot_ft": Turn("No.", "Speaker 1")}
     (compared,) = read.comparisons
@@ -108,24 +101,21 @@ def test_preferences_have_systems_responses_and_votes(tmp_path: Path) -> None:
 
 
 def test_an_empty_response_and_an_id_that_occurs_twice(tmp_path: Path) -> None:
-    first, second = read_preferences(write(tmp_path / "x.json", [dialogue(human=""), dialogue()]))
+    first, second = read_preferences(write(tmp_path / "x.json", dialogue(human=""), dialogue()))
     assert (first.id, second.id) == ("614", "614#2")
     assert first.responses["human"] == Turn("", "Speaker 1")
     assert [example.references for example in first.examples()] == [(), ()]
 
 
 def test_preferences_are_found_by_the_name_of_their_corpus(tmp_path: Path) -> None:
-    write(tmp_path / "msc_responses_pairwise.json", [dialogue()])
+    write(tmp_path / "msc_responses_pairwise.json", dialogue())
     assert len(read_preferences("msc", folder=tmp_path)) == 1
-    with pytest.raises(MissingPrerequisite) as absent:
-        read_preferences("dream", folder=tmp_path)
-    assert str(absent.value) == (
+    assert refusal(read_preferences, "dream", folder=tmp_path, error=MissingPrerequisite) == (
         f"{tmp_path}: has no DREAM_responses_pairwise.json (the human preferences on dream). Nobody offers it for download any "
         "more: get it from whoever has it, for example the history of its repository, and put it there."
     )
-    with pytest.raises(InputError) as unknown:
+    with refused("'fed': is neither a file nor a corpus with preferences. Known are: dream, esconv, msc."):
         read_preferences("fed", folder=tmp_path)
-    assert str(unknown.value) == "'fed': is neither a file nor a corpus with preferences. Known are: dream, esconv, msc."
 
 
 @pytest.mark.real_data

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import zipfile
 from collections import Counter
 from pathlib import Path
@@ -11,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from dialeval_plugin.core.dialogue import Example, Turn
-from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.corpora.readers import dbdc
 from dialeval_plugin.corpora.readers.dbdc import QUALITY, SYSTEMS, counts, read, read_logs
+from tests.refusals import refusal
 
 INSIDE = "DBDC3/dbdc3_revised/en/eval/YI_50/"
 NAME = f"{INSIDE}YIT0001.log.json"
@@ -32,35 +31,25 @@ def log(*turns: dict[str, Any], id: str = "YIT0001") -> dict[str, Any]:
     return {"dialogue-id": id, "speaker-id": "s", "group-id": "", "turns": list(turns)}
 
 
+ELSE = "Is this another file's layout?"
 LOG = log(turn("S", "Hello!"), turn("U", "Hi. "), turn("S", "Good.", "OTTX"), turn("U", "What?"), turn("S", " \n", "XXXX"))
 
 
-def write_zip(folder: Path, members: dict[str, Any], name: str = "DBDC3.zip") -> Path:
-    path = folder / name
-    with zipfile.ZipFile(path, "w") as archive:
+def write_zip(folder: Path, members: dict[str, Any], method: int = zipfile.ZIP_STORED) -> Path:
+    path = folder / "DBDC3.zip"
+    with zipfile.ZipFile(path, "w", method) as archive:
         archive.writestr("DBDC3/00README", "Overview")
         for member, value in members.items():
             archive.writestr(member, value if isinstance(value, (str, bytes)) else json.dumps(value))
     return path
 
 
-def error(text: str) -> str:
-    return f"^{re.escape(text)}$"
-
-
 def test_annotated_system_turns_become_responses(tmp_path: Path) -> None:
     (found,) = read_logs(write_zip(tmp_path, {NAME: LOG}))
-    turns = (
-        Turn("Hello!", "System"),
-        Turn("Hi.", "User"),
-        Turn("Good.", "System"),
-        Turn("What?", "User"),
-        # Some of YI's turns are blank, and raters judged that too.
-        Turn("", "System"),
-    )
-    assert found.whole.id == "YIT0001"
-    assert found.whole.turns == turns
-    assert found.whole.system == "YI"
+    # Some of YI's turns are blank, and raters judged that too.
+    texts = ("Hello!", "Hi.", "Good.", "What?", "")
+    turns = tuple(map(Turn, texts, ("System", "User", "System", "User", "System")))
+    assert found.whole == Dialogue("YIT0001", turns, "YI")
     # The opening greeting has no annotation and is no response; it is part of the context of all others.
     assert found.responses == (
         Example("YIT0001_02", turns[:2], turns[2], system="YI", ratings={QUALITY: (0.0, 1.0, 1.0, 2.0)}),
@@ -79,42 +68,32 @@ def test_a_user_may_open_and_an_opening_system_turn_may_be_annotated(tmp_path: P
     assert [(response.id, response.context) for response in second.responses] == [("b_00", ())]
 
 
-def test_the_same_logs_in_a_folder_give_the_same(tmp_path: Path) -> None:
+def test_reading_unpacks_nothing_and_the_same_logs_in_a_folder_give_the_same(tmp_path: Path) -> None:
     path = write_zip(tmp_path, {NAME: LOG})
+    found = read_logs(path)
+    assert list(tmp_path.iterdir()) == [path]
     folder = tmp_path / "unpacked"
     zipfile.ZipFile(path).extractall(folder)
-    assert read_logs(folder) == read_logs(path)
-    assert read_logs(folder, inside=INSIDE) == read_logs(path)
-
-
-def test_reading_unpacks_nothing(tmp_path: Path) -> None:
-    path = write_zip(tmp_path, {NAME: LOG})
-    read_logs(path)
-    assert list(tmp_path.iterdir()) == [path]
+    assert read_logs(folder) == read_logs(folder, inside=INSIDE) == found
 
 
 def test_a_system_is_found_in_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "dbdc3"
     folder.mkdir()
-    original = log(turn("U", "Hi"), turn("S", "Hello", "X"), id="YIT0001")
+    original, again = log(turn("U", "Hi"), turn("S", "Hello", "X")), NAME.replace("_revised", "")
     development = log(turn("U", "Hi"), turn("S", "Hello", "T"), id="YI1")
-    members = {NAME: LOG, NAME.replace("_revised", ""): original, "DBDC3/dbdc3_revised/en/dev/YI_100/YI1.log.json": development}
-    path = write_zip(folder, members)
+    path = write_zip(folder, {NAME: LOG, again: original, "DBDC3/dbdc3_revised/en/dev/YI_100/YI1.log.json": development})
     monkeypatch.setenv("DIALEVAL_DATA_DIR", str(tmp_path))
     assert [len(found.responses) for found in read("yi")] == [2]
-    assert [response.ratings[QUALITY] for found in read("yi", annotations="original") for response in found.responses] == [
-        (2.0,)
-    ]
+    ratings = [response.ratings[QUALITY] for found in read("yi", annotations="original") for response in found.responses]
+    assert ratings == [(2.0,)]
     assert read("yi", split="dev", path=path)[0].whole.id == "YI1"
-    text = f"{path}: has no .log.json whose name begins with 'DBDC3/dbdc3_revised/en/eval/CIC_'. Is this another corpus' file?"
-    with pytest.raises(InputError, match=error(text)):
-        read("cic")
-    text = (
-        f"{path}!{NAME}: the dialogue-id 'YIT0001' is also that of {path}!{NAME.replace('_revised', '')}. "
-        "Name one set of annotations with `inside`."
+    assert refusal(read, "cic") == (
+        f"{path}: has no .log.json whose name begins with 'DBDC3/dbdc3_revised/en/eval/CIC_'. Is this another corpus' file?"
     )
-    with pytest.raises(InputError, match=error(text)):
-        read_logs(path)
+    assert refusal(read_logs, path) == (
+        f"{path}!{NAME}: the dialogue-id 'YIT0001' is also that of {path}!{again}. Name one set of annotations with `inside`."
+    )
 
 
 @pytest.mark.parametrize(
@@ -122,42 +101,29 @@ def test_a_system_is_found_in_its_folder(tmp_path: Path, monkeypatch: pytest.Mon
     [
         ('{"dialogue-id": "a",\n "turns": [', ":2: not valid JSON (Expecting value). Was the file cut off?"),
         ("[]", ": expected an object, got []."),
-        ({"turns": []}, ": has no 'dialogue-id', only 'turns'. Is this another file's layout?"),
-        ({"dialogue-id": "a"}, ": turns: expected a list of objects, got None. Is this another file's layout?"),
+        ({"turns": []}, f": has no 'dialogue-id', only 'turns'. {ELSE}"),
+        ({"dialogue-id": "a"}, f": turns: expected a list of objects, got None. {ELSE}"),
         (log("text"), ": turns[0]: expected an object, got 'text'."),  # type: ignore[arg-type]
-        (log(turn("X", "Hi")), ": turns[0]: speaker: expected 'U' or 'S', got 'X'. Is this another file's layout?"),
+        (log(turn("X", "Hi")), f": turns[0]: speaker: expected 'U' or 'S', got 'X'. {ELSE}"),
         (log(turn("U", "Hi", "O")), ": turns[0]: a user's turn has 1 annotations. Only system turns are annotated."),
         (log(turn("S", "Hi", "OB")), ": turns[0]: annotations[1]: breakdown: expected one of O, T, X, got 'B'."),
         (log(turn("S", 3)), ": turns[0]: utterance: expected a string, got 3 (int). Pass text."),  # type: ignore[arg-type]
-        (
-            log(turn("S", "Hi", annotations={})),
-            ": turns[0]: annotations: expected a list of objects, got {}. Is this another file's layout?",
-        ),
+        (log(turn("S", "Hi", annotations={})), f": turns[0]: annotations: expected a list of objects, got {{}}. {ELSE}"),
         (b"\xff{}", ": byte 0 is not UTF-8. Copy the zip again."),
     ],
 )
 def test_a_malformed_log_is_named(tmp_path: Path, value: Any, text: str) -> None:
     path = write_zip(tmp_path, {NAME: value, f"{INSIDE}YIT0000.log.json": log(id="0")})
-    with pytest.raises(InputError, match=error(f"{path}!{NAME}{text}")):
-        read_logs(path)
+    assert refusal(read_logs, path) == f"{path}!{NAME}{text}"
 
 
-def test_what_is_no_zip_or_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_no_zip_or_not_there_is_named(tmp_path: Path) -> None:
     path = tmp_path / "DBDC3.zip"
-    with pytest.raises(InputError, match=error(f"{path}: there is no such file or folder.")):
-        read_logs(path)
+    assert refusal(read_logs, path) == f"{path}: there is no such file or folder."
     path.write_bytes(b"PK\x03\x04 cut off")
-    with pytest.raises(InputError, match=error(f"{path}: is not a complete zip (File is not a zip file). Copy it again.")):
-        read_logs(path)
-    for name, arguments in {"system": {"system": "siri"}, "split": {"system": "yi", "split": "test"}}.items():
-        known = ", ".join(SYSTEMS) if name == "system" else "dev, eval"
-        with pytest.raises(InputError, match=error(f"dbdc3: there is no {name} {arguments[name]!r}. Known are: {known}.")):
-            read(**arguments)  # type: ignore[arg-type]
-    (tmp_path / "dbdc3").mkdir()
-    monkeypatch.setenv("DIALEVAL_DATA_DIR", str(tmp_path))
-    text = f"{tmp_path / 'dbdc3'}: has no DBDC3.zip. Type `dialeval data fetch dbdc3`."
-    with pytest.raises(MissingPrerequisite, match=error(text)):
-        read("yi")
+    assert refusal(read_logs, path) == f"{path}: is not a complete zip (File is not a zip file). Copy it again."
+    assert refusal(read, "siri") == f"dbdc3: there is no system 'siri'. Known are: {', '.join(SYSTEMS)}."
+    assert refusal(read, "yi", split="test") == "dbdc3: there is no split 'test'. Known are: dev, eval."
 
 
 @pytest.mark.real_data
@@ -204,29 +170,22 @@ def test_d23_a_log_that_is_packed_otherwise_is_named(
     changes: list[tuple[bytes, int, bytes]], problem: str, tmp_path: Path
 ) -> None:
     path = patched(write_zip(tmp_path, {NAME: LOG}), *changes)
-    with pytest.raises(InputError, match=error(f"{path}!{NAME}: {problem}. Pack it anew, as an ordinary zip.")):
-        read_logs(path)
+    assert refusal(read_logs, path) == f"{path}!{NAME}: {problem}. Pack it anew, as an ordinary zip."
 
 
 def test_d23_a_damaged_log_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "x.zip"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(NAME, json.dumps(LOG))
-    raw = path.read_bytes()
-    start = raw.index(NAME.encode()) + len(NAME)
-    path.write_bytes(raw[:start] + b"\xff" * 20 + raw[start + 20 :])
-    text = f"{path}: is not a complete zip (Error -3 while decompressing data: invalid block type). Copy it again."
-    with pytest.raises(InputError, match=error(text)):
-        read_logs(path)
+    path = write_zip(tmp_path, {NAME: LOG}, zipfile.ZIP_DEFLATED)
+    name = NAME.encode()
+    place = path.read_bytes().index(name)
+    damaged = patched(path, (path.read_bytes()[place : place + len(name) + 1], len(name), b"\xff" * 20))
+    assert refusal(read_logs, damaged) == (
+        f"{path}: is not a complete zip (Error -3 while decompressing data: invalid block type). Copy it again."
+    )
 
 
 def test_d23_logs_beyond_the_limit_are_refused_before_they_are_unpacked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / "x.zip"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for number in range(4):
-            archive.writestr(f"{number}{NAME}", bytes(1_000_000))
+    path = write_zip(tmp_path, {f"{number}{NAME}": bytes(1_000_000) for number in range(4)}, zipfile.ZIP_DEFLATED)
     monkeypatch.setattr(dbdc, "LARGEST_TEXT", 3_000_000)
-    with pytest.raises(InputError, match=error(f"{path}: its logs are more than 3 MB, the limit of a file. Split it.")):
-        read_logs(path)
+    assert refusal(read_logs, path) == f"{path}: its logs are more than 3 MB, the limit of a file. Split it."

@@ -5,20 +5,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from dialeval_plugin.core.dialogue import Dialogue, Turn
 from dialeval_plugin.corpora.corpus import GroundedDialogue
-from dialeval_plugin.corpora.readers import convai, dream, esconv
+from dialeval_plugin.corpora.readers import convai
 from dialeval_plugin.corpora.registry import read_dialogues, read_grounded
-from tests.convai_files import convai1_rows, convai2_rows
-
-
-def write(path: Path, value: Any) -> Path:
-    path.write_text(value if isinstance(value, str) else json.dumps(value), encoding="utf-8", newline="")
-    return path
+from tests.layouts import convai1_rows, convai2_rows, lines, write
 
 
 def test_dream_has_turns_with_speakers_and_questions_that_are_left_out(tmp_path: Path) -> None:
@@ -26,23 +20,17 @@ def test_dream_has_turns_with_speakers_and_questions_that_are_left_out(tmp_path:
         [["M: Hi.", "Mrs. Smith:He,s late.", "No one speaks.", " "], [{"question": "Who?"}], "1-1"],
         [["W: 10:15."], [], "1-1"],
     ]
-    assert read_dialogues(write(tmp_path / "train.json", rows)) == [
+    assert read_dialogues(write(tmp_path / "train.json", *rows)) == [
         Dialogue("1-1", (Turn("Hi.", "M"), Turn("He,s late.", "Mrs. Smith"), Turn("No one speaks."))),
         Dialogue("1-1#2", (Turn("10:15.", "W"),)),
     ]
 
 
 def test_esconv_has_no_ids_and_survey_scores_that_are_left_out(tmp_path: Path) -> None:
-    line = {
-        "survey_score": {"seeker": {"empathy": "4"}, "supporter": {}},
-        "dialog": [
-            {"text": "Hi ", "speaker": "sys", "strategy": "Question"},
-            {"text": "", "speaker": "usr"},
-            {"text": "Hi", "speaker": "usr"},
-            {"text": "Well", "speaker": "usr"},
-        ],
-    }
-    assert read_dialogues(write(tmp_path / "valid.txt", json.dumps(line) + "\n")) == [
+    seeker = [{"text": text, "speaker": "usr"} for text in ("", "Hi", "Well")]
+    turns = [{"text": "Hi ", "speaker": "sys", "strategy": "Question"}, *seeker]
+    line = {"survey_score": {"seeker": {"empathy": "4"}, "supporter": {}}, "dialog": turns}
+    assert read_dialogues(write(tmp_path / "valid.txt", lines(line))) == [
         Dialogue("valid_00000", (Turn("Hi", "supporter"), Turn("Hi", "seeker"), Turn("Well", "seeker")))
     ]
 
@@ -56,64 +44,55 @@ def test_dailydialog_has_an_end_of_utterance_after_each_and_no_speakers(tmp_path
 
 
 def test_contexts_with_their_responses_and_our_own_lines(tmp_path: Path) -> None:
-    pairs = [{"history": ["W: Hi.", ""], "response": "M: Hello.", "entities": []}]
-    assert read_dialogues(write(tmp_path / "x_response_cause_train.json", pairs)) == [
+    pair = {"history": ["W: Hi.", ""], "response": "M: Hello.", "entities": []}
+    assert read_dialogues(write(tmp_path / "x_response_cause_train.json", pair)) == [
         Dialogue("x_train_00000", (Turn("Hi.", "W"), Turn("Hello.", "M")))
     ]
     ours = write(tmp_path / "mine.jsonl", '{"turns": ["Hi.", "", "Hello."]}\n')
     assert read_dialogues(ours) == [Dialogue("mine_00000", (Turn("Hi."), Turn("Hello.")))]
-
-
-def test_contexts_with_their_first_positive_response(tmp_path: Path) -> None:
-    row = {
-        "id": 7,
-        "context": ["Am I late ?", " "],
-        "positive_responses": ["No.", "Yes."],
-        "random_negative_responses": ["Tea?"],
-    }
+    # Of DailyDialog++ the first positive response.
+    row = {"id": 7, "context": ["Late ?", " "], "positive_responses": ["No.", "Yes."], "random_negative_responses": ["Tea?"]}
     only = {"dialog_id": "b", "context": ["Hi."], "positive_responses": []}
-    path = write(tmp_path / "dev.json", "\n".join(map(json.dumps, (row, only))))
-    assert read_dialogues(path) == [Dialogue("7", (Turn("Am I late ?"), Turn("No."))), Dialogue("b", (Turn("Hi."),))]
+    assert read_dialogues(write(tmp_path / "dev.json", lines(row, only))) == [
+        Dialogue("7", (Turn("Late ?"), Turn("No."))),
+        Dialogue("b", (Turn("Hi."),)),
+    ]
 
 
 def test_logs_of_convai_lose_ratings_blank_turns_and_empty_dialogues(tmp_path: Path) -> None:
     first, empty, last = convai1_rows(3)
     first["thread"][0]["text"] = " "
     empty["thread"] = []
-    assert read_dialogues(write(tmp_path / "data_train.json", [first, empty, last])) == [
+    texts = ("Hi there. (2)", "Hello, do you like tea? (2)", "I do. (2)", "And cake? (2)")
+    assert read_dialogues(write(tmp_path / "data_train.json", first, empty, last)) == [
         Dialogue("-1000", (Turn("Hello, do you like tea? (0)", "Bob"),), "Bot"),
-        Dialogue(
-            "-1002",
-            (
-                Turn("Hi there. (2)", "Alice"),
-                Turn("Hello, do you like tea? (2)", "Bob"),
-                Turn("I do. (2)", "Alice"),
-                Turn("And cake? (2)", "Bob"),
-            ),
-            "Human",
-        ),
+        Dialogue("-1002", tuple(map(Turn, texts, ("Alice", "Bob", "Alice", "Bob"))), "Human"),
     ]
-    (dialogue,) = read_dialogues(write(tmp_path / "export.json", convai2_rows(1)))
-    assert dialogue == Dialogue(
-        "0x0", (Turn("Hi there. (0)", "participant1"), Turn("Hello, do you like tea? (0)", "participant2"))
-    )
+    assert read_dialogues(write(tmp_path / "export.json", *convai2_rows(1))) == [
+        Dialogue("0x0", (Turn("Hi there. (0)", "participant1"), Turn("Hello, do you like tea? (0)", "participant2")))
+    ]
+
+
+SIZES = {
+    **{"dream/train.json": 3869, "dream/dev.json": 1288, "dream/test.json": 1287},
+    **{"esconv/train.txt": 910, "esconv/valid.txt": 195, "esconv/test.txt": 195},
+    **{f"dailydialog/{name}/dialogues_{name}.txt": n for name, n in (("train", 11118), ("validation", 1000), ("test", 1000))},
+    **{"dailydialog_pp/dev.json": 1028, "dailydialog_pp/data_with_contexts_and_positive_responses_only.json": 7641},
+    **{f"empathetic_dialogues/{name}.csv": n for name, n in (("afraid", 797), ("angry", 863), ("annoyed", 876))},
+    **{f"empathetic_dialogues/{name}.csv": n for name, n in (("anticipating", 754), ("anxious", 773))},
+    **{f"empathetic_dialogues/{name}.csv": n for name, n in (("apprehensive", 608), ("ashamed", 628), ("caring", 683))},
+}
+DISTINCT = {"train": 10549, "validation": 995, "test": 996}
+"""Of DailyDialog, which has some dialogues twice."""
 
 
 @pytest.mark.real_data
-def test_the_published_files_have_their_published_sizes(data_dir: Path) -> None:
-    sizes = {name: len(dream.read(data_dir / "dream" / f"{name}.json")) for name in ("train", "dev", "test")}
-    assert sizes == {"train": 3869, "dev": 1288, "test": 1287}
-    sizes = {name: len(esconv.read(data_dir / "esconv" / f"{name}.txt")) for name in ("train", "valid", "test")}
-    assert sizes == {"train": 910, "valid": 195, "test": 195}
-    sizes = {}
-    for name in ("train", "validation", "test"):
-        dialogues = read_dialogues(data_dir / "dailydialog" / name / f"dialogues_{name}.txt")
-        sizes[name] = (len(dialogues), len({dialogue.turns for dialogue in dialogues}))
-    assert sizes == {"train": (11118, 10549), "validation": (1000, 995), "test": (1000, 996)}
-    sizes = {}
-    for name in ("dev.json", "data_with_contexts_and_positive_responses_only.json"):
-        sizes[name] = len(read_dialogues(data_dir / "dailydialog_pp" / name))
-    assert sizes == {"dev.json": 1028, "data_with_contexts_and_positive_responses_only.json": 7641}
+@pytest.mark.parametrize(("file", "size"), SIZES.items())
+def test_the_published_files_have_their_published_sizes(data_dir: Path, file: str, size: int) -> None:
+    dialogues = read_dialogues(data_dir / file)
+    assert len(dialogues) == size
+    if file.startswith("dailydialog/"):
+        assert len({dialogue.turns for dialogue in dialogues}) == DISTINCT[file.split("/")[1]]
 
 
 @pytest.mark.real_data
@@ -127,22 +106,17 @@ def test_the_logs_of_convai_have_their_published_sizes(data_dir: Path) -> None:
     assert n_turns[0] - n_turns[1] == 216
 
 
-def message(text: str, agent: str, **fields: Any) -> dict[str, Any]:
-    return {"message": text, "agent": agent, "sentiment": "Neutral", "knowledge_source": ["FS1"], **fields}
-
-
-def conversation(*content: dict[str, Any]) -> dict[str, Any]:
-    return {"article_url": "https://example.org", "config": "B", "content": list(content), "conversation_rating": {}}
-
-
 def test_agents_are_the_speakers_and_no_rating_is_looked_at(tmp_path: Path) -> None:
+    said = {"sentiment": "Neutral", "knowledge_source": ["FS1"]}
     content = [
-        message("Do you like football? ", "agent_1", turn_rating="Good"),
-        message("I do.\nYou?", "agent_2", turn_rating=""),
-        message(" ", "agent_1", turn_rating=None),
+        {"message": "Do you like football? ", "agent": "agent_1", "turn_rating": "Good", **said},
+        {"message": "I do.\nYou?", "agent": "agent_2", "turn_rating": "", **said},
+        {"message": " ", "agent": "agent_1", "turn_rating": None, **said},
     ]
-    path = write(tmp_path / "valid_freq.json", {"t_a": conversation(*content), "t_b": conversation(message("Hi.", "agent_2"))})
-    assert read_dialogues(path) == [
+    about = {"article_url": "https://example.org", "config": "B", "conversation_rating": {}}
+    other = [{"message": "Hi.", "agent": "agent_2", **said}]
+    rows = {"t_a": {**about, "content": content}, "t_b": {**about, "content": other}}
+    assert read_dialogues(write(tmp_path / "valid_freq.json", json.dumps(rows))) == [
         Dialogue("t_a", (Turn("Do you like football?", "agent_1"), Turn("I do.\nYou?", "agent_2"))),
         Dialogue("t_b", (Turn("Hi.", "agent_2"),)),
     ]
@@ -184,20 +158,9 @@ def test_a_conversation_that_comes_again_later_gets_an_id_of_its_own(tmp_path: P
 
 
 @pytest.mark.real_data
-def test_empathetic_dialogues_files_have_their_published_sizes(data_dir: Path) -> None:
+def test_empathetic_dialogues_as_published(data_dir: Path) -> None:
     files = sorted((data_dir / "empathetic_dialogues").glob("*.csv"))
-    dialogues = {path.stem: read_grounded(path) for path in files}
-    assert {name: len(found) for name, found in dialogues.items()} == {
-        "afraid": 797,
-        "angry": 863,
-        "annoyed": 876,
-        "anticipating": 754,
-        "anxious": 773,
-        "apprehensive": 608,
-        "ashamed": 628,
-        "caring": 683,
-    }
-    everything = [dialogue for found in dialogues.values() for dialogue in found]
+    everything = [dialogue for path in files for dialogue in read_grounded(path)]
     assert len(everything) == len({dialogue.dialogue.id for dialogue in everything}) == 5982
     assert all(len(dialogue.facts["speaker"]) == 1 and len(dialogue.turns) >= 2 for dialogue in everything)
     assert not any("_comma_" in turn.text for dialogue in everything for turn in dialogue.turns)

@@ -1,78 +1,55 @@
+"""The sets of DSTC10: every irregularity of the published files, which file is read, and what stands for overall quality."""
+
 from __future__ import annotations
 
-import json
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
-from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.corpora.readers.dstc10 import SETS, overall_quality, read, read_dialogues, read_examples
-
-ROW = {
-    "dialogue_id": "topical-usr_00000",
-    "model": "Original Ground Truth",
-    "context": "do you like tea ? \n yes , green tea . ",
-    "response": "me too . ",
-    "reference": ["so do i .\n"],
-    "annotations": {"Overall": [4, 5, 3], "Natural": [3, 2, 3]},
-}
-DIALOGUE_ROW = {
-    "dialogue_id": "fed-dial_00000",
-    "model": "Meena",
-    "dialog": [{"speaker": "human", "text": "Hi! "}, {"speaker": "model", "text": "Hello."}, {"speaker": "human", "text": ""}],
-    "annotations": {"Overall": [4, 3], "Error recovery": []},
-}
+from tests import layouts
+from tests.layouts import DIALOGUE, RESPONSE, without
+from tests.refusals import refusal, refused
 
 
 def write(folder: Path, *rows: Any, name: str = "topical-usr_eval.json") -> Path:
-    path = folder / name
-    path.write_text("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]", encoding="utf-8")
-    return path
-
-
-def without(row: dict[str, Any], *names: str) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name not in names}
+    return layouts.write(folder / name, *rows)
 
 
 def one(folder: Path, **fields: Any) -> Example:
-    (example,) = read_examples(write(folder, {**ROW, **fields}))
+    (example,) = read_examples(write(folder, {**RESPONSE, **fields}))
     return example
 
 
-def error(text: object) -> str:
-    return f"^{re.escape(str(text))}$"
+def rated(*qualities: str) -> list[Example]:
+    return [Example("0", (), Turn("Yes."), ratings=dict.fromkeys(qualities, (1.0,)))]
 
 
 def test_a_turn_level_row_becomes_an_example(tmp_path: Path) -> None:
-    assert read(write(tmp_path, ROW)) == [
-        Example(
-            id="topical-usr_00000",
-            context=(Turn("do you like tea ?"), Turn("yes , green tea .")),
-            response=Turn("me too ."),
-            references=("so do i .",),
-            system="Original Ground Truth",
-            ratings={"Overall": (4.0, 5.0, 3.0), "Natural": (3.0, 2.0, 3.0)},
-        )
-    ]
+    ratings = {"Overall": [4, 5, 3], "Natural": [3, 2, 3]}
+    row = {"context": "do you like tea ? \n yes , green tea . ", "response": "me too . ", "reference": ["so do i .\n"]}
+    assert one(tmp_path, **row, annotations=ratings) == Example(
+        id="a",
+        context=(Turn("do you like tea ?"), Turn("yes , green tea .")),
+        response=Turn("me too ."),
+        references=("so do i .",),
+        system="m",
+        ratings={"Overall": (4.0, 5.0, 3.0), "Natural": (3.0, 2.0, 3.0)},
+    )
 
 
 def test_a_dialogue_level_row_becomes_a_dialogue_and_an_unanswered_quality_stays_empty(tmp_path: Path) -> None:
-    expected = Dialogue(
-        id="fed-dial_00000",
-        turns=(Turn("Hi!", "human"), Turn("Hello.", "model"), Turn("", "human")),
-        system="Meena",
-        ratings={"Overall": (4.0, 3.0), "Error recovery": ()},
-    )
-    assert read_dialogues(write(tmp_path, DIALOGUE_ROW)) == [expected]
-
-
-def test_the_spelling_of_the_official_description_is_read_too(tmp_path: Path) -> None:
-    row = {**without(DIALOGUE_ROW, "dialog"), "dialogue": DIALOGUE_ROW["dialog"]}
-    assert read(write(tmp_path, row)) == read(write(tmp_path, DIALOGUE_ROW))
+    turns = [{"speaker": "human", "text": "Hi! "}, {"speaker": "model", "text": "Hello."}, {"speaker": "human", "text": ""}]
+    row = {**DIALOGUE, "dialog": turns, "annotations": {"Overall": [4, 3], "Error recovery": []}}
+    spoken = (Turn("Hi!", "human"), Turn("Hello.", "model"), Turn("", "human"))
+    expected = [Dialogue("a", spoken, "m", {"Overall": (4.0, 3.0), "Error recovery": ()})]
+    assert read_dialogues(write(tmp_path, row)) == expected
+    # The spelling of the official description.
+    assert read(write(tmp_path, {**without(row, "dialog"), "dialogue": turns})) == expected
 
 
 @pytest.mark.parametrize(
@@ -80,15 +57,15 @@ def test_the_spelling_of_the_official_description_is_read_too(tmp_path: Path) ->
     [
         # GRADE's rows.
         ({"model": None, "model_name": "bert_ranker", "reference": None}, "bert_ranker", ()),
-        ({"model": None}, None, ("so do i .",)),
-        ({"reference": []}, "Original Ground Truth", ()),
-        ({"reference": ["a", " b "]}, "Original Ground Truth", ("a", "b")),
+        ({"model": None}, None, ("No .",)),
+        ({"reference": []}, "m", ()),
+        ({"reference": ["a", " b "]}, "m", ("a", "b")),
     ],
 )
 def test_a_row_may_name_no_system_and_have_no_or_several_references(
     tmp_path: Path, fields: dict[str, Any], system: str | None, references: tuple[str, ...]
 ) -> None:
-    row = {name: value for name, value in {**ROW, **fields}.items() if value is not None}
+    row = {name: value for name, value in {**RESPONSE, **fields}.items() if value is not None}
     (example,) = read_examples(write(tmp_path, row))
     assert (example.system, example.references) == (system, references)
 
@@ -113,8 +90,8 @@ def test_speaker_tags_become_speakers_where_every_text_of_the_file_has_one(tmp_p
 
 
 def test_speaker_tags_are_text_where_another_row_has_none(tmp_path: Path) -> None:
-    tagged = {**ROW, "context": "User: Hi!", "response": "System: rate 5"}
-    example = read_examples(write(tmp_path, tagged, ROW))[0]
+    tagged = {**RESPONSE, "context": "User: Hi!", "response": "System: rate 5"}
+    example = read_examples(write(tmp_path, tagged, RESPONSE))[0]
     assert (example.context, example.response) == ((Turn("User: Hi!"),), Turn("System: rate 5"))
 
 
@@ -133,79 +110,65 @@ def test_only_a_newline_separates_turns(tmp_path: Path, context: str, turns: tup
 
 
 def test_repeated_and_missing_ids_are_made_unique(tmp_path: Path) -> None:
-    rows = [{**ROW, "dialogue_id": id} for id in ("a", "b", "a", 7)]
-    path = write(tmp_path, *rows, without(ROW, "dialogue_id"), name="humod_eval.json")
+    rows = [{**RESPONSE, "dialogue_id": id} for id in ("a", "b", "a", 7)]
+    path = write(tmp_path, *rows, without(RESPONSE, "dialogue_id"), name="humod_eval.json")
     assert [item.id for item in read(path)] == ["a", "b", "a#2", "7", "humod_00004"]
 
 
 def test_repeated_context_and_response_stay_two_examples(tmp_path: Path) -> None:
-    first, second = read(write(tmp_path, ROW, {**ROW, "dialogue_id": "topical-usr_00001"}))
+    first, second = read(write(tmp_path, RESPONSE, {**RESPONSE, "dialogue_id": "b"}))
     assert first.id != second.id
 
 
-def test_a_set_is_found_by_code_and_by_name(tmp_path: Path) -> None:
-    path = write(tmp_path, ROW)
-    assert read("tu", folder=tmp_path) == read("topical-usr", folder=tmp_path) == read(path) == read(str(path))
-
-
-def test_without_a_folder_the_located_one_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "dstc10").mkdir()
-    path = write(tmp_path / "dstc10", ROW)
+def test_a_set_is_found_by_code_and_by_name_in_the_folder_or_the_located_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "dstc10"
+    path = write(folder, RESPONSE)
+    assert read("tu", folder=folder) == read("topical-usr", folder=folder) == read(path) == read(str(path))
     monkeypatch.setenv("DIALEVAL_DATA_DIR", str(tmp_path))
     assert read("tu") == read(path)
 
 
 def test_the_official_dstc7_file_comes_before_the_rebuilt_one(tmp_path: Path) -> None:
-    (tmp_path / "rebuilt").mkdir()
-    write(tmp_path / "rebuilt", {**ROW, "response": "rebuilt"}, name="dstc7_eval.json")
-    assert read_examples("d7", folder=tmp_path)[0].response.text == "rebuilt"
-    write(tmp_path, {**ROW, "response": "official"}, name="dstc7_eval.json")
-    assert read_examples("d7", folder=tmp_path)[0].response.text == "official"
+    for folder, response in ((tmp_path / "rebuilt", "rebuilt"), (tmp_path, "official")):
+        write(folder, {**RESPONSE, "response": response}, name="dstc7_eval.json")
+        assert read_examples("d7", folder=tmp_path)[0].response.text == response
 
 
-def test_unknown_set_lists_the_known_ones(tmp_path: Path) -> None:
+def test_what_is_unknown_or_not_there_is_named(tmp_path: Path) -> None:
     known = ", ".join(f"{entry.code} ({entry.name})" for entry in SETS.values())
-    with pytest.raises(InputError, match=error(f"'xx': is neither a file nor a DSTC10 set. Known are: {known}.")):
-        read("xx", folder=tmp_path)
-
-
-def test_missing_set_says_how_to_get_it(tmp_path: Path) -> None:
-    message = (
+    assert refusal(read, "xx", folder=tmp_path) == f"'xx': is neither a file nor a DSTC10 set. Known are: {known}."
+    assert refusal(read, "hu", folder=tmp_path, error=MissingPrerequisite) == (
         f"{tmp_path}: has no humod_eval.json (DSTC10 set hu). Type `dialeval data fetch dstc10`; if the set is not among the "
         "files that it fetches, get it from https://chateval.org/dstc10 and put it there."
     )
-    with pytest.raises(MissingPrerequisite, match=error(message)):
-        read("hu", folder=tmp_path)
 
 
 def test_another_sets_file_under_a_sets_name_is_refused(tmp_path: Path) -> None:
-    path = write(tmp_path, DIALOGUE_ROW)
-    message = (
+    path = write(tmp_path, DIALOGUE)
+    with refused(
         f"{path}:2: topical-usr is a turn-level set, but this row is of the dialogue-level layout. Is this another set's file?"
-    )
-    with pytest.raises(InputError, match=error(message)):
+    ):
         read("tu", folder=tmp_path)
 
 
 def test_overall_rating_off_the_published_scale_is_refused_by_code_and_read_by_path(tmp_path: Path) -> None:
-    path = write(tmp_path, ROW, {**ROW, "annotations": {"Overall": [4, 0.5]}})
-    message = (
+    path = write(tmp_path, RESPONSE, {**RESPONSE, "annotations": {"Overall": [4, 0.5]}})
+    with refused(
         f"{path}:3: annotations['Overall'][1]: 0.5 is outside the scale of topical-usr, 1 to 5. "
         "To read ratings on another scale, give the file's path."
-    )
-    with pytest.raises(InputError, match=error(message)):
+    ):
         read("tu", folder=tmp_path)
     assert read(path)[1].ratings == {"Overall": (4.0, 0.5)}
 
 
 def test_level_mismatch_names_the_other_function(tmp_path: Path) -> None:
-    turns, dialogues = write(tmp_path, ROW), write(tmp_path, DIALOGUE_ROW, name="fed-dial_eval.json")
-    message = f"{dialogues}: holds whole dialogues, not responses. Use read_dialogues, or a turn-level set."
-    with pytest.raises(InputError, match=error(message)):
-        read_examples(dialogues)
-    message = f"{turns}: holds single responses, not whole dialogues. Use read_examples, or a dialogue-level set."
-    with pytest.raises(InputError, match=error(message)):
-        read_dialogues(turns)
+    turns, dialogues = write(tmp_path, RESPONSE), write(tmp_path, DIALOGUE, name="fed-dial_eval.json")
+    whole = f"{dialogues}: holds whole dialogues, not responses. Use read_dialogues, or a turn-level set."
+    assert refusal(read_examples, dialogues) == whole
+    single = f"{turns}: holds single responses, not whole dialogues. Use read_examples, or a dialogue-level set."
+    assert refusal(read_dialogues, turns) == single
 
 
 @pytest.mark.parametrize(
@@ -222,22 +185,14 @@ def test_level_mismatch_names_the_other_function(tmp_path: Path) -> None:
 def test_overall_quality_is_the_named_one_then_overall_then_the_only_one(
     code: str | None, qualities: list[str], overall: str
 ) -> None:
-    item = Example("0", (), Turn("Yes."), ratings=dict.fromkeys(qualities, (1.0,)))
-    assert overall_quality([item], SETS[code] if code else None) == overall
+    assert overall_quality(rated(*qualities), SETS[code] if code else None) == overall
 
 
-@pytest.mark.parametrize(
-    ("code", "qualities", "message"),
-    [
-        ("hu", ["language_usage", "relevance"], "humod: none of the qualities stands for overall quality. "
-         "Name one of: language_usage, relevance."),
-        (None, [], "overall quality: none of the qualities stands for overall quality. Name one of: none."),
-    ],
-)  # fmt: skip
-def test_unclear_overall_quality_lists_the_qualities(code: str | None, qualities: list[str], message: str) -> None:
-    item = Example("0", (), Turn("Yes."), ratings=dict.fromkeys(qualities, (1.0,)))
-    with pytest.raises(InputError, match=error(message)):
-        overall_quality([item], SETS[code] if code else None)
+def test_unclear_overall_quality_lists_the_qualities() -> None:
+    unclear = "none of the qualities stands for overall quality. Name one of:"
+    message = refusal(overall_quality, rated("language_usage", "relevance"), SETS["hu"])
+    assert message == f"humod: {unclear} language_usage, relevance."
+    assert refusal(overall_quality, rated()) == f"overall quality: {unclear} none."
 
 
 def test_the_sets_catalogue_is_consistent() -> None:

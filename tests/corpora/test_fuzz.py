@@ -21,8 +21,8 @@ from dialeval_plugin.corpora.rated_items import read_rated_items
 from dialeval_plugin.corpora.readers import cgdialog, conture, convai, dailydialog_pp, dbdc, dstc10, fed, usr
 from dialeval_plugin.corpora.registry import read_grounded, read_items
 from dialeval_plugin.corpora.score_files import read_score_file
-from tests.convai_files import convai1_rows, convai2_rows
-from tests.fed_files import fed_rows
+from tests import layouts
+from tests.layouts import convai1_rows, convai2_rows, fed_rows, lines
 
 N_MUTANTS = int(os.environ.get("DIALEVAL_FUZZ", "20"))
 
@@ -37,44 +37,24 @@ SETS = [
     {"dialog_id": "b", "context": ["Hi.", "Oh."], "positive_responses": ["Yes."], "adversarial_negative_responses": ["Hi."]},
 ]
 DSTC10 = [
-    {"dialogue_id": "a", "model": "m", "context": "User: x\nSystem: y", "response": "User: z", "reference": ["r"],
-     "fact": "your persona: tea", "annotations": {"Overall": [4, 5], "Natural": []}},
+    {**layouts.RESPONSE, "context": "User: x\nSystem: y", "response": "User: z", "fact": "your persona: tea",
+     "annotations": {"Overall": [4, 5], "Natural": []}},
 ]  # fmt: skip
-DSTC10_DIALOGUES = [
-    {"dialogue_id": "a", "model": "m", "dialog": [{"speaker": "u", "text": "Hi."}], "annotations": {"Overall": [4, 3]}}
-]
-USR = [
-    {"context": "x\ny\n", "fact": "_nofact\n", "annotators": ["a"], "responses": [
-        {"response": "z", "model": "m", **{quality: [high] for quality, (_, high) in usr.SCALES.items()}, "cola": 0.5}]},
-]  # fmt: skip
-CONTURE = [
-    {"dialog_id": 7, "turns": [{"user": "User: Hi", "chatbot": "Chatbot: Ho", "overall impression": 2}],
-     "dialog_ratings": [{"coherent": 3, "error recovery": "N/A"}]},
-]  # fmt: skip
+USR = [{**layouts.USR, "fact": "_nofact\n", "responses": [{**layouts.ANSWER, "cola": 0.5}]}]
+CONTURE = [{**layouts.CONTURE, "dialog_ratings": [{"coherent": 3, "error recovery": "N/A"}]}]
 CAUSES = [{"history": ["W: Hi.", "M: Why so late?", ""], "response": "W: The bus.", "entities": ["Why so"]}]
-TURN = {"speaker": "A", "utterance": "Hi."}
-VOTES = {f"human_evaluation_{n}": dict.fromkeys(cgdialog.CRITERIA, cgdialog.OPTIONS[0]) for n in (1, 2)}
-PREFERENCES = [{"id": 3, "history": [TURN], "human_response": TURN, "x_response": TURN, "human_response-vs-x_response": VOTES}]
 DREAM = [[["M: Hi.", "W: Ho."], [{"question": "Who?"}], "1-1"]]
 TOPICAL = {"t": {"content": [{"message": "Hi.", "agent": "agent_1"}, {"message": "Ho.", "agent": "agent_2"}]}}
 ESCONV = [{"dialog": [{"text": "Hi ", "speaker": "sys"}, {"text": "Ho", "speaker": "usr"}]}]
+EMPATHETIC = 'Dialog_ID,Type,Actor,Text\na,situation,none,"A ""car"""\na,utterance,speaker,Oh\n'
 PROBABILITIES = {"dialogues": [{"dialogue_id": 0, "human_annotation": 3.5, "predicted_annotation": 0.25}]}
 UNIEVAL = [{"source": "x", "system_id": "s", "system_output": "y", "scores": {"a": 1.5}, "predict_scores": {"a": 0.5}}]
-LOG = {
-    "dialogue-id": "x",
-    "turns": [
-        {"speaker": "U", "utterance": "Hi.", "annotations": []},
-        {"speaker": "S", "utterance": "Ho.", "annotations": [{"breakdown": "O"}, {"breakdown": "X"}]},
-    ],
-}
+ANNOTATED = {"speaker": "S", "utterance": "Ho.", "annotations": [{"breakdown": "O"}, {"breakdown": "X"}]}
+LOG = {"dialogue-id": "x", "turns": [{"speaker": "U", "utterance": "Hi.", "annotations": []}, ANNOTATED]}
 
 
 def rated(path: Path) -> object:
     return read_rated_items(str(path))
-
-
-def lines(rows: list[Any]) -> str:
-    return "".join(json.dumps(row) + "\n" for row in rows)
 
 
 def zipped(method: int) -> bytes:
@@ -86,33 +66,29 @@ def zipped(method: int) -> bytes:
 
 
 LAYOUTS: dict[str, tuple[Reader, str, str | bytes]] = {
-    "ours": (read_items, "in.jsonl", lines(OURS)),
-    "response sets": (dailydialog_pp.read, "in.jsonl", lines(SETS)),
-    "contexts": (dailydialog_pp.read_contexts, "in.jsonl", lines(SETS)),
+    "ours": (read_items, "in.jsonl", lines(*OURS)),
+    "response sets": (dailydialog_pp.read, "in.jsonl", lines(*SETS)),
+    "contexts": (dailydialog_pp.read_contexts, "in.jsonl", lines(*SETS)),
     "dstc10": (dstc10.read, "x_eval.json", json.dumps(DSTC10)),
-    "dstc10 dialogues": (dstc10.read, "x_eval.json", json.dumps(DSTC10_DIALOGUES)),
+    "dstc10 dialogues": (dstc10.read, "x_eval.json", json.dumps([layouts.DIALOGUE])),
     "usr": (usr.read_scored, "usr.json", json.dumps(USR)),
     "fed": (fed.read, "fed.json", json.dumps(fed_rows(1))),
     "conture": (conture.read, "x.json", json.dumps(CONTURE)),
     "convai1": (lambda path: convai.read_convai1([path]), "x.json", json.dumps(convai1_rows(2))),
     "convai2": (lambda path: convai.read_convai2([path]), "x.json", json.dumps(convai2_rows(2))),
     "causes": (cgdialog.read_causes, "x_response_cause_train.json", json.dumps(CAUSES)),
-    "preferences": (cgdialog.read_preferences, "x_responses_pairwise.json", json.dumps(PREFERENCES)),
-    "dialogues: ours": (read_grounded, "in.jsonl", lines([{"turns": ["Hi.", "Ho."]}, {"turns": []}])),
+    "preferences": (cgdialog.read_preferences, "x_responses_pairwise.json", json.dumps([{"id": 3, **layouts.PREFERENCE}])),
+    "dialogues: ours": (read_grounded, "in.jsonl", lines({"turns": ["Hi.", "Ho."]}, {"turns": []})),
     "dialogues: dream": (read_grounded, "x.json", json.dumps(DREAM)),
     "dialogues: topical chat": (read_grounded, "x.json", json.dumps(TOPICAL)),
-    "dialogues: esconv": (read_grounded, "x.txt", lines(ESCONV)),
+    "dialogues: esconv": (read_grounded, "x.txt", lines(*ESCONV)),
     "dialogues: dailydialog": (read_grounded, "x.txt", "Hi . __eou__ Ho . __eou__\nHi . __eou__\n"),
     "dialogues: personachat": (read_grounded, "x.txt", "1 your persona: tea\n2 hi\tho\n3 a\tb\n1 your persona: x\n2 c\td\n"),
-    "dialogues: empathetic": (
-        read_grounded,
-        "x.csv",
-        'Dialog_ID,Type,Actor,Text\na,situation,none,"A ""car"""\na,utterance,speaker,Oh\n',
-    ),
-    "ratings": (rated, "r.jsonl", lines([{"id": "a", "ratings": {"q": [1, 2]}, "cluster": 0}, {"id": 2, "rating": 1.5}])),
+    "dialogues: empathetic": (read_grounded, "x.csv", EMPATHETIC),
+    "ratings": (rated, "r.jsonl", lines({"id": "a", "ratings": {"q": [1, 2]}, "cluster": 0}, {"id": 2, "rating": 1.5})),
     "ratings of examples": (rated, "r.json", json.dumps(DSTC10)),
     "ratings in csv": (rated, "r.csv", "id,q,system\na,4,s\nb,,t\n"),
-    "scores": (read_score_file, "s.jsonl", lines([{"id": "a", "x": 1.5}, {"id": "b", "x": None, "unscored": "refusal"}])),
+    "scores": (read_score_file, "s.jsonl", lines({"id": "a", "x": 1.5}, {"id": "b", "x": None, "unscored": "refusal"})),
     "scores in csv": (read_score_file, "s.csv", "id,x\na,1e-3\nb,\n"),
     "scores by id": (read_score_file, "s.json", json.dumps({"a": 0.5, "b": None})),
     "scores in file order": (read_score_file, "s.json", json.dumps({"q": [0.5, 2], "p": [1, 3]})),
@@ -170,8 +146,20 @@ def mutants(content: str | bytes, generator: random.Random) -> list[bytes]:
         for _ in range(N_MUTANTS):
             changed = replaced(values, generator)
             rows = changed if is_lines and isinstance(changed, list) else None
-            found.append((lines(rows) if rows is not None else json.dumps(changed)).encode())
+            found.append((lines(*rows) if rows is not None else json.dumps(changed)).encode())
     return found
+
+
+def refusal(read: Reader, path: Path, raw: bytes) -> list[str]:
+    """The message of the error, if the file is refused."""
+    path.write_bytes(raw)
+    try:
+        read(path)
+    except InputError as error:
+        return [str(error)]
+    except Exception as error:
+        raise AssertionError(f"{type(error).__name__} on {raw[:300]!r}") from error
+    return []
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -181,23 +169,8 @@ def test_d13_r09_a_damaged_file_is_read_or_refused(layout: str, tmp_path: Path) 
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     read(path)
 
-    generated = mutants(content, random.Random(layout))
-    refusals = []
-    for raw in generated:
-        path.write_bytes(raw)
-        refusals += refusal(read, path, raw)
+    refusals = [message for raw in mutants(content, random.Random(layout)) for message in refusal(read, path, raw)]
     assert refusals
     for message in refusals:
         assert str(path) in message
         message.encode()
-
-
-def refusal(read: Reader, path: Path, raw: bytes) -> list[str]:
-    """The message of the error, if the file is refused."""
-    try:
-        read(path)
-    except InputError as error:
-        return [str(error)]
-    except Exception as error:
-        raise AssertionError(f"{type(error).__name__} on {raw[:300]!r}") from error
-    return []

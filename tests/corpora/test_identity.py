@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
-from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora.identity import (
     Leak,
     LeakCount,
@@ -20,7 +19,9 @@ from dialeval_plugin.corpora.identity import (
     set_aside,
     split_by_dialogue,
 )
+from dialeval_plugin.corpora.items import context_key, mean_rating
 from dialeval_plugin.corpora.registry import read_dialogues, read_reported
+from tests.refusals import refusal, refused
 
 MEAL = ("Excuse me .", "Did your meal meet with your approval ?", "Our meal was absolutely perfect !", "I'm glad .")
 
@@ -129,9 +130,8 @@ def test_counts_are_of_training_dialogues_and_of_distinct_contexts() -> None:
 
 
 def test_what_is_too_short_to_be_told_without_a_response_is_counted() -> None:
-    toilet = Example.from_texts(
-        ["Where's the toilet?"], "I really have no idea, sorry, ask someone else.", references=("Over there.",)
-    )
+    answer = "I really have no idea, sorry, ask someone else."
+    toilet = Example.from_texts(["Where's the toilet?"], answer, references=("Over there.",))
     meal = Example.from_texts(list(MEAL[1:2]), "What?", references=(MEAL[2],))
     index = LeakIndex({"dgu": [toilet, meal]})
     assert (index.sizes, index.too_short) == ({"dgu": 2}, {"dgu": 1})
@@ -223,6 +223,38 @@ def test_what_opens_like_a_validation_dialogue_is_left_out_of_training(caplog: p
 def test_too_few_dialogues_are_refused(
     training: list[Said], validation: list[Said] | None, fraction: float, message: str
 ) -> None:
-    with pytest.raises(InputError) as refused:
+    with refused(message.format("are left, at least 1 of each is needed. Give more dialogues.")):
         split_by_dialogue(training, validation, key, fraction=fraction, seed=1)
-    assert str(refused.value) == message.format("are left, at least 1 of each is needed. Give more dialogues.")
+
+
+def example(*context: str, response: str = "Yes.", id: str = "0") -> Example:
+    return Example.from_texts(context, response, id=id)
+
+
+def test_mean_rating_is_the_mean_of_what_is_there() -> None:
+    item = Example("7", (), Turn("Yes."), ratings={"Overall": (1.0, 2.0, 4.0), "Recovery": ()})
+    assert mean_rating(item, "Overall") == pytest.approx(7 / 3)
+    assert mean_rating(item, "Recovery") is None
+    assert refusal(mean_rating, item, "overall") == "'7': has no quality 'overall'. It has: Overall, Recovery."
+    assert refusal(mean_rating, example(), "overall") == "'0': has no quality 'overall'. It has: none."
+
+
+def test_context_key_ignores_response_white_space_and_speaker() -> None:
+    spoken = Example("1", (Turn("  How  are\tyou? ", "User"),), Turn("Fine."))
+    assert context_key(spoken) == context_key(example("How are you?", response="Bad."))
+
+
+def test_context_key_is_shared_by_the_points_of_one_dialogue() -> None:
+    early = example("Hi!", "Hello.", "Tea?")
+    late = example("Hi!", "Hello.", "Tea?", "Yes.", "Milk?")
+    whole = Dialogue("d", tuple(map(Turn, ("Hi!", "Hello.", "Tea?", "Yes.", "Milk?", "No."))))
+    assert context_key(early) == context_key(late) == context_key(whole)
+    assert context_key(early) != context_key(example("Hi!", "Hello.", "Coffee?"))
+
+
+def test_context_key_of_short_contexts_is_the_whole_context() -> None:
+    assert len({context_key(item) for item in (example("Hi!"), example("Hi!", "Hello."), example("Hi! Hello."))}) == 3
+
+
+def test_items_without_a_context_are_alone() -> None:
+    assert context_key(example(id="a")) == context_key(example(id="a")) != context_key(example(id="b"))

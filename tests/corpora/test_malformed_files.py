@@ -10,25 +10,11 @@ from typing import Any
 
 import pytest
 
-from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.corpora.readers import (
-    cgdialog,
-    conture,
-    convai,
-    dailydialog,
-    dailydialog_pp,
-    dream,
-    dstc10,
-    empathetic_dialogues,
-    esconv,
-    fed,
-    personachat,
-    topical_chat,
-    usr,
-)
+from dialeval_plugin.corpora.readers import cgdialog, conture, convai, dailydialog_pp, dstc10, fed, plain, usr
 from dialeval_plugin.corpora.registry import read_dialogues, read_items
-from tests.convai_files import convai1_rows, convai2_rows
-from tests.fed_files import fed_rows
+from tests import layouts
+from tests.layouts import ANSWER, COMPARED, DIALOGUE, PREFERENCE, RESPONSE, array, convai1_rows, convai2_rows, fed_rows, lines
+from tests.refusals import refused
 
 Case = tuple[str, str]
 """A file's text, and what is said of it after its name."""
@@ -39,15 +25,6 @@ NO_ANSWER = "Leave out what a rater did not answer."
 NOT_RATED = "Leave out what was not rated."
 REMOVED = object()
 NO_TAG = f"expected 'User: ' or 'System: ' and a text, got 'Hello.'. {ELSE}"
-
-
-def array(*rows: Any) -> str:
-    """A JSON array with a row a line, the first on line 2."""
-    return "[\n" + ",\n".join(map(json.dumps, rows)) + "\n]"
-
-
-def lines(*rows: Any) -> str:
-    return "\n".join(map(json.dumps, rows))
 
 
 def edits(rows: list[Any], *cases: tuple[str, Any, str], write: Callable[..., str] = array, item: str = "") -> list[Case]:
@@ -67,15 +44,6 @@ def edits(rows: list[Any], *cases: tuple[str, Any, str], write: Callable[..., st
     return found
 
 
-RESPONSE = {
-    "dialogue_id": "a",
-    "model": "m",
-    "context": "Tea ?",
-    "response": "Yes .",
-    "reference": ["No ."],
-    "annotations": {"Overall": [4, 5, 3]},
-}
-DIALOGUE = {"dialogue_id": "a", "model": "m", "dialog": [{"speaker": "A", "text": "Hi!"}], "annotations": {"Overall": [4]}}
 FIELDS = "'dialogue_id', 'model', 'context',"
 DSTC10 = [
     *edits(
@@ -141,19 +109,20 @@ FED = [
     ),
 ]
 
-ANSWER = {"response": "me too", "model": "m", **{quality: [low, low] for quality, (low, _) in usr.SCALES.items()}}
-USR_ROW = {"context": "tea ?", "fact": "", "annotators": ["a", "b"], "responses": [ANSWER, ANSWER]}
-USR_NUMBERS = {**USR_ROW, "responses": [{**ANSWER, "cola": 0.5, "rte": 0.1}] * 2}
+USR_NUMBERS = {**layouts.USR, "responses": [{**ANSWER, "cola": 0.5, "rte": 0.1}] * 2}
 OTHER_NUMBERS = "has the numbers {}, but the file's first response has {}. Give every response the same."
+ZERO_OR_ONE = "expected a whole number from 0 to 1"
 USR = [
     *edits(
-        [USR_ROW, USR_ROW],
+        [layouts.USR, layouts.USR],
         ("1/annotators", REMOVED, f"annotators: expected a list, got None. {ELSE}"),
         ("1/responses", {}, f"responses: expected a list of objects, got {{}}. {ELSE}"),
         ("1/responses", ["text"], "responses[0]: expected an object, got 'text'."),
         ("1/context", None, f"context: expected a string, got None (NoneType). {NOT_TEXT}"),
         ("1/responses/1/Overall", [5, 6], "responses[1]: Overall[1]: expected a whole number from 1 to 5, got 6."),
         ("1/responses/1/Natural", [1, "N/A"], "responses[1]: Natural[1]: expected a whole number from 1 to 3, got 'N/A'."),
+        ("1/responses/1/Understandable", [1, 2], f"responses[1]: Understandable[1]: {ZERO_OR_ONE}, got 2."),
+        ("1/responses/1/Understandable", [1, "N/A"], f"responses[1]: Understandable[1]: {ZERO_OR_ONE}, got 'N/A'."),
         ("1/responses/1/Natural", [3], "responses[1]: Natural: has 1 ratings, but 2 annotators are named."),
         ("1/responses/1/cola", 0.5, f"responses[1]: {OTHER_NUMBERS.format('cola', 'none')}"),
     ),
@@ -162,11 +131,11 @@ USR = [
         ("0/responses/1/cola", None, f"responses[1]: {OTHER_NUMBERS.format('rte', 'cola, rte')}"),
         ("0/responses/1/cola", "0.5", f"responses[1]: {OTHER_NUMBERS.format('rte', 'cola, rte')}"),
     ),
+    (array(layouts.USR, {"context": "", "fact": ""}), f":3: annotators: expected a list, got None. {ELSE}"),
 ]
 
-EXCHANGE = {"user": "User: Who are you? ", "chatbot": "Chatbot: a book.", "overall impression": 2}
 CONTURE = edits(
-    [{"dialog_id": 7, "turns": [EXCHANGE], "dialog_ratings": [{"coherent": 3}]}],
+    [layouts.CONTURE],
     ("0/turns", {}, f"turns: expected a list of objects, got {{}}. {ELSE}"),
     ("0/turns", ["x"], "turns[0]: expected an object, got 'x'."),
     ("0/turns/0/user", "Who?", "turns[0]: user: expected a text that begins with 'User:', got 'Who?'."),
@@ -199,19 +168,12 @@ CAUSES = edits(
     ("0/response", None, f"response: expected a string, got None (NoneType). {NOT_TEXT}"),
     ("0/entities", "a", "entities: expected a list of strings, got 'a' (str)."),
 )
-SPOKEN = {"speaker": "A", "utterance": "Hi."}
-COMPARED = "human_response-vs-x_response"
-VOTES = {"human_evaluation_1": dict.fromkeys(cgdialog.CRITERIA, "Both are good.")}
 PREFERENCES = edits(
-    [{"history": [SPOKEN], "human_response": SPOKEN, "x_response": SPOKEN, COMPARED: VOTES}],
+    [PREFERENCE],
     ("0/history", "Hi.", f"history: expected a list of objects, got 'Hi.'. {ELSE}"),
     ("0/history", ["Hi."], "history[0]: expected an object, got 'Hi.'."),
     ("0/x_response", "Hi.", "x_response: expected an object, got 'Hi.'."),
-    (
-        f"0/{COMPARED}",
-        REMOVED,
-        "has no comparison, a field named like 'x_response-vs-y_response'. Is this another file?",
-    ),
+    (f"0/{COMPARED}", REMOVED, "has no comparison, a field named like 'x_response-vs-y_response'. Is this another file?"),
     ("0/human_response", REMOVED, f"{COMPARED}: there is no response of 'human'. It has: x."),
     (f"0/{COMPARED}", {}, f"{COMPARED}: has no 'human_evaluation_1'. {ELSE}"),
     (
@@ -326,12 +288,12 @@ READERS: dict[str, tuple[Callable[[Path], object], list[Case]]] = {
     "contexts": (dailydialog_pp.read_contexts, CONTEXTS),
     "ours": (read_items, OURS),
     "our dialogues": (read_dialogues, OUR_DIALOGUES),
-    "dailydialog": (dailydialog.read, [("\n \n", ": is empty, expected one dialogue a line.")]),
-    "dream": (dream.read, DREAM),
-    "esconv": (esconv.read, ESCONV),
-    "topical chat": (topical_chat.read, TOPICAL_CHAT),
-    "personachat": (personachat.read, PERSONACHAT),
-    "empathetic dialogues": (empathetic_dialogues.read, EMPATHETIC_DIALOGUES),
+    "dailydialog": (plain.read_dailydialog, [("\n \n", ": is empty, expected one dialogue a line.")]),
+    "dream": (plain.read_dream, DREAM),
+    "esconv": (plain.read_esconv, ESCONV),
+    "topical chat": (plain.read_topical_chat, TOPICAL_CHAT),
+    "personachat": (plain.read_personachat, PERSONACHAT),
+    "empathetic dialogues": (plain.read_empathetic_dialogues, EMPATHETIC_DIALOGUES),
 }
 
 
@@ -343,6 +305,5 @@ def test_a_malformed_file_is_one_error_that_names_the_line(layout: str, case: in
     content, problem = cases[case]
     path = tmp_path / "x.json"
     path.write_text(content, encoding="utf-8")
-    with pytest.raises(InputError) as refused:
+    with refused(f"{path}{problem.replace('{path}', str(path))}"):
         read(path)
-    assert str(refused.value) == f"{path}{problem.replace('{path}', str(path))}"

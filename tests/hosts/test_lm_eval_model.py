@@ -20,11 +20,10 @@ from dialeval_plugin.corpora.items import context_key, mean_rating
 from dialeval_plugin.corpora.readers import dstc10, fed
 from dialeval_plugin.hosts.lm_eval.model import DialogueMetricLM, to_unit
 from dialeval_plugin.hosts.registration import register
-from dialeval_plugin.judgement_tasks.documents import FORMS, item_columns
-from dialeval_plugin.judgement_tasks.scorer_answers import Verdict, verdict_of
+from dialeval_plugin.judgement_tasks.documents import FORMS, Verdict, item_columns, verdict_of
 from dialeval_plugin.statistics.correlation import correlations
-from tests.fed_files import fed_rows, write_fed
 from tests.hosts.through_lm_eval import evaluate, metrics
+from tests.layouts import fed_rows, write_fed
 from tests.refusals import refused
 
 

@@ -24,8 +24,8 @@ from dialeval_plugin.judgement_tasks.opinions import OPINIONS, Opinion, dialogue
 from dialeval_plugin.methods.likelihood.scorer import DialogueLikelihoodScorer
 from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES
 from dialeval_plugin.statistics.correlation import correlations
-from tests.convai_files import write_convai
 from tests.hosts.through_lm_eval import evaluate, metrics
+from tests.layouts import write_convai
 from tests.refusals import refused
 from tests.tiny.likelihood import write_likelihood_model
 

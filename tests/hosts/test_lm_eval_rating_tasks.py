@@ -35,8 +35,8 @@ from dialeval_plugin.methods.judging.dialogue_rating import DialogueRatingScorer
 from dialeval_plugin.methods.judging.rating_prompts import rating_prompt, rating_prompts
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import correlations
-from tests.fed_files import fed_rows, write_fed
 from tests.hosts.through_lm_eval import LikelihoodLM, evaluate, metrics, task_manager
+from tests.layouts import fed_rows, write_fed
 from tests.refusals import refused
 
 KINDS = ("", "manual_", "random_", "bm25_c_", "bm25_r_", "bm25_cr_")

@@ -18,11 +18,10 @@ from dialeval_plugin.leaderboard.rescoring import rescore
 from dialeval_plugin.leaderboard.result_files import TaskRun, read_runs
 from dialeval_plugin.reports.correlation_report import ReportOptions
 from dialeval_plugin.statistics.bootstrap import Estimate
-from tests.convai_files import write_convai
-from tests.fed_files import fed_rows, write_fed
 from tests.hosts.test_causalscore_doors import preference_dialogue
 from tests.hosts.test_lm_eval_breakdown import dialogue
 from tests.hosts.through_lm_eval import LikelihoodLM, evaluate
+from tests.layouts import fed_rows, write_convai, write_fed
 
 TASKS = (
     "fed_dialog_turn_specific",

@@ -19,7 +19,7 @@ from dialeval_plugin.training.history import HistoryRow, write_history
 from reproduction.documents import put_between
 from reproduction.reconstruction import write
 from reproduction.reconstruction.write import PAPER, agreement_table, training_table
-from tests.convai_files import write_convai
+from tests.layouts import write_convai
 from tests.refusals import refused
 from tests.tiny.reconstruction import KINDS, write_tiny_model
 

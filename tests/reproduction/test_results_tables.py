@@ -14,7 +14,7 @@ from dialeval_plugin.core.registry import ENTRY_POINT_GROUP
 from dialeval_plugin.leaderboard.result_files import read_runs
 from reproduction.results import runs, write
 from reproduction.results.evaluators import KINDS, RatedTask, evaluators, plan, tasks_at_hand, tasks_of
-from tests.fed_files import fed_rows, write_fed
+from tests.layouts import fed_rows, write_fed
 from tests.leaderboard_files import documents, noisy_scores, scorer_config, write_run
 from tests.refusals import refused
 

@@ -10,7 +10,7 @@ import pytest
 
 from reproduction import kept_results
 from reproduction.likelihood import write
-from tests.convai_files import write_convai
+from tests.layouts import write_convai
 from tests.tiny.likelihood import write_likelihood_model
 
 ROOT = Path(__file__).resolve().parents[2]

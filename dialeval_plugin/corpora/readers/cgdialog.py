@@ -99,7 +99,9 @@ def read_causes(path: Path) -> list[CausePair]:
     file and its position, as `DREAM_train_00012`.
     """
     rows = read_array(path)
-    histories = [_history(row) for row in rows]
+    for row in rows:
+        require(row, "history", "entities")
+    histories = [tuple(spoken_turn(text) for text in texts_field(row, "history") if not is_blank(text)) for row in rows]
     texts = [text_field(row, "response") for row in rows]
     replies = list(map(spoken_turn, texts))
     speakers = {turn.speaker for history in histories for turn in history}
@@ -127,30 +129,30 @@ def read_preferences(source: str | Path, *, folder: Path | None = None) -> list[
     systems' names without `_response`. `folder` is where the named files lie; without it the corpus' own.
     """
     path = as_path(source)
-    if path is not None:
-        return _read_preferences(path)
-    if source not in PREFERENCE_FILES:
+    if path is None:
+        path = _preference_file(str(source), folder)
+    rows = read_array(path)
+    return list(map(_preference_dialogue, rows, row_ids(rows, path.stem, "id")))
+
+
+def _preference_file(name: str, folder: Path | None) -> Path:
+    if name not in PREFERENCE_FILES:
         raise InputError(
-            f"{source!r}: is neither a file nor a corpus with preferences. Known are: {', '.join(PREFERENCE_FILES)}."
+            f"{name!r}: is neither a file nor a corpus with preferences. Known are: {', '.join(PREFERENCE_FILES)}."
         )
-    path = (folder if folder is not None else CORPUS.folder()) / PREFERENCE_FILES[str(source)]
+    path = (folder if folder is not None else CORPUS.folder()) / PREFERENCE_FILES[name]
     if not path.is_file():
         raise MissingPrerequisite(
-            f"{path.parent}: has no {path.name} (the human preferences on {source}). Nobody offers it for download any more: "
+            f"{path.parent}: has no {path.name} (the human preferences on {name}). Nobody offers it for download any more: "
             "get it from whoever has it, for example the history of its repository, and put it there."
         )
-    return _read_preferences(path)
-
-
-def _history(row: Line) -> tuple[Turn, ...]:
-    require(row, "history", "entities")
-    return tuple(spoken_turn(text) for text in texts_field(row, "history") if not is_blank(text))
+    return path
 
 
 def _find_span(span: str, history: Sequence[Turn]) -> list[int]:
     """Indices of the turns that hold the span, or that it runs across."""
-    sought = _squeeze(span)
-    texts = [_squeeze(turn.text) for turn in history]
+    sought = " ".join(span.split())
+    texts = [" ".join(turn.text.split()) for turn in history]
     if inside := [index for index, text in enumerate(texts) if sought in text]:
         return inside
     lines = [f"{turn.speaker}: {text}" if turn.speaker else text for turn, text in zip(history, texts, strict=True)]
@@ -159,15 +161,6 @@ def _find_span(span: str, history: Sequence[Turn]) -> list[int]:
         return []
     ends = list(accumulate(len(line) + 1 for line in lines))
     return [index for index, end in enumerate(ends) if start < end and end - len(lines[index]) - 1 < start + len(sought)]
-
-
-def _squeeze(text: str) -> str:
-    return " ".join(text.split())
-
-
-def _read_preferences(path: Path) -> list[PreferenceDialogue]:
-    rows = read_array(path)
-    return [_preference_dialogue(row, id) for row, id in zip(rows, row_ids(rows, path.stem, "id"), strict=True)]
 
 
 def _preference_dialogue(row: Line, id: str) -> PreferenceDialogue:

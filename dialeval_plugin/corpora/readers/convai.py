@@ -30,8 +30,7 @@ CONVAI2_FILES = tuple(f"export_2018-07-{day:02d}_train.json" for day in range(4,
 
 CONVAI1_QUALITIES = ("quality", "breadth", "engagement")
 CONVAI2_QUALITIES = ("eval_score", "profile_match")
-HIGHEST = {"quality": 5, "breadth": 5, "engagement": 5, "eval_score": 5, "profile_match": 1}
-LOWEST = {"quality": 0, "breadth": 0, "engagement": 0, "eval_score": 1, "profile_match": 0}
+SCALES = {**dict.fromkeys(CONVAI1_QUALITIES, (0, 5)), "eval_score": (1, 5), "profile_match": (0, 1)}
 BOT, HUMAN = "Bot", "Human"
 
 
@@ -111,7 +110,7 @@ def _bot(row: Line) -> str | None:
 
 def _rating(row: Line, name: str) -> float:
     value: Any = row.value.get(name)
-    low, high = LOWEST[name], HIGHEST[name]
+    low, high = SCALES[name]
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
     if not is_number or not low <= value <= high:
         raise InputError(f"{row.where}: {name}: expected a number from {low} to {high}, got {value!r}.")

@@ -11,7 +11,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Literal, TypeAlias
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
@@ -121,15 +121,13 @@ def _unpacked(archive: zipfile.ZipFile, log: zipfile.ZipInfo, where: str) -> str
 def _folder_texts(path: Path, inside: str) -> Iterator[tuple[str, str, str]]:
     if not path.is_dir():
         raise InputError(f"{path}: there is no such file or folder.")
-    names = sorted(file.relative_to(path).as_posix() for file in path.rglob(f"*{_SUFFIX}"))
-    for name in names:
+    for name in sorted(file.relative_to(path).as_posix() for file in path.rglob(f"*{_SUFFIX}")):
         if name.startswith(inside):
             yield str(path / name), _system((path / name).as_posix()), read_text(path / name)
 
 
 def _system(name: str) -> str:
-    folder = name.rpartition("/")[0].rpartition("/")[2]
-    return re.sub(r"_\d+$", "", folder)
+    return re.sub(r"_\d+$", "", PurePosixPath(name).parent.name)
 
 
 def _read_log(where: str, system: str, text: str) -> RatedDialogue:

@@ -7,17 +7,15 @@ overall quality in each, and why.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Turn
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
-from dialeval_plugin.core.files import Line
+from dialeval_plugin.core.files import Line, read_json
 from dialeval_plugin.core.shapes import checked
 from dialeval_plugin.corpora.corpus import Corpus
 from dialeval_plugin.corpora.rows import (
@@ -52,13 +50,10 @@ class EvaluationSet:
     """Why `overall` is what it is."""
 
 
-def _load_sets() -> Mapping[str, EvaluationSet]:
-    text = resources.files(__package__).joinpath("dstc10_sets.json").read_text(encoding="utf-8")
-    sets = checked(json.loads(text), list[EvaluationSet], "dstc10_sets.json", advice="Mend it.")
-    return MappingProxyType({entry.code: entry for entry in sets})
-
-
-SETS: Mapping[str, EvaluationSet] = _load_sets()
+_FILE = Path(__file__).with_name("dstc10_sets.json")
+SETS: Mapping[str, EvaluationSet] = MappingProxyType(
+    {entry.code: entry for entry in checked(read_json(_FILE), list[EvaluationSet], _FILE.name, advice="Mend it.")}
+)
 """The 14 sets by code."""
 
 
@@ -107,7 +102,14 @@ def read(source: str | Path, *, folder: Path | None = None) -> list[Item]:
     if path is not None:
         return _read_file(path)
     entry = find_set(str(source))
-    return _read_file(_find_file(entry, folder if folder is not None else CORPUS.folder()), entry)
+    folder = folder if folder is not None else CORPUS.folder()
+    for name in entry.files:
+        if (folder / name).is_file():
+            return _read_file(folder / name, entry)
+    raise MissingPrerequisite(
+        f"{folder}: has no {entry.files[0]} (DSTC10 set {entry.code}). Type `dialeval data fetch dstc10`; if the set is not "
+        "among the files that it fetches, get it from https://chateval.org/dstc10 and put it there."
+    )
 
 
 def read_examples(source: str | Path, *, folder: Path | None = None) -> list[Example]:
@@ -128,22 +130,16 @@ def read_dialogues(source: str | Path, *, folder: Path | None = None) -> list[Di
     return dialogues
 
 
-def _find_file(entry: EvaluationSet, folder: Path) -> Path:
-    for name in entry.files:
-        if (folder / name).is_file():
-            return folder / name
-    raise MissingPrerequisite(
-        f"{folder}: has no {entry.files[0]} (DSTC10 set {entry.code}). Type `dialeval data fetch dstc10`; if the set is not "
-        "among the files that it fetches, get it from https://chateval.org/dstc10 and put it there."
-    )
-
-
 def _read_file(path: Path, entry: EvaluationSet | None = None) -> list[Item]:
     rows = read_array(path)
     ids = row_ids(rows, path.name.partition(".")[0].removesuffix("_eval"), "dialogue_id")
     turns_name = next((name for name in ("dialog", "dialogue") if name in rows[0].value), None)
-    if entry is not None:
-        _check_level(entry, rows[0], "turn" if turns_name is None else "dialogue")
+    level: Level = "turn" if turns_name is None else "dialogue"
+    if entry is not None and level != entry.level:
+        raise InputError(
+            f"{rows[0].where}: {entry.name} is a {entry.level}-level set, but this row is of the {level}-level layout. "
+            "Is this another set's file?"
+        )
     items: list[Item]
     if turns_name is None:
         items = _examples(rows, ids)
@@ -178,14 +174,6 @@ def _examples(rows: Sequence[Line], ids: Sequence[str]) -> list[Item]:
 def _system(row: Line) -> str | None:
     name = next((name for name in ("model", "model_name") if name in row.value), None)
     return text_field(row, name) if name is not None else None
-
-
-def _check_level(entry: EvaluationSet, row: Line, level: Level) -> None:
-    if level != entry.level:
-        raise InputError(
-            f"{row.where}: {entry.name} is a {entry.level}-level set, but this row is of the {level}-level layout. "
-            "Is this another set's file?"
-        )
 
 
 def _check_scale(entry: EvaluationSet, rows: Sequence[Line], items: Sequence[Item]) -> None:

@@ -52,7 +52,6 @@ def read(path: Path | None = None) -> list[RatedDialogue]:
     """
     dialogues: list[RatedDialogue] = []
     waiting: list[tuple[Line, Example]] = []
-    row = Line("", {})
     for index, line in enumerate(read_array(CORPUS.file(FILE) if path is None else path)):
         row = Line(f"{line.where}: item {index}", line.value)
         id = f"fed_{len(dialogues):03d}"
@@ -65,8 +64,9 @@ def read(path: Path | None = None) -> list[RatedDialogue]:
             dialogues.append(_rated_dialogue(waiting, whole, index))
             waiting = []
     if waiting:
+        where = waiting[-1][0].where
         raise InputError(
-            f"{row.where}: the file ends with {len(waiting)} responses that no whole dialogue follows. Was the file cut off?"
+            f"{where}: the file ends with {len(waiting)} responses that no whole dialogue follows. Was the file cut off?"
         )
     return dialogues
 

@@ -60,7 +60,11 @@ def read_scored(source: str | Path) -> ScoredExamples:
     around them; persona lines become one fact each, without `your persona:`; `_nofact` is no fact. The file has no ids: the
     responses to its first context are called after the file `..._000_1`, `..._000_2`, ...
     """
-    path = _path(source)
+    path = as_path(source)
+    if path is None:
+        if source not in FILES:
+            raise InputError(f"{source!r}: is neither a file nor a USR set. Known are: {', '.join(FILES)}.")
+        path = CORPUS.file(FILES[str(source)])
     stem = path.name.partition(".")[0]
     examples: list[Example] = []
     scores: list[dict[str, float]] = []
@@ -82,13 +86,6 @@ def read_scored(source: str | Path) -> ScoredExamples:
             scores.append(_scores(response, scores[0] if scores else None))
     columns = {name: tuple(row[name] for row in scores) for name in (scores[0] if scores else ())}
     return ScoredExamples(tuple(examples), MappingProxyType(columns))
-
-
-def _path(source: str | Path) -> Path:
-    path = as_path(source)
-    if path is None and source not in FILES:
-        raise InputError(f"{source!r}: is neither a file nor a USR set. Known are: {', '.join(FILES)}.")
-    return CORPUS.file(FILES[str(source)]) if path is None else path
 
 
 def _list(row: Line, name: str) -> list[Any]:

@@ -1,6 +1,6 @@
 """The lm-eval model `dialogue-metric`: any scorer runs on the tasks that LLM judges run on, and lands in the same files.
 
-Each answer carries the scorer's own score (`scorer_answers`), and that is what our tasks compare with people. Besides, an
+Each answer carries the scorer's own score (`documents.Verdict`), and that is what our tasks compare with people. Besides, an
 answer is what the host expects of a model. It reads the document behind a request and answers yes with log g and no with
 log(1 - g), where g is the score as a share of the scorer's range. A task that asks for a class is answered positive in place
 of yes and negative in place of no, with g moved so that 0.5 is where the scorer calls a response positive. A task that asks
@@ -29,8 +29,7 @@ from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason
 from dialeval_plugin.core.signature import text_hash
 from dialeval_plugin.hosts.judges import load_scorer_with_judge, scorer_options
-from dialeval_plugin.judgement_tasks.documents import item_of
-from dialeval_plugin.judgement_tasks.scorer_answers import Choice, Verdict, Words
+from dialeval_plugin.judgement_tasks.documents import Choice, Verdict, Words, item_of
 from dialeval_plugin.methods.judging.breakdown_prompts import N_LABELS, PROMPTS
 from dialeval_plugin.methods.judging.classification import NEGATIVE, POSITIVE
 from dialeval_plugin.methods.judging.goodness import NO, YES

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Literal, cast
 
-from datasets import Dataset, Features, List, Value
 from lm_eval.api.instance import Instance
 from lm_eval.api.task import ConfigurableTask
 
@@ -25,15 +24,14 @@ from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.judgement_tasks.documents import (
     absent_item,
+    data_sets,
     item_columns,
-    item_features,
     item_of,
     rater_columns,
-    rater_features,
+    verdict_of,
 )
 from dialeval_plugin.judgement_tasks.kinds import printed
 from dialeval_plugin.judgement_tasks.ratings import Judged, Variant
-from dialeval_plugin.judgement_tasks.scorer_answers import verdict_of
 from dialeval_plugin.llm.answers import UnaskedLanguageModel
 from dialeval_plugin.llm.language_model import Request
 from dialeval_plugin.methods.judging.judge import PromptedJudge
@@ -53,14 +51,11 @@ HOSTS_MODEL = UnaskedLanguageModel(identity="host")
 Columns = Callable[..., list[dict[str, Any]]]
 
 _NUMBERS = ("slm_probability", "slm_distance", "slm")
-_FEATURES = {
-    **dict.fromkeys(
-        ("cluster", "prompt", "plain_prompt", "signature", "slm_unscored", "slm_detail", "options"), Value("string")
-    ),
-    **dict.fromkeys(("rating", *_NUMBERS), Value("float64")),
-    "is_absent": Value("bool"),
-    "max_gen_toks": List(Value("int64")),
-}
+_COLUMNS = (
+    *("cluster", "prompt", "plain_prompt", "signature", "slm_unscored", "slm_detail", "options"),
+    *("rating", *_NUMBERS, "is_absent", "max_gen_toks"),
+)
+"""Those of the other of the two tasks are there and empty."""
 
 
 def set_documents(
@@ -283,6 +278,7 @@ def _split(
     own = columns([cast("Example", item) for item, _ in rated])
     rows = [
         {
+            **dict.fromkeys(_COLUMNS),
             **item_columns(item),
             **rater_columns(item, quality),
             "rating": rating,
@@ -292,7 +288,7 @@ def _split(
         }
         for (item, rating), extra in zip(rated, own, strict=True)
     ]
-    return _dataset(rows)
+    return data_sets(test=rows)
 
 
 def _placeholder(dialogue_set: str) -> dict[str, Any]:
@@ -300,7 +296,7 @@ def _placeholder(dialogue_set: str) -> dict[str, Any]:
     empty = absent_item(dialogue_set)
     text = PLAIN.render(empty)
     row = {
-        **dict.fromkeys(_FEATURES),
+        **dict.fromkeys(_COLUMNS),
         **item_columns(empty),
         **rater_columns(empty, ""),
         "rating": 0.0,
@@ -309,10 +305,4 @@ def _placeholder(dialogue_set: str) -> dict[str, Any]:
         "plain_prompt": text,
         "max_gen_toks": [PLAIN.max_tokens] * 2,
     }
-    return _dataset([row] * n_processes())
-
-
-def _dataset(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    # Columns of the other of the two tasks are there and empty.
-    complete = [{**dict.fromkeys(_FEATURES), **row} for row in rows]
-    return {"test": Dataset.from_list(complete, features=Features({**item_features(), **rater_features(), **_FEATURES}))}
+    return data_sets(test=[row] * n_processes())

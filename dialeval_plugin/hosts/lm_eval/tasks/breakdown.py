@@ -13,9 +13,8 @@ from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.corpora.readers import dbdc
 from dialeval_plugin.corpora.readers.dbdc import Annotations, Split
 from dialeval_plugin.judgement_tasks.breakdown import Detected
-from dialeval_plugin.judgement_tasks.documents import item_columns, item_features
+from dialeval_plugin.judgement_tasks.documents import data_sets, item_columns, verdict_of
 from dialeval_plugin.judgement_tasks.kinds import printed
-from dialeval_plugin.judgement_tasks.scorer_answers import verdict_of
 from dialeval_plugin.methods.judging.breakdown_prompts import BreakdownPrompt, breakdown_prompt, distribution_of_forms
 from dialeval_plugin.statistics.breakdown.detection import strict_labels
 
@@ -37,7 +36,7 @@ def dbdc_dataset(*, dataset: str, answers: str = "letters", annotations: str = "
     for split in splits:
         dialogues = dbdc.read(dataset, split=split, annotations=cast("Annotations", annotations))
         rows[split] = [_document(response, found.whole.id, prompt) for found in dialogues for response in found.responses]
-    return {"test": _dataset(rows["eval"]), "dev": _dataset(rows["dev"])}
+    return data_sets(test=rows["eval"], dev=rows["dev"])
 
 
 def process_breakdown(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]]) -> dict[str, Detected]:
@@ -66,21 +65,3 @@ def _document(example: Example, dialogue: str, prompt: BreakdownPrompt) -> dict[
         # The samplers ask for it: in other tasks a document may stand for a set that is not there. DBDC3 is one file.
         "is_absent": False,
     }
-
-
-def _dataset(rows: list[dict[str, Any]]) -> Any:
-    from datasets import Dataset, Features, List, Value
-
-    text, number = Value("string"), Value("int64")
-    features = Features(
-        {
-            **item_features(),
-            "cluster": text,
-            "counts": List(number),
-            "label": number,
-            **dict.fromkeys(("instruction", "question", "example"), text),
-            "choices": List(text),
-            "is_absent": Value("bool"),
-        }
-    )
-    return Dataset.from_list(rows, features=features)

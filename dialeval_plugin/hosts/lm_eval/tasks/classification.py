@@ -11,14 +11,12 @@ from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.core.scores import Unscored
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.corpora.catalogue import locate
 from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.corpora.readers import dailydialog_pp
 from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
 from dialeval_plugin.judgement_tasks.classification import Classified
-from dialeval_plugin.judgement_tasks.documents import item_columns, item_features, item_of
+from dialeval_plugin.judgement_tasks.documents import data_sets, item_columns, item_of, verdict_of
 from dialeval_plugin.judgement_tasks.kinds import printed
-from dialeval_plugin.judgement_tasks.scorer_answers import verdict_of
 from dialeval_plugin.methods.judging.classification import (
     INSTRUCTION,
     POSITIVE,
@@ -42,7 +40,7 @@ Document = Mapping[str, Any]
 @task_data()
 def dailydialog_pp_dataset() -> dict[str, Any]:
     """Build the data set over DailyDialog++'s test contexts, one document a response."""
-    path = locate("dailydialog_pp") / "test.json"
+    path = dailydialog_pp.CORPUS.folder() / "test.json"
     if not path.is_file():
         raise MissingPrerequisite(
             f"{path.parent}: has no test.json. `dialeval data fetch dailydialog_pp` says where it is to be had; put it there."
@@ -100,20 +98,11 @@ def _result(doc: Document, is_positive: bool | None, results: Sequence[Any]) -> 
 
 
 def _dataset(sets: Sequence[ResponseSet]) -> dict[str, Any]:
-    from datasets import Dataset, Features, List, Value
-
     rows = []
     for item in sets:
         kinds = [kind for kind in ("positive", "random", "adversarial") for _ in getattr(item, kind)]
         rows += [_document(example, kind) for kind, example in zip(kinds, item.examples(), strict=True)]
-    text = Value("string")
-    columns = {
-        **item_features(),
-        **dict.fromkeys(("kind", "cluster", "instruction", "question", "example", "answer"), text),
-        "choices": List(text),
-        "label": Value("int64"),
-    }
-    return {"test": Dataset.from_list(rows, features=Features(columns))}
+    return data_sets(test=rows)
 
 
 def _document(example: Example, kind: str) -> dict[str, Any]:

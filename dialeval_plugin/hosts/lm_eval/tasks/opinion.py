@@ -16,10 +16,9 @@ from dialeval_plugin.core.dialogue import Dialogue, Example, Turn, is_blank
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora.items import mean_rating
 from dialeval_plugin.corpora.readers import convai
-from dialeval_plugin.judgement_tasks.documents import absent_item, item_columns, item_features, rater_columns, rater_features
+from dialeval_plugin.judgement_tasks.documents import absent_item, data_sets, item_columns, rater_columns, verdict_of
 from dialeval_plugin.judgement_tasks.kinds import printed
 from dialeval_plugin.judgement_tasks.opinions import Opinion
-from dialeval_plugin.judgement_tasks.scorer_answers import verdict_of
 
 from .task_data import n_processes, task_data, unless_absent
 
@@ -60,13 +59,13 @@ def opinion_dataset(
     read = functools.partial(_read, bot_ratings=bot_ratings)
     dialogues = unless_absent(read, dataset, when_absent=when_absent, group_sets=group_sets, group=GROUP, advice=_FETCH)
     if dialogues is None:
-        return _dataset([_absent(dataset)] * n_processes())
+        return data_sets(test=[_absent(dataset)] * n_processes())
     rows = []
     quality = rated_quality or QUALITIES[dataset]
     for dialogue, rating in _rated(dialogues, quality):
         raters = rater_columns(dialogue, quality)
         rows += [{**row, **raters} for row in _documents(dialogue, rating, context)]
-    return _dataset(rows)
+    return data_sets(test=rows)
 
 
 def prompt(doc: Mapping[str, Any]) -> str:
@@ -132,18 +131,3 @@ def _absent(challenge: str) -> dict[str, Any]:
     numbers = {"turn": 1, "n_turns": 1, "n_words": 1, "rating": 0.0}
     raters = rater_columns(absent_item(challenge), "")
     return {**item_columns(absent_item(challenge)), **raters, "dialogue": challenge, **numbers, "is_absent": True}
-
-
-def _dataset(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    from datasets import Dataset, Features, Value
-
-    numbers = dict.fromkeys(("turn", "n_turns", "n_words"), Value("int64"))
-    columns = {
-        **item_features(),
-        **rater_features(),
-        "dialogue": Value("string"),
-        **numbers,
-        "rating": Value("float64"),
-        "is_absent": Value("bool"),
-    }
-    return {"test": Dataset.from_list(rows, features=Features(columns))}

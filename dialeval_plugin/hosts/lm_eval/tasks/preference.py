@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from dialeval_plugin.core.files import to_json
 from dialeval_plugin.corpora.readers import cgdialog
 from dialeval_plugin.corpora.readers.cgdialog import CRITERIA, OPTIONS, PreferenceDialogue
-from dialeval_plugin.judgement_tasks.documents import absent_document, document, features
+from dialeval_plugin.judgement_tasks.documents import absent_document, data_sets, document
 from dialeval_plugin.judgement_tasks.kinds import printed
 from dialeval_plugin.judgement_tasks.preference import JudgedResponse
 
@@ -43,14 +43,14 @@ def preference_dataset(
         cgdialog.read_preferences, dataset, when_absent=when_absent, group_sets=group_sets, group=GROUP, advice=_GET
     )
     if dialogues is None:
-        return _dataset([{**absent_document(dataset, reading), "compared": "[]"}] * n_processes())
+        return data_sets(test=[{**absent_document(dataset, reading), "compared": "[]"}] * n_processes())
     rows = []
     for dialogue in dialogues:
         for example in dialogue.examples():
             share = _share_of_points(dialogue, str(example.system))
             row = document(example, rating=share, cluster=dialogue.id, midpoint=0.5, reading=reading)
             rows.append({**row, "compared": to_json(compared_with(dialogue, str(example.system)))})
-    return _dataset(rows)
+    return data_sets(test=rows)
 
 
 def process_preferences(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]]) -> dict[str, JudgedResponse]:
@@ -83,9 +83,3 @@ def _share_of_points(dialogue: PreferenceDialogue, system: str) -> float:
         for vote in row.votes["relevance"]
     ]
     return sum(points) / len(points) if points else 0.0
-
-
-def _dataset(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    from datasets import Dataset, Features, Value
-
-    return {"test": Dataset.from_list(rows, features=Features({**features(), "compared": Value("string")}))}

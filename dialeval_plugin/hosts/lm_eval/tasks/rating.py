@@ -11,15 +11,16 @@ from dialeval_plugin.core.scores import Unscored
 from dialeval_plugin.corpora.readers import fed
 from dialeval_plugin.judgement_tasks.documents import (
     Document,
+    Verdict,
+    data_sets,
     for_each_seed,
     joined_threads,
     rating_documents,
-    rating_features,
     shown,
+    verdict_of,
 )
 from dialeval_plugin.judgement_tasks.kinds import printed
 from dialeval_plugin.judgement_tasks.ratings import Judged, SeededJudged
-from dialeval_plugin.judgement_tasks.scorer_answers import Verdict, verdict_of
 from dialeval_plugin.methods.judging.dialogue_rating import DEFAULT_K, rating_of_forms
 from dialeval_plugin.methods.judging.rating_prompts import rating_prompt
 
@@ -57,11 +58,11 @@ def fed_dataset(
     }
     documents = rating_documents(prompt, threads, ratings, k=_k(k), reading=reading_of(literal_log))
     if not shown_dialogues:
-        return {"test": _dataset(for_each_seed(documents, seeds))}
+        return data_sets(test=for_each_seed(documents, seeds))
     examples = _examples(documents, shown_dialogues)
     clusters = {example["cluster"] for example in examples}
     others = [document for document in documents if document["cluster"] not in clusters]
-    return {"test": _dataset(for_each_seed(others, seeds)), "examples": _dataset(examples)}
+    return data_sets(test=for_each_seed(others, seeds), examples=examples)
 
 
 def process_ratings(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]]) -> dict[str, Judged]:
@@ -102,9 +103,3 @@ def _k(value: int | str) -> int:
     if not str(value).isdecimal() or int(value) < 1:
         raise InputError(f"k: expected a whole number from 1, got {value!r}. Type --metadata '{{\"k\": 3}}'.")
     return int(value)
-
-
-def _dataset(rows: list[Document]) -> Any:
-    from datasets import Dataset
-
-    return Dataset.from_list(rows, features=rating_features())

@@ -11,10 +11,9 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.items import context_key, mean_rating
 from dialeval_plugin.corpora.readers import dstc10
-from dialeval_plugin.judgement_tasks.documents import absent_document, document, features
+from dialeval_plugin.judgement_tasks.documents import Verdict, absent_document, data_sets, document, verdict_of
 from dialeval_plugin.judgement_tasks.kinds import printed
 from dialeval_plugin.judgement_tasks.ratings import Judged
-from dialeval_plugin.judgement_tasks.scorer_answers import Verdict, verdict_of
 from dialeval_plugin.methods.judging.goodness import Reading, goodness_of_forms
 
 from .task_data import n_processes, task_data, unless_absent
@@ -46,11 +45,11 @@ def dstc10_dataset(
     reading = reading_of(literal_log)
     items = read_unless_absent(dataset, when_absent=when_absent, group_sets=group_sets)
     if items is None:
-        return _dataset([absent_document(dataset, reading)] * n_processes())
+        return data_sets(test=[absent_document(dataset, reading)] * n_processes())
     entry = dstc10.find_set(dataset)
     quality = rated_quality or dstc10.overall_quality(items, entry)
     # The published scale is the overall quality's; any other quality has the scale that its ratings show.
-    return _dataset(_documents(items, quality, entry.scale if quality == entry.overall else None, reading))
+    return data_sets(test=_documents(items, quality, entry.scale if quality == entry.overall else None, reading))
 
 
 def read_unless_absent(
@@ -63,7 +62,7 @@ def read_unless_absent(
 @task_data()
 def mini_dataset(*, literal_log: bool | str = False) -> dict[str, Any]:
     """Build the data set over the test split of the embedded corpus, whose ratings are by construction."""
-    return _dataset(_documents(mini.read_examples(split="test"), mini.QUALITY, (0.0, 1.0), reading_of(literal_log)))
+    return data_sets(test=_documents(mini.read_examples(split="test"), mini.QUALITY, (0.0, 1.0), reading_of(literal_log)))
 
 
 def process_results(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]]) -> dict[str, Judged]:
@@ -105,12 +104,6 @@ def rated_items(items: Sequence[Item], quality: str) -> list[tuple[Item, float]]
     if len(rated) < len(items):
         logger.warning("%s: %d of %d items have no rating and are left out", quality, len(items) - len(rated), len(items))
     return rated
-
-
-def _dataset(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    from datasets import Dataset
-
-    return {"test": Dataset.from_list(rows, features=features())}
 
 
 def reading_of(literal_log: bool | str) -> Reading:
