@@ -304,8 +304,6 @@ TYPED = [
     for name in sorted({name.partition(" ")[0] for name in ALL})
     if hasattr(scorer_factory(name).__init__, "__wrapped__")  # type: ignore[misc]
     for option, kind in (option_kinds(scorer_factory(name)) or {}).items()
-    # A judge says in words of its own how a language model is made (test_every_judge), and asks for one first.
-    if option != "llm" and (name, option) != ("dre", "clamp")
 ]
 
 
@@ -315,7 +313,10 @@ def test_a_value_of_another_type_is_refused_before_a_model_is_opened(name: str, 
     wrong = object()
     with pytest.raises(InputError) as refused:
         load_scorer(name, **{option: wrong})
-    assert str(refused.value).startswith(f"{name}: {option} is {wrong!r}. Give ")
+    # A judge says how a language model is made; `slide` takes a scorer for its `llm`.
+    is_model = option == "llm" and name != "slide"
+    problem = f"llm: expected a language model, got {wrong!r} (object). Make " if is_model else f"{option} is {wrong!r}. Give "
+    assert str(refused.value).startswith(f"{name}: {problem}")
 
 
 def test_a_scorer_whose_hole_is_filled_gets_no_item_twice_and_none_that_it_refuses() -> None:

@@ -132,9 +132,9 @@ class DreScorer(PromptingScorer):
             raise InputError(
                 f"dre: ablation gives every variant beside 'dre', and variant is {options.variant!r}. Leave one of them out."
             )
+        self.refinement = Refinement(options.eq26, read_clamp(options.clamp))
         self.llm = require_language_model(options.llm, self.name)
         self.variants: tuple[str, ...] = VARIANTS if options.ablation else (options.variant,)
-        self.refinement = Refinement(options.eq26, read_clamp(options.clamp))
         self.range = LLM_SCALE if options.variant in {"in_dre", "non_dre"} else self.refinement.clamp or (0.0, 2 * LLM_SCALE[1])
         self._slm = self._interior = None
         if self.variants != ("non_dre",):

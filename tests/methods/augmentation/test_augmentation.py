@@ -120,8 +120,10 @@ def test_a_journal_of_another_run_is_refused(change: str, finished: Path, tmp_pa
     if change == "model":
         script.model.identity = "scripted@2"
     writer = ResponseWriter(script.model, rounds=3 if change == "rounds" else 2)
-    message = refusal(augment, CONTEXTS[:-1] if change == "contexts" else CONTEXTS, writer, journal=journal)
-    assert message.startswith(f"{journal}: this unfinished run has other inputs or settings than the present one. ")
+    assert refusal(augment, CONTEXTS[:-1] if change == "contexts" else CONTEXTS, writer, journal=journal) == (
+        f"{journal}: this unfinished run has other inputs or settings than the present one. "
+        "Delete the file to start again, or repeat the first command to finish it."
+    )
 
 
 def test_files_that_would_be_empty_are_not_written_and_old_ones_do_not_stay(tmp_path: Path) -> None:
