@@ -13,10 +13,8 @@ from dialeval_plugin.core.options import with_options
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.shapes import checked
 from dialeval_plugin.core.signature import Value
-from dialeval_plugin.llm.language_model import LanguageModel, Request, require_language_model
-from dialeval_plugin.llm.prompting import Pending, PromptingScorer
-from dialeval_plugin.methods.judging.interior import Evidence, InteriorPrompt, MeasuredAccuracy, read_interior
-from dialeval_plugin.methods.judging.prompts import SCORING_PROMPTS
+from dialeval_plugin.llm.language_model import LanguageModel, Pending, PromptingScorer, Request, require_language_model
+from dialeval_plugin.methods.judging.judge import SCORING_PROMPTS, Evidence, InteriorPrompt, MeasuredAccuracy, read_interior
 
 from .model import SLM_FOLDER
 from .refinement import LLM_SCALE, Refinement, read_clamp

@@ -23,12 +23,14 @@ from dialeval_plugin.corpora.readers import dailydialog_pp
 from dialeval_plugin.corpora.registry import read_items
 from dialeval_plugin.methods.augmentation.augmentation import (
     SHEET_HEADER,
+    AugmentedContext,
+    Candidate,
+    ResponseWriter,
     augment,
     incomplete_path,
     write_augmented,
     write_spot_check,
 )
-from dialeval_plugin.methods.augmentation.generation import AugmentedContext, Candidate, ResponseWriter
 from dialeval_plugin.methods.slide.data import MixedSets, split_by_context
 from tests.refusals import refusal
 from tests.scripted_writer import CONTEXTS, NumberedScript, finish, is_generation

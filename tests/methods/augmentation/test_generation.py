@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.scores import Reason, Unscored
-from dialeval_plugin.methods.augmentation.generation import AugmentedContext, Candidate, ResponseWriter
+from dialeval_plugin.methods.augmentation.augmentation import AugmentedContext, Candidate, ResponseWriter
 from dialeval_plugin.methods.augmentation.prompts import generation_prompt, prompt_id
 from dialeval_plugin.methods.slide.scorer import SlideScorer
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
@@ -210,4 +211,4 @@ def test_provenance_names_everything_that_can_move_a_response(tiny_slm: Path) ->
 
 def test_a_context_goes_through_json_unchanged() -> None:
     found = AugmentedContext("c", CONTEXT, (Candidate("positive", "a\u2028b", 1, "positive", 0.25, True),), "why")
-    assert AugmentedContext.from_dict(found.to_dict()) == found
+    assert AugmentedContext.from_dict(asdict(found)) == found

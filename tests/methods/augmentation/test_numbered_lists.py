@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialeval_plugin.core.scores import Reason, Unscored
-from dialeval_plugin.methods.augmentation.numbered_lists import ResponseLists, read_responses, same_text
-from dialeval_plugin.methods.augmentation.prompts import generation_prompt
+from dialeval_plugin.methods.augmentation.prompts import ResponseLists, generation_prompt, read_responses, same_text
 
 P5, A5 = tuple(f"Good {word}." for word in "abcde"), tuple(f"Bad {word}." for word in "vwxyz")
 

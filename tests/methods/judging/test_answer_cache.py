@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dialeval_plugin.llm import answer_cache
-from dialeval_plugin.llm.answer_cache import AnswerCache, default_path, open_default, request_key
+from dialeval_plugin.llm import answers
+from dialeval_plugin.llm.answers import AnswerCache, default_path, open_default, request_key
 from tests.refusals import refusal
 
 PARAMETERS: dict[str, Any] = {"max_tokens": 5, "stop": ["\n"], "temperature": 1.0, "sample": 0}
@@ -77,7 +77,7 @@ def test_every_part_of_a_request_is_part_of_its_key(change: dict[str, Any]) -> N
 
 def test_a_new_version_of_the_code_that_asks_is_part_of_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     before = request_key(**REQUEST)
-    monkeypatch.setattr(answer_cache, "REQUEST_VERSION", answer_cache.REQUEST_VERSION + 1)
+    monkeypatch.setattr(answers, "REQUEST_VERSION", answers.REQUEST_VERSION + 1)
     assert request_key(**REQUEST) != before
 
 
@@ -207,7 +207,7 @@ def test_answers_of_an_earlier_schema_are_dropped_with_a_count(
     cache: AnswerCache, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(cache, {"a": "1", "b": "2"})
-    monkeypatch.setattr(answer_cache, "SCHEMA_VERSION", answer_cache.SCHEMA_VERSION + 1)
+    monkeypatch.setattr(answers, "SCHEMA_VERSION", answers.SCHEMA_VERSION + 1)
     again = AnswerCache(cache.path)
 
     assert read(again, "a", "b") == {}
@@ -216,7 +216,7 @@ def test_answers_of_an_earlier_schema_are_dropped_with_a_count(
     assert read(AnswerCache(cache.path), "a") == {"a": "3"}
 
 
-@pytest.mark.parametrize("version", [answer_cache.SCHEMA_VERSION + 1, 99])
+@pytest.mark.parametrize("version", [answers.SCHEMA_VERSION + 1, 99])
 def test_a_file_of_a_later_release_is_left_alone(version: int, cache: AnswerCache) -> None:
     """FAULTS, section 6: the very next schema too."""
     write(cache, {"a": "1"})

@@ -14,8 +14,7 @@ import pytest
 
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.scores import Reason, Unscored
-from dialeval_plugin.llm.answer_cache import AnswerCache
-from dialeval_plugin.llm.answers import CachedLanguageModel, UnaskedLanguageModel, Usage
+from dialeval_plugin.llm.answers import AnswerCache, CachedLanguageModel, UnaskedLanguageModel, Usage
 from dialeval_plugin.llm.language_model import Request
 from dialeval_plugin.methods.judging.judge import PromptedJudge
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
@@ -288,7 +287,7 @@ def test_a_full_disk_ends_the_run_and_keeps_what_is_there(tmp_path: Path) -> Non
 SLOW = """
 import sys, time
 from pathlib import Path
-from dialeval_plugin.llm.answer_cache import AnswerCache
+from dialeval_plugin.llm.answers import AnswerCache
 from dialeval_plugin.llm.answers import CachedLanguageModel
 from dialeval_plugin.llm.language_model import Request
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel

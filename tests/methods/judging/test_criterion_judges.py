@@ -13,8 +13,16 @@ from hypothesis import strategies as st
 
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.scores import Reason, Unscored
-from dialeval_plugin.methods.judging.criterion_judges import CriterionRating, GEval, LlmChiang, sampled_rating, weighted_rating
-from dialeval_plugin.methods.judging.criterion_prompts import CHIANG_PROMPTS, CRITERIA, G_EVAL_PROMPTS
+from dialeval_plugin.methods.judging.criterion_judges import (
+    CHIANG_PROMPTS,
+    CRITERIA,
+    G_EVAL_PROMPTS,
+    CriterionRating,
+    GEval,
+    LlmChiang,
+    sampled_rating,
+    weighted_rating,
+)
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
 from tests.refusals import refusal
 

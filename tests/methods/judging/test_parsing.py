@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.llm.parsing import parse_label, parse_rating
-from dialeval_plugin.methods.judging.prompts import SCORING_PROMPTS
+from dialeval_plugin.methods.judging.judge import SCORING_PROMPTS
 
 PARSE, RANGE, REFUSAL, CUT = Reason.PARSE_FAILURE, Reason.OUT_OF_RANGE, Reason.REFUSAL, Reason.TRUNCATED
 

@@ -16,7 +16,8 @@ from dialeval_plugin.judgement_tasks.breakdown import Detected
 from dialeval_plugin.judgement_tasks.documents import item_columns, item_features
 from dialeval_plugin.judgement_tasks.kinds import printed
 from dialeval_plugin.judgement_tasks.scorer_answers import verdict_of
-from dialeval_plugin.methods.judging.breakdown_prompts import BreakdownPrompt, breakdown_prompt, distribution_of_forms
+from dialeval_plugin.methods.judging.goodness import distribution_of_forms
+from dialeval_plugin.methods.judging.prompts import BreakdownPrompt, breakdown_prompt
 from dialeval_plugin.statistics.breakdown.detection import strict_labels
 
 from .task_data import task_data
@@ -28,7 +29,7 @@ def dbdc_dataset(*, dataset: str, answers: str = "letters", annotations: str = "
 
     Args:
         dataset: the system, "cic", "iris", "tktk" or "yi".
-        answers: how the labels are spelled; see `breakdown_prompts`.
+        answers: how the labels are spelled; see `BREAKDOWN_PROMPTS`.
         annotations: "revised", or "original" for those of the challenge; they differ for cic and yi.
     """
     prompt = breakdown_prompt(answers)

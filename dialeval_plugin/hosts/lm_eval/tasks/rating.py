@@ -20,8 +20,7 @@ from dialeval_plugin.judgement_tasks.documents import (
 from dialeval_plugin.judgement_tasks.kinds import printed
 from dialeval_plugin.judgement_tasks.ratings import Judged, SeededJudged
 from dialeval_plugin.judgement_tasks.scorer_answers import Verdict, verdict_of
-from dialeval_plugin.methods.judging.dialogue_rating import DEFAULT_K, rating_of_forms
-from dialeval_plugin.methods.judging.rating_prompts import rating_prompt
+from dialeval_plugin.methods.judging.dialogue_rating import DEFAULT_K, rating_of_forms, rating_prompt
 
 from .responses import rated_items, reading_of
 from .task_data import task_data
