@@ -236,12 +236,10 @@ class CriterionJudge(PromptingScorer):
         self.unparsed = None if unparsed is None else float(unparsed)
         self.keep_samples = keep_samples
         self.criteria = {name: self.prompts[name] for name in names}
-        low, high = self._scale
+        # All criteria have one scale, of whole numbers.
+        low, high = self.criteria[names[0]].scale
+        self._ratings = range(int(low), int(high) + 1)
         self.range = (low, high) if self.unparsed is None else (min(low, self.unparsed), max(high, self.unparsed))
-
-    @property
-    def _scale(self) -> tuple[float, float]:
-        return next(iter(self.criteria.values())).scale
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -278,7 +276,6 @@ class CriterionJudge(PromptingScorer):
     def signature_fields(self) -> dict[str, Value]:
         """Prompts with their hashes, model with its revision, and how a rating is made of its answers."""
         is_sampled = self.mode == "sampled"
-        low, high = self._scale
         return {
             "method": self.name,
             "prompt": ",".join(prompt.id for prompt in self.criteria.values()),
@@ -287,13 +284,8 @@ class CriterionJudge(PromptingScorer):
             "n_samples": self.n_samples if is_sampled else None,
             "temperature": self.temperature if is_sampled else None,
             "unparsed": self.unparsed,
-            "scale": f"{low:g}-{high:g}",
+            "scale": f"{self._ratings[0]}-{self._ratings[-1]}",
         }
-
-    @property
-    def _ratings(self) -> range:
-        low, high = self._scale
-        return range(int(low), int(high) + 1)
 
     def _requests(self, example: Example) -> Iterator[Sequence[Any]]:
         """What is asked about one response, criterion by criterion."""

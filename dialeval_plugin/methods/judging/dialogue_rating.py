@@ -18,16 +18,15 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.options import Positive, checked_init, wrong_value
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import Value, text_hash
-from dialeval_plugin.llm.language_model import Continuation, LanguageModel, Pending, PromptingScorer, require_language_model
+from dialeval_plugin.llm.language_model import LanguageModel, Pending, PromptingScorer, require_language_model
 from dialeval_plugin.llm.neutralise import neutralise
 
 from .goodness import Reading, rating_of_answers
 from .prompts import BLOCK_END
 
 DEFAULT_K = 3
-NO_VISIBLE_TURN = Unscored(Reason.EMPTY_INPUT, "no turn has a visible character")
-ANSWER_LABEL = "Rating:"
 VERSION = 1
+"""Of the prompts."""
 
 _ASKED: dict[Level, str] = {
     "turn": "Given a dialog history and a response, rate {} with regards to the dialog history.",
@@ -90,7 +89,7 @@ class RatingPrompt:
                 lines = lines[len(shown) :]
         if isinstance(item, Example):
             lines.append(f"Response: {neutralise(item.response.text)}")
-        return "\n".join([*lines, ANSWER_LABEL])
+        return "\n".join([*lines, "Rating:"])
 
     def answer(self, rating: float) -> str:
         """A mean rating as an example shows it: the nearest whole number of the scale, halves up, as in "1/2".
@@ -159,13 +158,10 @@ def _letters(item: Item) -> list[str]:
     if judged is None or any(turn.speaker is None for turn in turns):
         letters = ["AB"[index % 2] for index in range(len(turns))]
         return letters if isinstance(item, Dialogue) or len(turns) % 2 else letters[1:] + letters[:1]
-    others = list(dict.fromkeys(turn.speaker for turn in turns if turn.speaker != judged))
-    return ["B" if turn.speaker == judged else _other_letter(others.index(turn.speaker)) for turn in turns]
-
-
-def _other_letter(place: int) -> str:
+    others = dict.fromkeys(turn.speaker for turn in turns if turn.speaker != judged)
     # Past 25 speakers every further one is Z: a label has to stay a label.
-    return "A" if place == 0 else chr(min(ord("B") + place, ord("Z")))
+    letter_of = {judged: "B", **dict(zip(others, chain("ACDEFGHIJKLMNOPQRSTUVWXY", repeat("Z")), strict=False))}
+    return [letter_of[turn.speaker] for turn in turns]
 
 
 def _judged(turns: Sequence[Turn]) -> str | None:
@@ -264,7 +260,12 @@ class DialogueRatingScorer(PromptingScorer):
         self.prompts = _prompts(quality, level)
         self.level = self.prompts[0].level
         self.range = (0.0, float(self.prompts[0].highest))
-        _check_examples(examples, self.level)
+        expected = Dialogue if self.level == "dialogue" else Example
+        for number, thread in enumerate(examples):
+            if not thread or any(not isinstance(item, expected) for item in thread):
+                raise InputError(
+                    f"dialogue_rating: examples[{number}]: expected the rated {expected.__name__} objects of one dialogue."
+                )
         self._shown = {prompt.quality: prompt.prefix(examples) for prompt in self.prompts}
         self._n_examples = len(examples)
 
@@ -276,11 +277,15 @@ class DialogueRatingScorer(PromptingScorer):
     def unscorable(self, item: Item) -> Unscored | None:
         """A blank response, or a dialogue of blank turns."""
         is_empty = isinstance(item, Dialogue) and all(is_blank(turn.text) for turn in item.turns)
-        return NO_VISIBLE_TURN if is_empty else super().unscorable(item)
+        return Unscored(Reason.EMPTY_INPUT, "no turn has a visible character") if is_empty else super().unscorable(item)
 
     def prepare(self, items: Sequence[Item]) -> list[Pending]:
         """The spellings of all ratings of all qualities of each item."""
-        return [Pending(item, tuple(chain.from_iterable(map(self._pairs, repeat(item), self.prompts)))) for item in items]
+        pending = []
+        for item in items:
+            asked = [(prompt, self._shown[prompt.quality] + prompt.question(item)) for prompt in self.prompts]
+            pending.append(Pending(item, tuple((text, form) for prompt, text in asked for form in prompt.forms)))
+        return pending
 
     def finish(self, pending: Pending, answers: Sequence[float | Unscored]) -> Row:
         """The rating of each quality; without the first one's the row has none."""
@@ -307,10 +312,6 @@ class DialogueRatingScorer(PromptingScorer):
             "examples_hash": text_hash(*self._shown.values()) if self._n_examples else None,
         }
 
-    def _pairs(self, item: Item, prompt: RatingPrompt) -> list[Continuation]:
-        text = self._shown[prompt.quality] + prompt.question(item)
-        return [(text, form) for form in prompt.forms]
-
 
 def rating_of_forms(
     answers: Mapping[str, float | Unscored], prompt: RatingPrompt, *, k: int = DEFAULT_K, reading: Reading = "probabilities"
@@ -329,12 +330,3 @@ def _prompts(quality: str | Sequence[str], level: Level | None) -> tuple[RatingP
         return (first, *(rating_prompt(name, first.level) for name in names[1:]))
     except InputError as error:
         raise InputError(f"dialogue_rating: {error} Ask for the qualities of one level.") from None
-
-
-def _check_examples(examples: Sequence[Sequence[Item]], level: Level) -> None:
-    expected = Dialogue if level == "dialogue" else Example
-    for number, thread in enumerate(examples):
-        if not thread or any(not isinstance(item, expected) for item in thread):
-            raise InputError(
-                f"dialogue_rating: examples[{number}]: expected the rated {expected.__name__} objects of one dialogue."
-            )

@@ -1,4 +1,4 @@
-"""`llm_judge`: the score that a prompted language model gives a response (Score_LLM of SLIDE and DRE), and the papers' prompts.
+"""`llm_judge`: the score that a prompted language model gives a response (Score_LLM of SLIDE and DRE), and their prompts.
 
 A prompt has a version and a hash of its text on a fixed example; both are part of a judge's signature. DRE's interior prompt
 shows a large language model what a small one found. The paper describes it (section 3.4.2, figure 2) and does not print it, so
@@ -180,15 +180,6 @@ _LABEL = re.compile(rf"(?:^[ \t]*\W{{0,4}}[12][.)]\W{{0,4}})?\b({OVERALL}|{INFLU
 _ENUMERATOR = re.compile(r"^\W{0,4}[12][.)]\s+")
 
 
-class Evidence(NamedTuple):
-    """What the small model says of one response."""
-
-    probability: float
-    """s_p, in [0, 1]."""
-    similarity: float
-    """1 - s_d, 1 for the closest of the training pairs and 0 for the farthest, and beyond for what lies beyond."""
-
-
 class MeasuredAccuracy(NamedTuple):
     """How well the small model told positive from adversarial responses when it was validated."""
 
@@ -219,18 +210,23 @@ class InteriorPrompt:
     def id(self) -> str:
         """Name, version and hash of the text on a fixed example, for a signature."""
         probe = Example("0", (Turn("one", "x"), Turn("two", "y")), Turn("three"))
-        return f"dre_interior-v1-{text_hash(self.render(probe, Evidence(0.25, 0.5)))}"
+        return f"dre_interior-v1-{text_hash(self.render(probe, 0.25, 0.5))}"
 
-    def request(self, example: Example, evidence: Evidence) -> Request:
-        """The question about a response."""
-        return Request(self.render(example, evidence), max_tokens=64)
+    def request(self, example: Example, probability: float, similarity: float) -> Request:
+        """The question about a response; see `render`."""
+        return Request(self.render(example, probability, similarity), max_tokens=64)
 
-    def render(self, example: Example, evidence: Evidence) -> str:
+    def render(self, example: Example, probability: float, similarity: float) -> str:
         """The prompt's text.
 
         Numbers have two decimals: the small model's last bits, which depend on a response's batch, would change the prompt.
+
+        Args:
+            example: the response.
+            probability: what the small model says of it: s_p, in [0, 1].
+            similarity: 1 - s_d, 1 for the closest pair of the training data and 0 for the farthest; what lies beyond is beyond.
         """
-        probability, similarity = (round(value, 2) for value in evidence)
+        probability, similarity = round(probability, 2), round(similarity, 2)
         return "\n".join(
             [
                 dre_exchange(example),

@@ -14,7 +14,7 @@ from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.shapes import checked
 from dialeval_plugin.core.signature import Value
 from dialeval_plugin.llm.language_model import LanguageModel, Pending, PromptingScorer, Request, require_language_model
-from dialeval_plugin.methods.judging.judge import SCORING_PROMPTS, Evidence, InteriorPrompt, MeasuredAccuracy, read_interior
+from dialeval_plugin.methods.judging.judge import SCORING_PROMPTS, InteriorPrompt, MeasuredAccuracy, read_interior
 
 from .model import SLM_FOLDER
 from .refinement import LLM_SCALE, Refinement, read_clamp
@@ -194,5 +194,5 @@ class DreScorer(PromptingScorer):
         requests = [PLAIN.request(example)] if "plain" in self.prompts else []
         if self._interior is not None:
             probability, slm = cast("float", row["slm_probability"]), cast("float", row["slm"])
-            requests.append(self._interior.request(example, Evidence(probability, slm - probability)))
+            requests.append(self._interior.request(example, probability, slm - probability))
         return tuple(requests)

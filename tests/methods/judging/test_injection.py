@@ -32,7 +32,6 @@ from dialeval_plugin.methods.judging.judge import (
     INFLUENCE,
     OVERALL,
     SCORING_PROMPTS,
-    Evidence,
     InteriorAnswer,
     InteriorPrompt,
     ScoringPrompt,
@@ -148,7 +147,7 @@ PROMPTS = {
         "negative",
     ),
     "interior": Prompt(
-        lambda *texts: InteriorPrompt().render(example(*texts), Evidence(0.25, 0.5)),
+        lambda *texts: InteriorPrompt().render(example(*texts), 0.25, 0.5),
         read_interior,
         ("1. LLM Overall Score: 0.5\n2. Influence degree: 0.2",),
         InteriorAnswer(0.5, 0.2),

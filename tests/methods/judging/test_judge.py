@@ -10,7 +10,6 @@ from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.methods.judging.judge import (
     SCORING_PROMPTS,
-    Evidence,
     InteriorAnswer,
     InteriorPrompt,
     MeasuredAccuracy,
@@ -89,7 +88,7 @@ def test_the_hash_of_a_prompt_is_pinned() -> None:
 CONTEXT = ["Do you have plans for Sunday?", "Not yet. Why?"]
 EXAMPLE = Example.from_texts(CONTEXT, "There is a market by the river. Come with me!")
 ACCURACY = MeasuredAccuracy(1.1, 80.0, 95.0, 87.5)
-PROMPT = InteriorPrompt(ACCURACY).render(EXAMPLE, Evidence(0.66, 0.74))
+PROMPT = InteriorPrompt(ACCURACY).render(EXAMPLE, 0.66, 0.74)
 
 
 def test_the_docs_print_the_prompt_as_it_is() -> None:
@@ -107,7 +106,7 @@ def test_it_begins_and_ends_as_the_plain_prompt_does() -> None:
 
 def test_numbers_have_two_decimals_and_add_up() -> None:
     def shown(probability: float, similarity: float) -> list[str]:
-        text = InteriorPrompt().render(EXAMPLE, Evidence(probability, similarity))
+        text = InteriorPrompt().render(EXAMPLE, probability, similarity)
         return [line.rpartition(": ")[2] for line in text.split("context:\n")[1].splitlines()[:3]]
 
     assert shown(0.576, 0.3249) == ["0.58", "0.32", "0.90"]
@@ -116,7 +115,7 @@ def test_numbers_have_two_decimals_and_add_up() -> None:
 
 
 def test_an_unmeasured_small_model_is_called_so() -> None:
-    assert "\nThe classification accuracy of the SLM is not known.\n" in InteriorPrompt().render(EXAMPLE, Evidence(0.5, 0.5))
+    assert "\nThe classification accuracy of the SLM is not known.\n" in InteriorPrompt().render(EXAMPLE, 0.5, 0.5)
 
 
 def test_the_id_pins_the_wording_and_the_accuracies() -> None:
