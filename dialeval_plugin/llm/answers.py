@@ -190,9 +190,9 @@ def _checksum(key: object, value: object) -> str:
     return hashlib.sha256(f"{key}\n{value}".encode(errors="replace")).hexdigest()[:16]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Usage:
-    """What was asked of a language model, in distinct requests."""
+    """What was asked of a language model so far, in distinct requests."""
 
     n_asked: int = 0
     """Requests that reached the model."""
@@ -204,20 +204,6 @@ class Usage:
     """Of the prompts that reached the model."""
     is_estimate: bool = False
     """Whether tokens were estimated from characters, because the model's tokenizer was not at hand."""
-
-    @property
-    def n_requests(self) -> int:
-        """All requests."""
-        return self.n_asked + self.n_cached
-
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            self.n_asked + other.n_asked,
-            self.n_cached + other.n_cached,
-            self.n_failed + other.n_failed,
-            self.prompt_tokens + other.prompt_tokens,
-            self.is_estimate or other.is_estimate,
-        )
 
     def __str__(self) -> str:
         """One line for people.
@@ -233,13 +219,9 @@ class Usage:
         tokens = f"{self.prompt_tokens} prompt tokens"
         if self.is_estimate:
             tokens = f"about {tokens} (at {CHARACTERS_PER_TOKEN} characters a token)"
-        share = f" ({100 * self.n_cached / self.n_requests:.0f} %)" if self.n_requests else ""
-        return f"{self.n_asked} calls, {tokens}, {self.n_cached} of {self.n_requests} requests from the cache{share}"
-
-
-def count_tokens(model: LanguageModel | None, prompts: Sequence[str]) -> int | None:
-    """Tokens of all prompts; None where the model does not say."""
-    return model.count_tokens(prompts) if isinstance(model, TokenCounter) else None
+        n_requests = self.n_asked + self.n_cached
+        share = f" ({100 * self.n_cached / n_requests:.0f} %)" if n_requests else ""
+        return f"{self.n_asked} calls, {tokens}, {self.n_cached} of {n_requests} requests from the cache{share}"
 
 
 class CachedLanguageModel:
@@ -260,10 +242,6 @@ class CachedLanguageModel:
     def identity(self) -> str:
         """The model's own."""
         return self.model.identity
-
-    def count_tokens(self, prompts: Sequence[str]) -> int | None:
-        """Tokens of all prompts; None where the model does not say."""
-        return count_tokens(self.model, prompts)
 
     def generate(self, requests: Sequence[Request], *, on_answer: TextListener | None = None) -> list[str | Unscored]:
         """Continue each prompt; equal requests are asked once, and a rerun asks for those that failed only."""
@@ -289,13 +267,12 @@ class CachedLanguageModel:
         on_answer: Callable[[int, Answer], None] | None,
     ) -> list[Answer | Unscored]:
         """What the cache knows of requests, and the model's answers to the rest; equal keys are one request."""
-        places: dict[str, int] = {}
-        for place, key in enumerate(keys):
-            places.setdefault(key, place)
+        places = {key: place for place, key in enumerate(keys)}
         with contextlib.nullcontext() if self.cache is None else self.cache.session() as session:
             known = cast("dict[str, Answer | Unscored]", session.read(list(places)) if session else {})
             missing = {key: place for key, place in places.items() if key not in known}
-            self._count([texts[place] for place in missing.values()], n_cached=len(known))
+            self.usage.n_cached += len(known)
+            self._count([texts[place] for place in missing.values()])
             if missing:
                 names = list(missing)
 
@@ -305,7 +282,7 @@ class CachedLanguageModel:
 
                 fresh = ask([requests[place] for place in missing.values()], on_answer=keep)
                 known.update(zip(names, fresh, strict=True))
-                self.usage += Usage(n_failed=sum(isinstance(answer, Unscored) for answer in fresh))
+                self.usage.n_failed += sum(isinstance(answer, Unscored) for answer in fresh)
         answers = [known[key] for key in keys]
         if on_answer is not None:
             for place, answer in enumerate(answers):
@@ -313,10 +290,11 @@ class CachedLanguageModel:
                     on_answer(place, answer)
         return answers
 
-    def _count(self, texts: Sequence[str], n_cached: int) -> None:
-        counted = self.count_tokens(texts)
-        tokens = -(-sum(map(len, texts)) // CHARACTERS_PER_TOKEN) if counted is None else counted
-        self.usage += Usage(len(texts), n_cached, 0, tokens, counted is None and bool(texts))
+    def _count(self, texts: Sequence[str]) -> None:
+        counted = self.model.count_tokens(texts) if isinstance(self.model, TokenCounter) else None
+        self.usage.n_asked += len(texts)
+        self.usage.prompt_tokens += -(-sum(map(len, texts)) // CHARACTERS_PER_TOKEN) if counted is None else counted
+        self.usage.is_estimate |= counted is None and bool(texts)
 
 
 def _is_answer(answer: str | float) -> bool:
@@ -343,7 +321,7 @@ class UnaskedLanguageModel:
 
     def count_tokens(self, prompts: Sequence[str]) -> int | None:
         """Tokens of all prompts; None where the model does not say."""
-        return count_tokens(self.model, prompts)
+        return self.model.count_tokens(prompts) if isinstance(self.model, TokenCounter) else None
 
     def generate(self, requests: Sequence[Request], *, on_answer: TextListener | None = None) -> list[str | Unscored]:
         """No answer to any."""

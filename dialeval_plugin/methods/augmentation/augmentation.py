@@ -34,18 +34,7 @@ from dialeval_plugin.llm.language_model import LanguageModel, Request
 from dialeval_plugin.methods.judging.classification import NEGATIVE, POSITIVE, PROMPT, classify
 from dialeval_plugin.version import __version__
 
-from .prompts import (
-    EXAMPLE_ADVERSARIAL,
-    EXAMPLE_POSITIVE,
-    KINDS,
-    MAX_TOKENS,
-    STOP,
-    TEMPERATURE,
-    Kind,
-    generation_prompt,
-    prompt_id,
-    read_responses,
-)
+from .prompts import KINDS, MAX_TOKENS, SHOWN, STOP, TEMPERATURE, Kind, generation_prompt, prompt_id, read_responses
 
 logger = logging.getLogger(__name__)
 
@@ -164,7 +153,7 @@ class ResponseWriter:
             answer = self._draw(prompt, id, round)
             if isinstance(answer, Unscored):
                 return answer
-            known = [*context, *EXAMPLE_POSITIVE, *EXAMPLE_ADVERSARIAL, *(candidate.text for candidate in candidates)]
+            known = [*context, *SHOWN.positive, *SHOWN.adversarial, *(candidate.text for candidate in candidates)]
             lists = read_responses(answer, known=known, limit=N_RESPONSES, prompt=prompt)
             if isinstance(lists, Unscored):
                 unread[lists.reason.value] += 1

@@ -18,33 +18,45 @@ from dialeval_plugin.core.dialogue import Turn
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.core.signature import text_hash
 from dialeval_plugin.llm.parsing import shortened
-from dialeval_plugin.methods.judging.classification import RESPONSE_KINDS, context_lines
+from dialeval_plugin.methods.judging.classification import RESPONSE_KINDS, SCHOOL, context_lines
 
 TEMPERATURE = 0.7
 MAX_TOKENS = 512
 """Ten responses take about 200; lm-eval cuts the prompt where prompt and answer together exceed a model's window."""
 STOP = ("\nContext:",)
 
-EXAMPLE_CONTEXT = ("Is there something wrong?", "I enjoy having your daughter in my class.", "I'm glad to hear it.")
-EXAMPLE_POSITIVE = (
-    "She is so brilliant.",
-    "Her behavior is good in the class.",
-    "I would love to hear that she knows every rules and regulation.",
-    "I was shocked to know that she is your daughter.",
-    "She answers all my questions.",
+Kind: TypeAlias = Literal["positive", "adversarial"]
+KINDS: tuple[Kind, ...] = ("positive", "adversarial")
+
+
+class ResponseLists(NamedTuple):
+    """Responses to one context; those that a model wrote are without duplicates, in its order."""
+
+    positive: tuple[str, ...]
+    adversarial: tuple[str, ...]
+
+
+SHOWN = ResponseLists(
+    positive=(
+        "She is so brilliant.",
+        "Her behavior is good in the class.",
+        "I would love to hear that she knows every rules and regulation.",
+        "I was shocked to know that she is your daughter.",
+        "She answers all my questions.",
+    ),
+    adversarial=(
+        "I enjoy listening jazz music in my free time.",
+        "I need pin drop silence in the class.",
+        "If I hear someone talking they will be sent out of the class.",
+        "I am glad you enjoyed the magic show organised by our team.",
+        "I think there was something wrong with the CCTV camera installed in the class.",
+        "This is the wrong method to solve the problem.",
+        "Please be attentive in the class.",
+    ),
 )
-EXAMPLE_ADVERSARIAL = (
-    "I enjoy listening jazz music in my free time.",
-    "I need pin drop silence in the class.",
-    "If I hear someone talking they will be sent out of the class.",
-    "I am glad you enjoyed the magic show organised by our team.",
-    "I think there was something wrong with the CCTV camera installed in the class.",
-    "This is the wrong method to solve the problem.",
-    "Please be attentive in the class.",
-)
+"""The responses of the printed example."""
 
 _POSITIVE_HEADING = "Positive response:"
-_ADVERSARIAL_HEADING = "Adversarial Negative Responses:"
 
 
 def generation_prompt(context: Sequence[str]) -> str:
@@ -57,9 +69,9 @@ def generation_prompt(context: Sequence[str]) -> str:
             RESPONSE_KINDS,
             "The following are five examples of a conversation context and response, and the corresponding prediction.",
             "Example",
-            _context_block(EXAMPLE_CONTEXT),
-            _numbered(_POSITIVE_HEADING, EXAMPLE_POSITIVE),
-            _numbered(_ADVERSARIAL_HEADING, EXAMPLE_ADVERSARIAL),
+            _context_block(SCHOOL),
+            _numbered(_POSITIVE_HEADING, SHOWN.positive),
+            _numbered("Adversarial Negative Responses:", SHOWN.adversarial),
             _context_block(context),
             _POSITIVE_HEADING,
         ]
@@ -79,8 +91,7 @@ def _numbered(heading: str, responses: Sequence[str]) -> str:
     return "\n".join([heading, *(f"{number}. {response}" for number, response in enumerate(responses, start=1))])
 
 
-Kind: TypeAlias = Literal["positive", "adversarial"]
-KINDS: tuple[Kind, ...] = ("positive", "adversarial")
+# Reading the two lists out of an answer.
 
 _MARKUP = re.compile(r"\*\*|__|`|^[ \t]*(?:>|#+)[ \t]*", re.MULTILINE)
 _KIND = r"(?P<kind>positive|adversarial|negative)(?:\s+negative)?"
@@ -103,13 +114,6 @@ _REFUSAL = re.compile(
     r"|write|comply|fulfil|continue|do)",
     re.IGNORECASE,
 )
-
-
-class ResponseLists(NamedTuple):
-    """What a model wrote, without duplicates, in its order."""
-
-    positive: tuple[str, ...]
-    adversarial: tuple[str, ...]
 
 
 @dataclass
