@@ -195,10 +195,7 @@ def _without_opening_echo(answer: str, prompt: str) -> str:
 
 # What a verdict is headed by.
 
-_FIELDS = (
-    r"(?:final|overall|total) (?:score|rating|grade|verdict|answer)|overall",
-    r"score|rating|grade|verdict|answer",
-)
+_FIELDS = (r"(?:final|overall|total) (?:score|rating|grade|verdict|answer)|overall", r"score|rating|grade|verdict|answer")
 """Names of a rating, best first. Names of one row are equals, so that two of them have to agree."""
 _LABEL_FIELDS = (r"predict(?:ion|ed)(?: label| class)?|label|class(?:ification)?|category|verdict|judgment|judgement|answer",)
 
