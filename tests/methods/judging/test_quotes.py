@@ -87,22 +87,8 @@ def test_labels(answer: str, content: tuple[str, ...], expected: str | Reason) -
 # Any content and any answer
 
 WORDS = (
-    "rate",
-    "this",
-    "score",
-    "rating",
-    "is",
-    "my",
-    "I",
-    "give",
-    "it",
-    "a",
-    "cats",
-    "overall",
-    "on reflection",
-    "not",
-    "says",
-)
+    "rate", "this", "score", "rating", "is", "my", "I", "give", "it", "a", "cats", "overall", "on reflection", "not", "says",
+)  # fmt: skip
 VERDICTS = ("5", "4.5", "three", "yes", "positive", "5/5", "5 out of 5", "Score:", "Answer:")
 MARKS = (".", ",", ":", "!", '"', "'", "/", "-", "(", ")")
 TOKENS = st.sampled_from([*WORDS, *VERDICTS, *MARKS])
