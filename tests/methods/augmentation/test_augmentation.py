@@ -22,6 +22,7 @@ import pytest
 
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.plain_text import for_spreadsheet
+from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.corpora.readers import dailydialog_pp
 from dialeval_plugin.corpora.registry import read_items
@@ -35,7 +36,8 @@ from dialeval_plugin.methods.augmentation.augmentation import (
     write_augmented,
     write_spot_check,
 )
-from dialeval_plugin.methods.augmentation.prompts import generation_prompt, prompt_id
+from dialeval_plugin.methods.augmentation.prompts import generation_prompt
+from dialeval_plugin.methods.judging.classification import ClassificationPrompt
 from dialeval_plugin.methods.slide.data import MixedSets, split_by_context
 from dialeval_plugin.methods.slide.scorer import SlideScorer
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
@@ -203,30 +205,28 @@ def test_a_distance_is_positive_up_to_its_threshold(tiny_slm: Path) -> None:
     assert (found.responses("positive"), found.responses("adversarial")) == (FIT, [])
 
 
-def test_settings_out_of_range_and_a_scorer_without_a_threshold_are_refused(tiny_slm: Path) -> None:
-    model = Script("").model
-    assert refusal(ResponseWriter, model, rounds=0) == "augment: rounds is 0. Give 1 or more."
-    assert refusal(ResponseWriter, model, seed=-1) == "augment: seed is -1. Give 0 or more."
-    slm = SlideScorer(str(tiny_slm), variant="slm", device="cpu")
-    slm.positive_from = None  # type: ignore[assignment]
-    assert refusal(ResponseWriter, model, slm=slm) == (
-        "augment: the scorer 'slide' has no threshold to classify with. Use a small model of SLIDE."
-    )
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rounds": 0}, "rounds is 0. Give 1 or more."),
+        ({"seed": -1}, "seed is -1. Give 0 or more."),
+        (
+            {"slm": load_scorer("response_length")},
+            "the scorer 'response_length' has no threshold to classify with. Use a small model of SLIDE.",
+        ),
+    ],
+)
+def test_settings_out_of_range_and_a_scorer_without_a_threshold_are_refused(options: dict[str, Any], message: str) -> None:
+    assert refusal(ResponseWriter, Script("").model, **options) == f"augment: {message}"
 
 
 def test_provenance_names_everything_that_can_move_a_response(tiny_slm: Path) -> None:
-    plain = ResponseWriter(Script("").model, rounds=2, seed=5).provenance
-    assert plain == {
+    assert ResponseWriter(Script("").model, rounds=2, seed=5).provenance == {
         "llm": "scripted@1",
-        "generation_prompt": prompt_id(),
-        "classification_prompt": plain["classification_prompt"],
-        "temperature": 0.7,
-        "rounds": 2,
-        "seed": 5,
-        "slm": None,
-        "slm_positive_from": None,
+        "generation_prompt": "slide_generation-v1-fb49a3fb4f3b82d6",
+        "classification_prompt": ClassificationPrompt().id,
+        **{"temperature": 0.7, "rounds": 2, "seed": 5, "slm": None, "slm_positive_from": None},
     }
-    assert prompt_id() == "slide_generation-v1-fb49a3fb4f3b82d6"
     slm = SlideScorer(str(tiny_slm), variant="slm_probability", device="cpu")
     checked = ResponseWriter(Script("").model, slm=slm).provenance
     assert str(checked["slm"]).startswith("method:slide|variant:slm_probability|slm:")
@@ -434,11 +434,8 @@ def test_the_sample_is_the_seeds(tmp_path: Path) -> None:
     assert len({(row[0], row[2]) for row in drawn[0][1:]}) == 4
 
 
-@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠", "  =", "\u00a0@"])
-def test_no_cell_starts_as_a_formula_does(start: str) -> None:
-    assert for_spreadsheet(f"{start}1+1|cmd") == f"'{start}1+1|cmd"
-
-
-@pytest.mark.parametrize("cell", ["", "1 = 1", "a@b.org", "“= quoted", "'tis"])
-def test_other_cells_stay_as_they_are(cell: str) -> None:
-    assert for_spreadsheet(cell) == cell
+def test_no_cell_starts_as_a_formula_does() -> None:
+    for start in ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠", "  =", "\u00a0@"):
+        assert for_spreadsheet(f"{start}1+1|cmd") == f"'{start}1+1|cmd"
+    others = ("", "1 = 1", "a@b.org", "“= quoted", "'tis")
+    assert tuple(map(for_spreadsheet, others)) == others
