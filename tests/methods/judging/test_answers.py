@@ -515,20 +515,6 @@ def test_an_unasked_model_answers_nothing_of_any_kind(scripted: ScriptedLanguage
 # A run that ends in the middle
 
 
-def test_the_answers_before_an_interruption_are_kept(model: CachedLanguageModel, scripted: ScriptedLanguageModel) -> None:
-    def interrupted(prompt: str) -> str:
-        if prompt == "c":
-            raise KeyboardInterrupt
-        return shout(prompt)
-
-    scripted.answer = interrupted
-    with pytest.raises(KeyboardInterrupt):
-        generate(model, "a", "b", "c", "d")
-    scripted.answer = shout
-    assert generate(model, "a", "b", "c", "d") == ["A", "B", "C", "D"]
-    assert scripted.asked == ["a", "b", "c", "c", "d"]
-
-
 def test_a_full_disk_ends_the_run_and_keeps_what_is_there(tmp_path: Path) -> None:
     class Full(AnswerCache):
         def connect(self) -> Any:
