@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias, cast
 
@@ -25,14 +26,7 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.options import Positive, checked_init, wrong_value
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import Value
-from dialeval_plugin.llm.language_model import (
-    Continuation,
-    LanguageModel,
-    Pending,
-    PromptingScorer,
-    Request,
-    require_language_model,
-)
+from dialeval_plugin.llm.language_model import LanguageModel, Pending, PromptingScorer, Request, require_language_model
 from dialeval_plugin.llm.neutralise import neutralise
 
 from .goodness import rating_of_answers
@@ -76,68 +70,55 @@ _CHIANG_QUESTIONS = {
     "engagingness": "How engaging is the text of the dialogue response?",
     "groundedness": "How well is the dialogue response grounded in the facts and the conversation history?",
 }
-_CHIANG_LABEL = "Rating"
 
 
-def _g_eval(criterion: str, question: str, *levels: str) -> Callable[[Example], str]:
-    name = criterion.capitalize()
+def _g_eval(criterion: str, rubric: Sequence[str], example: Example) -> str:
+    question, *levels = rubric
     scores = "\n".join(f"- A score of {score} {meaning}" for score, meaning in enumerate(levels, start=1))
-
-    def render(example: Example) -> str:
-        facts = _facts(example)
-        introduction = (
+    facts = _facts(example)
+    return "\n\n".join(
+        [
             "You will be given a conversation between two individuals. You will then be given one potential response for the "
             "next turn in the conversation."
-        )
-        if facts:
-            introduction += " The response concerns an interesting fact, which will be provided as well."
-        return "\n\n".join(
-            [
-                introduction,
-                "Your task is to rate the responses on one metric.",
-                "Please make sure you read and understand these instructions carefully. Please keep this document open while "
-                "reviewing, and refer to it as needed.",
-                "Evaluation Criteria:",
-                f"{name} (1-3) {question}\n{scores}",
-                "Evaluation Steps:",
-                f"1. Read the conversation{', the corresponding fact' if facts else ''} and the response carefully.\n"
-                f"2. Rate the response on a scale of 1-3 for {criterion}, according to the criteria above.\n"
-                "3. Provide a brief explanation for your rating, referring to specific aspects of the response and the "
-                "conversation.",
-                "Example:",
-                "Conversation History:",
-                *_history(example),
-                *(["Corresponding Fact:", facts] if facts else []),
-                "Response:",
-                neutralise(example.response.text),
-                "Evaluation Form (scores ONLY):",
-                f"- {name}:",
-            ]
-        )
-
-    return render
+            + (" The response concerns an interesting fact, which will be provided as well." if facts else ""),
+            "Your task is to rate the responses on one metric.",
+            "Please make sure you read and understand these instructions carefully. Please keep this document open while "
+            "reviewing, and refer to it as needed.",
+            "Evaluation Criteria:",
+            f"{criterion.capitalize()} (1-3) {question}\n{scores}",
+            "Evaluation Steps:",
+            f"1. Read the conversation{', the corresponding fact' if facts else ''} and the response carefully.\n"
+            f"2. Rate the response on a scale of 1-3 for {criterion}, according to the criteria above.\n3. Provide a brief "
+            "explanation for your rating, referring to specific aspects of the response and the conversation.",
+            "Example:",
+            "Conversation History:",
+            *_history(example),
+            *(["Corresponding Fact:", facts] if facts else []),
+            "Response:",
+            neutralise(example.response.text),
+            "Evaluation Form (scores ONLY):",
+            f"- {criterion.capitalize()}:",
+        ]
+    )
 
 
-def _chiang(question: str) -> Callable[[Example], str]:
-    def render(example: Example) -> str:
-        facts = _facts(example)
-        return "\n\n".join(
-            [
-                "Please rate the dialogue response.",
-                "The goal of this task is to rate dialogue responses.",
-                "Note: Please take the time to fully read and understand the dialogue response. We will reject submissions "
-                "from workers that are clearly spamming the task.",
-                *(["Facts:", facts] if facts else []),
-                "Conversation History:",
-                *_history(example),
-                "Dialogue Response:",
-                neutralise(example.response.text),
-                f"{question} (on a scale of 1-5, with 1 being the lowest)",
-                f"{_CHIANG_LABEL}:",
-            ]
-        )
-
-    return render
+def _chiang(question: str, example: Example) -> str:
+    facts = _facts(example)
+    return "\n\n".join(
+        [
+            "Please rate the dialogue response.",
+            "The goal of this task is to rate dialogue responses.",
+            "Note: Please take the time to fully read and understand the dialogue response. We will reject submissions "
+            "from workers that are clearly spamming the task.",
+            *(["Facts:", facts] if facts else []),
+            "Conversation History:",
+            *_history(example),
+            "Dialogue Response:",
+            neutralise(example.response.text),
+            f"{question} (on a scale of 1-5, with 1 being the lowest)",
+            "Rating:",
+        ]
+    )
 
 
 def _history(example: Example) -> list[str]:
@@ -153,17 +134,16 @@ def _facts(example: Example) -> str:
 # G-EVAL's code allows 5 tokens; a chat model may repeat the form, which is cut out of the answer.
 G_EVAL_PROMPTS: CriterionPrompts = {
     criterion: ScoringPrompt(
-        f"g_eval_{criterion}", 1, (1.0, 3.0), criterion.capitalize(), _g_eval(criterion, *rubric), max_tokens=24
+        f"g_eval_{criterion}", 1, (1.0, 3.0), criterion.capitalize(), partial(_g_eval, criterion, rubric), max_tokens=24
     )
     for criterion, rubric in _G_EVAL_RUBRICS.items()
 }
 # Its models answer in sentences ("I would rate the grammar ... as a 4.").
 CHIANG_PROMPTS: CriterionPrompts = {
-    criterion: ScoringPrompt(f"llm_chiang_{criterion}", 1, (1.0, 5.0), _CHIANG_LABEL, _chiang(question), max_tokens=64)
+    criterion: ScoringPrompt(f"llm_chiang_{criterion}", 1, (1.0, 5.0), "Rating", partial(_chiang, question), max_tokens=64)
     for criterion, question in _CHIANG_QUESTIONS.items()
 }
 CRITERIA = tuple(_G_EVAL_RUBRICS)
-
 
 Mode: TypeAlias = Literal["sampled", "weighted"]
 """How a rating is made of a model: the mean of answers that are drawn, or the mean of the scale under its probabilities."""
@@ -239,6 +219,8 @@ class CriterionJudge(PromptingScorer):
         # All criteria have one scale, of whole numbers.
         low, high = self.criteria[names[0]].scale
         self._ratings = range(int(low), int(high) + 1)
+        # A tokenizer may take the space before a number into its token or not.
+        self._forms = [f"{space}{rating}" for space in (" ", "") for rating in self._ratings]
         self.range = (low, high) if self.unparsed is None else (min(low, self.unparsed), max(high, self.unparsed))
 
     @property
@@ -260,12 +242,11 @@ class CriterionJudge(PromptingScorer):
         ratings: dict[str, CriterionRating] = {}
         size = len(answers) // len(self.criteria)
         for start, (name, prompt) in zip(range(0, len(answers), size), self.criteria.items(), strict=True):
-            part, requests = answers[start : start + size], pending.requests[start : start + size]
+            part = answers[start : start + size]
             if self.mode == "weighted":
-                forms = [continuation for _, continuation in cast("Sequence[Continuation]", requests)]
-                rating = weighted_rating(dict(zip(forms, part, strict=True)), self._ratings)
+                rating = weighted_rating(dict(zip(self._forms, part, strict=True)), self._ratings)
             else:
-                text = cast("Request", requests[0]).prompt
+                text = cast("Request", pending.requests[start]).prompt
                 read = [prompt.read(answer, text, cast("Example", pending.item)) for answer in part]
                 rating = sampled_rating(read, unparsed=self.unparsed)
             if isinstance(rating, Unscored):
@@ -292,8 +273,7 @@ class CriterionJudge(PromptingScorer):
         for prompt in self.criteria.values():
             request = prompt.request(example)
             if self.mode == "weighted":
-                # A tokenizer may take the space before a number into its token or not.
-                yield [(request.prompt, f"{space}{rating}") for space in (" ", "") for rating in self._ratings]
+                yield [(request.prompt, form) for form in self._forms]
             else:
                 yield [replace(request, temperature=self.temperature, sample=number) for number in range(self.n_samples)]
 
