@@ -8,7 +8,7 @@ and Eskenazi 2020). Each has FED's own scale. Content is neutralised first and p
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import ClassVar
@@ -42,12 +42,15 @@ class RatingPrompt:
     quality: str
     """Name of the quality in options, columns and task names, as "error_recovery"."""
     level: Level
-    published: str
-    """Its name in FED's annotations, as "Error recovery"."""
     asked: str
     """What is to be rated, as it stands in the first line."""
     highest: int = 2
     """Top of the scale; its bottom is 0."""
+
+    @property
+    def published(self) -> str:
+        """The quality's name in FED's annotations, as "Error recovery"."""
+        return self.quality.replace("_", " ").capitalize()
 
     @property
     def scale(self) -> range:
@@ -174,28 +177,26 @@ def _judged(turns: Sequence[Turn]) -> str | None:
 
 
 _PROMPTS = (
-    RatingPrompt("interesting", "turn", "Interesting", "how interesting the response is"),
-    RatingPrompt("engaging", "turn", "Engaging", "how engaging the response is"),
-    RatingPrompt("specific", "turn", "Specific", "how specific the response is"),
-    RatingPrompt("relevant", "turn", "Relevant", "how relevant the response is"),
-    RatingPrompt("correct", "turn", "Correct", "how correct the response is"),
-    RatingPrompt(
-        "semantically_appropriate", "turn", "Semantically appropriate", "how semantically appropriate the response is"
-    ),
-    RatingPrompt("understandable", "turn", "Understandable", "how understandable the response is", highest=1),
-    RatingPrompt("fluent", "turn", "Fluent", "how fluent the response is"),
-    RatingPrompt("overall", "turn", "Overall", "how good the response is overall", highest=4),
-    RatingPrompt("coherent", "dialogue", "Coherent", "how coherent B is throughout the dialog"),
-    RatingPrompt("error_recovery", "dialogue", "Error recovery", "how well B recovers from the errors that B makes"),
-    RatingPrompt("consistent", "dialogue", "Consistent", "how consistent B is in the information that B provides", highest=1),
-    RatingPrompt("diverse", "dialogue", "Diverse", "how diverse the responses of B are"),
-    RatingPrompt("depth", "dialogue", "Depth", "how deeply B discusses the topics of the dialog"),
-    RatingPrompt("likeable", "dialogue", "Likeable", "how likeable the personality of B is"),
-    RatingPrompt("understanding", "dialogue", "Understanding", "how well B understands A"),
-    RatingPrompt("flexible", "dialogue", "Flexible", "how flexible B is and how well B adapts to A and the interests of A"),
-    RatingPrompt("informative", "dialogue", "Informative", "how informative B is throughout the dialog"),
-    RatingPrompt("inquisitive", "dialogue", "Inquisitive", "how inquisitive B is throughout the dialog"),
-    RatingPrompt("overall", "dialogue", "Overall", "how good the dialog is overall", highest=4),
+    RatingPrompt("interesting", "turn", "how interesting the response is"),
+    RatingPrompt("engaging", "turn", "how engaging the response is"),
+    RatingPrompt("specific", "turn", "how specific the response is"),
+    RatingPrompt("relevant", "turn", "how relevant the response is"),
+    RatingPrompt("correct", "turn", "how correct the response is"),
+    RatingPrompt("semantically_appropriate", "turn", "how semantically appropriate the response is"),
+    RatingPrompt("understandable", "turn", "how understandable the response is", highest=1),
+    RatingPrompt("fluent", "turn", "how fluent the response is"),
+    RatingPrompt("overall", "turn", "how good the response is overall", highest=4),
+    RatingPrompt("coherent", "dialogue", "how coherent B is throughout the dialog"),
+    RatingPrompt("error_recovery", "dialogue", "how well B recovers from the errors that B makes"),
+    RatingPrompt("consistent", "dialogue", "how consistent B is in the information that B provides", highest=1),
+    RatingPrompt("diverse", "dialogue", "how diverse the responses of B are"),
+    RatingPrompt("depth", "dialogue", "how deeply B discusses the topics of the dialog"),
+    RatingPrompt("likeable", "dialogue", "how likeable the personality of B is"),
+    RatingPrompt("understanding", "dialogue", "how well B understands A"),
+    RatingPrompt("flexible", "dialogue", "how flexible B is and how well B adapts to A and the interests of A"),
+    RatingPrompt("informative", "dialogue", "how informative B is throughout the dialog"),
+    RatingPrompt("inquisitive", "dialogue", "how inquisitive B is throughout the dialog"),
+    RatingPrompt("overall", "dialogue", "how good the dialog is overall", highest=4),
 )
 
 
@@ -290,15 +291,14 @@ class DialogueRatingScorer(PromptingScorer):
     def finish(self, pending: Pending, answers: Sequence[float | Unscored]) -> Row:
         """The rating of each quality; without the first one's the row has none."""
         remaining = iter(answers)
-        found = {
-            prompt.quality: rating_of_forms(
-                {form: next(remaining) for form in prompt.forms}, prompt, k=self.k, reading=self.reading
-            )
-            for prompt in self.prompts
-        }
-        if isinstance(score := found[self.columns[0]], Unscored):
-            return score
-        return {quality: None if isinstance(rating, Unscored) else rating for quality, rating in found.items()}
+        row: dict[str, float | None] = {}
+        for prompt in self.prompts:
+            of_forms = {form: next(remaining) for form in prompt.forms}
+            found = rating_of_answers(of_forms, prompt.scale, k=self.k, reading=self.reading)
+            if isinstance(found, Unscored) and not row:
+                return found
+            row[prompt.quality] = None if isinstance(found, Unscored) else found.rating
+        return row
 
     def signature_fields(self) -> dict[str, Value]:
         """Prompts with their hashes, model with its revision, how ratings are weighted, and the examples."""
@@ -311,14 +311,6 @@ class DialogueRatingScorer(PromptingScorer):
             "examples": self._n_examples,
             "examples_hash": text_hash(*self._shown.values()) if self._n_examples else None,
         }
-
-
-def rating_of_forms(
-    answers: Mapping[str, float | Unscored], prompt: RatingPrompt, *, k: int = DEFAULT_K, reading: Reading = "probabilities"
-) -> float | Unscored:
-    """The K-top weighted rating from the log probabilities of surface forms; what is not on the scale is dropped."""
-    found = rating_of_answers(answers, prompt.scale, k=k, reading=reading)
-    return found if isinstance(found, Unscored) else found.rating
 
 
 def _prompts(quality: str | Sequence[str], level: Level | None) -> tuple[RatingPrompt, ...]:
