@@ -61,10 +61,6 @@ class Script:
             return "Perhaps."
         return "Positive" if judged(prompt).startswith("Fit") else "Negative"
 
-    @property
-    def n_generations(self) -> int:
-        return sum(map(is_generation, self.model.asked))
-
 
 def texts(prefix: str, numbers: Sequence[int]) -> list[str]:
     return [f"{prefix} {number}." for number in numbers]
@@ -79,69 +75,60 @@ def write(script: Script, **options: Any) -> AugmentedContext:
     return found
 
 
-def test_when_all_pass_there_is_one_round_with_one_batch_of_checks() -> None:
-    script = Script(lists(FIT, OFF))
-    found = write(script)
-    assert (found.responses("positive"), found.responses("adversarial"), found.reason) == (FIT, OFF, None)
-    assert script.model.batches == [1, 10]
+COMPLETE = (FIT, OFF, None)
+NO_ROUND_WAS_READ = "0 of 5 positive and 0 of 5 adversarial responses in 7 rounds; answers without responses: 7 parse_failure"
+SOME_WERE_WRITTEN = (
+    "3 of 5 positive and 0 of 5 adversarial responses in 3 rounds; rejected: 1 other label, 1 parse_failure; "
+    "answers without responses: 1 parse_failure, 1 refusal"
+)
+REFUSES = "I'm sorry, I cannot write that."
+# What is written, how many rounds there are at most, what is kept and why it is not all, and the requests of each call.
+ROUNDS: dict[str, tuple[list[str], int, tuple[list[str], list[str], str | None], list[int]]] = {
+    "when all pass there is one round with one batch of checks": ([lists(FIT, OFF)], 3, COMPLETE, [1, 10]),
+    "what fails is written anew and what passed is kept": (
+        [lists([*FIT[:3], "Off topic.", "Odd one."], [*OFF[:4], "Fit after all."]), lists(FIT[3:], OFF[4:])],
+        3,
+        COMPLETE,
+        [1, 10, 1, 3],
+    ),
+    "a complete kind is not checked again": ([lists(FIT, OFF[:3]), lists(["Fit 7."], OFF)], 3, COMPLETE, [1, 8, 1, 2]),
+    "nor is what was written before": ([lists(["Off topic."], OFF), lists(["OFF TOPIC", *FIT], [])], 3, COMPLETE, [1, 6, 1, 5]),
+    "the rounds have a limit and nothing is filled in": (
+        [lists([*FIT[:3], "Odd one."], ["Fit 9."]), REFUSES, "Well.", lists(FIT, [])],
+        3,
+        (FIT[:3], [], SOME_WERE_WRITTEN),
+        [1, 5, 1, 1],
+    ),
+    "a model that never answers rightly ends too": (["Hello."], 7, ([], [], NO_ROUND_WAS_READ), [1] * 7),
+    "copies of the context and of the prompt's example are no responses": (
+        [lists(["It rains.", "She is so brilliant.", *FIT[:3]], ["Please be attentive in the class.", *OFF])],
+        1,
+        (FIT[:3], OFF, "3 of 5 positive and 5 of 5 adversarial responses in 1 round"),
+        [1, 8],
+    ),
+}
+
+
+@pytest.mark.parametrize(("answers", "rounds", "expected", "batches"), ROUNDS.values(), ids=ROUNDS)
+def test_rounds(answers: list[str], rounds: int, expected: tuple[list[str], list[str], str | None], batches: list[int]) -> None:
+    script = Script(*answers)
+    found = write(script, rounds=rounds)
+    assert (found.responses("positive"), found.responses("adversarial"), found.reason) == expected
+    assert script.model.batches == batches
     assert script.model.asked[0] == generation_prompt(CONTEXT)
-    assert {(c.round, c.is_accepted, c.slm_score) for c in found.candidates} == {(1, True, None)}
-    assert [c.llm_verdict for c in found.candidates] == ["positive"] * 5 + ["negative"] * 5
 
 
-def test_what_fails_is_written_anew_and_what_passed_is_kept() -> None:
+def test_each_response_is_kept_with_its_verdict() -> None:
+    passed = write(Script(lists(FIT, OFF))).candidates
+    assert {(c.round, c.is_accepted, c.slm_score) for c in passed} == {(1, True, None)}
+    assert [c.llm_verdict for c in passed] == ["positive"] * 5 + ["negative"] * 5
+
     first = lists([*FIT[:3], "Off topic.", "Odd one."], [*OFF[:4], "Fit after all."])
-    second = lists([*FIT[3:], "Fit 6."], ["Off 5.", "Off 6."])
-    script = Script(first, second)
-    found = write(script)
-    assert (found.responses("positive"), found.responses("adversarial"), found.reason) == (FIT, OFF, None)
-    rejected = [(c.text, c.round, c.llm_verdict) for c in found.candidates if not c.is_accepted]
+    found = write(Script(first, lists([*FIT[3:], "Fit 6."], ["Off 5.", "Off 6."]))).candidates
+    rejected = [(c.text, c.round, c.llm_verdict) for c in found if not c.is_accepted]
     assert rejected == [("Off topic.", 1, "negative"), ("Odd one.", 1, "parse_failure"), ("Fit after all.", 1, "positive")]
-    assert script.n_generations == 2
     # "Fit 6." and "Off 6." passed as sixth ones: neither used nor rejected.
-    assert len(found.candidates) == 13
-
-
-def test_a_kind_that_is_complete_is_not_checked_again() -> None:
-    script = Script(lists(FIT, OFF[:3]), lists(["Fit 7."], OFF))
-    found = write(script)
-    assert found.reason is None
-    assert script.model.batches == [1, 8, 1, 2]
-    assert [judged(prompt) for prompt in script.model.asked[-2:]] == OFF[3:]
-
-
-def test_a_response_that_was_written_before_is_not_checked_again() -> None:
-    script = Script(lists(["Off topic."], OFF), lists(["OFF TOPIC", *FIT], []))
-    assert write(script).reason is None
-    assert [judged(prompt) for prompt in script.model.asked].count("Off topic.") == 1
-    assert script.model.batches == [1, 6, 1, 5]
-
-
-def test_the_rounds_have_a_limit_and_nothing_is_filled_in() -> None:
-    script = Script(lists([*FIT[:3], "Odd one."], ["Fit 9."]), "I'm sorry, I cannot write that.", "Well.", lists(FIT, []))
-    found = write(script, rounds=3)
-    assert (found.responses("positive"), found.responses("adversarial")) == (FIT[:3], [])
-    assert found.reason == (
-        "3 of 5 positive and 0 of 5 adversarial responses in 3 rounds; rejected: 1 other label, 1 parse_failure; "
-        "answers without responses: 1 parse_failure, 1 refusal"
-    )
-    assert script.n_generations == 3
-
-
-def test_a_model_that_never_answers_rightly_ends_too() -> None:
-    script = Script("Hello.")
-    found = write(script, rounds=7)
-    assert (found.candidates, script.n_generations) == ((), 7)
-    assert found.reason == (
-        "0 of 5 positive and 0 of 5 adversarial responses in 7 rounds; answers without responses: 7 parse_failure"
-    )
-
-
-def test_copies_of_the_context_and_of_the_prompts_example_are_no_responses() -> None:
-    script = Script(lists(["It rains.", "She is so brilliant.", *FIT[:3]], ["Please be attentive in the class.", *OFF]))
-    found = write(script, rounds=1)
-    assert found.responses("positive") == FIT[:3]
-    assert {c.text for c in found.candidates} == {*FIT[:3], *OFF}
+    assert len(found) == 13
 
 
 @pytest.mark.parametrize("context", [(), ("", " \u200b")])
