@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Turn
 from dialeval_plugin.core.errors import InputError
@@ -100,7 +99,6 @@ _BREAKDOWN_MEANINGS = (
 class BreakdownPrompt:
     """One way to spell the answers to the question whether a system's turn breaks a dialogue down: the labels of DBDC."""
 
-    name: str
     forms: tuple[str, ...]
     """Continuations that are asked for; form i stands for label i mod 3, so that further ones are other spellings."""
 
@@ -123,15 +121,10 @@ class BreakdownPrompt:
         return EXAMPLE_HEADING + self.question(example)
 
 
-BREAKDOWN_PROMPTS: Mapping[str, BreakdownPrompt] = MappingProxyType(
-    {
-        prompt.name: prompt
-        for prompt in (
-            BreakdownPrompt("letters", ("O", "T", "X")),
-            BreakdownPrompt("words", ("No", "Possibly", "Yes", "no", "possibly", "yes")),
-        )
-    }
-)
+BREAKDOWN_PROMPTS: Mapping[str, BreakdownPrompt] = {
+    "letters": BreakdownPrompt(("O", "T", "X")),
+    "words": BreakdownPrompt(("No", "Possibly", "Yes", "no", "possibly", "yes")),
+}
 """By letters, the challenge's own labels, or by words."""
 
 
