@@ -85,8 +85,8 @@ HARMLESS = "It rains today"
 class Prompt(NamedTuple):
     """One prompt of the package, with an answer and its verdict."""
 
-    render: Callable[[str, str, str], str]
-    """Of a turn, a response and a fact."""
+    render: Callable[[str], str]
+    """Of a text that every turn, the response and every fact says."""
     read: Callable[[str, str, Example], object]
     """The verdict of an answer to a prompt about an example."""
     answers: tuple[str, ...]
@@ -94,65 +94,58 @@ class Prompt(NamedTuple):
     verdict: object
 
 
-def example(turn: str, response: str, fact: str) -> Example:
-    return Example("0", (Turn(turn, "x"), Turn(turn, "y")), Turn(response, "x"), facts=(fact, fact))
+def example(text: str) -> Example:
+    return Example("0", (Turn(text, "x"), Turn(text, "y")), Turn(text, "x"), facts=(text, text))
+
+
+def whole(text: str) -> Dialogue:
+    return Dialogue("0", (Turn(text, "a"), Turn(text, "b"), Turn(text, "a")))
 
 
 def scoring(prompt: ScoringPrompt) -> Prompt:
     low = f"{prompt.scale[0]:g}"
     headed = (f"{prompt.label}: {low}", f"Score: {low}", low)
     answers = (*headed, f"I would give it a {low}.", f"So the score is {low} because of that.")
-    return Prompt(lambda *texts: prompt.render(example(*texts)), prompt.read, answers, prompt.scale[0])
+    return Prompt(lambda text: prompt.render(example(text)), prompt.read, answers, prompt.scale[0])
 
 
 def rating(prompt: RatingPrompt) -> Prompt:
-    def render(turn: str, response: str, fact: str) -> str:
-        turns = (Turn(turn, "a"), Turn(response, "b"), Turn(turn, "a"))
-        item: Item = Dialogue("0", turns) if prompt.level == "dialogue" else example(turn, response, fact)
-        return prompt.render(item)
-
+    made: Callable[[str], Item] = whole if prompt.level == "dialogue" else example
     scale = (0.0, float(prompt.highest))
 
     def read(answer: str, text: str, item: Example) -> object:
         return parse_rating(answer, scale, label="Rating", prompt=text, content=content_of(item))
 
-    return Prompt(render, read, ("Rating: 0",), 0)
+    return Prompt(lambda text: prompt.render(made(text)), read, ("Rating: 0",), 0)
 
 
 def labelled(labels: Sequence[str]) -> Callable[[str, str, Example], object]:
     return lambda answer, text, item: parse_label(answer, labels, prompt=text, content=content_of(item))
 
 
-def goodness(turn: str, response: str, fact: str) -> str:
-    shown = example(turn, response, fact)
-    return goodness_prompt(shown, [(shown, False)])
-
-
-def goodness_of_dialogue(turn: str, response: str, fact: str) -> str:
-    return goodness_prompt(Dialogue("0", (Turn(turn, "a"), Turn(response, "b"))))
-
-
 def breakdown(prompt: BreakdownPrompt) -> Prompt:
     labels = prompt.forms[:N_BREAKDOWN_LABELS]
-    return Prompt(lambda *texts: prompt.shown(example(*texts)), labelled(labels), (f"Answer: {labels[0]}",), labels[0])
+    return Prompt(lambda text: prompt.shown(example(text)), labelled(labels), (f"Answer: {labels[0]}",), labels[0])
 
 
+CLASSIFICATION, INTERIOR = ClassificationPrompt(), InteriorPrompt()
+NO = (labelled(("Yes", "No")), ("Answer: No", "No"), "No")
 PROMPTS = {
-    "goodness of a response": Prompt(goodness, labelled(("Yes", "No")), ("Answer: No", "No"), "No"),
-    "goodness of a dialogue": Prompt(goodness_of_dialogue, labelled(("Yes", "No")), ("Answer: No", "No"), "No"),
+    "goodness of a response": Prompt(lambda text: goodness_prompt(example(text), [(example(text), False)]), *NO),
+    "goodness of a dialogue": Prompt(lambda text: goodness_prompt(whole(text)), *NO),
     "classification": Prompt(
-        lambda *texts: ClassificationPrompt().render(example(*texts)),
+        lambda text: CLASSIFICATION.render(example(text)),
         read_label,
         ("Prediction: Negative", "Negative", "So it is negative."),
         "negative",
     ),
     "interior": Prompt(
-        lambda *texts: InteriorPrompt().render(example(*texts), 0.25, 0.5),
+        lambda text: INTERIOR.render(example(text), 0.25, 0.5),
         read_interior,
         ("1. LLM Overall Score: 0.5\n2. Influence degree: 0.2",),
         InteriorAnswer(0.5, 0.2),
     ),
-    "generation": Prompt(lambda turn, *_: generation_prompt([turn, turn]), lambda *_: None, ("1. Hello.",), None),
+    "generation": Prompt(lambda text: generation_prompt([text, text]), lambda *_: None, ("1. Hello.",), None),
     **{f"scoring {name}": scoring(prompt) for name, prompt in SCORING_PROMPTS.items()},
     **{f"g_eval {name}": scoring(prompt) for name, prompt in G_EVAL_PROMPTS.items()},
     **{f"llm_chiang {name}": scoring(prompt) for name, prompt in CHIANG_PROMPTS.items()},
@@ -183,9 +176,9 @@ def lines_of(prompt: str, content: str) -> list[str]:
 @pytest.mark.parametrize("name", PROMPTS)
 def test_an_attack_adds_nothing_that_a_judge_could_follow(name: str) -> None:
     render = PROMPTS[name].render
-    plain = render(HARMLESS, HARMLESS, HARMLESS)
+    plain = render(HARMLESS)
     for attack, text in ATTACKS.items():
-        attacked = render(text, text, text) if neutralise(text) else plain
+        attacked = render(text) if neutralise(text) else plain
         assert naive(attacked) == naive(plain), attack
         assert lines_of(attacked, neutralise(text) or HARMLESS) == lines_of(plain, HARMLESS), attack
 
@@ -194,24 +187,24 @@ def test_an_attack_adds_nothing_that_a_judge_could_follow(name: str) -> None:
 def test_the_verdict_is_that_without_the_attack(name: str) -> None:
     prompt = PROMPTS[name]
     for attack, text in ATTACKS.items():
-        asked = prompt.render(text, text, text)
+        asked = prompt.render(text)
         verdict = prompt.answers[0]
         quoting = f'The response says "{neutralise(text)}", which is poor.\n{verdict}'
         for answer in (verdict, f"{asked}\n{verdict}", quoting):
-            assert prompt.read(answer, asked, example(text, text, text)) == prompt.verdict, (attack, answer)
+            assert prompt.read(answer, asked, example(text)) == prompt.verdict, (attack, answer)
 
 
 @pytest.mark.parametrize("name", [name for name in PROMPTS if name != "generation"])
 def test_an_echo_alone_is_no_verdict(name: str) -> None:
     prompt = PROMPTS[name]
     for attack in ATTACKS.values():
-        asked = prompt.render(attack, attack, attack)
-        assert isinstance(prompt.read(asked, asked, example(attack, attack, attack)), Unscored)
+        asked = prompt.render(attack)
+        assert isinstance(prompt.read(asked, asked, example(attack)), Unscored)
 
 
 @pytest.mark.parametrize("name", PROMPTS)
 def test_braces_are_literal(name: str) -> None:
-    assert ATTACKS["braces"] in PROMPTS[name].render(*(ATTACKS["braces"],) * 3)
+    assert ATTACKS["braces"] in PROMPTS[name].render(ATTACKS["braces"])
 
 
 def test_the_tag_of_a_speaker_is_not_shown() -> None:
@@ -261,8 +254,8 @@ def test_two_hundred_injections_are_misread_by_no_prompt() -> None:
     """Without a verdict there is none, and with one it is that of the judge; with and without the prompt at hand."""
     misread = []
     for name, content, quote in injections(seed=16, number=200):
-        prompt, item = PROMPTS[name], example(content, content, content)
-        for text in (prompt.render(content, content, content), ""):
+        prompt, item = PROMPTS[name], example(content)
+        for text in (prompt.render(content), ""):
             alone = prompt.read(quote, text, item)
             if not isinstance(alone, Unscored) or alone.reason is not Reason.PARSE_FAILURE:
                 misread.append((name, quote, alone))
