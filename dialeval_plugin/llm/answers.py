@@ -277,7 +277,9 @@ class CachedLanguageModel:
                 names = list(missing)
 
                 def keep(index: int, answer: Answer) -> None:
-                    if session and _is_answer(answer):
+                    # Neither NaN nor infinity is the log of a probability.
+                    is_answer = bool(answer.strip()) if isinstance(answer, str) else answer < math.inf
+                    if session and is_answer:
                         session.write(names[index], answer)
 
                 fresh = ask([requests[place] for place in missing.values()], on_answer=keep)
@@ -295,10 +297,6 @@ class CachedLanguageModel:
         self.usage.n_asked += len(texts)
         self.usage.prompt_tokens += -(-sum(map(len, texts)) // CHARACTERS_PER_TOKEN) if counted is None else counted
         self.usage.is_estimate |= counted is None and bool(texts)
-
-
-def _is_answer(answer: str | float) -> bool:
-    return bool(answer.strip()) if isinstance(answer, str) else answer == -math.inf or math.isfinite(answer)
 
 
 def _key_of(identity: str, request: Request) -> str:

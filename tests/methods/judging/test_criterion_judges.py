@@ -192,13 +192,6 @@ def test_a_missing_log_probability_leaves_its_row_unscored_and_never_draws() -> 
     assert len(model.batches) == 1
 
 
-@pytest.mark.parametrize("value", [-math.inf, math.nan])
-def test_a_scale_without_a_probability_has_no_rating(value: float) -> None:
-    scores = GEval(ScriptedLanguageModel(lambda _: "", lambda *_: value), mode="weighted").score([EXAMPLE])
-    detail = "naturalness: the model gives no rating of the scale a probability"
-    assert scores.unscored == {0: Unscored(Reason.NON_FINITE, detail)}
-
-
 def test_the_signature_says_how_a_rating_is_made() -> None:
     ids = ",".join(G_EVAL_PROMPTS[name].id for name in ("coherence", "naturalness"))
     judge = GEval(always("2"), criteria="coherence, naturalness", n_samples=5, temperature=2, unparsed=0)

@@ -97,8 +97,6 @@ def test_examples_stand_in_every_prompt_and_in_the_signature() -> None:
     signature = scorer.score([example()]).signature
     assert asked.asked[0] == rating_prompt("interesting").render(example(), [[shown]]) + " 0"
     assert signature.fields["examples"] == 1
-    bare = DialogueRatingScorer(asked, "interesting").score([example()]).signature
-    assert (bare.fields["examples"], bare.fields["examples_hash"]) == (0, None)
     other = Example("8", (Turn("Hi!"),), Turn("Hullo."), ratings={"Interesting": (2.0,)})
     again = DialogueRatingScorer(asked, "interesting", examples=[[other]]).signature_fields()
     assert again["examples_hash"] != signature.fields["examples_hash"]
