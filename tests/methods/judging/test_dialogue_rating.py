@@ -117,7 +117,6 @@ def test_the_signature_pins_prompt_model_and_weights() -> None:
 
 def test_every_row_is_scored_or_unscored_with_its_reason() -> None:
     failed = Unscored(Reason.API_ERROR, "ConnectionError: down")
-
     logs = {"fine": math.log(1 / 6), "down": failed, "mute": -math.inf, "odd": math.nan}
 
     def rule(prompt: str, form: str) -> float | Unscored:
