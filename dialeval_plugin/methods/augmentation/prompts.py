@@ -10,6 +10,7 @@ argument for them that every backend takes.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
@@ -151,9 +152,9 @@ def read_responses(
         ResponseLists(positive=('Sure.',), adversarial=('I sold it.',))
     """
     text = answer.replace(prompt.strip(), "") if prompt else answer
-    sections, has_second_heading = _sections(_MARKUP.sub("", text))
-    if has_second_heading:
-        found = {kind: section.texts for kind, section in sections.items()}
+    sections = _sections(_MARKUP.sub("", text))
+    if "adversarial" in sections:
+        found = {kind: sections[kind].texts for kind in KINDS}
     else:
         found = _split(sections["positive"].numbered, limit)
     seen = {same_text(text) for text in known}
@@ -170,11 +171,10 @@ def same_text(text: str) -> str:
     return " ".join(re.findall(r"[^\W_]+", text.casefold())) or text.strip()
 
 
-def _sections(text: str) -> tuple[dict[Kind, _Section], bool]:
-    """The lines of each list, and whether the second has a heading."""
-    sections: dict[Kind, _Section] = {kind: _Section() for kind in KINDS}
+def _sections(text: str) -> defaultdict[Kind, _Section]:
+    """The lines of each list; without a heading over the second, all are the first's."""
+    sections: defaultdict[Kind, _Section] = defaultdict(_Section)
     current: Kind = "positive"
-    has_second_heading = False
     for line in text.splitlines():
         if _NEXT_EXAMPLE.match(line) and any(section.numbered or section.plain for section in sections.values()):
             break
@@ -189,8 +189,7 @@ def _sections(text: str) -> tuple[dict[Kind, _Section], bool]:
             sections[current].add(heading["rest"])
         else:
             sections[current].add(line)
-        has_second_heading |= current == "adversarial"
-    return sections, has_second_heading
+    return sections
 
 
 def _kind(match: re.Match[str]) -> Kind:
