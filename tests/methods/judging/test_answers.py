@@ -314,6 +314,9 @@ def test_d31_peoples_dialogues_are_for_their_owner_only(tmp_path: Path) -> None:
     assert "answers.sqlite-wal" in files
 
 
+# The model that is asked
+
+
 DOWN = Unscored(Reason.API_ERROR, "HTTP 503")
 shout = str.upper
 
