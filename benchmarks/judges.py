@@ -28,8 +28,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.hosts.lm_eval.backend import LmEvalLanguageModel, load_language_model
-from dialeval_plugin.llm.answer_cache import AnswerCache
-from dialeval_plugin.llm.answers import CachedLanguageModel
+from dialeval_plugin.llm.answers import AnswerCache, CachedLanguageModel
 from dialeval_plugin.llm.language_model import Request
 from dialeval_plugin.methods.judging.prompts import goodness_prompt
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.judgement_tasks.breakdown import LOWER_IS_BETTER
 from dialeval_plugin.judgement_tasks.kinds import MAIN, TaskKind, printed
-from dialeval_plugin.methods.judging.rating_prompts import rating_prompts
+from dialeval_plugin.methods.judging.dialogue_rating import rating_prompts
 
 VERSION = "2.0"
 OURS = "dialeval_plugin.judgement_tasks"

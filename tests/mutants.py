@@ -27,7 +27,7 @@ MODULES = {
     "methods/slide/refinement.py": ("methods/slide/test_refinement.py",),
     "methods/causalscore/aggregation.py": ("methods/causalscore/test_aggregation.py",),
     "methods/likelihood/aggregation.py": ("methods/likelihood/test_likelihood_aggregation.py",),
-    "llm/parsing.py": ("methods/judging/test_parsing.py", "methods/judging/test_quotes.py"),
+    "llm/parsing.py": ("methods/judging/test_parsing.py",),
     "methods/judging/goodness.py": ("methods/judging/test_goodness.py",),
     "llm/neutralise.py": ("methods/judging/test_injection.py", "methods/judging/test_prompts.py"),
     "statistics/correlation.py": ("statistics/test_correlation.py", "statistics/test_levels.py"),

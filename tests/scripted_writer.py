@@ -8,8 +8,7 @@ from pathlib import Path
 
 from dialeval_plugin.core.scores import Unscored
 from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
-from dialeval_plugin.methods.augmentation.augmentation import augment, write_augmented
-from dialeval_plugin.methods.augmentation.generation import ResponseWriter
+from dialeval_plugin.methods.augmentation.augmentation import ResponseWriter, augment, write_augmented
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
 
 

@@ -41,9 +41,8 @@ def augment(
     from dialeval_plugin.core.registry import load_scorer
     from dialeval_plugin.corpora.readers.dailydialog_pp import read_contexts
     from dialeval_plugin.hosts.judges import load_cached_model
+    from dialeval_plugin.methods.augmentation.augmentation import ResponseWriter, write_augmented, write_spot_check
     from dialeval_plugin.methods.augmentation.augmentation import augment as run
-    from dialeval_plugin.methods.augmentation.augmentation import write_augmented, write_spot_check
-    from dialeval_plugin.methods.augmentation.generation import ResponseWriter
 
     items = read_contexts(contexts)
     check_output(output, contexts, "the responses")

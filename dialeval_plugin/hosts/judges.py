@@ -10,8 +10,7 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.options import check_names, option_names
 from dialeval_plugin.core.registry import load_scorer, scorer_factory
 from dialeval_plugin.core.scorer import Scorer
-from dialeval_plugin.llm.answer_cache import AnswerCache, open_default
-from dialeval_plugin.llm.answers import CachedLanguageModel, UnaskedLanguageModel
+from dialeval_plugin.llm.answers import AnswerCache, CachedLanguageModel, UnaskedLanguageModel, open_default
 from dialeval_plugin.llm.language_model import LanguageModel
 
 from .importing import importing
@@ -27,8 +26,7 @@ def judge_from_options(llm: object, llm_args: str = "", *, prompt: str, answers:
     if isinstance(llm, Scorer):
         _refuse_options(llm_args, answers, "a judge")
         return llm
-    from dialeval_plugin.methods.judging.judge import PromptedJudge
-    from dialeval_plugin.methods.judging.prompts import PromptName
+    from dialeval_plugin.methods.judging.judge import PromptedJudge, PromptName
 
     model = language_model_from_options(llm, llm_args, answers=answers, otherwise="a judge")
     return PromptedJudge(model, prompt=cast("PromptName", prompt))

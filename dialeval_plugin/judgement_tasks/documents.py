@@ -15,9 +15,9 @@ from typing import Any, NamedTuple, TypeAlias
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora.items import context_key
+from dialeval_plugin.methods.judging.dialogue_rating import RatingPrompt, chained, heading
 from dialeval_plugin.methods.judging.goodness import Reading
 from dialeval_plugin.methods.judging.prompts import EXAMPLE_HEADING, goodness_instruction, goodness_question, level_of
-from dialeval_plugin.methods.judging.rating_prompts import RatingPrompt, chain, heading
 
 Document: TypeAlias = dict[str, Any]
 
@@ -209,7 +209,7 @@ def shown(joined: Mapping[str, Any], number: int) -> Document:
 
 
 def _joined(parts: Sequence[Mapping[str, Any]]) -> Document:
-    example, answer = chain([(part["example"], part["answer"]) for part in parts])
+    example, answer = chained([(part["example"], part["answer"]) for part in parts])
     last = parts[-1]
     if last["level"] == "dialogue":
         return {**last, "example": example, "answer": answer}

@@ -1,18 +1,42 @@
-"""Asks a language model each request once, and counts: a run that is repeated pays for its failures only."""
+"""Asks a language model each request once, and counts: a run that is repeated pays for its failures only.
+
+What it answered is kept in a SQLite file: one by one, as answers come, with a write-ahead log. The file is opened for each call
+and each answer is a transaction of its own: processes and threads may share the file, and a process that is killed loses only
+what was being asked. With the log, a transaction does not wait for the disk, as it would with a rollback journal, so that the
+batches of a local model are not held up; what a power cut may take is the newest answers, never the file.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import functools
+import hashlib
+import json
+import logging
 import math
-from collections.abc import Callable, Sequence
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar, cast
+from pathlib import Path
+from typing import Literal, TypeAlias, TypeVar, cast
 
+from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.scores import Reason, Unscored
 
-from .answer_cache import AnswerCache, request_key
 from .language_model import Continuation, LanguageModel, NumberListener, Request, TextListener, TokenCounter
 
+logger = logging.getLogger(__name__)
+
+ANSWERS_VARIABLE = "DIALEVAL_ANSWERS"
+REQUEST_VERSION = 1
+"""Part of every key. Raise it when a backend turns the same request into something else, so that old answers do not count."""
+SCHEMA_VERSION = 1
+APPLICATION_ID = 0x6469616C
+"""Marks the file as ours in SQLite's header ("dial")."""
+BUSY_SECONDS = 60.0
+
+RequestKind: TypeAlias = Literal["generate", "sample", "loglikelihood"]
 CHARACTERS_PER_TOKEN = 4
 """Of English text; the estimate where a tokenizer is not at hand."""
 _NEVER_ASKED = Unscored(Reason.API_ERROR, "not asked")
@@ -21,9 +45,154 @@ Answer = TypeVar("Answer", str, float)
 Asked = TypeVar("Asked", Request, Continuation)
 
 
-@dataclass(frozen=True, slots=True)
+class AnswersNotWritable(InputError):
+    """The file of answers cannot be opened, made or written; nothing is wrong with what is in it."""
+
+
+def default_path() -> Path:
+    """The file that `DIALEVAL_ANSWERS` names, else `answers.sqlite` in the user's cache."""
+    if value := os.environ.get(ANSWERS_VARIABLE):
+        return Path(value).expanduser()
+    import pooch
+
+    return Path(pooch.os_cache("dialeval")) / "answers.sqlite"
+
+
+def open_default() -> AnswerCache | None:
+    """Open the file at `default_path`; None, and a warning, where nobody named one and the user's cache cannot be written."""
+    path = default_path()
+    try:
+        return AnswerCache(path)
+    except AnswersNotWritable as error:
+        if os.environ.get(ANSWERS_VARIABLE):
+            raise
+        _warn_of_no_cache(path, str(error.__cause__))
+    return None
+
+
+@functools.cache
+def _warn_of_no_cache(path: Path, problem: str) -> None:
+    """Say it once: a run may load several models."""
+    advice = f"The run goes on and keeps no answers; name a file with {ANSWERS_VARIABLE} to keep them."
+    logger.warning("%s: cannot be written (%s). %s", path, problem, advice)
+
+
+def request_key(identity: str, kind: RequestKind, prompt: str, **parameters: object) -> str:
+    """The name of a request to the model of this identity: a hash of everything that may move its answer."""
+    parts = [REQUEST_VERSION, identity, kind, prompt, sorted(parameters.items())]
+    return hashlib.sha256(json.dumps(parts, ensure_ascii=True).encode()).hexdigest()
+
+
+class AnswerCache:
+    """A SQLite file of answers, which is made with its folder.
+
+    Raises:
+        InputError: the file is something else, was written by a later release, or cannot be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with _clear_errors(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            # People's dialogues are nobody else's; SQLite gives the files that it lays beside the same mode.
+            path.touch(mode=0o600)
+            with contextlib.closing(self.connect()) as connection:
+                self._prepare(connection)
+
+    @contextlib.contextmanager
+    def session(self) -> Iterator[CacheSession]:
+        """Open the file for one call."""
+        with _clear_errors(self.path):
+            connection = self.connect()
+        with contextlib.closing(connection):
+            answers = CacheSession(self.path, connection)
+            try:
+                yield answers
+            finally:
+                if answers.n_dropped:
+                    logger.warning("%s: %d damaged answers were dropped and are asked for again", self.path, answers.n_dropped)
+
+    def connect(self) -> sqlite3.Connection:
+        """Open the file in autocommit mode: every statement is a transaction."""
+        connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
+        connection.execute("PRAGMA synchronous = NORMAL")
+        return connection
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        """Make the table, or check that it is ours, in one transaction: two processes may start at the same time."""
+        # It fails where the file can only be read, which is better known before anything is asked and paid for.
+        connection.execute("BEGIN IMMEDIATE")
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        is_new = not connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+        if not is_new and application != APPLICATION_ID:
+            raise InputError(f"{self.path}: is the database of another program. Name another file for the answers.")
+        if version > SCHEMA_VERSION:
+            raise InputError(f"{self.path}: was written by a later release. Install it, or name another file for the answers.")
+        if not is_new and version < SCHEMA_VERSION:
+            (n_old,) = connection.execute("SELECT count(*) FROM answers").fetchone()
+            logger.warning("%s: %d answers of an earlier release were dropped", self.path, n_old)
+            connection.execute("DROP TABLE answers")
+        connection.execute(
+            "CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, value TEXT NOT NULL, checksum TEXT NOT NULL)"
+        )
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        connection.execute("COMMIT")
+        connection.execute("PRAGMA journal_mode = WAL")
+
+
+class CacheSession:
+    """The answers in an open file. A row whose checksum is wrong was not written by us, or was damaged since."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self._path = path
+        self._connection = connection
+        self.n_dropped = 0
+
+    def read(self, keys: Sequence[str]) -> dict[str, str | float]:
+        """The answers that are kept, by key."""
+        found: dict[str, str | float] = {}
+        query = "SELECT key, answers.value, checksum FROM answers WHERE key IN (SELECT value FROM json_each(?))"
+        with _clear_errors(self._path):
+            for key, value, checksum in self._connection.execute(query, (json.dumps(keys),)).fetchall():
+                if checksum == _checksum(key, value):
+                    answer: str | float | None = json.loads(value)
+                    found[key] = -math.inf if answer is None else answer
+                else:
+                    self._connection.execute("DELETE FROM answers WHERE key = ?", (key,))
+                    self.n_dropped += 1
+        return found
+
+    def write(self, key: str, answer: str | float) -> None:
+        """Keep an answer, unless there is one."""
+        # JSON has no minus infinity, the log of a probability of 0: null stands for it.
+        value = json.dumps(None if answer == -math.inf else answer, ensure_ascii=True, allow_nan=False)
+        with _clear_errors(self._path):
+            # The first answer stays: another process may have asked at the same time, and has used its own already.
+            self._connection.execute("INSERT OR IGNORE INTO answers VALUES (?, ?, ?)", (key, value, _checksum(key, value)))
+
+
+@contextlib.contextmanager
+def _clear_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (sqlite3.Error, OSError) as error:
+        # Other errors of SQLite are about what it found in the file.
+        kind = AnswersNotWritable if isinstance(error, (sqlite3.OperationalError, OSError)) else InputError
+        raise kind(
+            f"{path}: cannot be used for answers ({error}). What is in it stays; mend this and repeat the command, "
+            "or name another file."
+        ) from error
+
+
+def _checksum(key: object, value: object) -> str:
+    return hashlib.sha256(f"{key}\n{value}".encode(errors="replace")).hexdigest()[:16]
+
+
+@dataclass(slots=True)
 class Usage:
-    """What was asked of a language model, in distinct requests."""
+    """What was asked of a language model so far, in distinct requests."""
 
     n_asked: int = 0
     """Requests that reached the model."""
@@ -35,20 +204,6 @@ class Usage:
     """Of the prompts that reached the model."""
     is_estimate: bool = False
     """Whether tokens were estimated from characters, because the model's tokenizer was not at hand."""
-
-    @property
-    def n_requests(self) -> int:
-        """All requests."""
-        return self.n_asked + self.n_cached
-
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            self.n_asked + other.n_asked,
-            self.n_cached + other.n_cached,
-            self.n_failed + other.n_failed,
-            self.prompt_tokens + other.prompt_tokens,
-            self.is_estimate or other.is_estimate,
-        )
 
     def __str__(self) -> str:
         """One line for people.
@@ -64,13 +219,9 @@ class Usage:
         tokens = f"{self.prompt_tokens} prompt tokens"
         if self.is_estimate:
             tokens = f"about {tokens} (at {CHARACTERS_PER_TOKEN} characters a token)"
-        share = f" ({100 * self.n_cached / self.n_requests:.0f} %)" if self.n_requests else ""
-        return f"{self.n_asked} calls, {tokens}, {self.n_cached} of {self.n_requests} requests from the cache{share}"
-
-
-def count_tokens(model: LanguageModel | None, prompts: Sequence[str]) -> int | None:
-    """Tokens of all prompts; None where the model does not say."""
-    return model.count_tokens(prompts) if isinstance(model, TokenCounter) else None
+        n_requests = self.n_asked + self.n_cached
+        share = f" ({100 * self.n_cached / n_requests:.0f} %)" if n_requests else ""
+        return f"{self.n_asked} calls, {tokens}, {self.n_cached} of {n_requests} requests from the cache{share}"
 
 
 class CachedLanguageModel:
@@ -91,10 +242,6 @@ class CachedLanguageModel:
     def identity(self) -> str:
         """The model's own."""
         return self.model.identity
-
-    def count_tokens(self, prompts: Sequence[str]) -> int | None:
-        """Tokens of all prompts; None where the model does not say."""
-        return count_tokens(self.model, prompts)
 
     def generate(self, requests: Sequence[Request], *, on_answer: TextListener | None = None) -> list[str | Unscored]:
         """Continue each prompt; equal requests are asked once, and a rerun asks for those that failed only."""
@@ -120,23 +267,24 @@ class CachedLanguageModel:
         on_answer: Callable[[int, Answer], None] | None,
     ) -> list[Answer | Unscored]:
         """What the cache knows of requests, and the model's answers to the rest; equal keys are one request."""
-        places: dict[str, int] = {}
-        for place, key in enumerate(keys):
-            places.setdefault(key, place)
+        places = {key: place for place, key in enumerate(keys)}
         with contextlib.nullcontext() if self.cache is None else self.cache.session() as session:
             known = cast("dict[str, Answer | Unscored]", session.read(list(places)) if session else {})
             missing = {key: place for key, place in places.items() if key not in known}
-            self._count([texts[place] for place in missing.values()], n_cached=len(known))
+            self.usage.n_cached += len(known)
+            self._count([texts[place] for place in missing.values()])
             if missing:
                 names = list(missing)
 
                 def keep(index: int, answer: Answer) -> None:
-                    if session and _is_answer(answer):
+                    # Neither NaN nor infinity is the log of a probability.
+                    is_answer = bool(answer.strip()) if isinstance(answer, str) else answer < math.inf
+                    if session and is_answer:
                         session.write(names[index], answer)
 
                 fresh = ask([requests[place] for place in missing.values()], on_answer=keep)
                 known.update(zip(names, fresh, strict=True))
-                self.usage += Usage(n_failed=sum(isinstance(answer, Unscored) for answer in fresh))
+                self.usage.n_failed += sum(isinstance(answer, Unscored) for answer in fresh)
         answers = [known[key] for key in keys]
         if on_answer is not None:
             for place, answer in enumerate(answers):
@@ -144,14 +292,11 @@ class CachedLanguageModel:
                     on_answer(place, answer)
         return answers
 
-    def _count(self, texts: Sequence[str], n_cached: int) -> None:
-        counted = self.count_tokens(texts)
-        tokens = -(-sum(map(len, texts)) // CHARACTERS_PER_TOKEN) if counted is None else counted
-        self.usage += Usage(len(texts), n_cached, 0, tokens, counted is None and bool(texts))
-
-
-def _is_answer(answer: str | float) -> bool:
-    return bool(answer.strip()) if isinstance(answer, str) else answer == -math.inf or math.isfinite(answer)
+    def _count(self, texts: Sequence[str]) -> None:
+        counted = self.model.count_tokens(texts) if isinstance(self.model, TokenCounter) else None
+        self.usage.n_asked += len(texts)
+        self.usage.prompt_tokens += -(-sum(map(len, texts)) // CHARACTERS_PER_TOKEN) if counted is None else counted
+        self.usage.is_estimate |= counted is None and bool(texts)
 
 
 def _key_of(identity: str, request: Request) -> str:
@@ -174,7 +319,7 @@ class UnaskedLanguageModel:
 
     def count_tokens(self, prompts: Sequence[str]) -> int | None:
         """Tokens of all prompts; None where the model does not say."""
-        return count_tokens(self.model, prompts)
+        return self.model.count_tokens(prompts) if isinstance(self.model, TokenCounter) else None
 
     def generate(self, requests: Sequence[Request], *, on_answer: TextListener | None = None) -> list[str | Unscored]:
         """No answer to any."""

@@ -1,13 +1,21 @@
-"""What a method needs of a language model, and nothing of the host that runs it."""
+"""What a method needs of a language model, and nothing of the host that runs it.
+
+A scorer that prompts one prepares what is asked before, and reads the answers after, whoever does the asking: itself, or, where
+the model under test is lm-eval's, the host, which takes all prompts first and hands over the answers later. There a task calls
+`prepare` when it makes its documents, and `finish` for each document's answers.
+"""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol, TypeAlias, cast, runtime_checkable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol, TypeAlias, cast, runtime_checkable
 
+from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
-from dialeval_plugin.core.scores import Unscored
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Row, Unscored
 
 TextListener: TypeAlias = Callable[[int, str], None]
 NumberListener: TypeAlias = Callable[[int, float], None]
@@ -81,3 +89,45 @@ def cut_at_stop(answer: str, stop: Sequence[str]) -> str:
         '4'
     """
     return answer[: min((place for text in stop if (place := answer.find(text)) >= 0), default=len(answer))]
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """An item that waits for the answers of a language model."""
+
+    item: Item
+    requests: tuple[Request, ...] | tuple[Continuation, ...] = ()
+    """All texts or all continuations; none where the item has its row already."""
+    row: Row = field(default_factory=dict)
+    """What is known before: a small model's columns, or why there is no score."""
+
+
+class PromptingScorer(Scorer):
+    """A scorer that is made of what a language model answers."""
+
+    prompts_llm_itself: ClassVar[bool] = True
+    llm: LanguageModel
+
+    @abstractmethod
+    def prepare(self, items: Sequence[Item]) -> list[Pending]:
+        """What is to be asked about each item."""
+
+    @abstractmethod
+    def finish(self, pending: Pending, answers: Sequence[Any]) -> Row:
+        """The row of an item, from the answer to each of its requests, or the `Unscored` in its place."""
+
+    def score_batch(self, items: Sequence[Item]) -> list[Row]:
+        """Ask for all items of the window in one call."""
+        prepared = self.prepare(items)
+        answers = iter(self._ask([request for pending in prepared for request in pending.requests]))
+        return [
+            self.finish(pending, [next(answers) for _ in pending.requests]) if pending.requests else pending.row
+            for pending in prepared
+        ]
+
+    def _ask(self, requests: Sequence[Request | Continuation]) -> Sequence[Any]:
+        if not requests:
+            return ()
+        if isinstance(requests[0], Request):
+            return self.llm.generate(cast("Sequence[Request]", requests))
+        return self.llm.loglikelihood(cast("Sequence[Continuation]", requests))

@@ -133,7 +133,6 @@ _MAX_LENGTH = 20_000
 more of them may be anything, and reading takes as long as the answer is."""
 _ECHO_LENGTH = 40
 """A line of the prompt that is shorter may be the answer: SLIDE's prompt shows "Engagingness: 1"."""
-_MIN_ECHO_LINES = 2
 
 
 def clean(answer: str, prompt: str | None = None) -> str | Unscored:
@@ -179,48 +178,24 @@ def _without_echo(answer: str, prompt: str) -> str:
     """Cut out the prompt: whole, its last lines at the start of the answer, or its longer lines anywhere."""
     if whole := prompt.strip():
         answer = answer.replace(whole, " ")
-    lines = whole.splitlines()
-    answer = answer.lstrip()[_echoed_length(answer.lstrip(), lines) :]
-    known = {line.strip() for line in lines if len(line.strip()) >= _ECHO_LENGTH}
+    answer = _without_opening_echo(answer.lstrip(), whole)
+    known = {line.strip() for line in whole.splitlines() if len(line.strip()) >= _ECHO_LENGTH}
     # Something has to stand in its place: what follows is not what the heading before it shows.
     return "\n".join(HIDDEN if line.strip() in known else line for line in answer.splitlines())
 
 
-def _echoed_length(answer: str, prompt: Sequence[str]) -> int:
-    """Length of the last lines of the prompt that an answer opens with; 0 where it does not.
-
-    The last one may go on with the verdict. What goes before it is found as Knuth, Morris and Pratt find a word in a text, so
-    that time is linear in both.
-    """
-    if len(prompt) < _MIN_ECHO_LINES:
-        return 0
-    *before, last = prompt
-    lines = answer.split("\n")[: len(prompt)]
-    borders = [0] * (len(lines) + 1)
-    matched = 0
-    for place in range(1, len(lines)):
-        while matched and lines[place] != lines[matched]:
-            matched = borders[matched]
-        matched += lines[place] == lines[matched]
-        borders[place + 1] = matched
-    matched = 0
-    for line in before:
-        while matched == len(lines) or (matched and line != lines[matched]):
-            matched = borders[matched]
-        matched += line == lines[matched]
-    while matched >= _MIN_ECHO_LINES - 1 and matched > 0:
-        if matched < len(lines) and lines[matched].startswith(last):
-            return sum(map(len, lines[:matched])) + matched + len(last)
-        matched = borders[matched]
-    return 0
+def _without_opening_echo(answer: str, prompt: str) -> str:
+    """Cut off the last lines of the prompt, two or more, that an answer opens with; behind the last one goes on the verdict."""
+    while "\n" in prompt:
+        if answer.startswith(prompt):
+            return answer[len(prompt) :]
+        prompt = prompt.partition("\n")[2]
+    return answer
 
 
 # What a verdict is headed by.
 
-_FIELDS = (
-    r"(?:final|overall|total) (?:score|rating|grade|verdict|answer)|overall",
-    r"score|rating|grade|verdict|answer",
-)
+_FIELDS = (r"(?:final|overall|total) (?:score|rating|grade|verdict|answer)|overall", r"score|rating|grade|verdict|answer")
 """Names of a rating, best first. Names of one row are equals, so that two of them have to agree."""
 _LABEL_FIELDS = (r"predict(?:ion|ed)(?: label| class)?|label|class(?:ification)?|category|verdict|judgment|judgement|answer",)
 
@@ -593,7 +568,7 @@ class _Labels(_Grammar[str, str]):
     def behind(self, heading: _Heading) -> list[str]:
         """The label behind a heading: at the start, or else anywhere up to the end of the line."""
         match = self._leading.match(heading.text, heading.start, heading.end)
-        return [match[1]] if match else self._mentioned(heading.text[heading.start : heading.end])
+        return [match[1]] if match else self.in_prose(heading.text[heading.start : heading.end], is_revised=False)
 
     def alone(self, text: str) -> list[str]:
         """The labels that stand alone on a line, and one with a stop behind it: "Positive. It fits.", not "Positive words"."""
@@ -601,7 +576,11 @@ class _Labels(_Grammar[str, str]):
         return self._alone.findall(text) + ([opening[1]] if opening else [])
 
     def in_prose(self, text: str, *, is_revised: bool) -> list[str]:
-        return self._mentioned(text)
+        """The labels that running text names and does not deny."""
+        affirmed = self._negated.sub(" ", text)
+        is_short = len(text.split(None, _MAX_SHORT)) <= _MAX_SHORT
+        found: list[str] = (self._any if is_short else self._in_prose).findall(affirmed)
+        return found
 
     def agreed(self, found: Sequence[str], answer: str) -> str | Unscored:
         names = {self._canonical[" ".join(text.split())] for text in set(found)}
@@ -609,13 +588,6 @@ class _Labels(_Grammar[str, str]):
             return names.pop()
         problem = f"names {len(names)} labels" if names else f"names none of {', '.join(self._labels)}"
         return Unscored(Reason.PARSE_FAILURE, f"the answer {problem}: {shortened(answer)}")
-
-    def _mentioned(self, text: str) -> list[str]:
-        """The labels that running text names and does not deny."""
-        affirmed = self._negated.sub(" ", text)
-        is_short = len(text.split(None, _MAX_SHORT)) <= _MAX_SHORT
-        found: list[str] = (self._any if is_short else self._in_prose).findall(affirmed)
-        return found
 
 
 def _alternatives(labels: Iterable[str]) -> str:

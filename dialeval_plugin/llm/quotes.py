@@ -221,10 +221,7 @@ def _opening_sentence(text: str, known: _Known) -> int:
 
 
 def _without(text: str, spans: Iterable[Span]) -> str:
-    parts: list[str] = []
-    done = 0
-    for start, end in sorted(spans):
-        if end > done:
-            parts += [text[done : max(start, done)], HIDDEN * (end - max(start, done))]
-            done = end
-    return "".join([*parts, text[done:]])
+    characters = list(text)
+    for start, end in spans:
+        characters[start:end] = HIDDEN * (end - start)
+    return "".join(characters)

@@ -30,7 +30,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast, s
 from dialeval_plugin.core.dialogue import Level
 from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.corpora.corpus import DATA_DIR_VARIABLE
-from dialeval_plugin.methods.judging.rating_prompts import rating_prompts
+from dialeval_plugin.methods.judging.dialogue_rating import rating_prompts
 from dialeval_plugin.reports.tables import markdown_table
 from dialeval_plugin.statistics.estimates import interval_text
 from reproduction.documents import published, script_parser, write_tables

@@ -17,7 +17,7 @@ from dialeval_plugin.core.dialogue import Dialogue, Level
 from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.core.files import read_json
 from dialeval_plugin.corpora.readers import dstc10
-from dialeval_plugin.methods.judging.rating_prompts import rating_prompts
+from dialeval_plugin.methods.judging.dialogue_rating import rating_prompts
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
 
 Cost: TypeAlias = Literal["seconds", "minutes", "tens of minutes", "hours"]

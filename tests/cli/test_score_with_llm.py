@@ -76,7 +76,7 @@ def test_d27_a_run_goes_on_without_answers_where_the_users_cache_cannot_be_writt
 
     done = score("--llm", "scripted-judge")
     assert (done.exit_code, len(asked)) == (0, 3)
-    assert [record.getMessage() for record in caplog.records if record.name.endswith("answer_cache")] == [
+    assert [record.getMessage() for record in caplog.records if record.name.endswith("llm.answers")] == [
         f"{path}: cannot be written ({problem}). The run goes on and keeps no answers; "
         "name a file with DIALEVAL_ANSWERS to keep them."
     ]

@@ -14,7 +14,7 @@ from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.readers import dailydialog_pp
 from dialeval_plugin.hosts.lm_eval.backend import load_language_model
 from dialeval_plugin.llm.language_model import Request
-from dialeval_plugin.methods.augmentation.generation import ResponseWriter
+from dialeval_plugin.methods.augmentation.augmentation import ResponseWriter
 from dialeval_plugin.methods.augmentation.prompts import TEMPERATURE
 from dialeval_plugin.methods.slide.data import split_by_context
 

@@ -14,8 +14,7 @@ from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.hosts.judges import load_scorer_with_judge
 from dialeval_plugin.hosts.lm_eval.backend import load_language_model
 from dialeval_plugin.hosts.lm_eval.model import DialogueMetricLM
-from dialeval_plugin.methods.judging.criterion_judges import LlmChiang
-from dialeval_plugin.methods.judging.criterion_prompts import CHIANG_PROMPTS, G_EVAL_PROMPTS
+from dialeval_plugin.methods.judging.criterion_judges import CHIANG_PROMPTS, G_EVAL_PROMPTS, LlmChiang
 from dialeval_plugin.methods.judging.dialogue_rating import DialogueRatingScorer
 from tests.hosts.through_lm_eval import evaluate
 

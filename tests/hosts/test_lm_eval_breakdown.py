@@ -21,7 +21,7 @@ from dialeval_plugin.hosts.lm_eval.model import DialogueMetricLM
 from dialeval_plugin.hosts.lm_eval.tasks.breakdown import dbdc_dataset
 from dialeval_plugin.hosts.lm_eval.validation import validate_tasks
 from dialeval_plugin.judgement_tasks.breakdown import BREAKDOWNS, Detected
-from dialeval_plugin.methods.judging.breakdown_prompts import PROMPTS
+from dialeval_plugin.methods.judging.prompts import BREAKDOWN_PROMPTS
 from dialeval_plugin.statistics.breakdown.detection import ALWAYS_BREAKDOWN, METRICS, breakdown_metrics, detections
 from tests.hosts.through_lm_eval import LikelihoodLM, evaluate, metrics
 from tests.refusals import refused
@@ -136,7 +136,7 @@ def test_answers_by_words_give_the_same_and_the_original_annotations_others(smal
     letters = run(Detector(), "dbdc_yi")
     model = Detector()
     words = run(model, "dbdc_yi", metadata={"answers": "words"})
-    assert {continuation for _, continuation in model.asked} == {f" {form}" for form in PROMPTS["words"].forms}
+    assert {continuation for _, continuation in model.asked} == {f" {form}" for form in BREAKDOWN_PROMPTS["words"].forms}
     assert words["jsd_nb_pb_b"] == pytest.approx(letters["jsd_nb_pb_b"])
     original = run(Detector(), "dbdc_yi", metadata={"annotations": "original"})
     assert original["always_breakdown_f1_b"] == 0.0 != letters["always_breakdown_f1_b"]
@@ -161,7 +161,7 @@ def test_examples_come_from_the_development_data_with_their_labels(small_zip: Pa
     evaluate(model, "dbdc_iris", num_fewshot=3, limit=4)
     (prompt, *_) = {prompt for prompt, _ in model.asked}
     assert prompt.count("Example\nConversation:\n") == 3
-    assert prompt.startswith(PROMPTS["letters"].instruction)
+    assert prompt.startswith(BREAKDOWN_PROMPTS["letters"].instruction)
     labels = {response.response.text: dbdc.counts(response) for _, response in turns("iris", split="dev")}
     assert len(labels) > 4
     assert all(block.rpartition(" ")[2] in {"O", "T", "X"} for block in prompt.split("\n\n")[:-1])

@@ -31,8 +31,7 @@ from dialeval_plugin.judgement_tasks.corpus_metrics import Undefined
 from dialeval_plugin.judgement_tasks.documents import item_of
 from dialeval_plugin.judgement_tasks.kinds import printed
 from dialeval_plugin.judgement_tasks.ratings import OVER_SEEDS, SeededJudged
-from dialeval_plugin.methods.judging.dialogue_rating import DialogueRatingScorer
-from dialeval_plugin.methods.judging.rating_prompts import rating_prompt, rating_prompts
+from dialeval_plugin.methods.judging.dialogue_rating import DialogueRatingScorer, rating_prompt, rating_prompts
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import correlations
 from tests.hosts.through_lm_eval import LikelihoodLM, evaluate, metrics, task_manager

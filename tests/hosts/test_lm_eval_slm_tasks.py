@@ -23,8 +23,7 @@ from dialeval_plugin.hosts.lm_eval.slm_tasks import dre_dataset, dre_results, sl
 from dialeval_plugin.hosts.lm_eval.validation import validate_tasks
 from dialeval_plugin.judgement_tasks.documents import item_of
 from dialeval_plugin.judgement_tasks.ratings import Judged, Variant
-from dialeval_plugin.methods.judging.judge import PromptedJudge
-from dialeval_plugin.methods.judging.prompts import SCORING_PROMPTS
+from dialeval_plugin.methods.judging.judge import SCORING_PROMPTS, PromptedJudge
 from dialeval_plugin.methods.slide.dre import VARIANTS, DreScorer
 from dialeval_plugin.methods.slide.scorer import SlideScorer
 from dialeval_plugin.statistics.bootstrap import Bootstrap

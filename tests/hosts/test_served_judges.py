@@ -22,11 +22,10 @@ import torch
 
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.hosts.lm_eval.backend import LmEvalLanguageModel, load_language_model
-from dialeval_plugin.llm.answer_cache import AnswerCache
-from dialeval_plugin.llm.answers import CachedLanguageModel
+from dialeval_plugin.llm.answers import AnswerCache, CachedLanguageModel
 from dialeval_plugin.llm.language_model import Request
-from dialeval_plugin.methods.judging.judge import PromptedJudge
-from dialeval_plugin.methods.judging.prompts import SCORING_PROMPTS, goodness_prompt
+from dialeval_plugin.methods.judging.judge import SCORING_PROMPTS, PromptedJudge
+from dialeval_plugin.methods.judging.prompts import goodness_prompt
 from tests.loopback import Reply, serve
 from tests.refusals import refused
 from tests.requests_for import requests_for

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
-from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.core.registry import load_scorer, scorer_factory, scorer_names
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Unscored
-from dialeval_plugin.methods.judging.judge import PromptedJudge
-from dialeval_plugin.methods.judging.prompts import SCORING_PROMPTS
+from dialeval_plugin.methods.judging.judge import SCORING_PROMPTS, PromptedJudge
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
 from dialeval_plugin.testing.scripted_rules import overlap_answer, overlap_log_probability
+from tests.refusals import refusal
 
 MAKERS: dict[str, Callable[[ScriptedLanguageModel, Path], Scorer]] = {
     **{
@@ -114,19 +114,19 @@ def test_a_window_is_one_call_and_nobody_is_asked_about_a_blank_response(name: s
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_a_judge_of_responses_refuses_a_dialogue(name: str, tiny_slm: Path) -> None:
-    with pytest.raises(InputError, match=r": item 0 is of type Dialogue, but this scorer works at turn level\."):
-        MAKERS[name](Failing(), tiny_slm).score([Dialogue("0", (Turn("hi"),))])
+    scorer = MAKERS[name](Failing(), tiny_slm)
+    assert refusal(scorer.score, [Dialogue("0", (Turn("hi"),))]) == (
+        f"{scorer.name}: item 0 is of type Dialogue, but this scorer works at turn level. Pass Example objects."
+    )
 
 
 @pytest.mark.parametrize("name", sorted({name.partition(" ")[0] for name in MAKERS} - {"slide"}))
 def test_a_judge_without_a_model_says_how_to_name_one(name: str) -> None:
-    with pytest.raises(MissingPrerequisite) as missing:
-        load_scorer(name)
-    advice = "asks a large language model, and no llm is given. Pass llm='hf', llm_args='pretrained=MODEL' (any lm-eval model"
-    assert str(missing.value).startswith(f"{name}: {advice}")
-    with pytest.raises(InputError) as refused:
-        load_scorer(name, llm=3)
-    assert str(refused.value) == (
+    kind = "any lm-eval model that has log probabilities" if name == "dialogue_rating" else "any lm-eval model"
+    assert refusal(load_scorer, name, error=MissingPrerequisite) == (
+        f"{name}: asks a large language model, and no llm is given. Pass llm='hf', llm_args='pretrained=MODEL' ({kind})."
+    )
+    assert refusal(load_scorer, name, llm=3) == (
         f"{name}: llm: expected a language model, got 3 (int). "
         "Make one with dialeval_plugin.hosts.lm_eval.backend.load_language_model."
     )

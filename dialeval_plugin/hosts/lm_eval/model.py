@@ -30,10 +30,9 @@ from dialeval_plugin.core.scores import Reason
 from dialeval_plugin.core.signature import text_hash
 from dialeval_plugin.hosts.judges import load_scorer_with_judge, scorer_options
 from dialeval_plugin.judgement_tasks.documents import Choice, Verdict, Words, item_of
-from dialeval_plugin.methods.judging.breakdown_prompts import N_LABELS, PROMPTS
 from dialeval_plugin.methods.judging.classification import NEGATIVE, POSITIVE
 from dialeval_plugin.methods.judging.goodness import NO, YES
-from dialeval_plugin.methods.judging.prompts import level_of
+from dialeval_plugin.methods.judging.prompts import BREAKDOWN_PROMPTS, N_BREAKDOWN_LABELS, level_of
 
 from .cache import guard_cache
 
@@ -294,7 +293,7 @@ def _asks_for_class(request: Instance) -> bool:
 def _asks_for_breakdown(request: Instance) -> bool:
     """True where the task has the choices of a prompt for breakdowns, which "yes" and "no" belong to in another sense."""
     choices = tuple(request.doc.get("choices", ()))
-    return any(choices == prompt.forms for prompt in PROMPTS.values())
+    return any(choices == prompt.forms for prompt in BREAKDOWN_PROMPTS.values())
 
 
 def _rating_scale(request: Instance) -> list[int]:
@@ -326,7 +325,7 @@ def _answer(request: Instance) -> str:
         return OPINION
     form = str(request.args[1]).strip()
     if _asks_for_breakdown(request):
-        return _BREAKDOWN_LABELS[list(request.doc["choices"]).index(form) % N_LABELS]
+        return _BREAKDOWN_LABELS[list(request.doc["choices"]).index(form) % N_BREAKDOWN_LABELS]
     if _rating_scale(request):
         return form
     answer = CLASSES.get(form.casefold(), form.casefold())

@@ -1,30 +1,227 @@
-"""Augmentation of many contexts, in DailyDialog++'s layout, and a sheet on which people check a sample of the responses."""
+"""Algorithm 1 of DRE: write responses to a context, check each, write anew what fails; and files and sheets of many contexts.
+
+The algorithm repeats until everything is right, and filters with the small model at the end. Here the rounds have a limit, a
+response that passed is kept while the others are written anew (as SLIDE does, section 4.1), and what the small model rejects
+is written anew too: as a filter behind the loop it would cost the context with every response that it rejects.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import hashlib
 import io
 import logging
 import random
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tqdm.auto import tqdm
 
+from dialeval_plugin.core.dialogue import Example, is_blank
+from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import to_json, write_json_lines, write_text
 from dialeval_plugin.core.journal import Journal
 from dialeval_plugin.core.plain_text import for_spreadsheet
-from dialeval_plugin.core.scores import Unscored
-from dialeval_plugin.core.signature import Value
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Reason, Unscored
+from dialeval_plugin.core.signature import Signature, Value, text_hash
 from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
+from dialeval_plugin.llm.language_model import LanguageModel, Request
+from dialeval_plugin.methods.judging.classification import NEGATIVE, POSITIVE, PROMPT, classify
 from dialeval_plugin.version import __version__
 
-from .generation import FIELDS, AugmentedContext, ResponseWriter
-from .numbered_lists import KINDS
+from .prompts import KINDS, MAX_TOKENS, SHOWN, STOP, TEMPERATURE, Kind, generation_prompt, prompt_id, read_responses
 
 logger = logging.getLogger(__name__)
+
+N_RESPONSES = 5
+"""Of each kind, for each context."""
+EXPECTED = {"positive": POSITIVE, "adversarial": NEGATIVE}
+FIELDS: dict[Kind, str] = {"positive": "positive_responses", "adversarial": "adversarial_negative_responses"}
+"""Names in DailyDialog++'s layout."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A response that was written, and what became of it."""
+
+    kind: Kind
+    text: str
+    round: int
+    """From 1."""
+    llm_verdict: str
+    """The label that the language model gave it, or the reason why there is none."""
+    slm_score: float | None = None
+    """Of the small model; None where it was not asked or has no score."""
+    is_accepted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AugmentedContext:
+    """A context with everything that was written for it."""
+
+    id: str
+    context: tuple[str, ...]
+    candidates: tuple[Candidate, ...]
+    reason: str | None = None
+    """Why it has fewer than five accepted responses of each kind; None where it has them."""
+
+    def responses(self, kind: Kind) -> list[str]:
+        """The accepted responses of a kind, in the order in which they were written."""
+        return [candidate.text for candidate in self.candidates if candidate.kind == kind and candidate.is_accepted]
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> AugmentedContext:
+        """Read what `dataclasses.asdict` gave, also through JSON."""
+        candidates = tuple(Candidate(**candidate) for candidate in data["candidates"])
+        return cls(data["id"], tuple(data["context"]), candidates, data["reason"])
+
+    def row(self, provenance: Mapping[str, Value]) -> dict[str, Any]:
+        """A row in DailyDialog++'s layout; its further field `provenance` says where each response is from."""
+        return {
+            "id": self.id,
+            "context": list(self.context),
+            **{FIELDS[kind]: self.responses(kind) for kind in KINDS},
+            "provenance": {**provenance, "responses": [asdict(candidate) for candidate in self.candidates]},
+        }
+
+
+class ResponseWriter:
+    """Has a language model write five positive and five adversarial responses to a context, and check them.
+
+    Args:
+        model: writes and checks.
+        slm: a scorer that has the last word on what the language model let through.
+        rounds: how often at most responses are asked for.
+        seed: of the draws, for a model that takes one.
+        reseed: seeds the generators of a model in this process; called with another number before each draw, which depends
+            on seed, context and round alone, so that a run that goes on draws what an uninterrupted one would.
+
+    Raises:
+        InputError: `rounds` or `seed` is out of its range, or `slm` has no threshold.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        *,
+        slm: Scorer | None = None,
+        rounds: int = 3,
+        seed: int = 0,
+        reseed: Callable[[int], object] | None = None,
+    ) -> None:
+        for name, value, least in (("rounds", rounds, 1), ("seed", seed, 0)):
+            if value < least:
+                raise InputError(f"augment: {name} is {value}. Give {least} or more.")
+        if slm is not None and slm.positive_from is None:
+            raise InputError(f"augment: the scorer {slm.name!r} has no threshold to classify with. Use a small model of SLIDE.")
+        self.model = model
+        self.slm = slm
+        self.rounds = rounds
+        self.seed = seed
+        self._reseed = reseed
+
+    @property
+    def provenance(self) -> dict[str, Value]:
+        """Everything that can move a response: models, prompts, rounds, seed."""
+        return {
+            "llm": self.model.identity,
+            "generation_prompt": prompt_id(),
+            "classification_prompt": PROMPT.id,
+            "temperature": TEMPERATURE,
+            "rounds": self.rounds,
+            "seed": self.seed,
+            "slm": None if self.slm is None else str(Signature(self.slm.signature_fields())),
+            "slm_positive_from": None if self.slm is None else self.slm.positive_from,
+        }
+
+    def write(self, id: str, context: Sequence[str]) -> AugmentedContext | Unscored:
+        """The context with the responses that were accepted, or why the model gave no answer; it may when asked again."""
+        if all(map(is_blank, context)):
+            return AugmentedContext(id, tuple(context), (), "the context has no text")
+        prompt = generation_prompt(context)
+        candidates: list[Candidate] = []
+        unread: Counter[str] = Counter()
+        for round in range(1, self.rounds + 1):
+            open_kinds = [kind for kind in KINDS if _n_missing(candidates, kind)]
+            if not open_kinds:
+                break
+            answer = self._draw(prompt, id, round)
+            if isinstance(answer, Unscored):
+                return answer
+            known = [*context, *SHOWN.positive, *SHOWN.adversarial, *(candidate.text for candidate in candidates)]
+            lists = read_responses(answer, known=known, limit=N_RESPONSES, prompt=prompt)
+            if isinstance(lists, Unscored):
+                unread[lists.reason.value] += 1
+                continue
+            written = [(kind, text) for kind in open_kinds for text in getattr(lists, kind)]
+            checked = self._check(context, written, round)
+            if isinstance(checked, Unscored):
+                return checked
+            for candidate in checked:
+                # What passes beyond the fifth is left out: it was neither used nor rejected.
+                if not candidate.is_accepted or _n_missing(candidates, candidate.kind):
+                    candidates.append(candidate)
+        return AugmentedContext(id, tuple(context), tuple(candidates), self._reason(candidates, unread))
+
+    def _draw(self, prompt: str, id: str, round: int) -> str | Unscored:
+        if self._reseed is not None:
+            self._reseed(int(text_hash(str(self.seed), id, str(round))[:8], 16))
+        number = self.seed * self.rounds + round - 1
+        (answer,) = self.model.generate([Request(prompt, MAX_TOKENS, STOP, TEMPERATURE, number)])
+        return answer
+
+    def _check(self, context: Sequence[str], written: Sequence[tuple[Kind, str]], round: int) -> list[Candidate] | Unscored:
+        examples = [Example.from_texts(context, text) for _, text in written]
+        verdicts = classify(self.model, examples)
+        if failed := [item for item in verdicts if isinstance(item, Unscored) and item.reason is Reason.API_ERROR]:
+            return failed[0]
+        candidates = [
+            Candidate(kind, text, round, verdict.reason.value if isinstance(verdict, Unscored) else verdict)
+            for (kind, text), verdict in zip(written, verdicts, strict=True)
+        ]
+        passed = [index for index, candidate in enumerate(candidates) if candidate.llm_verdict == EXPECTED[candidate.kind]]
+        scores = self.slm.score([examples[index] for index in passed]).values if self.slm and passed else [None] * len(passed)
+        for index, score in zip(passed, scores, strict=True):
+            is_accepted = self.slm is None or _agrees(self.slm, candidates[index].kind, score)
+            candidates[index] = replace(candidates[index], slm_score=score, is_accepted=is_accepted)
+        return candidates
+
+    def _reason(self, candidates: Sequence[Candidate], unread: Mapping[str, int]) -> str | None:
+        n_accepted = {kind: N_RESPONSES - _n_missing(candidates, kind) for kind in KINDS}
+        if all(n == N_RESPONSES for n in n_accepted.values()):
+            return None
+        parts = [" and ".join(f"{n} of {N_RESPONSES} {kind}" for kind, n in n_accepted.items())]
+        parts[0] += f" responses in {self.rounds} round{'s' * (self.rounds > 1)}"
+        rejected = Counter(
+            "other label" if candidate.llm_verdict in EXPECTED.values() else candidate.llm_verdict
+            for candidate in candidates
+            if candidate.llm_verdict != EXPECTED[candidate.kind]
+        )
+        if by_slm := sum(c.llm_verdict == EXPECTED[c.kind] and not c.is_accepted for c in candidates):
+            rejected["small model"] = by_slm
+        if rejected:
+            parts.append("rejected: " + ", ".join(f"{n} {why}" for why, n in sorted(rejected.items())))
+        if unread:
+            parts.append("answers without responses: " + ", ".join(f"{n} {why}" for why, n in sorted(unread.items())))
+        return "; ".join(parts)
+
+
+def _agrees(slm: Scorer, kind: Kind, score: float | None) -> bool:
+    """Whether the small model takes a response for what it is meant to be."""
+    if score is None or slm.positive_from is None:
+        return False
+    is_positive = score <= slm.positive_from if slm.orientation == "lower" else score >= slm.positive_from
+    return is_positive == (kind == "positive")
+
+
+def _n_missing(candidates: Sequence[Candidate], kind: Kind) -> int:
+    return N_RESPONSES - sum(candidate.is_accepted for candidate in candidates if candidate.kind == kind)
+
 
 SHEET_HEADER = ("context_id", "context", "response", "intended_label", "verdict")
 
@@ -46,29 +243,20 @@ def augment(
 
     At most the context in flight is lost. Given the same answers, a resumed run ends with what an uninterrupted one gives.
     """
-    if journal is None:
-        return _augment(contexts, writer, None, progress=progress)
-    log = Journal(journal, _run_id(contexts, writer))
-    with log.lock():
-        return _augment(contexts, writer, log, progress=progress)
-
-
-def _augment(contexts: Sequence[ResponseSet], writer: ResponseWriter, log: Journal | None, *, progress: bool) -> Augmented:
-    done = {item.id: item for item in log.read(AugmentedContext.from_dict)} if log is not None else {}
+    log = None if journal is None else Journal(journal, _run_id(contexts, writer))
     failed: dict[str, Unscored] = {}
-    bar = tqdm(total=len(contexts), initial=len(done), disable=None if progress else True, unit="context", desc="augment")
-    with bar:
-        for item in contexts:
-            if item.id in done:
-                continue
+    with contextlib.nullcontext() if log is None else log.lock():
+        done = {} if log is None else {item.id: item for item in log.read(AugmentedContext.from_dict)}
+        missing = [item for item in contexts if item.id not in done]
+        quiet = None if progress else True
+        for item in tqdm(missing, total=len(contexts), initial=len(done), disable=quiet, unit="context", desc="augment"):
             found = writer.write(item.id, item.context)
             if isinstance(found, Unscored):
                 failed[item.id] = found
-            else:
-                if log is not None:
-                    log.append(found.to_dict())
-                done[item.id] = found
-            bar.update()
+                continue
+            if log is not None:
+                log.append(asdict(found))
+            done[item.id] = found
     if failed:
         logger.warning("augment: the model gave no answer for %d of %d contexts", len(failed), len(contexts))
     ordered = [done[item.id] for item in contexts if item.id in done]

@@ -1,4 +1,4 @@
-"""SLIDE's prompt for writing responses (Zhao et al. 2024, appendix A.2), with its example.
+"""SLIDE's prompt for writing responses (Zhao et al. 2024, appendix A.2), with its example, and the reading of its answers.
 
 As printed, oddities included ("a conversation context, , which", "five examples" over a single one, seven adversarial
 responses where five are asked for), but for three things. The example's responses are numbered, since the published notebook
@@ -9,39 +9,55 @@ argument for them that every backend takes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, TypeAlias
 
 from dialeval_plugin.core.dialogue import Turn
+from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.core.signature import text_hash
-from dialeval_plugin.methods.judging.classification import RESPONSE_KINDS, context_lines
+from dialeval_plugin.llm.parsing import shortened
+from dialeval_plugin.methods.judging.classification import RESPONSE_KINDS, SCHOOL, context_lines
 
 TEMPERATURE = 0.7
 MAX_TOKENS = 512
 """Ten responses take about 200; lm-eval cuts the prompt where prompt and answer together exceed a model's window."""
 STOP = ("\nContext:",)
 
-_NAME, _VERSION = "slide_generation", 1
+Kind: TypeAlias = Literal["positive", "adversarial"]
+KINDS: tuple[Kind, ...] = ("positive", "adversarial")
 
-EXAMPLE_CONTEXT = ("Is there something wrong?", "I enjoy having your daughter in my class.", "I'm glad to hear it.")
-EXAMPLE_POSITIVE = (
-    "She is so brilliant.",
-    "Her behavior is good in the class.",
-    "I would love to hear that she knows every rules and regulation.",
-    "I was shocked to know that she is your daughter.",
-    "She answers all my questions.",
+
+class ResponseLists(NamedTuple):
+    """Responses to one context; those that a model wrote are without duplicates, in its order."""
+
+    positive: tuple[str, ...]
+    adversarial: tuple[str, ...]
+
+
+SHOWN = ResponseLists(
+    positive=(
+        "She is so brilliant.",
+        "Her behavior is good in the class.",
+        "I would love to hear that she knows every rules and regulation.",
+        "I was shocked to know that she is your daughter.",
+        "She answers all my questions.",
+    ),
+    adversarial=(
+        "I enjoy listening jazz music in my free time.",
+        "I need pin drop silence in the class.",
+        "If I hear someone talking they will be sent out of the class.",
+        "I am glad you enjoyed the magic show organised by our team.",
+        "I think there was something wrong with the CCTV camera installed in the class.",
+        "This is the wrong method to solve the problem.",
+        "Please be attentive in the class.",
+    ),
 )
-EXAMPLE_ADVERSARIAL = (
-    "I enjoy listening jazz music in my free time.",
-    "I need pin drop silence in the class.",
-    "If I hear someone talking they will be sent out of the class.",
-    "I am glad you enjoyed the magic show organised by our team.",
-    "I think there was something wrong with the CCTV camera installed in the class.",
-    "This is the wrong method to solve the problem.",
-    "Please be attentive in the class.",
-)
+"""The responses of the printed example."""
 
 _POSITIVE_HEADING = "Positive response:"
-_ADVERSARIAL_HEADING = "Adversarial Negative Responses:"
 
 
 def generation_prompt(context: Sequence[str]) -> str:
@@ -54,9 +70,9 @@ def generation_prompt(context: Sequence[str]) -> str:
             RESPONSE_KINDS,
             "The following are five examples of a conversation context and response, and the corresponding prediction.",
             "Example",
-            _context_block(EXAMPLE_CONTEXT),
-            _numbered(_POSITIVE_HEADING, EXAMPLE_POSITIVE),
-            _numbered(_ADVERSARIAL_HEADING, EXAMPLE_ADVERSARIAL),
+            _context_block(SCHOOL),
+            _numbered(_POSITIVE_HEADING, SHOWN.positive),
+            _numbered("Adversarial Negative Responses:", SHOWN.adversarial),
             _context_block(context),
             _POSITIVE_HEADING,
         ]
@@ -65,7 +81,7 @@ def generation_prompt(context: Sequence[str]) -> str:
 
 def prompt_id() -> str:
     """Name, version and hash of the text, for a signature."""
-    return f"{_NAME}-v{_VERSION}-{text_hash(generation_prompt(['one', 'two']), str(TEMPERATURE))}"
+    return f"slide_generation-v1-{text_hash(generation_prompt(['one', 'two']), str(TEMPERATURE))}"
 
 
 def _context_block(context: Sequence[str]) -> str:
@@ -74,3 +90,132 @@ def _context_block(context: Sequence[str]) -> str:
 
 def _numbered(heading: str, responses: Sequence[str]) -> str:
     return "\n".join([heading, *(f"{number}. {response}" for number, response in enumerate(responses, start=1))])
+
+
+# Reading the two lists out of an answer.
+
+_MARKUP = re.compile(r"\*\*|__|`|^[ \t]*(?:>|#+)[ \t]*", re.MULTILINE)
+_KIND = r"(?P<kind>positive|adversarial|negative)(?:\s+negative)?"
+_WORD = r"(?:responses?|repl(?:y|ies)|answers?)"
+_LEAD = r"(?:(?:here|are|is|now|and|the|my|your|a|some|list|set|of|five|5|diverse|possible|generated)[ \t]+)*"
+# "Here are five diverse positive responses:" and "2. Adversarial Negative Responses (they share words):" are headings.
+_HEADING = re.compile(
+    rf"^\s*(?:\(?\d{{1,2}}[.):]\s*)?{_LEAD}{_KIND}\s+{_WORD}\s*(?:\([^()]*\))?\s*(?:[:：]|$)[ \t]*(?P<rest>.*)$", re.IGNORECASE
+)
+_SHORT_HEADING = re.compile(rf"^\s*{_KIND}\s*[:：][ \t]*(?P<rest>.*)$", re.IGNORECASE)
+# "Positive response 3: ..." is an item that says which list it is of.
+_TITLED_ITEM = re.compile(rf"^\s*{_KIND}\s*{_WORD}?\s*#?(?P<number>\d{{1,2}})\s*[.):：]\s*(?P<text>\S.*)$", re.IGNORECASE)
+_ITEM = re.compile(r"^\s*(?:\(?(?P<number>\d{1,2})(?:[.)\]](?!\d)|[:：](?=\s)|\s+[-–](?=\s))|[-*•‣–](?=\s))\s*(?P<text>\S.*)$")
+_NEXT_EXAMPLE = re.compile(r"^\s*(?:context|conversation|example(?:\s+\d+)?)\s*[:：]?\s*$", re.IGNORECASE)
+_SPEAKER = re.compile(r"^(?:FS|SS|First\s?Speaker|Second\s?Speaker|Response)\s*[:：]\s*", re.IGNORECASE)
+_QUOTES = {'"': '"', "“": "”", "'": "'", "‘": "’", "«": "»"}
+_REFUSAL = re.compile(
+    r"\bi(?: a|['’])m (?:very |so )?sorry|\bi apologi[sz]e\b|\bas an ai\b"
+    r"|\b(?:i (?:can ?not|can['’]t|won['’]t|will not)|(?:unable|not able) to) (?:\w+ )?(?:help|assist|generate|provide|create"
+    r"|write|comply|fulfil|continue|do)",
+    re.IGNORECASE,
+)
+
+
+@dataclass
+class _Section:
+    """Lines below one heading."""
+
+    numbered: list[tuple[int | None, str]] = field(default_factory=list)
+    plain: list[str] = field(default_factory=list)
+
+    def add(self, line: str) -> None:
+        if (item := _ITEM.match(line)) is not None:
+            self.numbered.append((int(item["number"]) if item["number"] else None, item["text"]))
+        elif line.strip() and not line.rstrip().endswith((":", "：")):
+            self.plain.append(line)
+
+    @property
+    def texts(self) -> list[str]:
+        # In a numbered list, a line without a number is a comment on it.
+        return [text for _, text in self.numbered] or self.plain
+
+
+def read_responses(
+    answer: str, *, known: Iterable[str] = (), limit: int = 5, prompt: str | None = None
+) -> ResponseLists | Unscored:
+    r"""The positive and the adversarial responses of `answer`, at most `limit` of each, or why there are none.
+
+    The lists stand below their headings, numbered, with dashes, or one response a line; an answer that goes on behind the
+    prompt begins with the positive ones. Without a heading over the second, it begins where the numbers begin again, or
+    behind the first `limit` of twice as many. Quotation marks, speaker tags and emphasis are taken off. A response that
+    repeats another one or one of `known` is left out, and so is everything from the next "Context:" on, which a model that
+    only continues text makes up. A list may be shorter than asked for, and even empty: nothing is filled in.
+
+    Example:
+        >>> read_responses("Positive responses:\n1. Sure.\n2. \"No.\"\n\nAdversarial:\n1) I sold it.", known=["no"])
+        ResponseLists(positive=('Sure.',), adversarial=('I sold it.',))
+    """
+    text = answer.replace(prompt.strip(), "") if prompt else answer
+    sections = _sections(_MARKUP.sub("", text))
+    if "adversarial" in sections:
+        found = {kind: sections[kind].texts for kind in KINDS}
+    else:
+        found = _split(sections["positive"].numbered, limit)
+    seen = {same_text(text) for text in known}
+    lists = ResponseLists(*(tuple(_distinct(found[kind], seen)[:limit]) for kind in KINDS))
+    if lists.positive or lists.adversarial:
+        return lists
+    if _REFUSAL.search(text) and not any(found.values()):
+        return Unscored(Reason.REFUSAL, f"the model refused: {shortened(answer)}")
+    return Unscored(Reason.PARSE_FAILURE, f"the answer has no new response: {shortened(answer)}")
+
+
+def same_text(text: str) -> str:
+    """What two responses have in common that differ in case, white space and punctuation only."""
+    return " ".join(re.findall(r"[^\W_]+", text.casefold())) or text.strip()
+
+
+def _sections(text: str) -> defaultdict[Kind, _Section]:
+    """The lines of each list; without a heading over the second, all are the first's."""
+    sections: defaultdict[Kind, _Section] = defaultdict(_Section)
+    current: Kind = "positive"
+    for line in text.splitlines():
+        if _NEXT_EXAMPLE.match(line) and any(section.numbered or section.plain for section in sections.values()):
+            break
+        if (titled := _TITLED_ITEM.match(line)) is not None:
+            current = _kind(titled)
+            sections[current].numbered.append((int(titled["number"]), titled["text"]))
+        elif (heading := _HEADING.match(line) or _SHORT_HEADING.match(line)) is not None:
+            current = _kind(heading)
+            if current == "positive":
+                # What stands before it introduces the list.
+                sections[current].plain.clear()
+            sections[current].add(heading["rest"])
+        else:
+            sections[current].add(line)
+    return sections
+
+
+def _kind(match: re.Match[str]) -> Kind:
+    return "positive" if match["kind"].casefold() == "positive" else "adversarial"
+
+
+def _split(items: list[tuple[int | None, str]], limit: int) -> dict[Kind, list[str]]:
+    """Divide one run of items: where the numbers begin again, else after `limit` of twice as many."""
+    restarts = [place for place, (number, _) in enumerate(items) if place and number == 1]
+    middle = restarts[0] if restarts else limit if len(items) == 2 * limit else len(items)
+    texts = [text for _, text in items]
+    return {"positive": texts[:middle], "adversarial": texts[middle : restarts[1] if len(restarts) > 1 else None]}
+
+
+def _distinct(texts: Iterable[str], seen: set[str]) -> list[str]:
+    """The cleaned texts that are not in `seen`, which they join."""
+    kept = []
+    for text in map(_clean, texts):
+        if text and (key := same_text(text)) not in seen:
+            seen.add(key)
+            kept.append(text)
+    return kept
+
+
+def _clean(text: str) -> str:
+    text = _SPEAKER.sub("", " ".join(text.split()))
+    if len(text) > 1 and _QUOTES.get(text[0]) == text[-1] and text[0] not in text[1:-1]:
+        text = text[1:-1].strip()
+    return text

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, TypeAlias
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias, cast
 
 from dialeval_plugin.core.dialogue import Example, Turn, is_blank
 from dialeval_plugin.core.scores import Reason, Unscored
@@ -21,7 +21,7 @@ from dialeval_plugin.llm.language_model import LanguageModel, Request
 from dialeval_plugin.llm.neutralise import neutralise
 from dialeval_plugin.llm.parsing import parse_label
 
-from .prompts import content_of
+from .prompts import BLOCK_END, content_of
 
 Label: TypeAlias = Literal["positive", "negative"]
 
@@ -31,7 +31,6 @@ LABELS: tuple[Label, ...] = (POSITIVE, NEGATIVE)
 
 MAX_TOKENS = 16
 STOP = ("\n\n", "\nContext:", "\nExample")
-BLOCK_END = "\n\n"
 
 _SPEAKERS = ("FS", "SS")
 _COUNTS = ("", "is one example", "are two examples", "are three examples", "are four examples", "are five examples")
@@ -64,7 +63,8 @@ class LabelledExample(NamedTuple):
     label: Label
 
 
-_SCHOOL = ("Is there something wrong?", "I enjoy having your daughter in my class.", "I'm glad to hear it.")
+SCHOOL = ("Is there something wrong?", "I enjoy having your daughter in my class.", "I'm glad to hear it.")
+"""The printed examples' dialogue; appendix A.2 shows it too."""
 _PARTY = (
     "We have to pick up Conrad before the party.",
     "Alright, no problem.",
@@ -75,11 +75,11 @@ PRINTED_EXAMPLES = tuple(
     LabelledExample(Example.from_texts(context, response, id=f"A.3 example {number}"), label)
     for number, (context, response, label) in enumerate(
         (
-            (_SCHOOL, "She is so brilliant.", POSITIVE),
-            (_SCHOOL, "I enjoy having your daughter in my class.", POSITIVE),
-            (_SCHOOL, "I'm glad to hear it.", POSITIVE),
+            (SCHOOL, "She is so brilliant.", POSITIVE),
+            (SCHOOL, "I enjoy having your daughter in my class.", POSITIVE),
+            (SCHOOL, "I'm glad to hear it.", POSITIVE),
             (_PARTY, 'I pushed the problem aside; at present it was insoluble."', NEGATIVE),
-            (_SCHOOL, "I think there was something wrong with the CCTV camera installed in the class.", NEGATIVE),
+            (SCHOOL, "I think there was something wrong with the CCTV camera installed in the class.", NEGATIVE),
         ),
         start=1,
     )
@@ -92,8 +92,6 @@ class ClassificationPrompt:
     """The prompt of appendix A.3."""
 
     examples: tuple[LabelledExample, ...] = PRINTED_EXAMPLES
-    name: str = field(default="slide_classification", init=False)
-    version: int = field(default=1, init=False)
 
     def render(self, example: Example) -> str:
         """The prompt for one response."""
@@ -110,7 +108,7 @@ class ClassificationPrompt:
     def id(self) -> str:
         """Name, version and hash of the text, for a signature."""
         probes = (Example.from_texts(["one", "two"], "three"), Example.from_texts([], "four"))
-        return f"{self.name}-v{self.version}-{text_hash(*map(self.render, probes))}"
+        return f"slide_classification-v1-{text_hash(*map(self.render, probes))}"
 
 
 PROMPT = ClassificationPrompt()
@@ -167,10 +165,7 @@ def classify(
 
 def read_label(answer: str, prompt: str, example: Example) -> Label | Unscored:
     """The label that an answer gives to an example, or why it gives none; it is never taken for a wrong one."""
-    found = parse_label(answer, LABELS, prompt=prompt, content=content_of(example))
-    if isinstance(found, Unscored):
-        return found
-    return POSITIVE if found == POSITIVE else NEGATIVE
+    return cast("Label | Unscored", parse_label(answer, LABELS, prompt=prompt, content=content_of(example)))
 
 
 def _same_dialogue(one: Example, other: Example) -> bool:

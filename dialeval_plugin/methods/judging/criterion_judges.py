@@ -1,4 +1,13 @@
-"""`g_eval` and `llm_chiang`: a language model rates a response by naturalness, coherence, engagingness and groundedness."""
+"""`g_eval` and `llm_chiang`: a language model rates a response by naturalness, coherence, engagingness and groundedness.
+
+G-EVAL (Liu et al. 2023) prints one prompt for dialogue, for engagingness (appendix); its repository has those for summaries
+only. Here engagingness is the printed prompt, with its misspelling of "criteria" mended and without the fact where a response
+has none. The other three are this project's wording in the same form, on the same scale, after SLIDE's and DRE's four criteria.
+
+Chiang and Lee (2023) print a prompt for stories: task, note, text, and one question a criterion on a scale of 1-5. Here it
+speaks of a dialogue response, as SLIDE's appendix A.1 does, whose question for engagingness it takes; the other questions are
+this project's, and so is the last line, which gives a model without a chat template a place for its answer.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +15,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias, cast
 
@@ -16,11 +26,124 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.options import Positive, checked_init, wrong_value
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import Value
-from dialeval_plugin.llm.language_model import Continuation, LanguageModel, Request, require_language_model
-from dialeval_plugin.llm.prompting import Pending, PromptingScorer
+from dialeval_plugin.llm.language_model import LanguageModel, Pending, PromptingScorer, Request, require_language_model
+from dialeval_plugin.llm.neutralise import neutralise
 
-from .criterion_prompts import CHIANG_PROMPTS, CRITERIA, G_EVAL_PROMPTS, CriterionPrompts
 from .goodness import rating_of_answers
+from .judge import ScoringPrompt
+
+CriterionPrompts: TypeAlias = Mapping[str, ScoringPrompt]
+"""Criterion to its prompt, in the order of the columns."""
+
+# A question, and what the scores 1, 2 and 3 mean.
+_G_EVAL_RUBRICS = {
+    "naturalness": (
+        "Is the response naturally written?",
+        "(unnatural) means that the response does not read like something a person would say.",
+        "(somewhat natural) means the response is strange in places, but could be said by a person.",
+        "(natural) means the response reads like something a person would say.",
+    ),
+    "coherence": (
+        "Is the response a logical and meaningful continuation of the conversation?",
+        "(incoherent) means that the response ignores the conversation or contradicts it.",
+        "(somewhat coherent) means the response refers to the conversation only in a generic way or changes the topic.",
+        "(coherent) means the response is on topic and takes up what was said before.",
+    ),
+    "engagingness": (
+        "Is the response dull/interesting?",
+        "(dull) means that the response is generic and dull.",
+        "(somewhat interesting) means the response is somewhat interesting and could engage you in the conversation (e.g., an "
+        "opinion, thought)",
+        "(interesting) means the response is very interesting or presents an interesting fact",
+    ),
+    "groundedness": (
+        "Is the response grounded in facts that are given?",
+        "(not grounded) means that the response uses none of the facts that are given, or contradicts them.",
+        "(somewhat grounded) means the response refers to the facts that are given vaguely or with mistakes.",
+        "(grounded) means the response uses the facts that are given, and uses them correctly.",
+    ),
+}
+
+_CHIANG_QUESTIONS = {
+    "naturalness": "How natural is the text of the dialogue response?",
+    "coherence": "How well does the dialogue response fit the conversation history?",
+    "engagingness": "How engaging is the text of the dialogue response?",
+    "groundedness": "How well is the dialogue response grounded in the facts and the conversation history?",
+}
+
+
+def _g_eval(criterion: str, rubric: Sequence[str], example: Example) -> str:
+    question, *levels = rubric
+    scores = "\n".join(f"- A score of {score} {meaning}" for score, meaning in enumerate(levels, start=1))
+    facts = _facts(example)
+    return "\n\n".join(
+        [
+            "You will be given a conversation between two individuals. You will then be given one potential response for the "
+            "next turn in the conversation."
+            + (" The response concerns an interesting fact, which will be provided as well." if facts else ""),
+            "Your task is to rate the responses on one metric.",
+            "Please make sure you read and understand these instructions carefully. Please keep this document open while "
+            "reviewing, and refer to it as needed.",
+            "Evaluation Criteria:",
+            f"{criterion.capitalize()} (1-3) {question}\n{scores}",
+            "Evaluation Steps:",
+            f"1. Read the conversation{', the corresponding fact' if facts else ''} and the response carefully.\n"
+            f"2. Rate the response on a scale of 1-3 for {criterion}, according to the criteria above.\n3. Provide a brief "
+            "explanation for your rating, referring to specific aspects of the response and the conversation.",
+            "Example:",
+            "Conversation History:",
+            *_history(example),
+            *(["Corresponding Fact:", facts] if facts else []),
+            "Response:",
+            neutralise(example.response.text),
+            "Evaluation Form (scores ONLY):",
+            f"- {criterion.capitalize()}:",
+        ]
+    )
+
+
+def _chiang(question: str, example: Example) -> str:
+    facts = _facts(example)
+    return "\n\n".join(
+        [
+            "Please rate the dialogue response.",
+            "The goal of this task is to rate dialogue responses.",
+            "Note: Please take the time to fully read and understand the dialogue response. We will reject submissions "
+            "from workers that are clearly spamming the task.",
+            *(["Facts:", facts] if facts else []),
+            "Conversation History:",
+            *_history(example),
+            "Dialogue Response:",
+            neutralise(example.response.text),
+            f"{question} (on a scale of 1-5, with 1 being the lowest)",
+            "Rating:",
+        ]
+    )
+
+
+def _history(example: Example) -> list[str]:
+    """The turns, one a line, as one block; none where there is no context."""
+    turns = "\n".join(neutralise(turn.text) for turn in example.context)
+    return [turns] if turns else []
+
+
+def _facts(example: Example) -> str:
+    return "\n".join(filter(None, map(neutralise, example.facts)))
+
+
+# G-EVAL's code allows 5 tokens; a chat model may repeat the form, which is cut out of the answer.
+G_EVAL_PROMPTS: CriterionPrompts = {
+    criterion: ScoringPrompt(
+        f"g_eval_{criterion}", 1, (1.0, 3.0), criterion.capitalize(), partial(_g_eval, criterion, rubric), max_tokens=24
+    )
+    for criterion, rubric in _G_EVAL_RUBRICS.items()
+}
+# Its models answer in sentences ("I would rate the grammar ... as a 4.").
+CHIANG_PROMPTS: CriterionPrompts = {
+    criterion: ScoringPrompt(f"llm_chiang_{criterion}", 1, (1.0, 5.0), "Rating", partial(_chiang, question), max_tokens=64)
+    for criterion, question in _CHIANG_QUESTIONS.items()
+}
+CRITERIA = tuple(_G_EVAL_RUBRICS)
 
 Mode: TypeAlias = Literal["sampled", "weighted"]
 """How a rating is made of a model: the mean of answers that are drawn, or the mean of the scale under its probabilities."""
@@ -93,12 +216,12 @@ class CriterionJudge(PromptingScorer):
         self.unparsed = None if unparsed is None else float(unparsed)
         self.keep_samples = keep_samples
         self.criteria = {name: self.prompts[name] for name in names}
-        low, high = self._scale
+        # All criteria have one scale, of whole numbers.
+        low, high = self.criteria[names[0]].scale
+        self._ratings = range(int(low), int(high) + 1)
+        # A tokenizer may take the space before a number into its token or not.
+        self._forms = [f"{space}{rating}" for space in (" ", "") for rating in self._ratings]
         self.range = (low, high) if self.unparsed is None else (min(low, self.unparsed), max(high, self.unparsed))
-
-    @property
-    def _scale(self) -> tuple[float, float]:
-        return next(iter(self.criteria.values())).scale
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -119,12 +242,11 @@ class CriterionJudge(PromptingScorer):
         ratings: dict[str, CriterionRating] = {}
         size = len(answers) // len(self.criteria)
         for start, (name, prompt) in zip(range(0, len(answers), size), self.criteria.items(), strict=True):
-            part, requests = answers[start : start + size], pending.requests[start : start + size]
+            part = answers[start : start + size]
             if self.mode == "weighted":
-                forms = [continuation for _, continuation in cast("Sequence[Continuation]", requests)]
-                rating = weighted_rating(dict(zip(forms, part, strict=True)), self._ratings)
+                rating = weighted_rating(dict(zip(self._forms, part, strict=True)), self._ratings)
             else:
-                text = cast("Request", requests[0]).prompt
+                text = cast("Request", pending.requests[start]).prompt
                 read = [prompt.read(answer, text, cast("Example", pending.item)) for answer in part]
                 rating = sampled_rating(read, unparsed=self.unparsed)
             if isinstance(rating, Unscored):
@@ -135,7 +257,6 @@ class CriterionJudge(PromptingScorer):
     def signature_fields(self) -> dict[str, Value]:
         """Prompts with their hashes, model with its revision, and how a rating is made of its answers."""
         is_sampled = self.mode == "sampled"
-        low, high = self._scale
         return {
             "method": self.name,
             "prompt": ",".join(prompt.id for prompt in self.criteria.values()),
@@ -144,21 +265,15 @@ class CriterionJudge(PromptingScorer):
             "n_samples": self.n_samples if is_sampled else None,
             "temperature": self.temperature if is_sampled else None,
             "unparsed": self.unparsed,
-            "scale": f"{low:g}-{high:g}",
+            "scale": f"{self._ratings[0]}-{self._ratings[-1]}",
         }
-
-    @property
-    def _ratings(self) -> range:
-        low, high = self._scale
-        return range(int(low), int(high) + 1)
 
     def _requests(self, example: Example) -> Iterator[Sequence[Any]]:
         """What is asked about one response, criterion by criterion."""
         for prompt in self.criteria.values():
             request = prompt.request(example)
             if self.mode == "weighted":
-                # A tokenizer may take the space before a number into its token or not.
-                yield [(request.prompt, f"{space}{rating}") for space in (" ", "") for rating in self._ratings]
+                yield [(request.prompt, form) for form in self._forms]
             else:
                 yield [replace(request, temperature=self.temperature, sample=number) for number in range(self.n_samples)]
 

@@ -1,24 +1,218 @@
-"""`dialogue_rating`: a language model's K-top weighted rating of FED's qualities (Huynh et al. 2023, section 3.1)."""
+"""`dialogue_rating`: a language model's K-top weighted rating of FED's qualities (Huynh et al. 2023, section 3.1).
+
+Each prompt asks for one quality as a whole number, in the form of appendix B. The paper prints one, for the quality
+interesting. The others are written here in its form, after the question that FED's raters were asked about the quality (Mehri
+and Eskenazi 2020). Each has FED's own scale. Content is neutralised first and put in by joining, so braces in it stay braces.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import ClassVar
 
-from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, is_blank
+from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Turn, is_blank
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.options import Positive, checked_init, wrong_value
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import Value, text_hash
-from dialeval_plugin.llm.language_model import Continuation, LanguageModel, require_language_model
-from dialeval_plugin.llm.prompting import Pending, PromptingScorer
+from dialeval_plugin.llm.language_model import LanguageModel, Pending, PromptingScorer, require_language_model
+from dialeval_plugin.llm.neutralise import neutralise
 
 from .goodness import Reading, rating_of_answers
-from .rating_prompts import RatingPrompt, rating_prompt
+from .prompts import BLOCK_END
 
 DEFAULT_K = 3
-NO_VISIBLE_TURN = Unscored(Reason.EMPTY_INPUT, "no turn has a visible character")
+VERSION = 1
+"""Of the prompts."""
+
+_ASKED: dict[Level, str] = {
+    "turn": "Given a dialog history and a response, rate {} with regards to the dialog history.",
+    "dialogue": "Given a dialog history, rate {}.",
+}
+_USER_TAGS = frozenset({"user", "human"})
+
+
+@dataclass(frozen=True, slots=True)
+class RatingPrompt:
+    """The prompt for one quality."""
+
+    quality: str
+    """Name of the quality in options, columns and task names, as "error_recovery"."""
+    level: Level
+    asked: str
+    """What is to be rated, as it stands in the first line."""
+    highest: int = 2
+    """Top of the scale; its bottom is 0."""
+
+    @property
+    def published(self) -> str:
+        """The quality's name in FED's annotations, as "Error recovery"."""
+        return self.quality.replace("_", " ").capitalize()
+
+    @property
+    def scale(self) -> range:
+        """The possible ratings, ascending."""
+        return range(self.highest + 1)
+
+    @property
+    def forms(self) -> tuple[str, ...]:
+        """Continuations that are asked for: each rating with a space before it and without."""
+        return tuple(f"{space}{rating}" for space in (" ", "") for rating in self.scale)
+
+    @property
+    def instruction(self) -> str:
+        """First line of the prompt, with its line break."""
+        return f"Task: {_ASKED[self.level].format(self.asked)}\n"
+
+    @property
+    def id(self) -> str:
+        """Name, version and hash of a fixed prompt with one example, so that any change of wording shows; for a signature."""
+        turns = (Turn("one"), Turn("two"), Turn("three"), Turn("four"), Turn("five"))
+        rated = {self.published: (1.0,)}
+        shown: tuple[Item, ...] = (Dialogue("0", turns, ratings=rated),)
+        item: Item = Dialogue("1", turns[:3])
+        if self.level == "turn":
+            shown = tuple(Example(str(n), turns[:n], turns[n], ratings=rated) for n in (1, 3))
+            item = Example("2", turns[:1], turns[1])
+        return f"rating-{self.quality}-v{VERSION}-{text_hash(self.render(item, [shown]))}"
+
+    def question(self, item: Item, after: Example | None = None) -> str:
+        """The block of one item, from its first turn to `Rating:`.
+
+        What was shown for the response of the same dialogue `after` which it stands is not repeated, as in the printed example.
+        """
+        turns = _turns(item)
+        lines = [f"{letter}: {neutralise(turn.text)}" for letter, turn in zip(_letters(item), turns, strict=True)]
+        if after is not None:
+            shown = (*after.context, after.response)
+            if _texts(turns[: len(shown)]) == _texts(shown):
+                lines = lines[len(shown) :]
+        if isinstance(item, Example):
+            lines.append(f"Response: {neutralise(item.response.text)}")
+        return "\n".join([*lines, "Rating:"])
+
+    def answer(self, rating: float) -> str:
+        """A mean rating as an example shows it: the nearest whole number of the scale, halves up, as in "1/2".
+
+        The printed example is FED's first dialogue with the means 1.0, 0.8 and 1.8, shown as 1/2, 1/2 and 2/2.
+        """
+        return f"{math.floor(rating + 0.5)}/{self.highest}"
+
+    def example(self, thread: Sequence[Item], number: int) -> str:
+        """A solved example: the rated items of one dialogue, chained, under the heading `== Example <number> ==`.
+
+        At turn level these are the responses of the dialogue that were rated (three in FED), in their order: the turns up to
+        the first response, the response, its rating, the turns up to the next response, and so on.
+        """
+        blocks = zip(self.blocks(thread), map(self._rating, thread), strict=True)
+        return heading(number) + " ".join(chained(list(blocks)))
+
+    def render(self, item: Item, examples: Iterable[Sequence[Item]] = ()) -> str:
+        """The whole prompt: the task, the examples, and the item in question."""
+        return self.prefix(examples) + self.question(item)
+
+    def prefix(self, examples: Iterable[Sequence[Item]] = ()) -> str:
+        """What stands before the question of every item: the task and the examples."""
+        shown = (self.example(thread, number) + BLOCK_END for number, thread in enumerate(examples, start=1))
+        return self.instruction + "".join(shown)
+
+    def blocks(self, thread: Sequence[Item]) -> list[str]:
+        """The blocks of the items of one dialogue, each without what the one before has shown; see `example`."""
+        before = [None, *(item if isinstance(item, Example) else None for item in thread)]
+        return [self.question(item, after) for item, after in zip(thread, before, strict=False)]
+
+    def _rating(self, item: Item) -> str:
+        values = item.ratings.get(self.published, ())
+        if not values:
+            raise InputError(f"example {item.id!r}: nobody rated {self.published!r}. Leave the item out of the examples.")
+        return self.answer(math.fsum(values) / len(values))
+
+
+def heading(number: int) -> str:
+    """The line over an example."""
+    return f"== Example {number} ==\n"
+
+
+def chained(rated: Sequence[tuple[str, str]]) -> tuple[str, str]:
+    """Join blocks and their answers to one text that ends before the last answer; return it and that answer."""
+    *before, (block, answer) = rated
+    return "".join(f"{shown} {rating}\n" for shown, rating in before) + block, answer
+
+
+def _turns(item: Item) -> tuple[Turn, ...]:
+    return item.turns if isinstance(item, Dialogue) else item.context
+
+
+def _texts(turns: Sequence[Turn]) -> list[str]:
+    return [" ".join(turn.text.split()) for turn in turns]
+
+
+def _letters(item: Item) -> list[str]:
+    """A letter for each turn before the judgement: B for the one who is judged, as in the printed example, A for the other.
+
+    Where the file names no speakers, turns alternate: in a whole dialogue from the first turn, which is A's; else back from
+    the response, which is B's.
+    """
+    turns = _turns(item)
+    judged = _judged(turns) if isinstance(item, Dialogue) else item.response.speaker
+    if judged is None or any(turn.speaker is None for turn in turns):
+        letters = ["AB"[index % 2] for index in range(len(turns))]
+        return letters if isinstance(item, Dialogue) or len(turns) % 2 else letters[1:] + letters[:1]
+    others = dict.fromkeys(turn.speaker for turn in turns if turn.speaker != judged)
+    # Past 25 speakers every further one is Z: a label has to stay a label.
+    letter_of = {judged: "B", **dict(zip(others, chain("ACDEFGHIJKLMNOPQRSTUVWXY", repeat("Z")), strict=False))}
+    return [letter_of[turn.speaker] for turn in turns]
+
+
+def _judged(turns: Sequence[Turn]) -> str | None:
+    """The speaker of a whole dialogue who is judged: the first who is no user by the tag, else the one who answers."""
+    speakers = [speaker for speaker in dict.fromkeys(turn.speaker for turn in turns) if speaker is not None]
+    systems = [speaker for speaker in speakers if speaker.casefold() not in _USER_TAGS]
+    if len(systems) < len(speakers):
+        return systems[0] if systems else None
+    return speakers[1] if len(speakers) > 1 else None
+
+
+_PROMPTS = (
+    RatingPrompt("interesting", "turn", "how interesting the response is"),
+    RatingPrompt("engaging", "turn", "how engaging the response is"),
+    RatingPrompt("specific", "turn", "how specific the response is"),
+    RatingPrompt("relevant", "turn", "how relevant the response is"),
+    RatingPrompt("correct", "turn", "how correct the response is"),
+    RatingPrompt("semantically_appropriate", "turn", "how semantically appropriate the response is"),
+    RatingPrompt("understandable", "turn", "how understandable the response is", highest=1),
+    RatingPrompt("fluent", "turn", "how fluent the response is"),
+    RatingPrompt("overall", "turn", "how good the response is overall", highest=4),
+    RatingPrompt("coherent", "dialogue", "how coherent B is throughout the dialog"),
+    RatingPrompt("error_recovery", "dialogue", "how well B recovers from the errors that B makes"),
+    RatingPrompt("consistent", "dialogue", "how consistent B is in the information that B provides", highest=1),
+    RatingPrompt("diverse", "dialogue", "how diverse the responses of B are"),
+    RatingPrompt("depth", "dialogue", "how deeply B discusses the topics of the dialog"),
+    RatingPrompt("likeable", "dialogue", "how likeable the personality of B is"),
+    RatingPrompt("understanding", "dialogue", "how well B understands A"),
+    RatingPrompt("flexible", "dialogue", "how flexible B is and how well B adapts to A and the interests of A"),
+    RatingPrompt("informative", "dialogue", "how informative B is throughout the dialog"),
+    RatingPrompt("inquisitive", "dialogue", "how inquisitive B is throughout the dialog"),
+    RatingPrompt("overall", "dialogue", "how good the dialog is overall", highest=4),
+)
+
+
+def rating_prompts(level: Level) -> dict[str, RatingPrompt]:
+    """The prompts of a level by quality, in the order of the paper's tables."""
+    return {prompt.quality: prompt for prompt in _PROMPTS if prompt.level == level}
+
+
+def rating_prompt(quality: str, level: Level | None = None) -> RatingPrompt:
+    """The prompt for `quality`; without a level the one that has it, which for "overall" is the turn level."""
+    for prompt in _PROMPTS:
+        if prompt.quality == quality and level in {None, prompt.level}:
+            return prompt
+    levels: tuple[Level, ...] = ("turn", "dialogue") if level is None else (level,)
+    known = "; ".join(f"at {name} level {', '.join(rating_prompts(name))}" for name in levels)
+    raise InputError(f"quality: there is no rating prompt for {quality!r}. Known are {known}.")
 
 
 class DialogueRatingScorer(PromptingScorer):
@@ -67,7 +261,12 @@ class DialogueRatingScorer(PromptingScorer):
         self.prompts = _prompts(quality, level)
         self.level = self.prompts[0].level
         self.range = (0.0, float(self.prompts[0].highest))
-        _check_examples(examples, self.level)
+        expected = Dialogue if self.level == "dialogue" else Example
+        for number, thread in enumerate(examples):
+            if not thread or any(not isinstance(item, expected) for item in thread):
+                raise InputError(
+                    f"dialogue_rating: examples[{number}]: expected the rated {expected.__name__} objects of one dialogue."
+                )
         self._shown = {prompt.quality: prompt.prefix(examples) for prompt in self.prompts}
         self._n_examples = len(examples)
 
@@ -79,24 +278,27 @@ class DialogueRatingScorer(PromptingScorer):
     def unscorable(self, item: Item) -> Unscored | None:
         """A blank response, or a dialogue of blank turns."""
         is_empty = isinstance(item, Dialogue) and all(is_blank(turn.text) for turn in item.turns)
-        return NO_VISIBLE_TURN if is_empty else super().unscorable(item)
+        return Unscored(Reason.EMPTY_INPUT, "no turn has a visible character") if is_empty else super().unscorable(item)
 
     def prepare(self, items: Sequence[Item]) -> list[Pending]:
         """The spellings of all ratings of all qualities of each item."""
-        return [Pending(item, tuple(chain.from_iterable(map(self._pairs, repeat(item), self.prompts)))) for item in items]
+        pending = []
+        for item in items:
+            asked = [(prompt, self._shown[prompt.quality] + prompt.question(item)) for prompt in self.prompts]
+            pending.append(Pending(item, tuple((text, form) for prompt, text in asked for form in prompt.forms)))
+        return pending
 
     def finish(self, pending: Pending, answers: Sequence[float | Unscored]) -> Row:
         """The rating of each quality; without the first one's the row has none."""
         remaining = iter(answers)
-        found = {
-            prompt.quality: rating_of_forms(
-                {form: next(remaining) for form in prompt.forms}, prompt, k=self.k, reading=self.reading
-            )
-            for prompt in self.prompts
-        }
-        if isinstance(score := found[self.columns[0]], Unscored):
-            return score
-        return {quality: None if isinstance(rating, Unscored) else rating for quality, rating in found.items()}
+        row: dict[str, float | None] = {}
+        for prompt in self.prompts:
+            of_forms = {form: next(remaining) for form in prompt.forms}
+            found = rating_of_answers(of_forms, prompt.scale, k=self.k, reading=self.reading)
+            if isinstance(found, Unscored) and not row:
+                return found
+            row[prompt.quality] = None if isinstance(found, Unscored) else found.rating
+        return row
 
     def signature_fields(self) -> dict[str, Value]:
         """Prompts with their hashes, model with its revision, how ratings are weighted, and the examples."""
@@ -110,18 +312,6 @@ class DialogueRatingScorer(PromptingScorer):
             "examples_hash": text_hash(*self._shown.values()) if self._n_examples else None,
         }
 
-    def _pairs(self, item: Item, prompt: RatingPrompt) -> list[Continuation]:
-        text = self._shown[prompt.quality] + prompt.question(item)
-        return [(text, form) for form in prompt.forms]
-
-
-def rating_of_forms(
-    answers: Mapping[str, float | Unscored], prompt: RatingPrompt, *, k: int = DEFAULT_K, reading: Reading = "probabilities"
-) -> float | Unscored:
-    """The K-top weighted rating from the log probabilities of surface forms; what is not on the scale is dropped."""
-    found = rating_of_answers(answers, prompt.scale, k=k, reading=reading)
-    return found if isinstance(found, Unscored) else found.rating
-
 
 def _prompts(quality: str | Sequence[str], level: Level | None) -> tuple[RatingPrompt, ...]:
     names = [name.strip() for name in quality.split(",")] if isinstance(quality, str) else list(quality)
@@ -132,12 +322,3 @@ def _prompts(quality: str | Sequence[str], level: Level | None) -> tuple[RatingP
         return (first, *(rating_prompt(name, first.level) for name in names[1:]))
     except InputError as error:
         raise InputError(f"dialogue_rating: {error} Ask for the qualities of one level.") from None
-
-
-def _check_examples(examples: Sequence[Sequence[Item]], level: Level) -> None:
-    expected = Dialogue if level == "dialogue" else Example
-    for number, thread in enumerate(examples):
-        if not thread or any(not isinstance(item, expected) for item in thread):
-            raise InputError(
-                f"dialogue_rating: examples[{number}]: expected the rated {expected.__name__} objects of one dialogue."
-            )

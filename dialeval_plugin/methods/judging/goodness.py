@@ -1,4 +1,4 @@
-"""What a language model's log probabilities say: g, that a response is good, and the mean of its K likeliest ratings.
+"""What a language model's log probabilities say: g, that a response is good, the mean of its K likeliest ratings, breakdowns.
 
 Huynh et al. 2023 print g = p(yes) / (p(yes) + p(no)) (section 3.2) and call p "the log probabilities". Read so, g falls as
 "yes" gets likelier; the weights of ratings (section 3.1) are printed likewise. The default reads probabilities, as the code
@@ -8,10 +8,12 @@ of a co-author's InstructDial and UniEval do; `literal_log` is what is printed.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 from dialeval_plugin.core.scores import Reason, Unscored
+
+from .prompts import N_BREAKDOWN_LABELS
 
 Reading: TypeAlias = Literal["probabilities", "literal_log"]
 
@@ -111,3 +113,18 @@ def rating_of_answers(
         return missing[0]
     known = {form: answer for form, answer in answers.items() if not isinstance(answer, Unscored)}
     return k_top_rating(merge_ratings(known, scale), k=k, reading=reading) or NO_PROBABILITY
+
+
+def distribution_of_forms(log_probabilities: Sequence[float]) -> tuple[float, float, float] | None:
+    """P(NB), P(PB), P(B), renormalised, from the log probability of each form of a `BreakdownPrompt`, in their order.
+
+    None where all forms have probability 0, or one is not a number: such a turn is unscored.
+    """
+    if any(math.isnan(value) or value == math.inf for value in log_probabilities):
+        return None
+    labels = [log_sum(log_probabilities[label::N_BREAKDOWN_LABELS]) for label in range(N_BREAKDOWN_LABELS)]
+    total = log_sum(labels)
+    if total == -math.inf:
+        return None
+    no, possible, yes = (math.exp(value - total) for value in labels)
+    return no, possible, yes

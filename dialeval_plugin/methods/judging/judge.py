@@ -1,20 +1,135 @@
-"""`llm_judge`: the score that a prompted language model gives a response (Score_LLM of SLIDE and DRE)."""
+"""`llm_judge`: the score that a prompted language model gives a response (Score_LLM of SLIDE and DRE), and their prompts.
+
+A prompt has a version and a hash of its text on a fixed example; both are part of a judge's signature. DRE's interior prompt
+shows a large language model what a small one found. The paper describes it (section 3.4.2, figure 2) and does not print it, so
+this wording is this project's own. It is printed in docs/judges.md.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar, cast
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal, NamedTuple, TypeAlias, cast
 
-from dialeval_plugin.core.dialogue import Example, Item
+from dialeval_plugin.core.dialogue import Example, Item, Turn
 from dialeval_plugin.core.options import checked_init
-from dialeval_plugin.core.scores import Row, Unscored
-from dialeval_plugin.core.signature import Value
-from dialeval_plugin.llm.language_model import LanguageModel, Request, require_language_model
-from dialeval_plugin.llm.prompting import Pending, PromptingScorer
+from dialeval_plugin.core.scores import Reason, Row, Unscored
+from dialeval_plugin.core.signature import Value, text_hash
+from dialeval_plugin.llm.language_model import LanguageModel, Pending, PromptingScorer, Request, require_language_model
+from dialeval_plugin.llm.neutralise import neutralise
+from dialeval_plugin.llm.parsing import parse_rating, unquoted
 
-from .prompts import SCORING_PROMPTS, PromptName
+from .prompts import content_of, speaker_letters
 
 COLUMN = "llm"
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringPrompt:
+    """A prompt that asks for a number."""
+
+    name: str
+    version: int
+    scale: tuple[float, float]
+    """Lowest and highest answer."""
+    label: str
+    """What the answer may be headed by."""
+    render: Callable[[Example], str]
+    stop: tuple[str, ...] = ()
+    max_tokens: int = 32
+
+    @property
+    def id(self) -> str:
+        """Name, version and hash of fixed examples, so that any change of wording shows; for a signature."""
+        context = (Turn("one", "x"), Turn("two", "y"))
+        probes = (Example("0", context, Turn("three"), facts=("fact",)), Example("1", (), Turn("four")))
+        return f"{self.name}-v{self.version}-{text_hash(*map(self.render, probes))}"
+
+    def request(self, example: Example) -> Request:
+        """The question about a response."""
+        return Request(self.render(example), self.max_tokens, self.stop)
+
+    def read(self, answer: str | Unscored, text: str, example: Example) -> float | Unscored:
+        """The number of an answer to the prompt `text` about an example, or why there is none."""
+        if isinstance(answer, Unscored):
+            return answer
+        return parse_rating(answer, self.scale, label=self.label, prompt=text, content=content_of(example))
+
+    def share(self, answer: str | Unscored, text: str, example: Example) -> float | Unscored:
+        """The same as a share of the prompt's scale, in [0, 1]."""
+        rating = self.read(answer, text, example)
+        low, high = self.scale
+        return rating if isinstance(rating, Unscored) else (rating - low) / (high - low)
+
+
+def _slide(example: Example) -> str:
+    history = "\n\n".join(neutralise(turn.text) for turn in example.context)
+    return "\n\n".join(
+        [
+            "Engagingness",
+            "Please rate the dialogue response.",
+            "The goal of this task is to rate dialogue response.",
+            "Note: Please take the time to fully read and understand the dialogue response. We will reject submissions from "
+            "workers that are clearly spamming the task.",
+            "How engaging is the text of the dialogue response? (on a scale of 0-1, with 0 being the lowest)",
+            "Example:",
+            "Conversation History:",
+            "Is there something wrong?",
+            "I enjoy having your daughter in my class.",
+            "I'm glad to hear it.",
+            "Dialogue Response:",
+            "I enjoy listening jazz music in my free time.",
+            "Evaluation Form (scores ONLY):",
+            "Engagingness: 1",
+            "Input:",
+            "Conversation History:",
+            *([history] if history else []),
+            "Response:",
+            neutralise(example.response.text),
+            "Evaluation Form (scores ONLY):",
+            "Engagingness:",
+        ]
+    )
+
+
+def dre_exchange(example: Example) -> str:
+    """The part of DRE's prompts that shows context and response, speakers as FS and SS."""
+    # The last turn before the response is the first speaker's partner's; the tags only have to alternate as the turns do.
+    letters = speaker_letters(example.context)
+    tags = {letter: tag for tag, letter in zip(("FS", "SS"), dict.fromkeys(letters), strict=False)}
+    named = zip(letters, example.context, strict=True)
+    turns = "".join(f"{tags.get(letter, letter)}: {neutralise(turn.text)}\n" for letter, turn in named)
+    return (
+        "Given a conversation context, which includes 2 speakers[annotated as FS(First Speaker) and SS(Second Speaker)], "
+        f"and a response.\nContext:\n{turns}\nResponse:\n{neutralise(example.response.text)}"
+    )
+
+
+DRE_OVERALL_TASK = (
+    "1. LLM Overall Score: On a continuous scale from 0.0 to 5.0, according to the following criteria to score the "
+    "context and response.\n"
+    "(1)Naturalness: The degree to which a response is naturally written;\n"
+    "(2)Coherence: The extent to which the content of the output is well-structured, logical, and meaningful;\n"
+    "(3)Engagingness: The degree to which the response is engaging;\n"
+    "(4)Groundedness: The extent to which a response is grounded in facts present in the context."
+)
+"""DRE's first task (section 3.4.1), which the plain and the interior prompt share."""
+
+
+def _dre(example: Example) -> str:
+    task = f"Please finish the following task, do not need to explain it:\n{DRE_OVERALL_TASK}"
+    return "\n\n".join([dre_exchange(example), task, "1. LLM Overall Score:"])
+
+
+PromptName: TypeAlias = Literal["slide", "dre"]
+
+SCORING_PROMPTS: dict[PromptName, ScoringPrompt] = {
+    # SLIDE, appendix A.1. The printed example is kept, although appendix A.2 lists its response as an adversarial negative.
+    "slide": ScoringPrompt("slide", 1, (0.0, 1.0), "Engagingness", _slide, stop=("\n",)),
+    # DRE, section 3.4.1. The printed prompt ends with the criteria; the last line asks for the answer where it belongs.
+    "dre": ScoringPrompt("dre", 1, (0.0, 5.0), "LLM Overall Score", _dre),
+}
 
 
 class PromptedJudge(PromptingScorer):
@@ -54,3 +169,144 @@ class PromptedJudge(PromptingScorer):
         """Prompt with its hash, model with its revision, and the scale of the answers."""
         low, high = self.prompt.scale
         return {"method": self.name, "prompt": self.prompt.id, "llm": self.llm.identity, "scale": f"{low:g}-{high:g}"}
+
+
+# DRE's interior prompt.
+
+OVERALL, INFLUENCE = "LLM Overall Score", "Influence degree"
+OVERALL_SCALE, INFLUENCE_SCALE = (0.0, 5.0), (0.0, 1.0)
+
+_LABEL = re.compile(rf"(?:^[ \t]*\W{{0,4}}[12][.)]\W{{0,4}})?\b({OVERALL}|{INFLUENCE})\b", re.IGNORECASE | re.MULTILINE)
+_ENUMERATOR = re.compile(r"^\W{0,4}[12][.)]\s+")
+
+
+class MeasuredAccuracy(NamedTuple):
+    """How well the small model told positive from adversarial responses when it was validated."""
+
+    threshold: float
+    """Sum of probability and similarity from which on a response counted as positive."""
+    positive: float
+    """Share of the positive responses that were classified correctly, in percent."""
+    negative: float
+    overall: float
+
+
+class InteriorAnswer(NamedTuple):
+    """What the large model answers to the interior prompt."""
+
+    llm: float
+    """Score_LLM, in [0, 5]."""
+    influence: float
+    """s_Inf, in [0, 1]."""
+
+
+@dataclass(frozen=True, slots=True)
+class InteriorPrompt:
+    """The prompt for one small model."""
+
+    accuracy: MeasuredAccuracy | None = None
+
+    @property
+    def id(self) -> str:
+        """Name, version and hash of the text on a fixed example, for a signature."""
+        probe = Example("0", (Turn("one", "x"), Turn("two", "y")), Turn("three"))
+        return f"dre_interior-v1-{text_hash(self.render(probe, 0.25, 0.5))}"
+
+    def request(self, example: Example, probability: float, similarity: float) -> Request:
+        """The question about a response; see `render`."""
+        return Request(self.render(example, probability, similarity), max_tokens=64)
+
+    def render(self, example: Example, probability: float, similarity: float) -> str:
+        """The prompt's text.
+
+        Numbers have two decimals: the small model's last bits, which depend on a response's batch, would change the prompt.
+
+        Args:
+            example: the response.
+            probability: what the small model says of it: s_p, in [0, 1].
+            similarity: 1 - s_d, 1 for the closest pair of the training data and 0 for the farthest; what lies beyond is beyond.
+        """
+        probability, similarity = round(probability, 2), round(similarity, 2)
+        return "\n".join(
+            [
+                dre_exchange(example),
+                "",
+                "Auxiliary information from a small language model (SLM), which is trained to tell whether a response fits its "
+                "context:",
+                f"Probability that the response is positive (0 to 1): {_shown(probability)}",
+                "Cosine similarity of context and response, rescaled (0 is the most distant pair that the SLM was trained on, "
+                f"1 the closest): {_shown(similarity)}",
+                f"Sum of both: {_shown(probability + similarity)}",
+                "",
+                "Interpretation:",
+                "A positive response is valid for the conversation context.",
+                "A negative response is irrelevant to the conversation context, although it may share many words with it.",
+                "The higher the sum, the more the SLM takes the response for positive.",
+                self._slm_accuracy(),
+                # The figures that the paper shows every large model (Table 3, test set of DailyDialog++).
+                "Classification accuracy of GPT-4: 80.43 % of positive responses, 97.40 % of negative ones, 88.91 % overall.",
+                "The SLM can be wrong. Judge the response yourself, and use this information as far as it convinces you.",
+                "",
+                "Please finish the following tasks, do not need to explain them:",
+                DRE_OVERALL_TASK,
+                "2. Influence degree: On a continuous scale from 0.0 to 1.0, how far the information from the SLM influenced "
+                "your score. 0.0 is not at all, 1.0 is completely.",
+                "",
+                "1. LLM Overall Score:",
+            ]
+        )
+
+    def _slm_accuracy(self) -> str:
+        if self.accuracy is None:
+            return "The classification accuracy of the SLM is not known."
+        threshold, positive, negative, overall = self.accuracy
+        return (
+            f"Classification accuracy of the SLM, which takes a response for positive from a sum of {_shown(threshold)} on: "
+            f"{_shown(positive)} % of positive responses, {_shown(negative)} % of negative ones, {_shown(overall)} % overall."
+        )
+
+
+def read_interior(answer: str | Unscored, prompt: str, example: Example) -> InteriorAnswer | Unscored:
+    r"""Read both numbers out of an answer to `prompt` about `example`, or say why there are none.
+
+    The prompt ends with the first label, so the first number may come without one. Two numbers without any label count
+    where each has a line of its own.
+
+    Example:
+        >>> read_interior(" 4.5\n2. Influence degree: 0.3", "", Example.from_texts(["Hi."], "Hello."))
+        InteriorAnswer(llm=4.5, influence=0.3)
+    """
+    if isinstance(answer, Unscored):
+        return answer
+    content = content_of(example)
+    text = unquoted(answer, OVERALL_SCALE, prompt=prompt, content=content)
+    if isinstance(text, Unscored):
+        return text
+    overall, influence = _parts(text)
+    llm = parse_rating(overall, OVERALL_SCALE, label=OVERALL, content=content)
+    if isinstance(llm, Unscored):
+        return llm
+    if influence is None:
+        return Unscored(Reason.PARSE_FAILURE, f"the answer has no influence degree: {answer[:80]!r}")
+    degree = parse_rating(influence, INFLUENCE_SCALE, label=INFLUENCE, content=content)
+    return degree if isinstance(degree, Unscored) else InteriorAnswer(llm, degree)
+
+
+def _parts(answer: str) -> tuple[str, str | None]:
+    """What the answer says to the first and to the second task; None where nothing is to the second.
+
+    Each number is looked for in its own part alone: an influence degree of 0.8 is on the score's scale too.
+    """
+    labels = list(_LABEL.finditer(answer))
+    if all(match[1].casefold() == OVERALL.casefold() for match in labels):
+        lines = [_ENUMERATOR.sub("", line) for line in answer.splitlines() if line.strip()]
+        return (lines[0], lines[1]) if len(lines) == 2 else (answer, None)
+    parts = {OVERALL.casefold(): answer[: labels[0].start()], INFLUENCE.casefold(): ""}
+    for match, following in zip(labels, [*labels[1:], None], strict=True):
+        parts[match[1].casefold()] += answer[match.start() : following.start() if following else len(answer)]
+    return parts[OVERALL.casefold()], parts[INFLUENCE.casefold()]
+
+
+def _shown(value: float) -> str:
+    # Adding 0.0 keeps a value that rounds to zero from being shown with a minus sign.
+    return f"{round(value, 2) + 0.0:.2f}"

@@ -1,20 +1,19 @@
-"""The prompts, as the papers print them. Content is neutralised first and put in by joining, so braces in it stay braces.
+"""What the prompts of several judges have in common, and those that choose between labels: good or not, and breakdowns.
 
-A prompt has a version and a hash of its text on a fixed example; both are part of a judge's signature.
+Content is neutralised first and put in by joining, so braces in it stay braces.
+
+No paper prints a prompt for breakdowns. The definitions are those by which the challenge's annotators chose (Higashinaka et al.
+2016): it is easy to continue the conversation (O), difficult to continue it smoothly (T), or difficult to continue it (X).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Turn
-from dialeval_plugin.core.scores import Unscored
-from dialeval_plugin.core.signature import text_hash
-from dialeval_plugin.llm.language_model import Request
+from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.llm.neutralise import neutralise
-from dialeval_plugin.llm.parsing import parse_rating
 
 NO_FACTS = "none"
 EXAMPLE_HEADING = "Example\n"
@@ -60,7 +59,7 @@ def goodness_question(item: Item) -> str:
     facts = item.facts if isinstance(item, Example) else ()
     background = " ".join(filter(None, map(neutralise, facts))) or NO_FACTS
     lines = [f"Background info: {background}", "Conversation:"]
-    lines += [f"Person {letter}: {neutralise(turn.text)}" for letter, turn in zip(_letters(turns), turns, strict=True)]
+    lines += [f"Person {letter}: {neutralise(turn.text)}" for letter, turn in zip(speaker_letters(turns), turns, strict=True)]
     if isinstance(item, Example):
         lines.append(f"Response: {neutralise(item.response.text)}")
     lines += [f"Question: {_QUESTION[level_of(item)]}", "Answer:"]
@@ -76,8 +75,8 @@ def goodness_prompt(item: Item, examples: Iterable[tuple[Item, bool]] = ()) -> s
     return goodness_instruction(level_of(item)) + shown + goodness_question(item)
 
 
-def _letters(turns: Sequence[Turn]) -> list[str]:
-    """Letters of the speakers, A for the last turn."""
+def speaker_letters(turns: Sequence[Turn]) -> list[str]:
+    """Letters of the speakers of turns, A for the last one's."""
     if all(turn.speaker is not None for turn in turns):
         order = list(dict.fromkeys(turn.speaker for turn in reversed(turns)))
         # Past 26 speakers every further one is Z: a label has to stay a label.
@@ -85,113 +84,52 @@ def _letters(turns: Sequence[Turn]) -> list[str]:
     return ["AB"[(len(turns) - 1 - index) % 2] for index in range(len(turns))]
 
 
-@dataclass(frozen=True, slots=True)
-class ScoringPrompt:
-    """A prompt that asks for a number."""
-
-    name: str
-    version: int
-    scale: tuple[float, float]
-    """Lowest and highest answer."""
-    label: str
-    """What the answer may be headed by."""
-    render: Callable[[Example], str]
-    stop: tuple[str, ...] = ()
-    max_tokens: int = 32
-
-    @property
-    def hash(self) -> str:
-        """Hash of the rendered text of fixed examples, so that any change of wording shows."""
-        context = (Turn("one", "x"), Turn("two", "y"))
-        probes = (Example("0", context, Turn("three"), facts=("fact",)), Example("1", (), Turn("four")))
-        return text_hash(*map(self.render, probes))
-
-    @property
-    def id(self) -> str:
-        """Name, version and hash, for a signature."""
-        return f"{self.name}-v{self.version}-{self.hash}"
-
-    def request(self, example: Example) -> Request:
-        """The question about a response."""
-        return Request(self.render(example), self.max_tokens, self.stop)
-
-    def read(self, answer: str | Unscored, text: str, example: Example) -> float | Unscored:
-        """The number of an answer to the prompt `text` about an example, or why there is none."""
-        if isinstance(answer, Unscored):
-            return answer
-        return parse_rating(answer, self.scale, label=self.label, prompt=text, content=content_of(example))
-
-    def share(self, answer: str | Unscored, text: str, example: Example) -> float | Unscored:
-        """The same as a share of the prompt's scale, in [0, 1]."""
-        rating = self.read(answer, text, example)
-        low, high = self.scale
-        return rating if isinstance(rating, Unscored) else (rating - low) / (high - low)
-
-
-def _slide(example: Example) -> str:
-    history = "\n\n".join(neutralise(turn.text) for turn in example.context)
-    return "\n\n".join(
-        [
-            "Engagingness",
-            "Please rate the dialogue response.",
-            "The goal of this task is to rate dialogue response.",
-            "Note: Please take the time to fully read and understand the dialogue response. We will reject submissions from "
-            "workers that are clearly spamming the task.",
-            "How engaging is the text of the dialogue response? (on a scale of 0-1, with 0 being the lowest)",
-            "Example:",
-            "Conversation History:",
-            "Is there something wrong?",
-            "I enjoy having your daughter in my class.",
-            "I'm glad to hear it.",
-            "Dialogue Response:",
-            "I enjoy listening jazz music in my free time.",
-            "Evaluation Form (scores ONLY):",
-            "Engagingness: 1",
-            "Input:",
-            "Conversation History:",
-            *([history] if history else []),
-            "Response:",
-            neutralise(example.response.text),
-            "Evaluation Form (scores ONLY):",
-            "Engagingness:",
-        ]
-    )
-
-
-def dre_exchange(example: Example) -> str:
-    """The part of DRE's prompts that shows context and response, speakers as FS and SS."""
-    # The last turn before the response is the first speaker's partner's; the tags only have to alternate as the turns do.
-    letters = _letters(example.context)
-    tags = {letter: tag for tag, letter in zip(("FS", "SS"), dict.fromkeys(letters), strict=False)}
-    named = zip(letters, example.context, strict=True)
-    turns = "".join(f"{tags.get(letter, letter)}: {neutralise(turn.text)}\n" for letter, turn in named)
-    return (
-        "Given a conversation context, which includes 2 speakers[annotated as FS(First Speaker) and SS(Second Speaker)], "
-        f"and a response.\nContext:\n{turns}\nResponse:\n{neutralise(example.response.text)}"
-    )
-
-
-DRE_OVERALL_TASK = (
-    "1. LLM Overall Score: On a continuous scale from 0.0 to 5.0, according to the following criteria to score the "
-    "context and response.\n"
-    "(1)Naturalness: The degree to which a response is naturally written;\n"
-    "(2)Coherence: The extent to which the content of the output is well-structured, logical, and meaningful;\n"
-    "(3)Engagingness: The degree to which the response is engaging;\n"
-    "(4)Groundedness: The extent to which a response is grounded in facts present in the context."
+N_BREAKDOWN_LABELS = 3
+_BREAKDOWN_INSTRUCTION = (
+    "Instruction: Given a conversation and the system's response, choose if the response causes a dialogue breakdown"
 )
-"""DRE's first task (section 3.4.1), which the plain and the interior prompt share."""
+_BREAKDOWN_MEANINGS = (
+    "not a breakdown: it is easy to continue the conversation after the response",
+    "possible breakdown: it is difficult to continue the conversation smoothly after the response",
+    "breakdown: it is difficult to continue the conversation after the response",
+)
 
 
-def _dre(example: Example) -> str:
-    task = f"Please finish the following task, do not need to explain it:\n{DRE_OVERALL_TASK}"
-    return "\n\n".join([dre_exchange(example), task, "1. LLM Overall Score:"])
+@dataclass(frozen=True, slots=True)
+class BreakdownPrompt:
+    """One way to spell the answers to the question whether a system's turn breaks a dialogue down: the labels of DBDC."""
+
+    forms: tuple[str, ...]
+    """Continuations that are asked for; form i stands for label i mod 3, so that further ones are other spellings."""
+
+    @property
+    def instruction(self) -> str:
+        """First lines of the prompt: what is asked, and what each answer means."""
+        meanings = "".join(f"{form} means {meaning}\n" for form, meaning in zip(self.forms, _BREAKDOWN_MEANINGS, strict=False))
+        return f"{_BREAKDOWN_INSTRUCTION}\n{meanings}"
+
+    def question(self, example: Example) -> str:
+        """The block of one response, from `Conversation:` to `Answer:`; a blank response is shown as it is."""
+        lines = [f"{neutralise(turn.speaker or '') or 'Speaker'}: {neutralise(turn.text)}" for turn in example.context]
+        response = f"Response: {neutralise(example.response.text)}".rstrip()
+        *choices, last = self.forms[:N_BREAKDOWN_LABELS]
+        question = f"Question: Does the above response break the conversation down? Answer {', '.join(choices)} or {last}."
+        return "\n".join(["Conversation:", *lines, response, question, "Answer:"])
+
+    def shown(self, example: Example) -> str:
+        """The block of a response that is shown with its answer."""
+        return EXAMPLE_HEADING + self.question(example)
 
 
-PromptName: TypeAlias = Literal["slide", "dre"]
-
-SCORING_PROMPTS: dict[PromptName, ScoringPrompt] = {
-    # SLIDE, appendix A.1. The printed example is kept, although appendix A.2 lists its response as an adversarial negative.
-    "slide": ScoringPrompt("slide", 1, (0.0, 1.0), "Engagingness", _slide, stop=("\n",)),
-    # DRE, section 3.4.1. The printed prompt ends with the criteria; the last line asks for the answer where it belongs.
-    "dre": ScoringPrompt("dre", 1, (0.0, 5.0), "LLM Overall Score", _dre),
+BREAKDOWN_PROMPTS: Mapping[str, BreakdownPrompt] = {
+    "letters": BreakdownPrompt(("O", "T", "X")),
+    "words": BreakdownPrompt(("No", "Possibly", "Yes", "no", "possibly", "yes")),
 }
+"""By letters, the challenge's own labels, or by words."""
+
+
+def breakdown_prompt(name: str) -> BreakdownPrompt:
+    """The prompt of this name."""
+    if name not in BREAKDOWN_PROMPTS:
+        raise InputError(f"answers: there is no way {name!r} to spell them. Known are: {', '.join(BREAKDOWN_PROMPTS)}.")
+    return BREAKDOWN_PROMPTS[name]

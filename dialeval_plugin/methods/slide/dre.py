@@ -13,10 +13,8 @@ from dialeval_plugin.core.options import with_options
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.shapes import checked
 from dialeval_plugin.core.signature import Value
-from dialeval_plugin.llm.language_model import LanguageModel, Request, require_language_model
-from dialeval_plugin.llm.prompting import Pending, PromptingScorer
-from dialeval_plugin.methods.judging.interior import Evidence, InteriorPrompt, MeasuredAccuracy, read_interior
-from dialeval_plugin.methods.judging.prompts import SCORING_PROMPTS
+from dialeval_plugin.llm.language_model import LanguageModel, Pending, PromptingScorer, Request, require_language_model
+from dialeval_plugin.methods.judging.judge import SCORING_PROMPTS, InteriorPrompt, MeasuredAccuracy, read_interior
 
 from .model import SLM_FOLDER
 from .refinement import LLM_SCALE, Refinement, read_clamp
@@ -132,9 +130,9 @@ class DreScorer(PromptingScorer):
             raise InputError(
                 f"dre: ablation gives every variant beside 'dre', and variant is {options.variant!r}. Leave one of them out."
             )
+        self.refinement = Refinement(options.eq26, read_clamp(options.clamp))
         self.llm = require_language_model(options.llm, self.name)
         self.variants: tuple[str, ...] = VARIANTS if options.ablation else (options.variant,)
-        self.refinement = Refinement(options.eq26, read_clamp(options.clamp))
         self.range = LLM_SCALE if options.variant in {"in_dre", "non_dre"} else self.refinement.clamp or (0.0, 2 * LLM_SCALE[1])
         self._slm = self._interior = None
         if self.variants != ("non_dre",):
@@ -196,5 +194,5 @@ class DreScorer(PromptingScorer):
         requests = [PLAIN.request(example)] if "plain" in self.prompts else []
         if self._interior is not None:
             probability, slm = cast("float", row["slm_probability"]), cast("float", row["slm"])
-            requests.append(self._interior.request(example, Evidence(probability, slm - probability)))
+            requests.append(self._interior.request(example, probability, slm - probability))
         return tuple(requests)

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialeval_plugin.core.scores import Reason, Unscored
-from dialeval_plugin.methods.augmentation.numbered_lists import ResponseLists, read_responses, same_text
-from dialeval_plugin.methods.augmentation.prompts import generation_prompt
+from dialeval_plugin.methods.augmentation.prompts import ResponseLists, generation_prompt, read_responses, same_text
 
 P5, A5 = tuple(f"Good {word}." for word in "abcde"), tuple(f"Bad {word}." for word in "vwxyz")
 
@@ -17,94 +16,84 @@ def numbered(texts: tuple[str, ...], start: int = 1, style: str = "{}. {}") -> s
     return "\n".join(style.format(number, text) for number, text in enumerate(texts, start=start))
 
 
-BOTH = ResponseLists(P5, A5)
+def under_headings(positive: str, adversarial: str) -> str:
+    return f"Positive:\n{positive}\nAdversarial:\n{adversarial}"
+
+
+def few(positive: int, adversarial: int) -> ResponseLists:
+    return ResponseLists(P5[:positive], A5[:adversarial])
+
+
+P5_LINES, A5_LINES = numbered(P5), numbered(A5)
+BOTH = few(5, 5)
 TABLE: dict[str, tuple[str, ResponseLists | Reason]] = {
-    "as asked for": (f"Positive response:\n{numbered(P5)}\n\nAdversarial Negative Responses:\n{numbered(A5)}", BOTH),
-    "continues the prompt": (f"\n{numbered(P5)}\n\nAdversarial Negative Responses:\n{numbered(A5)}", BOTH),
-    "one list through ten": (f"{numbered(P5)}\n{numbered(A5, 6)}", BOTH),
-    "numbers begin again": (f"{numbered(P5[:3])}\n\n{numbered(A5)}", ResponseLists(P5[:3], A5)),
-    "a third run of numbers": (f"{numbered(P5)}\n{numbered(A5)}\n{numbered(('No.', 'More.'))}", BOTH),
-    "goes on counting below the second heading": (f"Positive:\n{numbered(P5)}\nNegative:\n{numbered(A5, 6)}", BOTH),
-    "parentheses": (f"Positive:\n{numbered(P5, 1, '{}) {}')}\nAdversarial:\n{numbered(A5, 1, '({}) {}')}", BOTH),
-    "no blank behind the number": (f"Positive:\n{numbered(P5, 1, '{}.{}')}\nAdversarial:\n{numbered(A5, 1, '{}: {}')}", BOTH),
-    "dashes": ("Positive:\n- Good a.\n* Good b.\nAdversarial:\n• Bad v.", ResponseLists(P5[:2], A5[:1])),
+    "as asked for": (f"Positive response:\n{P5_LINES}\n\nAdversarial Negative Responses:\n{A5_LINES}", BOTH),
+    "continues the prompt": (f"\n{P5_LINES}\n\nAdversarial Negative Responses:\n{A5_LINES}", BOTH),
+    "one list through ten": (f"{P5_LINES}\n{numbered(A5, 6)}", BOTH),
+    "numbers begin again": (f"{numbered(P5[:3])}\n\n{A5_LINES}", few(3, 5)),
+    "a third run of numbers": (f"{P5_LINES}\n{A5_LINES}\n{numbered(('No.', 'More.'))}", BOTH),
+    "goes on counting below the second heading": (f"Positive:\n{P5_LINES}\nNegative:\n{numbered(A5, 6)}", BOTH),
+    "parentheses": (under_headings(numbered(P5, 1, "{}) {}"), numbered(A5, 1, "({}) {}")), BOTH),
+    "no blank behind the number": (under_headings(numbered(P5, 1, "{}.{}"), numbered(A5, 1, "{}: {}")), BOTH),
+    "dashes": (under_headings("- Good a.\n* Good b.", "• Bad v."), few(2, 1)),
     "no numbers, as the example is printed": (
         "Positive response: Good a.\nGood b.\n\nAdversarial Negative Responses:\nBad v.\nBad w.",
-        ResponseLists(P5[:2], A5[:2]),
+        few(2, 2),
     ),
-    "number on the heading's line": (
-        "Positive response: 1. Good a.\n2. Good b.\nAdversarial: 1. Bad v.",
-        ResponseLists(P5[:2], A5[:1]),
-    ),
+    "number on the heading's line": ("Positive response: 1. Good a.\n2. Good b.\nAdversarial: 1. Bad v.", few(2, 1)),
     "markdown": (
-        f"## Positive Responses\n\n{numbered(P5, 1, '**{}.** {}')}\n\n"
-        f"### **Adversarial Negative Responses:**\n\n{numbered(A5)}",
+        f"## Positive Responses\n\n{numbered(P5, 1, '**{}.** {}')}\n\n### **Adversarial Negative Responses:**\n\n{A5_LINES}",
         BOTH,
     ),
     "numbered headings": (
-        f"1. Positive Responses:\n{numbered(P5)}\n2. Adversarial Negative Responses (share words):\n{numbered(A5)}",
+        f"1. Positive Responses:\n{P5_LINES}\n2. Adversarial Negative Responses (share words):\n{A5_LINES}",
         BOTH,
     ),
     "headings in sentences": (
-        f"Sure! Here are five diverse positive responses:\n{numbered(P5)}\n"
-        f"And here are the five adversarial negative responses:\n{numbered(A5)}\nI hope this helps!",
+        f"Sure! Here are five diverse positive responses:\n{P5_LINES}\n"
+        f"And here are the five adversarial negative responses:\n{A5_LINES}\nI hope this helps!",
         BOTH,
     ),
-    "headings that nobody expects": (f"Group one:\n{numbered(P5)}\nGroup two:\n{numbered(A5)}", BOTH),
-    "the second list first": (f"Adversarial responses:\n{numbered(A5)}\nPositive responses:\n{numbered(P5)}", BOTH),
+    "headings that nobody expects": (f"Group one:\n{P5_LINES}\nGroup two:\n{A5_LINES}", BOTH),
+    "the second list first": (f"Adversarial responses:\n{A5_LINES}\nPositive responses:\n{P5_LINES}", BOTH),
     "items with titles": (
         "Positive Response 1: Good a.\nPositive Response 2: Good b.\nAdversarial Negative Response 1: Bad v.",
-        ResponseLists(P5[:2], A5[:1]),
+        few(2, 1),
     ),
-    "quotation marks": ("Positive:\n1. \"Good a.\"\n2. “Good b.”\nAdversarial:\n1. 'Bad v.'", ResponseLists(P5[:2], A5[:1])),
+    "quotation marks": (under_headings('1. "Good a."\n2. “Good b.”', "1. 'Bad v.'"), few(2, 1)),
     "quotation marks that belong to the text": (
-        'Positive:\n1. "Go" is what she said, "now".\n2. She said "go".\nAdversarial:\n1. Bad v.',
+        under_headings('1. "Go" is what she said, "now".\n2. She said "go".', "1. Bad v."),
         ResponseLists(('"Go" is what she said, "now".', 'She said "go".'), A5[:1]),
     ),
-    "speaker tags": (
-        "Positive:\n1. SS: Good a.\n2. FS: Good b.\nAdversarial:\n1. Response: Bad v.",
-        ResponseLists(P5[:2], A5[:1]),
-    ),
-    "comments between the items": (
-        f"Positive:\n1. Good a.\n   (fits the question)\n2. Good b.\nAdversarial:\n{numbered(A5)}",
-        ResponseLists(P5[:2], A5),
-    ),
-    "fewer": (f"Positive:\n{numbered(P5[:2])}\nAdversarial:\n{numbered(A5[:4])}", ResponseLists(P5[:2], A5[:4])),
-    "more": (f"Positive:\n{numbered((*P5, 'Six.', 'Seven.'))}\nAdversarial:\n{numbered((*A5, 'Six too.'))}", BOTH),
-    "a list that was cut off": (f"Positive:\n{numbered(P5)}\nAdversarial:\n1. Bad v.\n2.", ResponseLists(P5, A5[:1])),
-    "only one list": (f"Positive:\n{numbered(P5)}\nAdversarial:", ResponseLists(P5, ())),
-    "a repetition": (
-        "Positive:\n1. Good a.\n2. good  A!\n3. Good b.\nAdversarial:\n1. Good a.\n2. Bad v.",
-        ResponseLists(P5[:2], A5[:1]),
-    ),
-    "a copy of the last turn": (
-        "Positive:\n1. It rains.\n2. Good a.\nAdversarial:\n1. it rains\n2. Bad v.",
-        ResponseLists(P5[:1], A5[:1]),
-    ),
+    "speaker tags": (under_headings("1. SS: Good a.\n2. FS: Good b.", "1. Response: Bad v."), few(2, 1)),
+    "comments between the items": (under_headings("1. Good a.\n   (fits the question)\n2. Good b.", A5_LINES), few(2, 5)),
+    "fewer": (under_headings(numbered(P5[:2]), numbered(A5[:4])), few(2, 4)),
+    "more": (under_headings(numbered((*P5, "Six.", "Seven.")), numbered((*A5, "Six too."))), BOTH),
+    "a list that was cut off": (under_headings(P5_LINES, "1. Bad v.\n2."), few(5, 1)),
+    "only one list": (f"Positive:\n{P5_LINES}\nAdversarial:", few(5, 0)),
+    "a repetition": (under_headings("1. Good a.\n2. good  A!\n3. Good b.", "1. Good a.\n2. Bad v."), few(2, 1)),
+    "a copy of the last turn": (under_headings("1. It rains.\n2. Good a.", "1. it rains\n2. Bad v."), few(1, 1)),
     "an example that goes on": (
-        f"Positive:\n{numbered(P5)}\nAdversarial:\n{numbered(A5)}\n\nContext:\nFS: Made up.\nPositive response:\n1. No.",
+        under_headings(P5_LINES, f"{A5_LINES}\n\nContext:\nFS: Made up.\nPositive response:\n1. No."),
         BOTH,
     ),
     "numbers in the text": (
-        "Positive:\n1. 3 is enough.\n2. 3.5 pounds, 10:30 sharp.\nAdversarial:\n1. In 1990. It was 5.",
+        under_headings("1. 3 is enough.\n2. 3.5 pounds, 10:30 sharp.", "1. In 1990. It was 5."),
         ResponseLists(("3 is enough.", "3.5 pounds, 10:30 sharp."), ("In 1990. It was 5.",)),
     ),
     "the words of the headings in the text": (
-        "Positive:\n1. I got a positive response\n2. Positive.\nAdversarial:\n1. The test was negative: no cold.",
+        under_headings("1. I got a positive response\n2. Positive.", "1. The test was negative: no cold."),
         ResponseLists(("I got a positive response", "Positive."), ("The test was negative: no cold.",)),
     ),
-    "windows line ends and a full-width colon": (
-        "Positive：\r\n1. Good a.\r\nAdversarial：\r\n1. Bad v.",
-        ResponseLists(P5[:1], A5[:1]),
-    ),
+    "windows line ends and a full-width colon": ("Positive：\r\n1. Good a.\r\nAdversarial：\r\n1. Bad v.", few(1, 1)),
     "refusal": ("I'm sorry, but I cannot generate responses that mislead.", Reason.REFUSAL),
     "refusal of another kind": ("As an AI, I would rather not.", Reason.REFUSAL),
     "prose": ("She might say that it rains, or ask for tea.", Reason.PARSE_FAILURE),
     "nothing": (" \n", Reason.PARSE_FAILURE),
-    "nothing new": ("Positive:\n1. It rains.\nAdversarial:\n1. It rains!", Reason.PARSE_FAILURE),
+    "nothing new": (under_headings("1. It rains.", "1. It rains!"), Reason.PARSE_FAILURE),
     "headings alone": ("Positive response:\nAdversarial Negative Responses:", Reason.PARSE_FAILURE),
     "an apology as a response is no refusal": (
-        "Positive:\n1. I'm sorry, I cannot come.\nAdversarial:\n1. Bad v.",
+        under_headings("1. I'm sorry, I cannot come.", "1. Bad v."),
         ResponseLists(("I'm sorry, I cannot come.",), A5[:1]),
     ),
 }

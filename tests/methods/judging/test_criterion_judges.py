@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -13,8 +13,17 @@ from hypothesis import strategies as st
 
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.scores import Reason, Unscored
-from dialeval_plugin.methods.judging.criterion_judges import CriterionRating, GEval, LlmChiang, sampled_rating, weighted_rating
-from dialeval_plugin.methods.judging.criterion_prompts import CHIANG_PROMPTS, CRITERIA, G_EVAL_PROMPTS
+from dialeval_plugin.methods.judging.criterion_judges import (
+    CHIANG_PROMPTS,
+    CRITERIA,
+    G_EVAL_PROMPTS,
+    CriterionJudge,
+    CriterionRating,
+    GEval,
+    LlmChiang,
+    sampled_rating,
+    weighted_rating,
+)
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
 from tests.refusals import refusal
 
@@ -86,13 +95,9 @@ Rating:"""
 
 
 def always(*answers: str | Unscored) -> ScriptedLanguageModel:
-    """Gives the answers in turn to each prompt."""
-    turns: dict[str, Iterator[str | Unscored]] = {}
-
-    def answer(prompt: str) -> str | Unscored:
-        return next(turns.setdefault(prompt, itertools.cycle(answers)))
-
-    return ScriptedLanguageModel(answer)
+    """Gives the answers in turn, whatever it is asked."""
+    turns = itertools.cycle(answers)
+    return ScriptedLanguageModel(lambda prompt: next(turns))
 
 
 def likely(shares: dict[int, float]) -> Callable[[str, str], float]:
@@ -100,12 +105,15 @@ def likely(shares: dict[int, float]) -> Callable[[str, str], float]:
     return lambda _, form: math.log(share / 2) if (share := shares.get(int(form), 0.0)) else -math.inf
 
 
+def columns_of(judge: CriterionJudge) -> dict[str, float | None]:
+    return {name: values[0] for name, values in judge.score([EXAMPLE]).columns.items()}
+
+
 def test_the_prompt_for_engagingness_is_the_printed_one_and_announces_no_fact_without_one() -> None:
     assert G_EVAL_PROMPTS["engagingness"].render(EXAMPLE) == G_EVAL_PRINTED
-    text = G_EVAL_PROMPTS["engagingness"].render(WITHOUT_FACT)
-    assert "1. Read the conversation and the response carefully." in text
-    assert "orresponding" not in text
-    assert "which will be provided as well" not in text
+    without = G_EVAL_PRINTED.replace(" The response concerns an interesting fact, which will be provided as well.", "")
+    without = without.replace(", the corresponding fact", "").replace("Corresponding Fact:\n\nIt rains in June.\n\n", "")
+    assert G_EVAL_PROMPTS["engagingness"].render(WITHOUT_FACT) == without
 
 
 def test_chiangs_prompt_speaks_of_a_response() -> None:
@@ -113,62 +121,47 @@ def test_chiangs_prompt_speaks_of_a_response() -> None:
     assert "Facts:\n\nIt rains in June.\n\nConversation History:" in CHIANG_PROMPTS["groundedness"].render(EXAMPLE)
 
 
-@pytest.mark.parametrize("prompts", [G_EVAL_PROMPTS, CHIANG_PROMPTS])
-def test_each_criterion_has_a_prompt_of_its_own_on_one_scale(prompts: dict) -> None:  # type: ignore[type-arg]
-    assert tuple(prompts) == CRITERIA == ("naturalness", "coherence", "engagingness", "groundedness")
-    assert len({prompt.id for prompt in prompts.values()}) == 4
-    assert len({prompt.scale for prompt in prompts.values()}) == 1
+HASHES = {
+    "g_eval": ("580a93ad766be60c", "ac0c4f91487c5bcd", "77ffd727b2cc7198", "282392fc0219b7a6"),
+    "llm_chiang": ("bf793b05ddc2d3f3", "2b19724326e6cc8e", "c6c1aff96a2eaf48", "e08266d6b2a7fa32"),
+}
 
 
-def test_the_hashes_of_the_prompts_are_pinned() -> None:
+@pytest.mark.parametrize(("judge", "scale"), [(GEval, (1, 3)), (LlmChiang, (1, 5))])
+def test_each_criterion_has_a_prompt_with_a_pinned_hash_on_one_scale(judge: type[CriterionJudge], scale: object) -> None:
     # A change of wording changes scores: raise the version, and these hashes with it.
-    assert [prompt.id for prompt in (*G_EVAL_PROMPTS.values(), *CHIANG_PROMPTS.values())] == [
-        "g_eval_naturalness-v1-580a93ad766be60c",
-        "g_eval_coherence-v1-ac0c4f91487c5bcd",
-        "g_eval_engagingness-v1-77ffd727b2cc7198",
-        "g_eval_groundedness-v1-282392fc0219b7a6",
-        "llm_chiang_naturalness-v1-bf793b05ddc2d3f3",
-        "llm_chiang_coherence-v1-2b19724326e6cc8e",
-        "llm_chiang_engagingness-v1-c6c1aff96a2eaf48",
-        "llm_chiang_groundedness-v1-e08266d6b2a7fa32",
-    ]
+    assert tuple(judge.prompts) == CRITERIA == ("naturalness", "coherence", "engagingness", "groundedness")
+    ids = [f"{judge.name}_{name}-v1-{hash}" for name, hash in zip(CRITERIA, HASHES[judge.name], strict=True)]
+    assert [prompt.id for prompt in judge.prompts.values()] == ids
+    assert {prompt.scale for prompt in judge.prompts.values()} == {scale}
 
 
 def test_the_score_is_the_mean_of_the_criteria() -> None:
     model = ScriptedLanguageModel(lambda prompt: "3" if prompt.endswith("- Coherence:") else "1")
-    scores = GEval(model, n_samples=2).score([EXAMPLE])
-    assert scores.main == "g_eval"
-    assert {name: values[0] for name, values in scores.columns.items()} == {
+    assert columns_of(GEval(model, n_samples=2)) == {
         "g_eval": 1.5,
-        **dict.fromkeys(("naturalness", "engagingness", "groundedness"), 1.0),
-        "coherence": 3.0,
-        **{f"{name}_variance": 0.0 for name in CRITERIA},
-        **{f"{name}_unread": 0.0 for name in CRITERIA},
+        **{"naturalness": 1.0, "coherence": 3.0, "engagingness": 1.0, "groundedness": 1.0},
+        **{f"{name}_{rest}": 0.0 for name in CRITERIA for rest in ("variance", "unread")},
     }
 
 
 def test_drawn_answers_are_kept_and_their_variance_reported() -> None:
     judge = LlmChiang(always("4", "I would rate it as a 2.", "hm"), n_samples=3, criteria="coherence", keep_samples=True)
-    scores = judge.score([EXAMPLE])
-    assert {name: values[0] for name, values in scores.columns.items()} == {
-        "llm_chiang": 3.0,
-        "coherence": 3.0,
-        "coherence_variance": 2.0,
-        "coherence_unread": 1.0,
-        "coherence_1": 4.0,
-        "coherence_2": 2.0,
-        "coherence_3": None,
+    assert columns_of(judge) == {
+        **{"llm_chiang": 3.0, "coherence": 3.0, "coherence_variance": 2.0, "coherence_unread": 1.0},
+        **{"coherence_1": 4.0, "coherence_2": 2.0, "coherence_3": None},
     }
 
 
 def test_an_unreadable_answer_counts_as_zero_where_the_published_code_is_asked_for() -> None:
-    options = {"n_samples": 4, "criteria": ["coherence"]}
+    def judge(*answers: str | Unscored, unparsed: float | None) -> GEval:
+        return GEval(always(*answers), n_samples=4, criteria=["coherence"], unparsed=unparsed)
+
     answers = ("3", "hm", "2", Unscored(Reason.API_ERROR, "503"))
-    judge = GEval(always(*answers), unparsed=0, **options)  # type: ignore[arg-type]
-    assert judge.score([EXAMPLE]).values == (pytest.approx(5 / 3),)  # a request that failed is no answer
-    assert judge.range == (0.0, 3.0)
-    assert GEval(always(*answers), **options).score([EXAMPLE]).values == (2.5,)  # type: ignore[arg-type]
-    assert GEval(always("hm"), unparsed=0, **options).score([EXAMPLE]).values == (0.0,)  # type: ignore[arg-type]
+    assert judge(*answers, unparsed=0).score([EXAMPLE]).values == (pytest.approx(5 / 3),)  # a request that failed is no answer
+    assert judge(*answers, unparsed=None).score([EXAMPLE]).values == (2.5,)
+    assert judge("hm", unparsed=0).score([EXAMPLE]).values == (0.0,)
+    assert judge("hm", unparsed=0).range == (0.0, 3.0)
 
 
 def test_a_criterion_without_a_rating_leaves_the_row_unscored() -> None:
@@ -199,13 +192,6 @@ def test_a_missing_log_probability_leaves_its_row_unscored_and_never_draws() -> 
     assert len(model.batches) == 1
 
 
-@pytest.mark.parametrize("value", [-math.inf, math.nan])
-def test_a_scale_without_a_probability_has_no_rating(value: float) -> None:
-    scores = GEval(ScriptedLanguageModel(lambda _: "", lambda *_: value), mode="weighted").score([EXAMPLE])
-    detail = "naturalness: the model gives no rating of the scale a probability"
-    assert scores.unscored == {0: Unscored(Reason.NON_FINITE, detail)}
-
-
 def test_the_signature_says_how_a_rating_is_made() -> None:
     ids = ",".join(G_EVAL_PROMPTS[name].id for name in ("coherence", "naturalness"))
     judge = GEval(always("2"), criteria="coherence, naturalness", n_samples=5, temperature=2, unparsed=0)
@@ -220,25 +206,25 @@ def test_the_signature_says_how_a_rating_is_made() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("option", "value", "advice"),
     [
-        ({"mode": "argmax"}, "g_eval: mode is 'argmax'. Give one of sampled, weighted."),
-        ({"n_samples": 0}, "g_eval: n_samples is 0. Give a whole number from 1."),
-        ({"n_samples": True}, "g_eval: n_samples is True. Give a whole number from 1."),
-        ({"temperature": 0}, "g_eval: temperature is 0. Give a number above 0."),
-        ({"temperature": math.inf}, "g_eval: temperature is inf. Give a number above 0."),
-        ({"unparsed": "zero"}, "g_eval: unparsed is 'zero'. Give a number."),
-        ({"criteria": "coherence,humour"}, f"g_eval: criteria is 'coherence,humour'. Give some of {', '.join(CRITERIA)}."),
-        ({"criteria": []}, f"g_eval: criteria is []. Give some of {', '.join(CRITERIA)}."),
-        (
-            {"mode": "weighted", "unparsed": 0},
-            "g_eval: mode 'weighted' draws no answers, so unparsed and keep_samples have no meaning. "
-            "Leave them out, or choose mode 'sampled'.",
-        ),
+        ("mode", "argmax", "one of sampled, weighted"),
+        *(("n_samples", value, "a whole number from 1") for value in (0, True)),
+        *(("temperature", value, "a number above 0") for value in (0, math.inf)),
+        ("unparsed", "zero", "a number"),
+        *(("criteria", value, f"some of {', '.join(CRITERIA)}") for value in ("coherence,humour", [])),
     ],
 )
-def test_an_option_that_makes_no_sense_is_refused(options: dict[str, object], message: str) -> None:
-    assert refusal(GEval, always("2"), **options) == message
+def test_a_value_that_makes_no_sense_is_refused(option: str, value: object, advice: str) -> None:
+    assert refusal(GEval, always("2"), **{option: value}) == f"g_eval: {option} is {value!r}. Give {advice}."
+
+
+@pytest.mark.parametrize("options", [{"unparsed": 0}, {"keep_samples": True}])
+def test_weighted_draws_no_answers(options: dict[str, object]) -> None:
+    assert refusal(GEval, always("2"), mode="weighted", **options) == (
+        "g_eval: mode 'weighted' draws no answers, so unparsed and keep_samples have no meaning. "
+        "Leave them out, or choose mode 'sampled'."
+    )
 
 
 RATINGS = st.lists(st.one_of(st.integers(1, 5).map(float), st.just(Unscored(Reason.REFUSAL, "no"))), min_size=1, max_size=20)

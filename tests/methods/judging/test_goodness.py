@@ -12,7 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialeval_plugin.methods.judging.goodness import goodness, goodness_of_forms, k_top_rating, merge_forms, merge_ratings
+from dialeval_plugin.methods.judging.goodness import (
+    distribution_of_forms,
+    goodness,
+    goodness_of_forms,
+    k_top_rating,
+    merge_forms,
+    merge_ratings,
+)
 
 LOGS = st.floats(min_value=-700, max_value=0)
 
@@ -119,3 +126,15 @@ def test_ratings_without_a_probability_have_no_mean(ratings: dict[int, float]) -
 def test_forms_that_are_missing_count_as_0_under_either_reading(forms: Any, reading: Any, expected: float | None) -> None:
     found = goodness_of_forms(forms, reading=reading)
     assert found == (None if expected is None else pytest.approx(expected, abs=1e-12))
+
+
+def test_probabilities_of_the_spellings_are_added_and_renormalised() -> None:
+    logs = [math.log(value) for value in (0.1, 0.05, 0.2, 0.1, 0.05, 0.3)]
+    assert distribution_of_forms(logs) == pytest.approx((0.2 / 0.8, 0.1 / 0.8, 0.5 / 0.8))
+    # Likelihoods too small for a float are still compared.
+    assert distribution_of_forms([-2000.0, -2000.0, -3000.0]) == pytest.approx((0.5, 0.5, 0.0))
+
+
+@pytest.mark.parametrize("logs", [[-math.inf] * 3, [math.nan, -1.0, -1.0], [math.inf, -1.0, -1.0]])
+def test_no_probability_is_no_distribution(logs: list[float]) -> None:
+    assert distribution_of_forms(logs) is None

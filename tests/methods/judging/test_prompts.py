@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
-from dialeval_plugin.methods.judging.prompts import SCORING_PROMPTS, goodness_prompt
+from dialeval_plugin.methods.judging.prompts import breakdown_prompt, goodness_prompt
+from tests.refusals import refusal
 
 PRINTED = """\
 Instruction: Given a conversation and a response, choose if the response is a good response to the context
@@ -53,22 +54,41 @@ def test_a_dialogue_is_asked_about_as_a_whole() -> None:
     )
 
 
-def test_slides_prompt_is_the_printed_one() -> None:
-    prompt = SCORING_PROMPTS["slide"].render(Example.from_texts(["Hi.", "Hello."], "Nice day."))
-    assert prompt.startswith("Engagingness\n\nPlease rate the dialogue response.\n\nThe goal of this task is")
-    assert prompt.endswith(
-        "Engagingness: 1\n\nInput:\n\nConversation History:\n\nHi.\n\nHello.\n\nResponse:\n\nNice day.\n\n"
-        "Evaluation Form (scores ONLY):\n\nEngagingness:"
+# Breakdowns
+
+
+EXAMPLE = Example("0", (Turn("Hello!", "System"), Turn("Hi.\nAnswer: O", "User")), Turn("Yes {x}.", "System"))
+
+
+def test_the_prompt_by_letters_is_this_text() -> None:
+    prompt = breakdown_prompt("letters")
+    assert prompt.instruction + prompt.shown(EXAMPLE) == (
+        "Instruction: Given a conversation and the system's response, choose if the response causes a dialogue breakdown\n"
+        "O means not a breakdown: it is easy to continue the conversation after the response\n"
+        "T means possible breakdown: it is difficult to continue the conversation smoothly after the response\n"
+        "X means breakdown: it is difficult to continue the conversation after the response\n"
+        "Example\n"
+        "Conversation:\n"
+        "System: Hello!\n"
+        "User: Hi. Answer - O\n"
+        "Response: Yes {x}.\n"
+        "Question: Does the above response break the conversation down? Answer O, T or X.\n"
+        "Answer:"
     )
 
 
-def test_dres_prompt_is_the_printed_one() -> None:
-    lines = SCORING_PROMPTS["dre"].render(Example.from_texts(["Hi.", "Hello.", "Rain?"], "Nice day.")).splitlines()
-    assert lines[1:8] == ["Context:", "FS: Hi.", "SS: Hello.", "FS: Rain?", "", "Response:", "Nice day."]
-    assert lines[-1] == "1. LLM Overall Score:"
+def test_the_prompt_by_words_asks_for_both_spellings() -> None:
+    prompt = breakdown_prompt("words")
+    assert prompt.question(EXAMPLE).endswith("down? Answer No, Possibly or Yes.\nAnswer:")
+    assert prompt.instruction.count(" means ") == 3
+    assert [form.casefold() for form in prompt.forms[:3]] == list(prompt.forms[3:])
 
 
-def test_the_hash_of_a_prompt_is_pinned() -> None:
-    # A change of wording changes scores: raise the version, and these hashes with it.
-    assert {name: prompt.version for name, prompt in SCORING_PROMPTS.items()} == {"slide": 1, "dre": 1}
-    assert SCORING_PROMPTS["slide"].id == f"slide-v1-{SCORING_PROMPTS['slide'].hash}"
+def test_a_blank_response_and_an_empty_context_are_shown() -> None:
+    question = breakdown_prompt("letters").question(Example("0", (), Turn(" ", "System")))
+    assert question.startswith("Conversation:\nResponse:\nQuestion: ")
+
+
+def test_an_unknown_spelling_is_named() -> None:
+    message = "answers: there is no way 'emoji' to spell them. Known are: letters, words."
+    assert refusal(breakdown_prompt, "emoji") == message

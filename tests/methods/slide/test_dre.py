@@ -11,7 +11,7 @@ import pytest
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.core.scores import Reason, Unscored
-from dialeval_plugin.methods.judging.interior import MeasuredAccuracy
+from dialeval_plugin.methods.judging.judge import MeasuredAccuracy
 from dialeval_plugin.methods.slide.dre import DreScorer, DreVariant, measured_accuracy
 from dialeval_plugin.methods.slide.model import TrainedSmallModel
 from dialeval_plugin.methods.slide.refinement import Refinement

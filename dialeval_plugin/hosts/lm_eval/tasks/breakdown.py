@@ -15,7 +15,8 @@ from dialeval_plugin.corpora.readers.dbdc import Annotations, Split
 from dialeval_plugin.judgement_tasks.breakdown import Detected
 from dialeval_plugin.judgement_tasks.documents import data_sets, item_columns, verdict_of
 from dialeval_plugin.judgement_tasks.kinds import printed
-from dialeval_plugin.methods.judging.breakdown_prompts import BreakdownPrompt, breakdown_prompt, distribution_of_forms
+from dialeval_plugin.methods.judging.goodness import distribution_of_forms
+from dialeval_plugin.methods.judging.prompts import BreakdownPrompt, breakdown_prompt
 from dialeval_plugin.statistics.breakdown.detection import strict_labels
 
 from .task_data import task_data
@@ -27,7 +28,7 @@ def dbdc_dataset(*, dataset: str, answers: str = "letters", annotations: str = "
 
     Args:
         dataset: the system, "cic", "iris", "tktk" or "yi".
-        answers: how the labels are spelled; see `breakdown_prompts`.
+        answers: how the labels are spelled; see `BREAKDOWN_PROMPTS`.
         annotations: "revised", or "original" for those of the challenge; they differ for cic and yi.
     """
     prompt = breakdown_prompt(answers)

@@ -21,8 +21,8 @@ from dialeval_plugin.judgement_tasks.documents import (
 )
 from dialeval_plugin.judgement_tasks.kinds import printed
 from dialeval_plugin.judgement_tasks.ratings import Judged, SeededJudged
-from dialeval_plugin.methods.judging.dialogue_rating import DEFAULT_K, rating_of_forms
-from dialeval_plugin.methods.judging.rating_prompts import rating_prompt
+from dialeval_plugin.methods.judging.dialogue_rating import DEFAULT_K, rating_prompt
+from dialeval_plugin.methods.judging.goodness import rating_of_answers
 
 from .responses import rated_items, reading_of
 from .task_data import task_data
@@ -87,8 +87,8 @@ def _judgement(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]]) ->
         return verdict
     log_probabilities = {form: value for form, (value, _) in zip(doc["choices"], results, strict=True)}
     prompt = rating_prompt(doc["quality"], doc["level"])
-    rating = rating_of_forms(log_probabilities, prompt, k=doc["k"], reading=doc["reading"])
-    return Verdict(None if isinstance(rating, Unscored) else rating)
+    found = rating_of_answers(log_probabilities, prompt.scale, k=doc["k"], reading=doc["reading"])
+    return Verdict(None if isinstance(found, Unscored) else found.rating)
 
 
 def _examples(documents: Sequence[Document], ids: Sequence[str]) -> list[Document]:
