@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES, ROUGH_CLUSTERS, Bootstrap, Estimate
-from dialeval_plugin.statistics.ceiling import leave_one_rater_out, split_half
 from dialeval_plugin.statistics.comparison.ranking import Ranking, rank_metrics
 from dialeval_plugin.statistics.comparison.significance import Measure
 from dialeval_plugin.statistics.correlation import DEFAULT_COEFFICIENTS, Correlation, level_correlations
-from dialeval_plugin.statistics.levels import AverageBy, LevelOrSystem, Range, Rated
+from dialeval_plugin.statistics.levels import AverageBy, LevelOrSystem, Range, Rated, Ratings
 from dialeval_plugin.statistics.means import mean_interval
 from dialeval_plugin.statistics.partial import covariate_bias
+from dialeval_plugin.statistics.raters import leave_one_rater_out, split_half
 from dialeval_plugin.statistics.sensitivity import sensitivity_range
 
 from .tables import CellValue, Table, TableColumn, TableRow, figure, named_column
@@ -33,8 +33,8 @@ _LENGTHS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judgements:
-    """What an evaluator and people said of the same responses or dialogues; columns have one value a row.
+class Judgements(Rated):
+    """What an evaluator and people said of the same responses or dialogues; of its scores higher is better.
 
     `words` are those of the responses or dialogues; `unscored` counts the rows without a score by reason.
     """
@@ -44,24 +44,12 @@ class Judgements:
     quality: str
     level: LevelOrSystem
     ids: Sequence[str]
-    scores: Sequence[float | None]
-    """Higher is better; None where unscored."""
-    ratings: Sequence[float | None]
-    """After aggregating the raters; None where nobody rated the row."""
     raters: Mapping[str, Sequence[float]]
     """Each rater's answer by id, of all rated rows, scored or not; () where they are not known."""
-    clusters: Sequence[str] | None
-    items: Sequence[str] | None
-    systems: Sequence[str] | None
     words: Sequence[int] | None
     unscored: Mapping[str, int] = field(default_factory=dict)
     sign: float = 1.0
     """-1 where the evaluator's own scores are better the lower they are."""
-
-    @property
-    def rated(self) -> Rated:
-        """What the statistics take."""
-        return Rated(scores=self.scores, ratings=self.ratings, clusters=self.clusters, systems=self.systems, items=self.items)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,8 +195,7 @@ def _ranking(judgements: Sequence[Judgements], measure: Measure, options: Report
     scores = {one.evaluator: dict(zip(one.ids, one.scores, strict=True)) for one in judgements}
     return rank_metrics(
         {name: [by_id.get(id) for id in rows] for name, by_id in scores.items()},
-        Rated(
-            scores=[],
+        Ratings(
             ratings=[rating if rating is not None and low <= rating <= high else None for rating in ratings],
             clusters=labels("clusters"),
             systems=labels("systems"),
@@ -224,7 +211,7 @@ def _ranking(judgements: Sequence[Judgements], measure: Measure, options: Report
 def _estimates(one: Judgements, level: LevelOrSystem, options: ReportOptions) -> dict[str, Estimate]:
     found: dict[str, Estimate] = {
         **level_correlations(
-            one.rated,
+            one,
             level=level,
             average_by=options.average_by,
             coefficients=options.coefficients,

@@ -1,6 +1,6 @@
 """The plots of the papers: vectors before and after disentangling, training curves, accuracy over thresholds, distributions.
 
-Each function takes numbers and returns a matplotlib figure; `figures.write_figure` writes it.
+Each function takes numbers and returns a matplotlib figure; `write_figure` writes it. matplotlib is imported where it is used.
 """
 
 from __future__ import annotations
@@ -8,20 +8,23 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.stats import gaussian_kde
 
-from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.files import atomic_path
 from dialeval_plugin.statistics.checks import FloatArray, IntArray
 from dialeval_plugin.training.history import HistoryRow
-
-from .figures import BLUE, GREEN, GREY, ORANGE, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+FORMATS = ("png", "svg")
+DOTS_PER_INCH = 150
+BLUE, ORANGE, GREEN, GREY = "#4477aa", "#ee7733", "#228833", "#777777"
 CONTEXT, POSITIVE, NEGATIVE = 0, 1, 2
 PERPLEXITY = 30.0
 MAX_TICKS = 10
@@ -54,6 +57,35 @@ class Vectors:
             hits += int((near[:, None] > far[None, :]).sum())
             total += near.size * far.size
         return hits / total if total else math.nan
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Return an empty figure of so many inches that no window will show; MissingPrerequisite without matplotlib."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingPrerequisite(
+            f"plots need matplotlib, which cannot be imported ({error}). Run `pip install 'dialeval-plugin[reports]'`."
+        ) from error
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def check_format(path: Path) -> str:
+    """Return the format that the suffix of `path` names; InputError where it names none."""
+    format = path.suffix.removeprefix(".").lower()
+    if format not in FORMATS:
+        raise InputError(f"{path}: plots are written as PNG or SVG. End the name in .png or .svg.")
+    return format
+
+
+def write_figure(figure: Figure, path: Path) -> None:
+    """Write a figure in the format that the suffix names, the same bytes each time, whole or not at all."""
+    from matplotlib import rc_context
+
+    format = check_format(path)
+    metadata: dict[str, Any] = {"Date": None} if format == "svg" else {"Software": None}
+    with rc_context({"svg.hashsalt": "dialeval", "svg.fonttype": "none"}), atomic_path(path) as temporary:
+        figure.savefig(temporary, format=format, dpi=DOTS_PER_INCH, metadata=metadata)
 
 
 def disentangling_figure(normal: Vectors, disentangled: Vectors, *, n_shown: int = 4, seed: int = 0) -> Figure:

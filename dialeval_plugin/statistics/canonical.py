@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .checks import FloatArray, IntArray, Labels, used_codes
+from .checks import FloatArray, IntArray, Labels, cluster_codes, used_codes
 
 Columns = Sequence[FloatArray | IntArray]
 
@@ -23,6 +23,8 @@ class Canonical(NamedTuple):
     """Numbers of the rows; sorted by the columns, and where these are equal by cluster."""
     clusters: IntArray
     """One for each row in that order, from 0."""
+    groups: IntArray | None = None
+    """The same of the groups, in the order in which they appear, where rows have some."""
 
     @property
     def n_clusters(self) -> int:
@@ -47,14 +49,27 @@ def canonical(columns: Columns, clusters: IntArray, groups: IntArray | None = No
     places = np.empty(len(first), dtype=np.int64)
     places[np.argsort(_ranks(clusters, codes)[first], kind="stable")] = np.arange(len(first))
     order = np.lexsort((places[clusters], codes))
-    return Canonical(order, places[clusters][order])
+    groups = None if groups is None else cluster_codes("canonical", groups[order], len(order))
+    return Canonical(order, places[clusters][order], groups)
 
 
-def canonical_rows(where: str, columns: Columns, used: IntArray, clusters: Labels | None) -> Canonical:
-    """Return the order of those rows of `columns` that are used; it holds their numbers among all."""
-    codes = used_codes(where, clusters, used, len(columns[0]))
-    order, codes = canonical([column[used] for column in columns], codes)
-    return Canonical(used[order], codes)
+def canonical_rows(
+    where: str,
+    columns: Columns,
+    used: IntArray,
+    clusters: Labels | None,
+    *,
+    metrics: Iterable[Columns] = (),
+    groups: Labels | None = None,
+) -> Canonical:
+    """Return the order of those rows of `columns`, and of the columns of `metrics`, that are used: their numbers among all.
+
+    `clusters` and `groups` are labels of all rows. No metric is preferred to another, see `symmetric`.
+    """
+    beside, *compared = ([column[used] for column in of] for of in (columns, *metrics))
+    group_codes = None if groups is None else used_codes(where, groups, used)
+    rows = canonical(symmetric(compared, beside), used_codes(where, clusters, used), group_codes)
+    return rows._replace(order=used[rows.order])
 
 
 def symmetric(metrics: Iterable[Columns], beside: Columns) -> list[FloatArray | IntArray]:

@@ -79,10 +79,10 @@ def cluster_codes(where: str, clusters: Labels | None, n: int) -> IntArray:
     return np.array([codes[label] for label in clusters], dtype=np.int64)
 
 
-def used_codes(where: str, labels: Labels | None, used: IntArray | BoolArray, n: int) -> IntArray:
-    """Number the clusters of those of `n` rows that are used, from 0 without gaps; as `cluster_codes`."""
-    codes = cluster_codes(where, labels, n)[used]
-    return cluster_codes(where, codes, len(codes))
+def used_codes(where: str, labels: Labels | None, used: IntArray) -> IntArray:
+    """Number the clusters of the rows that are used, from 0 without gaps; as `cluster_codes`."""
+    codes = None if labels is None else cluster_codes(where, labels, len(labels))[used]
+    return cluster_codes(where, codes, len(used))
 
 
 def check_choice(where: str, name: str, value: object, choices: Iterable[object]) -> None:

@@ -105,19 +105,15 @@ def _associations(
     by_name = dict(zip(columns, distinct, strict=True))
     sums = rows_by_cell(cells, rows.clusters) if len(used) else np.zeros((0, 0))
     entry = coefficient_named(coefficient)
-    resampled, values = {}, {}
+    why = "there are too few, a column is constant, or what is held fixed says all about another"
+    resampled, values, undefined = {}, {}, f"undefined on {len(used)} rows: {why}"
     for name, chosen in asked.items():
         resampled[name] = Resampled(_partial(entry, [by_name[column] for column in chosen]), sums)
         value = resampled[name].value if len(used) else math.nan
-        values[name] = _undefined(name, len(used)) if math.isnan(value) else value
+        values[name] = f"{name}: {undefined}. Score and rate more examples." if math.isnan(value) else value
     n_unscored = int(is_rated.sum()) - len(used)
     counts = Counts(len(is_rated), len(used), rows.n_clusters, n_unscored, int((~is_rated).sum()))
     return bootstrap.estimates(values, resampled, counts)
-
-
-def _undefined(name: str, n_rows: int) -> str:
-    why = f"undefined on {n_rows} rows: there are too few, a column is constant, or what is held fixed says all about another"
-    return f"{name}: {why}. Score and rate more examples."
 
 
 def _partial(entry: Coefficient, columns: Sequence[FloatArray]) -> Statistic:

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dialeval_plugin.reports.figures import write_figure
 from dialeval_plugin.reports.plots import (
     CONTEXT,
     NEGATIVE,
@@ -19,6 +18,7 @@ from dialeval_plugin.reports.plots import (
     distribution_figure,
     threshold_figure,
     training_figure,
+    write_figure,
 )
 from dialeval_plugin.training.history import HistoryRow
 from tests.refusals import refused

@@ -89,7 +89,7 @@ def test_bca_of_a_paired_difference() -> None:
 )
 def test_no_bca(values: list[float], reason: str) -> None:
     entry = Resampled(lambda sums: sums[:, 0], np.array([[1.0], [1.0]]))
-    found = bootstrap.bca_interval("x", np.array(values), entry, 0.95)
+    found = BCA.interval_of("x", np.array(values), entry)
     assert found.reason == f"x: {reason}, so there is no interval. Score and rate more examples."
 
 
@@ -168,9 +168,10 @@ def test_statistics_with_their_own_sums_and_shifts_share_the_draws() -> None:
 
 
 def test_a_tenth_of_degenerate_resamples_is_borne() -> None:
-    found = bootstrap.percentile_interval("x", np.array([np.nan, *range(9)]), 0.5)
+    half = Bootstrap(confidence=0.5)
+    found = half.interval_of("x", np.array([np.nan, *range(9)]), clustered_mean(9))
     assert found == Interval(2.0, 6.0, 1, None)
-    more = bootstrap.percentile_interval("x", np.array([np.nan, np.nan, *range(9)]), 0.5)
+    more = half.interval_of("x", np.array([np.nan, np.nan, *range(9)]), clustered_mean(9))
     assert (more.ci_low, more.ci_high, more.n_degenerate) == (None, None, 2)
     why = "undefined on 2 of 11 resamples, more than 10 %"
     assert more.reason == f"x: {why}, so there is no interval. Score and rate more examples."
@@ -179,14 +180,14 @@ def test_a_tenth_of_degenerate_resamples_is_borne() -> None:
 @pytest.mark.parametrize(("spread", "is_there"), [(1e-14, False), (1e-10, True)])
 @pytest.mark.parametrize("scale", [1e-6, -1e6])
 def test_rounding_is_no_spread(spread: float, is_there: bool, scale: float) -> None:
-    found = bootstrap.percentile_interval("x", scale * np.array([1.0, 1.0 + spread, 1.0]), 0.9)
+    found = Bootstrap(confidence=0.9).interval_of("x", scale * np.array([1.0, 1.0 + spread, 1.0]), clustered_mean(3))
     assert (found.ci_low is not None) == is_there
 
 
 @pytest.mark.parametrize("value", [4.0, 8.0])
 def test_no_bca_on_either_side(value: float) -> None:
     shifted = Resampled(lambda sums: sums[:, 0], np.array([[value / 2], [value / 2]]))
-    found = bootstrap.bca_interval("odd", np.array([np.nan, *[5.0, 6.0, 7.0] * 4]), shifted, 0.95)
+    found = BCA.interval_of("odd", np.array([np.nan, *[5.0, 6.0, 7.0] * 4]), shifted)
     assert (found.ci_low, found.ci_high, found.n_degenerate) == (None, None, 1)
     why = "all resamples lie on one side of the value"
     assert found.reason == f"odd: {why}, so there is no interval. Ask for the percentile interval."
@@ -197,7 +198,7 @@ def test_bca_by_hand() -> None:
     numbers = np.array([1.0, 2.0, 4.0, 9.0])
     resampled = Resampled(lambda sums: sums[:, 0] / sums[:, 1], np.column_stack([numbers, np.ones(4)]), shift=1.0)
     values = np.array([np.nan, *np.arange(2, 9, 0.5)])
-    found = bootstrap.bca_interval("mean", values, resampled, 0.8)
+    found = Bootstrap(confidence=0.8, interval="bca").interval_of("mean", values, resampled)
     defined = values[1:]
     bias = stats.norm.ppf(((defined < 5).sum() + 0.5 * (defined == 5).sum()) / 14)
     left_out = np.array([np.delete(numbers, place).mean() for place in range(4)])
@@ -219,7 +220,7 @@ def test_many_clusters_are_left_out_in_so_many_groups() -> None:
     entry = Resampled(statistic, clustered_mean(1500).sums)
     value = float((entry.sums[:, 0].sum() / 1500).item())
     values = value + np.linspace(-1, 1, 50)
-    first, again, other = (bootstrap.bca_interval("x", values, entry, 0.9, seed) for seed in (1, 1, 2))
+    first, again, other = (replace(BCA, seed=seed).interval_of("x", values, entry) for seed in (1, 1, 2))
     assert sum(seen) == 3 * (1 + 1000)
     assert first == again
     assert first != other

@@ -15,16 +15,15 @@ from hypothesis import strategies as st
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.breakdown.detection import breakdown_differences, breakdown_metrics, detections
 from dialeval_plugin.statistics.canonical import canonical, symmetric
-from dialeval_plugin.statistics.ceiling import leave_one_rater_out, split_half
 from dialeval_plugin.statistics.coefficients.tie_calibration import MAX_CANDIDATES, calibrated_epsilon
-from dialeval_plugin.statistics.comparison.rank_permutation import rank_permutation_tests
-from dialeval_plugin.statistics.comparison.ranking import rank_metrics
+from dialeval_plugin.statistics.comparison.ranking import rank_metrics, rank_permutation_tests
 from dialeval_plugin.statistics.comparison.significance import Measure, Paired, paired_bootstrap, permutation_test
 from dialeval_plugin.statistics.correlation import correlations, level_correlations
-from dialeval_plugin.statistics.levels import Rated
+from dialeval_plugin.statistics.levels import Rated, Ratings
 from dialeval_plugin.statistics.means import balanced_mean_interval, mean_interval, paired_difference_interval
 from dialeval_plugin.statistics.partial import covariate_bias, partial_correlation
 from dialeval_plugin.statistics.preference.preferences import cont2cat, ignore_equal, preference_difference, preferences, voting
+from dialeval_plugin.statistics.raters import leave_one_rater_out, split_half
 
 N = 48
 FEW = Bootstrap(rounds=30, seed=3)
@@ -83,11 +82,15 @@ class Data:
     def metrics(self) -> dict[str, Any]:
         return {"a": self.optional, "b": self.other, "c": self.lengths}
 
+    @property
+    def labels(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("ratings", "clusters", "systems", "items")}
+
     def rated(self) -> Rated:
-        return Rated(scores=self.optional, ratings=self.ratings, clusters=self.clusters, systems=self.systems, items=self.items)
+        return Rated(scores=self.optional, **self.labels)
 
     def paired(self) -> Paired:
-        return Paired(scores_a=self.optional, scores_b=self.other, ratings=self.ratings, clusters=self.clusters)
+        return Paired(scores_a=self.optional, scores_b=self.other, **self.labels)
 
 
 def _drawn(data: Data) -> dict[str, Any]:
@@ -143,7 +146,7 @@ STATISTICS: dict[str, Callable[[Data], Any]] = {
     ],
     "permutation": lambda data: permutation_test(data.paired(), rounds=30),
     "paired bootstrap": lambda data: paired_bootstrap(data.paired(), bootstrap=FEW),
-    "ranking": lambda data: rank_metrics(data.metrics, data.rated(), Measure("pearson"), rounds=30),
+    "ranking": lambda data: rank_metrics(data.metrics, Ratings(**data.labels), Measure("pearson"), rounds=30),
     "ranks": lambda data: rank_permutation_tests(data.metrics, data.ratings, clusters=data.clusters, rounds=30),
 }
 

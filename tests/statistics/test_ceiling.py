@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from dialeval_plugin.statistics.bootstrap import Bootstrap
-from dialeval_plugin.statistics.ceiling import N_SPLITS, leave_one_rater_out, split_half
+from dialeval_plugin.statistics.raters import N_SPLITS, leave_one_rater_out, split_half
 from tests.cluster_order import drawn_rows
 from tests.refusals import refused
 

@@ -145,7 +145,7 @@ def test_samples_equal_the_value_of_each_sample_written_out(name: str, at_once: 
     @given(weighted_pairs())
     def check(sample: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
         x, y, weights = sample
-        entry = COEFFICIENTS[name].calibrated(x, y)[0]
+        entry = COEFFICIENTS[name].calibrated(x, y)
         expected = [value_of(entry, np.repeat(x, times), np.repeat(y, times)) for times in weights.astype(int)]
         np.testing.assert_allclose(entry.of_samples(x, y)(weights), expected, rtol=0, atol=1e-9, equal_nan=True)
 
@@ -182,7 +182,7 @@ def test_magnitude_does_not_matter(name: str, scale: float) -> None:
     assert of_pairs(name, scaled, y) == pytest.approx(of_pairs(name, x, y), abs=1e-12)
     weights = np.array([[1.0, 2.0, 0.0, 1.0]])
     plain, of_scaled = (
-        COEFFICIENTS[name].calibrated(column, y)[0].of_samples(np.array(column), np.array(y, float))(weights)
+        COEFFICIENTS[name].calibrated(column, y).of_samples(np.array(column), np.array(y, float))(weights)
         for column in (x, scaled)
     )
     assert of_scaled == pytest.approx(plain, abs=1e-12)

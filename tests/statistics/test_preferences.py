@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from dialeval_plugin.core.errors import StatisticUndefined
 from dialeval_plugin.corpora.readers import cgdialog
 from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES, Bootstrap
-from dialeval_plugin.statistics.coefficients.alpha import alpha, alpha_of_samples
 from dialeval_plugin.statistics.preference.preferences import (
     A_IS_BETTER,
     B_IS_BETTER,
@@ -23,12 +22,12 @@ from dialeval_plugin.statistics.preference.preferences import (
     BOTH_ARE_GOOD,
     Preferences,
     cont2cat,
-    human_alpha,
     ignore_equal,
     preference_difference,
     preferences,
     voting,
 )
+from dialeval_plugin.statistics.raters import alpha, alpha_of_samples
 from tests.refusals import refused
 
 A, B, GOOD, BAD = A_IS_BETTER, B_IS_BETTER, BOTH_ARE_GOOD, BOTH_ARE_BAD
@@ -84,8 +83,12 @@ def test_cont2cat_equals_the_oracle(oracle: dict[str, Any], compared: Preference
     assert found.ci_low < found.value < found.ci_high
 
 
+def alpha_among(votes: Any) -> float:
+    return alpha((np.array(votes)[:, :, None] == range(4)).sum(axis=1).astype(float))
+
+
 def test_the_raters_own_alpha_equals_the_oracle(oracle: dict[str, Any], compared: Preferences) -> None:
-    assert human_alpha(compared.votes) == pytest.approx(oracle["expected"]["cont2cat"]["alpha_humans_only"], abs=1e-6)
+    assert alpha_among(compared.votes) == pytest.approx(oracle["expected"]["cont2cat"]["alpha_humans_only"], abs=1e-6)
 
 
 @given(st.lists(st.lists(st.integers(0, 3), min_size=4, max_size=4), min_size=2, max_size=12))
@@ -190,7 +193,7 @@ def test_floors_and_ceilings_of_the_published_labels(data_dir: Path) -> None:
         low, high, own = (0.44, 0.65, 1.0) if criterion == "overall" else (0.25, 0.44, 0.6)
         assert found.floor == pytest.approx(low + 0.02, abs=0.03)
         assert found.ceiling == pytest.approx(high - 0.02, abs=0.03)
-        assert human_alpha(votes) == pytest.approx(own, abs=0.02)
+        assert alpha_among(votes) == pytest.approx(own, abs=0.02)
 
 
 STATISTICS: dict[str, Any] = {

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dialeval_plugin.statistics.comparison.rank_permutation import rank_permutation_tests
+from dialeval_plugin.statistics.comparison.ranking import rank_permutation_tests
 from dialeval_plugin.statistics.comparison.significance import Measure, Paired, permutation_test
 from tests.refusals import refused
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dialeval_plugin.statistics.comparison.ranking import holm, rank_clusters, rank_metrics
 from dialeval_plugin.statistics.comparison.significance import Measure
-from dialeval_plugin.statistics.levels import Rated
+from dialeval_plugin.statistics.levels import Ratings
 from tests.refusals import refused
 
 
@@ -50,7 +50,7 @@ def test_rank_metrics() -> None:
     ratings = generator.integers(1, 6, size=80)
     good, fair, none = (ratings + generator.normal(scale=scale, size=80) for scale in (1, 1, 20))
     scores = {"none": none, "good": good, "fair": fair, "constant": [1] * 80}
-    found = rank_metrics(scores, Rated(scores=[], ratings=ratings), Measure("pearson"), rounds=199)
+    found = rank_metrics(scores, Ratings(ratings=ratings), Measure("pearson"), rounds=199)
     assert found.ranks == {"none": 2, "good": 1, "fair": 1, "constant": None}
     assert list(found.comparisons) == list(found.adjusted)
     assert found.comparisons["none", "good"].p_value == 1 / 200
@@ -61,6 +61,6 @@ def test_rank_metrics() -> None:
 def test_metrics_are_ordered_on_the_rows_that_all_have() -> None:
     ratings = list(range(10))
     scores = {"partly": [*range(5), *[None] * 5], "whole": [0, 1, 2, 3, 4, 9, 5, 8, 6, 7]}
-    found = rank_metrics(scores, Rated(scores=[], ratings=ratings), Measure("pearson"))
+    found = rank_metrics(scores, Ratings(ratings=ratings), Measure("pearson"))
     assert found.comparisons["partly", "whole"].n_both == 5
     assert found.ranks == {"partly": 1, "whole": 1}

@@ -23,7 +23,7 @@ from scipy import special
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Counts, Estimate, Resampled, rows_by_cell
-from dialeval_plugin.statistics.canonical import canonical, canonical_rows, symmetric
+from dialeval_plugin.statistics.canonical import canonical_rows
 from dialeval_plugin.statistics.checks import (
     BoolArray,
     Column,
@@ -34,7 +34,6 @@ from dialeval_plugin.statistics.checks import (
     Statistic,
     optional_numbers,
     same_length,
-    used_codes,
 )
 
 Distributions: TypeAlias = Sequence[Sequence[float] | None] | npt.NDArray[Any]
@@ -141,7 +140,7 @@ def breakdown_differences(
         0.667
     """
     where = "breakdown_differences"
-    same_length(where, one=one.distributions, other=other.distributions, counts=counts)
+    same_length(where, one=one.distributions, other=other.distributions, counts=counts, clusters=clusters)
     annotations = _checked_counts(counts)
     both = annotations.sum(axis=1) > 0
     n_unannotated = int((~both).sum())
@@ -153,17 +152,17 @@ def breakdown_differences(
     used = np.flatnonzero(both)
     if not len(used):
         raise InputError(f"{where}: no annotated turn has an answer of both. Score annotated turns.")
-    said_of_used = ([*predicted[used].T, hard[used]] for predicted, hard in answers)
-    content = symmetric(said_of_used, list(annotations[used].T))
-    order, codes = canonical(content, used_codes(where, clusters, used, len(both)))
-    rows = used[order]
-    (values_a, of_a), (values_b, of_b) = (
-        _metrics(predicted[rows], annotations[rows], hard[rows], 0.0, codes) for predicted, hard in answers
+    metrics = ([*predicted.T, hard] for predicted, hard in answers)
+    rows = canonical_rows(where, list(annotations.T), used, clusters, metrics=metrics)
+    order = rows.order
+    (_, of_a), (_, of_b) = (
+        _metrics(predicted[order], annotations[order], hard[order], 0.0, rows.clusters) for predicted, hard in answers
     )
-    resampled = {name: of_a[name] - of_b[name] for name in values_a if name in values_b}
-    values: dict[str, float | str] = {name: one.value for name, one in resampled.items()}
-    n_unscored = len(both) - len(rows) - n_unannotated
-    return bootstrap.estimates(values, resampled, Counts(len(both), len(rows), int(codes.max()) + 1, n_unscored, n_unannotated))
+    resampled = {name: of_a[name] - of_b[name] for name in of_a if name in of_b}
+    values: dict[str, float | str] = {name: difference.value for name, difference in resampled.items()}
+    n_unscored = len(both) - len(used) - n_unannotated
+    row_counts = Counts(len(both), len(used), rows.n_clusters, n_unscored, n_unannotated)
+    return bootstrap.estimates(values, resampled, row_counts)
 
 
 def strict_labels(counts: AnnotatorCounts, threshold: float = 0.0) -> IntArray:
