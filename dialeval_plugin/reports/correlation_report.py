@@ -15,7 +15,7 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES, ROUGH_CLUSTERS, Bootstrap, Estimate
 from dialeval_plugin.statistics.comparison.ranking import Ranking, rank_metrics
 from dialeval_plugin.statistics.comparison.significance import Measure
-from dialeval_plugin.statistics.correlation import DEFAULT_COEFFICIENTS, Correlation, level_correlations
+from dialeval_plugin.statistics.correlation import DEFAULT_COEFFICIENTS, level_correlations
 from dialeval_plugin.statistics.levels import AverageBy, LevelOrSystem, Range, Rated, Ratings
 from dialeval_plugin.statistics.means import mean_interval
 from dialeval_plugin.statistics.partial import covariate_bias
@@ -144,7 +144,10 @@ def _of_cell(judgements: Sequence[Judgements], options: ReportOptions) -> list[F
             rankings[name] = _ranking(judgements, Measure(name, level, options.average_by), options)
     found = []
     for one in judgements:
-        lengths = _lengths(one)
+        lengths = dict.fromkeys(_LENGTHS)
+        if one.words is not None:
+            biases = covariate_bias(one.scores, one.ratings, one.words, name="length", bootstrap=NO_RESAMPLES)
+            lengths = {column: biases[of].value for column, of in _LENGTHS.items()}
         for name, estimate in _estimates(one, level, options).items():
             rank, p_value = _place(rankings[name], one.evaluator) if name in rankings else (None, None)
             finding = Finding(
@@ -209,19 +212,17 @@ def _ranking(judgements: Sequence[Judgements], measure: Measure, options: Report
 
 
 def _estimates(one: Judgements, level: LevelOrSystem, options: ReportOptions) -> dict[str, Estimate]:
-    found: dict[str, Estimate] = {
-        **level_correlations(
-            one,
-            level=level,
-            average_by=options.average_by,
-            coefficients=options.coefficients,
-            within_range=options.within_range,
-            bootstrap=options.bootstrap,
-        )
-    }
-    if options.threshold is not None:
-        found["accuracy"] = _accuracy(one, options.threshold, options.bootstrap)
-    return found
+    found = level_correlations(
+        one,
+        level=level,
+        average_by=options.average_by,
+        coefficients=options.coefficients,
+        within_range=options.within_range,
+        bootstrap=options.bootstrap,
+    )
+    if options.threshold is None:
+        return {**found}
+    return {**found, "accuracy": _accuracy(one, options.threshold, options.bootstrap)}
 
 
 def _place(ranking: Ranking, evaluator: str) -> tuple[int | None, float | None]:
@@ -242,26 +243,16 @@ def _if_unscored(one: Judgements, options: ReportOptions, statistic: str) -> tup
     return found.low, found.high
 
 
-def _lengths(one: Judgements) -> dict[str, float | None]:
-    if one.words is None:
-        return dict.fromkeys(_LENGTHS)
-    found = covariate_bias(one.scores, one.ratings, one.words, name="length", bootstrap=NO_RESAMPLES)
-    return {column: found[name].value for column, name in _LENGTHS.items()}
-
-
 def _accuracy(one: Judgements, threshold: float, bootstrap: Bootstrap) -> Estimate:
     """Share of the rated rows whose score is on the rating's side of the threshold."""
-    rated = [row for row, rating in enumerate(one.ratings) if rating is not None]
-    if wrong := [one.ratings[row] for row in rated if one.ratings[row] not in {0.0, 1.0}]:
+    rated = [(row, rating) for row, rating in enumerate(one.ratings) if rating is not None]
+    if wrong := [rating for _, rating in rated if rating not in {0.0, 1.0}]:
         raise InputError(
             f"--threshold: ratings of {one.quality!r} are not all 0 or 1, {wrong[0]:g} is there. Leave the option out."
         )
-    hits: list[float | None] = []
-    for row in rated:
-        score = one.scores[row]
-        is_good = score is not None and score >= one.sign * threshold
-        hits.append(None if score is None else float(is_good == (one.ratings[row] == 1.0)))
-    clusters = None if one.clusters is None else [one.clusters[row] for row in rated]
+    scores = [(one.scores[row], rating == 1.0) for row, rating in rated]
+    hits = [None if score is None else float((score >= one.sign * threshold) == is_good) for score, is_good in scores]
+    clusters = None if one.clusters is None else [one.clusters[row] for row, _ in rated]
     return mean_interval(hits, clusters=clusters, bootstrap=bootstrap)
 
 
@@ -296,13 +287,12 @@ def _ordered(findings: Sequence[Finding]) -> list[Finding]:
 
 def _row(finding: Finding) -> TableRow:
     found, is_withheld = finding.estimate, finding.is_withheld
-    correlation = found if isinstance(found, Correlation) else None
     why = f"withheld: {found.n_scored} of {finding.n_rated} rated rows have a score" if is_withheld else found.reason
     return {
         "dataset": finding.dataset,
         "quality": finding.quality,
         "level": finding.level,
-        "average_by": correlation.average_by if correlation else "none",
+        "average_by": getattr(found, "average_by", "none"),
         "statistic": finding.statistic,
         "evaluator": finding.evaluator,
         "value": finding.value,
@@ -321,10 +311,10 @@ def _row(finding: Finding) -> TableRow:
         "n_scored": found.n_scored,
         "n_unscored": found.n_unscored,
         "unscored": ", ".join(f"{reason} {number}" for reason, number in sorted(finding.unscored.items())),
-        "coverage": found.n_scored / finding.n_rated if finding.n_rated else None,
+        "coverage": found.coverage,
         "n_clusters": found.n_clusters,
-        "n_groups": correlation.n_groups if correlation else None,
-        "epsilon": correlation.epsilon if correlation else None,
+        "n_groups": getattr(found, "n_groups", None),
+        "epsilon": getattr(found, "epsilon", None),
         "is_withheld": is_withheld,
         "reason": why,
     }
@@ -378,15 +368,9 @@ def _notes(findings: Sequence[Finding], options: ReportOptions) -> list[str]:
 
 
 def _settings(options: ReportOptions) -> dict[str, CellValue | list[float]]:
-    bootstrap = options.bootstrap
     return {
         "average_by": options.average_by,
         "within_range": list(options.within_range) if options.within_range else None,
-        "rounds": bootstrap.rounds,
-        "confidence": bootstrap.confidence,
-        "interval": bootstrap.interval,
-        "seed": bootstrap.seed,
-        "permutations": options.permutations,
-        "alpha": options.alpha,
-        "min_coverage": options.min_coverage,
+        **{name: getattr(options.bootstrap, name) for name in ("rounds", "confidence", "interval", "seed")},
+        **{name: getattr(options, name) for name in ("permutations", "alpha", "min_coverage")},
     }

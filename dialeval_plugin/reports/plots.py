@@ -20,6 +20,7 @@ from dialeval_plugin.statistics.checks import FloatArray, IntArray
 from dialeval_plugin.training.history import HistoryRow
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 FORMATS = ("png", "svg")
@@ -105,20 +106,17 @@ def disentangling_figure(normal: Vectors, disentangled: Vectors, *, n_shown: int
         for axes, number in zip(panels, shown, strict=True):
             rows = vectors.contexts == number
             for kind, (label, colour, marker) in _KINDS.items():
-                chosen = places[rows & (vectors.kinds == kind)]
-                size = 110 if kind == CONTEXT else 34
-                above = 3 if kind == CONTEXT else 2
-                axes.scatter(
-                    *chosen.T, c=colour, marker=marker, s=size, label=label, edgecolors="white", linewidths=0.5, zorder=above
-                )
+                x, y = places[rows & (vectors.kinds == kind)].T
+                size, above = (110, 3) if kind == CONTEXT else (34, 2)
+                edges = {"edgecolors": "white", "linewidths": 0.5}
+                axes.scatter(x, y, c=colour, marker=marker, s=size, label=label, zorder=above, **edges)
             axes.set_xticks([])
             axes.set_yticks([])
             axes.margins(0.15)
         panels[0].set_ylabel(f"{name}\ntriplet accuracy {100 * vectors.triplet_accuracy():.1f} %", fontsize=9)
     for number, axes in enumerate(grid[0], start=1):
         axes.set_title(f"context {number}", fontsize=9)
-    handles, labels = grid[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    _add_legend(figure, grid[0][0])
     return figure
 
 
@@ -171,8 +169,7 @@ def threshold_figure(panels: Mapping[str, tuple[Sequence[float], Sequence[float]
         axes.set_xlabel("threshold")
         axes.grid(alpha=0.25)
     all_axes[0].set_ylabel("accuracy (%)")
-    handles, labels = all_axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=9)
+    _add_legend(figure, all_axes[0])
     return figure
 
 
@@ -199,6 +196,12 @@ def distribution_figure(classes: Mapping[str, Sequence[float]], *, label: str) -
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=9)
     return figure
+
+
+def _add_legend(figure: Figure, axes: Axes) -> None:
+    """One below all panels, of what is in one of them."""
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=9)
 
 
 def _tsne(values: FloatArray, seed: int) -> FloatArray:

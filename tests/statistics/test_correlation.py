@@ -117,16 +117,6 @@ def test_one_undefined_coefficient_leaves_the_others_their_intervals() -> None:
     assert found["pearson"].ci_low is not None
 
 
-def test_a_correlation_in_words() -> None:
-    scores, ratings, clusters = rated_data(200)
-    found = correlate([None, *scores[1:]], ratings, coefficient="pearson", clusters=clusters, bootstrap=FEW)
-    assert str(found) == (
-        f"pearson {found.value:.3f} [{found.ci_low:.3f}, {found.ci_high:.3f}], "
-        f"199 of 200 rows scored, {found.n_clusters} clusters"
-    )
-    assert (found.is_rough, found.coverage) == (False, 199 / 200)
-
-
 def test_nothing_to_correlate() -> None:
     found = correlate([None, 1], [2, None], coefficient="pearson")
     assert (found.value, found.n_scored, found.n_clusters) == (None, 0, 0)
@@ -198,16 +188,6 @@ def test_the_global_generator_is_left_alone_and_the_seed_counts() -> None:
     assert (np.random.get_state()[1] == before).all()  # noqa: NPY002
     assert first.value == second.value
     assert first.ci_low != second.ci_low
-
-
-def test_labels_only_group() -> None:
-    scores, ratings, clusters = rated_data()
-    numbers = {label: i for i, label in enumerate(dict.fromkeys(clusters))}
-    by_name, by_number = (
-        correlate(scores, ratings, coefficient="spearman", clusters=labels, bootstrap=FEW)
-        for labels in (clusters, [-numbers[label] for label in clusters])
-    )
-    assert by_name == by_number
 
 
 def test_r32_coefficients_of_different_kinds_are_never_averaged() -> None:
