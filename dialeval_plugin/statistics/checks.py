@@ -32,10 +32,7 @@ class Column(NamedTuple):
 
 def numbers(where: str, name: str, values: Numbers) -> FloatArray:
     """Return `values` as an array; InputError names the index of one that is not a finite number."""
-    _refuse_masked(where, name, values)
-    if _is_finite_array(values):
-        return np.asarray(values, dtype=np.float64)
-    return np.array([_number(where, name, i, value, "Leave the row out.") for i, value in enumerate(values)], dtype=np.float64)
+    return _column(where, name, values, has_gaps=False).values
 
 
 def optional_numbers(where: str, name: str, values: OptionalNumbers) -> Column:
@@ -43,13 +40,7 @@ def optional_numbers(where: str, name: str, values: OptionalNumbers) -> Column:
 
     NaN does not stand for "no value": it is refused like infinity, because it is what a failed computation leaves behind.
     """
-    _refuse_masked(where, name, values)
-    if _is_finite_array(values):
-        return Column(np.asarray(values, dtype=np.float64), np.ones(len(values), dtype=np.bool_))
-    remedy = "Give None where there is no value."
-    filled = [0.0 if value is None else _number(where, name, i, value, remedy) for i, value in enumerate(values)]
-    present = [value is not None for value in values]
-    return Column(np.array(filled, dtype=np.float64), np.array(present, dtype=np.bool_))
+    return _column(where, name, values, has_gaps=True)
 
 
 def same_length(where: str, **columns: Sequence[Any] | npt.NDArray[Any] | None) -> None:
@@ -99,16 +90,20 @@ def rows_by_group(groups: IntArray) -> list[IntArray]:
     return np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
 
 
-def _refuse_masked(where: str, name: str, values: Any) -> None:
-    """A mask says "no value here" in a way that every numpy function reads differently, or not at all."""
+def _column(where: str, name: str, values: Any, *, has_gaps: bool) -> Column:
+    # A mask says "no value here" in a way that every numpy function reads differently, or not at all.
     if isinstance(values, np.ma.MaskedArray):
         raise InputError(f"{where}: {name} is a masked array. Give a list with None where there is no value.")
-
-
-def _is_finite_array(values: Any) -> bool:
-    """Whether there is nothing to look for: a million values are checked at once."""
     is_numeric = isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "fiub"
-    return is_numeric and bool(np.isfinite(values).all())
+    if is_numeric and np.isfinite(values).all():
+        # There is nothing to look for: a million values are checked at once.
+        return Column(np.asarray(values, dtype=np.float64), np.ones(len(values), dtype=np.bool_))
+    present = np.array([value is not None or not has_gaps for value in values], dtype=np.bool_)
+    remedy = "Give None where there is no value." if has_gaps else "Leave the row out."
+    filled = np.zeros(len(present))
+    for index in np.flatnonzero(present).tolist():
+        filled[index] = _number(where, name, index, values[index], remedy)
+    return Column(filled, present)
 
 
 def _number(where: str, name: str, index: int, value: Any, remedy: str) -> float:

@@ -192,10 +192,9 @@ class LevelStatistic:
         of_group = (values[defined], np.ones(defined.sum()))
         sums = [np.bincount(cluster_of_group[defined], of, self.rows.counts.n_clusters) for of in of_group]
 
+        @np.errstate(invalid="ignore")
         def mean(drawn: FloatArray) -> FloatArray:
-            with np.errstate(invalid="ignore"):
-                means: FloatArray = drawn[:, 0] / drawn[:, 1]
-            return means
+            return np.asarray(drawn[:, 0] / drawn[:, 1])
 
         return Resampled(mean, np.stack(sums, axis=1))
 
@@ -221,12 +220,10 @@ class LevelStatistic:
         members = rows_by_group(groups.astype(np.int64))
         statistics = [self.coefficient.of_samples(x[rows], y[rows]) for rows in members]
 
+        @np.errstate(invalid="ignore")
         def mean(weights: FloatArray) -> FloatArray:
             values = np.array([of(weights[:, rows]) for of, rows in zip(statistics, members, strict=True)])
-            n_defined = (~np.isnan(values)).sum(axis=0)
-            with np.errstate(invalid="ignore"):
-                means: FloatArray = np.nansum(values, axis=0) / n_defined
-            return means
+            return np.asarray(np.nansum(values, axis=0) / (~np.isnan(values)).sum(axis=0))
 
         return mean
 
@@ -285,5 +282,4 @@ def distinct_rows(*columns: Any) -> tuple[IntArray, tuple[FloatArray, ...]]:
 
 
 def _group_means(groups: IntArray, values: FloatArray) -> FloatArray:
-    means: FloatArray = np.bincount(groups, values) / np.bincount(groups)
-    return means
+    return np.asarray(np.bincount(groups, values) / np.bincount(groups))

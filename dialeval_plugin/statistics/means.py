@@ -101,14 +101,12 @@ def _mean(
 
 def _mean_of_group_means(groups: FloatArray, values: FloatArray) -> Statistic:
     """The statistic over cells, each the rows of one group that have one value."""
+    members = [np.flatnonzero(groups == group) for group in np.unique(groups)]
 
+    # A resample may hold no row of a group: 0 / 0 is NaN there, which marks it as degenerate.
+    @np.errstate(invalid="ignore")
     def statistic(weights: FloatArray) -> FloatArray:
-        means = []
-        # A resample may hold no row of a group: 0 / 0 is NaN there, which marks it as degenerate.
-        with np.errstate(invalid="ignore"):
-            for group in np.unique(groups):
-                of = weights[:, groups == group]
-                means.append((of * values[groups == group]).sum(axis=1) / of.sum(axis=1))
+        means = [(weights[:, of] * values[of]).sum(axis=1) / weights[:, of].sum(axis=1) for of in members]
         return np.asarray(np.mean(means, axis=0))
 
     return statistic

@@ -115,13 +115,13 @@ def alpha_of_samples(counts: FloatArray) -> Statistic:
     agreeing[pairable] = (counts * (counts - 1)).sum(axis=1)[pairable] / (sizes[pairable] - 1)
     paired = np.where(pairable[:, None], counts, 0)
 
+    @np.errstate(invalid="ignore", divide="ignore")
     def statistic(weights: FloatArray) -> FloatArray:
         answers = weights @ paired
         n = answers.sum(axis=1)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            disagreement = (n - weights @ agreeing) / n
-            expected = (n**2 - (answers**2).sum(axis=1)) / (n * (n - 1))
-            return np.where(expected > 0, 1 - disagreement / expected, np.nan)
+        disagreement = (n - weights @ agreeing) / n
+        expected = (n**2 - (answers**2).sum(axis=1)) / (n * (n - 1))
+        return np.where(expected > 0, 1 - disagreement / expected, np.nan)
 
     return statistic
 
@@ -233,16 +233,15 @@ def _table(where: str, raters: Raters, clusters: Labels | None, *, has_places: b
 
 
 def _mean(values: FloatArray, chosen: BoolArray) -> FloatArray:
-    means: FloatArray = np.where(chosen, values, 0).sum(axis=1) / np.maximum(1, chosen.sum(axis=1))
-    return means
+    return np.asarray(np.where(chosen, values, 0).sum(axis=1) / np.maximum(1, chosen.sum(axis=1)))
 
 
 def _ceiling(
     kind: CeilingKind, table: _Table, parts: list[_Part], name: str, bootstrap: Bootstrap, is_stepped_up: bool = False
 ) -> Ceiling:
+    @np.errstate(divide="ignore")
     def step_up(values: FloatArray) -> FloatArray:
-        with np.errstate(divide="ignore"):
-            return 2 * values / (1 + values) if is_stepped_up else values
+        return 2 * values / (1 + values) if is_stepped_up else values
 
     coefficient = coefficient_named(name)
     calibrated = [(coefficient.calibrated(x, y), rows, x, y) for rows, x, y in parts]
@@ -251,8 +250,7 @@ def _ceiling(
     statistics = [(rows, one.of_samples(x, y)) for one, rows, x, y in itertools.compress(calibrated, defined)]
 
     def of_samples(weights: FloatArray) -> FloatArray:
-        means: FloatArray = np.mean([step_up(statistic(weights[:, rows])) for rows, statistic in statistics], axis=0)
-        return means
+        return np.asarray(np.mean([step_up(statistic(weights[:, rows])) for rows, statistic in statistics], axis=0))
 
     n_raters, counts = table.present.sum(axis=1), table.counts
     if statistics:

@@ -14,9 +14,9 @@ from dialeval_plugin.statistics import bootstrap
 from dialeval_plugin.statistics.bootstrap import INTERVAL_KINDS, Bootstrap, Counts, Interval, Resampled
 from dialeval_plugin.statistics.comparison.significance import Measure, Paired, paired_bootstrap
 from dialeval_plugin.statistics.correlation import correlate, correlations
+from tests.cluster_order import SCIPY
 from tests.refusals import refused
 
-SCIPY = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall_b": stats.kendalltau}
 BCA = Bootstrap(rounds=300, seed=3, confidence=0.9, interval="bca")
 
 

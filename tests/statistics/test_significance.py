@@ -22,10 +22,9 @@ from dialeval_plugin.statistics.comparison.significance import (
     permutation_test,
     williams_test,
 )
-from tests.cluster_order import drawn_rows
+from tests.cluster_order import SCIPY, interval_by_loop
 from tests.refusals import refusal
 
-SCIPY = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall_b": stats.kendalltau}
 # google-research/mt-metrics-eval, stats_test.py, WilliamsSigDiffTest.testSigDiff.
 GOLD = [1, 2, 3, 4, 5]
 METRIC_1 = [1.1, 2, 3.1, 4, 5.1]
@@ -195,9 +194,11 @@ def test_paired_bootstrap_is_that_of_a_loop(coefficient: str) -> None:
     found = paired_bootstrap(paired, Measure(coefficient), bootstrap=Bootstrap(rounds=100, seed=2))
     a, b, y = columns = [np.array(column) for column in (paired.scores_a, paired.scores_b, paired.ratings)]
     content = symmetric(([column] for column in columns[:2]), columns[2:])
-    drawn = drawn_rows(paired.clusters, content, rounds=100, seed=2)
-    values = [of(a[rows], y[rows]).statistic - of(b[rows], y[rows]).statistic for rows in drawn]
-    assert (found.ci_low, found.ci_high) == pytest.approx(np.quantile(values, [0.025, 0.975]), abs=1e-9)
+
+    def difference(rows: np.ndarray) -> float:
+        return float(of(a[rows], y[rows]).statistic - of(b[rows], y[rows]).statistic)
+
+    assert (found.ci_low, found.ci_high) == interval_by_loop(difference, paired.clusters, content, rounds=100, seed=2)
     assert (found.name, found.n_scored, found.n_clusters) == (f"difference of {coefficient}", 60, 30)
 
 

@@ -274,16 +274,15 @@ def _weighted_mean(values: FloatArray, weights: FloatArray) -> FloatArray:
     return np.asarray(weights @ values / weights.sum(axis=1))
 
 
+@np.errstate(invalid="ignore")
 def _weighted_f1(said: BoolArray, true: BoolArray, weights: FloatArray) -> FloatArray:
     # A resample in which nobody says so is degenerate: 0 / 0 is NaN, which marks it.
-    with np.errstate(invalid="ignore"):
-        return np.asarray(2 * (weights @ (said & true)) / (weights @ said.astype(np.float64) + weights @ true))
+    return np.asarray(2 * (weights @ (said & true)) / (weights @ said.astype(np.float64) + weights @ true))
 
 
 def _jensen_shannon(p: FloatArray, q: FloatArray) -> FloatArray:
     middle = (p + q) / 2
-    divergence: FloatArray = (special.rel_entr(p, middle) + special.rel_entr(q, middle)).sum(axis=1) / (2 * math.log(2))
-    return divergence
+    return np.asarray((special.rel_entr(p, middle) + special.rel_entr(q, middle)).sum(axis=1) / (2 * math.log(2)))
 
 
 def _shares(counts: IntArray) -> FloatArray:

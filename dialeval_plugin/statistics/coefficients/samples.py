@@ -61,9 +61,8 @@ class Ties:
 def is_undefined(groups_x: FloatArray, groups_y: FloatArray) -> BoolArray:
     """Return which samples are too small or have all rows in one group of ties, from `Ties.totals` of both columns."""
     totals = groups_x.sum(axis=1)
-    is_constant: BoolArray = (groups_x.max(axis=1) == totals) | (groups_y.max(axis=1) == totals)
-    is_small: BoolArray = totals < MIN_PAIRS
-    return is_constant | is_small
+    is_constant = (groups_x.max(axis=1) == totals) | (groups_y.max(axis=1) == totals)
+    return np.asarray(is_constant | (totals < MIN_PAIRS))
 
 
 def ratio(products: FloatArray, squares: FloatArray, undefined: BoolArray) -> FloatArray:

@@ -237,9 +237,3 @@ def _calibrated(measure: Measure, rows: Rows, x: FloatArray) -> LevelStatistic:
 def _value(measure: Measure, rows: Rows, x: FloatArray) -> float:
     """The measure of scores x; StatisticUndefined where it has none."""
     return _calibrated(measure, rows, x).value(x).value
-
-
-def _standardised(scores: FloatArray) -> FloatArray:
-    # Rounded, so that two metrics' scores that stand equally high are tied after a swap.
-    rounded: FloatArray = np.round(stats.zscore(scores), 12)
-    return rounded
