@@ -101,8 +101,9 @@ def _column(where: str, name: str, values: Any, *, has_gaps: bool) -> Column:
     present = np.array([value is not None or not has_gaps for value in values], dtype=np.bool_)
     remedy = "Give None where there is no value." if has_gaps else "Leave the row out."
     filled = np.zeros(len(present))
-    for index in np.flatnonzero(present).tolist():
-        filled[index] = _number(where, name, index, values[index], remedy)
+    for index, value in enumerate(values):
+        if present[index]:
+            filled[index] = _number(where, name, index, value, remedy)
     return Column(filled, present)
 
 

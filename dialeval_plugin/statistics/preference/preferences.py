@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
+from itertools import compress
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
@@ -124,10 +125,10 @@ def preferences(
     columns = {"votes": votes, "clusters": clusters, "responses_a": responses_a, "responses_b": responses_b}
     same_length(where, scores_a=scores_a, scores_b=scores_b, **columns)
     a, b = optional_numbers(where, "scores_a", scores_a), optional_numbers(where, "scores_b", scores_b)
-    used = np.flatnonzero(a.present & b.present)
-    numbers = None
+    is_scored = a.present & b.present
+    used, numbers = np.flatnonzero(is_scored), None
     if responses is not None:
-        kept = [side[row] for side in responses for row in used.tolist()]
+        kept = [label for side in responses for label in compress(side, is_scored)]
         numbers = cluster_codes(where, kept, len(kept))
     codes = used_codes(where, clusters, used)
     return Preferences(a.values[used], b.values[used], _answers(votes)[used], codes, numbers, len(votes))
