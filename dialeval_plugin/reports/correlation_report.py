@@ -22,7 +22,7 @@ from dialeval_plugin.statistics.partial import covariate_bias
 from dialeval_plugin.statistics.raters import leave_one_rater_out, split_half
 from dialeval_plugin.statistics.sensitivity import sensitivity_range
 
-from .tables import CellValue, Table, TableColumn, TableRow, figure, named_column
+from .tables import Table, TableColumn, TableRow, figure, named_column
 
 _LENGTHS = {
     "length_of_scores": "score_length",
@@ -268,7 +268,13 @@ def report_table(findings: Sequence[Finding], options: ReportOptions) -> Table:
         TableColumn("scored", lambda row: f"{row['n_scored']}/{row['n_rated']}"),
         named_column("n_clusters", 0, title="clusters"),
     ]
-    return Table(rows, columns, _notes(findings, options), _settings(options))
+    settings = {
+        "average_by": options.average_by,
+        "within_range": list(options.within_range) if options.within_range else None,
+        **{name: getattr(options.bootstrap, name) for name in ("rounds", "confidence", "interval", "seed")},
+        **{name: getattr(options, name) for name in ("permutations", "alpha", "min_coverage")},
+    }
+    return Table(rows, columns, _notes(findings, options), settings)
 
 
 def _ordered(findings: Sequence[Finding]) -> list[Finding]:
@@ -365,12 +371,3 @@ def _notes(findings: Sequence[Finding], options: ReportOptions) -> list[str]:
         if finding.estimate.reason and not finding.is_withheld and (options.bootstrap.rounds or finding.value is None)
     ]
     return [*notes, *dict.fromkeys(reasons)]
-
-
-def _settings(options: ReportOptions) -> dict[str, CellValue | list[float]]:
-    return {
-        "average_by": options.average_by,
-        "within_range": list(options.within_range) if options.within_range else None,
-        **{name: getattr(options.bootstrap, name) for name in ("rounds", "confidence", "interval", "seed")},
-        **{name: getattr(options, name) for name in ("permutations", "alpha", "min_coverage")},
-    }

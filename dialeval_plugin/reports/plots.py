@@ -16,7 +16,7 @@ from scipy.stats import gaussian_kde
 
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.core.files import atomic_path
-from dialeval_plugin.statistics.checks import FloatArray, IntArray
+from dialeval_plugin.statistics.arrays import FloatArray, IntArray
 from dialeval_plugin.training.history import HistoryRow
 
 if TYPE_CHECKING:

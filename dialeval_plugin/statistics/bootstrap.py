@@ -15,7 +15,7 @@ from scipy import sparse, special
 
 from dialeval_plugin.core.errors import InputError
 
-from .checks import FloatArray, IntArray, Statistic
+from .arrays import FloatArray, IntArray, Statistic
 from .estimates import interval_text
 
 IntervalKind: TypeAlias = Literal["percentile", "bca"]
@@ -79,6 +79,10 @@ class Resampled(NamedTuple):
         return Resampled(statistic, sums, self.shift - other.shift)
 
 
+Computed: TypeAlias = tuple[float, Resampled] | str
+"""A statistic on the whole data and how it is resampled; or the reason why it is undefined."""
+
+
 class Counts(NamedTuple):
     """What became of the rows that were handed in."""
 
@@ -131,27 +135,20 @@ class Bootstrap:
         if self.interval not in INTERVAL_KINDS:
             raise InputError(f"bootstrap: there is no interval {self.interval!r}. Choose one of {', '.join(INTERVAL_KINDS)}.")
 
-    def estimates(
-        self, values: Mapping[str, float | str], resampled: Mapping[str, Resampled], counts: Counts
-    ) -> dict[str, Estimate]:
-        """Return statistics with their intervals, all from the same resamples.
-
-        `values` are those on the whole data by name; in place of an undefined one stands the reason, and it need not be
-        `resampled`.
+    def estimates(self, computed: Mapping[str, Computed], counts: Counts) -> dict[str, Estimate]:
+        """Return statistics, by name, with their intervals, all from the same resamples.
 
         Example:
             >>> of_clusters = np.array([[3.0, 1.0], [5.0, 1.0], [1.0, 1.0], [7.0, 1.0]] * 10)
             >>> mean = Resampled(lambda sums: sums[:, 0] / sums[:, 1], of_clusters)
-            >>> print(Bootstrap(rounds=200).estimates({"mean": 4.0}, {"mean": mean}, Counts(40, 40, 40, 0))["mean"])
+            >>> print(Bootstrap(rounds=200).estimates({"mean": (4.0, mean)}, Counts(40, 40, 40, 0))["mean"])
             mean 4.000 [3.300, 4.600], 40 of 40 rows scored, 40 clusters
         """
-        intervals = self.intervals({name: resampled[name] for name, value in values.items() if not isinstance(value, str)})
+        intervals = self.intervals({name: one[1] for name, one in computed.items() if not isinstance(one, str)})
         found = {}
-        for name, value in values.items():
-            is_undefined = isinstance(value, str)
-            interval = Interval(reason=str(value)) if is_undefined else intervals[name]
-            number = None if is_undefined else float(value)
-            found[name] = Estimate(name=name, value=number, **interval._asdict(), **counts._asdict(), bootstrap=self)
+        for name, one in computed.items():
+            value, interval = (None, Interval(reason=one)) if isinstance(one, str) else (float(one[0]), intervals[name])
+            found[name] = Estimate(name=name, value=value, **interval._asdict(), **counts._asdict(), bootstrap=self)
         return found
 
     def intervals(self, resampled: Mapping[str, Resampled]) -> dict[str, Interval]:

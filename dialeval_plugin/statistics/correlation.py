@@ -25,8 +25,8 @@ from typing import Any
 from dialeval_plugin.core.errors import StatisticUndefined
 from dialeval_plugin.statistics.coefficients.by_name import coefficient_named
 
-from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Estimate, Resampled
-from .checks import Labels, OptionalNumbers
+from .arrays import Labels, OptionalNumbers
+from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Estimate
 from .levels import AverageBy, LevelOrSystem, LevelStatistic, Range, Rated, rows_of
 
 DEFAULT_COEFFICIENTS = ("pearson", "spearman", "kendall_b")
@@ -124,18 +124,18 @@ def level_correlations(
     chosen = [coefficient_named(name) for name in dict.fromkeys(coefficients)]
     rows = rows_of("correlate", rated, {"scores": rated.scores}, level, average_by, within_range)
     (scores,) = rows.scores
-    values: dict[str, float | str] = {}
-    resampled: dict[str, Resampled] = {}
+    computed: dict[str, Computed] = {}
     found: dict[str, dict[str, Any]] = {}
     for entry in chosen:
         try:
             statistic = LevelStatistic.of(entry, rows, scores)
-            values[entry.name], n_groups, n_undefined = statistic.value(scores)
-            resampled[entry.name] = statistic.resampled(scores)
+            value, n_groups, n_undefined = statistic.value(scores)
+            resampled = statistic.resampled(scores)
+            computed[entry.name] = value, resampled
             found[entry.name] = {"n_groups": n_groups, "n_undefined_groups": n_undefined}
-            found[entry.name] |= {"epsilon": statistic.coefficient.epsilon, "bins": resampled[entry.name].bins}
+            found[entry.name] |= {"epsilon": statistic.coefficient.epsilon, "bins": resampled.bins}
         except StatisticUndefined as error:
-            values[entry.name] = str(error)
+            computed[entry.name] = str(error)
     shared: dict[str, Any] = {"n_out_of_range": rows.n_out_of_range, "level": level, "average_by": average_by}
-    estimates = bootstrap.estimates(values, resampled, rows.counts)
+    estimates = bootstrap.estimates(computed, rows.counts)
     return {name: Correlation(**vars(estimate), **shared, **found.get(name, {})) for name, estimate in estimates.items()}

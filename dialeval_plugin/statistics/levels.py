@@ -14,19 +14,9 @@ from dialeval_plugin.statistics.coefficients.by_name import Coefficient
 from dialeval_plugin.statistics.coefficients.pearson import moments, pearson_of_moments
 from dialeval_plugin.statistics.coefficients.samples import MIN_PAIRS
 
+from .arrays import FloatArray, IntArray, Labels, OptionalNumbers, Statistic
 from .bootstrap import Counts, Resampled, rows_by_cell
-from .canonical import canonical_rows
-from .checks import (
-    FloatArray,
-    IntArray,
-    Labels,
-    OptionalNumbers,
-    Statistic,
-    check_choice,
-    optional_numbers,
-    rows_by_group,
-    same_length,
-)
+from .rows import canonical_rows, check_choice, distinct_rows, optional_numbers, rows_by_group, same_length
 
 LevelOrSystem: TypeAlias = Literal["turn", "dialogue", "system"]
 """What a row is, or for "system" what the rows are averaged to before they are compared."""
@@ -269,16 +259,6 @@ def _quantile_bins(values: FloatArray, n_bins: int) -> FloatArray:
     bin_of_level = np.unique((middles * n_bins / len(values)).astype(np.int64), return_inverse=True)[1].reshape(-1)
     bins = bin_of_level[codes.reshape(-1)]
     return _group_means(bins, values)[bins]
-
-
-def distinct_rows(*columns: Any) -> tuple[IntArray, tuple[FloatArray, ...]]:
-    """Return for each row the number of its cell, and the columns of the distinct cells: ties cost nothing."""
-    cells = np.zeros(len(columns[0]), dtype=np.int64)
-    for column in columns:
-        levels, codes = np.unique(column, return_inverse=True)
-        cells = np.unique(cells * max(1, len(levels)) + codes.reshape(-1), return_inverse=True)[1].reshape(-1)
-    first = np.unique(cells, return_index=True)[1]
-    return cells, tuple(np.asarray(column, dtype=np.float64)[first] for column in columns)
 
 
 def _group_means(groups: IntArray, values: FloatArray) -> FloatArray:

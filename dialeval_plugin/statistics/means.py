@@ -10,10 +10,9 @@ import math
 
 import numpy as np
 
-from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Counts, Estimate, Resampled, rows_by_cell
-from .canonical import canonical_rows
-from .checks import Column, FloatArray, Labels, OptionalNumbers, Statistic, cluster_codes, optional_numbers, same_length
-from .levels import distinct_rows
+from .arrays import FloatArray, Labels, OptionalNumbers, Statistic
+from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Counts, Estimate, Resampled, rows_by_cell
+from .rows import Column, canonical_rows, cluster_codes, distinct_rows, optional_numbers, same_length
 
 
 def mean_interval(
@@ -86,17 +85,17 @@ def _mean(
     kept = values[rows.order]
     group_of = cluster_codes(where, labels, len(values))
     members = [group_of[rows.order] == group for group in range(int(group_of.max(initial=-1)) + 1)]
-    resampled = {}
     if not len(kept):
-        value: float | str = f"{where}: none of {len(values)} rows has a value. Score some examples."
+        computed: Computed = f"{where}: none of {len(values)} rows has a value. Score some examples."
     elif empty := [labels[list(group_of).index(group)] for group, of in enumerate(members) if not of.any()]:
-        value = f"{where}: no row of group {empty[0]!r} has a value. Score some of its examples."
+        computed = f"{where}: no row of group {empty[0]!r} has a value. Score some of its examples."
     else:
         value = math.fsum(math.fsum(kept[of]) / int(of.sum()) for of in members) / len(members)
         cells, (cell_groups, cell_values) = distinct_rows(rows.groups, kept)
-        resampled = {name: Resampled(_mean_of_group_means(cell_groups, cell_values), rows_by_cell(cells, rows.clusters))}
+        statistic = _mean_of_group_means(cell_groups, cell_values)
+        computed = value, Resampled(statistic, rows_by_cell(cells, rows.clusters))
     counts = Counts(len(values), len(kept), rows.n_clusters, len(values) - len(kept))
-    return bootstrap.estimates({name: value}, resampled, counts)[name]
+    return bootstrap.estimates({name: computed}, counts)[name]
 
 
 def _mean_of_group_means(groups: FloatArray, values: FloatArray) -> Statistic:

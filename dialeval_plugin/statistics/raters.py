@@ -22,9 +22,9 @@ import numpy as np
 from dialeval_plugin.core.errors import InputError, StatisticUndefined
 from dialeval_plugin.statistics.coefficients.by_name import coefficient_named
 
-from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Counts, Estimate, Resampled, rows_by_cell
-from .canonical import canonical_rows
-from .checks import BoolArray, FloatArray, IntArray, Labels, OptionalNumbers, Statistic, optional_numbers, same_length
+from .arrays import BoolArray, FloatArray, IntArray, Labels, OptionalNumbers, Statistic
+from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Counts, Estimate, Resampled, rows_by_cell
+from .rows import canonical_rows, optional_numbers, same_length
 
 CeilingKind: TypeAlias = Literal["leave_one_rater_out", "split_half"]
 Raters: TypeAlias = Sequence[OptionalNumbers]
@@ -254,14 +254,14 @@ def _ceiling(
 
     n_raters, counts = table.present.sum(axis=1), table.counts
     if statistics:
-        value: float | str = float(np.mean(values[defined]))
+        resampled = Resampled(of_samples, rows_by_cell(np.arange(counts.n_scored), table.clusters))
+        computed: Computed = float(np.mean(values[defined])), resampled
     elif counts.n_scored:
-        value = f"{kind}: {name} is undefined on {counts.n_scored} rows with {MIN_RATERS} raters. Have more rows rated."
+        computed = f"{kind}: {name} is undefined on {counts.n_scored} rows with {MIN_RATERS} raters. Have more rows rated."
     else:
-        value = f"{kind}: none of {counts.n_total} rows has {MIN_RATERS} raters or more. Have rows rated by several people."
-    resampled = {name: Resampled(of_samples, rows_by_cell(np.arange(counts.n_scored), table.clusters))} if statistics else {}
+        computed = f"{kind}: none of {counts.n_total} rows has {MIN_RATERS} raters or more. Have rows rated by several people."
     return Ceiling(
-        **vars(bootstrap.estimates({name: value}, resampled, counts)[name]),
+        **vars(bootstrap.estimates({name: computed}, counts)[name]),
         kind=kind,
         is_stepped_up=is_stepped_up,
         n_parts=len(statistics),

@@ -11,8 +11,9 @@ import numpy as np
 from dialeval_plugin.core.errors import InputError, StatisticUndefined
 from dialeval_plugin.statistics.coefficients.by_name import Coefficient, coefficient_named
 
-from .checks import FloatArray, OptionalNumbers, optional_numbers, same_length
+from .arrays import FloatArray, OptionalNumbers
 from .levels import Range
+from .rows import optional_numbers, same_length
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -226,7 +226,7 @@ def test_rows_of_a_cell_are_counted() -> None:
 def test_estimates_are_values_with_their_intervals_or_reasons() -> None:
     boot = Bootstrap(rounds=40, confidence=0.9, seed=3)
     entry = clustered_mean(20)
-    found = boot.estimates({"mean": entry.value, "odd": "odd: no reason"}, {"mean": entry}, Counts(25, 20, 20, 4, 1))
+    found = boot.estimates({"mean": (entry.value, entry), "odd": "odd: no reason"}, Counts(25, 20, 20, 4, 1))
     estimate, odd = found["mean"], found["odd"]
     assert Interval(*(getattr(estimate, name) for name in Interval._fields)) == boot.intervals({"mean": entry})["mean"]
     assert (odd.name, odd.value, odd.ci_low, odd.ci_high, odd.reason) == ("odd", None, None, None, "odd: no reason")

@@ -119,13 +119,6 @@ def test_one_undefined_coefficient_leaves_the_others_their_intervals() -> None:
     assert found["pearson"].ci_low is not None
 
 
-def test_nothing_to_correlate() -> None:
-    found = correlate([None, 1], [2, None], coefficient="pearson")
-    assert (found.value, found.n_scored, found.n_clusters) == (None, 0, 0)
-    assert found.reason == "pearson: 0 pairs of score and rating, at least 3 are needed. Score and rate more examples."
-    assert correlate([], [], coefficient="pearson").coverage is None
-
-
 def test_some_degenerate_resamples_are_counted() -> None:
     scores, ratings = [1] * 7 + [2, 2, 3, 3], [1] * 7 + [2, 1, 3, 2]
     found = correlate(scores, ratings, coefficient="kendall_b", bootstrap=Bootstrap(rounds=5000, seed=3))
@@ -323,9 +316,12 @@ def test_a_range_of_ratings() -> None:
 @pytest.mark.parametrize(("level", "average_by"), [("turn", "item"), ("system", "none"), ("turn", "none")])
 def test_nothing_to_compare(level: Any, average_by: Any) -> None:
     rated = Rated(scores=[None, 1], ratings=[1, None], systems=["a", "b"], items=["x", "y"])
-    reason = "spearman: 0 pairs of score and rating, at least 3 are needed. Score and rate more examples."
-    assert at_level(rated, "spearman", level=level, average_by=average_by).reason == reason
+    found = at_level(rated, "spearman", level=level, average_by=average_by)
+    assert (found.value, found.n_scored, found.n_clusters, found.coverage) == (None, 0, 0, 0)
+    assert found.reason == "spearman: 0 pairs of score and rating, at least 3 are needed. Score and rate more examples."
     assert at_level(rated, "pairwise_accuracy", level=level, average_by=average_by).value is None
+    nothing = at_level(Rated(scores=[], ratings=[], systems=[], items=[]), level=level, average_by=average_by)
+    assert (nothing.value, nothing.coverage) == (None, None)
 
 
 @pytest.mark.parametrize("coefficient", ["pearson", "spearman", "kendall_b", "kendall_c", "pairwise_accuracy"])

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dialeval_plugin.statistics.bootstrap import Bootstrap
-from dialeval_plugin.statistics.canonical import symmetric
 from dialeval_plugin.statistics.comparison import significance
 from dialeval_plugin.statistics.comparison.significance import (
     Measure,
@@ -22,6 +21,7 @@ from dialeval_plugin.statistics.comparison.significance import (
     permutation_test,
     williams_test,
 )
+from dialeval_plugin.statistics.rows import symmetric
 from tests.cluster_order import SCIPY, interval_by_loop
 from tests.refusals import refusal
 

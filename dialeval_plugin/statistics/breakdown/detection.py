@@ -22,19 +22,9 @@ import numpy.typing as npt
 from scipy import special
 
 from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.statistics.arrays import BoolArray, FloatArray, IntArray, Labels, OptionalNumbers
 from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Counts, Estimate, Resampled, rows_by_cell
-from dialeval_plugin.statistics.canonical import canonical_rows
-from dialeval_plugin.statistics.checks import (
-    BoolArray,
-    Column,
-    FloatArray,
-    IntArray,
-    Labels,
-    OptionalNumbers,
-    Statistic,
-    optional_numbers,
-    same_length,
-)
+from dialeval_plugin.statistics.rows import Column, canonical_rows, optional_numbers, same_length
 
 Distributions: TypeAlias = Sequence[Sequence[float] | None] | npt.NDArray[Any]
 """One row a system turn: P(NB), P(PB), P(B), or None where the detector gave no answer."""
@@ -53,7 +43,6 @@ MERGES: Mapping[str, tuple[tuple[int, ...], ...]] = MappingProxyType(
 )
 """Which labels count as one class: none, PB with B, NB with PB."""
 METRICS = ("accuracy", "f1_b", "f1_pb_b", *(f"{name}_{merge}" for name in ("jsd", "mse") for merge in MERGES))
-LOWER_IS_BETTER = tuple(name for name in METRICS if name.startswith(("jsd", "mse")))
 
 _SUM_TOLERANCE = 0.01
 """Detectors publish rounded shares: three of 0.33 are a distribution."""
@@ -114,11 +103,14 @@ def breakdown_metrics(
     used = np.flatnonzero(is_annotated & is_scored)
     rows = canonical_rows(where, [*annotations.T, *predicted.T, hard], used, clusters)
     order = rows.order
-    defined, resampled = _metrics(predicted[order], annotations[order], hard[order], threshold, rows.clusters)
-    values = {name: defined.get(name, _undefined(name, len(used))) for name in METRICS}
+    defined = _metrics(predicted[order], annotations[order], hard[order], threshold, rows.clusters)
+    why = f"neither the detector nor the annotators call any of {len(used)} turns so. Score more turns."
+    if not len(used):
+        why = "no annotated turn has an answer. Score annotated turns."
+    computed = {name: defined.get(name, f"{name}: {why}") for name in METRICS}
     n_unscored, n_unannotated = int((is_annotated & ~is_scored).sum()), int((~is_annotated).sum())
     row_counts = Counts(len(predicted), len(used), rows.n_clusters, n_unscored, n_unannotated)
-    return bootstrap.estimates(values, resampled, row_counts)
+    return bootstrap.estimates(computed, row_counts)
 
 
 def breakdown_differences(
@@ -154,15 +146,13 @@ def breakdown_differences(
         raise InputError(f"{where}: no annotated turn has an answer of both. Score annotated turns.")
     metrics = ([*predicted.T, hard] for predicted, hard in answers)
     rows = canonical_rows(where, list(annotations.T), used, clusters, metrics=metrics)
-    order = rows.order
-    (_, of_a), (_, of_b) = (
-        _metrics(predicted[order], annotations[order], hard[order], 0.0, rows.clusters) for predicted, hard in answers
-    )
-    resampled = {name: of_a[name] - of_b[name] for name in of_a if name in of_b}
-    values: dict[str, float | str] = {name: difference.value for name, difference in resampled.items()}
+    order, codes, _ = rows
+    of_a, of_b = (_metrics(predicted[order], annotations[order], hard[order], 0.0, codes) for predicted, hard in answers)
+    differences = {name: of_a[name][1] - of_b[name][1] for name in of_a if name in of_b}
+    computed = {name: (difference.value, difference) for name, difference in differences.items()}
     n_unscored = len(both) - len(used) - n_unannotated
     row_counts = Counts(len(both), len(used), rows.n_clusters, n_unscored, n_unannotated)
-    return bootstrap.estimates(values, resampled, row_counts)
+    return bootstrap.estimates(computed, row_counts)
 
 
 def strict_labels(counts: AnnotatorCounts, threshold: float = 0.0) -> IntArray:
@@ -240,8 +230,10 @@ def _f1_or_accuracy(metric: str, cuts: FloatArray, scores: FloatArray, shares: F
 
 def _metrics(
     predicted: FloatArray, annotations: IntArray, hard: IntArray, threshold: float, clusters: IntArray
-) -> tuple[dict[str, float | str], dict[str, Resampled]]:
+) -> dict[str, tuple[float, Resampled]]:
     """The defined metrics of turns that count."""
+    if not len(clusters):
+        return {}
     shares = _shares(annotations)
     strict = _strict(shares, threshold)
     row_values: dict[str, FloatArray] = {"accuracy": (hard == strict).astype(np.float64)}
@@ -249,25 +241,23 @@ def _metrics(
         p, q = (
             np.stack([values[:, list(members)].sum(axis=1) for members in classes], axis=1) for values in (shares, predicted)
         )
-        row_values[f"jsd_{merge}"] = _jensen_shannon(p, q)
+        divergences = special.rel_entr(p, (p + q) / 2) + special.rel_entr(q, (p + q) / 2)
+        row_values[f"jsd_{merge}"] = divergences.sum(axis=1) / (2 * math.log(2))
         row_values[f"mse_{merge}"] = ((p - q) ** 2).mean(axis=1)
     # Whether the detector says so, and whether the annotators do.
     hits = {
         "f1_b": (hard == BREAKDOWN, strict == BREAKDOWN),
         "f1_pb_b": (hard != NOT_BREAKDOWN, _is_lenient_breakdown(shares, threshold)),
     }
-    values: dict[str, float | str] = {}
-    statistics: dict[str, Statistic] = {}
+    sums = rows_by_cell(np.arange(len(clusters)), clusters)
+    found = {}
     for name, of_rows in row_values.items():
-        if len(of_rows):
-            values[name] = math.fsum(of_rows) / len(of_rows)
-            statistics[name] = partial(_weighted_mean, of_rows)
+        found[name] = math.fsum(of_rows) / len(of_rows), Resampled(partial(_weighted_mean, of_rows), sums)
     for name, (said, true) in hits.items():
         if said.any() or true.any():
-            values[name] = float(2 * (said & true).sum() / (said.sum() + true.sum()))
-            statistics[name] = partial(_weighted_f1, said, true)
-    sums = rows_by_cell(np.arange(len(clusters)), clusters) if len(clusters) else None
-    return values, {name: Resampled(statistic, sums) for name, statistic in statistics.items()}
+            value = float(2 * (said & true).sum() / (said.sum() + true.sum()))
+            found[name] = value, Resampled(partial(_weighted_f1, said, true), sums)
+    return found
 
 
 def _weighted_mean(values: FloatArray, weights: FloatArray) -> FloatArray:
@@ -278,11 +268,6 @@ def _weighted_mean(values: FloatArray, weights: FloatArray) -> FloatArray:
 def _weighted_f1(said: BoolArray, true: BoolArray, weights: FloatArray) -> FloatArray:
     # A resample in which nobody says so is degenerate: 0 / 0 is NaN, which marks it.
     return np.asarray(2 * (weights @ (said & true)) / (weights @ said.astype(np.float64) + weights @ true))
-
-
-def _jensen_shannon(p: FloatArray, q: FloatArray) -> FloatArray:
-    middle = (p + q) / 2
-    return np.asarray((special.rel_entr(p, middle) + special.rel_entr(q, middle)).sum(axis=1) / (2 * math.log(2)))
 
 
 def _shares(counts: IntArray) -> FloatArray:
@@ -298,12 +283,6 @@ def _strict(shares: FloatArray, threshold: float) -> IntArray:
 def _is_lenient_breakdown(shares: FloatArray, threshold: float) -> BoolArray:
     no, yes = shares[:, 0], shares[:, 1] + shares[:, 2]
     return np.asarray(~((no >= yes) & (no >= threshold)) & (yes >= no) & (yes >= threshold))
-
-
-def _undefined(name: str, n_scored: int) -> str:
-    if not n_scored:
-        return f"{name}: no annotated turn has an answer. Score annotated turns."
-    return f"{name}: neither the detector nor the annotators call any of {n_scored} turns so. Score more turns."
 
 
 def _check_threshold(threshold: float, caller: str) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import stats
 
 from dialeval_plugin.core.errors import StatisticUndefined
-from dialeval_plugin.statistics.checks import FloatArray, Numbers, Statistic
+from dialeval_plugin.statistics.arrays import FloatArray, Numbers, Statistic
 
 from .samples import MIN_PAIRS, Ties, checked_pairs, is_undefined, ratio
 

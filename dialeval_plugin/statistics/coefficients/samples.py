@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dialeval_plugin.core.errors import StatisticUndefined
-from dialeval_plugin.statistics.checks import BoolArray, FloatArray, IntArray, Numbers, numbers, same_length
+from dialeval_plugin.statistics.arrays import BoolArray, FloatArray, IntArray, Numbers
+from dialeval_plugin.statistics.rows import numbers, same_length
 
 MIN_PAIRS = 3
 """Two pairs give 1 or -1 whatever they are."""

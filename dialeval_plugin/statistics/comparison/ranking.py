@@ -16,20 +16,11 @@ import numpy as np
 from scipy import stats
 
 from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.statistics.arrays import BoolArray, FloatArray, IntArray, Labels, OptionalNumbers
 from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES, Bootstrap
-from dialeval_plugin.statistics.canonical import canonical_rows
-from dialeval_plugin.statistics.checks import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    Labels,
-    OptionalNumbers,
-    cluster_codes,
-    optional_numbers,
-    same_length,
-)
 from dialeval_plugin.statistics.correlation import level_correlations
 from dialeval_plugin.statistics.levels import Rated, Ratings
+from dialeval_plugin.statistics.rows import canonical_rows, cluster_codes, optional_numbers, same_length
 
 from .significance import DEFAULT_MEASURE, EXACT_UNITS, ROUNDING, Comparison, Measure, Paired, permutation_test, swaps
 
@@ -50,7 +41,6 @@ class Ranking:
     ranks: dict[str, int | None]
     comparisons: dict[tuple[str, str], Comparison]
     adjusted: dict[tuple[str, str], float | None]
-    alpha: float
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
@@ -135,7 +125,7 @@ def rank_metrics(
     }
     adjusted = dict(zip(comparisons, holm([one.p_value for one in comparisons.values()]), strict=True))
     ranks = rank_clusters(_values_on_common_rows(scores, rated, measure), adjusted, alpha=alpha)
-    return Ranking(ranks, comparisons, adjusted, alpha)
+    return Ranking(ranks, comparisons, adjusted)
 
 
 def _values_on_common_rows(scores: Mapping[str, OptionalNumbers], rated: Ratings, measure: Measure) -> dict[str, float | None]:

@@ -15,10 +15,11 @@ import numpy as np
 from scipy import stats
 
 from dialeval_plugin.core.errors import StatisticUndefined
-from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Counts, Estimate
-from dialeval_plugin.statistics.checks import BoolArray, FloatArray, OptionalNumbers, check_choice
+from dialeval_plugin.statistics.arrays import BoolArray, FloatArray, OptionalNumbers
+from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Counts, Estimate
 from dialeval_plugin.statistics.coefficients.by_name import coefficient_named, pearson
 from dialeval_plugin.statistics.levels import AverageBy, LevelOrSystem, LevelStatistic, Ratings, Rows, rows_of
+from dialeval_plugin.statistics.rows import check_choice
 
 Test: TypeAlias = Literal["permutation", "williams"]
 Alternative: TypeAlias = Literal["two-sided", "greater"]
@@ -194,14 +195,14 @@ def paired_bootstrap(
         (0.15, True)
     """
     rows = _common_rows("paired_bootstrap", paired, measure)
-    name, (a, b), resampled = f"difference of {measure.coefficient}", rows.scores, {}
+    name, (a, b) = f"difference of {measure.coefficient}", rows.scores
     try:
         of_a, of_b = _calibrated(measure, rows, a), _calibrated(measure, rows, b)
-        value: float | str = of_a.value(a).value - of_b.value(b).value
-        resampled = {name: of_a.resampled(a) - of_b.resampled(b)}
+        value = of_a.value(a).value - of_b.value(b).value
+        computed: Computed = value, of_a.resampled(a) - of_b.resampled(b)
     except StatisticUndefined as error:
-        value = str(error)
-    return bootstrap.estimates({name: value}, resampled, rows.counts)[name]
+        computed = str(error)
+    return bootstrap.estimates({name: computed}, rows.counts)[name]
 
 
 def swaps(n_units: int, *, n_swaps: int, seed: int) -> Iterator[BoolArray]:

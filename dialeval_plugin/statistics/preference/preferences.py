@@ -19,22 +19,22 @@ import numpy as np
 import numpy.typing as npt
 
 from dialeval_plugin.core.errors import InputError, StatisticUndefined
+from dialeval_plugin.statistics.arrays import FloatArray, IntArray, Labels, OptionalNumbers
 from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Counts, Estimate, Resampled, rows_by_cell
-from dialeval_plugin.statistics.canonical import Canonical, canonical, canonical_rows
-from dialeval_plugin.statistics.checks import (
-    FloatArray,
-    IntArray,
-    Labels,
-    OptionalNumbers,
+from dialeval_plugin.statistics.coefficients.by_name import coefficient_named
+from dialeval_plugin.statistics.correlation import correlate
+from dialeval_plugin.statistics.estimates import interval_text
+from dialeval_plugin.statistics.raters import alpha, alpha_of_samples
+from dialeval_plugin.statistics.rows import (
+    Canonical,
+    canonical,
+    canonical_rows,
     check_choice,
     cluster_codes,
     optional_numbers,
     same_length,
     used_codes,
 )
-from dialeval_plugin.statistics.coefficients.by_name import coefficient_named
-from dialeval_plugin.statistics.correlation import correlate
-from dialeval_plugin.statistics.raters import alpha, alpha_of_samples
 
 Votes: TypeAlias = Sequence[Sequence[int]] | npt.NDArray[Any]
 """One row a comparison, one column a rater: `A_IS_BETTER`, `B_IS_BETTER`, `BOTH_ARE_GOOD` or `BOTH_ARE_BAD`."""
@@ -69,10 +69,8 @@ class PreferenceAgreement(Estimate):
     ceiling: float | None
 
     def __str__(self) -> str:
-        ends = ", ".join(
-            f"{name} {'undefined' if value is None else format(value, '.3f')}"
-            for name, value in (("coin flip", self.floor), ("human majority", self.ceiling))
-        )
+        floor, ceiling = (interval_text(value, None, None) for value in (self.floor, self.ceiling))
+        ends = f"coin flip {floor}, human majority {ceiling}"
         return f"{self.name} {self.text()}, {ends}, {self.n_scored} of {self.n_total} comparisons scored"
 
 
@@ -157,8 +155,9 @@ def voting(
     check_choice("voting", "unit", unit, get_args(VotingUnit))
     if unit == "response" and compared.responses is None:
         raise InputError("voting: unit='response' needs to know which responses are the same. Give `responses` to preferences.")
-    majority = _majority(compared.votes)
-    ideal = np.where(majority == _MISSING, 0.5, POINTS[:, majority])
+    counts = _counts(compared.votes, "category")
+    has_majority = counts.max(axis=1, initial=0) * 2 > compared.votes.shape[1]
+    ideal = np.where(has_majority, POINTS[:, counts.argmax(axis=1)], 0.5)
     of_scores = partial(_points, compared, unit=unit)
     return _correlation(f"voting_{coefficient}", compared, of_scores, coefficient, ideal, bootstrap)
 
@@ -218,9 +217,9 @@ def cont2cat(
     def value(a: FloatArray, b: FloatArray) -> float:
         return float(np.mean([alpha(table) for table in tables(ordered.votes, a, b)]))
 
-    resampled = {name: _resampled_alpha(ordered, tables)} if len(ordered.votes) else {}
-    values = {name: _defined(partial(value, ordered.scores_a, ordered.scores_b))}
-    estimate = bootstrap.estimates(values, resampled, compared.counts)[name]
+    found = _defined(partial(value, ordered.scores_a, ordered.scores_b))
+    computed = found if isinstance(found, str) else (found, _resampled_alpha(ordered, tables))
+    estimate = bootstrap.estimates({name: computed}, compared.counts)[name]
     return _agreement(vars(estimate), ordered, len(ordered.votes), value, _preferring(ordered.votes))
 
 
@@ -250,9 +249,9 @@ def preference_difference(
     of_one, of_other = (_RESAMPLED[statistic](compared._in(rows)) for compared in (one, other))
     name = f"difference of {statistic}"
     resampled = of_one - of_other
-    value = resampled.value
     reason = f"{statistic}: undefined for one of the metrics. Score responses that differ."
-    return bootstrap.estimates({name: reason if np.isnan(value) else value}, {name: resampled}, one.counts)[name]
+    computed = reason if np.isnan(resampled.value) else (resampled.value, resampled)
+    return bootstrap.estimates({name: computed}, one.counts)[name]
 
 
 def _points(compared: Preferences, a: FloatArray, b: FloatArray, unit: VotingUnit = "comparison") -> _Observations:
@@ -346,12 +345,6 @@ def _counts(answers: IntArray, equal: EqualAnswers) -> FloatArray:
     """How many raters gave each answer to each unit; what is no answer counts for none."""
     n_answers = 4 if equal == "category" else 2
     return np.asarray((answers[:, :, None] == np.arange(n_answers)).sum(axis=1), dtype=np.float64)
-
-
-def _majority(votes: IntArray) -> IntArray:
-    """The answer that more than half of the raters gave, or `_MISSING`."""
-    counts = _counts(votes, "category")
-    return np.where(counts.max(axis=1, initial=0) * 2 > votes.shape[1], counts.argmax(axis=1), _MISSING)
 
 
 def _preferring(votes: IntArray) -> FloatArray:
