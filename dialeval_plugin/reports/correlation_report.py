@@ -278,15 +278,12 @@ def report_table(findings: Sequence[Finding], options: ReportOptions) -> Table:
 
 
 def _ordered(findings: Sequence[Finding]) -> list[Finding]:
-    cells: dict[tuple[str, str, str], int] = {}
-    statistics: dict[str, int] = {}
-    for finding in findings:
-        cells.setdefault((finding.dataset, finding.quality, finding.level), len(cells))
-        statistics.setdefault(finding.statistic, len(statistics))
+    cells = list(dict.fromkeys((finding.dataset, finding.quality, finding.level) for finding in findings))
+    statistics = list(dict.fromkeys(finding.statistic for finding in findings))
 
     def place(finding: Finding) -> tuple[int, int, bool, float]:
-        cell = cells[finding.dataset, finding.quality, finding.level]
-        return cell, statistics[finding.statistic], finding.value is None, -(finding.value or 0.0)
+        cell = cells.index((finding.dataset, finding.quality, finding.level))
+        return cell, statistics.index(finding.statistic), finding.value is None, -(finding.value or 0.0)
 
     return sorted(findings, key=place)
 

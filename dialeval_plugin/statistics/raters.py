@@ -10,7 +10,6 @@ InputError: a rating is neither None nor a finite number, lengths differ, or the
 from __future__ import annotations
 
 import itertools
-import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,11 +37,6 @@ N_SPLITS = 20
 """Random splits that a split-half ceiling averages over."""
 
 
-def mean(values: Sequence[float]) -> float:
-    """Mean of the raters."""
-    return math.fsum(values) / len(values)
-
-
 def median(values: Sequence[float]) -> float:
     """Median of the raters; the mean of the two in the middle where their number is even."""
     return float(statistics.median(values))
@@ -59,13 +53,13 @@ def without_furthest(values: Sequence[float]) -> float:
     """
     if len(values) == 1:
         return float(values[0])
-    centre = mean(values)
+    centre = statistics.fmean(values)
     furthest = max(range(len(values)), key=lambda rater: abs(values[rater] - centre))
-    return mean([value for rater, value in enumerate(values) if rater != furthest])
+    return statistics.fmean([value for rater, value in enumerate(values) if rater != furthest])
 
 
 AGGREGATIONS: Mapping[str, Callable[[Sequence[float]], float]] = {
-    "mean": mean,
+    "mean": statistics.fmean,
     "median": median,
     "without_furthest": without_furthest,
     "minimum": min,

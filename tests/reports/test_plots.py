@@ -27,7 +27,7 @@ from dialeval_plugin.reports.plots import (
 )
 from dialeval_plugin.reports.proxy_indicators import save_figure, weight_figure
 from dialeval_plugin.training.history import HistoryRow
-from tests.refusals import refused
+from tests.refusals import refusal
 
 
 def vectors(*, noise: float) -> Vectors:
@@ -59,12 +59,6 @@ def test_each_panel_shows_one_context_with_its_responses() -> None:
     sizes = [[len(points.get_offsets()) for points in axes.collections] for axes in figure.axes]
     assert sizes == [[1, 2, 2]] * 6
     assert figure.axes[3].get_ylabel() == "Disentangled\ntriplet accuracy 100.0 %"
-
-
-def test_too_few_vectors_are_refused() -> None:
-    few = Vectors(np.ones((4, 2)), np.zeros(4, dtype=int), np.arange(4))
-    with refused("t-SNE: 4 vectors are too few. Give contexts with at least 12 texts in all."):
-        disentangling_figure(few, few)
 
 
 def test_training_curves_have_a_panel_for_each_stage() -> None:
@@ -112,9 +106,12 @@ def test_the_same_numbers_give_the_same_file(suffix: str, tmp_path: Path) -> Non
     assert first.startswith({"png": b"\x89PNG", "svg": b"<?xml"}[suffix])
 
 
-def test_another_format_is_refused(tmp_path: Path) -> None:
-    with refused(f"{tmp_path}/plot.pdf: plots are written as PNG or SVG. End the name in .png or .svg."):
-        write_figure(training_figure([HistoryRow("a", 1.0, 1, {"loss": 1.0})]), tmp_path / "plot.pdf")
+def test_too_few_vectors_and_other_formats_are_refused(tmp_path: Path) -> None:
+    few = Vectors(np.ones((4, 2)), np.zeros(4, dtype=int), np.arange(4))
+    message = "t-SNE: 4 vectors are too few. Give contexts with at least 12 texts in all."
+    assert refusal(disentangling_figure, few, few) == message
+    message = f"{tmp_path}/plot.pdf: plots are written as PNG or SVG. End the name in .png or .svg."
+    assert refusal(write_figure, training_figure([HistoryRow("a", 1.0, 1, {"loss": 1.0})]), tmp_path / "plot.pdf") == message
 
 
 RANDOM = np.random.default_rng(0)
@@ -139,15 +136,13 @@ def test_a_figure_is_written_the_same_each_time_and_whole_or_not_at_all(tmp_path
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
     assert "facts" not in first[1].read_text(encoding="utf-8")
     (tmp_path / "c.png").mkdir()
-    with refused(f"{tmp_path / 'c.png'}: is a folder, expected the name of a file to write."):
-        save_figure(weight_figure(single), tmp_path / "c")
+    message = f"{tmp_path / 'c.png'}: is a folder, expected the name of a file to write."
+    assert refusal(save_figure, weight_figure(single), tmp_path / "c") == message
 
 
 def test_without_matplotlib_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with refused(
+    assert refusal(weight_figure, REGRESSION, error=MissingPrerequisite) == (
         "plots need matplotlib, which cannot be imported (import of matplotlib.figure halted; None in sys.modules). "
-        "Run `pip install 'dialeval-plugin[reports]'`.",
-        MissingPrerequisite,
-    ):
-        weight_figure(REGRESSION)
+        "Run `pip install 'dialeval-plugin[reports]'`."
+    )

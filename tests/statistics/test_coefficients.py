@@ -42,14 +42,10 @@ some_levels = st.sampled_from([-2.5, 0.0, 0.1, 0.30000000000000004, 0.3, 1.0, 7.
 pairs = st.lists(st.tuples(some_levels | few_levels, few_levels), min_size=3, max_size=30)
 
 
-def of_pairs(name: str, x: Any, y: Any) -> float:
-    return value_of(COEFFICIENTS[name], x, y)
-
-
-def value_of(entry: Coefficient, x: Any, y: Any) -> float:
+def of_pairs(entry: Coefficient | str, x: Any, y: Any) -> float:
     """The value, NaN where it is undefined."""
     try:
-        return entry.of_pairs(x, y)
+        return (COEFFICIENTS[entry] if isinstance(entry, str) else entry).of_pairs(x, y)
     except StatisticUndefined:
         return math.nan
 
@@ -139,7 +135,7 @@ def test_samples_equal_the_value_of_each_sample_written_out(name: str, at_once: 
     def check(sample: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
         x, y, weights = sample
         entry = COEFFICIENTS[name].calibrated(x, y)
-        expected = [value_of(entry, np.repeat(x, times), np.repeat(y, times)) for times in weights.astype(int)]
+        expected = [of_pairs(entry, np.repeat(x, times), np.repeat(y, times)) for times in weights.astype(int)]
         np.testing.assert_allclose(entry.of_samples(x, y)(weights), expected, rtol=0, atol=1e-9, equal_nan=True)
 
     check()

@@ -50,19 +50,14 @@ def test_interval_is_that_of_the_loop(coefficient: str) -> None:
 
 
 def test_rows_without_a_score_or_rating_are_left_out_and_counted() -> None:
-    scores, ratings = [1, None, 3, 4, None, 2, 5], [1, 2, None, 5, None, 2, 4]
-    found = correlate(scores, ratings, coefficient="spearman", clusters=list("aabbccd"), bootstrap=FEW)
-    kept = correlate([1, 4, 2, 5], [1, 5, 2, 4], coefficient="spearman", clusters=list("abcd"), bootstrap=FEW)
-    assert (found.value, found.ci_low, found.ci_high) == (kept.value, kept.ci_low, kept.ci_high)
-    assert (found.n_total, found.n_scored, found.n_unscored, found.n_unrated, found.n_clusters) == (7, 4, 1, 2, 4)
-    assert found.coverage == 0.8
-
-
-def test_a_cluster_without_any_scored_row_is_not_drawn() -> None:
     scores, ratings, clusters = rated_data()
-    kept = correlate(scores, ratings, coefficient="pearson", clusters=clusters, bootstrap=FEW)
-    found = correlate([None, *scores], [3, *ratings], coefficient="pearson", clusters=["other", *clusters], bootstrap=FEW)
-    assert (found.n_clusters, found.ci_low, found.ci_high) == (kept.n_clusters, kept.ci_low, kept.ci_high)
+    kept = correlate(scores, ratings, coefficient="spearman", clusters=clusters, bootstrap=FEW)
+    # A cluster without any scored row is not drawn.
+    rows = [None, 1, None, *scores], [3, None, None, *ratings], ["other", clusters[0], "third", *clusters]
+    found = correlate(rows[0], rows[1], coefficient="spearman", clusters=rows[2], bootstrap=FEW)
+    assert (found.value, found.ci_low, found.ci_high) == (kept.value, kept.ci_low, kept.ci_high)
+    assert (found.n_total, found.n_scored, found.n_unscored, found.n_unrated) == (63, 60, 1, 2)
+    assert (found.n_clusters, found.coverage) == (kept.n_clusters, 60 / 61)
 
 
 @settings(deadline=None, max_examples=50)
