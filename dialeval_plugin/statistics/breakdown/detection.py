@@ -24,7 +24,7 @@ from scipy import special
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.statistics.arrays import BoolArray, FloatArray, IntArray, Labels, OptionalNumbers
 from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Counts, Estimate, Resampled, rows_by_cell
-from dialeval_plugin.statistics.rows import Column, canonical_rows, optional_numbers, same_length
+from dialeval_plugin.statistics.rows import Canonical, Column, canonical_rows, optional_numbers, same_length
 
 Distributions: TypeAlias = Sequence[Sequence[float] | None] | npt.NDArray[Any]
 """One row a system turn: P(NB), P(PB), P(B), or None where the detector gave no answer."""
@@ -96,20 +96,13 @@ def breakdown_metrics(
     where = "breakdown_metrics"
     same_length(where, distributions=distributions, counts=counts, labels=labels, clusters=clusters)
     _check_threshold(threshold, where)
-    annotations = _checked_counts(counts)
-    predicted, is_scored = _checked_distributions(distributions)
-    hard = predicted.argmax(axis=1) if labels is None else _checked_labels(labels, is_scored)
-    is_annotated = annotations.sum(axis=1) > 0
-    used = np.flatnonzero(is_annotated & is_scored)
-    rows = canonical_rows(where, [*annotations.T, *predicted.T, hard], used, clusters)
-    order = rows.order
-    defined = _metrics(predicted[order], annotations[order], hard[order], threshold, rows.clusters)
-    why = f"neither the detector nor the annotators call any of {len(used)} turns so. Score more turns."
-    if not len(used):
+    annotations, answers = _checked_counts(counts), _checked_answers(distributions, labels)
+    rows, row_counts = _used_rows(where, annotations, [answers], clusters)
+    defined = _metrics(annotations, answers, rows, threshold)
+    why = f"neither the detector nor the annotators call any of {row_counts.n_scored} turns so. Score more turns."
+    if not row_counts.n_scored:
         why = "no annotated turn has an answer. Score annotated turns."
     computed = {name: defined.get(name, f"{name}: {why}") for name in METRICS}
-    n_unscored, n_unannotated = int((is_annotated & ~is_scored).sum()), int((~is_annotated).sum())
-    row_counts = Counts(len(predicted), len(used), rows.n_clusters, n_unscored, n_unannotated)
     return bootstrap.estimates(computed, row_counts)
 
 
@@ -134,24 +127,13 @@ def breakdown_differences(
     where = "breakdown_differences"
     same_length(where, one=one.distributions, other=other.distributions, counts=counts, clusters=clusters)
     annotations = _checked_counts(counts)
-    both = annotations.sum(axis=1) > 0
-    n_unannotated = int((~both).sum())
-    answers = []
-    for said in (one, other):
-        predicted, is_scored = _checked_distributions(said.distributions)
-        answers.append((predicted, _checked_labels(said.labels, is_scored)))
-        both &= is_scored
-    used = np.flatnonzero(both)
-    if not len(used):
+    answers = [_checked_answers(said.distributions, said.labels) for said in (one, other)]
+    rows, row_counts = _used_rows(where, annotations, answers, clusters)
+    if not row_counts.n_scored:
         raise InputError(f"{where}: no annotated turn has an answer of both. Score annotated turns.")
-    metrics = ([*predicted.T, hard] for predicted, hard in answers)
-    rows = canonical_rows(where, list(annotations.T), used, clusters, metrics=metrics)
-    order, codes, _ = rows
-    of_a, of_b = (_metrics(predicted[order], annotations[order], hard[order], 0.0, codes) for predicted, hard in answers)
+    of_a, of_b = (_metrics(annotations, said, rows) for said in answers)
     differences = {name: of_a[name][1] - of_b[name][1] for name in of_a if name in of_b}
     computed = {name: (difference.value, difference) for name, difference in differences.items()}
-    n_unscored = len(both) - len(used) - n_unannotated
-    row_counts = Counts(len(both), len(used), rows.n_clusters, n_unscored, n_unannotated)
     return bootstrap.estimates(computed, row_counts)
 
 
@@ -228,13 +210,35 @@ def _f1_or_accuracy(metric: str, cuts: FloatArray, scores: FloatArray, shares: F
     return np.asarray(np.divide(hits, possible, out=np.full(len(cuts), np.nan), where=possible > 0))
 
 
+class _Answers(NamedTuple):
+    """A detector's, checked, a row a turn."""
+
+    distributions: FloatArray
+    present: BoolArray
+    labels: IntArray
+
+
+def _used_rows(
+    where: str, annotations: IntArray, detectors: Sequence[_Answers], clusters: Labels | None
+) -> tuple[Canonical, Counts]:
+    """The annotated turns that all detectors answered, and the numbers of turns."""
+    is_annotated = annotations.sum(axis=1) > 0
+    is_scored = np.logical_and.reduce([answers.present for answers in detectors])
+    used = np.flatnonzero(is_annotated & is_scored)
+    metrics = ([*answers.distributions.T, answers.labels] for answers in detectors)
+    rows = canonical_rows(where, list(annotations.T), used, clusters, metrics=metrics)
+    n_unscored, n_unannotated = int((is_annotated & ~is_scored).sum()), int((~is_annotated).sum())
+    return rows, Counts(len(annotations), len(used), rows.n_clusters, n_unscored, n_unannotated)
+
+
 def _metrics(
-    predicted: FloatArray, annotations: IntArray, hard: IntArray, threshold: float, clusters: IntArray
+    annotations: IntArray, answers: _Answers, rows: Canonical, threshold: float = 0.0
 ) -> dict[str, tuple[float, Resampled]]:
     """The defined metrics of turns that count."""
-    if not len(clusters):
+    order, clusters, _ = rows
+    if not len(order):
         return {}
-    shares = _shares(annotations)
+    predicted, hard, shares = answers.distributions[order], answers.labels[order], _shares(annotations[order])
     strict = _strict(shares, threshold)
     row_values: dict[str, FloatArray] = {"accuracy": (hard == strict).astype(np.float64)}
     for merge, classes in MERGES.items():
@@ -298,8 +302,8 @@ def _breakdown_scores(where: str, scores: OptionalNumbers) -> Column:
     return column
 
 
-def _checked_distributions(rows: Distributions) -> tuple[FloatArray, BoolArray]:
-    """The distributions as an array, and which rows have one."""
+def _checked_answers(rows: Distributions, labels: Sequence[int | None] | None) -> _Answers:
+    """Without labels these are the likeliest; those of turns without a distribution may be None."""
     values = np.zeros((len(rows), len(LABELS)))
     present = np.array([row is not None for row in rows], dtype=np.bool_)
     for index, row in enumerate(rows):
@@ -314,7 +318,16 @@ def _checked_distributions(rows: Distributions) -> tuple[FloatArray, BoolArray]:
             why = f"distributions[{index}] is {row!r}"
             raise InputError(f"breakdown_metrics: {why}. Give P(NB), P(PB), P(B), which sum to 1, or None.")
         values[index] = numbers
-    return values, present
+    if labels is None:
+        return _Answers(values, present, values.argmax(axis=1))
+    hard = np.zeros(len(labels), dtype=np.int64)
+    for index, (label, needed) in enumerate(zip(labels, present, strict=True)):
+        if label is None and not needed:
+            continue
+        if isinstance(label, bool) or not isinstance(label, (int, np.integer)) or label not in range(len(LABELS)):
+            raise InputError(f"breakdown_metrics: labels[{index}] is {label!r}. Give 0 (O), 1 (T) or 2 (X).")
+        hard[index] = label
+    return _Answers(values, present, hard)
 
 
 def _checked_counts(rows: AnnotatorCounts) -> IntArray:
@@ -326,16 +339,4 @@ def _checked_counts(rows: AnnotatorCounts) -> IntArray:
             why = f"counts[{index}] is {row!r}"
             raise InputError(f"breakdown_metrics: {why}. Give how many annotators said O, T and X, three whole numbers.")
         values[index] = found
-    return values
-
-
-def _checked_labels(labels: Sequence[int | None], is_scored: BoolArray) -> IntArray:
-    """Hard labels as an array; those of turns without a distribution may be None."""
-    values = np.zeros(len(labels), dtype=np.int64)
-    for index, (label, needed) in enumerate(zip(labels, is_scored, strict=True)):
-        if label is None and not needed:
-            continue
-        if isinstance(label, bool) or not isinstance(label, (int, np.integer)) or label not in range(len(LABELS)):
-            raise InputError(f"breakdown_metrics: labels[{index}] is {label!r}. Give 0 (O), 1 (T) or 2 (X).")
-        values[index] = label
     return values
