@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES, ROUGH_CLUSTERS, Bootstrap, Estimate
-from dialeval_plugin.statistics.comparison.ranking import Ranking, rank_metrics
-from dialeval_plugin.statistics.comparison.significance import Measure
 from dialeval_plugin.statistics.correlation import DEFAULT_COEFFICIENTS, level_correlations
 from dialeval_plugin.statistics.levels import AverageBy, LevelOrSystem, Range, Rated, Ratings
 from dialeval_plugin.statistics.means import mean_interval
 from dialeval_plugin.statistics.partial import covariate_bias
+from dialeval_plugin.statistics.ranking import Ranking, rank_metrics
 from dialeval_plugin.statistics.raters import leave_one_rater_out, split_half
 from dialeval_plugin.statistics.sensitivity import sensitivity_range
+from dialeval_plugin.statistics.significance import Measure
 
 from .tables import Table, TableColumn, TableRow, figure, named_column
 

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, TypeAlias
 from dialeval_plugin.corpora.readers.cgdialog import CRITERIA, HUMAN, OPTIONS, PreferenceDialogue
 from dialeval_plugin.reports.tables import estimate, markdown_table
 from dialeval_plugin.statistics.bootstrap import Estimate
-from dialeval_plugin.statistics.comparison.ranking import holm
 from dialeval_plugin.statistics.estimates import number_text
 from dialeval_plugin.statistics.means import mean_interval
 from dialeval_plugin.statistics.preference.preferences import (
@@ -25,6 +24,7 @@ from dialeval_plugin.statistics.preference.preferences import (
     preferences,
     voting,
 )
+from dialeval_plugin.statistics.ranking import holm
 from reproduction.documents import published
 from reproduction.intervals import normal_p_value
 

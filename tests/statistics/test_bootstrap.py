@@ -12,8 +12,8 @@ from scipy import stats
 
 from dialeval_plugin.statistics import bootstrap
 from dialeval_plugin.statistics.bootstrap import INTERVAL_KINDS, Bootstrap, Counts, Interval, Resampled
-from dialeval_plugin.statistics.comparison.significance import Measure, Paired, paired_bootstrap
 from dialeval_plugin.statistics.correlation import correlate, correlations
+from dialeval_plugin.statistics.significance import Measure, Paired, paired_bootstrap
 from tests.cluster_order import SCIPY
 from tests.refusals import refused
 

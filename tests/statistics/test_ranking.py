@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from dialeval_plugin.statistics.comparison.ranking import holm, rank_clusters, rank_metrics, rank_permutation_tests
-from dialeval_plugin.statistics.comparison.significance import Measure, Paired, permutation_test
 from dialeval_plugin.statistics.levels import Ratings
+from dialeval_plugin.statistics.ranking import holm, rank_clusters, rank_metrics, rank_permutation_tests
+from dialeval_plugin.statistics.significance import Measure, Paired, permutation_test
 from tests.refusals import refusal
 
 

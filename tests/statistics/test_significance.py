@@ -12,16 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from dialeval_plugin.statistics import significance
 from dialeval_plugin.statistics.bootstrap import Bootstrap
-from dialeval_plugin.statistics.comparison import significance
-from dialeval_plugin.statistics.comparison.significance import (
+from dialeval_plugin.statistics.rows import symmetric
+from dialeval_plugin.statistics.significance import (
     Measure,
     Paired,
     paired_bootstrap,
     permutation_test,
     williams_test,
 )
-from dialeval_plugin.statistics.rows import symmetric
 from tests.cluster_order import SCIPY, interval_by_loop
 from tests.refusals import refusal
 

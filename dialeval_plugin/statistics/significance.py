@@ -15,11 +15,12 @@ import numpy as np
 from scipy import stats
 
 from dialeval_plugin.core.errors import StatisticUndefined
-from dialeval_plugin.statistics.arrays import BoolArray, FloatArray, OptionalNumbers
-from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Counts, Estimate
 from dialeval_plugin.statistics.coefficients.by_name import coefficient_named, pearson
-from dialeval_plugin.statistics.levels import AverageBy, LevelOrSystem, LevelStatistic, Ratings, Rows, rows_of
-from dialeval_plugin.statistics.rows import check_choice
+
+from .arrays import BoolArray, FloatArray, OptionalNumbers
+from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Counts, Estimate
+from .levels import AverageBy, LevelOrSystem, LevelStatistic, Ratings, Rows, rows_of
+from .rows import check_choice
 
 Test: TypeAlias = Literal["permutation", "williams"]
 Alternative: TypeAlias = Literal["two-sided", "greater"]

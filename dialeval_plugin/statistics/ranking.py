@@ -16,12 +16,12 @@ import numpy as np
 from scipy import stats
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.statistics.arrays import BoolArray, FloatArray, IntArray, Labels, OptionalNumbers
-from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES, Bootstrap
-from dialeval_plugin.statistics.correlation import level_correlations
-from dialeval_plugin.statistics.levels import Rated, Ratings
-from dialeval_plugin.statistics.rows import canonical_rows, cluster_codes, optional_numbers, same_length
 
+from .arrays import BoolArray, FloatArray, IntArray, Labels, OptionalNumbers
+from .bootstrap import NO_RESAMPLES, Bootstrap
+from .correlation import level_correlations
+from .levels import Rated, Ratings
+from .rows import canonical_rows, cluster_codes, optional_numbers, same_length
 from .significance import DEFAULT_MEASURE, EXACT_UNITS, ROUNDING, Comparison, Measure, Paired, permutation_test, swaps
 
 _AT_ONCE = 1000
