@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import pytest
+from scipy import stats
+
+SCIPY = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall_b": stats.kendalltau}
 
 
 def rows_by_cluster(clusters: Any, *stages: Sequence[Any]) -> list[np.ndarray]:
@@ -25,3 +29,16 @@ def drawn_rows(clusters: Any, *stages: Sequence[Any], rounds: int, seed: int = 0
     generator = np.random.default_rng(seed)
     draws = (generator.integers(len(rows), size=len(rows)) for _ in range(rounds))
     return [np.concatenate([rows[i] for i in drawn]) for drawn in draws]
+
+
+def interval_by_loop(
+    statistic: Callable[[np.ndarray], float],
+    clusters: Any,
+    *stages: Sequence[Any],
+    rounds: int,
+    seed: int = 0,
+    confidence: float = 0.95,
+) -> Any:
+    """The percentile interval of a statistic of row numbers, one resample after the other."""
+    values = [statistic(rows) for rows in drawn_rows(clusters, *stages, rounds=rounds, seed=seed)]
+    return pytest.approx(tuple(np.quantile(values, [(1 - confidence) / 2, (1 + confidence) / 2])), abs=1e-12)

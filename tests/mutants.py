@@ -30,7 +30,7 @@ MODULES = {
     "llm/parsing.py": ("methods/judging/test_parsing.py",),
     "methods/judging/goodness.py": ("methods/judging/test_goodness.py",),
     "llm/neutralise.py": ("methods/judging/test_injection.py", "methods/judging/test_prompts.py"),
-    "statistics/correlation.py": ("statistics/test_correlation.py", "statistics/test_levels.py"),
+    "statistics/correlation.py": ("statistics/test_correlation.py",),
     "statistics/coefficients/kendall.py": ("statistics/test_coefficients.py",),
     "statistics/bootstrap.py": ("statistics/test_bootstrap.py",),
     "core/runner.py": ("core/test_runner.py", "core/test_signature.py"),

@@ -113,7 +113,7 @@ def comparison(runs: Mapping[str, TaskRun]) -> str:
 
 
 def _cell(run: TaskRun, coefficient: str) -> str:
+    from dialeval_plugin.statistics.estimates import interval_text
+
     value, low, high = (run.metrics[f"{coefficient}{end}"] for end in ("", "_ci_low", "_ci_high"))
-    if value is None:
-        return "undefined"
-    return f"{value:.3f}" if low is None else f"{value:.3f} [{low:.3f}, {high:.3f}]"
+    return interval_text(value, low, high)

@@ -25,9 +25,8 @@ def disentangling(
 ) -> None:
     """Contexts and their responses before and after disentangling, by t-SNE (SLIDE figure 2)."""
     from dialeval_plugin.corpora.readers import dailydialog_pp
-    from dialeval_plugin.reports.figures import check_format, write_figure
-    from dialeval_plugin.reports.plots import disentangling_figure
-    from dialeval_plugin.reports.slm_plots import leak_note, vectors
+    from dialeval_plugin.reports.plots import check_format, disentangling_figure, write_figure
+    from dialeval_plugin.reports.slm import leak_note, vectors
 
     check_format(output)
     sets = dailydialog_pp.read(data)[: max(contexts, fitted)]
@@ -46,8 +45,7 @@ def training(
     output: Output,
 ) -> None:
     """Loss and accuracy after each epoch, a panel for each stage (DRE figures 3 and 4)."""
-    from dialeval_plugin.reports.figures import check_format, write_figure
-    from dialeval_plugin.reports.plots import training_figure
+    from dialeval_plugin.reports.plots import check_format, training_figure, write_figure
     from dialeval_plugin.training.history import read_history
 
     check_format(output)
@@ -59,15 +57,14 @@ def training(
 def thresholds(data: Data, output: Output, slm: Slm = None) -> None:
     """Accuracy of the small model over all thresholds (DRE figure 6)."""
     from dialeval_plugin.corpora.readers import dailydialog_pp
-    from dialeval_plugin.reports import slm_plots
-    from dialeval_plugin.reports.figures import check_format, write_figure
-    from dialeval_plugin.reports.plots import threshold_figure
+    from dialeval_plugin.reports.plots import check_format, threshold_figure, write_figure
+    from dialeval_plugin.reports.slm import leak_note, threshold_panels
 
     check_format(output)
     sets = dailydialog_pp.read(data)
-    panels, marked = slm_plots.threshold_panels(sets, slm, where=str(data))
+    panels, marked = threshold_panels(sets, slm, where=str(data))
     write_figure(threshold_figure(panels, marked), output)
-    typer.echo(slm_plots.leak_note(sets, slm))
+    typer.echo(leak_note(sets, slm))
     typer.echo(output)
 
 
@@ -89,12 +86,11 @@ def distribution(
     Classes are DailyDialog++'s kinds of responses, or with --scores the levels of a rating, a mean for the nearest one.
     """
     from dialeval_plugin.corpora.readers import dailydialog_pp
-    from dialeval_plugin.reports.figures import check_format, write_figure
-    from dialeval_plugin.reports.plots import distribution_figure
+    from dialeval_plugin.reports.plots import check_format, distribution_figure, write_figure
 
     check_format(output)
     if scores is None:
-        from dialeval_plugin.reports.slm_plots import class_scores, leak_note
+        from dialeval_plugin.reports.slm import class_scores, leak_note
 
         sets = dailydialog_pp.read(Path(data))
         label, classes = column or "slm", class_scores(sets, column or "slm", slm)
@@ -115,7 +111,7 @@ def weights(
 ) -> None:
     """Weights of the regression over GLUE classifiers (thesis figure 6.2)."""
     from dialeval_plugin.methods.proxy_indicators.model import ProxyModel
-    from dialeval_plugin.reports.figures import check_format, write_figure
+    from dialeval_plugin.reports.plots import check_format, write_figure
     from dialeval_plugin.reports.proxy_indicators import weight_figure
 
     check_format(output)

@@ -96,6 +96,6 @@ def accuracy(
     Score_SLM >= 0.5, stands in the last row. Contexts that the model was trained on are counted.
     """
     from dialeval_plugin.corpora.readers import dailydialog_pp
-    from dialeval_plugin.reports.slm_accuracy import classification_table
+    from dialeval_plugin.reports.slm import classification_table
 
     typer.echo(classification_table(dailydialog_pp.read(data), slm))

@@ -15,7 +15,7 @@ from xml.sax.saxutils import escape
 import numpy as np
 from scipy import stats
 
-from dialeval_plugin.statistics.checks import FloatArray
+from dialeval_plugin.statistics.arrays import FloatArray
 
 MAX_POINTS = 200
 """Points of a scatter plot; of more, evenly spaced ones in the order of the rows are shown, and their number is stated."""

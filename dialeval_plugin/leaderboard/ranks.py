@@ -7,8 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dialeval_plugin.statistics.comparison.rank_permutation import rank_permutation_tests
-from dialeval_plugin.statistics.comparison.ranking import holm, rank_clusters
+from dialeval_plugin.statistics.ranking import holm, rank_clusters, rank_permutation_tests
 
 from .board import Column, Leaderboard, PairTests
 from .evidence import Evidence

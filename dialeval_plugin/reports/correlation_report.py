@@ -13,16 +13,16 @@ from typing import Any, NamedTuple
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES, ROUGH_CLUSTERS, Bootstrap, Estimate
-from dialeval_plugin.statistics.ceiling import leave_one_rater_out, split_half
-from dialeval_plugin.statistics.comparison.ranking import Ranking, rank_metrics
-from dialeval_plugin.statistics.comparison.significance import Measure
-from dialeval_plugin.statistics.correlation import DEFAULT_COEFFICIENTS, Correlation, level_correlations
-from dialeval_plugin.statistics.levels import AverageBy, LevelOrSystem, Range, Rated
+from dialeval_plugin.statistics.correlation import DEFAULT_COEFFICIENTS, level_correlations
+from dialeval_plugin.statistics.levels import AverageBy, LevelOrSystem, Range, Rated, Ratings
 from dialeval_plugin.statistics.means import mean_interval
 from dialeval_plugin.statistics.partial import covariate_bias
+from dialeval_plugin.statistics.ranking import Ranking, rank_metrics
+from dialeval_plugin.statistics.raters import leave_one_rater_out, split_half
 from dialeval_plugin.statistics.sensitivity import sensitivity_range
+from dialeval_plugin.statistics.significance import Measure
 
-from .tables import CellValue, Table, TableColumn, TableRow, figure, named_column
+from .tables import Table, TableColumn, TableRow, figure, named_column
 
 _LENGTHS = {
     "length_of_scores": "score_length",
@@ -33,8 +33,8 @@ _LENGTHS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judgements:
-    """What an evaluator and people said of the same responses or dialogues; columns have one value a row.
+class Judgements(Rated):
+    """What an evaluator and people said of the same responses or dialogues; of its scores higher is better.
 
     `words` are those of the responses or dialogues; `unscored` counts the rows without a score by reason.
     """
@@ -44,24 +44,12 @@ class Judgements:
     quality: str
     level: LevelOrSystem
     ids: Sequence[str]
-    scores: Sequence[float | None]
-    """Higher is better; None where unscored."""
-    ratings: Sequence[float | None]
-    """After aggregating the raters; None where nobody rated the row."""
     raters: Mapping[str, Sequence[float]]
     """Each rater's answer by id, of all rated rows, scored or not; () where they are not known."""
-    clusters: Sequence[str] | None
-    items: Sequence[str] | None
-    systems: Sequence[str] | None
     words: Sequence[int] | None
     unscored: Mapping[str, int] = field(default_factory=dict)
     sign: float = 1.0
     """-1 where the evaluator's own scores are better the lower they are."""
-
-    @property
-    def rated(self) -> Rated:
-        """What the statistics take."""
-        return Rated(scores=self.scores, ratings=self.ratings, clusters=self.clusters, systems=self.systems, items=self.items)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,7 +144,10 @@ def _of_cell(judgements: Sequence[Judgements], options: ReportOptions) -> list[F
             rankings[name] = _ranking(judgements, Measure(name, level, options.average_by), options)
     found = []
     for one in judgements:
-        lengths = _lengths(one)
+        lengths = dict.fromkeys(_LENGTHS)
+        if one.words is not None:
+            biases = covariate_bias(one.scores, one.ratings, one.words, name="length", bootstrap=NO_RESAMPLES)
+            lengths = {column: biases[of].value for column, of in _LENGTHS.items()}
         for name, estimate in _estimates(one, level, options).items():
             rank, p_value = _place(rankings[name], one.evaluator) if name in rankings else (None, None)
             finding = Finding(
@@ -207,8 +198,7 @@ def _ranking(judgements: Sequence[Judgements], measure: Measure, options: Report
     scores = {one.evaluator: dict(zip(one.ids, one.scores, strict=True)) for one in judgements}
     return rank_metrics(
         {name: [by_id.get(id) for id in rows] for name, by_id in scores.items()},
-        Rated(
-            scores=[],
+        Ratings(
             ratings=[rating if rating is not None and low <= rating <= high else None for rating in ratings],
             clusters=labels("clusters"),
             systems=labels("systems"),
@@ -222,19 +212,17 @@ def _ranking(judgements: Sequence[Judgements], measure: Measure, options: Report
 
 
 def _estimates(one: Judgements, level: LevelOrSystem, options: ReportOptions) -> dict[str, Estimate]:
-    found: dict[str, Estimate] = {
-        **level_correlations(
-            one.rated,
-            level=level,
-            average_by=options.average_by,
-            coefficients=options.coefficients,
-            within_range=options.within_range,
-            bootstrap=options.bootstrap,
-        )
-    }
-    if options.threshold is not None:
-        found["accuracy"] = _accuracy(one, options.threshold, options.bootstrap)
-    return found
+    found = level_correlations(
+        one,
+        level=level,
+        average_by=options.average_by,
+        coefficients=options.coefficients,
+        within_range=options.within_range,
+        bootstrap=options.bootstrap,
+    )
+    if options.threshold is None:
+        return {**found}
+    return {**found, "accuracy": _accuracy(one, options.threshold, options.bootstrap)}
 
 
 def _place(ranking: Ranking, evaluator: str) -> tuple[int | None, float | None]:
@@ -255,26 +243,16 @@ def _if_unscored(one: Judgements, options: ReportOptions, statistic: str) -> tup
     return found.low, found.high
 
 
-def _lengths(one: Judgements) -> dict[str, float | None]:
-    if one.words is None:
-        return dict.fromkeys(_LENGTHS)
-    found = covariate_bias(one.scores, one.ratings, one.words, name="length", bootstrap=NO_RESAMPLES)
-    return {column: found[name].value for column, name in _LENGTHS.items()}
-
-
 def _accuracy(one: Judgements, threshold: float, bootstrap: Bootstrap) -> Estimate:
     """Share of the rated rows whose score is on the rating's side of the threshold."""
-    rated = [row for row, rating in enumerate(one.ratings) if rating is not None]
-    if wrong := [one.ratings[row] for row in rated if one.ratings[row] not in {0.0, 1.0}]:
+    rated = [(row, rating) for row, rating in enumerate(one.ratings) if rating is not None]
+    if wrong := [rating for _, rating in rated if rating not in {0.0, 1.0}]:
         raise InputError(
             f"--threshold: ratings of {one.quality!r} are not all 0 or 1, {wrong[0]:g} is there. Leave the option out."
         )
-    hits: list[float | None] = []
-    for row in rated:
-        score = one.scores[row]
-        is_good = score is not None and score >= one.sign * threshold
-        hits.append(None if score is None else float(is_good == (one.ratings[row] == 1.0)))
-    clusters = None if one.clusters is None else [one.clusters[row] for row in rated]
+    scores = [(one.scores[row], rating == 1.0) for row, rating in rated]
+    hits = [None if score is None else float((score >= one.sign * threshold) == is_good) for score, is_good in scores]
+    clusters = None if one.clusters is None else [one.clusters[row] for row, _ in rated]
     return mean_interval(hits, clusters=clusters, bootstrap=bootstrap)
 
 
@@ -290,32 +268,34 @@ def report_table(findings: Sequence[Finding], options: ReportOptions) -> Table:
         TableColumn("scored", lambda row: f"{row['n_scored']}/{row['n_rated']}"),
         named_column("n_clusters", 0, title="clusters"),
     ]
-    return Table(rows, columns, _notes(findings, options), _settings(options))
+    settings = {
+        "average_by": options.average_by,
+        "within_range": list(options.within_range) if options.within_range else None,
+        **{name: getattr(options.bootstrap, name) for name in ("rounds", "confidence", "interval", "seed")},
+        **{name: getattr(options, name) for name in ("permutations", "alpha", "min_coverage")},
+    }
+    return Table(rows, columns, _notes(findings, options), settings)
 
 
 def _ordered(findings: Sequence[Finding]) -> list[Finding]:
-    cells: dict[tuple[str, str, str], int] = {}
-    statistics: dict[str, int] = {}
-    for finding in findings:
-        cells.setdefault((finding.dataset, finding.quality, finding.level), len(cells))
-        statistics.setdefault(finding.statistic, len(statistics))
+    cells = list(dict.fromkeys((finding.dataset, finding.quality, finding.level) for finding in findings))
+    statistics = list(dict.fromkeys(finding.statistic for finding in findings))
 
     def place(finding: Finding) -> tuple[int, int, bool, float]:
-        cell = cells[finding.dataset, finding.quality, finding.level]
-        return cell, statistics[finding.statistic], finding.value is None, -(finding.value or 0.0)
+        cell = cells.index((finding.dataset, finding.quality, finding.level))
+        return cell, statistics.index(finding.statistic), finding.value is None, -(finding.value or 0.0)
 
     return sorted(findings, key=place)
 
 
 def _row(finding: Finding) -> TableRow:
     found, is_withheld = finding.estimate, finding.is_withheld
-    correlation = found if isinstance(found, Correlation) else None
     why = f"withheld: {found.n_scored} of {finding.n_rated} rated rows have a score" if is_withheld else found.reason
     return {
         "dataset": finding.dataset,
         "quality": finding.quality,
         "level": finding.level,
-        "average_by": correlation.average_by if correlation else "none",
+        "average_by": getattr(found, "average_by", "none"),
         "statistic": finding.statistic,
         "evaluator": finding.evaluator,
         "value": finding.value,
@@ -334,10 +314,10 @@ def _row(finding: Finding) -> TableRow:
         "n_scored": found.n_scored,
         "n_unscored": found.n_unscored,
         "unscored": ", ".join(f"{reason} {number}" for reason, number in sorted(finding.unscored.items())),
-        "coverage": found.n_scored / finding.n_rated if finding.n_rated else None,
+        "coverage": found.coverage,
         "n_clusters": found.n_clusters,
-        "n_groups": correlation.n_groups if correlation else None,
-        "epsilon": correlation.epsilon if correlation else None,
+        "n_groups": getattr(found, "n_groups", None),
+        "epsilon": getattr(found, "epsilon", None),
         "is_withheld": is_withheld,
         "reason": why,
     }
@@ -388,18 +368,3 @@ def _notes(findings: Sequence[Finding], options: ReportOptions) -> list[str]:
         if finding.estimate.reason and not finding.is_withheld and (options.bootstrap.rounds or finding.value is None)
     ]
     return [*notes, *dict.fromkeys(reasons)]
-
-
-def _settings(options: ReportOptions) -> dict[str, CellValue | list[float]]:
-    bootstrap = options.bootstrap
-    return {
-        "average_by": options.average_by,
-        "within_range": list(options.within_range) if options.within_range else None,
-        "rounds": bootstrap.rounds,
-        "confidence": bootstrap.confidence,
-        "interval": bootstrap.interval,
-        "seed": bootstrap.seed,
-        "permutations": options.permutations,
-        "alpha": options.alpha,
-        "min_coverage": options.min_coverage,
-    }

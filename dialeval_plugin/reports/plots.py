@@ -1,6 +1,6 @@
 """The plots of the papers: vectors before and after disentangling, training curves, accuracy over thresholds, distributions.
 
-Each function takes numbers and returns a matplotlib figure; `figures.write_figure` writes it.
+Each function takes numbers and returns a matplotlib figure; `write_figure` writes it. matplotlib is imported where it is used.
 """
 
 from __future__ import annotations
@@ -8,20 +8,24 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.stats import gaussian_kde
 
-from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.statistics.checks import FloatArray, IntArray
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.files import atomic_path
+from dialeval_plugin.statistics.arrays import FloatArray, IntArray
 from dialeval_plugin.training.history import HistoryRow
 
-from .figures import BLUE, GREEN, GREY, ORANGE, new_figure
-
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+FORMATS = ("png", "svg")
+DOTS_PER_INCH = 150
+BLUE, ORANGE, GREEN, GREY = "#4477aa", "#ee7733", "#228833", "#777777"
 CONTEXT, POSITIVE, NEGATIVE = 0, 1, 2
 PERPLEXITY = 30.0
 MAX_TICKS = 10
@@ -56,6 +60,35 @@ class Vectors:
         return hits / total if total else math.nan
 
 
+def new_figure(width: float, height: float) -> Figure:
+    """Return an empty figure of so many inches that no window will show; MissingPrerequisite without matplotlib."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingPrerequisite(
+            f"plots need matplotlib, which cannot be imported ({error}). Run `pip install 'dialeval-plugin[reports]'`."
+        ) from error
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def check_format(path: Path) -> str:
+    """Return the format that the suffix of `path` names; InputError where it names none."""
+    format = path.suffix.removeprefix(".").lower()
+    if format not in FORMATS:
+        raise InputError(f"{path}: plots are written as PNG or SVG. End the name in .png or .svg.")
+    return format
+
+
+def write_figure(figure: Figure, path: Path) -> None:
+    """Write a figure in the format that the suffix names, the same bytes each time, whole or not at all."""
+    from matplotlib import rc_context
+
+    format = check_format(path)
+    metadata: dict[str, Any] = {"Date": None} if format == "svg" else {"Software": None}
+    with rc_context({"svg.hashsalt": "dialeval", "svg.fonttype": "none"}), atomic_path(path) as temporary:
+        figure.savefig(temporary, format=format, dpi=DOTS_PER_INCH, metadata=metadata)
+
+
 def disentangling_figure(normal: Vectors, disentangled: Vectors, *, n_shown: int = 4, seed: int = 0) -> Figure:
     """Draw some contexts with their responses before and after disentangling (SLIDE figure 2, DRE figure 5).
 
@@ -73,20 +106,17 @@ def disentangling_figure(normal: Vectors, disentangled: Vectors, *, n_shown: int
         for axes, number in zip(panels, shown, strict=True):
             rows = vectors.contexts == number
             for kind, (label, colour, marker) in _KINDS.items():
-                chosen = places[rows & (vectors.kinds == kind)]
-                size = 110 if kind == CONTEXT else 34
-                above = 3 if kind == CONTEXT else 2
-                axes.scatter(
-                    *chosen.T, c=colour, marker=marker, s=size, label=label, edgecolors="white", linewidths=0.5, zorder=above
-                )
+                x, y = places[rows & (vectors.kinds == kind)].T
+                size, above = (110, 3) if kind == CONTEXT else (34, 2)
+                edges = {"edgecolors": "white", "linewidths": 0.5}
+                axes.scatter(x, y, c=colour, marker=marker, s=size, label=label, zorder=above, **edges)
             axes.set_xticks([])
             axes.set_yticks([])
             axes.margins(0.15)
         panels[0].set_ylabel(f"{name}\ntriplet accuracy {100 * vectors.triplet_accuracy():.1f} %", fontsize=9)
     for number, axes in enumerate(grid[0], start=1):
         axes.set_title(f"context {number}", fontsize=9)
-    handles, labels = grid[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    _add_legend(figure, grid[0][0])
     return figure
 
 
@@ -139,8 +169,7 @@ def threshold_figure(panels: Mapping[str, tuple[Sequence[float], Sequence[float]
         axes.set_xlabel("threshold")
         axes.grid(alpha=0.25)
     all_axes[0].set_ylabel("accuracy (%)")
-    handles, labels = all_axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=9)
+    _add_legend(figure, all_axes[0])
     return figure
 
 
@@ -167,6 +196,12 @@ def distribution_figure(classes: Mapping[str, Sequence[float]], *, label: str) -
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=9)
     return figure
+
+
+def _add_legend(figure: Figure, axes: Axes) -> None:
+    """One below all panels, of what is in one of them."""
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=9)
 
 
 def _tsne(values: FloatArray, seed: int) -> FloatArray:

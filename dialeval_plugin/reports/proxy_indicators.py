@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dialeval_plugin.methods.proxy_indicators.regression import LinearRegression
 from dialeval_plugin.methods.proxy_indicators.tasks import FACT, task_of
 
-from .figures import BLUE, FORMATS, GREEN, ORANGE, new_figure, write_figure
+from .plots import BLUE, FORMATS, GREEN, ORANGE, new_figure, write_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -128,12 +128,8 @@ def _matched(column: ScoreColumn, items: Sequence[RatedItem], how: Alignment) ->
             f"Theirs are called as {items[0].id!r}."
         )
     if extra or missing:
-        logger.warning(
-            "%s: %d scored ids are not rated, %d rated ids are not scored; all are left out",
-            column.source,
-            len(extra),
-            len(missing),
-        )
+        what = "%s: %d scored ids are not rated, %d rated ids are not scored; all are left out"
+        logger.warning(what, column.source, len(extra), len(missing))
     return [item for item in items if item.id in column.scores]
 
 
@@ -149,14 +145,18 @@ def _qualities(column: ScoreColumn, items: Sequence[RatedItem], how: Alignment) 
                 f"{column.source}: {column.quality!r} is no rated quality. Name the one to compare with by --quality. "
                 f"There are: {', '.join(rated)}."
             )
-        overall = [name for name in rated if name.casefold() == "overall"]
-        return overall or rated
+        return _overall(rated)
     if asked == [ALL]:
         return rated
     for name in asked:
         if name not in rated:
             raise InputError(f"--quality {name!r}: is not rated. There are: {', '.join(rated)}.")
     return asked
+
+
+def _overall(rated: Sequence[str]) -> list[str]:
+    """The quality that stands for all, where there is one, else all of them."""
+    return [name for name in rated if name.casefold() == "overall"] or list(rated)
 
 
 def _judgements(
@@ -168,8 +168,7 @@ def _judgements(
     human: str,
 ) -> Judgements:
     sign = -1.0 if column.orientation == "lower" else 1.0
-    scores = [column.scores[item.id] for item in items]
-    why = Counter(column.unscored[item.id] for item in items if item.id in column.unscored)
+    scores = (column.scores[item.id] for item in items)
     has_name = column.quality is None or column.quality.casefold() == quality.casefold()
     return Judgements(
         evaluator=column.evaluator if has_name else f"{column.evaluator}:{column.quality}",
@@ -184,7 +183,7 @@ def _judgements(
         items=_labels([item.item for item in items]),
         systems=_labels([item.system for item in items]),
         words=_labels([item.words for item in items]),
-        unscored=why,
+        unscored=Counter(column.unscored[item.id] for item in items if item.id in column.unscored),
         sign=sign,
     )
 
@@ -201,9 +200,7 @@ def scores_by_rating(
     items = read_rated_items(data)
     rated = qualities(items)
     if quality is None:
-        # As meta-eval chooses: the overall quality, or the only one.
-        overall = [name for name in rated if name.casefold() == "overall"] or rated
-        if len(overall) > 1:
+        if len(overall := _overall(rated)) > 1:
             raise InputError(f"{data}: several qualities are rated. Name one with --quality: {', '.join(rated)}.")
         quality = next(iter(overall), None)
     if quality not in rated:

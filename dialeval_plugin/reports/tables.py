@@ -16,7 +16,7 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import to_json
 from dialeval_plugin.core.plain_text import for_markdown, for_spreadsheet, one_line
 from dialeval_plugin.statistics.bootstrap import Estimate
-from dialeval_plugin.statistics.estimates import interval_text, number_text
+from dialeval_plugin.statistics.estimates import number_text
 
 CellValue: TypeAlias = str | int | float | bool | None
 TableRow: TypeAlias = Mapping[str, CellValue]
@@ -27,18 +27,9 @@ FORMATS: tuple[str, ...] = get_args(Format)
 
 _LATEX = str.maketrans(
     {
-        "\\": r"\textbackslash{}",
-        "&": r"\&",
-        "%": r"\%",
-        "$": r"\$",
-        "#": r"\#",
-        "_": r"\_",
-        "{": r"\{",
-        "}": r"\}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "<": r"\textless{}",
-        ">": r"\textgreater{}",
+        **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+        **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"},
+        **{"<": r"\textless{}", ">": r"\textgreater{}"},
     }
 )
 
@@ -102,7 +93,7 @@ def figure(value: CellValue, decimals: int = 3) -> str:
 
 def estimate(found: Estimate | None) -> str:
     """Write a statistic with its interval; nothing where nobody computed it."""
-    return "" if found is None else interval_text(found.value, found.ci_low, found.ci_high, is_rough=found.is_rough)
+    return "" if found is None else found.text()
 
 
 def csv_text(rows: Iterable[TableRow], names: Sequence[str]) -> str:

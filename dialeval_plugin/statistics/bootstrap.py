@@ -15,7 +15,7 @@ from scipy import sparse, special
 
 from dialeval_plugin.core.errors import InputError
 
-from .checks import FloatArray, IntArray, Statistic
+from .arrays import FloatArray, IntArray, Statistic
 from .estimates import interval_text
 
 IntervalKind: TypeAlias = Literal["percentile", "bca"]
@@ -79,6 +79,10 @@ class Resampled(NamedTuple):
         return Resampled(statistic, sums, self.shift - other.shift)
 
 
+Computed: TypeAlias = tuple[float, Resampled] | str
+"""A statistic on the whole data and how it is resampled; or the reason why it is undefined."""
+
+
 class Counts(NamedTuple):
     """What became of the rows that were handed in."""
 
@@ -131,27 +135,20 @@ class Bootstrap:
         if self.interval not in INTERVAL_KINDS:
             raise InputError(f"bootstrap: there is no interval {self.interval!r}. Choose one of {', '.join(INTERVAL_KINDS)}.")
 
-    def estimates(
-        self, values: Mapping[str, float | str], resampled: Mapping[str, Resampled], counts: Counts
-    ) -> dict[str, Estimate]:
-        """Return statistics with their intervals, all from the same resamples.
-
-        `values` are those on the whole data by name; in place of an undefined one stands the reason, and it need not be
-        `resampled`.
+    def estimates(self, computed: Mapping[str, Computed], counts: Counts) -> dict[str, Estimate]:
+        """Return statistics, by name, with their intervals, all from the same resamples.
 
         Example:
             >>> of_clusters = np.array([[3.0, 1.0], [5.0, 1.0], [1.0, 1.0], [7.0, 1.0]] * 10)
             >>> mean = Resampled(lambda sums: sums[:, 0] / sums[:, 1], of_clusters)
-            >>> print(Bootstrap(rounds=200).estimates({"mean": 4.0}, {"mean": mean}, Counts(40, 40, 40, 0))["mean"])
+            >>> print(Bootstrap(rounds=200).estimates({"mean": (4.0, mean)}, Counts(40, 40, 40, 0))["mean"])
             mean 4.000 [3.300, 4.600], 40 of 40 rows scored, 40 clusters
         """
-        intervals = self.intervals({name: resampled[name] for name, value in values.items() if not isinstance(value, str)})
+        intervals = self.intervals({name: one[1] for name, one in computed.items() if not isinstance(one, str)})
         found = {}
-        for name, value in values.items():
-            is_undefined = isinstance(value, str)
-            interval = Interval(reason=str(value)) if is_undefined else intervals[name]
-            number = None if is_undefined else float(value)
-            found[name] = Estimate(name=name, value=number, **interval._asdict(), **counts._asdict(), bootstrap=self)
+        for name, one in computed.items():
+            value, interval = (None, Interval(reason=one)) if isinstance(one, str) else (float(one[0]), intervals[name])
+            found[name] = Estimate(name=name, value=value, **interval._asdict(), **counts._asdict(), bootstrap=self)
         return found
 
     def intervals(self, resampled: Mapping[str, Resampled]) -> dict[str, Interval]:
@@ -170,14 +167,32 @@ class Bootstrap:
                 if entry.sums is not sums:
                     sums, drawn_sums = entry.sums, np.ascontiguousarray(drawn @ entry.sums)
                 values[name][rounds] = entry.statistic(drawn_sums) + entry.shift
-        intervals = {name: self._interval(name, values[name], entry) for name, entry in resampled.items()}
+        intervals = {name: self.interval_of(name, values[name], entry) for name, entry in resampled.items()}
         is_rough = n_clusters < ROUGH_CLUSTERS
         return {name: one._replace(is_rough=is_rough and one.ci_low is not None) for name, one in intervals.items()}
 
-    def _interval(self, name: str, values: FloatArray, entry: Resampled) -> Interval:
+    def interval_of(self, name: str, values: FloatArray, entry: Resampled) -> Interval:
+        """Return the interval that a statistic's `values` on resamples give, NaN where it is undefined."""
+        defined = values[~np.isnan(values)]
+        n_degenerate = len(values) - len(defined)
+        advice = "Score and rate more examples."
+        if n_degenerate > MAX_DEGENERATE * len(values):
+            why = f"undefined on {n_degenerate} of {len(values)} resamples, more than {100 * MAX_DEGENERATE:g} %"
+            return _no_interval(name, why, advice, n_degenerate)
+        if np.ptp(defined) <= 1e-12 * np.abs(defined).max():
+            return _no_interval(name, "the same on all resamples, which tells nothing of its spread", advice, n_degenerate)
+        ends = np.array([(1 - self.confidence) / 2, (1 + self.confidence) / 2])
         if self.interval == "bca":
-            return bca_interval(name, values, entry, self.confidence, self.seed)
-        return percentile_interval(name, values, self.confidence)
+            value = entry.value
+            share = float(((defined < value).sum() + (defined <= value).sum()) / (2 * len(defined)))
+            if not 0 < share < 1:
+                why = "all resamples lie on one side of the value"
+                return _no_interval(name, why, "Ask for the percentile interval.", n_degenerate)
+            bias = special.ndtri(share)
+            moved = bias + special.ndtri(ends)
+            ends = special.ndtr(bias + moved / (1 - _acceleration(entry, self.seed) * moved))
+        low, high = np.quantile(defined, ends)
+        return Interval(float(low), float(high), n_degenerate)
 
     def _draws(self, n_clusters: int, at_once: int) -> Iterator[tuple[slice, FloatArray]]:
         """The rounds in chunks, each with how often every cluster is drawn."""
@@ -284,32 +299,6 @@ def draw_clusters(n_clusters: int, rounds: int, generator: np.random.Generator) 
     return drawn
 
 
-def percentile_interval(name: str, values: FloatArray, confidence: float) -> Interval:
-    """Return the central interval of a statistic's `values` on resamples, NaN where it is undefined."""
-    defined = values[~np.isnan(values)]
-    if why := _why_withheld(values, defined):
-        return _no_interval(name, why, "Score and rate more examples.", len(values) - len(defined))
-    low, high = np.quantile(defined, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return Interval(float(low), float(high), len(values) - len(defined), None)
-
-
-def bca_interval(name: str, values: FloatArray, resampled: Resampled, confidence: float, seed: int = 0) -> Interval:
-    """Return the bias-corrected and accelerated interval; see `Bootstrap`. The seed groups the clusters of a long jackknife."""
-    defined = values[~np.isnan(values)]
-    n_degenerate = len(values) - len(defined)
-    if why := _why_withheld(values, defined):
-        return _no_interval(name, why, "Score and rate more examples.", n_degenerate)
-    value = resampled.value
-    share = float(((defined < value).sum() + (defined <= value).sum()) / (2 * len(defined)))
-    if not 0 < share < 1:
-        why = "all resamples lie on one side of the value"
-        return _no_interval(name, why, "Ask for the percentile interval.", n_degenerate)
-    bias = special.ndtri(share)
-    moved = bias + special.ndtri(np.array([(1 - confidence) / 2, (1 + confidence) / 2]))
-    low, high = np.quantile(defined, special.ndtr(bias + moved / (1 - _acceleration(resampled, seed) * moved)))
-    return Interval(float(low), float(high), n_degenerate, None)
-
-
 def _acceleration(resampled: Resampled, seed: int) -> float:
     whole = resampled.whole
     n_clusters = resampled.sums.shape[0]
@@ -327,15 +316,6 @@ def _acceleration(resampled: Resampled, seed: int) -> float:
     deviations = values.mean() - values if len(values) else values
     squares = float((deviations**2).sum())
     return float((deviations**3).sum() / (6 * squares**1.5)) if squares > 0 else 0.0
-
-
-def _why_withheld(values: FloatArray, defined: FloatArray) -> str | None:
-    n_degenerate = len(values) - len(defined)
-    if n_degenerate > MAX_DEGENERATE * len(values):
-        return f"undefined on {n_degenerate} of {len(values)} resamples, more than {100 * MAX_DEGENERATE:g} %"
-    if np.ptp(defined) <= 1e-12 * np.abs(defined).max():
-        return "the same on all resamples, which tells nothing of its spread"
-    return None
 
 
 def _no_interval(name: str, why: str, advice: str, n_degenerate: int = 0) -> Interval:

@@ -25,9 +25,9 @@ from typing import Any
 from dialeval_plugin.core.errors import StatisticUndefined
 from dialeval_plugin.statistics.coefficients.by_name import coefficient_named
 
-from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Counts, Estimate, Resampled
-from .checks import Labels, OptionalNumbers
-from .levels import AverageBy, LevelOrSystem, Range, Rated, level_statistic, rows_of
+from .arrays import Labels, OptionalNumbers
+from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Estimate
+from .levels import AverageBy, LevelOrSystem, LevelStatistic, Range, Rated, rows_of
 
 DEFAULT_COEFFICIENTS = ("pearson", "spearman", "kendall_b")
 
@@ -122,20 +122,20 @@ def level_correlations(
         (1.0, 2, 1)
     """
     chosen = [coefficient_named(name) for name in dict.fromkeys(coefficients)]
-    rows = rows_of("correlate", rated, level, average_by, within_range)
-    values: dict[str, float | str] = {}
-    resampled: dict[str, Resampled] = {}
+    rows = rows_of("correlate", rated, {"scores": rated.scores}, level, average_by, within_range)
+    (scores,) = rows.scores
+    computed: dict[str, Computed] = {}
     found: dict[str, dict[str, Any]] = {}
     for entry in chosen:
         try:
-            statistic, ties = level_statistic(entry, level, rows, rows.scores, rows.ratings)
-            values[entry.name], n_groups, n_undefined = statistic.value(rows.scores, rows.ratings)
-            resampled[entry.name] = statistic.resampled(rows.scores, rows.ratings)
-            found[entry.name] = {"n_groups": n_groups, "n_undefined_groups": n_undefined, "bins": resampled[entry.name].bins}
-            found[entry.name]["epsilon"] = None if ties is None else ties.epsilon
+            statistic = LevelStatistic.of(entry, rows, scores)
+            value, n_groups, n_undefined = statistic.value(scores)
+            resampled = statistic.resampled(scores)
+            computed[entry.name] = value, resampled
+            found[entry.name] = {"n_groups": n_groups, "n_undefined_groups": n_undefined}
+            found[entry.name] |= {"epsilon": statistic.coefficient.epsilon, "bins": resampled.bins}
         except StatisticUndefined as error:
-            values[entry.name] = str(error)
-    counts = Counts(rows.n_total, len(rows.scores), rows.n_clusters, rows.n_unscored, rows.n_unrated)
+            computed[entry.name] = str(error)
     shared: dict[str, Any] = {"n_out_of_range": rows.n_out_of_range, "level": level, "average_by": average_by}
-    estimates = bootstrap.estimates(values, resampled, counts)
+    estimates = bootstrap.estimates(computed, rows.counts)
     return {name: Correlation(**vars(estimate), **shared, **found.get(name, {})) for name, estimate in estimates.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
@@ -12,23 +13,10 @@ from dialeval_plugin.core.errors import InputError, StatisticUndefined
 from dialeval_plugin.statistics.coefficients.by_name import Coefficient
 from dialeval_plugin.statistics.coefficients.pearson import moments, pearson_of_moments
 from dialeval_plugin.statistics.coefficients.samples import MIN_PAIRS
-from dialeval_plugin.statistics.coefficients.tie_calibration import TieCalibration
 
-from .bootstrap import Resampled, rows_by_cell
-from .canonical import canonical, symmetric
-from .checks import (
-    FloatArray,
-    IntArray,
-    Labels,
-    OptionalNumbers,
-    Statistic,
-    check_choice,
-    cluster_codes,
-    optional_numbers,
-    rows_by_group,
-    same_length,
-    used_codes,
-)
+from .arrays import FloatArray, IntArray, Labels, OptionalNumbers, Statistic
+from .bootstrap import Counts, Resampled, rows_by_cell
+from .rows import canonical_rows, check_choice, distinct_rows, optional_numbers, rows_by_group, same_length
 
 LevelOrSystem: TypeAlias = Literal["turn", "dialogue", "system"]
 """What a row is, or for "system" what the rows are averaged to before they are compared."""
@@ -43,44 +31,42 @@ _FEW_LEVELS = 256
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rated:
-    """Scores beside ratings, a row a response or a dialogue.
+class Ratings:
+    """Human ratings, a row a response or a dialogue.
 
     Attributes:
-        scores: of the metric; None where the row is unscored.
         ratings: after aggregating the raters; None where nobody rated the row.
         clusters: label of the dialogue or context; rows of one are resampled together. Without it each row stands alone.
         systems: label of the system that wrote the response; needed for `level="system"` and `average_by="system"`.
         items: label of the context, the same for all systems' responses to it; needed for `average_by="item"`.
     """
 
-    scores: OptionalNumbers
     ratings: OptionalNumbers
     clusters: Labels | None = None
     systems: Labels | None = None
     items: Labels | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Rated(Ratings):
+    """A metric's scores beside ratings; None where the row is unscored."""
+
+    scores: OptionalNumbers
+
+
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The rows that have a score and a rating, in their canonical order, and how many have not."""
+    """The rows that have a rating and a score of each metric, in an order that follows from what they hold."""
 
-    scores: FloatArray
+    scores: list[FloatArray]
+    """Of each metric."""
     ratings: FloatArray
     clusters: IntArray
     groups: IntArray | None
     """Number of the system or item, from 0; None where all rows are taken together."""
-    n_total: int
-    n_unscored: int
-    n_unrated: int
+    level: LevelOrSystem
+    counts: Counts
     n_out_of_range: int
-    used: IntArray
-    """Numbers of these rows among all, in the same order."""
-
-    @property
-    def n_clusters(self) -> int:
-        """Number of clusters, or of rows where there are none."""
-        return int(self.clusters.max(initial=-1)) + 1
 
 
 class LevelValue(NamedTuple):
@@ -95,45 +81,42 @@ class LevelValue(NamedTuple):
 
 def rows_of(
     where: str,
-    rated: Rated,
+    rated: Ratings,
+    scores: Mapping[str, OptionalNumbers],
     level: LevelOrSystem,
     average_by: AverageBy,
     within_range: Range | None = None,
-    compared: tuple[FloatArray, ...] = (),
 ) -> Rows:
-    """Return the rows that count, in an order that follows from what they hold.
+    """Return the rows that count for the scores of one or more metrics.
 
-    Where two metrics are `compared`, these are their scores of all rows of `rated`, and both order the rows. InputError:
-    lengths differ, a value is neither None nor a finite number, an option is unknown or lacks its labels.
+    InputError: lengths differ, a value is neither None nor a finite number, an option is unknown or lacks its labels.
     """
     labels = _grouping(where, rated, level, average_by)
-    n = len(rated.scores)
-    for name in ("ratings", "clusters", "systems", "items"):
-        same_length(where, scores=rated.scores, **{name: getattr(rated, name)})
+    columns: dict[str, Any] = {name: getattr(rated, name) for name in ("ratings", "clusters", "systems", "items")}
+    same_length(where, **scores, **columns)
     if within_range is not None and not within_range[0] <= within_range[1]:
         raise InputError(f"{where}: within_range is {within_range!r}. Give the lowest and the highest rating that count.")
-    scored, given = (optional_numbers(where, name, getattr(rated, name)) for name in ("scores", "ratings"))
+    scored = [optional_numbers(where, name, values) for name, values in scores.items()]
+    given = optional_numbers(where, "ratings", rated.ratings)
     low, high = within_range or (-np.inf, np.inf)
     in_range = given.present & (given.values >= low) & (given.values <= high)
-    used = np.flatnonzero(scored.present & in_range)
-    ratings = given.values[used]
-    groups = None if labels is None else used_codes(where, labels, used, n)
-    content = symmetric(([column[used]] for column in compared or (scored.values,)), [ratings])
-    order, clusters = canonical(content, used_codes(where, rated.clusters, used, n), groups)
+    is_scored = np.logical_and.reduce([column.present for column in scored])
+    used = np.flatnonzero(is_scored & in_range)
+    metrics = ([column.values] for column in scored)
+    rows = canonical_rows(where, [given.values], used, rated.clusters, metrics=metrics, groups=labels)
+    n_unscored, n_unrated = int((in_range & ~is_scored).sum()), int((~given.present).sum())
     return Rows(
-        scored.values[used][order],
-        ratings[order],
-        clusters,
-        None if groups is None else cluster_codes(where, groups[order], len(used)),
-        n_total=n,
-        n_unscored=int((in_range & ~scored.present).sum()),
-        n_unrated=int((~given.present).sum()),
+        [column.values[rows.order] for column in scored],
+        given.values[rows.order],
+        rows.clusters,
+        rows.groups,
+        level,
+        Counts(len(in_range), len(used), rows.n_clusters, n_unscored, n_unrated),
         n_out_of_range=int((given.present & ~in_range).sum()),
-        used=used[order],
     )
 
 
-def _grouping(where: str, rated: Rated, level: LevelOrSystem, average_by: AverageBy) -> Labels | None:
+def _grouping(where: str, rated: Ratings, level: LevelOrSystem, average_by: AverageBy) -> Labels | None:
     check_choice(where, "level", level, get_args(LevelOrSystem))
     check_choice(where, "average_by", average_by, get_args(AverageBy))
     if level == "system" and average_by != "none":
@@ -150,94 +133,96 @@ def _grouping(where: str, rated: Rated, level: LevelOrSystem, average_by: Averag
 
 @dataclass(frozen=True, slots=True)
 class LevelStatistic:
-    """A calibrated coefficient at a level, of any scores that stand beside the same groups and clusters."""
+    """A calibrated coefficient at a level, of any scores that stand beside the same ratings."""
 
     coefficient: Coefficient
-    level: LevelOrSystem
-    groups: IntArray | None
-    clusters: IntArray
+    rows: Rows
 
-    def value(self, x: FloatArray, y: FloatArray) -> LevelValue:
-        """Return the coefficient of scores x and ratings y; StatisticUndefined where it is, or in all groups."""
-        if self.groups is None or not len(x):
+    @classmethod
+    def of(cls, coefficient: Coefficient, rows: Rows, x: FloatArray) -> LevelStatistic:
+        """Return a coefficient at the level of the rows, its epsilon chosen on scores x."""
+        y, groups = rows.ratings, rows.groups
+        if rows.level == "system" and groups is not None and len(groups):
+            x, y, groups = _group_means(groups, x), _group_means(groups, y), None
+        return cls(coefficient.calibrated(x, y, groups), rows)
+
+    def value(self, x: FloatArray) -> LevelValue:
+        """Return the coefficient of scores x; StatisticUndefined where it is, or in all groups."""
+        y, groups = self.rows.ratings, self.rows.groups
+        if groups is None or not len(x):
             return LevelValue(self.coefficient.of_pairs(x, y))
-        if self.level == "system":
-            means_x, means_y = _group_means(self.groups, x), _group_means(self.groups, y)
+        if self.rows.level == "system":
+            means_x, means_y = _group_means(groups, x), _group_means(groups, y)
             return LevelValue(self.coefficient.of_pairs(means_x, means_y), len(means_x))
-        values = self._group_values(x, y)
+        values = self._group_values(groups, x)
         n_undefined = int(np.isnan(values).sum())
         if n_undefined == len(values):
             why = f"undefined in all {len(values)} groups, which have fewer than {MIN_PAIRS} rows or no differences"
             raise StatisticUndefined(f"{self.coefficient.name}: {why}. Give more rows a group.")
         return LevelValue(float(np.nanmean(values)), len(values) - n_undefined, n_undefined)
 
-    def resampled(self, x: FloatArray, y: FloatArray) -> Resampled:
+    def resampled(self, x: FloatArray) -> Resampled:
         """Return what the bootstrap needs; of more than `MAX_CELLS` distinct rows, that of their bins."""
-        if self.groups is None:
-            return self._of_rows(x, y)
-        if self.level == "system":
-            return self._of_systems(self.groups, x, y)
-        cluster_of_group = np.zeros(int(self.groups.max()) + 1, dtype=np.int64)
-        cluster_of_group[self.groups] = self.clusters
-        if (cluster_of_group[self.groups] == self.clusters).all():
-            return self._of_whole_groups(cluster_of_group, x, y)
-        return self._of_rows(x, y)
+        groups, clusters = self.rows.groups, self.rows.clusters
+        if groups is None:
+            return self._of_rows(x)
+        if self.rows.level == "system":
+            return self._of_systems(groups, x)
+        cluster_of_group = np.zeros(int(groups.max()) + 1, dtype=np.int64)
+        cluster_of_group[groups] = clusters
+        is_whole = (cluster_of_group[groups] == clusters).all()
+        return self._of_whole_groups(cluster_of_group, self._group_values(groups, x)) if is_whole else self._of_rows(x)
 
-    def _group_values(self, x: FloatArray, y: FloatArray) -> FloatArray:
-        groups = np.zeros(len(x), dtype=np.int64) if self.groups is None else self.groups
-        return np.array([self.coefficient.of_group(x[rows], y[rows]) for rows in rows_by_group(groups)])
+    def _group_values(self, groups: IntArray, x: FloatArray) -> FloatArray:
+        return np.array([self.coefficient.of_group(x[rows], self.rows.ratings[rows]) for rows in rows_by_group(groups)])
 
-    def _of_whole_groups(self, cluster_of_group: IntArray, x: FloatArray, y: FloatArray) -> Resampled:
+    def _of_whole_groups(self, cluster_of_group: IntArray, values: FloatArray) -> Resampled:
         """Each group lies in one cluster, so it is drawn as a whole, and twice if its cluster is drawn twice."""
-        values = self._group_values(x, y)
         defined = ~np.isnan(values)
-        n_clusters = int(self.clusters.max()) + 1
-        sums = [np.bincount(cluster_of_group[defined], of, n_clusters) for of in (values[defined], np.ones(defined.sum()))]
+        of_group = (values[defined], np.ones(defined.sum()))
+        sums = [np.bincount(cluster_of_group[defined], of, self.rows.counts.n_clusters) for of in of_group]
 
+        @np.errstate(invalid="ignore")
         def mean(drawn: FloatArray) -> FloatArray:
-            with np.errstate(invalid="ignore"):
-                means: FloatArray = drawn[:, 0] / drawn[:, 1]
-            return means
+            return np.asarray(drawn[:, 0] / drawn[:, 1])
 
         return Resampled(mean, np.stack(sums, axis=1))
 
-    def _of_rows(self, x: FloatArray, y: FloatArray) -> Resampled:
-        groups = np.zeros(len(x), dtype=np.int64) if self.groups is None else self.groups
+    def _of_rows(self, x: FloatArray) -> Resampled:
+        y, clusters = self.rows.ratings, self.rows.clusters
+        groups = np.zeros(len(x), dtype=np.int64) if self.rows.groups is None else self.rows.groups
         cells, (cells_x, cells_y, cells_group) = distinct_rows(x, y, groups)
         if len(cells_x) <= MAX_CELLS:
-            return Resampled(self._of_weights(cells_x, cells_y, cells_group), rows_by_cell(cells, self.clusters))
-        if self.groups is None and self.coefficient.name in {"pearson", "point_biserial"}:
-            sums = [np.bincount(self.clusters, column) for column in moments(x, y).T]
+            return Resampled(self._of_weights(cells_x, cells_y, cells_group), rows_by_cell(cells, clusters))
+        if self.rows.groups is None and self.coefficient.name in {"pearson", "point_biserial"}:
+            sums = [np.bincount(clusters, column) for column in moments(x, y).T]
             return Resampled(pearson_of_moments, np.stack(sums, axis=1))
         binned_x, binned_y = binned(x, y)
         cells, (cells_x, cells_y, cells_group) = distinct_rows(binned_x, binned_y, groups)
         statistic = self._of_weights(cells_x, cells_y, cells_group)
         of_bins = float(statistic(np.bincount(cells).astype(np.float64)[None, :])[0])
-        shift = self.value(x, y).value - of_bins
         n_bins = len(np.unique(binned_x)), len(np.unique(binned_y))
-        return Resampled(statistic, rows_by_cell(cells, self.clusters), shift, n_bins)
+        return Resampled(statistic, rows_by_cell(cells, clusters), self.value(x).value - of_bins, n_bins)
 
     def _of_weights(self, x: FloatArray, y: FloatArray, groups: FloatArray) -> Statistic:
-        if self.groups is None:
+        if self.rows.groups is None:
             return self.coefficient.of_samples(x, y)
         members = rows_by_group(groups.astype(np.int64))
         statistics = [self.coefficient.of_samples(x[rows], y[rows]) for rows in members]
 
+        @np.errstate(invalid="ignore")
         def mean(weights: FloatArray) -> FloatArray:
             values = np.array([of(weights[:, rows]) for of, rows in zip(statistics, members, strict=True)])
-            n_defined = (~np.isnan(values)).sum(axis=0)
-            with np.errstate(invalid="ignore"):
-                means: FloatArray = np.nansum(values, axis=0) / n_defined
-            return means
+            return np.asarray(np.nansum(values, axis=0) / (~np.isnan(values)).sum(axis=0))
 
         return mean
 
-    def _of_systems(self, systems: IntArray, x: FloatArray, y: FloatArray) -> Resampled:
+    def _of_systems(self, systems: IntArray, x: FloatArray) -> Resampled:
         """From the rows, scores and ratings of each system that each cluster adds."""
         n = int(systems.max()) + 1
         columns = np.concatenate([systems, systems + n, systems + 2 * n])
-        entries = (np.concatenate([np.ones(len(x)), x, y]), (np.tile(self.clusters, 3), columns))
-        sums = sparse.coo_array(entries, shape=(int(self.clusters.max()) + 1, 3 * n)).tocsr()
+        entries = (np.concatenate([np.ones(len(x)), x, self.rows.ratings]), (np.tile(self.rows.clusters, 3), columns))
+        sums = sparse.coo_array(entries, shape=(self.rows.counts.n_clusters, 3 * n)).tocsr()
 
         def statistic(drawn: FloatArray) -> FloatArray:
             values = np.full(len(drawn), np.nan)
@@ -249,17 +234,6 @@ class LevelStatistic:
             return values
 
         return Resampled(statistic, sums)
-
-
-def level_statistic(
-    entry: Coefficient, level: LevelOrSystem, rows: Rows, x: FloatArray, y: FloatArray
-) -> tuple[LevelStatistic, TieCalibration | None]:
-    """Return the coefficient at a level, its epsilon chosen on scores x and ratings y, and how that was chosen."""
-    groups: IntArray | None = rows.groups
-    if level == "system" and rows.groups is not None and len(rows.groups):
-        x, y, groups = _group_means(rows.groups, x), _group_means(rows.groups, y), None
-    coefficient, ties = entry.calibrated(x, y, groups)
-    return LevelStatistic(coefficient, level, rows.groups, rows.clusters), ties
 
 
 def binned(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -287,16 +261,5 @@ def _quantile_bins(values: FloatArray, n_bins: int) -> FloatArray:
     return _group_means(bins, values)[bins]
 
 
-def distinct_rows(*columns: Any) -> tuple[IntArray, tuple[FloatArray, ...]]:
-    """Return for each row the number of its cell, and the columns of the distinct cells: ties cost nothing."""
-    cells = np.zeros(len(columns[0]), dtype=np.int64)
-    for column in columns:
-        levels, codes = np.unique(column, return_inverse=True)
-        cells = np.unique(cells * max(1, len(levels)) + codes.reshape(-1), return_inverse=True)[1].reshape(-1)
-    first = np.unique(cells, return_index=True)[1]
-    return cells, tuple(np.asarray(column, dtype=np.float64)[first] for column in columns)
-
-
 def _group_means(groups: IntArray, values: FloatArray) -> FloatArray:
-    means: FloatArray = np.bincount(groups, values) / np.bincount(groups)
-    return means
+    return np.asarray(np.bincount(groups, values) / np.bincount(groups))

@@ -10,20 +10,9 @@ import math
 
 import numpy as np
 
-from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Counts, Estimate, Resampled, rows_by_cell
-from .canonical import canonical, symmetric
-from .checks import (
-    Column,
-    FloatArray,
-    IntArray,
-    Labels,
-    OptionalNumbers,
-    Statistic,
-    cluster_codes,
-    optional_numbers,
-    same_length,
-    used_codes,
-)
+from .arrays import FloatArray, Labels, OptionalNumbers, Statistic
+from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Counts, Estimate, Resampled, rows_by_cell
+from .rows import Column, canonical_rows, cluster_codes, distinct_rows, optional_numbers, same_length
 
 
 def mean_interval(
@@ -89,39 +78,34 @@ def _mean(
 ) -> Estimate:
     values, present = column
     labels: Labels = ["all"] * len(values) if groups is None else groups
-    group_of = cluster_codes(where, labels, len(values))
     used = np.flatnonzero(present)
-    kept = values[used]
-    content = symmetric(([kept], [-kept]), []) if name == "difference" else [kept]
-    codes = used_codes(where, clusters, used, len(values))
-    order, codes = canonical(content, codes, used_codes(where, labels, used, len(values)))
-    kept, group_of_kept = kept[order], group_of[used][order]
-    members = [group_of_kept == group for group in range(int(group_of.max(initial=-1)) + 1)]
-    resampled = {}
+    # A difference is a - b or b - a, whoever is called the first.
+    columns, metrics = ([], ([values], [-values])) if name == "difference" else ([values], ())
+    rows = canonical_rows(where, columns, used, clusters, metrics=metrics, groups=labels)
+    kept = values[rows.order]
+    group_of = cluster_codes(where, labels, len(values))
+    members = [group_of[rows.order] == group for group in range(int(group_of.max(initial=-1)) + 1)]
     if not len(kept):
-        value: float | str = f"{where}: none of {len(values)} rows has a value. Score some examples."
-    elif empty := [labels[list(group_of).index(group)] for group, rows in enumerate(members) if not rows.any()]:
-        value = f"{where}: no row of group {empty[0]!r} has a value. Score some of its examples."
+        computed: Computed = f"{where}: none of {len(values)} rows has a value. Score some examples."
+    elif empty := [labels[list(group_of).index(group)] for group, of in enumerate(members) if not of.any()]:
+        computed = f"{where}: no row of group {empty[0]!r} has a value. Score some of its examples."
     else:
-        value = math.fsum(math.fsum(kept[rows]) / int(rows.sum()) for rows in members) / len(members)
-        in_order = cluster_codes(where, group_of_kept, len(kept))
-        cells, cell_of = np.unique(np.stack([in_order, kept]), axis=1, return_inverse=True)
-        statistic = _mean_of_group_means(cells[0].astype(np.int64), cells[1])
-        resampled = {name: Resampled(statistic, rows_by_cell(cell_of.reshape(-1), codes))}
-    counts = Counts(len(values), len(kept), int(codes.max(initial=-1)) + 1, len(values) - len(kept))
-    return bootstrap.estimates({name: value}, resampled, counts)[name]
+        value = math.fsum(math.fsum(kept[of]) / int(of.sum()) for of in members) / len(members)
+        cells, (cell_groups, cell_values) = distinct_rows(rows.groups, kept)
+        statistic = _mean_of_group_means(cell_groups, cell_values)
+        computed = value, Resampled(statistic, rows_by_cell(cells, rows.clusters))
+    counts = Counts(len(values), len(kept), rows.n_clusters, len(values) - len(kept))
+    return bootstrap.estimates({name: computed}, counts)[name]
 
 
-def _mean_of_group_means(groups: IntArray, values: FloatArray) -> Statistic:
+def _mean_of_group_means(groups: FloatArray, values: FloatArray) -> Statistic:
     """The statistic over cells, each the rows of one group that have one value."""
+    members = [np.flatnonzero(groups == group) for group in np.unique(groups)]
 
+    # A resample may hold no row of a group: 0 / 0 is NaN there, which marks it as degenerate.
+    @np.errstate(invalid="ignore")
     def statistic(weights: FloatArray) -> FloatArray:
-        means = []
-        # A resample may hold no row of a group: 0 / 0 is NaN there, which marks it as degenerate.
-        with np.errstate(invalid="ignore"):
-            for group in np.unique(groups):
-                of = weights[:, groups == group]
-                means.append((of * values[groups == group]).sum(axis=1) / of.sum(axis=1))
+        means = [(weights[:, of] * values[of]).sum(axis=1) / weights[:, of].sum(axis=1) for of in members]
         return np.asarray(np.mean(means, axis=0))
 
     return statistic

@@ -19,10 +19,9 @@ import numpy as np
 from dialeval_plugin.statistics.coefficients.by_name import Coefficient, coefficient_named
 from dialeval_plugin.statistics.coefficients.samples import MIN_PAIRS
 
-from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Counts, Estimate, Resampled, rows_by_cell
-from .canonical import canonical_rows
-from .checks import FloatArray, Labels, OptionalNumbers, Statistic, check_choice, optional_numbers, same_length
-from .levels import distinct_rows
+from .arrays import FloatArray, Labels, OptionalNumbers, Statistic
+from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Counts, Estimate, Resampled, rows_by_cell
+from .rows import canonical_rows, check_choice, distinct_rows, optional_numbers, same_length
 
 COEFFICIENTS = ("pearson", "spearman", "kendall_b")
 """Those whose partial correlation has the formula that is used here."""
@@ -105,19 +104,16 @@ def _associations(
     by_name = dict(zip(columns, distinct, strict=True))
     sums = rows_by_cell(cells, rows.clusters) if len(used) else np.zeros((0, 0))
     entry = coefficient_named(coefficient)
-    resampled, values = {}, {}
+    why = "there are too few, a column is constant, or what is held fixed says all about another"
+    computed: dict[str, Computed] = {}
     for name, chosen in asked.items():
-        resampled[name] = Resampled(_partial(entry, [by_name[column] for column in chosen]), sums)
-        value = resampled[name].value if len(used) else math.nan
-        values[name] = _undefined(name, len(used)) if math.isnan(value) else value
+        resampled = Resampled(_partial(entry, [by_name[column] for column in chosen]), sums)
+        computed[name] = f"{name}: undefined on {len(used)} rows: {why}. Score and rate more examples."
+        if len(used) and not math.isnan(value := resampled.value):
+            computed[name] = value, resampled
     n_unscored = int(is_rated.sum()) - len(used)
     counts = Counts(len(is_rated), len(used), rows.n_clusters, n_unscored, int((~is_rated).sum()))
-    return bootstrap.estimates(values, resampled, counts)
-
-
-def _undefined(name: str, n_rows: int) -> str:
-    why = f"undefined on {n_rows} rows: there are too few, a column is constant, or what is held fixed says all about another"
-    return f"{name}: {why}. Score and rate more examples."
+    return bootstrap.estimates(computed, counts)
 
 
 def _partial(entry: Coefficient, columns: Sequence[FloatArray]) -> Statistic:

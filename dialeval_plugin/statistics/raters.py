@@ -1,17 +1,40 @@
-"""One rating out of what several raters said of a row."""
+"""Several raters of a row: one rating of them, Krippendorff's alpha, and the human ceiling.
+
+The ceiling is how far people agree with each other, by the coefficient that a metric is judged by. It is no bound: a metric
+that is compared with the mean of all raters can do better than one of them.
+A row with fewer than two ratings is left out and counted as unscored. Range and ties: those of the coefficient. Undefined: the
+coefficient is in every part (rater or split); a part in which it is, such as a rater who rated two rows, is not averaged.
+InputError: a rating is neither None nor a finite number, lengths differ, or the coefficient is unknown.
+"""
 
 from __future__ import annotations
 
-import math
+import itertools
 import statistics
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
-from dialeval_plugin.core.errors import InputError
+import krippendorff
+import numpy as np
 
+from dialeval_plugin.core.errors import InputError, StatisticUndefined
+from dialeval_plugin.statistics.coefficients.by_name import coefficient_named
 
-def mean(values: Sequence[float]) -> float:
-    """Mean of the raters."""
-    return math.fsum(values) / len(values)
+from .arrays import BoolArray, FloatArray, IntArray, Labels, OptionalNumbers, Statistic
+from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Counts, Estimate, Resampled, rows_by_cell
+from .rows import canonical_rows, optional_numbers, same_length
+
+CeilingKind: TypeAlias = Literal["leave_one_rater_out", "split_half"]
+Raters: TypeAlias = Sequence[OptionalNumbers]
+"""For each row the ratings of its raters; None at the place of a rater who left the row out."""
+
+_Part: TypeAlias = tuple[IntArray, FloatArray, FloatArray]
+"""Some rows, and the two ratings of each that are compared."""
+
+MIN_RATERS = 2
+N_SPLITS = 20
+"""Random splits that a split-half ceiling averages over."""
 
 
 def median(values: Sequence[float]) -> float:
@@ -30,13 +53,13 @@ def without_furthest(values: Sequence[float]) -> float:
     """
     if len(values) == 1:
         return float(values[0])
-    centre = mean(values)
+    centre = statistics.fmean(values)
     furthest = max(range(len(values)), key=lambda rater: abs(values[rater] - centre))
-    return mean([value for rater, value in enumerate(values) if rater != furthest])
+    return statistics.fmean([value for rater, value in enumerate(values) if rater != furthest])
 
 
 AGGREGATIONS: Mapping[str, Callable[[Sequence[float]], float]] = {
-    "mean": mean,
+    "mean": statistics.fmean,
     "median": median,
     "without_furthest": without_furthest,
     "minimum": min,
@@ -55,3 +78,187 @@ def aggregate(raters: Sequence[Sequence[float]], how: str = "mean") -> list[floa
     if how not in AGGREGATIONS:
         raise InputError(f"there is no way {how!r} to make one rating of several. Known are: {', '.join(AGGREGATIONS)}.")
     return [AGGREGATIONS[how](values) if len(values) else None for values in raters]
+
+
+def alpha(counts: FloatArray) -> float:
+    """Return Krippendorff's nominal alpha from `counts[unit, answer]`, how many raters gave each answer.
+
+    Source: Krippendorff 2011, through the package `krippendorff`.
+    Range: 1 for full agreement, 0 for what chance gives, below 0 for less. Missing values: a unit with fewer than two answers
+    is left out. StatisticUndefined: fewer than two different answers are left.
+
+    Example:
+        >>> alpha(np.array([[2.0, 0.0], [0.0, 2.0]]))
+        1.0
+    """
+    pairable = counts[counts.sum(axis=1) > 1]
+    if (pairable.sum(axis=0) > 0).sum() < 2:
+        raise StatisticUndefined("alpha: the raters gave fewer than two different answers. Compare more responses.")
+    return float(krippendorff.alpha(value_counts=pairable, level_of_measurement="nominal"))
+
+
+def alpha_of_samples(counts: FloatArray) -> Statistic:
+    r"""Alpha of weighted samples of units, `weights[sample, unit]`.
+
+    With $n_{uc}$ raters of unit u giving answer c and $m_u$ of them in all, $\sum_u \sum_c n_{uc}(n_{uc}-1)/(m_u-1)$ is the
+    observed agreement and $n_c = \sum_u n_{uc}$: both are sums over units, so one matrix product serves all samples.
+    """
+    sizes = counts.sum(axis=1)
+    pairable = sizes > 1
+    agreeing = np.zeros(len(counts))
+    agreeing[pairable] = (counts * (counts - 1)).sum(axis=1)[pairable] / (sizes[pairable] - 1)
+    paired = np.where(pairable[:, None], counts, 0)
+
+    @np.errstate(invalid="ignore", divide="ignore")
+    def statistic(weights: FloatArray) -> FloatArray:
+        answers = weights @ paired
+        n = answers.sum(axis=1)
+        disagreement = (n - weights @ agreeing) / n
+        expected = (n**2 - (answers**2).sum(axis=1)) / (n * (n - 1))
+        return np.where(expected > 0, 1 - disagreement / expected, np.nan)
+
+    return statistic
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ceiling(Estimate):
+    """A coefficient between raters, by its name.
+
+    Attributes:
+        is_stepped_up: whether Spearman and Brown's formula was applied.
+        n_parts: raters left out, or splits, that it is the mean of.
+        min_raters: fewest raters of a row that counts; None where no row does.
+    """
+
+    kind: CeilingKind
+    is_stepped_up: bool
+    n_parts: int
+    min_raters: int | None
+    max_raters: int | None
+
+
+def leave_one_rater_out(
+    raters: Raters, *, coefficient: str = "spearman", clusters: Labels | None = None, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
+) -> Ceiling:
+    """Return the mean coefficient between one rater and the mean of the row's other raters.
+
+    The k-th place of every row is left out in turn: a person where the rows name theirs in the same order, else just some
+    rater.
+
+    Example:
+        >>> raters = [[1, 1, 2], [2, 2, 2], [4, 3, 3], [5, 4], [1, 2], [3, 5, 4], [3], [5, 5, 4]]
+        >>> found = leave_one_rater_out(raters, bootstrap=Bootstrap(rounds=0))
+        >>> round(found.value, 3), found.n_parts, found.n_unscored, found.max_raters
+        (0.842, 3, 1, 3)
+    """
+    table = _table("leave_one_rater_out", raters, clusters, has_places=True)
+    parts = []
+    for place in range(table.values.shape[1]):
+        others = table.present.copy()
+        others[:, place] = False
+        rows = np.flatnonzero(table.present[:, place])
+        parts.append((rows, table.values[rows, place], _mean(table.values, others)[rows]))
+    return _ceiling("leave_one_rater_out", table, parts, coefficient, bootstrap)
+
+
+def split_half(
+    raters: Raters,
+    *,
+    coefficient: str = "spearman",
+    spearman_brown: bool = False,
+    clusters: Labels | None = None,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> Ceiling:
+    r"""Return the mean coefficient between the means of two halves of each row's raters, over `N_SPLITS` random splits.
+
+    Of an odd number of raters, one half has one more. Half as many raters agree less than all would:
+    `spearman_brown` steps each coefficient r up to $2r/(1 + r)$ (Spearman 1910; Brown 1910), which holds for Pearson's.
+    Seed: `bootstrap.seed` draws the splits too, which stay the same in all resamples. They follow from the ratings alone: the
+    order of the rows and of the raters in a row, and the clusters, change nothing.
+
+    Example:
+        >>> raters = [[1, 1, 2], [2, 2, 2], [4, 3, 3], [5, 4], [1, 2], [3, 5, 4], [3], [5, 5, 4]]
+        >>> found = split_half(raters, coefficient="pearson", spearman_brown=True, bootstrap=Bootstrap(rounds=0))
+        >>> found.is_stepped_up, found.n_parts, 0.8 < found.value < 1
+        (True, 20, True)
+    """
+    table = _table("split_half", raters, clusters, has_places=False)
+    generator = np.random.default_rng(bootstrap.seed)
+    n_raters = table.present.sum(axis=1, keepdims=True)
+    parts = []
+    for _ in range(N_SPLITS):
+        keys = np.where(table.present, generator.random(table.values.shape), np.inf)
+        in_first = table.present & (keys.argsort(axis=1).argsort(axis=1) < n_raters // 2)
+        halves = _mean(table.values, in_first), _mean(table.values, table.present & ~in_first)
+        parts.append((np.arange(len(table.values)), *halves))
+    return _ceiling("split_half", table, parts, coefficient, bootstrap, spearman_brown)
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """The rows that two raters or more have rated, a column a place; in their canonical order."""
+
+    values: FloatArray
+    """0 where the place has no answer."""
+    present: BoolArray
+    clusters: IntArray
+    counts: Counts
+
+
+def _table(where: str, raters: Raters, clusters: Labels | None, *, has_places: bool) -> _Table:
+    """Return the table; unless the place of an answer says who gave it, those of a row are put in ascending order."""
+    same_length(where, raters=raters, clusters=clusters)
+    columns = [optional_numbers(where, f"raters[{row}]", given) for row, given in enumerate(raters)]
+    width = max((len(column.values) for column in columns), default=0)
+    values, present = np.zeros((len(columns), width)), np.zeros((len(columns), width), dtype=np.bool_)
+    for row, column in enumerate(columns):
+        values[row, : len(column.values)] = column.values
+        present[row, : len(column.values)] = column.present
+    if not has_places:
+        width = int(present.sum(axis=1).max(initial=0))
+        values = np.sort(np.where(present, values, np.inf), axis=1)[:, :width]
+        present = np.isfinite(values)
+        values = np.where(present, values, 0)
+    used = np.flatnonzero(present.sum(axis=1) >= MIN_RATERS)
+    content = [present.sum(axis=1), *present.T, *values.T]
+    rows = canonical_rows(where, content, used, clusters)
+    counts = Counts(len(columns), len(used), rows.n_clusters, len(columns) - len(used))
+    return _Table(values[rows.order], present[rows.order], rows.clusters, counts)
+
+
+def _mean(values: FloatArray, chosen: BoolArray) -> FloatArray:
+    return np.asarray(np.where(chosen, values, 0).sum(axis=1) / np.maximum(1, chosen.sum(axis=1)))
+
+
+def _ceiling(
+    kind: CeilingKind, table: _Table, parts: list[_Part], name: str, bootstrap: Bootstrap, is_stepped_up: bool = False
+) -> Ceiling:
+    @np.errstate(divide="ignore")
+    def step_up(values: FloatArray) -> FloatArray:
+        return 2 * values / (1 + values) if is_stepped_up else values
+
+    coefficient = coefficient_named(name)
+    calibrated = [(coefficient.calibrated(x, y), rows, x, y) for rows, x, y in parts]
+    values = step_up(np.array([one.of_group(x, y) for one, _, x, y in calibrated]))
+    defined = np.isfinite(values)
+    statistics = [(rows, one.of_samples(x, y)) for one, rows, x, y in itertools.compress(calibrated, defined)]
+
+    def of_samples(weights: FloatArray) -> FloatArray:
+        return np.asarray(np.mean([step_up(statistic(weights[:, rows])) for rows, statistic in statistics], axis=0))
+
+    n_raters, counts = table.present.sum(axis=1), table.counts
+    if statistics:
+        resampled = Resampled(of_samples, rows_by_cell(np.arange(counts.n_scored), table.clusters))
+        computed: Computed = float(np.mean(values[defined])), resampled
+    elif counts.n_scored:
+        computed = f"{kind}: {name} is undefined on {counts.n_scored} rows with {MIN_RATERS} raters. Have more rows rated."
+    else:
+        computed = f"{kind}: none of {counts.n_total} rows has {MIN_RATERS} raters or more. Have rows rated by several people."
+    return Ceiling(
+        **vars(bootstrap.estimates({name: computed}, counts)[name]),
+        kind=kind,
+        is_stepped_up=is_stepped_up,
+        n_parts=len(statistics),
+        min_raters=int(n_raters.min()) if counts.n_scored else None,
+        max_raters=int(n_raters.max()) if counts.n_scored else None,
+    )

@@ -11,8 +11,9 @@ import numpy as np
 from dialeval_plugin.core.errors import InputError, StatisticUndefined
 from dialeval_plugin.statistics.coefficients.by_name import Coefficient, coefficient_named
 
-from .checks import FloatArray, OptionalNumbers, optional_numbers, same_length
+from .arrays import FloatArray, OptionalNumbers
 from .levels import Range
+from .rows import optional_numbers, same_length
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,23 +113,18 @@ def mean_bounds(values: OptionalNumbers, *, scale: Range = (0.0, 1.0)) -> Sensit
     """
     where = "mean_bounds"
     column = optional_numbers(where, "values", values)
-    known = column.values[column.present]
-    low_end, high_end = _scale(where, known, scale)
-    n_missing = len(values) - len(known)
-    reason = None
-    if not len(known):
-        reason = f"{where}: none of {len(values)} rows has a value. Score some examples."
-    low, high = ((math.fsum(known) + n_missing * end) / len(values) if len(values) else None for end in (low_end, high_end))
+    known, n = column.values[column.present], len(values)
+    low, high = ((math.fsum(known) + (n - len(known)) * end) / n if n else None for end in _scale(where, known, scale))
     return Sensitivity(
         statistic="mean",
         value=math.fsum(known) / len(known) if len(known) else None,
         low=low,
         high=high,
         is_bound=True,
-        n_total=len(values),
+        n_total=n,
         n_scored=len(known),
-        n_unscored=n_missing,
-        reason=reason,
+        n_unscored=n - len(known),
+        reason=None if len(known) else f"{where}: none of {n} rows has a value. Score some examples.",
     )
 
 

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 from dialeval_plugin.corpora.readers.cgdialog import CRITERIA, HUMAN, OPTIONS, PreferenceDialogue
 from dialeval_plugin.reports.tables import estimate, markdown_table
 from dialeval_plugin.statistics.bootstrap import Estimate
-from dialeval_plugin.statistics.comparison.ranking import holm
-from dialeval_plugin.statistics.estimates import normal_p_value, number_text
+from dialeval_plugin.statistics.estimates import number_text
 from dialeval_plugin.statistics.means import mean_interval
 from dialeval_plugin.statistics.preference.preferences import (
     PreferenceAgreement,
@@ -25,8 +24,11 @@ from dialeval_plugin.statistics.preference.preferences import (
     preferences,
     voting,
 )
-from dialeval_plugin.statistics.preference.triads import circular_triads
+from dialeval_plugin.statistics.ranking import holm
 from reproduction.documents import published
+from reproduction.intervals import normal_p_value
+
+from .triads import circular_triads
 
 Figures: TypeAlias = Mapping[tuple[str, str], PreferenceAgreement]
 """Criterion and statistic to the agreement of one metric on one corpus."""

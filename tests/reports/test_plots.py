@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
-from dialeval_plugin.reports.figures import write_figure
+from dialeval_plugin.core.errors import MissingPrerequisite
+from dialeval_plugin.methods.proxy_indicators.regression import fit
+from dialeval_plugin.methods.proxy_indicators.tasks import FEATURES, SUBSETS
 from dialeval_plugin.reports.plots import (
     CONTEXT,
     NEGATIVE,
@@ -19,9 +23,11 @@ from dialeval_plugin.reports.plots import (
     distribution_figure,
     threshold_figure,
     training_figure,
+    write_figure,
 )
+from dialeval_plugin.reports.proxy_indicators import save_figure, weight_figure
 from dialeval_plugin.training.history import HistoryRow
-from tests.refusals import refused
+from tests.refusals import refusal
 
 
 def vectors(*, noise: float) -> Vectors:
@@ -53,12 +59,6 @@ def test_each_panel_shows_one_context_with_its_responses() -> None:
     sizes = [[len(points.get_offsets()) for points in axes.collections] for axes in figure.axes]
     assert sizes == [[1, 2, 2]] * 6
     assert figure.axes[3].get_ylabel() == "Disentangled\ntriplet accuracy 100.0 %"
-
-
-def test_too_few_vectors_are_refused() -> None:
-    few = Vectors(np.ones((4, 2)), np.zeros(4, dtype=int), np.arange(4))
-    with refused("t-SNE: 4 vectors are too few. Give contexts with at least 12 texts in all."):
-        disentangling_figure(few, few)
 
 
 def test_training_curves_have_a_panel_for_each_stage() -> None:
@@ -106,6 +106,43 @@ def test_the_same_numbers_give_the_same_file(suffix: str, tmp_path: Path) -> Non
     assert first.startswith({"png": b"\x89PNG", "svg": b"<?xml"}[suffix])
 
 
-def test_another_format_is_refused(tmp_path: Path) -> None:
-    with refused(f"{tmp_path}/plot.pdf: plots are written as PNG or SVG. End the name in .png or .svg."):
-        write_figure(training_figure([HistoryRow("a", 1.0, 1, {"loss": 1.0})]), tmp_path / "plot.pdf")
+def test_too_few_vectors_and_other_formats_are_refused(tmp_path: Path) -> None:
+    few = Vectors(np.ones((4, 2)), np.zeros(4, dtype=int), np.arange(4))
+    message = "t-SNE: 4 vectors are too few. Give contexts with at least 12 texts in all."
+    assert refusal(disentangling_figure, few, few) == message
+    message = f"{tmp_path}/plot.pdf: plots are written as PNG or SVG. End the name in .png or .svg."
+    assert refusal(write_figure, training_figure([HistoryRow("a", 1.0, 1, {"loss": 1.0})]), tmp_path / "plot.pdf") == message
+
+
+RANDOM = np.random.default_rng(0)
+REGRESSION = fit(FEATURES, RANDOM.uniform(size=(80, len(FEATURES))), RANDOM.uniform(size=80))
+
+
+def test_the_figure_has_a_bar_for_every_weight(tmp_path: Path) -> None:
+    figure = weight_figure(REGRESSION, title="Overall")
+    axes = figure.axes[0]
+    assert [bar.get_width() for bar in axes.patches] == pytest.approx(REGRESSION.weights)
+    assert [label.get_text() for label in axes.get_yticklabels()] == list(FEATURES)
+    png, svg = save_figure(figure, tmp_path / "weights.png")
+    assert (png.name, svg.name) == ("weights.png", "weights.svg")
+    assert png.read_bytes().startswith(b"\x89PNG")
+    drawn = "".join(ElementTree.fromstring(svg.read_text(encoding="utf-8")).itertext())  # noqa: S314 - our own file
+    assert all(name in drawn for name in (*FEATURES, "Overall", "facts and response"))
+
+
+def test_a_figure_is_written_the_same_each_time_and_whole_or_not_at_all(tmp_path: Path) -> None:
+    single = fit(SUBSETS["single"], RANDOM.uniform(size=(9, 2)), RANDOM.uniform(size=9))
+    first, second = (save_figure(weight_figure(single), tmp_path / name) for name in ("a", "b"))
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
+    assert "facts" not in first[1].read_text(encoding="utf-8")
+    (tmp_path / "c.png").mkdir()
+    message = f"{tmp_path / 'c.png'}: is a folder, expected the name of a file to write."
+    assert refusal(save_figure, weight_figure(single), tmp_path / "c") == message
+
+
+def test_without_matplotlib_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert refusal(weight_figure, REGRESSION, error=MissingPrerequisite) == (
+        "plots need matplotlib, which cannot be imported (import of matplotlib.figure halted; None in sys.modules). "
+        "Run `pip install 'dialeval-plugin[reports]'`."
+    )

@@ -9,6 +9,7 @@ import json
 import pytest
 
 from dialeval_plugin.reports.tables import Table, TableRow, named_column
+from dialeval_plugin.statistics.estimates import interval_text
 from tests.refusals import refused
 
 ROWS: list[TableRow] = [
@@ -21,6 +22,22 @@ TABLE = Table(
     notes=["One note."],
     settings={"seed": 7},
 )
+
+
+@pytest.mark.parametrize(
+    ("figures", "options", "text"),
+    [
+        ((0.25, 0.1, 0.35), {}, "0.250 [0.100, 0.350]"),
+        ((0.25, 0.1, 0.35), {"decimals": 2, "bound_decimals": 1, "is_rough": True}, "0.25 [0.1, 0.3, rough]"),
+        ((-0.0001, -0.0004, 0.2), {}, "0.000 [0.000, 0.200]"),
+        ((0.25, None, 0.35), {}, "0.250"),
+        ((0.25, 0.1, None), {"is_rough": True}, "0.250"),
+        ((0.25, 0.1, 0.35), {"decimals": 2, "bound_decimals": 0}, "0.25 [0, 0]"),
+        ((None, 0.1, 0.35), {}, "undefined"),
+    ],
+)
+def test_value_and_interval(figures: tuple[float | None, ...], options: dict[str, int], text: str) -> None:
+    assert interval_text(*figures, **options) == text  # type: ignore[arg-type]
 
 
 def test_text_is_aligned_and_ends_no_line_in_blanks() -> None:

@@ -1,4 +1,4 @@
-"""BCa intervals: scipy as the oracle, groups of clusters, coverage (R28), seeds (R24)."""
+"""Bootstrap intervals: scipy as the oracle of BCa, groups of clusters, coverage (R28), seeds (R24), what has none."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import pytest
 from scipy import stats
 
 from dialeval_plugin.statistics import bootstrap
-from dialeval_plugin.statistics.bootstrap import Bootstrap, Counts, Interval, Resampled
-from dialeval_plugin.statistics.comparison.significance import Measure, Paired, paired_bootstrap
+from dialeval_plugin.statistics.bootstrap import INTERVAL_KINDS, Bootstrap, Counts, Interval, Resampled
 from dialeval_plugin.statistics.correlation import correlate, correlations
+from dialeval_plugin.statistics.significance import Measure, Paired, paired_bootstrap
+from tests.cluster_order import SCIPY
 from tests.refusals import refused
 
-SCIPY = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall_b": stats.kendalltau}
 BCA = Bootstrap(rounds=300, seed=3, confidence=0.9, interval="bca")
 
 
@@ -45,14 +45,6 @@ def test_bca_is_that_of_scipy(coefficient: str) -> None:
     assert found.bootstrap == BCA
 
 
-def test_bca_differs_from_percentile_on_skewed_data() -> None:
-    x, y = rated_rows()
-    plain = Bootstrap(rounds=300, seed=3, confidence=0.9)
-    bca, percentile = (correlate(x, y, coefficient="pearson", bootstrap=boot) for boot in (BCA, plain))
-    assert bca.value == percentile.value
-    assert bca.ci_low != percentile.ci_low
-
-
 def test_groups_of_clusters_give_almost_the_same_acceleration(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = rated_rows(400)
     exact = correlate(x, y, coefficient="pearson", bootstrap=BCA)
@@ -77,20 +69,6 @@ def test_bca_of_a_paired_difference() -> None:
     paired = Paired(scores_a=x, scores_b=y + x.round(), ratings=y)
     found = paired_bootstrap(paired, Measure("pearson"), bootstrap=BCA)
     assert found.ci_low < found.value < found.ci_high
-
-
-@pytest.mark.parametrize(
-    ("values", "reason"),
-    [
-        ([2.0] * 5, "the same on all resamples, which tells nothing of its spread"),
-        ([np.nan] * 2 + [1.0, 2.0, 5.0], "undefined on 2 of 5 resamples, more than 10 %"),
-        ([np.nan] * 5, "undefined on 5 of 5 resamples, more than 10 %"),
-    ],
-)
-def test_no_bca(values: list[float], reason: str) -> None:
-    entry = Resampled(lambda sums: sums[:, 0], np.array([[1.0], [1.0]]))
-    found = bootstrap.bca_interval("x", np.array(values), entry, 0.95)
-    assert found.reason == f"x: {reason}, so there is no interval. Score and rate more examples."
 
 
 def coverage(n_clusters: int, n_simulations: int, boot: Bootstrap, *, size: int = 4, is_clustered: bool = True) -> float:
@@ -125,8 +103,10 @@ def clustered_mean(n_clusters: int) -> Resampled:
     return Resampled(lambda drawn: drawn[:, 0] / drawn[:, 1], sums)
 
 
-@pytest.mark.parametrize("interval", ["percentile", "bca"])
-@pytest.mark.parametrize(("n_clusters", "is_there", "is_rough"), [(9, False, False), (10, True, True), (29, True, True)])
+@pytest.mark.parametrize("interval", INTERVAL_KINDS)
+@pytest.mark.parametrize(
+    ("n_clusters", "is_there", "is_rough"), [(9, False, False), (10, True, True), (29, True, True), (30, True, False)]
+)
 def test_few_clusters_have_a_rough_interval_and_a_handful_none(
     interval: Any, n_clusters: int, is_there: bool, is_rough: bool
 ) -> None:
@@ -135,15 +115,12 @@ def test_few_clusters_have_a_rough_interval_and_a_handful_none(
     assert (found.ci_low is not None, found.ci_high is not None, found.is_rough) == (is_there, is_there, is_rough)
     why = "an interval needs 10 clusters (dialogues), here are 9, so there is no interval. Score and rate more dialogues."
     assert found.reason == (None if is_there else f"mean: {why}")
-    assert not Bootstrap(rounds=100, interval=interval).intervals({"mean": clustered_mean(30)})["mean"].is_rough
 
 
 def test_what_has_no_interval_for_another_reason_is_not_rough() -> None:
     constant = Resampled(lambda drawn: drawn[:, 0], np.ones((12, 1)))
     found = Bootstrap(rounds=20).intervals({"x": constant, "mean": clustered_mean(12)})
     assert (found["x"].ci_low, found["x"].is_rough, found["mean"].is_rough) == (None, False, True)
-    why = "the same on all resamples, which tells nothing of its spread"
-    assert found["x"].reason == f"x: {why}, so there is no interval. Score and rate more examples."
     assert Bootstrap().intervals({}) == {}
 
 
@@ -167,29 +144,37 @@ def test_statistics_with_their_own_sums_and_shifts_share_the_draws() -> None:
     assert (found["twice"].ci_low, found["twice"].ci_high) == pytest.approx((2 * low, 2 * high))
 
 
+SAME = "the same on all resamples, which tells nothing of its spread"
+ONE_SIDE = "all resamples lie on one side of the value"
+
+
+@pytest.mark.parametrize(
+    ("interval", "values", "reason"),
+    [
+        *((kind, [2.0] * 5, SAME) for kind in INTERVAL_KINDS),
+        *((kind, [np.nan] * 2 + [1.0, 2.0, 5.0], "undefined on 2 of 5 resamples, more than 10 %") for kind in INTERVAL_KINDS),
+        *((kind, [np.nan] * 5, "undefined on 5 of 5 resamples, more than 10 %") for kind in INTERVAL_KINDS),
+        *(("bca", [np.nan, *[low, low + 1] * 5], ONE_SIDE) for low in (1.0, 5.0)),
+    ],
+)
+def test_no_interval(interval: Any, values: list[float], reason: str) -> None:
+    entry = Resampled(lambda sums: sums[:, 0], np.array([[2.0], [2.0]]))
+    found = Bootstrap(interval=interval).interval_of("x", np.array(values), entry)
+    assert (found.ci_low, found.ci_high, found.n_degenerate) == (None, None, int(np.isnan(values).sum()))
+    advice = "Ask for the percentile interval." if reason == ONE_SIDE else "Score and rate more examples."
+    assert found.reason == f"x: {reason}, so there is no interval. {advice}"
+
+
 def test_a_tenth_of_degenerate_resamples_is_borne() -> None:
-    found = bootstrap.percentile_interval("x", np.array([np.nan, *range(9)]), 0.5)
+    found = Bootstrap(confidence=0.5).interval_of("x", np.array([np.nan, *range(9)]), clustered_mean(9))
     assert found == Interval(2.0, 6.0, 1, None)
-    more = bootstrap.percentile_interval("x", np.array([np.nan, np.nan, *range(9)]), 0.5)
-    assert (more.ci_low, more.ci_high, more.n_degenerate) == (None, None, 2)
-    why = "undefined on 2 of 11 resamples, more than 10 %"
-    assert more.reason == f"x: {why}, so there is no interval. Score and rate more examples."
 
 
 @pytest.mark.parametrize(("spread", "is_there"), [(1e-14, False), (1e-10, True)])
 @pytest.mark.parametrize("scale", [1e-6, -1e6])
 def test_rounding_is_no_spread(spread: float, is_there: bool, scale: float) -> None:
-    found = bootstrap.percentile_interval("x", scale * np.array([1.0, 1.0 + spread, 1.0]), 0.9)
+    found = Bootstrap(confidence=0.9).interval_of("x", scale * np.array([1.0, 1.0 + spread, 1.0]), clustered_mean(3))
     assert (found.ci_low is not None) == is_there
-
-
-@pytest.mark.parametrize("value", [4.0, 8.0])
-def test_no_bca_on_either_side(value: float) -> None:
-    shifted = Resampled(lambda sums: sums[:, 0], np.array([[value / 2], [value / 2]]))
-    found = bootstrap.bca_interval("odd", np.array([np.nan, *[5.0, 6.0, 7.0] * 4]), shifted, 0.95)
-    assert (found.ci_low, found.ci_high, found.n_degenerate) == (None, None, 1)
-    why = "all resamples lie on one side of the value"
-    assert found.reason == f"odd: {why}, so there is no interval. Ask for the percentile interval."
 
 
 def test_bca_by_hand() -> None:
@@ -197,7 +182,7 @@ def test_bca_by_hand() -> None:
     numbers = np.array([1.0, 2.0, 4.0, 9.0])
     resampled = Resampled(lambda sums: sums[:, 0] / sums[:, 1], np.column_stack([numbers, np.ones(4)]), shift=1.0)
     values = np.array([np.nan, *np.arange(2, 9, 0.5)])
-    found = bootstrap.bca_interval("mean", values, resampled, 0.8)
+    found = Bootstrap(confidence=0.8, interval="bca").interval_of("mean", values, resampled)
     defined = values[1:]
     bias = stats.norm.ppf(((defined < 5).sum() + 0.5 * (defined == 5).sum()) / 14)
     left_out = np.array([np.delete(numbers, place).mean() for place in range(4)])
@@ -219,7 +204,7 @@ def test_many_clusters_are_left_out_in_so_many_groups() -> None:
     entry = Resampled(statistic, clustered_mean(1500).sums)
     value = float((entry.sums[:, 0].sum() / 1500).item())
     values = value + np.linspace(-1, 1, 50)
-    first, again, other = (bootstrap.bca_interval("x", values, entry, 0.9, seed) for seed in (1, 1, 2))
+    first, again, other = (replace(BCA, seed=seed).interval_of("x", values, entry) for seed in (1, 1, 2))
     assert sum(seen) == 3 * (1 + 1000)
     assert first == again
     assert first != other
@@ -242,7 +227,7 @@ def test_rows_of_a_cell_are_counted() -> None:
 def test_estimates_are_values_with_their_intervals_or_reasons() -> None:
     boot = Bootstrap(rounds=40, confidence=0.9, seed=3)
     entry = clustered_mean(20)
-    found = boot.estimates({"mean": entry.value, "odd": "odd: no reason"}, {"mean": entry}, Counts(25, 20, 20, 4, 1))
+    found = boot.estimates({"mean": (entry.value, entry), "odd": "odd: no reason"}, Counts(25, 20, 20, 4, 1))
     estimate, odd = found["mean"], found["odd"]
     assert Interval(*(getattr(estimate, name) for name in Interval._fields)) == boot.intervals({"mean": entry})["mean"]
     assert (odd.name, odd.value, odd.ci_low, odd.ci_high, odd.reason) == ("odd", None, None, None, "odd: no reason")

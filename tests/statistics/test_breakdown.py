@@ -27,7 +27,7 @@ from dialeval_plugin.statistics.breakdown.detection import (
     strict_labels,
 )
 from tests.cluster_order import drawn_rows
-from tests.refusals import refused
+from tests.refusals import refusal
 
 NO_INTERVAL = Bootstrap(rounds=0)
 ORACLE_NAMES = {
@@ -195,14 +195,15 @@ def test_the_best_cut_is_the_lowest_of_the_best_of_all_cuts(decimals: int, thres
 
 NO_DISTRIBUTIONS = ([0.5, 0.5], [0.5, 0.2, 0.2], [math.nan, 0, 1], [-0.5, 0.5, 1.0], ["O", "T", "X"], "OTX", 0.3)
 NO_COUNTS = ([1, 2], [1, 2, -3], [0.2, 0.3, 0.5], [True, 1, 1], "OTX", 3)
+ONE_OF_EACH = "Give one of each for every row."
 THREE_COUNTS = "Give how many annotators said O, T and X, three whole numbers."
 
 
 @pytest.mark.parametrize(
     ("changed", "text"),
     [
-        ({"counts": []}, "1 distributions but 0 counts. Give one of each for every row."),
-        ({"labels": []}, "1 distributions but 0 labels. Give one of each for every row."),
+        ({"counts": []}, f"1 distributions but 0 counts. {ONE_OF_EACH}"),
+        ({"labels": []}, f"1 distributions but 0 labels. {ONE_OF_EACH}"),
         ({"threshold": 1.5}, "threshold is 1.5. Give a share of the annotators from 0 to 1."),
         *(
             ({"distributions": [row]}, f"distributions[0] is {row!r}. Give P(NB), P(PB), P(B), which sum to 1, or None.")
@@ -213,19 +214,8 @@ THREE_COUNTS = "Give how many annotators said O, T and X, three whole numbers."
     ],
 )
 def test_wrong_input_is_named(changed: dict[str, Any], text: str) -> None:
-    with refused(f"breakdown_metrics: {text}"):
-        breakdown_metrics(**{"distributions": [(1, 0, 0)], "counts": [[1, 1, 1]], **changed})
-
-
-def test_wrong_scores_and_cuts_are_named() -> None:
-    with refused("detections: scores[1] is 1.5. Give a breakdown score from 0 to 1, or None."):
-        detections([0.5, 1.5])
-    with refused("best_cut: there is no cut for 'jsd'. Give accuracy, f1_b or f1_pb_b."):
-        best_cut([0.5], [[1, 1, 1]], metric="jsd")
-    with refused("best_cut: threshold is 1.5. Give a share of the annotators from 0 to 1."):
-        best_cut([0.5], [[1, 1, 1]], threshold=1.5)
-    with refused("best_cut: f1_b is undefined at every cut. Give annotated turns, some of them breakdowns."):
-        best_cut([None], [[1, 1, 1]])
+    arguments: dict[str, Any] = {"distributions": [(1, 0, 0)], "counts": [[1, 1, 1]], **changed}
+    assert refusal(breakdown_metrics, **arguments) == f"breakdown_metrics: {text}"
 
 
 N = 120
@@ -268,6 +258,20 @@ def test_only_turns_that_both_answered_count() -> None:
     assert (found["accuracy"].n_total, found["accuracy"].n_scored) == (N, N - 2)
 
 
-def test_nothing_in_common_is_refused() -> None:
-    with refused("breakdown_differences: no annotated turn has an answer of both. Score annotated turns."):
-        breakdown_differences(GOOD, Detections([None] * N, [None] * N), ANNOTATED)
+NOTHING = Detections([None] * N, [None] * N)
+NOT_BOTH = "no annotated turn has an answer of both. Score annotated turns."
+
+
+@pytest.mark.parametrize(
+    ("of", "arguments", "options", "text"),
+    [
+        (detections, [[0.5, 1.5]], {}, "scores[1] is 1.5. Give a breakdown score from 0 to 1, or None."),
+        (best_cut, [[0.5], COUNTS[:1]], {"metric": "jsd"}, "there is no cut for 'jsd'. Give accuracy, f1_b or f1_pb_b."),
+        (best_cut, [[0.5], COUNTS[:1]], {"threshold": 1.5}, "threshold is 1.5. Give a share of the annotators from 0 to 1."),
+        (best_cut, [[None], COUNTS[:1]], {}, "f1_b is undefined at every cut. Give annotated turns, some of them breakdowns."),
+        (breakdown_differences, [GOOD, NOTHING, ANNOTATED], {}, NOT_BOTH),
+        (breakdown_differences, [GOOD, CHANCE, ANNOTATED], {"clusters": [1]}, f"{N} one but 1 clusters. {ONE_OF_EACH}"),
+    ],
+)
+def test_wrong_scores_cuts_and_pairs_are_named(of: Any, arguments: Any, options: Any, text: str) -> None:
+    assert refusal(of, *arguments, **options) == f"{of.__name__}: {text}"

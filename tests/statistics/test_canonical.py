@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -14,25 +14,24 @@ from hypothesis import strategies as st
 
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.breakdown.detection import breakdown_differences, breakdown_metrics, detections
-from dialeval_plugin.statistics.canonical import canonical, symmetric
-from dialeval_plugin.statistics.ceiling import leave_one_rater_out, split_half
 from dialeval_plugin.statistics.coefficients.tie_calibration import MAX_CANDIDATES, calibrated_epsilon
-from dialeval_plugin.statistics.comparison.rank_permutation import rank_permutation_tests
-from dialeval_plugin.statistics.comparison.ranking import rank_metrics
-from dialeval_plugin.statistics.comparison.significance import Measure, Paired, paired_bootstrap, permutation_test
 from dialeval_plugin.statistics.correlation import correlations, level_correlations
-from dialeval_plugin.statistics.levels import Rated
+from dialeval_plugin.statistics.levels import Rated, Ratings
 from dialeval_plugin.statistics.means import balanced_mean_interval, mean_interval, paired_difference_interval
 from dialeval_plugin.statistics.partial import covariate_bias, partial_correlation
 from dialeval_plugin.statistics.preference.preferences import cont2cat, ignore_equal, preference_difference, preferences, voting
+from dialeval_plugin.statistics.ranking import rank_metrics, rank_permutation_tests
+from dialeval_plugin.statistics.raters import leave_one_rater_out, split_half
+from dialeval_plugin.statistics.rows import canonical, symmetric
+from dialeval_plugin.statistics.significance import Measure, Paired, paired_bootstrap, permutation_test
 
 N = 48
+PEARSON: dict[str, Any] = {"coefficient": "pearson"}
 FEW = Bootstrap(rounds=30, seed=3)
 BCA = replace(FEW, interval="bca")
 
 
-@dataclass(frozen=True)
-class Data:
+class Data(NamedTuple):
     """Columns of as many rows; every other one ties with others."""
 
     scores: np.ndarray
@@ -63,9 +62,9 @@ class Data:
         """The same rows in another order, under other names of clusters, systems and items."""
         generator = np.random.default_rng(seed)
         order = generator.permutation(N)
-        moved = {name: getattr(self, name)[order] for name in self.__dataclass_fields__}
-        names = {name: generator.permutation(100)[moved[name]] for name in ("clusters", "systems", "items")}
-        return Data(**{**moved, **names})
+        moved = Data(*(column[order] for column in self))
+        names = {name: generator.permutation(100)[getattr(moved, name)] for name in ("clusters", "systems", "items")}
+        return moved._replace(**names)
 
     @property
     def optional(self) -> list[float | None]:
@@ -83,20 +82,24 @@ class Data:
     def metrics(self) -> dict[str, Any]:
         return {"a": self.optional, "b": self.other, "c": self.lengths}
 
+    @property
+    def labels(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("ratings", "clusters", "systems", "items")}
+
+    @property
+    def drawn(self) -> dict[str, Any]:
+        return {"clusters": self.clusters, "bootstrap": FEW}
+
     def rated(self) -> Rated:
-        return Rated(scores=self.optional, ratings=self.ratings, clusters=self.clusters, systems=self.systems, items=self.items)
+        return Rated(scores=self.optional, **self.labels)
 
     def paired(self) -> Paired:
-        return Paired(scores_a=self.optional, scores_b=self.other, ratings=self.ratings, clusters=self.clusters)
-
-
-def _drawn(data: Data) -> dict[str, Any]:
-    return {"clusters": data.clusters, "bootstrap": FEW}
+        return Paired(scores_a=self.optional, scores_b=self.other, **self.labels)
 
 
 def _breakdown_difference(data: Data) -> Any:
     one, other = (detections(shares) for shares in (data.shares, data.ratings / 5))
-    return breakdown_differences(one, other, data.counts, **_drawn(data))
+    return breakdown_differences(one, other, data.counts, **data.drawn)
 
 
 def _compared(data: Data, scores: np.ndarray) -> Any:
@@ -113,26 +116,23 @@ def _agreement(statistic: Any) -> Callable[[Data], Any]:
     return of
 
 
+PAIRWISE = ["pairwise_accuracy"]
 STATISTICS: dict[str, Callable[[Data], Any]] = {
-    "correlations": lambda data: correlations(data.optional, data.ratings, **_drawn(data)),
+    "correlations": lambda data: correlations(data.optional, data.ratings, **data.drawn),
     "without clusters": lambda data: correlations(data.optional, data.ratings, bootstrap=FEW),
     "bca": lambda data: level_correlations(data.rated(), bootstrap=BCA),
     "by system": lambda data: level_correlations(data.rated(), average_by="system", bootstrap=FEW),
     "by item": lambda data: level_correlations(data.rated(), average_by="item", bootstrap=FEW),
     "of systems": lambda data: level_correlations(data.rated(), level="system", bootstrap=FEW),
-    "pairwise": lambda data: level_correlations(
-        data.rated(), average_by="item", coefficients=["pairwise_accuracy"], bootstrap=FEW
-    ),
-    "mean": lambda data: mean_interval(data.optional, **_drawn(data)),
-    "difference of means": lambda data: paired_difference_interval(data.scores, data.other, **_drawn(data)),
-    "balanced mean": lambda data: balanced_mean_interval(data.optional, data.systems, **_drawn(data)),
-    "bias": lambda data: covariate_bias(data.optional, data.ratings, data.lengths, name="length", **_drawn(data)),
-    "partial": lambda data: partial_correlation(
-        data.optional, data.ratings, {"length": data.lengths}, coefficient="pearson", **_drawn(data)
-    ),
-    "one person": lambda data: leave_one_rater_out(data.votes.tolist(), **_drawn(data)),
-    "half the people": lambda data: split_half(data.votes.tolist(), **_drawn(data)),
-    "breakdown": lambda data: breakdown_metrics(detections(data.shares).distributions, data.counts, **_drawn(data)),
+    "pairwise": lambda data: level_correlations(data.rated(), average_by="item", coefficients=PAIRWISE, bootstrap=FEW),
+    "mean": lambda data: mean_interval(data.optional, **data.drawn),
+    "difference of means": lambda data: paired_difference_interval(data.scores, data.other, **data.drawn),
+    "balanced mean": lambda data: balanced_mean_interval(data.optional, data.systems, **data.drawn),
+    "bias": lambda data: covariate_bias(data.optional, data.ratings, data.lengths, name="length", **data.drawn),
+    "partial": lambda data: partial_correlation(data.optional, data.ratings, {"length": data.lengths}, **PEARSON, **data.drawn),
+    "one person": lambda data: leave_one_rater_out(data.votes.tolist(), **data.drawn),
+    "half the people": lambda data: split_half(data.votes.tolist(), **data.drawn),
+    "breakdown": lambda data: breakdown_metrics(detections(data.shares).distributions, data.counts, **data.drawn),
     "difference of breakdown": _breakdown_difference,
     "voting": _agreement(voting),
     "ignore equal": _agreement(ignore_equal),
@@ -143,7 +143,7 @@ STATISTICS: dict[str, Callable[[Data], Any]] = {
     ],
     "permutation": lambda data: permutation_test(data.paired(), rounds=30),
     "paired bootstrap": lambda data: paired_bootstrap(data.paired(), bootstrap=FEW),
-    "ranking": lambda data: rank_metrics(data.metrics, data.rated(), Measure("pearson"), rounds=30),
+    "ranking": lambda data: rank_metrics(data.metrics, Ratings(**data.labels), Measure("pearson"), rounds=30),
     "ranks": lambda data: rank_permutation_tests(data.metrics, data.ratings, clusters=data.clusters, rounds=30),
 }
 

@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dialeval_plugin.statistics.bootstrap import Bootstrap
-from dialeval_plugin.statistics.ceiling import N_SPLITS, leave_one_rater_out, split_half
-from tests.cluster_order import drawn_rows
-from tests.refusals import refused
+from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES, Bootstrap
+from dialeval_plugin.statistics.raters import N_SPLITS, leave_one_rater_out, split_half
+from tests.cluster_order import SCIPY, interval_by_loop
+from tests.refusals import refusal
 
-NO_INTERVAL = Bootstrap(rounds=0)
-SCIPY = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall_b": stats.kendalltau}
+NO_INTERVAL = {"coefficient": "pearson", "bootstrap": NO_RESAMPLES}
 
 
 def ratings_of(n_raters: int, n: int = 60, seed: int = 4) -> np.ndarray:
@@ -27,23 +26,22 @@ def ratings_of(n_raters: int, n: int = 60, seed: int = 4) -> np.ndarray:
 @pytest.mark.parametrize("coefficient", sorted(SCIPY))
 def test_leave_one_rater_out_is_that_of_a_loop(coefficient: str) -> None:
     table = ratings_of(3)
-    boot = Bootstrap(rounds=60, seed=1)
-    found = leave_one_rater_out(table.tolist(), coefficient=coefficient, clusters=np.arange(60) // 3, bootstrap=boot)
+    options = {"coefficient": coefficient, "clusters": np.arange(60) // 3, "bootstrap": Bootstrap(rounds=60, seed=1)}
+    found = leave_one_rater_out(table.tolist(), **options)
 
     def statistic(rows: np.ndarray) -> float:
         others = [np.delete(rows, place, axis=1).mean(axis=1) for place in range(3)]
         return float(np.mean([SCIPY[coefficient](rows[:, place], others[place]).statistic for place in range(3)]))
 
     assert found.value == pytest.approx(statistic(table), abs=1e-9)
-    drawn = drawn_rows(np.arange(60) // 3, list(table.T), rounds=60, seed=1)
-    values = [statistic(table[rows]) for rows in drawn]
-    assert (found.ci_low, found.ci_high) == pytest.approx(np.quantile(values, [0.025, 0.975]), abs=1e-9)
+    expected = interval_by_loop(lambda rows: statistic(table[rows]), np.arange(60) // 3, list(table.T), rounds=60, seed=1)
+    assert (found.ci_low, found.ci_high) == expected
     assert (found.n_parts, found.min_raters, found.max_raters, found.n_clusters) == (3, 3, 3, 20)
 
 
 def test_ragged_rows() -> None:
     raters = [[1, 2, None], [3, 4], [5], [2, None, 2], [4, 5, 5], [None, 3, 1], [None, None, 4], [1, 1]]
-    found = leave_one_rater_out(raters, coefficient="pearson", bootstrap=NO_INTERVAL)
+    found = leave_one_rater_out(raters, **NO_INTERVAL)
     # Rows 0, 1, 3, 4, 5 and 7 have two ratings or more; each place is compared on its own rows.
     places = [([1, 3, 2, 4, 1], [2, 4, 2, 5, 1]), ([2, 4, 5, 3, 1], [1, 3, 4.5, 1, 1]), ([2, 5, 1], [2, 4.5, 3])]
     assert found.value == pytest.approx(np.mean([stats.pearsonr(*place).statistic for place in places]), abs=1e-9)
@@ -52,31 +50,31 @@ def test_ragged_rows() -> None:
 
 
 def test_a_place_without_a_value_is_not_averaged() -> None:
-    found = leave_one_rater_out([[1, 2], [2, 1], [3, 3], [4, 5, 4]], coefficient="pearson", bootstrap=NO_INTERVAL)
+    found = leave_one_rater_out([[1, 2], [2, 1], [3, 3], [4, 5, 4]], **NO_INTERVAL)
     assert found.n_parts == 2
     assert found.value is not None
 
 
 def test_split_half_of_two_raters_is_their_correlation() -> None:
     table = ratings_of(2)
-    found = split_half(table.tolist(), coefficient="pearson", bootstrap=NO_INTERVAL)
+    found = split_half(table.tolist(), **NO_INTERVAL)
     # Which of the two is in which half changes from row to row, so the correlation is that of shuffled columns.
     assert found.value == pytest.approx(stats.pearsonr(*table.T).statistic, abs=0.05)
-    stepped = split_half(table.tolist(), coefficient="pearson", spearman_brown=True, bootstrap=NO_INTERVAL)
+    stepped = split_half(table.tolist(), spearman_brown=True, **NO_INTERVAL)
     assert stepped.value == pytest.approx(2 * found.value / (1 + found.value), abs=0.01)
     assert (found.is_stepped_up, stepped.is_stepped_up, found.n_parts) == (False, True, N_SPLITS)
 
 
 def test_halves_do_not_overlap() -> None:
     """Rows of two raters who contradict each other: overlapping halves would agree."""
-    found = split_half([[1, 5], [5, 1], [2, 4], [4, 2], [1, 5], [2, 4]], coefficient="pearson", bootstrap=NO_INTERVAL)
+    found = split_half([[1, 5], [5, 1], [2, 4], [4, 2], [1, 5], [2, 4]], **NO_INTERVAL)
     assert found.value == pytest.approx(-1, abs=1e-9)
 
 
 def test_spearman_brown_foretells_twice_as_many_raters() -> None:
     table = ratings_of(8, n=2000)
-    stepped = split_half(table[:, :4].tolist(), coefficient="pearson", spearman_brown=True, bootstrap=NO_INTERVAL)
-    whole = split_half(table.tolist(), coefficient="pearson", bootstrap=NO_INTERVAL)
+    stepped = split_half(table[:, :4].tolist(), spearman_brown=True, **NO_INTERVAL)
+    whole = split_half(table.tolist(), **NO_INTERVAL)
     assert stepped.value == pytest.approx(whole.value, abs=0.03)
 
 
@@ -104,7 +102,7 @@ def test_undefined(kind: Any, raters: Any, reason: str) -> None:
 
 
 def test_wrong_input() -> None:
-    with refused("leave_one_rater_out: raters[1][1] is nan, not a finite number. Give None where there is no value."):
-        leave_one_rater_out([[1, 2], [1, float("nan")]])
-    with refused("split_half: 2 raters but 1 clusters. Give one of each for every row."):
-        split_half([[1, 2], [1, 3]], clusters=["a"])
+    message = "leave_one_rater_out: raters[1][1] is nan, not a finite number. Give None where there is no value."
+    assert refusal(leave_one_rater_out, [[1, 2], [1, float("nan")]]) == message
+    message = "split_half: 2 raters but 1 clusters. Give one of each for every row."
+    assert refusal(split_half, [[1, 2], [1, 3]], clusters=["a"]) == message

@@ -1,4 +1,4 @@
-"""Correlations with intervals: what is counted, what is withheld (R20, R23, R31), seeds (R24), clusters (R28)."""
+"""Correlations with intervals: what is counted, what is withheld (R20, R23, R31), seeds (R24), clusters (R28), levels."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from dialeval_plugin.statistics import levels
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.coefficients.by_name import COEFFICIENTS
-from dialeval_plugin.statistics.correlation import correlate, correlations, level_correlations
+from dialeval_plugin.statistics.coefficients.tie_calibration import calibrated_epsilon
+from dialeval_plugin.statistics.correlation import Correlation, correlate, correlations, level_correlations
 from dialeval_plugin.statistics.levels import Rated
-from tests.cluster_order import drawn_rows
-from tests.refusals import refused
+from tests.cluster_order import SCIPY, interval_by_loop
+from tests.refusals import refusal
 
-SCIPY = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall_b": stats.kendalltau}
 FEW = Bootstrap(rounds=50)
 
 
@@ -42,25 +43,21 @@ def test_interval_is_that_of_the_loop(coefficient: str) -> None:
     found = correlate(scores, ratings, coefficient=coefficient, clusters=clusters, bootstrap=boot)
     assert found.value == pytest.approx(of(scores, ratings).statistic, abs=1e-9)
     x, y = np.array(scores), np.array(ratings)
-    values = [of(x[drawn], y[drawn]).statistic for drawn in drawn_rows(clusters, [y, x], rounds=200, seed=7)]
-    assert (found.ci_low, found.ci_high) == pytest.approx(np.quantile(values, [0.05, 0.95]), abs=1e-9)
+    drawn = {"rounds": 200, "seed": 7, "confidence": 0.9}
+    expected = interval_by_loop(lambda rows: of(x[rows], y[rows]).statistic, clusters, [y, x], **drawn)
+    assert (found.ci_low, found.ci_high) == expected
     assert (found.n_clusters, found.n_degenerate, found.reason) == (len(set(clusters)), 0, None)
 
 
 def test_rows_without_a_score_or_rating_are_left_out_and_counted() -> None:
-    scores, ratings = [1, None, 3, 4, None, 2, 5], [1, 2, None, 5, None, 2, 4]
-    found = correlate(scores, ratings, coefficient="spearman", clusters=list("aabbccd"), bootstrap=FEW)
-    kept = correlate([1, 4, 2, 5], [1, 5, 2, 4], coefficient="spearman", clusters=list("abcd"), bootstrap=FEW)
-    assert (found.value, found.ci_low, found.ci_high) == (kept.value, kept.ci_low, kept.ci_high)
-    assert (found.n_total, found.n_scored, found.n_unscored, found.n_unrated, found.n_clusters) == (7, 4, 1, 2, 4)
-    assert found.coverage == 0.8
-
-
-def test_a_cluster_without_any_scored_row_is_not_drawn() -> None:
     scores, ratings, clusters = rated_data()
-    kept = correlate(scores, ratings, coefficient="pearson", clusters=clusters, bootstrap=FEW)
-    found = correlate([None, *scores], [3, *ratings], coefficient="pearson", clusters=["other", *clusters], bootstrap=FEW)
-    assert (found.n_clusters, found.ci_low, found.ci_high) == (kept.n_clusters, kept.ci_low, kept.ci_high)
+    kept = correlate(scores, ratings, coefficient="spearman", clusters=clusters, bootstrap=FEW)
+    # A cluster without any scored row is not drawn.
+    rows = [None, 1, None, *scores], [3, None, None, *ratings], ["other", clusters[0], "third", *clusters]
+    found = correlate(rows[0], rows[1], coefficient="spearman", clusters=rows[2], bootstrap=FEW)
+    assert (found.value, found.ci_low, found.ci_high) == (kept.value, kept.ci_low, kept.ci_high)
+    assert (found.n_total, found.n_scored, found.n_unscored, found.n_unrated) == (63, 60, 1, 2)
+    assert (found.n_clusters, found.coverage) == (kept.n_clusters, 60 / 61)
 
 
 @settings(deadline=None, max_examples=50)
@@ -117,23 +114,6 @@ def test_one_undefined_coefficient_leaves_the_others_their_intervals() -> None:
     assert found["pearson"].ci_low is not None
 
 
-def test_a_correlation_in_words() -> None:
-    scores, ratings, clusters = rated_data(200)
-    found = correlate([None, *scores[1:]], ratings, coefficient="pearson", clusters=clusters, bootstrap=FEW)
-    assert str(found) == (
-        f"pearson {found.value:.3f} [{found.ci_low:.3f}, {found.ci_high:.3f}], "
-        f"199 of 200 rows scored, {found.n_clusters} clusters"
-    )
-    assert (found.is_rough, found.coverage) == (False, 199 / 200)
-
-
-def test_nothing_to_correlate() -> None:
-    found = correlate([None, 1], [2, None], coefficient="pearson")
-    assert (found.value, found.n_scored, found.n_clusters) == (None, 0, 0)
-    assert found.reason == "pearson: 0 pairs of score and rating, at least 3 are needed. Score and rate more examples."
-    assert correlate([], [], coefficient="pearson").coverage is None
-
-
 def test_some_degenerate_resamples_are_counted() -> None:
     scores, ratings = [1] * 7 + [2, 2, 3, 3], [1] * 7 + [2, 1, 3, 2]
     found = correlate(scores, ratings, coefficient="kendall_b", bootstrap=Bootstrap(rounds=5000, seed=3))
@@ -158,15 +138,15 @@ def test_many_degenerate_resamples_withhold_the_interval() -> None:
         ({"ratings": [1, 2, math.inf]}, "ratings[2] is inf, not a finite number. Give None where there is no value."),
         ({"ratings": [1, 2]}, "3 scores but 2 ratings. Give one of each for every row."),
         ({"clusters": ["a"]}, "3 scores but 1 clusters. Give one of each for every row."),
+        ({"items": ["a"]}, "3 scores but 1 items. Give one of each for every row."),
         ({"clusters": ["a", None, "b"]}, "clusters[1] is None, which names no cluster. Give a string or an integer."),
         ({"clusters": ["a", "b", math.nan]}, "clusters[2] is nan, which names no cluster. Give a string or an integer."),
         ({"clusters": [["a"], 1, 2]}, "clusters[0] is ['a'], which names no cluster. Give a string or an integer."),
     ],
 )
 def test_wrong_input(changed: dict[str, Any], message: str) -> None:
-    arguments: dict[str, Any] = {"scores": [1, 2, 3], "ratings": [1, 3, 2], "coefficient": "pearson", **changed}
-    with refused(f"correlate: {message}"):
-        correlate(**arguments)
+    rated = Rated(**{"scores": [1, 2, 3], "ratings": [1, 3, 2], **changed})
+    assert refusal(level_correlations, rated) == f"correlate: {message}"
 
 
 PROGRAM = """
@@ -200,16 +180,6 @@ def test_the_global_generator_is_left_alone_and_the_seed_counts() -> None:
     assert first.ci_low != second.ci_low
 
 
-def test_labels_only_group() -> None:
-    scores, ratings, clusters = rated_data()
-    numbers = {label: i for i, label in enumerate(dict.fromkeys(clusters))}
-    by_name, by_number = (
-        correlate(scores, ratings, coefficient="spearman", clusters=labels, bootstrap=FEW)
-        for labels in (clusters, [-numbers[label] for label in clusters])
-    )
-    assert by_name == by_number
-
-
 def test_r32_coefficients_of_different_kinds_are_never_averaged() -> None:
     """A mean over groups is one of each kind, the same whatever other kinds are asked for, and no other number comes out."""
     scores, ratings, contexts = rated_data()
@@ -224,3 +194,162 @@ def test_r32_coefficients_of_different_kinds_are_never_averaged() -> None:
     values = [correlate(*part, coefficient="pearson", bootstrap=Bootstrap(rounds=0)).value for part in parts]
     values = [value for value in values if value is not None]
     assert together["pearson"].value == pytest.approx(sum(values) / len(values), abs=1e-12)
+
+
+# google-research/mt-metrics-eval, stats_test.py, CorrelationTest: two systems, three items.
+TOY = Rated(scores=[2, 1, 4, 3, 3, 7], ratings=[1, 2, 3, 4, 5, 6], systems=list("aaabbb"), items=list("xyzxyz"))
+
+
+def at_level(rated: Rated, coefficient: str = "pearson", **options: Any) -> Correlation:
+    return level_correlations(rated, coefficients=[coefficient], **{"bootstrap": FEW, **options})[coefficient]
+
+
+def rated_systems(n_items: int = 20, n_systems: int = 4, seed: int = 3) -> Rated:
+    """Responses of several systems to each context, in few levels."""
+    generator = np.random.default_rng(seed)
+    quality = np.repeat(generator.normal(size=n_items), n_systems) + np.tile(np.arange(n_systems) / 2, n_items)
+    return Rated(
+        scores=(2 * quality + generator.normal(size=n_items * n_systems)).round(),
+        ratings=np.clip((quality + generator.normal(size=n_items * n_systems)).round(), -1, 3),
+        clusters=np.repeat(np.arange(n_items), n_systems),
+        systems=np.tile(np.arange(n_systems), n_items),
+        items=np.repeat(np.arange(n_items), n_systems),
+    )
+
+
+@pytest.mark.parametrize(
+    ("coefficient", "average_by", "expected"),
+    [
+        ("pearson", "none", 0.776),
+        ("pearson", "system", 0.760),
+        ("kendall_b", "none", 0.552),
+        ("kendall_b", "system", 0.575),
+        ("kendall_c", "none", 0.556),
+        ("kendall_c", "system", 0.611),
+    ],
+)
+def test_golden_values_of_mt_metrics_eval(coefficient: str, average_by: Any, expected: float) -> None:
+    assert at_level(TOY, coefficient, average_by=average_by).value == pytest.approx(expected, abs=5e-4)
+
+
+def test_two_rows_an_item_are_undefined_unlike_in_mt_metrics_eval() -> None:
+    """There, two rows give 1 or -1; here, only pairwise accuracy counts them."""
+    reason = "pearson: undefined in all 3 groups, which have fewer than 3 rows or no differences. Give more rows a group."
+    assert at_level(TOY, average_by="item").reason == reason
+    found = at_level(TOY, "pairwise_accuracy", average_by="item")
+    assert (found.value, found.n_groups) == (1.0, 3)
+
+
+def test_an_undefined_group_is_left_out_and_counted() -> None:
+    """testNaNHandling of mt-metrics-eval: the scores of the first system are constant."""
+    rated = Rated(scores=[2, 2, 2, 4, 5, 6], ratings=[1, 2, 3, 4, 5, 6], systems=list("aaabbb"))
+    found = at_level(rated, average_by="system")
+    assert found.value == pytest.approx(1, abs=1e-12)
+    assert (found.n_groups, found.n_undefined_groups, found.n_scored) == (1, 1, 6)
+
+
+@pytest.mark.parametrize("coefficient", ["pearson", "spearman", "kendall_b"])
+@pytest.mark.parametrize("average_by", ["system", "item"])
+def test_average_is_that_of_a_loop(coefficient: str, average_by: Any) -> None:
+    rated = rated_systems()
+    labels = rated.systems if average_by == "system" else rated.items
+    of = SCIPY[coefficient]
+    scores, ratings = np.array(rated.scores), np.array(rated.ratings)
+    groups = [np.flatnonzero(np.array(labels) == label) for label in np.unique(np.array(labels))]
+    varied = [rows for rows in groups if np.ptp(scores[rows]) and np.ptp(ratings[rows])]
+    found = at_level(rated, coefficient, average_by=average_by)
+    assert found.value == pytest.approx(np.mean([of(scores[rows], ratings[rows]).statistic for rows in varied]), abs=1e-9)
+    assert (found.n_groups, found.n_undefined_groups) == (len(varied), len(groups) - len(varied))
+
+
+def test_items_are_drawn_whole() -> None:
+    """Each context is a cluster, so the interval is that of a mean of fixed values."""
+    rated = rated_systems()
+    found = at_level(rated, "kendall_b", average_by="item", bootstrap=Bootstrap(rounds=200, seed=5))
+    scores, ratings = (np.array(column).reshape(20, 4) for column in (rated.scores, rated.ratings))
+    values = np.array([stats.kendalltau(scores[item], ratings[item]).statistic for item in range(20)])
+    content = [rated.ratings, rated.scores]
+    expected = interval_by_loop(lambda rows: np.nanmean(values[rows[::4] // 4]), rated.clusters, content, rounds=200, seed=5)
+    assert (found.ci_low, found.ci_high) == expected
+
+
+@pytest.mark.parametrize(("level", "average_by"), [("turn", "system"), ("system", "none")])
+def test_systems_are_made_anew_from_the_rows_that_are_drawn(level: Any, average_by: Any) -> None:
+    rated = rated_systems()
+    found = at_level(rated, level=level, average_by=average_by, bootstrap=Bootstrap(rounds=100, seed=5))
+    scores, ratings = (np.array(column).reshape(20, 4) for column in (rated.scores, rated.ratings))
+
+    def statistic(rows: np.ndarray) -> float:
+        if level == "system":
+            return float(stats.pearsonr(scores[rows].mean(axis=0), ratings[rows].mean(axis=0)).statistic)
+        return float(np.mean([stats.pearsonr(scores[rows, i], ratings[rows, i]).statistic for i in range(4)]))
+
+    assert found.value == pytest.approx(statistic(np.arange(20)), abs=1e-9)
+    content = [rated.ratings, rated.scores]
+    expected = interval_by_loop(lambda rows: statistic(rows[::4] // 4), rated.clusters, content, rounds=100, seed=5)
+    assert (found.ci_low, found.ci_high) == expected
+    assert (found.level, found.average_by, found.n_groups) == (level, average_by, 4)
+
+
+def test_epsilon_is_reported() -> None:
+    rated = rated_systems()
+    found = level_correlations(rated, average_by="item", coefficients=["pairwise_accuracy", "pearson"], bootstrap=FEW)
+    chosen = calibrated_epsilon(rated.scores, rated.ratings, groups=rated.items)
+    assert found["pairwise_accuracy"].epsilon == chosen.epsilon
+    assert found["pearson"].epsilon is None
+    json.dumps([one.to_dict() for one in found.values()], allow_nan=False)
+
+
+def test_a_range_of_ratings() -> None:
+    rated = Rated(scores=[1, 3, 2, 4, None, 5, 6, 7], ratings=[1, 2, 2, 3, 3, 4, None, 5])
+    found = at_level(rated, within_range=(2, 4))
+    kept = correlate([3, 2, 4, 5], [2, 2, 3, 4], coefficient="pearson", bootstrap=FEW)
+    assert (found.value, found.ci_low) == (kept.value, kept.ci_low)
+    assert (found.n_total, found.n_scored, found.n_unscored, found.n_unrated, found.n_out_of_range) == (8, 4, 1, 1, 2)
+
+
+@pytest.mark.parametrize(("level", "average_by"), [("turn", "item"), ("system", "none"), ("turn", "none")])
+def test_nothing_to_compare(level: Any, average_by: Any) -> None:
+    rated = Rated(scores=[None, 1], ratings=[1, None], systems=["a", "b"], items=["x", "y"])
+    found = at_level(rated, "spearman", level=level, average_by=average_by)
+    assert (found.value, found.n_scored, found.n_clusters, found.coverage) == (None, 0, 0, 0)
+    assert found.reason == "spearman: 0 pairs of score and rating, at least 3 are needed. Score and rate more examples."
+    assert at_level(rated, "pairwise_accuracy", level=level, average_by=average_by).value is None
+    nothing = at_level(Rated(scores=[], ratings=[], systems=[], items=[]), level=level, average_by=average_by)
+    assert (nothing.value, nothing.coverage) == (None, None)
+
+
+@pytest.mark.parametrize("coefficient", ["pearson", "spearman", "kendall_b", "kendall_c", "pairwise_accuracy"])
+@pytest.mark.parametrize("is_rounded", [True, False])
+def test_bins_give_almost_the_exact_interval(coefficient: str, is_rounded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = np.random.default_rng(8)
+    ratings = generator.normal(size=3000)
+    scores = ratings + generator.normal(size=3000)
+    rated = Rated(scores=scores, ratings=ratings.round() if is_rounded else ratings, clusters=np.arange(3000) // 3)
+    exact = at_level(rated, coefficient)
+    assert exact.bins is None
+    monkeypatch.setattr(levels, "MAX_CELLS", 1000)
+    monkeypatch.setattr(levels, "_FEW_LEVELS", 20)
+    found, tolerance = at_level(rated, coefficient), 1e-9 if coefficient == "pearson" else 2e-3
+    assert found.value == exact.value
+    assert (found.ci_low, found.ci_high) == pytest.approx((exact.ci_low, exact.ci_high), abs=tolerance)
+    n_levels = len(np.unique(rated.ratings))
+    assert found.bins == (None if coefficient == "pearson" else (1000 // n_levels, n_levels) if is_rounded else (31, 31))
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"level": "word"}, "there is no level='word'. Choose one of turn, dialogue, system."),
+        ({"average_by": "sys"}, "there is no average_by='sys'. Choose one of none, system, item."),
+        ({"average_by": "item"}, "average_by='item' needs to know the item of each row. Give `items`."),
+        ({"level": "system"}, "level='system' needs to know the system of each row. Give `systems`."),
+        (
+            {"level": "system", "average_by": "item"},
+            "level='system' has one row a system, nothing to average. Give average_by='none'.",
+        ),
+        ({"within_range": (4, 2)}, "within_range is (4, 2). Give the lowest and the highest rating that count."),
+    ],
+)
+def test_wrong_options(changed: dict[str, Any], message: str) -> None:
+    assert refusal(at_level, Rated(scores=[1, 2, 3], ratings=[1, 2, 2]), **changed) == f"correlate: {message}"

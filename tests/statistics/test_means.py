@@ -9,25 +9,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dialeval_plugin.statistics.bootstrap import Bootstrap
+from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
 from dialeval_plugin.statistics.means import balanced_mean_interval, mean_interval, paired_difference_interval
-from tests.cluster_order import drawn_rows
-from tests.refusals import refused
+from tests.cluster_order import drawn_rows, interval_by_loop
+from tests.refusals import refusal
 
 ANSWERS = [1, 0, 1, 1, 1, 0, 1, 1, 0, 1, 1, 0, 1, 0, 1]
 CONTEXTS = list("bbaaacddefgghij")
 
 
-def interval_by_loop(values: Any, clusters: Any, *, seed: int = 0, sign: int = 1) -> np.ndarray:
+def mean_by_loop(values: Any, clusters: Any, *, seed: int = 0, sign: int = 1) -> Any:
     kept = np.array(values)
-    drawn = drawn_rows(clusters, [sign * kept], rounds=300, seed=seed)
-    return np.quantile([kept[rows].mean() for rows in drawn], [0.025, 0.975])
+    return interval_by_loop(lambda rows: kept[rows].mean(), clusters, [sign * kept], rounds=300, seed=seed)
 
 
 def test_accuracy() -> None:
     found = mean_interval(ANSWERS, clusters=CONTEXTS, bootstrap=Bootstrap(rounds=300, seed=2))
     assert found.value == 2 / 3
-    assert (found.ci_low, found.ci_high) == pytest.approx(interval_by_loop(ANSWERS, CONTEXTS, seed=2), abs=1e-12)
+    assert (found.ci_low, found.ci_high) == mean_by_loop(ANSWERS, CONTEXTS, seed=2)
     assert (found.n_total, found.n_scored, found.n_unscored, found.n_clusters) == (15, 15, 0, 10)
     json.dumps(found.to_dict(), allow_nan=False)
 
@@ -46,18 +45,25 @@ def test_unscored_rows_are_left_out_and_counted() -> None:
 def test_all_right_is_no_certainty() -> None:
     found = mean_interval([1] * 20)
     assert (found.value, found.ci_low, found.ci_high) == (1.0, None, None)
-    assert found.reason == (
-        "mean: the same on all resamples, which tells nothing of its spread, so there is no interval. "
-        "Score and rate more examples."
-    )
+    why = "the same on all resamples, which tells nothing of its spread"
+    assert found.reason == f"mean: {why}, so there is no interval. Score and rate more examples."
     assert str(found) == "mean 1.000, 20 of 20 rows scored, 20 clusters"
 
 
-def test_no_value() -> None:
-    found = mean_interval([None, None])
-    assert (found.value, found.n_unscored, found.n_clusters) == (None, 2, 0)
-    assert found.reason == "mean_interval: none of 2 rows has a value. Score some examples."
-    assert str(found) == "mean undefined, 0 of 2 rows scored, 0 clusters"
+@pytest.mark.parametrize(
+    ("found", "n_unscored", "reason"),
+    [
+        (mean_interval([None, None]), 2, "mean_interval: none of 2 rows has a value. Score some examples."),
+        (
+            balanced_mean_interval([1, 0, None], ["fits", "fits", "misleads"]),
+            1,
+            "balanced_mean_interval: no row of group 'misleads' has a value. Score some of its examples.",
+        ),
+    ],
+)
+def test_no_value(found: Estimate, n_unscored: int, reason: str) -> None:
+    assert (found.value, found.n_unscored, found.reason) == (None, n_unscored, reason)
+    assert str(found) == f"mean undefined, {found.n_scored} of {found.n_total} rows scored, {found.n_scored} clusters"
 
 
 def test_paired_difference() -> None:
@@ -69,8 +75,7 @@ def test_paired_difference() -> None:
     assert found.value == pytest.approx(float((a - b).mean()), abs=1e-12)
     # Rows are ordered by the one of a - b and b - a whose lowest value is lower, so that neither is preferred.
     sign = 1 if (a - b).min() < (b - a).min() else -1
-    expected = interval_by_loop(a - b, labels, sign=sign)
-    assert (found.ci_low, found.ci_high) == pytest.approx(expected, abs=1e-12)
+    assert (found.ci_low, found.ci_high) == mean_by_loop(a - b, labels, sign=sign)
     assert found.ci_low > 0
     mirrored = paired_difference_interval(b, a, clusters=labels, bootstrap=Bootstrap(rounds=300))
     assert (mirrored.ci_low, mirrored.ci_high) == pytest.approx((-(found.ci_high or 0), -found.ci_low), abs=1e-12)
@@ -84,22 +89,21 @@ def test_paired_difference_uses_the_rows_that_have_both() -> None:
 @pytest.mark.parametrize(
     ("of", "columns", "clusters", "message"),
     [
-        (mean_interval, ([1, math.nan],), None, "values[1] is nan, not a finite number. Give None where there is no value."),
-        (mean_interval, ([1, 2],), ["a"], "2 values but 1 clusters. Give one of each for every row."),
-        (paired_difference_interval, ([1, 2], [1]), None, "2 values_a but 1 values_b. Give one of each for every row."),
+        (mean_interval, [[1, math.nan]], None, "values[1] is nan, not a finite number. Give None where there is no value."),
+        (mean_interval, [[1, 2]], ["a"], "2 values but 1 clusters. Give one of each for every row."),
+        (paired_difference_interval, [[1, 2], [1]], None, "2 values_a but 1 values_b. Give one of each for every row."),
         (
             paired_difference_interval,
-            ([1, 2], [1, math.inf]),
+            [[1, 2], [1, math.inf]],
             None,
             "values_b[1] is inf, not a finite number. Give None where there is no value.",
         ),
-        (paired_difference_interval, ([1, 2], [1, 2]), ["a"], "2 values_a but 1 clusters. Give one of each for every row."),
-        (balanced_mean_interval, ([1, 0], ["fits"]), None, "2 values but 1 groups. Give one of each for every row."),
+        (paired_difference_interval, [[1, 2], [1, 2]], ["a"], "2 values_a but 1 clusters. Give one of each for every row."),
+        (balanced_mean_interval, [[1, 0], ["fits"]], None, "2 values but 1 groups. Give one of each for every row."),
     ],
 )
 def test_wrong_input(of: Any, columns: Any, clusters: Any, message: str) -> None:
-    with refused(f"{of.__name__}: {message}"):
-        of(*columns, clusters=clusters)
+    assert refusal(of, *columns, clusters=clusters) == f"{of.__name__}: {message}"
 
 
 KINDS = [{"f": "fits", "m": "misleads"}[letter] for letter in "fmffmmfmfffmmmf"]
@@ -121,9 +125,3 @@ def test_one_group_is_the_plain_mean() -> None:
     options: Any = {"clusters": ["x", *CONTEXTS], "bootstrap": Bootstrap(rounds=50)}
     grouped = balanced_mean_interval([None, *ANSWERS], [0] * 16, **options)
     assert grouped == mean_interval([None, *ANSWERS], **options)
-
-
-def test_a_group_without_any_value_leaves_the_mean_of_groups_undefined() -> None:
-    found = balanced_mean_interval([1, 0, None], ["fits", "fits", "misleads"])
-    assert (found.value, found.n_scored, found.n_unscored) == (None, 2, 1)
-    assert found.reason == "balanced_mean_interval: no row of group 'misleads' has a value. Score some of its examples."

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from dialeval_plugin.core.errors import StatisticUndefined
 from dialeval_plugin.corpora.readers import cgdialog
 from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES, Bootstrap
-from dialeval_plugin.statistics.coefficients.alpha import alpha, alpha_of_samples
 from dialeval_plugin.statistics.preference.preferences import (
     A_IS_BETTER,
     B_IS_BETTER,
@@ -23,14 +22,15 @@ from dialeval_plugin.statistics.preference.preferences import (
     BOTH_ARE_GOOD,
     Preferences,
     cont2cat,
-    human_alpha,
     ignore_equal,
     preference_difference,
     preferences,
     voting,
 )
-from tests.refusals import refused
+from dialeval_plugin.statistics.raters import alpha, alpha_of_samples
+from tests.refusals import refusal
 
+NAN = float("nan")
 A, B, GOOD, BAD = A_IS_BETTER, B_IS_BETTER, BOTH_ARE_GOOD, BOTH_ARE_BAD
 
 
@@ -84,8 +84,12 @@ def test_cont2cat_equals_the_oracle(oracle: dict[str, Any], compared: Preference
     assert found.ci_low < found.value < found.ci_high
 
 
+def alpha_among(votes: Any) -> float:
+    return alpha((np.array(votes)[:, :, None] == range(4)).sum(axis=1).astype(float))
+
+
 def test_the_raters_own_alpha_equals_the_oracle(oracle: dict[str, Any], compared: Preferences) -> None:
-    assert human_alpha(compared.votes) == pytest.approx(oracle["expected"]["cont2cat"]["alpha_humans_only"], abs=1e-6)
+    assert alpha_among(compared.votes) == pytest.approx(oracle["expected"]["cont2cat"]["alpha_humans_only"], abs=1e-6)
 
 
 @given(st.lists(st.lists(st.integers(0, 3), min_size=4, max_size=4), min_size=2, max_size=12))
@@ -139,37 +143,31 @@ def test_what_is_undefined_says_why() -> None:
     assert cont2cat(empty, bootstrap=NO_RESAMPLES).floor is None
 
 
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [
-        (([0.1], [0.2], []), "1 scores_a but 0 votes. Give one of each for every row."),
-        (([0.1], [np.nan], [[A]]), "scores_b[0] is nan, not a finite number. Give None where there is no value."),
-        (([0.1], [0.2], [[4]]), "votes[0][0] is 4. Give 0 (A), 1 (B), 2 (both are good) or 3 (both are bad)."),
-        (([0.1], [0.2], [["A"]]), "votes[0][0] is 'A'. Give 0 (A), 1 (B), 2 (both are good) or 3 (both are bad)."),
-        (([1, 2], [1, 2], [[A], [A, B]]), "the comparisons have 1 to 2 votes. Give as many for each."),
-    ],
-)
-def test_malformed_columns_are_refused(columns: Any, message: str) -> None:
-    with refused(f"preferences: {message}"):
-        preferences(*columns)
+SOME_VOTES = preferences([0.1, 0.5], [0.2, 0.1], [[A], [B]])
+OTHER_VOTES = preferences([0.1, 0.5], [0.2, 0.1], [[A], [A]])
+DIFFER = "the metrics' votes differ. Compare them on the comparisons that both have a score for."
+NAMES = "voting_pearson, voting_spearman, ignore_equal, cont2cat"
+SAME_RESPONSES = "unit='response' needs to know which responses are the same. Give `responses` to preferences."
 
 
 @pytest.mark.parametrize(
-    ("of", "options", "message"),
+    ("of", "arguments", "options", "message"),
     [
-        (voting, {"unit": "system"}, "there is no unit='system'. Choose one of comparison, response."),
-        (
-            voting,
-            {"unit": "response"},
-            "unit='response' needs to know which responses are the same. Give `responses` to preferences.",
-        ),
-        (ignore_equal, {"opinion": "mean"}, "there is no opinion='mean'. Choose one of vote, majority."),
-        (cont2cat, {"ties": "a"}, "there is no ties='a'. Choose one of b, missing."),
+        (preferences, [[0.1], [0.2], []], {}, "1 scores_a but 0 votes. Give one of each for every row."),
+        (preferences, [[1], [NAN], [[A]]], {}, "scores_b[0] is nan, not a finite number. Give None where there is no value."),
+        (preferences, [[1], [2], [[4]]], {}, "votes[0][0] is 4. Give 0 (A), 1 (B), 2 (both are good) or 3 (both are bad)."),
+        (preferences, [[1], [2], [["A"]]], {}, "votes[0][0] is 'A'. Give 0 (A), 1 (B), 2 (both are good) or 3 (both are bad)."),
+        (preferences, [[1, 2], [1, 2], [[A], [A, B]]], {}, "the comparisons have 1 to 2 votes. Give as many for each."),
+        (voting, [SOME_VOTES], {"unit": "system"}, "there is no unit='system'. Choose one of comparison, response."),
+        (voting, [SOME_VOTES], {"unit": "response"}, SAME_RESPONSES),
+        (ignore_equal, [SOME_VOTES], {"opinion": "mean"}, "there is no opinion='mean'. Choose one of vote, majority."),
+        (cont2cat, [SOME_VOTES], {"ties": "a"}, "there is no ties='a'. Choose one of b, missing."),
+        (preference_difference, [SOME_VOTES, OTHER_VOTES], {}, DIFFER),
+        (preference_difference, [SOME_VOTES] * 2, {"statistic": "tau"}, f"there is no statistic='tau'. Choose one of {NAMES}."),
     ],
 )
-def test_unknown_options_are_refused(of: Any, options: dict[str, Any], message: str) -> None:
-    with refused(f"{of.__name__}: {message}"):
-        of(preferences([0.1, 0.5], [0.2, 0.1], [[A], [B]]), **options)
+def test_wrong_columns_and_options_are_refused(of: Any, arguments: Any, options: dict[str, Any], message: str) -> None:
+    assert refusal(of, *arguments, **options) == f"{of.__name__}: {message}"
 
 
 @pytest.mark.real_data
@@ -190,7 +188,7 @@ def test_floors_and_ceilings_of_the_published_labels(data_dir: Path) -> None:
         low, high, own = (0.44, 0.65, 1.0) if criterion == "overall" else (0.25, 0.44, 0.6)
         assert found.floor == pytest.approx(low + 0.02, abs=0.03)
         assert found.ceiling == pytest.approx(high - 0.02, abs=0.03)
-        assert human_alpha(votes) == pytest.approx(own, abs=0.02)
+        assert alpha_among(votes) == pytest.approx(own, abs=0.02)
 
 
 STATISTICS: dict[str, Any] = {
@@ -242,14 +240,3 @@ def test_a_metric_without_differences_leaves_it_undefined() -> None:
     assert (found.value, found.ci_low, found.ci_high) == (None, None, None)
     assert found.reason == "voting_spearman: undefined for one of the metrics. Score responses that differ."
     assert str(found) == "difference of voting_spearman undefined, 24 of 24 rows scored, 4 clusters"
-
-
-def test_other_comparisons_and_unknown_statistics_are_refused() -> None:
-    good, *_ = metrics(4)
-    other, *_ = metrics(4, seed=1)
-    where = "preference_difference"
-    with refused(f"{where}: the metrics' votes differ. Compare them on the comparisons that both have a score for."):
-        preference_difference(good, other)
-    choices = "voting_pearson, voting_spearman, ignore_equal, cont2cat"
-    with refused(f"{where}: there is no statistic='kendall'. Choose one of {choices}."):
-        preference_difference(good, good, statistic="kendall")

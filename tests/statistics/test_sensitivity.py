@@ -24,19 +24,21 @@ def half_scored(generator: np.random.Generator) -> tuple[list[float], list[float
     return scores.tolist(), partly, ratings.tolist()
 
 
-def test_filled_by_hand() -> None:
-    scores, ratings = [1, 2, 3, None, None, None, 2], [1, 2, 3, 5, 1, 3, None]
-    found = sensitivity_range(scores, ratings, coefficient="pearson", scale=(0, 10))
-    assert found.high == pytest.approx(stats.pearsonr([1, 2, 3, 10, 0, 5], ratings[:-1]).statistic, abs=1e-9)
-    assert found.low == pytest.approx(stats.pearsonr([1, 2, 3, 0, 10, 5], ratings[:-1]).statistic, abs=1e-9)
-    assert (found.value, found.is_bound) == (pytest.approx(1), False)
-    assert (found.n_total, found.n_scored, found.n_unscored) == (6, 3, 3)
-
-
-def test_without_a_scale_the_scores_given_are_its_ends() -> None:
-    found = sensitivity_range([1, None, 4, 2], [1, 3, 3, 2], coefficient="pearson")
-    assert found.high == pytest.approx(stats.pearsonr([1, 4, 4, 2], [1, 3, 3, 2]).statistic, abs=1e-9)
-    assert found.low == pytest.approx(stats.pearsonr([1, 1, 4, 2], [1, 3, 3, 2]).statistic, abs=1e-9)
+@pytest.mark.parametrize(
+    ("scores", "ratings", "scale", "low", "high"),
+    [
+        ([1, 2, 3, None, None, None], [1, 2, 3, 5, 1, 3], (0, 10), [1, 2, 3, 0, 10, 5], [1, 2, 3, 10, 0, 5]),
+        # Without a scale its ends are those of the scores given.
+        ([1, None, 4, 2], [1, 3, 3, 2], None, [1, 1, 4, 2], [1, 4, 4, 2]),
+    ],
+)
+def test_filled_by_hand(scores: Any, ratings: Any, scale: Any, low: list[int], high: list[int]) -> None:
+    found = sensitivity_range([*scores, 2], [*ratings, None], coefficient="pearson", scale=scale)
+    assert found.high == pytest.approx(stats.pearsonr(high, ratings).statistic, abs=1e-9)
+    assert found.low == pytest.approx(stats.pearsonr(low, ratings).statistic, abs=1e-9)
+    scored = [(score, rating) for score, rating in zip(scores, ratings, strict=True) if score is not None]
+    assert (found.value, found.is_bound) == (pytest.approx(stats.pearsonr(*zip(*scored, strict=True)).statistic), False)
+    assert (found.n_total, found.n_scored, found.n_unscored) == (len(scores), 3, len(scores) - 3)
 
 
 @pytest.mark.parametrize("name", sorted(COEFFICIENTS))

@@ -12,20 +12,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from dialeval_plugin.statistics import significance
 from dialeval_plugin.statistics.bootstrap import Bootstrap
-from dialeval_plugin.statistics.canonical import symmetric
-from dialeval_plugin.statistics.comparison import significance
-from dialeval_plugin.statistics.comparison.significance import (
+from dialeval_plugin.statistics.rows import symmetric
+from dialeval_plugin.statistics.significance import (
     Measure,
     Paired,
     paired_bootstrap,
     permutation_test,
     williams_test,
 )
-from tests.cluster_order import drawn_rows
-from tests.refusals import refused
+from tests.cluster_order import SCIPY, interval_by_loop
+from tests.refusals import refusal
 
-SCIPY = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall_b": stats.kendalltau}
 # google-research/mt-metrics-eval, stats_test.py, WilliamsSigDiffTest.testSigDiff.
 GOLD = [1, 2, 3, 4, 5]
 METRIC_1 = [1.1, 2, 3.1, 4, 5.1]
@@ -118,14 +117,6 @@ def test_scores_that_stand_equally_high_are_tied_after_a_swap(scale: float) -> N
     assert scaled.p_value == plain.p_value
 
 
-def test_order_of_aligned_rows_does_not_matter() -> None:
-    paired = paired_data(16)
-    order = np.random.default_rng(0).permutation(16)
-    names = ("scores_a", "scores_b", "ratings", "clusters")
-    shuffled = Paired(**{name: np.array(getattr(paired, name))[order] for name in names})
-    assert permutation_test(shuffled, Measure("kendall_b")).p_value == permutation_test(paired, Measure("kendall_b")).p_value
-
-
 @pytest.mark.parametrize("measure", [Measure("pairwise_accuracy", "turn", "item"), Measure("pearson", "system")])
 def test_levels(measure: Measure) -> None:
     generator = np.random.default_rng(6)
@@ -145,42 +136,35 @@ def test_levels(measure: Measure) -> None:
         assert found.difference == pytest.approx(means[0] - means[1], abs=1e-9)
 
 
+FOUR = {"scores_a": [1, 2, 3, 5], "scores_b": [2, 1, 3, 4], "ratings": [1, 2, 2, 3]}
+
+
 @pytest.mark.parametrize(
-    ("changed", "reason"),
+    ("changed", "rounds", "reason"),
     [
-        ({"scores_a": [1, 1, 1, 1]}, "pearson: all 4 scores are 1.0. Give scores that differ."),
-        ({"scores_a": [None] * 4}, "permutation_test: 0 units to swap. Give more rows."),
-        ({"clusters": ["a"] * 4}, "permutation_test: 1 units to swap. Give more rows."),
+        ({"scores_a": [1, 1, 1, 1]}, 1000, "pearson: all 4 scores are 1.0. Give scores that differ."),
+        ({"scores_a": [None] * 4}, 1000, "permutation_test: 0 units to swap. Give more rows."),
+        ({"clusters": ["a"] * 4}, 1000, "permutation_test: 1 units to swap. Give more rows."),
+        ({}, 0, "permutation_test: rounds is 0, so there is no p-value. Ask for 1000 rounds."),
     ],
 )
-def test_no_test(changed: dict[str, Any], reason: str) -> None:
-    arguments: dict[str, Any] = {"scores_a": [1, 2, 3, 5], "scores_b": [2, 1, 3, 4], "ratings": [1, 2, 2, 3], **changed}
-    found = permutation_test(Paired(**arguments), PEARSON)
+def test_no_test(changed: dict[str, Any], rounds: int, reason: str) -> None:
+    found = permutation_test(Paired(**{**FOUR, **changed}), PEARSON, rounds=rounds)
     assert (found.p_value, found.reason) == (None, reason)
+    assert (found.difference is None) == bool(rounds)
     json.dumps(found.to_dict(), allow_nan=False)
 
 
-def test_no_rounds() -> None:
-    found = permutation_test(paired_data(), PEARSON, rounds=0)
-    assert found.difference is not None
-    assert found.reason == "permutation_test: rounds is 0, so there is no p-value. Ask for 1000 rounds."
-
-
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("changed", "options", "message"),
     [
-        ({"alternative": "less"}, "permutation_test: there is no alternative='less'. Choose one of two-sided, greater."),
-        ({"rounds": -1}, "bootstrap: rounds is -1. Give an integer that is 0 or more."),
+        ({}, {"alternative": "less"}, "permutation_test: there is no alternative='less'. Choose one of two-sided, greater."),
+        ({}, {"rounds": -1}, "bootstrap: rounds is -1. Give an integer that is 0 or more."),
+        ({"scores_b": [1]}, {}, "permutation_test: 4 scores_a but 1 scores_b. Give one of each for every row."),
     ],
 )
-def test_wrong_options(arguments: dict[str, Any], message: str) -> None:
-    with refused(message):
-        permutation_test(paired_data(), **arguments)
-
-
-def test_rows_that_are_not_aligned() -> None:
-    with refused("permutation_test: 3 scores_a but 2 scores_b. Give one of each for every row."):
-        permutation_test(Paired(scores_a=[1, 2, 3], scores_b=[1, 2], ratings=[1, 2, 3]))
+def test_wrong_input(changed: dict[str, Any], options: dict[str, Any], message: str) -> None:
+    assert refusal(permutation_test, Paired(**{**FOUR, **changed}), **options) == message
 
 
 def test_williams_golden_value_of_mt_metrics_eval() -> None:
@@ -210,9 +194,11 @@ def test_paired_bootstrap_is_that_of_a_loop(coefficient: str) -> None:
     found = paired_bootstrap(paired, Measure(coefficient), bootstrap=Bootstrap(rounds=100, seed=2))
     a, b, y = columns = [np.array(column) for column in (paired.scores_a, paired.scores_b, paired.ratings)]
     content = symmetric(([column] for column in columns[:2]), columns[2:])
-    drawn = drawn_rows(paired.clusters, content, rounds=100, seed=2)
-    values = [of(a[rows], y[rows]).statistic - of(b[rows], y[rows]).statistic for rows in drawn]
-    assert (found.ci_low, found.ci_high) == pytest.approx(np.quantile(values, [0.025, 0.975]), abs=1e-9)
+
+    def difference(rows: np.ndarray) -> float:
+        return float(of(a[rows], y[rows]).statistic - of(b[rows], y[rows]).statistic)
+
+    assert (found.ci_low, found.ci_high) == interval_by_loop(difference, paired.clusters, content, rounds=100, seed=2)
     assert (found.name, found.n_scored, found.n_clusters) == (f"difference of {coefficient}", 60, 30)
 
 

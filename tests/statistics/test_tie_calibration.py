@@ -17,6 +17,7 @@ from tests.refusals import refused
 # google-research/mt-metrics-eval, stats_test.py, testKendallVariants and testKendallWithTiesOpt.
 GOLD = [1, 2, 2, 3, 4]
 METRIC = [2, 1, 1.5, 5, 3]
+SEVEN = [1, 1, 1, 2, 2, 3, 4], [1, 1, 2, 2, 4, 3, 3]
 
 few_levels = st.integers(1, 3).map(float)
 some_levels = st.sampled_from([-2.5, 0.0, 0.1, 0.2, 0.30000000000000004, 0.3, 1.0, 7.0])
@@ -38,18 +39,21 @@ def best_by_trying(x: Any, y: Any) -> tuple[float, float]:
     return best, next(epsilon for epsilon, accuracy in zip(tried, accuracies, strict=True) if accuracy >= best - 1e-12)
 
 
-@pytest.mark.parametrize(("epsilon", "expected"), [(0, 0.6), (2, 0.4), (None, 0.7)])
-def test_golden_values_of_mt_metrics_eval(epsilon: float | None, expected: float) -> None:
-    assert pairwise_accuracy(METRIC, GOLD, epsilon=epsilon) == expected
-
-
-def test_golden_counts_of_mt_metrics_eval() -> None:
-    # testAgreement: 5 of 10 pairs; testKendallVariants_23: 14 of 21; with epsilon 1 in the first vector, 3 ties and 7 ordered.
-    assert pairwise_accuracy([1, 1, 2, 1, 2], [1, 2, 3, 3, 4], epsilon=0) == 0.5
-    scores, ratings = [1, 1, 1, 2, 2, 3, 4], [1, 1, 2, 2, 4, 3, 3]
-    assert pairwise_accuracy(scores, ratings, epsilon=0) == 14 / 21
-    assert pairwise_accuracy(ratings, scores, epsilon=0) == 14 / 21
-    assert pairwise_accuracy(scores, ratings, epsilon=1) == 10 / 21
+@pytest.mark.parametrize(
+    ("scores", "ratings", "epsilon", "expected"),
+    [
+        (METRIC, GOLD, 0, 0.6),
+        (METRIC, GOLD, 2, 0.4),
+        (METRIC, GOLD, None, 0.7),
+        # testAgreement: 5 of 10 pairs; testKendallVariants_23: 14 of 21; with epsilon 1 in the first, 3 ties and 7 ordered.
+        ([1, 1, 2, 1, 2], [1, 2, 3, 3, 4], 0, 0.5),
+        (*SEVEN, 0, 14 / 21),
+        (*SEVEN[::-1], 0, 14 / 21),
+        (*SEVEN, 1, 10 / 21),
+    ],
+)
+def test_golden_values_of_mt_metrics_eval(scores: Any, ratings: Any, epsilon: float | None, expected: float) -> None:
+    assert pairwise_accuracy(scores, ratings, epsilon=epsilon) == expected
 
 
 @pytest.mark.parametrize("groups", [[0, 0, 0, 1, 1, 1], [0, 1, 2, 0, 1, 2]])

@@ -22,20 +22,9 @@ import numpy.typing as npt
 from scipy import special
 
 from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.statistics.arrays import BoolArray, FloatArray, IntArray, Labels, OptionalNumbers
 from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Counts, Estimate, Resampled, rows_by_cell
-from dialeval_plugin.statistics.canonical import canonical, canonical_rows, symmetric
-from dialeval_plugin.statistics.checks import (
-    BoolArray,
-    Column,
-    FloatArray,
-    IntArray,
-    Labels,
-    OptionalNumbers,
-    Statistic,
-    optional_numbers,
-    same_length,
-    used_codes,
-)
+from dialeval_plugin.statistics.rows import Canonical, Column, canonical_rows, optional_numbers, same_length
 
 Distributions: TypeAlias = Sequence[Sequence[float] | None] | npt.NDArray[Any]
 """One row a system turn: P(NB), P(PB), P(B), or None where the detector gave no answer."""
@@ -54,7 +43,6 @@ MERGES: Mapping[str, tuple[tuple[int, ...], ...]] = MappingProxyType(
 )
 """Which labels count as one class: none, PB with B, NB with PB."""
 METRICS = ("accuracy", "f1_b", "f1_pb_b", *(f"{name}_{merge}" for name in ("jsd", "mse") for merge in MERGES))
-LOWER_IS_BETTER = tuple(name for name in METRICS if name.startswith(("jsd", "mse")))
 
 _SUM_TOLERANCE = 0.01
 """Detectors publish rounded shares: three of 0.33 are a distribution."""
@@ -108,18 +96,14 @@ def breakdown_metrics(
     where = "breakdown_metrics"
     same_length(where, distributions=distributions, counts=counts, labels=labels, clusters=clusters)
     _check_threshold(threshold, where)
-    annotations = _checked_counts(counts)
-    predicted, is_scored = _checked_distributions(distributions)
-    hard = predicted.argmax(axis=1) if labels is None else _checked_labels(labels, is_scored)
-    is_annotated = annotations.sum(axis=1) > 0
-    used = np.flatnonzero(is_annotated & is_scored)
-    rows = canonical_rows(where, [*annotations.T, *predicted.T, hard], used, clusters)
-    order = rows.order
-    defined, resampled = _metrics(predicted[order], annotations[order], hard[order], threshold, rows.clusters)
-    values = {name: defined.get(name, _undefined(name, len(used))) for name in METRICS}
-    n_unscored, n_unannotated = int((is_annotated & ~is_scored).sum()), int((~is_annotated).sum())
-    row_counts = Counts(len(predicted), len(used), rows.n_clusters, n_unscored, n_unannotated)
-    return bootstrap.estimates(values, resampled, row_counts)
+    annotations, answers = _checked_counts(counts), _checked_answers(distributions, labels)
+    rows, row_counts = _used_rows(where, annotations, [answers], clusters)
+    defined = _metrics(annotations, answers, rows, threshold)
+    why = f"neither the detector nor the annotators call any of {row_counts.n_scored} turns so. Score more turns."
+    if not row_counts.n_scored:
+        why = "no annotated turn has an answer. Score annotated turns."
+    computed = {name: defined.get(name, f"{name}: {why}") for name in METRICS}
+    return bootstrap.estimates(computed, row_counts)
 
 
 def breakdown_differences(
@@ -141,29 +125,16 @@ def breakdown_differences(
         0.667
     """
     where = "breakdown_differences"
-    same_length(where, one=one.distributions, other=other.distributions, counts=counts)
+    same_length(where, one=one.distributions, other=other.distributions, counts=counts, clusters=clusters)
     annotations = _checked_counts(counts)
-    both = annotations.sum(axis=1) > 0
-    n_unannotated = int((~both).sum())
-    answers = []
-    for said in (one, other):
-        predicted, is_scored = _checked_distributions(said.distributions)
-        answers.append((predicted, _checked_labels(said.labels, is_scored)))
-        both &= is_scored
-    used = np.flatnonzero(both)
-    if not len(used):
+    answers = [_checked_answers(said.distributions, said.labels) for said in (one, other)]
+    rows, row_counts = _used_rows(where, annotations, answers, clusters)
+    if not row_counts.n_scored:
         raise InputError(f"{where}: no annotated turn has an answer of both. Score annotated turns.")
-    said_of_used = ([*predicted[used].T, hard[used]] for predicted, hard in answers)
-    content = symmetric(said_of_used, list(annotations[used].T))
-    order, codes = canonical(content, used_codes(where, clusters, used, len(both)))
-    rows = used[order]
-    (values_a, of_a), (values_b, of_b) = (
-        _metrics(predicted[rows], annotations[rows], hard[rows], 0.0, codes) for predicted, hard in answers
-    )
-    resampled = {name: of_a[name] - of_b[name] for name in values_a if name in values_b}
-    values: dict[str, float | str] = {name: one.value for name, one in resampled.items()}
-    n_unscored = len(both) - len(rows) - n_unannotated
-    return bootstrap.estimates(values, resampled, Counts(len(both), len(rows), int(codes.max()) + 1, n_unscored, n_unannotated))
+    of_a, of_b = (_metrics(annotations, said, rows) for said in answers)
+    differences = {name: of_a[name][1] - of_b[name][1] for name in of_a if name in of_b}
+    computed = {name: (difference.value, difference) for name, difference in differences.items()}
+    return bootstrap.estimates(computed, row_counts)
 
 
 def strict_labels(counts: AnnotatorCounts, threshold: float = 0.0) -> IntArray:
@@ -239,52 +210,68 @@ def _f1_or_accuracy(metric: str, cuts: FloatArray, scores: FloatArray, shares: F
     return np.asarray(np.divide(hits, possible, out=np.full(len(cuts), np.nan), where=possible > 0))
 
 
+class _Answers(NamedTuple):
+    """A detector's, checked, a row a turn."""
+
+    distributions: FloatArray
+    present: BoolArray
+    labels: IntArray
+
+
+def _used_rows(
+    where: str, annotations: IntArray, detectors: Sequence[_Answers], clusters: Labels | None
+) -> tuple[Canonical, Counts]:
+    """The annotated turns that all detectors answered, and the numbers of turns."""
+    is_annotated = annotations.sum(axis=1) > 0
+    is_scored = np.logical_and.reduce([answers.present for answers in detectors])
+    used = np.flatnonzero(is_annotated & is_scored)
+    metrics = ([*answers.distributions.T, answers.labels] for answers in detectors)
+    rows = canonical_rows(where, list(annotations.T), used, clusters, metrics=metrics)
+    n_unscored, n_unannotated = int((is_annotated & ~is_scored).sum()), int((~is_annotated).sum())
+    return rows, Counts(len(annotations), len(used), rows.n_clusters, n_unscored, n_unannotated)
+
+
 def _metrics(
-    predicted: FloatArray, annotations: IntArray, hard: IntArray, threshold: float, clusters: IntArray
-) -> tuple[dict[str, float | str], dict[str, Resampled]]:
+    annotations: IntArray, answers: _Answers, rows: Canonical, threshold: float = 0.0
+) -> dict[str, tuple[float, Resampled]]:
     """The defined metrics of turns that count."""
-    shares = _shares(annotations)
+    order, clusters, _ = rows
+    if not len(order):
+        return {}
+    predicted, hard, shares = answers.distributions[order], answers.labels[order], _shares(annotations[order])
     strict = _strict(shares, threshold)
     row_values: dict[str, FloatArray] = {"accuracy": (hard == strict).astype(np.float64)}
     for merge, classes in MERGES.items():
         p, q = (
             np.stack([values[:, list(members)].sum(axis=1) for members in classes], axis=1) for values in (shares, predicted)
         )
-        row_values[f"jsd_{merge}"] = _jensen_shannon(p, q)
+        divergences = special.rel_entr(p, (p + q) / 2) + special.rel_entr(q, (p + q) / 2)
+        row_values[f"jsd_{merge}"] = divergences.sum(axis=1) / (2 * math.log(2))
         row_values[f"mse_{merge}"] = ((p - q) ** 2).mean(axis=1)
     # Whether the detector says so, and whether the annotators do.
     hits = {
         "f1_b": (hard == BREAKDOWN, strict == BREAKDOWN),
         "f1_pb_b": (hard != NOT_BREAKDOWN, _is_lenient_breakdown(shares, threshold)),
     }
-    values: dict[str, float | str] = {}
-    statistics: dict[str, Statistic] = {}
+    sums = rows_by_cell(np.arange(len(clusters)), clusters)
+    found = {}
     for name, of_rows in row_values.items():
-        if len(of_rows):
-            values[name] = math.fsum(of_rows) / len(of_rows)
-            statistics[name] = partial(_weighted_mean, of_rows)
+        found[name] = math.fsum(of_rows) / len(of_rows), Resampled(partial(_weighted_mean, of_rows), sums)
     for name, (said, true) in hits.items():
         if said.any() or true.any():
-            values[name] = float(2 * (said & true).sum() / (said.sum() + true.sum()))
-            statistics[name] = partial(_weighted_f1, said, true)
-    sums = rows_by_cell(np.arange(len(clusters)), clusters) if len(clusters) else None
-    return values, {name: Resampled(statistic, sums) for name, statistic in statistics.items()}
+            value = float(2 * (said & true).sum() / (said.sum() + true.sum()))
+            found[name] = value, Resampled(partial(_weighted_f1, said, true), sums)
+    return found
 
 
 def _weighted_mean(values: FloatArray, weights: FloatArray) -> FloatArray:
     return np.asarray(weights @ values / weights.sum(axis=1))
 
 
+@np.errstate(invalid="ignore")
 def _weighted_f1(said: BoolArray, true: BoolArray, weights: FloatArray) -> FloatArray:
     # A resample in which nobody says so is degenerate: 0 / 0 is NaN, which marks it.
-    with np.errstate(invalid="ignore"):
-        return np.asarray(2 * (weights @ (said & true)) / (weights @ said.astype(np.float64) + weights @ true))
-
-
-def _jensen_shannon(p: FloatArray, q: FloatArray) -> FloatArray:
-    middle = (p + q) / 2
-    divergence: FloatArray = (special.rel_entr(p, middle) + special.rel_entr(q, middle)).sum(axis=1) / (2 * math.log(2))
-    return divergence
+    return np.asarray(2 * (weights @ (said & true)) / (weights @ said.astype(np.float64) + weights @ true))
 
 
 def _shares(counts: IntArray) -> FloatArray:
@@ -302,12 +289,6 @@ def _is_lenient_breakdown(shares: FloatArray, threshold: float) -> BoolArray:
     return np.asarray(~((no >= yes) & (no >= threshold)) & (yes >= no) & (yes >= threshold))
 
 
-def _undefined(name: str, n_scored: int) -> str:
-    if not n_scored:
-        return f"{name}: no annotated turn has an answer. Score annotated turns."
-    return f"{name}: neither the detector nor the annotators call any of {n_scored} turns so. Score more turns."
-
-
 def _check_threshold(threshold: float, caller: str) -> None:
     if not 0 <= threshold <= 1:
         raise InputError(f"{caller}: threshold is {threshold!r}. Give a share of the annotators from 0 to 1.")
@@ -321,8 +302,8 @@ def _breakdown_scores(where: str, scores: OptionalNumbers) -> Column:
     return column
 
 
-def _checked_distributions(rows: Distributions) -> tuple[FloatArray, BoolArray]:
-    """The distributions as an array, and which rows have one."""
+def _checked_answers(rows: Distributions, labels: Sequence[int | None] | None) -> _Answers:
+    """Without labels these are the likeliest; those of turns without a distribution may be None."""
     values = np.zeros((len(rows), len(LABELS)))
     present = np.array([row is not None for row in rows], dtype=np.bool_)
     for index, row in enumerate(rows):
@@ -337,7 +318,16 @@ def _checked_distributions(rows: Distributions) -> tuple[FloatArray, BoolArray]:
             why = f"distributions[{index}] is {row!r}"
             raise InputError(f"breakdown_metrics: {why}. Give P(NB), P(PB), P(B), which sum to 1, or None.")
         values[index] = numbers
-    return values, present
+    if labels is None:
+        return _Answers(values, present, values.argmax(axis=1))
+    hard = np.zeros(len(labels), dtype=np.int64)
+    for index, (label, needed) in enumerate(zip(labels, present, strict=True)):
+        if label is None and not needed:
+            continue
+        if isinstance(label, bool) or not isinstance(label, (int, np.integer)) or label not in range(len(LABELS)):
+            raise InputError(f"breakdown_metrics: labels[{index}] is {label!r}. Give 0 (O), 1 (T) or 2 (X).")
+        hard[index] = label
+    return _Answers(values, present, hard)
 
 
 def _checked_counts(rows: AnnotatorCounts) -> IntArray:
@@ -349,16 +339,4 @@ def _checked_counts(rows: AnnotatorCounts) -> IntArray:
             why = f"counts[{index}] is {row!r}"
             raise InputError(f"breakdown_metrics: {why}. Give how many annotators said O, T and X, three whole numbers.")
         values[index] = found
-    return values
-
-
-def _checked_labels(labels: Sequence[int | None], is_scored: BoolArray) -> IntArray:
-    """Hard labels as an array; those of turns without a distribution may be None."""
-    values = np.zeros(len(labels), dtype=np.int64)
-    for index, (label, needed) in enumerate(zip(labels, is_scored, strict=True)):
-        if label is None and not needed:
-            continue
-        if isinstance(label, bool) or not isinstance(label, (int, np.integer)) or label not in range(len(LABELS)):
-            raise InputError(f"breakdown_metrics: labels[{index}] is {label!r}. Give 0 (O), 1 (T) or 2 (X).")
-        values[index] = label
     return values

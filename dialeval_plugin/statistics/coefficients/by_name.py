@@ -14,11 +14,11 @@ from functools import partial
 import numpy as np
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.statistics.checks import FloatArray, Labels, Numbers, Statistic
+from dialeval_plugin.statistics.arrays import FloatArray, Labels, Numbers, Statistic
 
 from .kendall import auroc, auroc_of_samples, kendall_b, kendall_b_of_samples, kendall_c, kendall_c_of_samples
 from .pearson import pearson, pearson_of_samples, point_biserial, point_biserial_of_samples, spearman, spearman_of_samples
-from .tie_calibration import TieCalibration, accuracy_at, calibrated_epsilon, pairwise_accuracy, pairwise_accuracy_of_samples
+from .tie_calibration import accuracy_at, calibrated_epsilon, pairwise_accuracy, pairwise_accuracy_of_samples
 
 __all__ = [
     "COEFFICIENTS",
@@ -43,32 +43,26 @@ class Coefficient:
     """Takes scores and ratings."""
     of_samples: Callable[..., Statistic]
     """Takes arrays of both; with `has_epsilon` only once it is `calibrated`."""
-    lowest: float = -1.0
-    """Value of scores that contradict the ratings wherever they can; the highest is 1."""
     has_epsilon: bool = False
     """Whether scores that differ by at most an epsilon, chosen on the data, count as tied."""
-    of_few: Callable[[FloatArray, FloatArray], float] | None = None
-    """For two or more rows of one group, where constant ratings are no reason to leave the group out."""
+    epsilon: float | None = None
 
     def of_group(self, x: FloatArray, y: FloatArray) -> float:
         """Return the value of one of many groups, NaN where it is undefined."""
         if len(x) < 2:
             return math.nan
-        if self.of_few is None:
+        if self.epsilon is None:
             return float(self.of_samples(x, y)(np.ones((1, len(x))))[0])
-        return self.of_few(x, y)
+        # Constant ratings are no reason to leave a group out.
+        return accuracy_at(x, y, self.epsilon)
 
-    def calibrated(
-        self, scores: Numbers, ratings: Numbers, groups: Labels | None = None
-    ) -> tuple[Coefficient, TieCalibration | None]:
-        """Return the coefficient with its epsilon chosen on this data, and the choice; itself where it has no epsilon."""
+    def calibrated(self, scores: Numbers, ratings: Numbers, groups: Labels | None = None) -> Coefficient:
+        """Return the coefficient with its epsilon chosen on this data; itself where it has none."""
         if not self.has_epsilon:
-            return self, None
-        ties = calibrated_epsilon(scores, ratings, groups=groups)
-        of_pairs = partial(self.of_pairs, epsilon=ties.epsilon)
-        of_samples = partial(self.of_samples, epsilon=ties.epsilon)
-        of_few = partial(accuracy_at, epsilon=ties.epsilon)
-        return replace(self, of_pairs=of_pairs, of_samples=of_samples, of_few=of_few), ties
+            return self
+        epsilon = calibrated_epsilon(scores, ratings, groups=groups).epsilon
+        of_pairs, of_samples = partial(self.of_pairs, epsilon=epsilon), partial(self.of_samples, epsilon=epsilon)
+        return replace(self, of_pairs=of_pairs, of_samples=of_samples, epsilon=epsilon)
 
 
 COEFFICIENTS: dict[str, Coefficient] = {
@@ -78,9 +72,9 @@ COEFFICIENTS: dict[str, Coefficient] = {
         Coefficient("spearman", spearman, spearman_of_samples),
         Coefficient("kendall_b", kendall_b, kendall_b_of_samples),
         Coefficient("kendall_c", kendall_c, kendall_c_of_samples),
-        Coefficient("pairwise_accuracy", pairwise_accuracy, pairwise_accuracy_of_samples, lowest=0.0, has_epsilon=True),
+        Coefficient("pairwise_accuracy", pairwise_accuracy, pairwise_accuracy_of_samples, has_epsilon=True),
         Coefficient("point_biserial", point_biserial, point_biserial_of_samples),
-        Coefficient("auroc", auroc, auroc_of_samples, lowest=0.0),
+        Coefficient("auroc", auroc, auroc_of_samples),
     )
 }
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
-from dialeval_plugin.statistics.checks import FloatArray, IntArray, Numbers, Statistic
+from dialeval_plugin.statistics.arrays import FloatArray, IntArray, Numbers, Statistic
 
 from .pearson import check_two_kinds
 from .samples import Ties, checked_pairs, is_undefined, ratio

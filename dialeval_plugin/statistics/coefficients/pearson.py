@@ -10,7 +10,7 @@ import numpy as np
 from scipy import stats
 
 from dialeval_plugin.core.errors import StatisticUndefined
-from dialeval_plugin.statistics.checks import BoolArray, FloatArray, Numbers, Statistic
+from dialeval_plugin.statistics.arrays import FloatArray, Numbers, Statistic
 
 from .samples import MIN_PAIRS, Ties, checked_pairs, is_undefined, ratio
 
@@ -124,8 +124,7 @@ def spearman_of_samples(x: FloatArray, y: FloatArray) -> Statistic:
 
 def _centred_midranks(groups: FloatArray) -> FloatArray:
     """Mean rank of each group of ties less the mean of all ranks, (N + 1) / 2."""
-    midranks: FloatArray = np.cumsum(groups, axis=1) - (groups + groups.sum(axis=1, keepdims=True)) / 2
-    return midranks
+    return np.asarray(np.cumsum(groups, axis=1) - (groups + groups.sum(axis=1, keepdims=True)) / 2)
 
 
 def moments(x: FloatArray, y: FloatArray) -> FloatArray:
@@ -134,19 +133,18 @@ def moments(x: FloatArray, y: FloatArray) -> FloatArray:
     return np.stack([np.ones(len(x)), x, y, x * x, y * y, x * y], axis=1)
 
 
+@np.errstate(invalid="ignore", divide="ignore")
 def pearson_of_moments(sums: FloatArray) -> FloatArray:
     """Pearson's correlation of samples from `sums[r]` of their `moments`.
 
     One pass, for data too large for `pearson_of_samples`. It loses digits where one outlier dwarfs all other rows.
     """
     n, x, y, xx, yy, xy = sums.T
-    with np.errstate(invalid="ignore", divide="ignore"):
-        spread_x, spread_y = xx - x * x / n, yy - y * y / n
-        undefined: BoolArray = ~(n >= MIN_PAIRS) | (spread_x <= _ROUNDING**2 * xx) | (spread_y <= _ROUNDING**2 * yy)
-        return ratio(xy - x * y / n, spread_x * spread_y, undefined)
+    spread_x, spread_y = xx - x * x / n, yy - y * y / n
+    is_flat = (spread_x <= _ROUNDING**2 * xx) | (spread_y <= _ROUNDING**2 * yy)
+    return ratio(xy - x * y / n, spread_x * spread_y, is_flat | ~(n >= MIN_PAIRS))
 
 
 def unit_scale(values: FloatArray) -> FloatArray:
     """Divide by a power of two, which rounds nothing, so that squares neither overflow nor vanish."""
-    scaled: FloatArray = np.ldexp(values, -np.frexp(np.abs(values).max(initial=0))[1])
-    return scaled
+    return np.asarray(np.ldexp(values, -np.frexp(np.abs(values).max(initial=0))[1]))

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dialeval_plugin.core.errors import StatisticUndefined
-from dialeval_plugin.statistics.checks import BoolArray, FloatArray, IntArray, Numbers, numbers, same_length
+from dialeval_plugin.statistics.arrays import BoolArray, FloatArray, IntArray, Numbers
+from dialeval_plugin.statistics.rows import numbers, same_length
 
 MIN_PAIRS = 3
 """Two pairs give 1 or -1 whatever they are."""
@@ -61,9 +62,8 @@ class Ties:
 def is_undefined(groups_x: FloatArray, groups_y: FloatArray) -> BoolArray:
     """Return which samples are too small or have all rows in one group of ties, from `Ties.totals` of both columns."""
     totals = groups_x.sum(axis=1)
-    is_constant: BoolArray = (groups_x.max(axis=1) == totals) | (groups_y.max(axis=1) == totals)
-    is_small: BoolArray = totals < MIN_PAIRS
-    return is_constant | is_small
+    is_constant = (groups_x.max(axis=1) == totals) | (groups_y.max(axis=1) == totals)
+    return np.asarray(is_constant | (totals < MIN_PAIRS))
 
 
 def ratio(products: FloatArray, squares: FloatArray, undefined: BoolArray) -> FloatArray:

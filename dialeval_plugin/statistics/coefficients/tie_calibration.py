@@ -7,17 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.statistics.checks import (
-    FloatArray,
-    IntArray,
-    Labels,
-    Numbers,
-    Statistic,
-    cluster_codes,
-    numbers,
-    rows_by_group,
-    same_length,
-)
+from dialeval_plugin.statistics.arrays import FloatArray, IntArray, Labels, Numbers, Statistic
+from dialeval_plugin.statistics.rows import cluster_codes, numbers, rows_by_group, same_length
 
 from .kendall import RisingPairs
 from .samples import Ties, checked_pairs, is_undefined

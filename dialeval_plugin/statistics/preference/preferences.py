@@ -9,8 +9,9 @@ from 0 for the one and far from 1 for the other.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import partial
+from itertools import compress
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
@@ -18,23 +19,22 @@ import numpy as np
 import numpy.typing as npt
 
 from dialeval_plugin.core.errors import InputError, StatisticUndefined
+from dialeval_plugin.statistics.arrays import FloatArray, IntArray, Labels, OptionalNumbers
 from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Counts, Estimate, Resampled, rows_by_cell
-from dialeval_plugin.statistics.canonical import canonical, symmetric
-from dialeval_plugin.statistics.checks import (
-    FloatArray,
-    IntArray,
-    Labels,
-    OptionalNumbers,
-    Statistic,
+from dialeval_plugin.statistics.coefficients.by_name import coefficient_named
+from dialeval_plugin.statistics.correlation import correlate
+from dialeval_plugin.statistics.estimates import interval_text
+from dialeval_plugin.statistics.raters import alpha, alpha_of_samples
+from dialeval_plugin.statistics.rows import (
+    Canonical,
+    canonical,
+    canonical_rows,
     check_choice,
     cluster_codes,
     optional_numbers,
     same_length,
     used_codes,
 )
-from dialeval_plugin.statistics.coefficients.alpha import alpha, alpha_of_samples
-from dialeval_plugin.statistics.coefficients.by_name import coefficient_named
-from dialeval_plugin.statistics.correlation import correlate
 
 Votes: TypeAlias = Sequence[Sequence[int]] | npt.NDArray[Any]
 """One row a comparison, one column a rater: `A_IS_BETTER`, `B_IS_BETTER`, `BOTH_ARE_GOOD` or `BOTH_ARE_BAD`."""
@@ -69,10 +69,8 @@ class PreferenceAgreement(Estimate):
     ceiling: float | None
 
     def __str__(self) -> str:
-        ends = ", ".join(
-            f"{name} {'undefined' if value is None else format(value, '.3f')}"
-            for name, value in (("coin flip", self.floor), ("human majority", self.ceiling))
-        )
+        floor, ceiling = (interval_text(value, None, None) for value in (self.floor, self.ceiling))
+        ends = f"coin flip {floor}, human majority {ceiling}"
         return f"{self.name} {self.text()}, {ends}, {self.n_scored} of {self.n_total} comparisons scored"
 
 
@@ -93,6 +91,11 @@ class Preferences:
         """Numbers of comparisons."""
         n_clusters = int(self.clusters.max(initial=-1)) + 1
         return Counts(self.n_total, len(self.votes), n_clusters, self.n_total - len(self.votes))
+
+    def _in(self, rows: Canonical) -> Preferences:
+        """The same comparisons in this order."""
+        order, clusters, _ = rows
+        return Preferences(self.scores_a[order], self.scores_b[order], self.votes[order], clusters, None, self.n_total)
 
 
 class _Observations(NamedTuple):
@@ -120,13 +123,13 @@ def preferences(
     columns = {"votes": votes, "clusters": clusters, "responses_a": responses_a, "responses_b": responses_b}
     same_length(where, scores_a=scores_a, scores_b=scores_b, **columns)
     a, b = optional_numbers(where, "scores_a", scores_a), optional_numbers(where, "scores_b", scores_b)
-    used = a.present & b.present
-    numbers = None
+    is_scored = a.present & b.present
+    used, numbers = np.flatnonzero(is_scored), None
     if responses is not None:
-        kept = [label for side in responses for label, is_used in zip(side, used, strict=True) if is_used]
+        kept = [label for side in responses for label in compress(side, is_scored)]
         numbers = cluster_codes(where, kept, len(kept))
-    codes = used_codes(where, clusters, used, len(used))
-    return Preferences(a.values[used], b.values[used], _answers(votes)[used], codes, numbers, len(used))
+    codes = used_codes(where, clusters, used)
+    return Preferences(a.values[used], b.values[used], _answers(votes)[used], codes, numbers, len(votes))
 
 
 def voting(
@@ -152,10 +155,11 @@ def voting(
     check_choice("voting", "unit", unit, get_args(VotingUnit))
     if unit == "response" and compared.responses is None:
         raise InputError("voting: unit='response' needs to know which responses are the same. Give `responses` to preferences.")
-    majority = _majority(compared.votes)
-    ideal_a, ideal_b = np.where(majority == _MISSING, 0.5, POINTS[:, majority])
+    counts = _counts(compared.votes, "category")
+    has_majority = counts.max(axis=1, initial=0) * 2 > compared.votes.shape[1]
+    ideal = np.where(has_majority, POINTS[:, counts.argmax(axis=1)], 0.5)
     of_scores = partial(_points, compared, unit=unit)
-    return _correlation(f"voting_{coefficient}", compared, of_scores, coefficient, (ideal_a, ideal_b), bootstrap)
+    return _correlation(f"voting_{coefficient}", compared, of_scores, coefficient, ideal, bootstrap)
 
 
 def ignore_equal(
@@ -206,18 +210,17 @@ def cont2cat(
     options = (("ties", ties, TiedScores), ("equal", equal, EqualAnswers), ("raters", raters, AlphaRaters))
     for option, choice, kind in options:
         check_choice(name, option, choice, get_args(kind))
-    tables = partial(_tables, compared.votes, ties=ties, equal=equal, raters=raters)
+    tables = partial(_tables, ties=ties, equal=equal, raters=raters)
+    content = [column for table in tables(compared.votes, compared.scores_a, compared.scores_b) for column in table.T]
+    ordered = compared._in(canonical(content, compared.clusters))
 
-    def of_scores(a: FloatArray, b: FloatArray) -> float:
-        return float(np.mean([alpha(table) for table in tables(a, b)]))
+    def value(a: FloatArray, b: FloatArray) -> float:
+        return float(np.mean([alpha(table) for table in tables(ordered.votes, a, b)]))
 
-    found = tables(compared.scores_a, compared.scores_b)
-    order, clusters = canonical([column for table in found for column in table.T], compared.clusters)
-    ordered = [table[order] for table in found]
-    resampled = {name: Resampled(_mean_alpha(ordered), rows_by_cell(np.arange(len(order)), clusters))} if len(order) else {}
-    values = {name: _defined(lambda: float(np.mean([alpha(table) for table in ordered])))}
-    estimate = bootstrap.estimates(values, resampled, compared.counts)[name]
-    return _agreement(estimate, compared, len(compared.votes), of_scores, _preferring(compared.votes))
+    found = _defined(partial(value, ordered.scores_a, ordered.scores_b))
+    computed = found if isinstance(found, str) else (found, _resampled_alpha(ordered, tables))
+    estimate = bootstrap.estimates({name: computed}, compared.counts)[name]
+    return _agreement(vars(estimate), ordered, len(ordered.votes), value, _preferring(ordered.votes))
 
 
 def preference_difference(
@@ -241,35 +244,14 @@ def preference_difference(
             raise InputError(
                 f"{where}: the metrics' {column} differ. Compare them on the comparisons that both have a score for."
             )
-    content = symmetric(([compared.scores_a, compared.scores_b] for compared in (one, other)), list(one.votes.T))
-    order, clusters = canonical(content, one.clusters)
-    of_one, of_other = (
-        _RESAMPLED[statistic](
-            replace(
-                compared,
-                scores_a=compared.scores_a[order],
-                scores_b=compared.scores_b[order],
-                votes=compared.votes[order],
-                clusters=clusters,
-            )
-        )
-        for compared in (one, other)
-    )
+    metrics = ([compared.scores_a, compared.scores_b] for compared in (one, other))
+    rows = canonical_rows(where, list(one.votes.T), np.arange(len(one.votes)), one.clusters, metrics=metrics)
+    of_one, of_other = (_RESAMPLED[statistic](compared._in(rows)) for compared in (one, other))
     name = f"difference of {statistic}"
     resampled = of_one - of_other
-    value = resampled.value
     reason = f"{statistic}: undefined for one of the metrics. Score responses that differ."
-    return bootstrap.estimates({name: reason if np.isnan(value) else value}, {name: resampled}, one.counts)[name]
-
-
-def human_alpha(votes: Votes, *, equal: EqualAnswers = "category") -> float:
-    """Return Krippendorff's alpha among the raters alone, nominal, over the four answers; undefined where all are the same.
-
-    Example:
-        >>> round(human_alpha([[A_IS_BETTER] * 3, [B_IS_BETTER] * 2 + [A_IS_BETTER]]), 3)
-        0.375
-    """
-    return alpha(_counts(_answers(votes), equal))
+    computed = reason if np.isnan(resampled.value) else (resampled.value, resampled)
+    return bootstrap.estimates({name: computed}, one.counts)[name]
 
 
 def _points(compared: Preferences, a: FloatArray, b: FloatArray, unit: VotingUnit = "comparison") -> _Observations:
@@ -308,16 +290,6 @@ def _tables(
     return [_counts(np.column_stack([group, metric]), equal) for group in groups]
 
 
-def _mean_alpha(tables: Sequence[FloatArray]) -> Statistic:
-    statistics = [alpha_of_samples(table) for table in tables]
-
-    def statistic(weights: FloatArray) -> FloatArray:
-        values: FloatArray = np.mean([of_samples(weights) for of_samples in statistics], axis=0)
-        return values
-
-    return statistic
-
-
 def _resampled_correlation(
     compared: Preferences, *, rows: Callable[[Preferences, FloatArray, FloatArray], _Observations], coefficient: str
 ) -> Resampled:
@@ -326,9 +298,13 @@ def _resampled_correlation(
     return Resampled(statistic, rows_by_cell(np.arange(len(observed.scores)), observed.clusters))
 
 
-def _resampled_alpha(compared: Preferences) -> Resampled:
-    tables = _tables(compared.votes, compared.scores_a, compared.scores_b)
-    return Resampled(_mean_alpha(tables), rows_by_cell(np.arange(len(compared.votes)), compared.clusters))
+def _resampled_alpha(compared: Preferences, tables: Callable[..., list[FloatArray]] = _tables) -> Resampled:
+    of_tables = [alpha_of_samples(table) for table in tables(compared.votes, compared.scores_a, compared.scores_b)]
+
+    def mean(weights: FloatArray) -> FloatArray:
+        return np.asarray(np.mean([of_samples(weights) for of_samples in of_tables], axis=0))
+
+    return Resampled(mean, rows_by_cell(np.arange(len(compared.votes)), compared.clusters))
 
 
 _RESAMPLED: Mapping[str, Callable[[Preferences], Resampled]] = MappingProxyType(
@@ -368,21 +344,12 @@ def _answers(votes: Votes) -> IntArray:
 def _counts(answers: IntArray, equal: EqualAnswers) -> FloatArray:
     """How many raters gave each answer to each unit; what is no answer counts for none."""
     n_answers = 4 if equal == "category" else 2
-    table: FloatArray = (answers[:, :, None] == np.arange(n_answers)).sum(axis=1).astype(np.float64)
-    return table
+    return np.asarray((answers[:, :, None] == np.arange(n_answers)).sum(axis=1), dtype=np.float64)
 
 
-def _majority(votes: IntArray) -> IntArray:
-    """The answer that more than half of the raters gave, or `_MISSING`."""
-    counts = _counts(votes, "category")
-    found: IntArray = np.where(counts.max(axis=1, initial=0) * 2 > votes.shape[1], counts.argmax(axis=1), _MISSING)
-    return found
-
-
-def _preferring(votes: IntArray) -> tuple[FloatArray, FloatArray]:
+def _preferring(votes: IntArray) -> FloatArray:
     """Shares of the raters who prefer A and who prefer B."""
-    n_raters = max(1, votes.shape[1])
-    return (votes == A_IS_BETTER).sum(axis=1) / n_raters, (votes == B_IS_BETTER).sum(axis=1) / n_raters
+    return np.asarray(_counts(votes, "missing").T / max(1, votes.shape[1]))
 
 
 def _defined(compute: Callable[[], float]) -> float | str:
@@ -398,29 +365,29 @@ def _correlation(
     compared: Preferences,
     rows: Callable[[FloatArray, FloatArray], _Observations],
     coefficient: str,
-    ideal: tuple[FloatArray, FloatArray],
+    ideal: FloatArray,
     bootstrap: Bootstrap,
 ) -> PreferenceAgreement:
     of_pairs = coefficient_named(coefficient).of_pairs
     scores, points, clusters = rows(compared.scores_a, compared.scores_b)
     found = correlate(scores, points, coefficient=coefficient, clusters=clusters, bootstrap=bootstrap)
-    estimate = Estimate(**{field.name: getattr(found, field.name) for field in fields(Estimate)})
-    estimate = replace(estimate, name=name, **compared.counts._asdict())
+    estimate = {field.name: getattr(found, field.name) for field in fields(Estimate)}
+    estimate |= {"name": name, **compared.counts._asdict()}
     return _agreement(estimate, compared, len(scores), lambda a, b: of_pairs(*rows(a, b)[:2]), ideal)
 
 
 def _agreement(
-    estimate: Estimate,
+    estimate: Mapping[str, Any],
     compared: Preferences,
     n_rows: int,
     of_scores: Callable[[FloatArray, FloatArray], float],
-    ideal: tuple[FloatArray, FloatArray],
+    ideal: FloatArray,
 ) -> PreferenceAgreement:
     """The estimate with its ends; `ideal` are the scores of A and B that the raters' majority would give."""
     ceiling = _defined(partial(of_scores, *ideal))
     return PreferenceAgreement(
-        **vars(estimate),
+        **estimate,
         n_rows=n_rows,
-        floor=_floor(of_scores, compared.votes, estimate.bootstrap.seed),
+        floor=_floor(of_scores, compared.votes, estimate["bootstrap"].seed),
         ceiling=None if isinstance(ceiling, str) else ceiling,
     )

@@ -1,4 +1,4 @@
-"""What the plots of a small model show: its vectors before and after disentangling, and its scores by class."""
+"""What is shown of a small model: its vectors before and after disentangling, its scores by class, SLIDE's Table 1."""
 
 from __future__ import annotations
 
@@ -7,12 +7,17 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import torch
 
-from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.errors import InputError, ModelLoadError
+from dialeval_plugin.corpora.identity import dialogue_key
 from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
 from dialeval_plugin.methods.slide.data import trained_on
+from dialeval_plugin.methods.slide.fusion import POSITIVE_FROM
 from dialeval_plugin.methods.slide.model import SLM_FOLDER, SmallModel, TrainedSmallModel
 from dialeval_plugin.methods.slide.scorer import SLM, SlideScorer
 from dialeval_plugin.models.folders import resolve
+from dialeval_plugin.statistics.bootstrap import Estimate
+from dialeval_plugin.statistics.estimates import interval_text
+from dialeval_plugin.statistics.means import mean_interval, paired_difference_interval
 
 from .plots import CONTEXT, NEGATIVE, POSITIVE, Vectors
 
@@ -35,7 +40,8 @@ def vectors(sets: Sequence[ResponseSet], slm: str | None = None) -> tuple[Vector
     with torch.inference_mode():
         parts = model.head.disentangle(contexts[torch.tensor(owners, device=contexts.device)], responses)
         # The head treats a context alike beside whichever response; the last of them stands for all.
-        heads = torch.stack([parts.context[last] for last in _last_rows(owners)])
+        last_rows = {owner: row for row, owner in enumerate(owners)}.values()
+        heads = torch.stack([parts.context[row] for row in last_rows])
     labels = np.array([*[CONTEXT] * len(full), *kinds])
     numbers = np.array([*range(len(full)), *owners])
     pairs = ((contexts, responses), (heads, parts.robust))
@@ -66,16 +72,11 @@ def scores_by_class(
     return {column: {name: classes[name] for name in CLASSES if name in classes} for column, classes in found.items()}
 
 
-def thresholds(slm: str | None = None) -> Mapping[str, float]:
-    """Return the thresholds that training found, by column; that of the distance is turned round, as its scores are."""
-    return dict(SLM_FOLDER.read_settings(resolve(SLM.find(slm)))["thresholds"])
-
-
 def threshold_panels(
     sets: Sequence[ResponseSet], slm: str | None = None, *, where: str
 ) -> tuple[dict[str, tuple[list[float], list[float]]], dict[str, float]]:
     """Return what `plots.threshold_figure` draws: positive and adversarial scores by column, and the known thresholds."""
-    panels, marked, known = {}, {}, thresholds(slm)
+    panels, marked, known = {}, {}, _thresholds(slm)
     for column, classes in scores_by_class(sets, slm).items():
         if not {"positive", "adversarial"} <= set(classes):
             raise InputError(f"{where}: has no positive or no adversarial responses. Give both.")
@@ -94,6 +95,54 @@ def leak_note(sets: Sequence[ResponseSet], slm: str | None = None) -> str:
     return f"{len(sets)} contexts, {len(trained_on(known, sets))} of them were in training or validation"
 
 
+def classification_table(sets: Sequence[ResponseSet], slm: str | None = None) -> str:
+    """Classify the positive and adversarial responses of `sets` by distance, by probability and by both, and return the table.
+
+    Overall accuracy is the mean over all responses. Intervals resample contexts. Below stand the differences that the ablation
+    asks for and the leak check.
+    """
+    folder, known = resolve(SLM.find(slm)), _thresholds(slm)
+    if not known:
+        raise ModelLoadError(
+            f"{folder}: has no thresholds, which training finds on its validation contexts. Use `dialeval train slm`."
+        )
+    fit_or_mislead = [ResponseSet(item.id, item.context, item.positive, item.adversarial) for item in sets]
+    examples = [example for item in fit_or_mislead for example in item.examples()]
+    clusters = [dialogue_key(turn.text for turn in example.context) for example in examples]
+    labels = [example.ratings["appropriate"][0] == 1 for example in examples]
+    scores = SlideScorer(str(folder), variant="slm").score(examples)
+    rules = [
+        ("SLM (distance)", "slm_distance", -known["slm_distance"]),
+        ("SLM (probability)", "slm_probability", known["slm_probability"]),
+        ("SLM (both)", "slm", known["slm"]),
+        (f"SLM (both, >= {POSITIVE_FROM})", "slm", POSITIVE_FROM),
+    ]
+    lines, hits = [f"{'':24}{'positive':>22}{'adversarial':>22}{'overall':>22}"], []
+    for rule, column, threshold in rules:
+        values = scores.columns[column]
+        # An unscored response is no hit: leaving it out would flatter the classifier.
+        calls = [None if v is None else (v <= threshold if column == "slm_distance" else v >= threshold) for v in values]
+        hits.append([float(call == label) for call, label in zip(calls, labels, strict=True)])
+        cells = []
+        for wanted in (True, False, None):
+            chosen = [index for index, label in enumerate(labels) if wanted is None or label == wanted]
+            cells.append(_cell(mean_interval([hits[-1][i] for i in chosen], clusters=[clusters[i] for i in chosen])))
+        lines.append(f"{rule:24}{cells[0]:>22}{cells[1]:>22}{cells[2]:>22}")
+    for name, of_one in zip(("distance", "probability"), hits[:2], strict=True):
+        lines.append(f"both - {name}: {_cell(paired_difference_interval(hits[2], of_one, clusters=clusters))}")
+    return "\n".join([*lines, leak_note(sets, slm)])
+
+
+def _cell(mean: Estimate) -> str:
+    value, low, high = (None if figure is None else 100 * figure for figure in (mean.value, mean.ci_low, mean.ci_high))
+    return interval_text(value, low, high, 2, bound_decimals=1, is_rough=mean.is_rough)
+
+
+def _thresholds(slm: str | None) -> Mapping[str, float]:
+    """Those that training found, by column; that of the distance is turned round, as its scores are."""
+    return dict(SLM_FOLDER.read_settings(resolve(SLM.find(slm)))["thresholds"])
+
+
 def _classes(item: ResponseSet) -> list[str]:
     kinds = (("positive", item.positive), ("random", item.random), ("adversarial", item.adversarial))
     return [name for name, responses in kinds for _ in responses]
@@ -105,7 +154,3 @@ def _embed(model: SmallModel, sets: Sequence[ResponseSet]) -> tuple[torch.Tensor
     with torch.inference_mode():
         embedded = model.embed([*ids, *model.texts.responses(texts)])
     return embedded[: len(sets)], embedded[len(sets) :]
-
-
-def _last_rows(owners: Sequence[int]) -> list[int]:
-    return list({owner: row for row, owner in enumerate(owners)}.values())

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialeval_plugin.statistics.preference.triads import circular_triads
+from reproduction.causalscore.triads import circular_triads
 
 
 @given(st.permutations(range(6)), st.randoms(use_true_random=False))

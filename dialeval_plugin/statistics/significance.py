@@ -8,25 +8,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from scipy import stats
 
 from dialeval_plugin.core.errors import StatisticUndefined
-from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Counts, Estimate
-from dialeval_plugin.statistics.checks import (
-    BoolArray,
-    FloatArray,
-    Labels,
-    OptionalNumbers,
-    check_choice,
-    optional_numbers,
-    same_length,
-)
 from dialeval_plugin.statistics.coefficients.by_name import coefficient_named, pearson
-from dialeval_plugin.statistics.levels import AverageBy, LevelOrSystem, LevelStatistic, Rated, Rows, level_statistic, rows_of
+
+from .arrays import BoolArray, FloatArray, OptionalNumbers
+from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Counts, Estimate
+from .levels import AverageBy, LevelOrSystem, LevelStatistic, Ratings, Rows, rows_of
+from .rows import check_choice
 
 Test: TypeAlias = Literal["permutation", "williams"]
 Alternative: TypeAlias = Literal["two-sided", "greater"]
@@ -35,20 +29,16 @@ Alternative: TypeAlias = Literal["two-sided", "greater"]
 EXACT_UNITS = 8
 """Up to so many clusters are swapped in all ways, 2**8 of them; more are swapped at random."""
 
-_ROUNDING = 1e-12
+ROUNDING = 1e-12
 """Differences nearer than this are the same: a permutation that only renames the rows must count as large as the data."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Paired:
-    """Scores of two metrics on the same rows, aligned by the caller; the labels are those of `levels.Rated`."""
+class Paired(Ratings):
+    """Scores of two metrics beside the same ratings, aligned by the caller."""
 
     scores_a: OptionalNumbers
     scores_b: OptionalNumbers
-    ratings: OptionalNumbers
-    clusters: Labels | None = None
-    systems: Labels | None = None
-    items: Labels | None = None
 
 
 class Measure(NamedTuple):
@@ -101,41 +91,6 @@ class Comparison:
         return asdict(self)
 
 
-@dataclass(frozen=True, slots=True)
-class CommonRows:
-    """The rows that have both scores and a rating; make one with `CommonRows.of`."""
-
-    measure: Measure
-    rows: Rows
-    a: FloatArray
-    b: FloatArray
-
-    @classmethod
-    def of(cls, where: str, paired: Paired, measure: Measure) -> CommonRows:
-        """Return these rows of `paired`; InputError where these do not fit together or the level lacks its labels."""
-        same_length(where, scores_a=paired.scores_a, scores_b=paired.scores_b)
-        a, b = (optional_numbers(where, name, getattr(paired, name)) for name in ("scores_a", "scores_b"))
-        scores = [float(value) if is_there else None for value, is_there in zip(a.values, a.present & b.present, strict=True)]
-        labels = {"clusters": paired.clusters, "systems": paired.systems, "items": paired.items}
-        rated = Rated(scores=scores, ratings=paired.ratings, **labels)
-        rows = rows_of(where, rated, measure.level, measure.average_by, compared=(a.values, b.values))
-        return cls(measure, rows, a.values[rows.used], b.values[rows.used])
-
-    @property
-    def counts(self) -> Counts:
-        """Numbers of rows; `n_unscored` are those that lack a score of either metric."""
-        return Counts(self.rows.n_total, len(self.a), self.rows.n_clusters, self.rows.n_unscored, self.rows.n_unrated)
-
-    def calibrated(self, x: FloatArray) -> LevelStatistic:
-        """Return the measure, its epsilon chosen on scores x."""
-        entry = coefficient_named(self.measure.coefficient)
-        return level_statistic(entry, self.measure.level, self.rows, x, self.rows.ratings)[0]
-
-    def value(self, x: FloatArray) -> float:
-        """Return the measure of scores x; StatisticUndefined where it has none."""
-        return self.calibrated(x).value(x, self.rows.ratings).value
-
-
 def permutation_test(
     paired: Paired,
     measure: Measure = DEFAULT_MEASURE,
@@ -163,37 +118,33 @@ def permutation_test(
     where = "permutation_test"
     Bootstrap(rounds, seed=seed)
     check_choice(where, "alternative", alternative, get_args(Alternative))
-    rows = CommonRows.of(where, paired, measure)
-    n_clusters = rows.rows.n_clusters
-    if n_clusters < 2:
-        return _comparison("permutation", rows, alternative, reason=f"{where}: {n_clusters} units to swap. Give more rows.")
+    rows = _common_rows(where, paired, measure)
+    found = _untested("permutation", measure, alternative, rows.counts)
+    if found.n_clusters < 2:
+        return replace(found, reason=f"{where}: {found.n_clusters} units to swap. Give more rows.")
     try:
-        value_a, value_b = rows.value(rows.a), rows.value(rows.b)
+        value_a, value_b = (_value(measure, rows, scores) for scores in rows.scores)
     except StatisticUndefined as error:
-        return _comparison("permutation", rows, alternative, reason=str(error))
+        return replace(found, reason=str(error))
+    found = replace(found, value_a=value_a, value_b=value_b)
     if not rounds:
-        reason = f"{where}: rounds is 0, so there is no p-value. Ask for 1000 rounds."
-        return _comparison("permutation", rows, alternative, value_a, value_b, reason=reason)
-    is_exact = n_clusters <= EXACT_UNITS
-    a, b = _standardised(rows.a), _standardised(rows.b)
+        return replace(found, reason=f"{where}: rounds is 0, so there is no p-value. Ask for 1000 rounds.")
+    # Rounded, so that two metrics' scores that stand equally high are tied after a swap.
+    a, b = (np.round(stats.zscore(scores), 12) for scores in rows.scores)
+    size = abs if alternative == "two-sided" else float
     n_large = n_degenerate = n_rounds = 0
-    for swapped in swaps(n_clusters, n_swaps=rounds, seed=seed):
-        is_swapped = swapped[rows.rows.clusters]
-        found = _difference(rows, np.where(is_swapped, b, a), np.where(is_swapped, a, b))
+    for swapped in swaps(found.n_clusters, n_swaps=rounds, seed=seed):
+        is_swapped = swapped[rows.clusters]
         n_rounds += 1
-        n_degenerate += found is None
-        n_large += found is None or _is_as_large(found, value_a - value_b, alternative)
-    return _comparison(
-        "permutation",
-        rows,
-        alternative,
-        value_a,
-        value_b,
-        p_value=n_large / n_rounds if is_exact else (n_large + 1) / (n_rounds + 1),
-        n_rounds=n_rounds,
-        n_degenerate=n_degenerate,
-        is_exact=is_exact,
-    )
+        try:
+            of_a, of_b = (_value(measure, rows, np.where(is_swapped, *pair)) for pair in ((b, a), (a, b)))
+            n_large += size(of_a - of_b) >= size(value_a - value_b) - ROUNDING
+        except StatisticUndefined:
+            n_degenerate += 1
+    n_large += n_degenerate
+    is_exact = found.n_clusters <= EXACT_UNITS
+    p_value = n_large / n_rounds if is_exact else (n_large + 1) / (n_rounds + 1)
+    return replace(found, p_value=p_value, n_rounds=n_rounds, n_degenerate=n_degenerate, is_exact=is_exact)
 
 
 def williams_test(paired: Paired, *, alternative: Alternative = "two-sided") -> Comparison:
@@ -211,23 +162,23 @@ def williams_test(paired: Paired, *, alternative: Alternative = "two-sided") -> 
     """
     where = "williams_test"
     check_choice(where, "alternative", alternative, get_args(Alternative))
-    rows = CommonRows.of(where, paired, Measure("pearson"))
-    n = len(rows.a)
+    rows = _common_rows(where, paired, Measure("pearson"))
+    found = _untested("williams", Measure("pearson"), alternative, rows.counts)
+    a, b = rows.scores
     try:
-        r_a, r_b = rows.value(rows.a), rows.value(rows.b)
-        r_ab = pearson(rows.a, rows.b)
+        r_a, r_b, r_ab = (pearson(*pair) for pair in ((a, rows.ratings), (b, rows.ratings), (a, b)))
     except StatisticUndefined as error:
-        return _comparison("williams", rows, alternative, reason=str(error))
-    if n < 4 or 1 - abs(r_ab) < _ROUNDING:
+        return replace(found, reason=str(error))
+    n, found = found.n_both, replace(found, value_a=r_a, value_b=r_b)
+    if n < 4 or 1 - abs(r_ab) < ROUNDING:
         why = f"{n} rows, at least 4 are needed" if n < 4 else "the two metrics agree with each other fully"
-        reason = f"{where}: {why}. Compare other metrics or more rows."
-        return _comparison("williams", rows, alternative, r_a, r_b, reason=reason)
+        return replace(found, reason=f"{where}: {why}. Compare other metrics or more rows.")
     # Rounding may take the determinant of a correlation matrix below 0.
     determinant = max(0.0, 1 - r_a**2 - r_b**2 - r_ab**2 + 2 * r_a * r_b * r_ab)
     spread = 2 * determinant * (n - 1) / (n - 3) + ((r_a + r_b) / 2) ** 2 * (1 - r_ab) ** 3
     t = (r_a - r_b) * np.sqrt((n - 1) * (1 + r_ab)) / np.sqrt(spread)
     p = stats.t.sf(t, n - 3) if alternative == "greater" else 2 * stats.t.sf(abs(t), n - 3)
-    return _comparison("williams", rows, alternative, r_a, r_b, p_value=float(p))
+    return replace(found, p_value=float(p))
 
 
 def paired_bootstrap(
@@ -244,15 +195,15 @@ def paired_bootstrap(
         >>> round(found.value, 3), found.ci_low > 0
         (0.15, True)
     """
-    rows = CommonRows.of("paired_bootstrap", paired, measure)
-    name, y, resampled = f"difference of {measure.coefficient}", rows.rows.ratings, {}
+    rows = _common_rows("paired_bootstrap", paired, measure)
+    name, (a, b) = f"difference of {measure.coefficient}", rows.scores
     try:
-        of_a, of_b = rows.calibrated(rows.a), rows.calibrated(rows.b)
-        value: float | str = of_a.value(rows.a, y).value - of_b.value(rows.b, y).value
-        resampled = {name: of_a.resampled(rows.a, y) - of_b.resampled(rows.b, y)}
+        of_a, of_b = _calibrated(measure, rows, a), _calibrated(measure, rows, b)
+        value = of_a.value(a).value - of_b.value(b).value
+        computed: Computed = value, of_a.resampled(a) - of_b.resampled(b)
     except StatisticUndefined as error:
-        value = str(error)
-    return bootstrap.estimates({name: value}, resampled, rows.counts)[name]
+        computed = str(error)
+    return bootstrap.estimates({name: computed}, rows.counts)[name]
 
 
 def swaps(n_units: int, *, n_swaps: int, seed: int) -> Iterator[BoolArray]:
@@ -265,32 +216,26 @@ def swaps(n_units: int, *, n_swaps: int, seed: int) -> Iterator[BoolArray]:
         yield generator.integers(2, size=n_units) == 1
 
 
-def _comparison(
-    test: Test,
-    rows: CommonRows,
-    alternative: Alternative,
-    value_a: float | None = None,
-    value_b: float | None = None,
-    **fields: Any,
-) -> Comparison:
-    fields |= {"n_total": rows.rows.n_total, "n_both": len(rows.a), "n_clusters": rows.rows.n_clusters}
-    return Comparison(test=test, measure=rows.measure, alternative=alternative, value_a=value_a, value_b=value_b, **fields)
+def _common_rows(where: str, paired: Paired, measure: Measure) -> Rows:
+    scores = {"scores_a": paired.scores_a, "scores_b": paired.scores_b}
+    return rows_of(where, paired, scores, measure.level, measure.average_by)
 
 
-def _standardised(scores: FloatArray) -> FloatArray:
-    # Rounded, so that two metrics' scores that stand equally high are tied after a swap.
-    rounded: FloatArray = np.round(stats.zscore(scores), 12)
-    return rounded
+def _untested(test: Test, measure: Measure, alternative: Alternative, counts: Counts) -> Comparison:
+    return Comparison(
+        test=test,
+        measure=measure,
+        alternative=alternative,
+        n_total=counts.n_total,
+        n_both=counts.n_scored,
+        n_clusters=counts.n_clusters,
+    )
 
 
-def _difference(rows: CommonRows, a: FloatArray, b: FloatArray) -> float | None:
-    try:
-        return rows.value(a) - rows.value(b)
-    except StatisticUndefined:
-        return None
+def _calibrated(measure: Measure, rows: Rows, x: FloatArray) -> LevelStatistic:
+    return LevelStatistic.of(coefficient_named(measure.coefficient), rows, x)
 
 
-def _is_as_large(found: float, observed: float, alternative: Alternative) -> bool:
-    if alternative == "two-sided":
-        found, observed = abs(found), abs(observed)
-    return found >= observed - _ROUNDING
+def _value(measure: Measure, rows: Rows, x: FloatArray) -> float:
+    """The measure of scores x; StatisticUndefined where it has none."""
+    return _calibrated(measure, rows, x).value(x).value

@@ -1,4 +1,4 @@
-"""How an estimate is written, means over data sets, and p-values of intervals."""
+"""Means over data sets, and p-values of intervals."""
 
 from __future__ import annotations
 
@@ -7,25 +7,9 @@ import math
 import pytest
 from scipy import stats
 
-from dialeval_plugin.statistics.estimates import ValueInterval, interval_text, mean_over_sets, normal_p_value
+from reproduction.intervals import ValueInterval, mean_over_sets, normal_p_value
 
 NOTHING = ValueInterval(None, None, None)
-
-
-@pytest.mark.parametrize(
-    ("figures", "options", "text"),
-    [
-        ((0.25, 0.1, 0.35), {}, "0.250 [0.100, 0.350]"),
-        ((0.25, 0.1, 0.35), {"decimals": 2, "bound_decimals": 1, "is_rough": True}, "0.25 [0.1, 0.3, rough]"),
-        ((-0.0001, -0.0004, 0.2), {}, "0.000 [0.000, 0.200]"),
-        ((0.25, None, 0.35), {}, "0.250"),
-        ((0.25, 0.1, None), {"is_rough": True}, "0.250"),
-        ((0.25, 0.1, 0.35), {"decimals": 2, "bound_decimals": 0}, "0.25 [0, 0]"),
-        ((None, 0.1, 0.35), {}, "undefined"),
-    ],
-)
-def test_value_and_interval(figures: tuple[float | None, ...], options: dict[str, int], text: str) -> None:
-    assert interval_text(*figures, **options) == text  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

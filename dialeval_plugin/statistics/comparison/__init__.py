@@ -1,1 +1,0 @@
-"""Whether one metric agrees better with people than another."""
