@@ -55,7 +55,7 @@ def language_model(
     precision: Precision = "auto",
 ) -> None:
     """Train a language model on dialogues."""
-    from dialeval_plugin.methods.breakdown.preparation import Sources
+    from dialeval_plugin.methods.breakdown.data import Sources
     from dialeval_plugin.methods.breakdown.training import LanguageModelTrainingOptions, train
 
     sizes = {
@@ -138,7 +138,7 @@ def _responses(path: Path, inside: str) -> list[Sequence[str]]:
     from dialeval_plugin.corpora.readers import dbdc
     from dialeval_plugin.corpora.registry import read_dialogues
     from dialeval_plugin.methods.breakdown.calibration import responses_of
-    from dialeval_plugin.methods.breakdown.preparation import visible_turns
+    from dialeval_plugin.methods.breakdown.data import visible_turns
     from dialeval_plugin.models.context_texts import turns_to_read, unread
 
     if path.suffix != ".zip" and not path.is_dir():

@@ -24,10 +24,7 @@ from dialeval_plugin.models.folders import checked_model_file, read_versioned
 from dialeval_plugin.models.language_models import OpenedModel, open_model
 from dialeval_plugin.models.passes import Context
 
-from .detectors import Detector, read_responses
-from .likelihood_ratio import LikelihoodRatio
-from .max_probability import MaxProbability
-from .odin import ConfidenceHead, Odin
+from .detectors import ConfidenceHead, Detector, LikelihoodRatio, MaxProbability, Odin, read_responses
 
 logger = logging.getLogger(__name__)
 
@@ -65,11 +62,6 @@ def learn_range(scores: Iterable[float]) -> ScoreRange:
     return ScoreRange(min(found), max(found))
 
 
-def distribution(breakdown: float) -> tuple[float, float, float]:
-    """Return P(NB), P(PB), P(B) of a breakdown probability s: [1 - s, 0, s], the same two classes in both merges of DBDC."""
-    return 1 - breakdown, 0.0, breakdown
-
-
 @dataclass(frozen=True, slots=True)
 class Calibration:
     """Extremes by method, context and aggregation.
@@ -97,10 +89,6 @@ class Calibration:
         """
         read_versioned(path, FORMAT_VERSION, kind="a calibrated breakdown detector", command="dialeval train breakdown")
         return cls(**checked_model_file(path, _Settings))
-
-    def find(self, method: str, context: Context, aggregation: str) -> ScoreRange | None:
-        """Return the extremes of one way to score, or None where it was not calibrated."""
-        return self.ranges.get(method, {}).get(context, {}).get(aggregation)
 
 
 class _Settings(TypedDict):

@@ -19,12 +19,9 @@ from dialeval_plugin.models.context_texts import turns_to_read, unread
 from dialeval_plugin.models.language_models import OpenedModel, open_model
 from dialeval_plugin.models.passes import Context
 
-from .calibration import CALIBRATION_FILE, Calibration, ScoreRange, distribution, learn_range, weights_hash
-from .detectors import Detector, Reading, read_responses
-from .likelihood_ratio import LikelihoodRatio
-from .max_probability import MaxProbability
+from .calibration import CALIBRATION_FILE, Calibration, ScoreRange, learn_range, weights_hash
+from .detectors import Detector, LikelihoodRatio, MaxProbability, Odin, Reading, read_responses
 from .model import DEFAULT_MODELS, load_head
-from .odin import Odin
 
 Method: TypeAlias = Literal["max_probability", "odin_h", "odin_g", "likelihood_ratio"]
 
@@ -197,8 +194,8 @@ class DialogueBreakdownScorer(Scorer):
 
 def _probabilities(extremes: ScoreRange, row: Mapping[str, float | None]) -> dict[str, float | None]:
     breakdown = extremes.breakdown(cast("float", row["score"]))
-    no, possible, yes = distribution(breakdown)
-    return {"breakdown": breakdown, "p_nb": no, "p_pb": possible, "p_b": yes}
+    # No possible breakdown, so that both merges of DBDC's classes give the same two.
+    return {"breakdown": breakdown, "p_nb": 1 - breakdown, "p_pb": 0.0, "p_b": breakdown}
 
 
 def _load_calibration(name: str | None, models: Sequence[OpenedModel]) -> Calibration:
@@ -216,7 +213,7 @@ def _load_calibration(name: str | None, models: Sequence[OpenedModel]) -> Calibr
 
 
 def _extremes(stored: Calibration, method: Method, context: Context, aggregation: str) -> ScoreRange:
-    found = stored.find(method, context, aggregation)
+    found = stored.ranges.get(method, {}).get(context, {}).get(aggregation)
     if found is None:
         raise InputError(
             f"dialogue_breakdown: {method} was not calibrated with context={context!r} and aggregation={aggregation!r}. "

@@ -18,9 +18,8 @@ from dialeval_plugin.models.defaults import DefaultModel
 from dialeval_plugin.models.folders import resolve
 
 from .aggregation import Aggregation, FloatArray, IntArray, combine, conditional_pairs, dependent_turns, score
-from .classifiers import IndependenceClassifier, Probabilities
+from .classifiers import CausalWindow, IndependenceClassifier, Layout, Probabilities, Truncate
 from .model import CausalModel
-from .texts import CausalWindow, Layout, Truncate
 
 _NO_PAIRS: IntArray = np.empty((0, 2), dtype=np.int64)
 

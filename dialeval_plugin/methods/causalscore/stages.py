@@ -10,17 +10,18 @@ import numpy as np
 from sentence_transformers import CrossEncoder
 from sentence_transformers.base.evaluation import BaseEvaluator
 from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncoderTrainingArguments
+from sklearn.metrics import f1_score, roc_auc_score
 from torch import Tensor, nn
 from torch.nn import functional
 
+from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.training.host_trainers import fit
 from dialeval_plugin.training.run import TrainingRun
 
-from .classifiers import IndependenceClassifier
-from .data import LabelledRow, classification_figures
+from .aggregation import FloatArray
+from .classifiers import IndependenceClassifier, RowEncoder, row_probabilities
+from .data import LabelledRow
 from .recipes import CausalRecipe
-from .self_training import row_probabilities
-from .texts import RowEncoder
 
 COLUMNS = ("cause", "condition", "response")
 BEST = "auroc"
@@ -70,6 +71,27 @@ def measure_rows(classifier: IndependenceClassifier, rows: Sequence[LabelledRow]
     return classification_figures(
         row_probabilities(classifier, [row.texts for row in rows]), np.array([row.label for row in rows], dtype=np.float64)
     )
+
+
+def classification_figures(probabilities: FloatArray, labels: FloatArray) -> dict[str, float]:
+    """Return area under the ROC curve, F1 of label 1 and accuracy, the last two at p > 0.5; all in [0, 1]."""
+    if not np.isfinite(probabilities).all():
+        raise InputError(
+            "classifier: gives probabilities that are not finite, so its training diverged. Train again with a lower rate."
+        )
+    is_positive = labels == 1
+    n_positive, n_negative = int(is_positive.sum()), int((~is_positive).sum())
+    if not n_positive or not n_negative:
+        raise InputError(
+            f"validation data: {n_positive} positive and {n_negative} negative rows, at least one of each is needed. "
+            "Add a file."
+        )
+    said = probabilities > 0.5
+    return {
+        "auroc": float(roc_auc_score(is_positive, probabilities)),
+        "f1": float(f1_score(is_positive, said)),
+        "accuracy": float((said == is_positive).mean()),
+    }
 
 
 def train_stage(

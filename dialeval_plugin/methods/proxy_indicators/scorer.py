@@ -19,7 +19,7 @@ from dialeval_plugin.core.signature import Value, text_hash
 from dialeval_plugin.models.defaults import DefaultModel
 
 from .indicators import IndicatorModels
-from .model import ProxyModel
+from .regression import ProxyModel
 from .tasks import DEFAULT_CHOICES, Entailment, IndicatorSettings, LabelNames, Models, Truncate, read_choices, subset, task_of
 
 COMBINED = "glue_proxy"

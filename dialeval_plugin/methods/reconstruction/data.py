@@ -9,9 +9,8 @@ from typing import NamedTuple, TypeAlias
 from dialeval_plugin.core.dialogue import Item, Turn, is_blank
 from dialeval_plugin.corpora.identity import LeakIndex, leave_out_leaks, opening_key, split_by_dialogue
 
-from .batches import EncodedDialogue
 from .recipes import ReconstructionRecipe
-from .vocabulary import Vocabulary, words
+from .vocabulary import EncodedDialogue, Vocabulary, words
 
 logger = logging.getLogger(__name__)
 

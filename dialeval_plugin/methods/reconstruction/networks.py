@@ -10,18 +10,21 @@ from torch import Tensor, nn
 
 from dialeval_plugin.core.errors import InputError
 
-from .batches import Batch
-from .latent import GaussianLayer, Noise, kl_divergence, standard_like
 from .layers import (
     Architecture,
     ContextEncoder,
     Decoder,
     DialogueEncoder,
+    Gaussian,
+    GaussianLayer,
+    Noise,
     Reconstruction,
     UtteranceEncoder,
     WordTable,
     feed_forward,
+    kl_divergence,
 )
+from .vocabulary import Batch
 
 NetworkKind: TypeAlias = Literal["seq2seq", "hred", "vhred", "vhcr"]
 
@@ -148,7 +151,8 @@ class VHCR(DialogueNetwork):
             dialogues = utterances.new_zeros(len(batch.n_responses), self.latent_size)
         else:
             whole = self.dialogue_posterior(self.dialogue(utterances, batch.n_utterances))
-            dialogues, dialogue_kl = whole.draw(noise.dialogues), kl_divergence(whole, standard_like(whole))
+            standard = Gaussian(torch.zeros_like(whole.mean), torch.ones_like(whole.deviation))
+            dialogues, dialogue_kl = whole.draw(noise.dialogues), kl_divergence(whole, standard)
 
         owners = batch.owners
         read = torch.cat([self._drop_utterances(utterances[batch.contexts]), dialogues[owners]], dim=-1)

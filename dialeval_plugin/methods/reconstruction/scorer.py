@@ -21,11 +21,9 @@ from dialeval_plugin.models.context_texts import turns_to_read, unread
 from dialeval_plugin.models.defaults import DefaultModel
 from dialeval_plugin.models.folders import resolve
 
-from .batches import EncodedDialogue, make_batch
-from .latent import Noise
-from .layers import Reconstruction
+from .layers import Noise, Reconstruction
 from .model import TrainedReconstruction
-from .vocabulary import TOKENIZER, UNKNOWN, Encoded
+from .vocabulary import TOKENIZER, UNKNOWN, Encoded, EncodedDialogue, make_batch
 
 LossReduction: TypeAlias = Literal["token_mean", "sum"]
 Latent: TypeAlias = Literal["prior", "posterior"]

@@ -12,9 +12,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, Trainer
 
 from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.methods.breakdown.calibration import Calibration, weights_hash
-from dialeval_plugin.methods.breakdown.from_scratch import END
 from dialeval_plugin.methods.breakdown.recipes import find_recipe
-from dialeval_plugin.methods.breakdown.training import LanguageModelTrainingOptions, train
+from dialeval_plugin.methods.breakdown.training import END, LanguageModelTrainingOptions, train
 from dialeval_plugin.training import checkpoints
 from dialeval_plugin.training.history import read_history
 from tests.refusals import refused

@@ -11,13 +11,17 @@ import numpy as np
 import pytest
 import torch
 
-from dialeval_plugin.methods.breakdown.calibration import ScoreRange, distribution, learn_range
-from dialeval_plugin.methods.breakdown.detectors import Places
-from dialeval_plugin.methods.breakdown.likelihood_ratio import LikelihoodRatio
-from dialeval_plugin.methods.breakdown.max_probability import MaxProbability
-from dialeval_plugin.methods.breakdown.objectives import token_losses
-from dialeval_plugin.methods.breakdown.odin import ConfidenceHead, Odin, confidence, decomposed_logits
-from dialeval_plugin.methods.breakdown.rows import IGNORED, perturb
+from dialeval_plugin.methods.breakdown.calibration import ScoreRange, learn_range
+from dialeval_plugin.methods.breakdown.data import IGNORED, perturb
+from dialeval_plugin.methods.breakdown.detectors import (
+    ConfidenceHead,
+    LikelihoodRatio,
+    MaxProbability,
+    Odin,
+    Places,
+    decomposed_logits,
+)
+from dialeval_plugin.methods.breakdown.training import token_losses
 from tests.refusals import refused
 
 TOLERANCE = 1e-6
@@ -33,7 +37,10 @@ def test_odin_divides_the_heads_and_takes_the_means_of_the_oracle(oracle: dict[s
     odin = oracle["odin"]
     given = {name: torch.tensor(value, dtype=torch.float64) for name, value in odin["in"].items()}
     h = given["hidden"] @ given["w_h[vocab,embd]"].T
-    g = confidence(given["hidden"], given["w_g"], given["b_g"])
+    head = ConfidenceHead(given["w_g"].shape[1]).double()
+    head.linear.load_state_dict({"weight": given["w_g"], "bias": given["b_g"]})
+    with torch.no_grad():
+        g = head(given["hidden"])
     f = decomposed_logits(h, g)
     assert g.tolist() == pytest.approx(odin["authors_g_per_position"], abs=TOLERANCE)
     assert h.amax(-1).tolist() == pytest.approx(odin["authors_h_max_per_position"], abs=TOLERANCE)
@@ -109,7 +116,6 @@ def test_the_normalisation_equals_the_oracle(oracle: dict[str, Any], name: str) 
 def test_a_score_beyond_the_calibration_counts_as_its_end() -> None:
     extremes = ScoreRange(1.0, 3.0)
     assert [extremes.breakdown(score) for score in (0.0, 1.0, 1.5, 3.0, 9.0)] == [1.0, 1.0, 0.75, 0.0, 0.0]
-    assert distribution(0.75) == (0.25, 0.0, 0.75)
 
 
 @pytest.mark.parametrize("scores", [[], [0.3], [0.3, 0.3], [0.3, float("nan")]])

@@ -6,18 +6,20 @@ import numpy as np
 import pytest
 
 from dialeval_plugin.core.dialogue import Dialogue, Turn
-from dialeval_plugin.methods.breakdown.from_scratch import END
-from dialeval_plugin.methods.breakdown.preparation import Sources, natural_spacing, prepare
-from dialeval_plugin.methods.breakdown.rows import (
+from dialeval_plugin.methods.breakdown.data import (
     IGNORED,
     Key,
     Noise,
     PadRows,
     RowsByLength,
+    Sources,
     TokenRows,
+    natural_spacing,
     ordinary_tokens,
+    prepare,
     token_blocks,
 )
+from dialeval_plugin.methods.breakdown.training import END
 from dialeval_plugin.models.language_models import open_model
 from tests.refusals import refused
 from tests.tiny.breakdown import TinyModels

@@ -12,19 +12,22 @@ import pytest
 from dialeval_plugin.core.dialogue import Turn
 from dialeval_plugin.corpora.readers import cgdialog
 from dialeval_plugin.corpora.readers.cgdialog import CausePair
-from dialeval_plugin.methods.causalscore import self_training
 from dialeval_plugin.methods.causalscore.classifiers import Probabilities
 from dialeval_plugin.methods.causalscore.data import (
     LabelledRow,
     OtherUtterances,
-    classification_figures,
+    Sources,
+    UnlabelledResponse,
     conditional_rows,
     pair_hash,
+    prepare,
     unconditional_rows,
+    unlabelled_responses,
 )
-from dialeval_plugin.methods.causalscore.preparation import Sources, prepare
-from dialeval_plugin.methods.causalscore.self_training import Pool, UnlabelledResponse, choose, unlabelled_responses
-from tests.refusals import refused
+from dialeval_plugin.methods.causalscore.recipes import Filter
+from dialeval_plugin.methods.causalscore.self_training import Pool, choose
+from dialeval_plugin.methods.causalscore.stages import classification_figures
+from tests.refusals import refusal
 
 
 def pair(dialogue: str, n_turns: int, causes: tuple[int, ...]) -> CausePair:
@@ -42,15 +45,10 @@ def test_responses_of_one_dialogue_share_a_key() -> None:
 
 def test_unconditional_rows_are_causes_and_the_preceding_turn() -> None:
     rows = unconditional_rows(PAIRS, OtherUtterances(PAIRS), seed=0)
-    assert [row.texts for row in rows if row.label == 1] == [
-        ("x 1", "x r"),
-        ("x 4", "x r"),
-        ("y 2", "y r"),
-        ("y 3", "y r"),
-        ("z 2", "z r"),
-    ]
+    positive = [row.texts for row in rows if row.label == 1]
+    assert positive == [("x 1", "x r"), ("x 4", "x r"), ("y 2", "y r"), ("y 3", "y r"), ("z 2", "z r")]
     negative = [row.texts for row in rows if row.label == 0]
-    assert [utterance for utterance, _ in negative] == ["x 1", "x 4", "y 2", "y 3", "z 2"]
+    assert [utterance for utterance, _ in negative] == [utterance for utterance, _ in positive]
     assert all(utterance[0] != response[0] for utterance, response in negative)
 
 
@@ -70,9 +68,8 @@ def test_conditional_rows_put_the_cause_first_and_a_dependent_turn_second() -> N
 
 
 def test_rows_without_annotated_causes_take_the_two_preceding_turns() -> None:
-    rows = conditional_rows(
-        PAIRS, [np.zeros(5), np.zeros(4), np.zeros(3)], OtherUtterances(PAIRS), labels="preceding_2", seed=0
-    )
+    chances = [np.zeros(5), np.zeros(4), np.zeros(3)]
+    rows = conditional_rows(PAIRS, chances, OtherUtterances(PAIRS), labels="preceding_2", seed=0)
     assert [row.texts[0] for row in rows if row.label == 1] == ["x 3", "x 4", "y 2", "y 3", "z 1", "z 2"]
     assert all(row.texts[0][0] != row.texts[2][0] for row in rows if row.label == 0)
 
@@ -84,20 +81,24 @@ def test_a_cause_without_another_turn_is_left_out_and_one_without_innocent_turns
     assert all(row.texts[0].startswith("x") for row in rows if row.label == 0)
 
 
-def test_negatives_need_a_second_dialogue() -> None:
-    with refused("training data: all responses come from one dialogue, so there are no negatives. Add a file."):
-        OtherUtterances(PAIRS[:1])
-
-
 def test_figures_by_hand() -> None:
     figures = classification_figures(np.array([0.9, 0.6, 0.7, 0.1]), np.array([1.0, 1.0, 0.0, 0.0]))
     assert figures == {"auroc": 0.75, "f1": pytest.approx(0.8), "accuracy": 0.75}
-    with refused("validation data: 1 positive and 0 negative rows, at least one of each is needed. Add a file."):
-        classification_figures(np.array([0.9]), np.array([1.0]))
-    with refused(
-        "classifier: gives probabilities that are not finite, so its training diverged. Train again with a lower rate."
-    ):
-        classification_figures(np.array([np.nan]), np.array([1.0]))
+
+
+@pytest.mark.parametrize(
+    ("call", "given", "message"),
+    [
+        (OtherUtterances, [PAIRS[:1]],
+         "training data: all responses come from one dialogue, so there are no negatives. Add a file."),
+        (classification_figures, [np.array([0.9]), np.array([1.0])],
+         "validation data: 1 positive and 0 negative rows, at least one of each is needed. Add a file."),
+        (classification_figures, [np.array([np.nan]), np.array([1.0])],
+         "classifier: gives probabilities that are not finite, so its training diverged. Train again with a lower rate."),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_learnt_from_is_said(call: Any, given: list[Any], message: str) -> None:
+    assert refusal(call, *given) == message
 
 
 def test_unlabelled_responses_have_the_turns_before_them() -> None:
@@ -125,40 +126,37 @@ class Oracle:
         return Probabilities(np.array([self.table[row[0], row[1]] for row in rows]), np.zeros(len(rows), dtype=bool))
 
 
-def pool_of(chances: list[float]) -> Pool:
-    context = tuple("abcdefgh"[: len(chances)])
-    return Pool([UnlabelledResponse("hash", context, "r")], [np.array(chances)])
+def pseudo_labels(chances: list[float], oracle: Oracle, filter: Filter) -> list[LabelledRow]:
+    """Of the response r after turns a, b, … with these unconditional probabilities."""
+    pool = Pool([UnlabelledResponse("hash", tuple("abcdefgh"[: len(chances)]), "r")], [np.array(chances)])
+    return choose(pool, oracle, OtherUtterances(PAIRS), filter=filter, seed=0)  # type: ignore[arg-type]
 
 
 def test_the_papers_filter_takes_sure_causes_at_two_places_only() -> None:
     # Places from the end: e is t-1, d t-2, c t-3, b t-4.
     classifier = Oracle({("d", "e"): 0.95, ("c", "e"): 0.85})
-    rows = choose(pool_of([0.2, 0.9, 0.6, 0.7, 0.8 + 0.15]), classifier, OtherUtterances(PAIRS), filter="paper", seed=0)  # type: ignore[arg-type]
+    rows = pseudo_labels([0.2, 0.9, 0.6, 0.7, 0.8 + 0.15], classifier, "paper")
     assert classifier.asked == [("d", "e"), ("c", "e")]
     assert rows == [LabelledRow(("d", "e", "r"), 1), LabelledRow(("a", "e", "r"), 0)]
 
 
 def test_a_candidate_that_is_not_dependent_is_not_asked_about() -> None:
     classifier = Oracle({("c", "e"): 0.95})
-    rows = choose(pool_of([0.9, 0.9, 0.9, 0.5, 0.95]), classifier, OtherUtterances(PAIRS), filter="paper", seed=0)  # type: ignore[arg-type]
+    rows = pseudo_labels([0.9, 0.9, 0.9, 0.5, 0.95], classifier, "paper")
     assert classifier.asked == [("c", "e")]
     assert rows[1].texts[0] == "d"
 
 
 def test_a_pseudo_negative_comes_from_another_dialogue_where_all_turns_are_dependent() -> None:
-    classifier = Oracle({("a", "b"): 0.95})
-    rows = choose(pool_of([0.6, 0.9]), classifier, OtherUtterances(PAIRS), filter="paper", seed=0)  # type: ignore[arg-type]
-    assert rows[1].texts[0][0] in "xyz"
+    assert pseudo_labels([0.6, 0.9], Oracle({("a", "b"): 0.95}), "paper")[1].texts[0][0] in "xyz"
 
 
 def test_the_codes_filter_wants_three_causes_that_hold_on_every_condition() -> None:
     chances = [0.9, 0.2, 0.8, 0.7]
     table = {(c, k): 0.6 for c in "acd" for k in "acd" if c != k}
-    rows = choose(pool_of(chances), Oracle(table), OtherUtterances(PAIRS), filter="code", seed=0)  # type: ignore[arg-type]
-    assert [row.texts[0] for row in rows if row.label == 1] == ["a", "c", "d"]
-    table["a", "d"] = 0.5
-    assert choose(pool_of(chances), Oracle(table), OtherUtterances(PAIRS), filter="code", seed=0) == []  # type: ignore[arg-type]
-    assert self_training.choose(pool_of([0.9, 0.9]), Oracle({}), OtherUtterances(PAIRS), filter="code", seed=0) == []  # type: ignore[arg-type]
+    assert [row.texts[0] for row in pseudo_labels(chances, Oracle(table), "code") if row.label == 1] == ["a", "c", "d"]
+    assert pseudo_labels(chances, Oracle({**table, ("a", "d"): 0.5}), "code") == []
+    assert pseudo_labels([0.9, 0.9], Oracle({}), "code") == []
 
 
 @pytest.mark.real_data

@@ -15,16 +15,14 @@ from sentence_transformers import CrossEncoder
 from dialeval_plugin.core.dialogue import Dialogue, Turn
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.readers.cgdialog import CausePair
-from dialeval_plugin.methods.causalscore import rounds
-from dialeval_plugin.methods.causalscore.classifiers import IndependenceClassifier, load_classifier, new_classifier
-from dialeval_plugin.methods.causalscore.data import LabelledRow
+from dialeval_plugin.methods.causalscore import self_training
+from dialeval_plugin.methods.causalscore.classifiers import IndependenceClassifier, RowEncoder, load_classifier, new_classifier
+from dialeval_plugin.methods.causalscore.data import LabelledRow, Sources, prepare
 from dialeval_plugin.methods.causalscore.model import CAUSAL_FOLDER, CausalModel
-from dialeval_plugin.methods.causalscore.preparation import Sources, prepare
 from dialeval_plugin.methods.causalscore.recipes import RECIPES
 from dialeval_plugin.methods.causalscore.scorer import CausalScorer
 from dialeval_plugin.methods.causalscore.self_training import Pool
 from dialeval_plugin.methods.causalscore.stages import train_stage
-from dialeval_plugin.methods.causalscore.texts import RowEncoder
 from dialeval_plugin.methods.causalscore.training import CausalTrainingOptions, train
 from dialeval_plugin.training.history import read_history
 from dialeval_plugin.training.run import TrainingRun
@@ -109,7 +107,7 @@ def choose_all(pool: Pool, *_: Any, **__: Any) -> list[LabelledRow]:
 def test_rounds_have_the_pseudo_labels_of_their_own(
     tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rounds, "choose", choose_all)
+    monkeypatch.setattr(self_training, "choose", choose_all)
     record = train(SOURCES, tmp_path / "model", options(tiny_encoder, "code", n_epochs=1, n_round_epochs=3)).record
     assert [entry["n_pseudo"] > 0 for entry in record["rounds"]] == [False, True, True]
     assert record["best_round"] == 2
@@ -161,9 +159,11 @@ def test_unknown_options_are_refused(changes: dict[str, Any], message: str, tmp_
 def test_the_losing_round_is_not_kept(tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     figures = iter([0.5, 0.7, 0.6])
     monkeypatch.setattr(
-        rounds.SelfTraining, "_figures", lambda *_: {"validation": {"auroc": next(figures), "f1": 0.0, "accuracy": 0.0}}
+        self_training.SelfTraining, "_figures", lambda *_: {"validation": {"auroc": next(figures), "f1": 0.0, "accuracy": 0.0}}
     )
-    monkeypatch.setattr(rounds, "choose", lambda *_, **__: [LabelledRow(("a", "b", "c"), 1), LabelledRow(("d", "b", "c"), 0)])
+    monkeypatch.setattr(
+        self_training, "choose", lambda *_, **__: [LabelledRow(("a", "b", "c"), 1), LabelledRow(("d", "b", "c"), 0)]
+    )
     record = train(SOURCES, tmp_path / "model", options(tiny_encoder, n_epochs=1)).record
     assert [(entry["round"], entry["n_pseudo"]) for entry in record["rounds"]] == [(0, 0), (1, 2)]
     assert record["best_round"] == 0

@@ -22,8 +22,7 @@ from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import DialevalError, InputError, MissingPrerequisite, ModelLoadError
 from dialeval_plugin.core.scores import Reason
 from dialeval_plugin.methods.proxy_indicators.indicators import IndicatorModels
-from dialeval_plugin.methods.proxy_indicators.model import ProxyModel
-from dialeval_plugin.methods.proxy_indicators.regression import fit
+from dialeval_plugin.methods.proxy_indicators.regression import ProxyModel, fit
 from dialeval_plugin.methods.proxy_indicators.scorer import GlueProxyScorer
 from dialeval_plugin.methods.proxy_indicators.tasks import FEATURES, SUBSETS, TASKS, Choice, IndicatorSettings
 from tests.tiny.classifiers import WINDOW, write_classifier

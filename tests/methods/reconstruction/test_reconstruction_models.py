@@ -12,11 +12,9 @@ from torch import Tensor, nn
 from torch.distributions import Independent, Normal
 from torch.distributions import kl_divergence as torch_kl
 
-from dialeval_plugin.methods.reconstruction.batches import make_batch
-from dialeval_plugin.methods.reconstruction.latent import Gaussian, GaussianLayer, Noise, kl_divergence
-from dialeval_plugin.methods.reconstruction.layers import Architecture
+from dialeval_plugin.methods.reconstruction.layers import Architecture, Gaussian, GaussianLayer, Noise, kl_divergence
 from dialeval_plugin.methods.reconstruction.networks import NetworkKind, new_network
-from dialeval_plugin.methods.reconstruction.vocabulary import END, PAD, START, UNKNOWN
+from dialeval_plugin.methods.reconstruction.vocabulary import END, PAD, START, UNKNOWN, make_batch
 from tests.refusals import refused
 from tests.tiny.reconstruction import KINDS, SIZES, tiny_network
 
