@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
-from safetensors import safe_open
+from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer, Trainer
 
 from dialeval_plugin.core.errors import ModelLoadError
@@ -16,7 +17,7 @@ from dialeval_plugin.methods.breakdown.recipes import find_recipe
 from dialeval_plugin.methods.breakdown.training import END, LanguageModelTrainingOptions, train
 from dialeval_plugin.training import checkpoints
 from dialeval_plugin.training.history import read_history
-from tests.refusals import refused
+from tests.refusals import refusal
 from tests.tiny.breakdown import SIZES, TinyModels, options, sources
 from tests.tiny.likelihood import write_likelihood_model
 from tests.training_processes import files_of
@@ -39,51 +40,46 @@ def test_every_objective_ends_with_a_folder_that_transformers_opens(tiny_breakdo
     assert record["training"]["counts"]["n_training_dialogues"] == 12
     assert (folder / "odin_head.safetensors").exists() == (objective == "odin")
     if objective == "odin":
-        with safe_open(str(folder / "odin_head.safetensors"), framework="pt") as file:
-            assert {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()} == {  # noqa: SIM118
-                "weight": (1, SIZES["width"]),
-                "bias": (1,),
-            }
+        shapes = {name: tuple(tensor.shape) for name, tensor in load_file(folder / "odin_head.safetensors").items()}
+        assert shapes == {"weight": (1, SIZES["width"]), "bias": (1,)}
 
 
-def test_training_stores_the_calibration_of_every_reading(tiny_breakdown_models: TinyModels) -> None:
-    expected = {
-        "lm": {"max_probability": {"mean", "all", "logsum"}},
-        "odin": {"odin_h": {"mean", "all"}, "odin_g": {"mean", "all"}},
-        "background": {"likelihood_ratio": {"sum", "mean", "code_bug"}},
-    }
-    for objective, methods in expected.items():
-        folder: Path = getattr(tiny_breakdown_models, objective)
-        stored = Calibration.load(folder / "breakdown.json")
-        assert set(stored.ranges) == set(methods)
-        for method, aggregations in methods.items():
-            assert set(stored.ranges[method]) == {"full", "pair"}
-            assert all(set(found) == aggregations for found in stored.ranges[method].values())
-        assert stored.max_tokens == SIZES["block"]
-        hashes = [weights_hash(folder)]
-        assert list(stored.models) == (
-            [weights_hash(tiny_breakdown_models.lm), *hashes] if objective == "background" else hashes
-        )
+@pytest.mark.parametrize(
+    ("objective", "aggregations"),
+    [
+        ("lm", {"max_probability": {"mean", "all", "logsum"}}),
+        ("odin", {"odin_h": {"mean", "all"}, "odin_g": {"mean", "all"}}),
+        ("background", {"likelihood_ratio": {"sum", "mean", "code_bug"}}),
+    ],
+)
+def test_training_stores_the_calibration_of_every_reading(
+    tiny_breakdown_models: TinyModels, objective: str, aggregations: dict[str, set[str]]
+) -> None:
+    folder: Path = getattr(tiny_breakdown_models, objective)
+    stored = Calibration.load(folder / "breakdown.json")
+    found = {method: {name: set(one) for name, one in ranges.items()} for method, ranges in stored.ranges.items()}
+    assert found == {method: {"full": names, "pair": names} for method, names in aggregations.items()}
+    assert stored.max_tokens == SIZES["block"]
+    read = [tiny_breakdown_models.lm, folder] if objective == "background" else [folder]
+    assert list(stored.models) == [weights_hash(model) for model in read]
 
 
 def test_a_model_learns(tmp_path: Path) -> None:
-    sizes = {**SIZES, "n_epochs": 4, "learning_rate": 1e-2}
-    history = train(sources(), tmp_path / "model", options(sizes=sizes)).history
+    history = train(sources(), tmp_path / "model", options(sizes={**SIZES, "n_epochs": 4, "learning_rate": 1e-2})).history
     assert history[-1].figures["perplexity"] < 0.8 * history[0].figures["perplexity"]
     assert (tmp_path / "xdg" / "dialeval" / "last_language_model").read_text() == f"{(tmp_path / 'model').resolve()}\n"
 
 
 def test_training_ends_when_the_time_is_over(tmp_path: Path) -> None:
-    sizes = {**SIZES, "n_epochs": 50}
-    (row,) = train(sources(), tmp_path / "model", options(sizes=sizes), max_minutes=1e-6).history
+    chosen = options(sizes={**SIZES, "n_epochs": 50})
+    (row,) = train(sources(), tmp_path / "model", chosen, max_minutes=1e-6).history
     assert row.epoch is not None
     assert row.epoch < 1
 
 
 def test_training_ends_where_validation_gains_nothing(tmp_path: Path) -> None:
-    sizes = {**SIZES, "n_epochs": 30, "learning_rate": 1e-12, "patience": 1}
-    history = train(sources(), tmp_path / "model", options(sizes=sizes)).history
-    assert len(history) < 30
+    chosen = options(sizes={**SIZES, "n_epochs": 30, "learning_rate": 1e-12, "patience": 1})
+    assert len(train(sources(), tmp_path / "model", chosen).history) < 30
 
 
 @pytest.mark.parametrize(
@@ -91,23 +87,18 @@ def test_training_ends_where_validation_gains_nothing(tmp_path: Path) -> None:
     [
         ({"objective": "gan"}, "objective: there is no 'gan'. Choose one of lm, odin, background."),
         ({"spacing": "wide"}, "spacing: there is no 'wide'. Choose one of natural, published."),
-        (
-            {"objective": "background"},
-            "background: name the model that it is compared with in --backbone. They have to share a tokenizer.",
-        ),
+        ({"objective": "background"},
+         "background: name the model that it is compared with in --backbone. They have to share a tokenizer."),
         ({"mu": 1.5}, "mu: expected a rate between 0 and 1, got 1.5."),
         ({"recipe": "huge"}, "recipe: there is no 'huge'. Choose one of small, continue."),
         ({"sizes": {"n_epochs": 0}}, "n_epochs: expected a positive number, got 0."),
         ({"sizes": {"width": 200}}, "width: 200 is no multiple of 64. Give one, or less than 64."),
-        (
-            {"backbone": "folder", "sizes": {"width": 64}},
-            "width: the backbone has its own. Leave the option out, or train from scratch.",
-        ),
+        ({"backbone": "folder", "sizes": {"width": 64}},
+         "width: the backbone has its own. Leave the option out, or train from scratch."),
     ],
-)
+)  # fmt: skip
 def test_an_option_that_does_not_fit_is_said(tmp_path: Path, given: dict[str, Any], message: str) -> None:
-    with refused(message):
-        train(sources(), tmp_path / "model", LanguageModelTrainingOptions(**given))
+    assert refusal(train, sources(), tmp_path / "model", LanguageModelTrainingOptions(**given)) == message
     assert not (tmp_path / "model").exists()
 
 
@@ -117,15 +108,13 @@ def test_recipes_are_chosen_by_the_backbone() -> None:
 
 
 def test_a_backbone_must_be_causal_and_as_long_as_a_row(tiny_breakdown_models: TinyModels, tmp_path: Path) -> None:
-    with refused("block: 65 tokens are more than the 64 that the backbone reads. Give less."):
-        train(sources(), tmp_path / "a", options("odin", tiny_breakdown_models.lm, sizes={"block": 65}))
+    said = refusal(train, sources(), tmp_path / "a", options("odin", tiny_breakdown_models.lm, sizes={"block": 65}))
+    assert said == "block: 65 tokens are more than the 64 that the backbone reads. Give less."
     masked = write_likelihood_model(tmp_path / "masked", "masked_bert")
-    with refused(
+    assert refusal(train, sources(), tmp_path / "b", options("lm", masked), error=ModelLoadError) == (
         f"{masked}: is no causal language model, since it sees the tokens that it is asked about. "
-        "Choose another model, or train this one with is_decoder=true in its config.json.",
-        ModelLoadError,
-    ):
-        train(sources(), tmp_path / "b", options("lm", masked))
+        "Choose another model, or train this one with is_decoder=true in its config.json."
+    )
 
 
 def test_a_training_that_goes_on_says_from_which_step(
@@ -133,16 +122,9 @@ def test_a_training_that_goes_on_says_from_which_step(
 ) -> None:
     """TRIAL 5: a training that went on did not say so."""
     chosen = options(sizes={**SIZES, "n_epochs": 3})
-    with monkeypatch.context() as patch:
-        calls = iter([None, KeyboardInterrupt])
-
-        def stop(_: Path) -> None:
-            if (error := next(calls)) is not None:
-                raise error
-
-        patch.setattr(checkpoints, "remove_old", stop)
-        with pytest.raises(KeyboardInterrupt):
-            train(sources(), tmp_path / "model", chosen)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(checkpoints, "remove_old", Mock(side_effect=[None, KeyboardInterrupt]))
+        train(sources(), tmp_path / "model", chosen)
     steps = sorted(int(path.name.rpartition("-")[2]) for path in (tmp_path / "model").glob(".training/*/checkpoint-*"))
     capsys.readouterr()
     train(sources(), tmp_path / "model", chosen, progress=True)
@@ -156,14 +138,9 @@ def test_a_relative_output_is_gone_on_with_from_another_folder(tmp_path: Path, m
     chosen = options(sizes={**SIZES, "n_epochs": 2})
     train(sources(), tmp_path / "whole", chosen)
     monkeypatch.chdir(tmp_path)
-    with monkeypatch.context() as patch:
-
-        def stop(*_: Any, **__: Any) -> None:
-            raise KeyboardInterrupt
-
-        patch.setattr("dialeval_plugin.training.run.save_model", stop)
-        with pytest.raises(KeyboardInterrupt):
-            train(sources(), Path("model"), chosen)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("dialeval_plugin.training.run.save_model", Mock(side_effect=KeyboardInterrupt))
+        train(sources(), Path("model"), chosen)
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     loaded: list[str | None] = []

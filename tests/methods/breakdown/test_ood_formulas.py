@@ -22,7 +22,7 @@ from dialeval_plugin.methods.breakdown.detectors import (
     decomposed_logits,
 )
 from dialeval_plugin.methods.breakdown.training import token_losses
-from tests.refusals import refused
+from tests.refusals import refusal
 
 TOLERANCE = 1e-6
 
@@ -84,18 +84,20 @@ def test_likelihood_ratio_and_maximum_probability_equal_the_oracle(oracle: dict[
     # The place of the last token of the context predicts the first one of the response.
     start = next(place for place, label in enumerate(given["labels"]) if label != -1)
     places = Places(start, len(ids) - 1)
-    assert expected["authors_max_prob_per_position"] == pytest.approx(semantic.amax(-1).exp().tolist(), abs=TOLERANCE)
-    maximum = MaxProbability.scores(semantic.amax(-1).numpy()[None], places)
-    assert maximum["mean"] == pytest.approx(expected["max_prob_mean_response"], abs=TOLERANCE)
-    assert maximum["all"] == pytest.approx(expected["max_prob_mean_all"], abs=TOLERANCE)
-    assert maximum["logsum"] == pytest.approx(expected["max_prob_log_sum_response"], abs=TOLERANCE)
-    following = [*ids[1:], 0]
     difference = (semantic - background).numpy()
-    next_token = difference[np.arange(len(ids)), following]
-    assert next_token[places.response].tolist() == pytest.approx(expected["llr_per_token"], abs=TOLERANCE)
+    next_token = difference[np.arange(len(ids)), [*ids[1:], 0]]
+    maximum = MaxProbability.scores(semantic.amax(-1).numpy()[None], places)
     ratio = LikelihoodRatio.scores(np.stack([next_token, difference[:, -1]]), places)
-    assert ratio["sum"] == pytest.approx(expected["llr_sum_response"], abs=TOLERANCE)
-    assert ratio["mean"] == pytest.approx(expected["llr_mean_response"], abs=TOLERANCE)
+    for found, name in (
+        (semantic.amax(-1).exp().tolist(), "authors_max_prob_per_position"),
+        (maximum["mean"], "max_prob_mean_response"),
+        (maximum["all"], "max_prob_mean_all"),
+        (maximum["logsum"], "max_prob_log_sum_response"),
+        (next_token[places.response].tolist(), "llr_per_token"),
+        (ratio["sum"], "llr_sum_response"),
+        (ratio["mean"], "llr_mean_response"),
+    ):
+        assert found == pytest.approx(expected[name], abs=TOLERANCE), name
     # The authors' function ran in float32.
     assert ratio["code_bug"] == pytest.approx(expected["authors_llr"], rel=TOLERANCE)
 
@@ -121,10 +123,9 @@ def test_a_score_beyond_the_calibration_counts_as_its_end() -> None:
 @pytest.mark.parametrize("scores", [[], [0.3], [0.3, 0.3], [0.3, float("nan")]])
 def test_one_value_has_no_range(scores: list[float]) -> None:
     finite = [score for score in scores if not math.isnan(score)]
-    with refused(
+    assert refusal(learn_range, scores) == (
         f"calibration: {len(finite)} responses have {len(set(finite))} different scores, two are needed. Give more dialogues."
-    ):
-        learn_range(scores)
+    )
 
 
 def test_noise_comes_at_its_rate_and_leaves_special_tokens_alone() -> None:

@@ -20,7 +20,7 @@ from dialeval_plugin.methods.breakdown.data import (
     token_blocks,
 )
 from dialeval_plugin.methods.breakdown.training import END
-from dialeval_plugin.models.language_models import open_model
+from dialeval_plugin.models.language_models import OpenedModel, open_model
 from tests.refusals import refused
 from tests.tiny.breakdown import TinyModels
 
@@ -29,35 +29,35 @@ def dialogue(*turns: str, id: str = "0") -> Dialogue:
     return Dialogue(id, tuple(map(Turn, turns)))
 
 
-def test_a_dialogue_is_its_turns_each_with_the_end_of_text(tiny_breakdown_models: TinyModels) -> None:
-    opened = open_model(str(tiny_breakdown_models.lm), device="cpu")
-    end = opened.tokenizer.eos_token_id
-    one, two = opened.token_ids(["Hello there.", f"Hi {END} you!"])
+@pytest.fixture(scope="module")
+def opened(tiny_breakdown_models: TinyModels) -> OpenedModel:
+    return open_model(str(tiny_breakdown_models.lm), device="cpu")
+
+
+def test_a_dialogue_is_its_turns_each_with_the_end_of_text(opened: OpenedModel) -> None:
+    end, turns = opened.tokenizer.eos_token_id, ["Hello there.", f"Hi {END} you!"]
+    one, two = opened.token_ids(turns)
     assert end not in two
-    (row,) = token_blocks(opened, [["Hello there.", f"Hi {END} you!"]], 200)
+    (row,) = token_blocks(opened, [turns], 200)
     assert row == [*one, end, *two, end]
-    blocks = token_blocks(opened, [["Hello there.", f"Hi {END} you!"]], 8)
+    blocks = token_blocks(opened, [turns], 8)
     assert [token for block in blocks for token in block] == row[: sum(map(len, blocks))]
     assert len(row) - sum(map(len, blocks)) <= 1
     assert {len(block) for block in blocks[:-1]} == {8}
 
 
-def test_noise_depends_on_epoch_and_row_alone_and_targets_are_clean(tiny_breakdown_models: TinyModels) -> None:
-    opened = open_model(str(tiny_breakdown_models.lm), device="cpu")
+def test_noise_depends_on_epoch_and_row_alone_and_targets_are_clean(opened: OpenedModel) -> None:
     blocks = [list(range(1, 200)), list(range(1, 200)), [opened.tokenizer.eos_token_id] * 50]
     rows = TokenRows(blocks, Noise(0.5, ordinary_tokens(opened), seed=3))
-    first = rows[Key(1, 0)]
-    assert list(first.labels) == blocks[0]
-    assert list(first.inputs) != blocks[0]
-    assert list(rows[Key(1, 0)].inputs) == list(first.inputs)
-    assert list(rows[Key(2, 0)].inputs) != list(first.inputs)
-    assert list(rows[Key(1, 1)].inputs) != list(first.inputs)
+    first, again, later, other, special = (list(rows[Key(*key)].inputs) for key in ((1, 0), (1, 0), (2, 0), (1, 1), (1, 2)))
+    assert list(rows[Key(1, 0)].labels) == blocks[0]
+    assert first == again
+    assert all(first != differing for differing in (blocks[0], later, other))
     assert list(rows[0].inputs) == list(rows[Key(0, 0)].inputs)
-    assert list(rows[Key(1, 2)].inputs) == blocks[2]
+    assert special == blocks[2]
 
 
-def test_padding_is_neither_predicted_nor_perturbed(tiny_breakdown_models: TinyModels) -> None:
-    opened = open_model(str(tiny_breakdown_models.lm), device="cpu")
+def test_padding_is_neither_predicted_nor_perturbed(opened: OpenedModel) -> None:
     rows = TokenRows([[5, 6, 7, 8], [9, 10]], Noise(0.9, ordinary_tokens(opened), seed=1))
     batch = PadRows(opened.pad)([rows[0], rows[1]])
     assert batch["labels"].tolist() == [[5, 6, 7, 8], [9, 10, IGNORED, IGNORED]]
@@ -76,8 +76,7 @@ def test_batches_hold_rows_of_one_length_and_every_row_once() -> None:
     assert orders[0] == orders[2]
     assert [key.row for key in orders[0]] != [key.row for key in orders[1]]
     batches = [[lengths[key.row] for key in orders[0][start : start + 16]] for start in range(0, 1003, 16)]
-    padded = sum(max(batch) * len(batch) for batch in batches)
-    assert padded < 1.06 * sum(lengths)
+    assert sum(max(batch) * len(batch) for batch in batches) < 1.06 * sum(lengths)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from dialeval_plugin.methods.causalscore.stages import train_stage
 from dialeval_plugin.methods.causalscore.training import CausalTrainingOptions, train
 from dialeval_plugin.training.history import read_history
 from dialeval_plugin.training.run import TrainingRun
-from tests.refusals import refused
+from tests.refusals import refusal
 
 
 def pairs_of(split: Any, number: int) -> list[CausePair]:
@@ -52,15 +52,8 @@ def own_last_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def options(encoder: Path, recipe: str = "default", **changes: Any) -> CausalTrainingOptions:
-    settings = {
-        "n_epochs": 2,
-        "n_round_epochs": 1,
-        "n_rounds": 2,
-        "learning_rate": 1e-2,
-        "max_tokens": 128,
-        "precision": "float32",
-    }
-    return CausalTrainingOptions(recipe, str(encoder), **{**settings, **changes})
+    settings = {"n_epochs": 2, "n_round_epochs": 1, "n_rounds": 2, "learning_rate": 1e-2, "precision": "float32", **changes}
+    return CausalTrainingOptions(recipe, str(encoder), max_tokens=128, **settings)
 
 
 @pytest.mark.parametrize("recipe", ["default", "paper", "code"])
@@ -69,8 +62,7 @@ def test_every_recipe_ends_with_a_folder_that_opens_and_scores(recipe: str, tiny
 
     record = json.loads((tmp_path / "model" / "causalscore.json").read_text())["training"]
     assert record == trained.record
-    assert record["counts"]["n_training_pairs"] == 10
-    assert record["counts"]["n_unlabelled_dialogues"] == 14
+    assert (record["counts"]["n_training_pairs"], record["counts"]["n_unlabelled_dialogues"]) == (10, 14)
     assert [entry["round"] for entry in record["rounds"]] == list(range(len(record["rounds"])))
     for figures in (record["unconditional"], *record["rounds"]):
         for part in ("validation", "evaluation"):
@@ -81,8 +73,7 @@ def test_every_recipe_ends_with_a_folder_that_opens_and_scores(recipe: str, tiny
     assert CrossEncoder(str(tmp_path / "model" / "conditional"), device="cpu").num_labels == 2
     model = CausalModel.load(str(tmp_path / "model"))
     assert (model.config.recipe, model.config.layout) == (recipe, "literal" if recipe == "code" else "delimited")
-    scores = CausalScorer().score(mini.read_examples("test")[:6])
-    assert scores.n_scored == 6
+    assert CausalScorer().score(mini.read_examples("test")[:6]).n_scored == 6
     assert (tmp_path / "xdg" / "dialeval" / "last_causalscore").read_text() == f"{(tmp_path / 'model').resolve()}\n"
 
 
@@ -91,9 +82,8 @@ def test_training_learns_what_the_rows_say(tiny_encoder: Path, tmp_path: Path) -
         CausePair(str(n), (Turn(f"{'xyz'[n % 3] * 9} {n}"), Turn(f"b {n}"), Turn(f"c {n}")), Turn(f"{'xyz'[n % 3] * 9}"), (0,))
         for n in range(30)
     ]
-    figures = train(
-        Sources(pairs[:20], pairs[20:]), tmp_path / "model", options(tiny_encoder, n_epochs=6, learning_rate=5e-3)
-    ).record
+    chosen = options(tiny_encoder, n_epochs=6, learning_rate=5e-3)
+    figures = train(Sources(pairs[:20], pairs[20:]), tmp_path / "model", chosen).record
     assert figures["rounds"][0]["validation"]["auroc"] > 0.9
 
 
@@ -111,10 +101,8 @@ def test_rounds_have_the_pseudo_labels_of_their_own(
     record = train(SOURCES, tmp_path / "model", options(tiny_encoder, "code", n_epochs=1, n_round_epochs=3)).record
     assert [entry["n_pseudo"] > 0 for entry in record["rounds"]] == [False, True, True]
     assert record["best_round"] == 2
-    assert [row.stage for row in read_history(tmp_path / "model") if row.epoch == 1.0] == [
-        "unconditional",
-        *(f"round_{number}" for number in range(3)),
-    ]
+    stages = [row.stage for row in read_history(tmp_path / "model") if row.epoch == 1.0]
+    assert stages == ["unconditional", "round_0", "round_1", "round_2"]
 
 
 def test_dialogues_that_are_measured_on_are_left_out_and_counted(caplog: pytest.LogCaptureFixture) -> None:
@@ -152,18 +140,14 @@ def test_dialogues_that_are_measured_on_are_left_out_and_counted(caplog: pytest.
     ],
 )
 def test_unknown_options_are_refused(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
-    with refused(message):
-        train(SOURCES, tmp_path / "model", CausalTrainingOptions(**changes))
+    assert refusal(train, SOURCES, tmp_path / "model", CausalTrainingOptions(**changes)) == message
 
 
 def test_the_losing_round_is_not_kept(tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    figures = iter([0.5, 0.7, 0.6])
-    monkeypatch.setattr(
-        self_training.SelfTraining, "_figures", lambda *_: {"validation": {"auroc": next(figures), "f1": 0.0, "accuracy": 0.0}}
-    )
-    monkeypatch.setattr(
-        self_training, "choose", lambda *_, **__: [LabelledRow(("a", "b", "c"), 1), LabelledRow(("d", "b", "c"), 0)]
-    )
+    figures = ({"validation": {"auroc": auroc, "f1": 0.0, "accuracy": 0.0}} for auroc in (0.5, 0.7, 0.6))
+    chosen = [LabelledRow(("a", "b", "c"), 1), LabelledRow(("d", "b", "c"), 0)]
+    monkeypatch.setattr(self_training.SelfTraining, "_figures", lambda *_: next(figures))
+    monkeypatch.setattr(self_training, "choose", lambda *_, **__: chosen)
     record = train(SOURCES, tmp_path / "model", options(tiny_encoder, n_epochs=1)).record
     assert [(entry["round"], entry["n_pseudo"]) for entry in record["rounds"]] == [(0, 0), (1, 2)]
     assert record["best_round"] == 0
