@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import patch
 
 import pytest
 from safetensors.torch import load_file
@@ -117,13 +117,10 @@ def test_a_backbone_must_be_causal_and_as_long_as_a_row(tiny_breakdown_models: T
     )
 
 
-def test_a_training_that_goes_on_says_from_which_step(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_training_that_goes_on_says_from_which_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """TRIAL 5: a training that went on did not say so."""
     chosen = options(sizes={**SIZES, "n_epochs": 3})
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(checkpoints, "remove_old", Mock(side_effect=[None, KeyboardInterrupt]))
+    with patch.object(checkpoints, "remove_old", side_effect=[None, KeyboardInterrupt]), pytest.raises(KeyboardInterrupt):
         train(sources(), tmp_path / "model", chosen)
     steps = sorted(int(path.name.rpartition("-")[2]) for path in (tmp_path / "model").glob(".training/*/checkpoint-*"))
     capsys.readouterr()
@@ -138,8 +135,7 @@ def test_a_relative_output_is_gone_on_with_from_another_folder(tmp_path: Path, m
     chosen = options(sizes={**SIZES, "n_epochs": 2})
     train(sources(), tmp_path / "whole", chosen)
     monkeypatch.chdir(tmp_path)
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("dialeval_plugin.training.run.save_model", Mock(side_effect=KeyboardInterrupt))
+    with patch("dialeval_plugin.training.run.save_model", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
         train(sources(), Path("model"), chosen)
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
