@@ -116,15 +116,15 @@ def breakdown(
 ) -> None:
     """Learn the lowest and highest score of a breakdown detector, for models that were trained elsewhere or other data."""
     from dialeval_plugin.methods.breakdown.calibration import calibrate, weights_hash
-    from dialeval_plugin.methods.breakdown.scorer import make_detector, open_models, shared_window
+    from dialeval_plugin.methods.breakdown.scorer import open_detector, shared_window
 
     responses = [texts for path in calibration for texts in _responses(path, inside)]
-    models = open_models(method, model, background, device=device)
+    detector = open_detector(method, model, background, device=device)
     found = calibrate(
-        {method: make_detector(method, models)},
+        {method: detector},
         responses,
-        max_tokens=shared_window(models, max_tokens),
-        models=[weights_hash(opened.folder) for opened in models],
+        max_tokens=shared_window(detector.models, max_tokens),
+        models=[weights_hash(opened.folder) for opened in detector.models],
     )
     found.save(output)
     typer.echo(f"{output}: {method} over {found.n_responses} responses")

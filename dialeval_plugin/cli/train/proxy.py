@@ -73,7 +73,7 @@ def proxy(
     indicators = IndicatorModels(settings, device=device)
     rows = _published_rows(data, settings, quality) if published_scores else _rows(data, indicators, quality)
     fitted = fit(settings.features, rows.table, rows.ratings)
-    model = ProxyModel(settings, fitted, quality, {} if published_scores else indicators.hashes())
+    model = ProxyModel(settings, fitted, quality, {} if published_scores else indicators.hashes)
     if in_sample:
         predicted = fitted.predict(rows.table)
     else:

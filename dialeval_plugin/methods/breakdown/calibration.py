@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import get_args
 
 from typing_extensions import TypedDict
 
@@ -116,13 +117,12 @@ def calibrate(
     *,
     max_tokens: int,
     models: Sequence[str],
-    contexts: Sequence[Context] = ("full", "pair"),
 ) -> Calibration:
     """Learn the extremes over some responses, texts of turns with the response last, in every context and aggregation."""
     ranges: dict[str, dict[str, dict[str, ScoreRange]]] = {}
     n_responses = 0
     for method, detector in detectors.items():
-        for context in contexts:
+        for context in get_args(Context):
             found = read_responses(detector, responses, context=context, max_tokens=max_tokens)
             readings = [reading for reading in found if not isinstance(reading, Unscored)]
             n_responses = len(readings)

@@ -127,34 +127,28 @@ def ordinary_tokens(opened: OpenedModel) -> IntArray:
     return np.array([id for id in range(len(opened.tokenizer)) if id not in special], dtype=np.int64)
 
 
-def perturb(
-    ids: Sequence[int], replacements: Sequence[int] | IntArray, generator: np.random.Generator, *, mu: float = MU
-) -> IntArray:
-    """Replace each token with probability `mu` by one that is drawn uniformly from `replacements`, itself included.
-
-    A token that is not among the replacements stays: the end of a turn, like every special token, is no word. The authors'
-    code replaces those too, and padding.
-
-    Example:
-        >>> perturb([5, 0, 6], [5, 6, 7], np.random.default_rng(1), mu=1.0).tolist()
-        [7, 0, 5]
-    """
-    given, ordinary = np.asarray(ids, dtype=np.int64), np.asarray(replacements, dtype=np.int64)
-    is_replaced = (generator.random(len(given)) < mu) & np.isin(given, ordinary)
-    return np.where(is_replaced, generator.choice(ordinary, size=len(given)), given)
-
-
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """How inputs are perturbed, see `perturb`; the same epoch and row always have the same noise."""
+    """How inputs are perturbed; the same epoch and row always have the same noise.
+
+    Each token is replaced with probability `mu` by one that is drawn uniformly from `replacements`, itself included. A token
+    that is not among the replacements stays: the end of a turn, like every special token, is no word. The authors' code
+    replaces those too, and padding.
+
+    Example:
+        >>> Noise(1.0, np.array([5, 6, 7]), seed=1).apply([5, 0, 6], Key(0, 0)).tolist()
+        [7, 0, 5]
+    """
 
     mu: float
     replacements: IntArray
     seed: int
 
-    def apply(self, ids: Sequence[int], key: Key) -> IntArray:
+    def apply(self, ids: Sequence[int] | IntArray, key: Key) -> IntArray:
         """Return the perturbed ids of a row."""
-        return perturb(ids, self.replacements, np.random.default_rng((self.seed, *key)), mu=self.mu)
+        given, generator = np.asarray(ids, dtype=np.int64), np.random.default_rng((self.seed, *key))
+        is_replaced = (generator.random(len(given)) < self.mu) & np.isin(given, self.replacements)
+        return np.where(is_replaced, generator.choice(self.replacements, size=len(given)), given)
 
 
 class TokenRows(Dataset[TokenRow]):

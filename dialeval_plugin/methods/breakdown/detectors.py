@@ -44,8 +44,8 @@ class Detector(Protocol):
     """Names of the ways from places to a score, the default first."""
 
     @property
-    def opened(self) -> OpenedModel:
-        """The model whose tokenizer reads texts."""
+    def models(self) -> tuple[OpenedModel, ...]:
+        """What it reads with, all with one tokenizer."""
         ...
 
     def answers(self, rows: Sequence[Sequence[int]]) -> FloatArray:
@@ -76,7 +76,7 @@ def read_responses(
     Turns are texts, none blank, two at least. Responses of one dialogue are read in one pass where their contexts begin alike.
     What exceeds `max_tokens` is cut at the beginning of the context.
     """
-    opened = detector.opened
+    opened = detector.models[0]
     prefix, end = layout_tokens(opened, "separated")
     pieces = turn_pieces(opened, dialogues, end, last_only=True)
     passes, refused = all_passes(pieces, prefix, max_tokens, context=context, last_only=True)
@@ -105,11 +105,12 @@ class MaxProbability:
     aggregations: tuple[str, ...] = ("mean", "all", "logsum")
 
     def __init__(self, opened: OpenedModel) -> None:
-        self.opened = opened
+        self.models = (opened,)
 
     def answers(self, rows: Sequence[Sequence[int]]) -> FloatArray:
         """Return log probabilities of the likeliest tokens, of shape (1, rows, places)."""
-        logits = self.opened.model(input_ids=padded_ids(self.opened, rows), use_cache=False).logits
+        (opened,) = self.models
+        logits = opened.model(input_ids=padded_ids(opened, rows), use_cache=False).logits
         return as_array((logits.amax(-1) - logits.logsumexp(-1)).cpu())[None]
 
     @staticmethod
@@ -142,13 +143,13 @@ class LikelihoodRatio:
                 f"dialogue_breakdown: {background.folder} has another tokenizer than {semantic.folder}. "
                 "Train the background model with this one as its --backbone."
             )
-        self.opened = semantic
-        self.background = background
+        self.models = (semantic, background)
 
     def answers(self, rows: Sequence[Sequence[int]]) -> FloatArray:
         """Return differences of log probabilities of next tokens and of the last entry, of shape (2, rows, places)."""
-        ids = padded_ids(self.opened, rows)
-        return as_array((_log_probabilities(self.opened, ids) - _log_probabilities(self.background, ids)).cpu())
+        ids = padded_ids(self.models[0], rows)
+        semantic, background = (_log_probabilities(opened, ids) for opened in self.models)
+        return as_array((semantic - background).cpu())
 
     @staticmethod
     def scores(answers: FloatArray, places: Places) -> Mapping[str, float]:
@@ -239,14 +240,15 @@ class Odin:
     aggregations: tuple[str, ...] = ("mean", "all")
 
     def __init__(self, opened: OpenedModel, head: ConfidenceHead, component: Literal["h", "g"]) -> None:
-        self.opened = opened
+        self.models = (opened,)
         self.head = head
         self.component = component
 
     def answers(self, rows: Sequence[Sequence[int]]) -> FloatArray:
         """Return the largest h, or g, of shape (1, rows, places)."""
-        with features_of(self.opened.model) as features:
-            logits = self.opened.model(input_ids=padded_ids(self.opened, rows), use_cache=False).logits
+        (opened,) = self.models
+        with features_of(opened.model) as features:
+            logits = opened.model(input_ids=padded_ids(opened, rows), use_cache=False).logits
         values = logits.amax(-1) if self.component == "h" else self.head(features[0])
         return as_array(values.cpu())[None]
 

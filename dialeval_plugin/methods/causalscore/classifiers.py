@@ -79,11 +79,11 @@ class RowEncoder:
 
     def rows(self, texts: Sequence[str], indices: IntArray) -> Rows:
         """Tokenise each part of `indices`, of shape (rows, 2) or (rows, 3), into `texts` once."""
-        n_columns = indices.shape[1]
+        n_columns, blank = indices.shape[1], "" if self.layout == "delimited" else " "
         columns = []
         for place in range(n_columns):
             used = np.unique(indices[:, place])
-            before, after = self._blanks(place, n_columns)
+            before, after = (blank if place else ""), (blank if place < n_columns - 1 else "")
             ids = text_ids(self.tokenizer, [before + texts[index] + after for index in used])
             columns.append(dict(zip(used.tolist(), ids, strict=True)))
         lengths = np.full(len(indices), 2 + (n_columns - 1) * len(self._between), dtype=np.int64)
@@ -119,11 +119,6 @@ class RowEncoder:
             left -= sizes[place]
         cut = [ids[len(ids) - size :] for ids, size in zip(utterances, sizes, strict=True)]
         return [*cut, response[:kept]]
-
-    def _blanks(self, place: int, n_columns: int) -> tuple[str, str]:
-        if self.layout == "delimited":
-            return "", ""
-        return (" " if place else ""), (" " if place < n_columns - 1 else "")
 
 
 class Probabilities(NamedTuple):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from dialeval_plugin.core.dialogue import Dialogue, Item, Turn
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora.identity import LeakIndex, leave_out_leaks, leave_out_openings, split_by_dialogue, turns_key
+from dialeval_plugin.corpora.readers.cgdialog import CausePair
 
 from .aggregation import FloatArray, dependent_turns
 from .model import Labels
@@ -18,22 +19,6 @@ CANDIDATES = (2, 3)
 """A candidate cause is c_{t-2} or c_{t-3}."""
 HORIZON = 8
 """Turns before the response that are looked at: candidates, conditions and pseudo-negatives lie near it."""
-
-
-class CausePairLike(Protocol):
-    """A response with the turns that caused it, as `corpora.cgdialog` reads it."""
-
-    @property
-    def context(self) -> tuple[Turn, ...]:
-        """Turns before the response, oldest first."""
-
-    @property
-    def response(self) -> Turn:
-        """The response."""
-
-    @property
-    def causes(self) -> tuple[int, ...]:
-        """Indices into `context`."""
 
 
 class LabelledRow(NamedTuple):
@@ -45,7 +30,7 @@ class LabelledRow(NamedTuple):
     """1 dependent, 0 independent."""
 
 
-def pair_hash(pair: CausePairLike) -> str:
+def pair_hash(pair: CausePair) -> str:
     """The key of a pair's dialogue, of which a corpus publishes several responses, each with the turns up to it."""
     return turns_key((*pair.context, pair.response))
 
@@ -53,7 +38,7 @@ def pair_hash(pair: CausePairLike) -> str:
 class OtherUtterances:
     """Draws utterances of other dialogues than the one in question."""
 
-    def __init__(self, pairs: Sequence[CausePairLike]) -> None:
+    def __init__(self, pairs: Sequence[CausePair]) -> None:
         by_text: dict[str, set[str]] = {}
         for pair in pairs:
             for turn in (*pair.context, pair.response):
@@ -70,7 +55,7 @@ class OtherUtterances:
         return self._texts[drawn]
 
 
-def unconditional_rows(pairs: Sequence[CausePairLike], others: OtherUtterances, *, seed: int) -> list[LabelledRow]:
+def unconditional_rows(pairs: Sequence[CausePair], others: OtherUtterances, *, seed: int) -> list[LabelledRow]:
     """Return rows (utterance, response), as many of each label.
 
     Positive: the marked causes and the preceding utterance. Negative: the same utterances, with an utterance of another
@@ -90,7 +75,7 @@ def unconditional_rows(pairs: Sequence[CausePairLike], others: OtherUtterances, 
 
 
 def conditional_rows(
-    pairs: Sequence[CausePairLike],
+    pairs: Sequence[CausePair],
     probabilities: Sequence[FloatArray],
     others: OtherUtterances,
     *,
@@ -164,12 +149,12 @@ def unlabelled_responses(
 class Sources(NamedTuple):
     """What a user hands in."""
 
-    pairs: Sequence[CausePairLike]
-    validation: Sequence[CausePairLike] = ()
+    pairs: Sequence[CausePair]
+    validation: Sequence[CausePair] = ()
     """Those that choose the best epoch and round; without them a share of `pairs` does."""
     unlabelled: Sequence[Sequence[Turn]] = ()
     """Dialogues for self-training."""
-    evaluation: Sequence[CausePairLike] = ()
+    evaluation: Sequence[CausePair] = ()
     """Those that are measured on and decide nothing."""
     held_out: Sequence[Item] = ()
     """Further responses and dialogues that will be reported on."""
@@ -178,9 +163,9 @@ class Sources(NamedTuple):
 class Data(NamedTuple):
     """Everything that is trained and measured on; no dialogue is in two of them."""
 
-    training: list[CausePairLike]
-    validation: list[CausePairLike]
-    evaluation: list[CausePairLike]
+    training: list[CausePair]
+    validation: list[CausePair]
+    evaluation: list[CausePair]
     unlabelled: list[UnlabelledResponse]
     counts: dict[str, int]
 
@@ -190,7 +175,7 @@ def prepare(sources: Sources, *, validation_fraction: float = 0.1, max_unlabelle
     measured = [Dialogue(str(number), (*pair.context, pair.response)) for number, pair in enumerate(sources.evaluation)]
     index = LeakIndex({"measured": measured, "reported": sources.held_out})
 
-    def clean(pairs: Sequence[CausePairLike], name: str) -> list[CausePairLike]:
+    def clean(pairs: Sequence[CausePair], name: str) -> list[CausePair]:
         return leave_out_leaks(
             pairs, index, lambda pair: [[turn.text for turn in (*pair.context, pair.response)]], f"{name} pairs"
         )

@@ -151,7 +151,7 @@ class CausalScorer(Scorer):
     def dependence(self, examples: Sequence[Example]) -> Iterator[Dependence]:
         """Yield what the classifiers say of each response, which must not be blank; few pairs of turns are held at once."""
         numbers: dict[str, int] = {}
-        turns = [_visible_turns(example) for example in examples]
+        turns = [np.flatnonzero([not is_blank(turn.text) for turn in example.context]) for example in examples]
         asked = [_turn_rows(example, places, numbers) for example, places in zip(examples, turns, strict=True)]
         texts = list(numbers)
         unconditional = _judge(self.model.unconditional, texts, asked)
@@ -227,10 +227,6 @@ def _shares(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
         total += size
     if sizes:
         yield start, len(sizes)
-
-
-def _visible_turns(example: Example) -> IntArray:
-    return np.array([place for place, turn in enumerate(example.context) if not is_blank(turn.text)], dtype=np.int64)
 
 
 def _turn_rows(example: Example, places: IntArray, numbers: dict[str, int]) -> IntArray:

@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 from safetensors.torch import load_model
 from sentence_transformers import CrossEncoder
 
+from dialeval_plugin.corpora.readers.cgdialog import CausePair
 from dialeval_plugin.training.run import TrainingRun
 
 from .aggregation import FloatArray, IntArray, dependent_turns
 from .classifiers import IndependenceClassifier, row_probabilities, turn_probabilities
 from .data import (
     CANDIDATES,
-    CausePairLike,
     Data,
     LabelledRow,
     OtherUtterances,
@@ -183,7 +183,7 @@ class SelfTraining:
             return len(rounds) - 1
         return max(range(len(rounds)), key=lambda number: rounds[number]["validation"][BEST])
 
-    def _conditional_rows(self, pairs: Sequence[CausePairLike], unconditional: IndependenceClassifier) -> list[LabelledRow]:
+    def _conditional_rows(self, pairs: Sequence[CausePair], unconditional: IndependenceClassifier) -> list[LabelledRow]:
         contexts = [([turn.text for turn in pair.context], pair.response.text) for pair in pairs]
         chances = turn_probabilities(unconditional, contexts)
         labels, seed = self.config.labels, self.run.options.seed

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from dialeval_plugin.methods.breakdown.calibration import ScoreRange, learn_range
-from dialeval_plugin.methods.breakdown.data import IGNORED, perturb
+from dialeval_plugin.methods.breakdown.data import IGNORED, Key, Noise
 from dialeval_plugin.methods.breakdown.detectors import (
     ConfidenceHead,
     LikelihoodRatio,
@@ -130,10 +130,11 @@ def test_one_value_has_no_range(scores: list[float]) -> None:
 
 def test_noise_comes_at_its_rate_and_leaves_special_tokens_alone() -> None:
     ids = np.tile(np.arange(50), 2000)
-    noisy = perturb(ids, np.arange(3, 50), np.random.default_rng(0))
+    noise = Noise(0.15, np.arange(3, 50), seed=0)
+    noisy = noise.apply(ids, Key(0, 0))
     special = ids < 3
     assert (noisy[special] == ids[special]).all()
     # A token in 47 is replaced by itself.
     assert float(np.mean(noisy[~special] != ids[~special])) == pytest.approx(0.15 * 46 / 47, abs=0.005)
     assert set(noisy.tolist()) == set(range(50))
-    assert (noisy == perturb(ids, np.arange(3, 50), np.random.default_rng(0))).all()
+    assert (noisy == noise.apply(ids, Key(0, 0))).all()

@@ -224,15 +224,6 @@ def test_a_model_without_annotated_causes_has_its_own_variant(tmp_path: Path) ->
     assert scores.values == scores.columns["conditional"]
 
 
-@pytest.mark.parametrize("place", [3, 200, -5])
-def test_a_cut_weight_file_is_named(broken: Path, place: int) -> None:
-    weights = broken / "unconditional" / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:place])
-    said = refusal(CausalScorer, str(seal(broken)), error=ModelLoadError)
-    assert said.startswith(f"{weights}: is damaged (")
-    assert said.endswith("). Copy the model folder again.")
-
-
 def test_a_missing_tensor_is_named(broken: Path) -> None:
     weights = change_weights(broken / "unconditional", {"classifier.weight": None})
     with refused(

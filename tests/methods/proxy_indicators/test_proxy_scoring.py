@@ -72,7 +72,7 @@ def write_regression(folder: Path, classifiers: dict[str, str], features: tuple[
     table = [[columns[name][place] for name in features] for place in range(len(EXAMPLES))]
     ratings = np.random.default_rng(0).uniform(1, 5, size=len(EXAMPLES))
     path = folder / "proxy.json"
-    ProxyModel(settings, fit(features, table, ratings), "Overall", models.hashes()).save(path)  # type: ignore[arg-type]
+    ProxyModel(settings, fit(features, table, ratings), "Overall", models.hashes).save(path)  # type: ignore[arg-type]
     return path
 
 
@@ -85,14 +85,9 @@ def test_every_indicator_is_the_classifiers_probability_of_its_label(classifiers
     for place, example in enumerate(EXAMPLES[:4]):
         context = "\n".join(turn.text for turn in example.context)
         for name, task in TASKS.items():
-            folder, response = classifiers[name], example.response.text
-            read = (
-                {name: (context, response), f"fact_{name}": ("\n".join(FACTS), response)}
-                if task.is_pair
-                else {name: (response,)}
-            )
-            for feature, texts in read.items():
-                value = by_hand(folder, *texts, label=task.label)
+            before = {name: [context], f"fact_{name}": ["\n".join(FACTS)]} if task.is_pair else {name: []}
+            for feature, texts in before.items():
+                value = by_hand(classifiers[name], *texts, example.response.text, label=task.label)
                 assert scores.columns[feature][place] == pytest.approx(value, abs=1e-5), feature
 
 
