@@ -14,8 +14,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import get_args
 
-from typing_extensions import TypedDict
-
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import to_json, write_text
 from dialeval_plugin.core.scores import Unscored
@@ -89,16 +87,7 @@ class Calibration:
             ModelLoadError: there is no such file, or it is of another format.
         """
         read_versioned(path, FORMAT_VERSION, kind="a calibrated breakdown detector", command="dialeval train breakdown")
-        return cls(**checked_model_file(path, _Settings))
-
-
-class _Settings(TypedDict):
-    """See `Calibration`."""
-
-    ranges: dict[str, dict[str, dict[str, ScoreRange]]]
-    max_tokens: int
-    n_responses: int
-    models: tuple[str, ...]
+        return checked_model_file(path, cls)
 
 
 def weights_hash(folder: Path) -> str:

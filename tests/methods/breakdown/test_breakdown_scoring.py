@@ -22,7 +22,7 @@ from dialeval_plugin.methods.breakdown.scorer import AGGREGATIONS, DialogueBreak
 from dialeval_plugin.methods.breakdown.training import train
 from dialeval_plugin.models.language_models import open_model
 from tests.refusals import refusal, refused
-from tests.sealed import seal
+from tests.sealed import poison, seal
 from tests.tiny.breakdown import TinyModels, options, sources
 from tests.tiny.likelihood import write_likelihood_model
 
@@ -115,12 +115,10 @@ def test_what_cannot_be_scored_has_a_reason_and_leaves_the_others_alone(make: Ma
         assert scores.values[0] == pytest.approx(alone, abs=1e-5)  # R45: the others decide how far it is padded
 
 
-def test_weights_that_are_not_numbers_leave_no_score(tiny_breakdown_models: TinyModels, tmp_path: Path) -> None:
-    shutil.copytree(tiny_breakdown_models.lm, tmp_path / "poisoned")
-    path = tmp_path / "poisoned" / "model.safetensors"
-    save_file({name: tensor * float("nan") for name, tensor in load_file(str(path)).items()}, str(path), {"format": "pt"})
-    found = DialogueBreakdownScorer(str(seal(tmp_path / "poisoned")), transductive=True, device="cpu")
-    scores = found.score([Example.from_texts(TURNS[:1], TURNS[1])])
+def test_weights_that_are_not_numbers_leave_no_score(make: Make, tiny_breakdown_models: TinyModels, tmp_path: Path) -> None:
+    folder = shutil.copytree(tiny_breakdown_models.lm, tmp_path / "poisoned")
+    poison(folder / "model.safetensors")
+    scores = make(model=str(seal(folder)), transductive=True).score([Example.from_texts(TURNS[:1], TURNS[1])])
     assert scores.unscored == {0: Unscored(Reason.NON_FINITE, "score is nan")}
 
 

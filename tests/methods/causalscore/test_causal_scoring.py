@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
 from sentence_transformers import CrossEncoder
 
 from dialeval_plugin.core.dialogue import Example, Turn
@@ -25,7 +24,7 @@ from dialeval_plugin.methods.causalscore import scorer as causal_scoring
 from dialeval_plugin.methods.causalscore.model import CAUSAL_FOLDER, CausalModelConfig
 from dialeval_plugin.methods.causalscore.scorer import CausalScorer
 from tests.refusals import refusal, refused
-from tests.sealed import seal
+from tests.sealed import change_tensors, poison, seal
 from tests.tiny.models import write_tiny_causal_model
 
 Make = Callable[..., CausalScorer]
@@ -54,15 +53,6 @@ def make(tiny_causal_model: Path) -> Make:
 def broken(tiny_causal_model: Path, tmp_path: Path) -> Path:
     shutil.copytree(tiny_causal_model, tmp_path / "model")
     return tmp_path / "model"
-
-
-def change_weights(folder: Path, changes: dict[str, torch.Tensor | None]) -> Path:
-    """Replace tensors of a classifier, or take them away; return the file."""
-    weights = folder / "model.safetensors"
-    tensors = {**load_file(weights), **changes}
-    kept = {name: tensor for name, tensor in tensors.items() if tensor is not None}
-    save_file(kept, weights, metadata={"format": "pt"})
-    return weights
 
 
 def published_loop(scorer: CausalScorer, item: Example) -> float:
@@ -161,7 +151,7 @@ def test_edge_cases_have_defined_scores(make: Make, caplog: pytest.LogCaptureFix
 
 
 def test_a_classifier_that_answers_nan_leaves_no_score(broken: Path) -> None:
-    change_weights(broken / "unconditional", {"classifier.bias": torch.full((2,), torch.nan)})
+    poison(broken / "unconditional" / "model.safetensors")
     scores = CausalScorer(str(seal(broken))).score(examples(3))
     assert scores.unscored_by_reason.get("non_finite") == sum(bool(item.context) for item in examples(3))
 
@@ -225,10 +215,9 @@ def test_a_model_without_annotated_causes_has_its_own_variant(tmp_path: Path) ->
 
 
 def test_a_missing_tensor_is_named(broken: Path) -> None:
-    weights = change_weights(broken / "unconditional", {"classifier.weight": None})
-    with refused(
-        f"{weights.parent}: the encoder's weights lack 'classifier.weight'. Copy the model folder again.", ModelLoadError
-    ):
+    folder = broken / "unconditional"
+    change_tensors(folder / "model.safetensors", lambda name, tensor: None if name == "classifier.weight" else tensor)
+    with refused(f"{folder}: the encoder's weights lack 'classifier.weight'. Copy the model folder again.", ModelLoadError):
         CausalScorer(str(seal(broken)))
 
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 import functools
 import json
 import logging
-import math
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import Mock, patch
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from dialeval_plugin.core.dialogue import Example
@@ -26,6 +24,7 @@ from dialeval_plugin.methods.proxy_indicators.regression import ProxyModel, fit
 from dialeval_plugin.methods.proxy_indicators.scorer import GlueProxyScorer
 from dialeval_plugin.methods.proxy_indicators.tasks import FEATURES, SUBSETS, TASKS, Choice, IndicatorSettings
 from tests.refusals import refusal
+from tests.sealed import change_tensors, poison
 from tests.tiny.classifiers import WINDOW, write_classifier
 
 FACTS = ("tea is a plant .", "it grows in hills .")
@@ -92,21 +91,14 @@ def test_every_indicator_is_the_classifiers_probability_of_its_label(classifiers
 
 
 def test_a_special_token_in_a_text_is_letters(classifiers: dict[str, str]) -> None:
-    long = "x" * WINDOW
-    texts = [("a [SEP] b", "c"), ("a", "b [SEP] c"), (f"a [SEP] {long}", "c")]
+    texts = [("a [SEP] b", "c"), ("a", "b [SEP] c"), (f"a [SEP] {'x' * WINDOW}", "c")]
     scorer = single(classifiers, "rte")
-    seen: list[list[int]] = []
     classifier = scorer.indicators._classifier("rte")
-    forward = classifier.model.forward
-
-    def record(**inputs: Any) -> Any:
-        seen.extend(inputs["input_ids"].tolist())
-        return forward(**inputs)
-
-    classifier.model.forward = record
-    scorer.score([Example.from_texts([context], response) for context, response in texts])
-    separators = classifier.tokenizer("a", "c")["input_ids"].count(classifier.tokenizer.sep_token_id)
-    assert [ids.count(classifier.tokenizer.sep_token_id) for ids in seen] == [separators] * 3
+    sep = classifier.tokenizer.sep_token_id
+    with patch.object(classifier.model, "forward", wraps=classifier.model.forward) as forward:
+        scorer.score([Example.from_texts([context], response) for context, response in texts])
+    seen = [ids.tolist().count(sep) for call in forward.call_args_list for ids in call.kwargs["input_ids"]]
+    assert seen == [classifier.tokenizer("a", "c")["input_ids"].count(sep)] * 3
 
 
 @pytest.mark.parametrize("task", ["qnli", "rte"])
@@ -119,11 +111,8 @@ def test_orientation_is_by_the_name_of_the_label(classifiers: dict[str, str], ta
     config = json.loads((swapped / "config.json").read_text())
     config["id2label"] = {"0": "Not-Entailment", "1": "ENTAILMENT"}
     (swapped / "config.json").write_text(json.dumps(config))
-    weights = load_file(swapped / "model.safetensors")
-    for name in weights:
-        if name.startswith(("classifier.weight", "classifier.bias", "classifier.out_proj")):
-            weights[name] = weights[name].flip(0).contiguous()
-    save_file(weights, swapped / "model.safetensors", {"format": "pt"})
+    last = ("classifier.weight", "classifier.bias", "classifier.out_proj")
+    change_tensors(swapped / "model.safetensors", lambda name, tensor: tensor.flip(0) if name.startswith(last) else tensor)
     assert single({**classifiers, task: str(swapped)}, task).score(EXAMPLES).values == pytest.approx(list(entails), abs=1e-6)
 
 
@@ -167,28 +156,26 @@ def test_a_label_is_never_guessed(tmp_path: Path, task: str, written: Any, given
     assert refusal(scorer.score, EXAMPLES[:1], error=ModelLoadError) == f"{folder}: {text}"
 
 
+@pytest.mark.parametrize(("truncate", "is_read"), [("right", (True, False)), ("left", (False, True))])
 def test_a_long_text_is_cut_at_the_chosen_end_and_counted(
-    classifiers: dict[str, str], caplog: pytest.LogCaptureFixture
+    classifiers: dict[str, str], truncate: str, is_read: tuple[bool, bool], caplog: pytest.LogCaptureFixture
 ) -> None:
     turns = [f"turn {place} is here" for place in range(12)]
-    old, new = (
-        Example.from_texts(context, "so be it", id=id, facts=FACTS)
-        for id, context in (("old", ["other first turn !!", *turns[1:]]), ("new", [*turns[:-1], "other last turn !!!"]))
-    )
-    whole = Example.from_texts(turns, "so be it", id="whole", facts=FACTS)
-    for truncate, same in (("right", new), ("left", old)):
-        scorer = single(classifiers, "mrpc", features="all", truncate=truncate)
-        with caplog.at_level(logging.WARNING):
-            scores = scorer.score([whole, old, new])
-        changed = {"old": scores.values[1] != scores.values[0], "new": scores.values[2] != scores.values[0]}
-        # What is cut away cannot matter: the newest turns at the right, the oldest at the left.
-        assert changed == {"old": same is new, "new": same is old}
-        # Context and response are read by five classifiers; facts and response fit.
-        assert scores.columns["n_cut"] == (5.0, 5.0, 5.0)
-        assert caplog.messages == [
-            f"glue_proxy: in 3 of 3 examples texts are longer than a classifier's window and were cut ({truncate})"
-        ]
-        caplog.clear()
+    contexts = (turns, ["other first turn !!", *turns[1:]], [*turns[:-1], "other last turn !!!"])
+    items = [Example.from_texts(context, "so be it", id=str(place), facts=FACTS) for place, context in enumerate(contexts)]
+    with caplog.at_level(logging.WARNING):
+        scores = single(classifiers, "mrpc", features="all", truncate=truncate).score(items)
+    # What is cut away cannot matter: the newest turns at the right, the oldest at the left.
+    whole, old, new = scores.values
+    assert (old != whole, new != whole) == is_read
+    # Context and response are read by five classifiers; facts and response fit.
+    assert scores.columns["n_cut"] == (5.0, 5.0, 5.0)
+    assert caplog.messages == [
+        f"glue_proxy: in 3 of 3 examples texts are longer than a classifier's window and were cut ({truncate})"
+    ]
+
+
+def test_a_text_as_long_as_the_window_is_not_cut(classifiers: dict[str, str]) -> None:
     exact = Example.from_texts(["x" * (WINDOW - 40)], "y" * 30, facts=FACTS)
     assert single(classifiers, "mrpc").score([exact]).columns["n_cut"] == (0.0,)
 
@@ -215,9 +202,7 @@ def test_what_cannot_be_read_is_unscored_by_reason(classifiers: dict[str, str]) 
 
 def test_a_broken_classifier_leaves_rows_unscored_not_nan(tmp_path: Path) -> None:
     folder = write_classifier(tmp_path / "cola", TASKS["cola"].labels)
-    weights = load_file(folder / "model.safetensors")
-    weights["classifier.bias"] = weights["classifier.bias"] * math.nan
-    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    poison(folder / "model.safetensors")
     scores = GlueProxyScorer(variant="cola", models={"cola": str(folder)}).score(EXAMPLES[:2])
     assert scores.values == (None, None)
     assert scores.unscored_by_reason == {"non_finite": 2}
@@ -312,14 +297,12 @@ def test_a_damaged_or_foreign_regression_is_named(tmp_path: Path, written: str, 
 def test_a_classifier_that_is_unsafe_or_not_whole_is_refused(tmp_path: Path) -> None:
     folder = write_classifier(tmp_path / "cola", TASKS["cola"].labels)
     weights = folder / "model.safetensors"
-    tensors = load_file(weights)
 
     def said() -> str:
         scorer = GlueProxyScorer(variant="cola", models={"cola": str(folder)})
         return refusal(scorer.score, EXAMPLES[:1], error=ModelLoadError)
 
-    headless = {name: value for name, value in tensors.items() if not name.startswith("classifier")}
-    save_file(headless, weights, {"format": "pt"})
+    change_tensors(weights, lambda name, tensor: None if name.startswith("classifier") else tensor)
     assert said() == (
         f"{folder}: as a classifier its weights lack 'classifier.bias', which would be random. "
         "Copy the folder again, or name a classifier that is fine-tuned on cola."

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.core.errors import MissingPrerequisite, ModelLoadError
@@ -19,7 +18,7 @@ from dialeval_plugin.methods.reconstruction.layers import Noise
 from dialeval_plugin.methods.reconstruction.scorer import DialogueReconstructionScorer
 from dialeval_plugin.methods.reconstruction.vocabulary import make_batch
 from tests.refusals import refusal, refused
-from tests.sealed import seal
+from tests.sealed import poison, seal
 from tests.tiny.reconstruction import KINDS, SIZES, write_tiny_model
 
 Make = Callable[..., DialogueReconstructionScorer]
@@ -128,9 +127,7 @@ def test_the_first_utterances_only(make: Make) -> None:
 
 def test_a_loss_that_is_no_number_is_no_score(tmp_path: Path) -> None:
     folder = write_tiny_model(tmp_path / "model", "hred")
-    weights = load_file(str(folder / "model.safetensors"))
-    weights["words.bias"][5] = math.nan
-    save_file(weights, str(folder / "model.safetensors"))
+    poison(folder / "model.safetensors")
     found = DialogueReconstructionScorer(str(seal(folder)), device="cpu").score([dialogue(*TEXTS)])
     assert found.unscored_by_reason == {"non_finite": 1}
 
