@@ -14,7 +14,6 @@ from dialeval_plugin.methods.causalscore import self_training
 from dialeval_plugin.methods.causalscore import training as causalscore
 from dialeval_plugin.methods.general import training as general
 from dialeval_plugin.methods.general.conversations import GeneralSources
-from dialeval_plugin.methods.reconstruction import recipes
 from dialeval_plugin.methods.reconstruction import training as reconstruction
 from dialeval_plugin.methods.slide import training as slide
 from tests.methods.breakdown.test_language_model_training import options as language_model_options
@@ -66,7 +65,7 @@ def train_without_gain(_: Path, output: Path) -> Any:
 
 def train_reconstruction(_: Path, output: Path, **changes: Any) -> Any:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(recipes, "RECIPES", {"tiny": TINY})
+        patch.setattr(reconstruction, "RECIPES", {"tiny": TINY})
         made = reconstruction.ReconstructionTrainingOptions(model="vhcr", recipe="tiny")
         return reconstruction.train(DIALOGUES, output, replace(made, **changes), device="cpu", remember=False)
 

@@ -28,7 +28,6 @@ from dialeval_plugin.methods.breakdown.data import (
     prepare,
     token_blocks,
 )
-from dialeval_plugin.methods.breakdown.recipes import find_recipe
 from dialeval_plugin.methods.breakdown.training import END, LanguageModelTrainingOptions, train
 from dialeval_plugin.models.language_models import OpenedModel, open_model
 from dialeval_plugin.training import checkpoints
@@ -214,8 +213,8 @@ def test_an_option_that_does_not_fit_is_said(tmp_path: Path, given: dict[str, An
 
 
 def test_recipes_are_chosen_by_the_backbone() -> None:
-    assert find_recipe(None, has_backbone=False).name == "small"
-    assert find_recipe(None, has_backbone=True).name == "continue"
+    assert LanguageModelTrainingOptions().find_recipe().name == "small"
+    assert LanguageModelTrainingOptions(backbone="folder").find_recipe().name == "continue"
 
 
 def test_a_backbone_must_be_causal_and_as_long_as_a_row(tiny_breakdown_models: TinyModels, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -21,17 +21,23 @@ from dialeval_plugin.core.dialogue import Dialogue, Turn
 from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.registry import read_dialogues
-from dialeval_plugin.methods.reconstruction import recipes, training
-from dialeval_plugin.methods.reconstruction.data import ReconstructionSources, prepare
+from dialeval_plugin.methods.reconstruction import training
 from dialeval_plugin.methods.reconstruction.model import TrainedReconstruction
 from dialeval_plugin.methods.reconstruction.networks import NetworkKind
-from dialeval_plugin.methods.reconstruction.recipes import ReconstructionRecipe, find_recipe
 from dialeval_plugin.methods.reconstruction.scorer import RECONSTRUCTION_MODEL, DialogueReconstructionScorer
-from dialeval_plugin.methods.reconstruction.training import FIGURES, ReconstructionTrainingOptions, train
+from dialeval_plugin.methods.reconstruction.training import (
+    FIGURES,
+    ReconstructionRecipe,
+    ReconstructionSources,
+    ReconstructionTrainingOptions,
+    find_recipe,
+    prepare,
+    train,
+)
 from dialeval_plugin.training import checkpoints, loop
 from dialeval_plugin.training.history import read_history
 from dialeval_plugin.training.run import TrainingResult
-from tests.refusals import refusal, refused
+from tests.refusals import refusal
 from tests.tiny.reconstruction import KINDS
 from tests.training_processes import files_of
 
@@ -56,7 +62,7 @@ SOURCES = ReconstructionSources(dialogues("train", 40), dialogues("validation", 
 @pytest.fixture(autouse=True)
 def own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "xdg"))
-    monkeypatch.setattr(recipes, "RECIPES", {**recipes.RECIPES, "small": TINY, "tiny": TINY})
+    monkeypatch.setattr(training, "RECIPES", {**training.RECIPES, "small": TINY, "tiny": TINY})
 
 
 def options(kind: NetworkKind = "vhcr", **changes: Any) -> ReconstructionTrainingOptions:
@@ -151,7 +157,7 @@ def test_training_ends_early_without_gain_once_the_weight_is_1(tmp_path: Path, m
     losses = iter([3.0, 4.0, 5.0, 2.0, 2.5, 2.6, 2.7])
     monkeypatch.setattr(training, "validation_loss", lambda *args: next(losses))
     slow = replace(TINY, batch_size=20, n_epochs=30, annealing_steps=6, patience=2)
-    monkeypatch.setattr(recipes, "RECIPES", {"tiny": slow})
+    monkeypatch.setattr(training, "RECIPES", {"tiny": slow})
     trained = run(tmp_path / "model")
     assert [row.figures["loss"] for row in trained.history] == [3.0, 4.0, 5.0, 2.0, 2.5, 2.6]
     weights = [row.figures["training_kl_weight"] for row in trained.history]
@@ -162,15 +168,13 @@ def test_training_ends_early_without_gain_once_the_weight_is_1(tmp_path: Path, m
 @pytest.mark.parametrize("step", [2, 10], ids=["in a step", "on validation"])
 def test_a_model_that_diverges_is_not_kept(step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if step == 2:
-        monkeypatch.setattr(recipes, "RECIPES", {"tiny": replace(TINY, learning_rate=1e30)})
+        monkeypatch.setattr(training, "RECIPES", {"tiny": replace(TINY, learning_rate=1e30)})
     else:
         monkeypatch.setattr(training, "validation_loss", lambda *args: math.nan)
-    with refused(
+    assert refusal(run, tmp_path / "model", error=ModelLoadError) == (
         f"training: a loss of step {step} is not a finite number, so the model diverged. "
-        "Train again with another seed, a lower learning rate, or precision='float32'.",
-        ModelLoadError,
-    ):
-        run(tmp_path / "model")
+        "Train again with another seed, a lower learning rate, or precision='float32'."
+    )
     assert not (tmp_path / "model" / "reconstruction.json").exists()
 
 
@@ -244,9 +248,8 @@ def test_without_validation_dialogues_some_are_set_aside_by_the_seed() -> None:
 
 
 def test_the_recipes() -> None:
-    sizes = {"embedding": 500, "encoder": 1000, "context": 1000, "decoder": 1000, "latent": 100}
-    rates = {"dropout": 0.2, "word_drop": 0.25, "sentence_drop": 0.25}
-    assert asdict(find_recipe("thesis").architecture(20_004)) == {"n_tokens": 20_004, **sizes, **rates}
+    thesis = find_recipe("thesis").architecture(20_004)
+    assert astuple(thesis) == (20_004, 500, 1000, 1000, 1000, 100, 0.2, 0.25, 0.25)
     assert find_recipe("small", n_epochs=2).n_epochs == 2
 
 
