@@ -185,39 +185,34 @@ def load_classifier(folder: Path, *, device: str | None = None) -> CrossEncoder:
     Raises:
         ModelLoadError: the weights are pickled, damaged or incomplete, do not fit the tokenizer, or have other labels.
     """
-    stored = check_weights(folder)
-    encoder = _open(folder, device)
-    if encoder.num_labels != N_LABELS:
-        raise ModelLoadError(
-            f"{folder}: the classifier has {encoder.num_labels} labels, expected {N_LABELS}. Is this another model's folder?"
-        )
-    check_complete(folder, encoder.model.state_dict(), stored)
-    check_vocabulary(folder, encoder.tokenizer, encoder.model.get_input_embeddings())
-    return encoder
+    return _open(folder, device, is_trained=True)
 
 
 def new_classifier(backbone: Path, *, device: str | None = None) -> CrossEncoder:
     """Put an untrained two-label head on an encoder; the head's weights are drawn from torch's random state."""
-    stored = check_weights(backbone)
-    encoder = _open(backbone, device, num_labels=N_LABELS)
-    check_complete(backbone, encoder.model.base_model.state_dict(), stored)
-    check_vocabulary(backbone, encoder.tokenizer, encoder.model.get_input_embeddings())
-    return encoder
+    return _open(backbone, device, is_trained=False)
 
 
-def _open(folder: Path, device: str | None, num_labels: int | None = None) -> CrossEncoder:
+def _open(folder: Path, device: str | None, *, is_trained: bool) -> CrossEncoder:
+    stored = check_weights(folder)
     check_device(device)
     with opening(folder, "a cross-encoder"):
         encoder = CrossEncoder(
             str(folder),
             device=device,
-            num_labels=num_labels,
+            num_labels=None if is_trained else N_LABELS,
             trust_remote_code=False,
             local_files_only=True,
             model_kwargs={"use_safetensors": True},
         )
         # What does not fit together shows in the first answer, if not before.
         encoder.predict([("a", "a")], show_progress_bar=False)
+    if encoder.num_labels != N_LABELS:
+        raise ModelLoadError(
+            f"{folder}: the classifier has {encoder.num_labels} labels, expected {N_LABELS}. Is this another model's folder?"
+        )
+    check_complete(folder, (encoder.model if is_trained else encoder.model.base_model).state_dict(), stored)
+    check_vocabulary(folder, encoder.tokenizer, encoder.model.get_input_embeddings())
     return encoder
 
 

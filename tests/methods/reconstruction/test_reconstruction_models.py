@@ -152,24 +152,6 @@ def test_a_dialogue_has_the_same_losses_whatever_it_is_batched_with(kind: Networ
         assert torch.allclose(together, torch.cat(parts), atol=1e-5, rtol=1e-6)
 
 
-@torch.no_grad()
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_response_does_not_depend_on_what_follows_it(kind: NetworkKind) -> None:
-    network = tiny_network(kind)
-    whole, beginning = (network(make_batch([dialogue])).losses for dialogue in (DIALOGUES[0], DIALOGUES[0][:3]))
-    assert torch.allclose(whole[:2], beginning, atol=1e-6)
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("kind", KINDS)
-def test_how_far_back_a_context_reaches(kind: NetworkKind) -> None:
-    network = tiny_network(kind)
-    changed = [[[15, END], *DIALOGUES[0][1:]], DIALOGUES[1]]
-    before, after = (network(make_batch(dialogues)).losses.sum(-1) for dialogues in (DIALOGUES[:2], changed))
-    is_moved = (before - after).abs() > 1e-4
-    assert is_moved.tolist() == [True, kind != "seq2seq", kind != "seq2seq", False]
-
-
 def dropping(kind: NetworkKind, **drops: float) -> nn.Module:
     return tiny_network(kind, **{"dropout": 0.0, "word_drop": 0.0, "sentence_drop": 0.0, **drops})
 
