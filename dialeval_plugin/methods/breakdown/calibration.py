@@ -101,11 +101,7 @@ def responses_of(dialogues: Iterable[Sequence[str]]) -> list[Sequence[str]]:
 
 
 def calibrate(
-    detectors: Mapping[str, Detector],
-    responses: Sequence[Sequence[str]],
-    *,
-    max_tokens: int,
-    models: Sequence[str],
+    detectors: Mapping[str, Detector], responses: Sequence[Sequence[str]], *, max_tokens: int, models: Sequence[str]
 ) -> Calibration:
     """Learn the extremes over some responses, texts of turns with the response last, in every context and aggregation."""
     ranges: dict[str, dict[str, dict[str, ScoreRange]]] = {}
