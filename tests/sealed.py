@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Callable
 from pathlib import Path
+
+from safetensors.torch import load_file, save_file
+from torch import Tensor
 
 from dialeval_plugin.models.folders import SETTINGS_FILES, ModelFolder
 
@@ -15,3 +20,14 @@ def seal(folder: Path) -> Path:
     version, training = settings.pop("format_version"), settings.pop("training")
     ModelFolder(path.name, dict, version, "", "").publish(folder, settings, training)
     return folder
+
+
+def change_tensors(weights: Path, change: Callable[[str, Tensor], Tensor | None]) -> None:
+    """Write a file of weights again with what `change` makes of each tensor by its name; None takes it away."""
+    changed = {name: change(name, tensor) for name, tensor in load_file(weights).items()}
+    save_file({name: tensor for name, tensor in changed.items() if tensor is not None}, weights, {"format": "pt"})
+
+
+def poison(weights: Path) -> None:
+    """Make every number of a file of weights NaN."""
+    change_tensors(weights, lambda _, tensor: tensor * math.nan)

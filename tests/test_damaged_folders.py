@@ -15,8 +15,7 @@ import pytest
 from dialeval_plugin import load_scorer
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLoadError
-from dialeval_plugin.methods.proxy_indicators.model import ProxyModel
-from dialeval_plugin.methods.proxy_indicators.regression import LinearRegression, Range
+from dialeval_plugin.methods.proxy_indicators.regression import LinearRegression, ProxyModel, Range
 from dialeval_plugin.methods.proxy_indicators.tasks import Choice, IndicatorSettings
 from tests.tiny.classifiers import write_classifier
 from tests.tiny.reconstruction import write_tiny_model

@@ -110,7 +110,7 @@ def weights(
     title: Annotated[str, typer.Option(help="Heading.")] = "",
 ) -> None:
     """Weights of the regression over GLUE classifiers (thesis figure 6.2)."""
-    from dialeval_plugin.methods.proxy_indicators.model import ProxyModel
+    from dialeval_plugin.methods.proxy_indicators.regression import ProxyModel
     from dialeval_plugin.reports.plots import check_format, write_figure
     from dialeval_plugin.reports.proxy_indicators import weight_figure
 

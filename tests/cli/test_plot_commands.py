@@ -86,8 +86,7 @@ def test_the_format_is_checked_before_a_model_is_run(data: Path, tmp_path: Path)
 
 
 def test_the_weights_of_a_regression_are_drawn(tmp_path: Path) -> None:
-    from dialeval_plugin.methods.proxy_indicators.model import ProxyModel
-    from dialeval_plugin.methods.proxy_indicators.regression import LinearRegression, Range
+    from dialeval_plugin.methods.proxy_indicators.regression import LinearRegression, ProxyModel, Range
     from dialeval_plugin.methods.proxy_indicators.tasks import IndicatorSettings, subset
 
     features = subset("single")

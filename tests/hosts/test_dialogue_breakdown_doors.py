@@ -97,7 +97,6 @@ def test_the_command_trains_calibrates_and_scores(
         str(tmp_path / "lm"), calibration=str(tmp_path / "own.json"), device="cpu", context="pair"
     ).score(responses)
     raw = [value for value in scored.columns["score"] if value is not None]
-    extremes = own.find("max_probability", "pair", "mean")
-    assert extremes is not None
+    extremes = own.ranges["max_probability"]["pair"]["mean"]
     assert (min(raw), max(raw)) == pytest.approx((extremes.low, extremes.high))
     assert SIZES["block"] == own.max_tokens

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from dialeval_plugin.cli.main import app
 from dialeval_plugin.corpora.readers import usr
-from dialeval_plugin.methods.proxy_indicators.model import ProxyModel
+from dialeval_plugin.methods.proxy_indicators.regression import ProxyModel
 from dialeval_plugin.methods.proxy_indicators.scorer import GlueProxyScorer
 from dialeval_plugin.methods.proxy_indicators.tasks import FEATURES, TASKS
 from tests.tiny.classifiers import write_classifier

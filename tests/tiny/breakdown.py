@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from dialeval_plugin.core.dialogue import Dialogue, Turn
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.methods.breakdown.preparation import Sources
+from dialeval_plugin.methods.breakdown.data import Sources
 from dialeval_plugin.methods.breakdown.training import LanguageModelTrainingOptions, train
 
 SIZES = {"n_layers": 1, "width": 16, "vocabulary": 300, "block": 64, "n_epochs": 1, "batch_size": 4}

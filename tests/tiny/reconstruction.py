@@ -18,10 +18,10 @@ WORDS = ("do", "you", "like", "jazz", "i", ".", "?", ",", "the", "station", "is"
 SIZES = {"embedding": 6, "encoder": 5, "context": 7, "decoder": 8, "latent": 3}
 
 
-def tiny_network(kind: NetworkKind, n_tokens: int = 4 + len(WORDS), *, seed: int = 0) -> DialogueNetwork:
+def tiny_network(kind: NetworkKind, *, seed: int = 0, **drops: float) -> DialogueNetwork:
     """A model in evaluation mode whose losses differ clearly from word to word."""
     torch.manual_seed(seed)
-    network = new_network(kind, Architecture(n_tokens, **SIZES)).eval()
+    network = new_network(kind, Architecture(4 + len(WORDS), **SIZES, **drops)).eval()
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.normal_(std=0.5)

@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from dialeval_plugin.methods.breakdown import training as breakdown
-from dialeval_plugin.methods.causalscore import rounds
+from dialeval_plugin.methods.causalscore import self_training
 from dialeval_plugin.methods.causalscore import training as causalscore
 from dialeval_plugin.methods.general import training as general
 from dialeval_plugin.methods.general.conversations import GeneralSources
-from dialeval_plugin.methods.reconstruction import recipes
 from dialeval_plugin.methods.reconstruction import training as reconstruction
 from dialeval_plugin.methods.slide import training as slide
 from tests.methods.breakdown.test_language_model_training import options as language_model_options
@@ -44,7 +43,7 @@ def train_general(encoder: Path, output: Path, **changes: Any) -> Any:
 
 def train_independence(encoder: Path, output: Path, **changes: Any) -> Any:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rounds, "choose", choose_all)
+        patch.setattr(self_training, "choose", choose_all)
         made = causal_options(encoder, "code", n_epochs=2, n_round_epochs=3, n_rounds=1)
         return causalscore.train(CAUSES, output, replace(made, **changes), remember=False)
 
@@ -66,7 +65,7 @@ def train_without_gain(_: Path, output: Path) -> Any:
 
 def train_reconstruction(_: Path, output: Path, **changes: Any) -> Any:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(recipes, "RECIPES", {"tiny": TINY})
+        patch.setattr(reconstruction, "RECIPES", {"tiny": TINY})
         made = reconstruction.ReconstructionTrainingOptions(model="vhcr", recipe="tiny")
         return reconstruction.train(DIALOGUES, output, replace(made, **changes), device="cpu", remember=False)
 

@@ -20,11 +20,11 @@ from dialeval_plugin.core.files import write_json_lines
 from dialeval_plugin.corpora.identity import LEAK_RULE, LeakIndex
 from dialeval_plugin.corpora.readers.cgdialog import CausePair
 from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
-from dialeval_plugin.methods.breakdown import preparation as breakdown
-from dialeval_plugin.methods.causalscore import preparation as causalscore
+from dialeval_plugin.methods.breakdown import data as breakdown
+from dialeval_plugin.methods.causalscore import data as causalscore
 from dialeval_plugin.methods.general.conversations import read_conversations
-from dialeval_plugin.methods.reconstruction import data as reconstruction
-from dialeval_plugin.methods.reconstruction.recipes import find_recipe
+from dialeval_plugin.methods.reconstruction import training as reconstruction
+from dialeval_plugin.methods.reconstruction.training import find_recipe
 from dialeval_plugin.methods.slide.data import without_leaks
 from tests.tiny.breakdown import SIZES
 

@@ -48,7 +48,7 @@ def independence(
 ) -> None:
     """Train CausalScore's independence classifiers. Of files of causes in --evaluation, the causes are measured."""
     from dialeval_plugin.corpora.readers.cgdialog import has_causes, read_causes
-    from dialeval_plugin.methods.causalscore.preparation import Sources
+    from dialeval_plugin.methods.causalscore.data import Sources
     from dialeval_plugin.methods.causalscore.training import CausalTrainingOptions, train
 
     measured = [source for source in evaluation or () if Path(source).is_file() and has_causes(Path(source))]

@@ -55,7 +55,7 @@ def language_model(
     precision: Precision = "auto",
 ) -> None:
     """Train a language model on dialogues."""
-    from dialeval_plugin.methods.breakdown.preparation import Sources
+    from dialeval_plugin.methods.breakdown.data import Sources
     from dialeval_plugin.methods.breakdown.training import LanguageModelTrainingOptions, train
 
     sizes = {
@@ -116,15 +116,15 @@ def breakdown(
 ) -> None:
     """Learn the lowest and highest score of a breakdown detector, for models that were trained elsewhere or other data."""
     from dialeval_plugin.methods.breakdown.calibration import calibrate, weights_hash
-    from dialeval_plugin.methods.breakdown.scorer import make_detector, open_models, shared_window
+    from dialeval_plugin.methods.breakdown.scorer import open_detector, shared_window
 
     responses = [texts for path in calibration for texts in _responses(path, inside)]
-    models = open_models(method, model, background, device=device)
+    detector = open_detector(method, model, background, device=device)
     found = calibrate(
-        {method: make_detector(method, models)},
+        {method: detector},
         responses,
-        max_tokens=shared_window(models, max_tokens),
-        models=[weights_hash(opened.folder) for opened in models],
+        max_tokens=shared_window(detector.models, max_tokens),
+        models=[weights_hash(opened.folder) for opened in detector.models],
     )
     found.save(output)
     typer.echo(f"{output}: {method} over {found.n_responses} responses")
@@ -138,7 +138,7 @@ def _responses(path: Path, inside: str) -> list[Sequence[str]]:
     from dialeval_plugin.corpora.readers import dbdc
     from dialeval_plugin.corpora.registry import read_dialogues
     from dialeval_plugin.methods.breakdown.calibration import responses_of
-    from dialeval_plugin.methods.breakdown.preparation import visible_turns
+    from dialeval_plugin.methods.breakdown.data import visible_turns
     from dialeval_plugin.models.context_texts import turns_to_read, unread
 
     if path.suffix != ".zip" and not path.is_dir():

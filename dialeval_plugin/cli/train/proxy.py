@@ -56,8 +56,7 @@ def proxy(
 ) -> None:
     """Fit the regression that combines proxy indicators to one score, and say how well it predicts ratings."""
     from dialeval_plugin.methods.proxy_indicators.indicators import IndicatorModels
-    from dialeval_plugin.methods.proxy_indicators.model import ProxyModel
-    from dialeval_plugin.methods.proxy_indicators.regression import fit, predict_held_out
+    from dialeval_plugin.methods.proxy_indicators.regression import ProxyModel, fit, predict_held_out
     from dialeval_plugin.methods.proxy_indicators.scorer import REGRESSION
     from dialeval_plugin.methods.proxy_indicators.tasks import IndicatorSettings, read_choices, subset
 
@@ -74,7 +73,7 @@ def proxy(
     indicators = IndicatorModels(settings, device=device)
     rows = _published_rows(data, settings, quality) if published_scores else _rows(data, indicators, quality)
     fitted = fit(settings.features, rows.table, rows.ratings)
-    model = ProxyModel(settings, fitted, quality, {} if published_scores else indicators.hashes())
+    model = ProxyModel(settings, fitted, quality, {} if published_scores else indicators.hashes)
     if in_sample:
         predicted = fitted.predict(rows.table)
     else:

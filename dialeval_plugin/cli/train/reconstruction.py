@@ -34,8 +34,12 @@ def reconstruction(
     device: Device = None,
 ) -> None:
     """Train a dialogue model whose loss scores dialogues."""
-    from dialeval_plugin.methods.reconstruction.data import ReconstructionSources
-    from dialeval_plugin.methods.reconstruction.training import FIGURES, ReconstructionTrainingOptions, train
+    from dialeval_plugin.methods.reconstruction.training import (
+        FIGURES,
+        ReconstructionSources,
+        ReconstructionTrainingOptions,
+        train,
+    )
 
     trained = train(
         ReconstructionSources(

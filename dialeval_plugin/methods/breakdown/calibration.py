@@ -12,8 +12,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-
-from typing_extensions import TypedDict
+from typing import get_args
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import to_json, write_text
@@ -24,10 +23,7 @@ from dialeval_plugin.models.folders import checked_model_file, read_versioned
 from dialeval_plugin.models.language_models import OpenedModel, open_model
 from dialeval_plugin.models.passes import Context
 
-from .detectors import Detector, read_responses
-from .likelihood_ratio import LikelihoodRatio
-from .max_probability import MaxProbability
-from .odin import ConfidenceHead, Odin
+from .detectors import ConfidenceHead, Detector, LikelihoodRatio, MaxProbability, Odin, read_responses
 
 logger = logging.getLogger(__name__)
 
@@ -65,11 +61,6 @@ def learn_range(scores: Iterable[float]) -> ScoreRange:
     return ScoreRange(min(found), max(found))
 
 
-def distribution(breakdown: float) -> tuple[float, float, float]:
-    """Return P(NB), P(PB), P(B) of a breakdown probability s: [1 - s, 0, s], the same two classes in both merges of DBDC."""
-    return 1 - breakdown, 0.0, breakdown
-
-
 @dataclass(frozen=True, slots=True)
 class Calibration:
     """Extremes by method, context and aggregation.
@@ -96,20 +87,7 @@ class Calibration:
             ModelLoadError: there is no such file, or it is of another format.
         """
         read_versioned(path, FORMAT_VERSION, kind="a calibrated breakdown detector", command="dialeval train breakdown")
-        return cls(**checked_model_file(path, _Settings))
-
-    def find(self, method: str, context: Context, aggregation: str) -> ScoreRange | None:
-        """Return the extremes of one way to score, or None where it was not calibrated."""
-        return self.ranges.get(method, {}).get(context, {}).get(aggregation)
-
-
-class _Settings(TypedDict):
-    """See `Calibration`."""
-
-    ranges: dict[str, dict[str, dict[str, ScoreRange]]]
-    max_tokens: int
-    n_responses: int
-    models: tuple[str, ...]
+        return checked_model_file(path, cls)
 
 
 def weights_hash(folder: Path) -> str:
@@ -123,18 +101,13 @@ def responses_of(dialogues: Iterable[Sequence[str]]) -> list[Sequence[str]]:
 
 
 def calibrate(
-    detectors: Mapping[str, Detector],
-    responses: Sequence[Sequence[str]],
-    *,
-    max_tokens: int,
-    models: Sequence[str],
-    contexts: Sequence[Context] = ("full", "pair"),
+    detectors: Mapping[str, Detector], responses: Sequence[Sequence[str]], *, max_tokens: int, models: Sequence[str]
 ) -> Calibration:
     """Learn the extremes over some responses, texts of turns with the response last, in every context and aggregation."""
     ranges: dict[str, dict[str, dict[str, ScoreRange]]] = {}
     n_responses = 0
     for method, detector in detectors.items():
-        for context in contexts:
+        for context in get_args(Context):
             found = read_responses(detector, responses, context=context, max_tokens=max_tokens)
             readings = [reading for reading in found if not isinstance(reading, Unscored)]
             n_responses = len(readings)

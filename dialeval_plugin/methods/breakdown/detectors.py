@@ -1,17 +1,23 @@
-"""What every out-of-distribution detector gives for a response, and the reading that all of them share."""
+"""The out-of-distribution detectors of chapter 7, and the reading of responses that all of them share."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal, NamedTuple, Protocol
 
+import numpy as np
 import torch
+from torch import Tensor, nn
 
+from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.models.batching import length_batches
-from dialeval_plugin.models.causal import FloatArray, layout_tokens, turn_pieces
+from dialeval_plugin.models.causal import FloatArray, as_array, layout_tokens, padded_ids, turn_pieces
 from dialeval_plugin.models.language_models import OpenedModel
 from dialeval_plugin.models.passes import Context, all_passes, share_beginnings
+
+HEAD_NAME = "odin_head"
 
 
 class Places(NamedTuple):
@@ -38,8 +44,8 @@ class Detector(Protocol):
     """Names of the ways from places to a score, the default first."""
 
     @property
-    def opened(self) -> OpenedModel:
-        """The model whose tokenizer reads texts."""
+    def models(self) -> tuple[OpenedModel, ...]:
+        """What it reads with, all with one tokenizer."""
         ...
 
     def answers(self, rows: Sequence[Sequence[int]]) -> FloatArray:
@@ -70,7 +76,7 @@ def read_responses(
     Turns are texts, none blank, two at least. Responses of one dialogue are read in one pass where their contexts begin alike.
     What exceeds `max_tokens` is cut at the beginning of the context.
     """
-    opened = detector.opened
+    opened = detector.models[0]
     prefix, end = layout_tokens(opened, "separated")
     pieces = turn_pieces(opened, dialogues, end, last_only=True)
     passes, refused = all_passes(pieces, prefix, max_tokens, context=context, last_only=True)
@@ -87,3 +93,167 @@ def read_responses(
                     scores = detector.scores(answers[:, row], Places(span.start - 1, span.end - 1))
                     readings[span.dialogue] = Reading(scores, span.end - span.start, span.is_cut)
     return readings
+
+
+class MaxProbability:
+    """Maximum class probability (section 7.2.1; Hendrycks and Gimpel 2017): how sure a language model is of some token.
+
+    Equation 7.1 names a joint probability, but what the text describes and the published code stores is the likeliest token's
+    probability at each place. How places become a score is not published: the mean over the response is this project's choice.
+    """
+
+    aggregations: tuple[str, ...] = ("mean", "all", "logsum")
+
+    def __init__(self, opened: OpenedModel) -> None:
+        self.models = (opened,)
+
+    def answers(self, rows: Sequence[Sequence[int]]) -> FloatArray:
+        """Return log probabilities of the likeliest tokens, of shape (1, rows, places)."""
+        (opened,) = self.models
+        logits = opened.model(input_ids=padded_ids(opened, rows), use_cache=False).logits
+        return as_array((logits.amax(-1) - logits.logsumexp(-1)).cpu())[None]
+
+    @staticmethod
+    def scores(answers: FloatArray, places: Places) -> Mapping[str, float]:
+        """Return the score of a response, whose answers stand at `places`, in every aggregation.
+
+        "mean" is of the probabilities over the response; "all" over context and response, the authors' places; "logsum" the sum
+        of the logs over the response, which is the log of the product and falls with its length.
+        """
+        (log_maxima,) = answers
+        return {
+            "mean": float(np.exp(log_maxima[places.response]).mean()),
+            "all": float(np.exp(log_maxima[places.all]).mean()),
+            "logsum": float(log_maxima[places.response].sum()),
+        }
+
+
+class LikelihoodRatio:
+    """Likelihood ratio (section 7.2.3; Ren et al. 2019): a response's tokens under the semantic and the background model.
+
+    The models share a tokenizer; `background` was trained on perturbed input. Equation 7.9 has one token; as in Ren et al. the
+    score of a response is the sum over its tokens.
+    """
+
+    aggregations: tuple[str, ...] = ("sum", "mean", "code_bug")
+
+    def __init__(self, semantic: OpenedModel, background: OpenedModel) -> None:
+        if semantic.tokenizer.get_vocab() != background.tokenizer.get_vocab():
+            raise InputError(
+                f"dialogue_breakdown: {background.folder} has another tokenizer than {semantic.folder}. "
+                "Train the background model with this one as its --backbone."
+            )
+        self.models = (semantic, background)
+
+    def answers(self, rows: Sequence[Sequence[int]]) -> FloatArray:
+        """Return differences of log probabilities of next tokens and of the last entry, of shape (2, rows, places)."""
+        ids = padded_ids(self.models[0], rows)
+        semantic, background = (_log_probabilities(opened, ids) for opened in self.models)
+        return as_array((semantic - background).cpu())
+
+    @staticmethod
+    def scores(answers: FloatArray, places: Places) -> Mapping[str, float]:
+        """Return the score of a response, whose answers stand at `places`, in every aggregation.
+
+        "sum" and "mean" are over the response's tokens; "code_bug" is the published code's sum over all places, in which the
+        label -1 of places outside the response picks the last entry of the vocabulary, GPT-2's end of text.
+        """
+        next_token, last_entry = answers
+        ratios = next_token[places.response]
+        outside = last_entry[: places.start].sum() + last_entry[places.end]
+        return {"sum": float(ratios.sum()), "mean": float(ratios.mean()), "code_bug": float(ratios.sum() + outside)}
+
+
+def _log_probabilities(opened: OpenedModel, ids: Tensor) -> Tensor:
+    """Log probabilities of the token that follows each place and of the vocabulary's last entry, (2, rows, places)."""
+    logits: Tensor = opened.model(input_ids=ids, use_cache=False).logits
+    # Nothing follows the last place; the number there is not read.
+    following = torch.cat([ids[:, 1:], ids[:, -1:]], dim=1)
+    chosen = logits.gather(-1, following[..., None])[..., 0]
+    return torch.stack([chosen, logits[..., -1]]) - logits.logsumexp(-1)
+
+
+def decomposed_logits(h: Tensor, g: Tensor) -> Tensor:
+    """Return f = h / g (equation 7.6) from h of shape (..., vocabulary) and g of shape (...,)."""
+    return h / g[..., None]
+
+
+class ConfidenceHead(nn.Module):
+    """The second head: one linear layer of a model's features."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(width, 1)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Return g (equation 7.7) of shape (...,) from features of shape (..., width)."""
+        return torch.sigmoid(features @ self.linear.weight.T + self.linear.bias)[..., 0]
+
+
+def feature_width(model: Any) -> int:
+    """Return the width of what the model's head reads."""
+    return int(model.get_output_embeddings().weight.shape[1])
+
+
+@contextmanager
+def features_of(model: Any) -> Iterator[list[Tensor]]:
+    """Collect what the model's head reads in each forward pass, of shape (rows, places, width)."""
+    found: list[Tensor] = []
+
+    def keep(_: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        found.append(inputs[0])
+
+    handle = model.get_output_embeddings().register_forward_pre_hook(keep)
+    try:
+        yield found
+    finally:
+        handle.remove()
+
+
+@contextmanager
+def decomposed(model: Any, head: ConfidenceHead) -> Iterator[None]:
+    """Make the model answer with h / g: `head` becomes a part of it, so that it is trained and stored with it."""
+    model.add_module(HEAD_NAME, head)
+
+    def divide(_: nn.Module, __: Any, output: Any) -> Any:
+        output.logits = decomposed_logits(output.logits, head(found.pop()))
+        return output
+
+    with features_of(model) as found:
+        handle = model.register_forward_hook(divide)
+        try:
+            yield
+        finally:
+            handle.remove()
+            delattr(model, HEAD_NAME)
+
+
+class Odin:
+    """Generalised ODIN (Hsu et al. 2020), equations 7.4 to 7.8, of a model that was trained with the objective odin.
+
+    Its logits are divided into h, which the language model's own head gives, and g = sigmoid(w f + b), which a second head
+    gives of the same features f. The logits of training are h / g; the score is the likeliest token's h (S_DeConf), or g. As
+    in the published code h has the model's head as it is (tied, without a bias in GPT-2) and g no batch normalisation; equation
+    7.5, which equates a logit to a probability, is read as the softmax over h / g.
+    """
+
+    aggregations: tuple[str, ...] = ("mean", "all")
+
+    def __init__(self, opened: OpenedModel, head: ConfidenceHead, component: Literal["h", "g"]) -> None:
+        self.models = (opened,)
+        self.head = head
+        self.component = component
+
+    def answers(self, rows: Sequence[Sequence[int]]) -> FloatArray:
+        """Return the largest h, or g, of shape (1, rows, places)."""
+        (opened,) = self.models
+        with features_of(opened.model) as features:
+            logits = opened.model(input_ids=padded_ids(opened, rows), use_cache=False).logits
+        values = logits.amax(-1) if self.component == "h" else self.head(features[0])
+        return as_array(values.cpu())[None]
+
+    @staticmethod
+    def scores(answers: FloatArray, places: Places) -> Mapping[str, float]:
+        """Return the score of a response, whose answers stand at `places`: "mean" over it, "all" over the context too."""
+        (values,) = answers
+        return {"mean": float(values[places.response].mean()), "all": float(values[places.all].mean())}

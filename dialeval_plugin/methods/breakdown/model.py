@@ -19,7 +19,7 @@ from dialeval_plugin.models.defaults import DefaultModel
 from dialeval_plugin.models.folders import ModelFolder, save_weights, tensor_names
 from dialeval_plugin.models.language_models import OpenedModel
 
-from .odin import ConfidenceHead, feature_width
+from .detectors import ConfidenceHead, feature_width
 
 HEAD_FILE = "odin_head.safetensors"
 

@@ -19,12 +19,9 @@ from dialeval_plugin.models.context_texts import turns_to_read, unread
 from dialeval_plugin.models.language_models import OpenedModel, open_model
 from dialeval_plugin.models.passes import Context
 
-from .calibration import CALIBRATION_FILE, Calibration, ScoreRange, distribution, learn_range, weights_hash
-from .detectors import Detector, Reading, read_responses
-from .likelihood_ratio import LikelihoodRatio
-from .max_probability import MaxProbability
+from .calibration import CALIBRATION_FILE, Calibration, ScoreRange, learn_range, weights_hash
+from .detectors import Detector, LikelihoodRatio, MaxProbability, Odin, Reading, read_responses
 from .model import DEFAULT_MODELS, load_head
-from .odin import Odin
 
 Method: TypeAlias = Literal["max_probability", "odin_h", "odin_g", "likelihood_ratio"]
 
@@ -41,28 +38,23 @@ AGGREGATIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 COLUMNS = ("breakdown", "p_nb", "p_pb", "p_b", "score", "n_tokens", "n_cut")
 
 
-def open_models(
+def open_detector(
     method: Method, model: str | None, background: str | None, *, device: str | None = None, revision: str | None = None
-) -> tuple[OpenedModel, ...]:
-    """Open the models of a method: one, or for the likelihood ratio the semantic and the background model."""
+) -> Detector:
+    """Open the detector of a method over one model, or for the likelihood ratio over the semantic and the background model."""
     check_value("dialogue_breakdown", "method", method, Method)
     if background is not None and method != "likelihood_ratio":
         raise InputError(f"dialogue_breakdown: {method} has no background model. Leave the option background out.")
     names = [(DEFAULT_MODELS["odin" if method.startswith("odin") else "lm"].find(model), revision)]
     if method == "likelihood_ratio":
         names.append((DEFAULT_MODELS["background"].find(background), None))
-    found = tuple(open_model(name, family="causal_lm", device=device, revision=version) for name, version in names)
-    for opened in found:
+    models = [open_model(name, family="causal_lm", device=device, revision=version) for name, version in names]
+    for opened in models:
         check_causal(opened)
-    return found
-
-
-def make_detector(method: Method, models: Sequence[OpenedModel]) -> Detector:
-    """Make the detector of a method over its models."""
     if method == "max_probability":
-        return MaxProbability(models[0])
+        return MaxProbability(*models)
     if method == "likelihood_ratio":
-        return LikelihoodRatio(models[0], models[1])
+        return LikelihoodRatio(*models)
     return Odin(models[0], load_head(models[0]), "h" if method == "odin_h" else "g")
 
 
@@ -130,14 +122,14 @@ class DialogueBreakdownScorer(Scorer):
         self.aggregation = options.aggregation or AGGREGATIONS[options.method][0]
         check_choice(self.name, "aggregation", self.aggregation, AGGREGATIONS[options.method])
         self.positive_from = options.cut
-        self.models = open_models(
+        self.detector = open_detector(
             options.method, options.model, options.background, device=options.device, revision=options.revision
         )
-        self.detector = make_detector(options.method, self.models)
-        self._hashes = [content_hash(opened.folder) for opened in self.models]
-        stored = None if options.transductive else _load_calibration(options.calibration, self.models)
+        models = self.detector.models
+        self._hashes = [content_hash(opened.folder) for opened in models]
+        stored = None if options.transductive else _load_calibration(options.calibration, models)
         self.extremes = None if stored is None else _extremes(stored, options.method, options.context, self.aggregation)
-        self.max_tokens = _max_tokens(self.models, options.max_tokens, stored)
+        self.max_tokens = _max_tokens(models, options.max_tokens, stored)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -197,8 +189,8 @@ class DialogueBreakdownScorer(Scorer):
 
 def _probabilities(extremes: ScoreRange, row: Mapping[str, float | None]) -> dict[str, float | None]:
     breakdown = extremes.breakdown(cast("float", row["score"]))
-    no, possible, yes = distribution(breakdown)
-    return {"breakdown": breakdown, "p_nb": no, "p_pb": possible, "p_b": yes}
+    # No possible breakdown, so that both merges of DBDC's classes give the same two.
+    return {"breakdown": breakdown, "p_nb": 1 - breakdown, "p_pb": 0.0, "p_b": breakdown}
 
 
 def _load_calibration(name: str | None, models: Sequence[OpenedModel]) -> Calibration:
@@ -216,7 +208,7 @@ def _load_calibration(name: str | None, models: Sequence[OpenedModel]) -> Calibr
 
 
 def _extremes(stored: Calibration, method: Method, context: Context, aggregation: str) -> ScoreRange:
-    found = stored.find(method, context, aggregation)
+    found = stored.ranges.get(method, {}).get(context, {}).get(aggregation)
     if found is None:
         raise InputError(
             f"dialogue_breakdown: {method} was not calibrated with context={context!r} and aggregation={aggregation!r}. "

@@ -1,36 +1,92 @@
 """Training a language model on dialogues end to end: data, tokenizer, one folder at the end. A run that was killed goes on.
 
 Three objectives share everything but their input and their logits. `lm` is a language model. `odin` is one with a second head
-(odin.py). `background` is one that reads perturbed input and predicts the clean text, the denominator of the likelihood ratio.
+(`Odin`). `background` is one that reads perturbed input and predicts the clean text, the denominator of the likelihood ratio.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+import math
+import shutil
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
-from transformers import set_seed
+import numpy as np
+from accelerate.utils import broadcast_object_list
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from torch import Tensor
+from torch.nn import functional
+from transformers import (
+    EarlyStoppingCallback,
+    EvalPrediction,
+    GPT2Config,
+    GPT2LMHeadModel,
+    PreTrainedTokenizerFast,
+    Trainer,
+    TrainerCallback,
+    set_seed,
+)
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.signature import content_hash
 from dialeval_plugin.models.causal import check_causal
-from dialeval_plugin.models.language_models import open_model
-from dialeval_plugin.training.options import TrainingOptions
+from dialeval_plugin.models.language_models import OpenedModel, open_model
+from dialeval_plugin.training.host_trainers import fit
+from dialeval_plugin.training.options import TrainingOptions, choose_recipe
 from dialeval_plugin.training.run import TrainingResult, TrainingRun, data_hash
 
 from .calibration import calibrate_trained
-from .from_scratch import write_new_model
+from .data import IGNORED, MU, Noise, PadRows, RowsByLength, Sources, Spacing, TokenRows, ordinary_tokens, prepare, token_blocks
+from .detectors import ConfidenceHead, decomposed, feature_width
 from .model import DEFAULT_MODELS, LANGUAGE_MODEL_FOLDER, save_head
-from .objectives import fit_language_model
-from .odin import ConfidenceHead, decomposed, feature_width
-from .preparation import Sources, Spacing, prepare
-from .recipes import LanguageModelRecipe, find_recipe
-from .rows import MU, Noise, TokenRows, ordinary_tokens, token_blocks
 
 Objective: TypeAlias = Literal["lm", "odin", "background"]
+
+END = "<|endoftext|>"
+
+
+@dataclass(frozen=True, slots=True)
+class LanguageModelRecipe:
+    """Sizes and numbers of a training run.
+
+    Attributes:
+        n_layers: of a model from scratch, like the next three.
+        width: of its hidden states; a head has 64 of them, or all where they are fewer.
+        vocabulary: tokens of its byte-level BPE, which is learnt from the training data.
+        block: longest row of tokens, and the window of a model from scratch.
+        learning_rate: highest; it rises linearly and falls by a cosine.
+        warm_up: share of the steps in which it rises.
+        batch_size: rows a step.
+        patience: epochs without a gain on validation after which training ends.
+    """
+
+    name: str
+    n_layers: int = 4
+    width: int = 256
+    vocabulary: int = 4000
+    block: int = 256
+    n_epochs: int = 3
+    learning_rate: float = 1e-3
+    warm_up: float = 0.05
+    batch_size: int = 16
+    patience: int = 2
+
+    @property
+    def n_heads(self) -> int:
+        """Attention heads of a model from scratch."""
+        return max(1, self.width // 64)
+
+
+RECIPES: dict[str, LanguageModelRecipe] = {
+    # From scratch: DailyDialog's 1.4 million tokens three times in about 25 minutes on one core that has bfloat16.
+    "small": LanguageModelRecipe("small"),
+    # From a model that is there: the thesis saw no gain of three epochs over one.
+    "continue": LanguageModelRecipe("continue", n_epochs=1, learning_rate=2e-4),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +98,7 @@ class LanguageModelTrainingOptions(TrainingOptions):
         backbone: folder or hub id of a causal language model to go on from; None trains a GPT-2 from scratch.
         sizes: fields of `LanguageModelRecipe` in place of the recipe's own.
         mu: rate of the background model's noise.
-        spacing: see `preparation.prepare`.
+        spacing: see `data.prepare`.
     """
 
     objective: Objective = "lm"
@@ -54,7 +110,7 @@ class LanguageModelTrainingOptions(TrainingOptions):
     validation_fraction: float = field(default=0.05, kw_only=True)
 
     def find_recipe(self) -> LanguageModelRecipe:
-        """The recipe with the numbers that are given here."""
+        """The recipe with the numbers given here; without a name "continue" where there is a backbone, else "small"."""
         for option, value, known in (
             ("objective", self.objective, get_args(Objective)),
             ("spacing", self.spacing, get_args(Spacing)),
@@ -67,7 +123,16 @@ class LanguageModelTrainingOptions(TrainingOptions):
             )
         if not 0 < self.mu < 1:
             raise InputError(f"mu: expected a rate between 0 and 1, got {self.mu!r}.")
-        return find_recipe(self.recipe, has_backbone=self.backbone is not None, **(self.sizes or {}))
+        sizes = self.sizes or {}
+        for name in ("n_layers", "width", "vocabulary"):
+            if self.backbone is not None and sizes.get(name) is not None:
+                raise InputError(f"{name}: the backbone has its own. Leave the option out, or train from scratch.")
+        recipe = choose_recipe(
+            RECIPES, self.recipe or ("small" if self.backbone is None else "continue"), may_be_zero=(), **sizes
+        )
+        if recipe.width % recipe.n_heads:
+            raise InputError(f"width: {recipe.width} is no multiple of 64. Give one, or less than 64.")
+        return recipe
 
 
 def train(
@@ -127,3 +192,137 @@ def train(
             },
         }
         return run.publish(save, record, remember=DEFAULT_MODELS[options.objective] if remember else None)
+
+
+def write_new_model(run: TrainingRun, dialogues: Sequence[Sequence[str]], recipe: LanguageModelRecipe) -> Path:
+    """Write a model into the run's checkpoints, unless the run that it goes on with has; return its folder."""
+    folder = run.checkpoint_dir / "start"
+    if run.is_main_process and not folder.exists():
+        partial = folder.with_suffix(".part")
+        shutil.rmtree(partial, ignore_errors=True)
+        tokenizer = train_tokenizer((text for turns in dialogues for text in turns), recipe.vocabulary)
+        tokenizer.model_max_length = recipe.block
+        tokenizer.save_pretrained(partial)
+        GPT2LMHeadModel(_config(tokenizer, recipe)).save_pretrained(partial)
+        partial.replace(folder)
+    run.wait()
+    return folder
+
+
+def train_tokenizer(texts: Iterable[str], vocabulary: int) -> PreTrainedTokenizerFast:
+    """Learn a byte-level BPE, which leaves no text without tokens; the end of text is its only special token."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    tokenizer.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=vocabulary, special_tokens=[END], initial_alphabet=alphabet, show_progress=False)
+    tokenizer.train_from_iterator(texts, trainer)
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=END, bos_token=END, pad_token=END)
+
+
+def _config(tokenizer: PreTrainedTokenizerFast, recipe: LanguageModelRecipe) -> GPT2Config:
+    end = tokenizer.eos_token_id
+    return GPT2Config(
+        vocab_size=len(tokenizer),
+        n_positions=recipe.block,
+        n_embd=recipe.width,
+        n_layer=recipe.n_layers,
+        n_head=recipe.n_heads,
+        # The same curve as GPT-2's own name for it, in one fused operation.
+        activation_function="gelu_pytorch_tanh",
+        # A few passes over a small corpus do not overfit a small model.
+        resid_pdrop=0.0,
+        embd_pdrop=0.0,
+        attn_pdrop=0.0,
+        bos_token_id=end,
+        eos_token_id=end,
+    )
+
+
+class TokenLosses(NamedTuple):
+    """Negative log-likelihoods (natural log) of the rows of a batch."""
+
+    sums: Tensor
+    """Over the tokens of each row, of shape (rows,)."""
+    n_tokens: Tensor
+    """That were predicted in each row, of shape (rows,)."""
+
+
+def token_losses(logits: Tensor, labels: Tensor) -> TokenLosses:
+    """Compare each place's answer, logits (rows, places, vocabulary), with the next place's label, which may be `IGNORED`."""
+    targets = labels[:, 1:]
+    losses = functional.cross_entropy(
+        logits[:, :-1].flatten(0, 1).float(), targets.flatten(), ignore_index=IGNORED, reduction="none"
+    )
+    return TokenLosses(losses.view(targets.shape).sum(dim=1), (targets != IGNORED).sum(dim=1))
+
+
+class LanguageModelTrainer(Trainer):  # type: ignore[misc] # the host is not typed
+    """The host's trainer with rows sorted by length, and with losses that do not depend on how rows are batched."""
+
+    def _get_train_sampler(self, train_dataset: TokenRows | None = None) -> RowsByLength:
+        rows = self.train_dataset if train_dataset is None else train_dataset
+        return RowsByLength([len(block) for block in rows.blocks], self.args.train_batch_size, self.args.seed)
+
+    def compute_loss(
+        self, model: Any, inputs: dict[str, Tensor], return_outputs: bool = False, num_items_in_batch: Any = None
+    ) -> Any:
+        """Return the mean loss of a batch's tokens, and on request the rows' own sums."""
+        found = token_losses(model(input_ids=inputs["input_ids"], use_cache=False).logits, inputs["labels"])
+        loss = found.sums.sum() / found.n_tokens.sum()
+        return (loss, {"loss": loss, **found._asdict()}) if return_outputs else loss
+
+
+class TimeLimit(TrainerCallback):  # type: ignore[misc]
+    """Ends training after some minutes of the main process; the host then measures and keeps what there is."""
+
+    def __init__(self, minutes: float) -> None:
+        self._end = time.monotonic() + 60 * minutes
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Ask the host to end where the time is over, of all processes at the same step."""
+        (is_over,) = broadcast_object_list([time.monotonic() >= self._end])
+        control.should_training_stop |= is_over
+
+
+def measure(prediction: EvalPrediction) -> dict[str, float]:
+    """Return the mean loss over all tokens, however they were batched, and exp of it, the perplexity."""
+    sums, n_tokens = prediction.predictions
+    loss = float(np.sum(sums, dtype=np.float64)) / float(np.sum(n_tokens))
+    return {"loss": loss, "perplexity": math.exp(loss)}
+
+
+def fit_language_model(
+    opened: OpenedModel,
+    objective: str,
+    recipe: LanguageModelRecipe,
+    training: TokenRows,
+    validation: TokenRows,
+    run: TrainingRun,
+    *,
+    max_minutes: float | None = None,
+) -> None:
+    """Train a model in place, to the weights of its best epoch on `validation`; after `max_minutes` it is measured and ends."""
+    callbacks = [EarlyStoppingCallback(early_stopping_patience=recipe.patience)]
+    settings = {
+        "num_train_epochs": recipe.n_epochs,
+        "learning_rate": recipe.learning_rate,
+        "warmup_steps": recipe.warm_up,
+        "lr_scheduler_type": "cosine",
+        "weight_decay": 0.01,
+        "metric_for_best_model": "perplexity",
+        "greater_is_better": False,
+    }
+    parts = {
+        "trainer": LanguageModelTrainer,
+        "model": opened.model,
+        "train_dataset": training,
+        "eval_dataset": validation,
+        "data_collator": PadRows(opened.pad),
+        "compute_metrics": measure,
+        "callbacks": callbacks if max_minutes is None else [*callbacks, TimeLimit(max_minutes)],
+    }
+    use_cache = opened.model.config.use_cache
+    run.stage(objective, opened.model, lambda: fit(run, objective, settings, batch_size=recipe.batch_size, **parts))
+    # The host turns it off, but not where a killed run only loads a stage that is finished: their folders would differ.
+    opened.model.config.use_cache = use_cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,6 @@ Single: TypeAlias = Literal["own", "half"]
 MaxCI: TypeAlias = Literal["alone", "half"]
 Average: TypeAlias = Literal["all", "top_3"]
 
-VARIANTS: tuple[str, ...] = get_args(Variant)
 THRESHOLD = 0.5
 """A turn is dependent above it; at exactly 0.5 it is not."""
 TOP = 3

@@ -1,26 +1,124 @@
-"""The independence classifiers: cross-encoders that say how likely a response depends on an utterance."""
+"""The independence classifiers: cross-encoders that say how likely a response depends on an utterance, and what they read."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
+from annotated_types import Ge
 from sentence_transformers import CrossEncoder
-from torch import Tensor
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+from transformers.models.bert.modeling_bert import BertLayer
+from transformers.models.roberta.modeling_roberta import RobertaLayer
 
 from dialeval_plugin.core.errors import ModelLoadError
+from dialeval_plugin.core.options import check_value
 from dialeval_plugin.models.batching import length_batches, padded, tokens_at_once
 from dialeval_plugin.models.folders import check_complete, check_device, check_vocabulary, check_weights, opening
+from dialeval_plugin.models.opening import check_fast, text_ids
 
 from .aggregation import FloatArray, IntArray
-from .first_token import first_token_only
-from .texts import RowEncoder
 
+Layout: TypeAlias = Literal["delimited", "literal"]
+Truncate: TypeAlias = Literal["utterances", "right"]
+
+CausalWindow: TypeAlias = Annotated[int, Ge(16)]
+"""Longest sequence, special tokens included."""
+RESPONSE_SHARE = 0.75
+"""Part of a window that a long response may take from the utterances before its own end is cut."""
 N_LABELS = 2
 """0 independent, 1 dependent."""
+
+
+class Rows(NamedTuple):
+    """Texts of a classifier, given as indices into a list of distinct texts, with the token ids of the parts."""
+
+    indices: IntArray
+    """Shape (rows, 2): utterance and response; or (rows, 3): candidate cause, condition and response."""
+    columns: list[dict[int, list[int]]]
+    """For each column, index of a text to its token ids."""
+    lengths: IntArray
+    """Tokens of each row before truncation, special tokens included."""
+
+
+class RowEncoder:
+    """Joins utterances and response into one sequence of `max_tokens` at most, special tokens included.
+
+    Layout "delimited" is the paper's, `[CLS] utterance [SEP] response [SEP]`, with the candidate cause before the condition
+    where there are two utterances. Layout "literal" is what the published code makes of the string `u </s> <s> r`: the
+    blanks around the special tokens survive, `<s> u_ </s> _ <s> _r </s>`. Special tokens that stand in a text are text:
+    whoever writes a turn cannot forge the border of another.
+
+    Truncation "utterances" keeps the response, of which only what exceeds three quarters of the window is cut at its end; the
+    utterances share the rest, the longer one cut first, at its beginning. Truncation "right" is the published code's: the
+    end of the sequence is cut, so that the response goes first.
+    """
+
+    def __init__(self, tokenizer: Any, layout: Layout, truncate: Truncate, max_tokens: int) -> None:
+        check_value("causalscore", "layout", layout, Layout)
+        check_value("causalscore", "truncate", truncate, Truncate)
+        check_value("causalscore", "max_tokens", max_tokens, CausalWindow)
+        check_fast(f"tokenizer {type(tokenizer).__name__}", tokenizer)
+        first = tokenizer.cls_token_id if tokenizer.cls_token_id is not None else tokenizer.bos_token_id
+        last = tokenizer.sep_token_id if tokenizer.sep_token_id is not None else tokenizer.eos_token_id
+        if first is None or last is None:
+            raise ModelLoadError(
+                f"tokenizer {type(tokenizer).__name__}: has no first or no separating token. Choose an encoder as the backbone."
+            )
+        self.tokenizer = tokenizer
+        self.layout = layout
+        self.truncate = truncate
+        self.max_tokens = max_tokens
+        self._first, self._last = [first], [last]
+        self._between = [last] if layout == "delimited" else [last, *text_ids(tokenizer, [" "])[0], first]
+
+    def rows(self, texts: Sequence[str], indices: IntArray) -> Rows:
+        """Tokenise each part of `indices`, of shape (rows, 2) or (rows, 3), into `texts` once."""
+        n_columns, blank = indices.shape[1], "" if self.layout == "delimited" else " "
+        columns = []
+        for place in range(n_columns):
+            used = np.unique(indices[:, place])
+            before, after = (blank if place else ""), (blank if place < n_columns - 1 else "")
+            ids = text_ids(self.tokenizer, [before + texts[index] + after for index in used])
+            columns.append(dict(zip(used.tolist(), ids, strict=True)))
+        lengths = np.full(len(indices), 2 + (n_columns - 1) * len(self._between), dtype=np.int64)
+        for place, column in enumerate(columns):
+            table = np.zeros(len(texts), dtype=np.int64)
+            table[list(column)] = [len(tokens) for tokens in column.values()]
+            lengths += table[indices[:, place]]
+        return Rows(indices, columns, lengths)
+
+    def encode(self, rows: Rows, number: int) -> list[int]:
+        """Return the token ids of one row."""
+        parts = [column[index] for column, index in zip(rows.columns, rows.indices[number].tolist(), strict=True)]
+        if rows.lengths[number] > self.max_tokens and self.truncate == "utterances":
+            parts = self._fit(parts)
+        ids = list(self._first)
+        for part in parts[:-1]:
+            ids += part
+            ids += self._between
+        ids += parts[-1]
+        return [*ids[: self.max_tokens - 1], *self._last]
+
+    def _fit(self, parts: Sequence[list[int]]) -> list[list[int]]:
+        *utterances, response = parts
+        room = self.max_tokens - 2 - len(utterances) * len(self._between)
+        wanted = sum(map(len, utterances))
+        kept = min(len(response), max(room - wanted, int(RESPONSE_SHARE * room)))
+        left = room - kept
+        # From the shortest on, each may take an equal part of what is left.
+        sizes = [0] * len(utterances)
+        order = sorted(range(len(utterances)), key=lambda place: len(utterances[place]))
+        for number, place in enumerate(order):
+            sizes[place] = min(len(utterances[place]), left // (len(order) - number))
+            left -= sizes[place]
+        cut = [ids[len(ids) - size :] for ids, size in zip(utterances, sizes, strict=True)]
+        return [*cut, response[:kept]]
 
 
 class Probabilities(NamedTuple):
@@ -66,43 +164,96 @@ class IndependenceClassifier:
         return logits
 
 
+def row_probabilities(classifier: IndependenceClassifier, rows: Sequence[Sequence[str]]) -> FloatArray:
+    """Return a classifier's probabilities of rows of texts, all of one width."""
+    if not rows:
+        return np.empty(0)
+    numbers: dict[str, int] = {}
+    indices = np.array([[numbers.setdefault(text, len(numbers)) for text in row] for row in rows], dtype=np.int64)
+    return classifier.probabilities(list(numbers), indices).dependent
+
+
+def turn_probabilities(classifier: IndependenceClassifier, items: Sequence[tuple[Sequence[str], str]]) -> list[FloatArray]:
+    """Return the unconditional probabilities of the turns of each (context, response)."""
+    found = row_probabilities(classifier, [(text, response) for context, response in items for text in context])
+    return np.split(found, np.cumsum([len(context) for context, _ in items])[:-1]) if items else []
+
+
 def load_classifier(folder: Path, *, device: str | None = None) -> CrossEncoder:
     """Open the cross-encoder of a trained classifier.
 
     Raises:
         ModelLoadError: the weights are pickled, damaged or incomplete, do not fit the tokenizer, or have other labels.
     """
-    stored = check_weights(folder)
-    encoder = _open(folder, device)
-    if encoder.num_labels != N_LABELS:
-        raise ModelLoadError(
-            f"{folder}: the classifier has {encoder.num_labels} labels, expected {N_LABELS}. Is this another model's folder?"
-        )
-    check_complete(folder, encoder.model.state_dict(), stored)
-    check_vocabulary(folder, encoder.tokenizer, encoder.model.get_input_embeddings())
-    return encoder
+    return _open(folder, device, is_trained=True)
 
 
 def new_classifier(backbone: Path, *, device: str | None = None) -> CrossEncoder:
     """Put an untrained two-label head on an encoder; the head's weights are drawn from torch's random state."""
-    stored = check_weights(backbone)
-    encoder = _open(backbone, device, num_labels=N_LABELS)
-    check_complete(backbone, encoder.model.base_model.state_dict(), stored)
-    check_vocabulary(backbone, encoder.tokenizer, encoder.model.get_input_embeddings())
-    return encoder
+    return _open(backbone, device, is_trained=False)
 
 
-def _open(folder: Path, device: str | None, num_labels: int | None = None) -> CrossEncoder:
+def _open(folder: Path, device: str | None, *, is_trained: bool) -> CrossEncoder:
+    stored = check_weights(folder)
     check_device(device)
     with opening(folder, "a cross-encoder"):
         encoder = CrossEncoder(
             str(folder),
             device=device,
-            num_labels=num_labels,
+            num_labels=None if is_trained else N_LABELS,
             trust_remote_code=False,
             local_files_only=True,
             model_kwargs={"use_safetensors": True},
         )
         # What does not fit together shows in the first answer, if not before.
         encoder.predict([("a", "a")], show_progress_bar=False)
+    if encoder.num_labels != N_LABELS:
+        raise ModelLoadError(
+            f"{folder}: the classifier has {encoder.num_labels} labels, expected {N_LABELS}. Is this another model's folder?"
+        )
+    check_complete(folder, (encoder.model if is_trained else encoder.model.base_model).state_dict(), stored)
+    check_vocabulary(folder, encoder.tokenizer, encoder.model.get_input_embeddings())
     return encoder
+
+
+@contextmanager
+def first_token_only(model: PreTrainedModel) -> Iterator[None]:
+    """Within this context the last layer of a BERT or RoBERTa classifier skips all tokens but the first; others run as ever.
+
+    Their keys and values are still needed, their queries and the feed-forward network are not: of six layers this leaves out
+    about an eighth of the work. The logits are the same up to rounding.
+    """
+    layers = getattr(getattr(model.base_model, "encoder", None), "layer", None)
+    if not layers or not isinstance(layers[-1], BertLayer | RobertaLayer) or model.config._attn_implementation != "sdpa":
+        yield
+        return
+    last = layers[-1]
+    layers[-1] = _FirstTokenLayer(last)
+    try:
+        yield
+    finally:
+        layers[-1] = last
+
+
+class _FirstTokenLayer(nn.Module):
+    """Maps hidden states of shape (batch, tokens, width) to those of the first token, shape (batch, 1, width)."""
+
+    def __init__(self, layer: BertLayer | RobertaLayer) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, hidden_states: Tensor, attention_mask: Tensor | None = None, *_: Any, **__: Any) -> Tensor:
+        attention = self.layer.attention
+        first = hidden_states[:, :1]
+        query, key, value = (
+            projection(states).unflatten(-1, (-1, attention.self.attention_head_size)).transpose(1, 2)
+            for projection, states in (
+                (attention.self.query, first),
+                (attention.self.key, hidden_states),
+                (attention.self.value, hidden_states),
+            )
+        )
+        mask = None if attention_mask is None else attention_mask[:, :, :1]
+        attended = torch.nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+        output: Tensor = self.layer.feed_forward_chunk(attention.output(attended.transpose(1, 2).flatten(2), first))
+        return output

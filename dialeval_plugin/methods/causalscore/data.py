@@ -1,36 +1,24 @@
-"""Training rows of the independence classifiers, from responses with marked causes: labels and negatives."""
+"""What the independence classifiers are trained on: pairs without leaks, their labelled rows, and unlabelled responses."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import NamedTuple
 
-import numpy as np
-from sklearn.metrics import f1_score, roc_auc_score
-
-from dialeval_plugin.core.dialogue import Turn
+from dialeval_plugin.core.dialogue import Dialogue, Item, Turn
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.corpora.identity import turns_key
+from dialeval_plugin.corpora.identity import LeakIndex, leave_out_leaks, leave_out_openings, split_by_dialogue, turns_key
+from dialeval_plugin.corpora.readers.cgdialog import CausePair
 
 from .aggregation import FloatArray, dependent_turns
 from .model import Labels
 
-
-class CausePairLike(Protocol):
-    """A response with the turns that caused it, as `corpora.cgdialog` reads it."""
-
-    @property
-    def context(self) -> tuple[Turn, ...]:
-        """Turns before the response, oldest first."""
-
-    @property
-    def response(self) -> Turn:
-        """The response."""
-
-    @property
-    def causes(self) -> tuple[int, ...]:
-        """Indices into `context`."""
+CANDIDATES = (2, 3)
+"""A candidate cause is c_{t-2} or c_{t-3}."""
+HORIZON = 8
+"""Turns before the response that are looked at: candidates, conditions and pseudo-negatives lie near it."""
 
 
 class LabelledRow(NamedTuple):
@@ -42,7 +30,7 @@ class LabelledRow(NamedTuple):
     """1 dependent, 0 independent."""
 
 
-def pair_hash(pair: CausePairLike) -> str:
+def pair_hash(pair: CausePair) -> str:
     """The key of a pair's dialogue, of which a corpus publishes several responses, each with the turns up to it."""
     return turns_key((*pair.context, pair.response))
 
@@ -50,7 +38,7 @@ def pair_hash(pair: CausePairLike) -> str:
 class OtherUtterances:
     """Draws utterances of other dialogues than the one in question."""
 
-    def __init__(self, pairs: Sequence[CausePairLike]) -> None:
+    def __init__(self, pairs: Sequence[CausePair]) -> None:
         by_text: dict[str, set[str]] = {}
         for pair in pairs:
             for turn in (*pair.context, pair.response):
@@ -67,7 +55,7 @@ class OtherUtterances:
         return self._texts[drawn]
 
 
-def unconditional_rows(pairs: Sequence[CausePairLike], others: OtherUtterances, *, seed: int) -> list[LabelledRow]:
+def unconditional_rows(pairs: Sequence[CausePair], others: OtherUtterances, *, seed: int) -> list[LabelledRow]:
     """Return rows (utterance, response), as many of each label.
 
     Positive: the marked causes and the preceding utterance. Negative: the same utterances, with an utterance of another
@@ -87,7 +75,7 @@ def unconditional_rows(pairs: Sequence[CausePairLike], others: OtherUtterances, 
 
 
 def conditional_rows(
-    pairs: Sequence[CausePairLike],
+    pairs: Sequence[CausePair],
     probabilities: Sequence[FloatArray],
     others: OtherUtterances,
     *,
@@ -131,22 +119,85 @@ def strongest(places: Sequence[int], chances: FloatArray) -> int:
     return max(places, key=lambda place: (chances[place], place))
 
 
-def classification_figures(probabilities: FloatArray, labels: FloatArray) -> dict[str, float]:
-    """Return area under the ROC curve, F1 of label 1 and accuracy, the last two at p > 0.5; all in [0, 1]."""
-    if not np.isfinite(probabilities).all():
-        raise InputError(
-            "classifier: gives probabilities that are not finite, so its training diverged. Train again with a lower rate."
+@dataclass(frozen=True, slots=True)
+class UnlabelledResponse:
+    """A turn of an unlabelled dialogue after the turns before it."""
+
+    dialogue: str
+    context: tuple[str, ...]
+    """At most `HORIZON` turns, oldest first."""
+    response: str
+
+
+def unlabelled_responses(
+    dialogues: Sequence[Sequence[Turn]], *, most: int | None = None, seed: int = 0
+) -> list[UnlabelledResponse]:
+    """Return every turn that has a candidate cause, with the turns before it; of more than `most`, a seeded sample."""
+    responses = [
+        UnlabelledResponse(
+            turns_key(turns), tuple(turn.text for turn in turns[max(0, place - HORIZON) : place]), turns[place].text
         )
-    is_positive = labels == 1
-    n_positive, n_negative = int(is_positive.sum()), int((~is_positive).sum())
-    if not n_positive or not n_negative:
-        raise InputError(
-            f"validation data: {n_positive} positive and {n_negative} negative rows, at least one of each is needed. "
-            "Add a file."
+        for turns in dialogues
+        for place in range(min(CANDIDATES), len(turns))
+    ]
+    if most is None or most >= len(responses):
+        return responses
+    chosen = sorted(random.Random(seed).sample(range(len(responses)), most))
+    return [responses[index] for index in chosen]
+
+
+class Sources(NamedTuple):
+    """What a user hands in."""
+
+    pairs: Sequence[CausePair]
+    validation: Sequence[CausePair] = ()
+    """Those that choose the best epoch and round; without them a share of `pairs` does."""
+    unlabelled: Sequence[Sequence[Turn]] = ()
+    """Dialogues for self-training."""
+    evaluation: Sequence[CausePair] = ()
+    """Those that are measured on and decide nothing."""
+    held_out: Sequence[Item] = ()
+    """Further responses and dialogues that will be reported on."""
+
+
+class Data(NamedTuple):
+    """Everything that is trained and measured on; no dialogue is in two of them."""
+
+    training: list[CausePair]
+    validation: list[CausePair]
+    evaluation: list[CausePair]
+    unlabelled: list[UnlabelledResponse]
+    counts: dict[str, int]
+
+
+def prepare(sources: Sources, *, validation_fraction: float = 0.1, max_unlabelled: int | None = None, seed: int = 13) -> Data:
+    """Leave out of the training, validation and unlabelled data each dialogue that is measured on, and count it."""
+    measured = [Dialogue(str(number), (*pair.context, pair.response)) for number, pair in enumerate(sources.evaluation)]
+    index = LeakIndex({"measured": measured, "reported": sources.held_out})
+
+    def clean(pairs: Sequence[CausePair], name: str) -> list[CausePair]:
+        return leave_out_leaks(
+            pairs, index, lambda pair: [[turn.text for turn in (*pair.context, pair.response)]], f"{name} pairs"
         )
-    said = probabilities > 0.5
-    return {
-        "auroc": float(roc_auc_score(is_positive, probabilities)),
-        "f1": float(f1_score(is_positive, said)),
-        "accuracy": float((said == is_positive).mean()),
+
+    pairs, held_out = clean(sources.pairs, "training"), clean(sources.validation, "validation")
+    training, validation = split_by_dialogue(
+        pairs, held_out if sources.validation else None, pair_hash, fraction=validation_fraction, seed=seed
+    )
+    dialogues = leave_out_leaks(
+        sources.unlabelled, index, lambda turns: [[turn.text for turn in turns]], "unlabelled dialogues"
+    )
+    unlabelled = leave_out_openings(dialogues, frozenset(map(pair_hash, validation)), turns_key, "unlabelled dialogues")
+    responses = unlabelled_responses(unlabelled, most=max_unlabelled, seed=seed)
+    counts = {
+        "n_training_pairs": len(training),
+        "n_validation_pairs": len(validation),
+        "n_evaluation_pairs": len(sources.evaluation),
+        "n_unlabelled_dialogues": len(unlabelled),
+        "n_unlabelled_responses": len(responses),
+        # With validation pairs of one's own, training pairs of their dialogues are left out too.
+        "n_leaking_training_pairs": len(sources.pairs) - len(training if sources.validation else pairs),
+        "n_leaking_validation_pairs": len(sources.validation) - len(held_out),
+        "n_leaking_unlabelled_dialogues": len(sources.unlabelled) - len(unlabelled),
     }
+    return Data(training, validation, list(sources.evaluation), responses, counts)

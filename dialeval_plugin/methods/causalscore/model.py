@@ -17,8 +17,7 @@ from typing_extensions import TypedDict
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.models.folders import ModelFolder, resolve
 
-from .classifiers import IndependenceClassifier, load_classifier
-from .texts import Layout, RowEncoder, Truncate
+from .classifiers import IndependenceClassifier, Layout, RowEncoder, Truncate, load_classifier
 
 Labels: TypeAlias = Literal["annotated", "preceding_2"]
 
@@ -38,15 +37,6 @@ class CausalModelConfig:
     layout: Layout = "delimited"
     truncate: Truncate = "utterances"
     max_tokens: int = 256
-
-    def with_options(self, layout: Layout | None, truncate: Truncate | None, max_tokens: int | None) -> CausalModelConfig:
-        """This configuration with those of the options that are given."""
-        return replace(
-            self,
-            layout=self.layout if layout is None else layout,
-            truncate=self.truncate if truncate is None else truncate,
-            max_tokens=self.max_tokens if max_tokens is None else max_tokens,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +58,7 @@ class CausalModel:
         training_dialogues: frozenset[str] = frozenset(),
     ) -> CausalModel:
         """Put two cross-encoders together."""
-        return cls(
-            config, classifier_of(unconditional, config), classifier_of(conditional, config), frozenset(training_dialogues)
-        )
+        return cls(config, classifier_of(unconditional, config), classifier_of(conditional, config), training_dialogues)
 
     def save(self, folder: Path, training: Mapping[str, Any] | None = None) -> None:
         """Write the folder; nothing but safetensors, JSON and the tokenizer's text files."""
@@ -98,7 +86,8 @@ class CausalModel:
         """
         folder = resolve(name, revision=revision)
         settings = CAUSAL_FOLDER.read_settings(folder)
-        config = settings["config"].with_options(layout, truncate, max_tokens)
+        given: dict[str, Any] = {"layout": layout, "truncate": truncate, "max_tokens": max_tokens}
+        config = replace(settings["config"], **{name: value for name, value in given.items() if value is not None})
         unconditional, conditional = (load_classifier(folder / part, device=device) for part in (UNCONDITIONAL, CONDITIONAL))
         return cls.build(config, unconditional, conditional, CAUSAL_FOLDER.training_dialogues(folder))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from .texts import Layout, Truncate
+from .classifiers import Layout, Truncate
 
 Filter: TypeAlias = Literal["paper", "code"]
 

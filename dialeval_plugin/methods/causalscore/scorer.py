@@ -18,9 +18,8 @@ from dialeval_plugin.models.defaults import DefaultModel
 from dialeval_plugin.models.folders import resolve
 
 from .aggregation import Aggregation, FloatArray, IntArray, combine, conditional_pairs, dependent_turns, score
-from .classifiers import IndependenceClassifier, Probabilities
+from .classifiers import CausalWindow, IndependenceClassifier, Layout, Probabilities, Truncate
 from .model import CausalModel
-from .texts import CausalWindow, Layout, Truncate
 
 _NO_PAIRS: IntArray = np.empty((0, 2), dtype=np.int64)
 
@@ -152,7 +151,7 @@ class CausalScorer(Scorer):
     def dependence(self, examples: Sequence[Example]) -> Iterator[Dependence]:
         """Yield what the classifiers say of each response, which must not be blank; few pairs of turns are held at once."""
         numbers: dict[str, int] = {}
-        turns = [_visible_turns(example) for example in examples]
+        turns = [np.flatnonzero([not is_blank(turn.text) for turn in example.context]) for example in examples]
         asked = [_turn_rows(example, places, numbers) for example, places in zip(examples, turns, strict=True)]
         texts = list(numbers)
         unconditional = _judge(self.model.unconditional, texts, asked)
@@ -228,10 +227,6 @@ def _shares(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
         total += size
     if sizes:
         yield start, len(sizes)
-
-
-def _visible_turns(example: Example) -> IntArray:
-    return np.array([place for place, turn in enumerate(example.context) if not is_blank(turn.text)], dtype=np.int64)
 
 
 def _turn_rows(example: Example, places: IntArray, numbers: dict[str, int]) -> IntArray:

@@ -1,4 +1,7 @@
-"""The E-step of Algorithm 1: pseudo-labels for unlabelled dialogues, from the present conditional classifier."""
+"""Algorithm 1: the unconditional classifier, then the conditional one in rounds, with pseudo-labels of unlabelled dialogues.
+
+A stage is one run of sentence-transformers' CrossEncoderTrainer on labelled rows.
+"""
 
 from __future__ import annotations
 
@@ -6,36 +9,149 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
+import datasets
 import numpy as np
+from safetensors.torch import load_model
+from sentence_transformers import CrossEncoder
+from sentence_transformers.base.evaluation import BaseEvaluator
+from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncoderTrainingArguments
+from sklearn.metrics import f1_score, roc_auc_score
+from torch import Tensor, nn
+from torch.nn import functional
 
-from dialeval_plugin.core.dialogue import Turn
-from dialeval_plugin.corpora.identity import turns_key
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.corpora.readers.cgdialog import CausePair
+from dialeval_plugin.training.host_trainers import fit
+from dialeval_plugin.training.run import TrainingRun
 
 from .aggregation import FloatArray, IntArray, dependent_turns
-from .classifiers import IndependenceClassifier
-from .data import LabelledRow, OtherUtterances, strongest
-from .recipes import Filter
+from .classifiers import IndependenceClassifier, RowEncoder, row_probabilities, turn_probabilities
+from .data import (
+    CANDIDATES,
+    Data,
+    LabelledRow,
+    OtherUtterances,
+    UnlabelledResponse,
+    conditional_rows,
+    strongest,
+    unconditional_rows,
+)
+from .model import CausalModelConfig, classifier_of
+from .recipes import CausalRecipe, Filter
 
+COLUMNS = ("cause", "condition", "response")
+BEST = "auroc"
 CONFIDENCE = 0.9
 """A pseudo-label is taken above it (section 3.2)."""
-CANDIDATES = (2, 3)
-"""A candidate cause is c_{t-2} or c_{t-3}."""
-HORIZON = 8
-"""Turns before the response that are looked at: candidates, conditions and pseudo-negatives lie near it."""
 CODE_CANDIDATES, CODE_LEAST = 5, 3
 """The published filter looks for causes among the last five turns, and uses a response if more than two of them qualify."""
 
 
-@dataclass(frozen=True, slots=True)
-class UnlabelledResponse:
-    """A turn of an unlabelled dialogue after the turns before it."""
+class IndependenceLoss(nn.Module):
+    """Cross-entropy of the two labels, on texts that are laid out as scoring lays them out."""
 
-    dialogue: str
-    context: tuple[str, ...]
-    """At most `HORIZON` turns, oldest first."""
-    response: str
+    def __init__(self, model: CrossEncoder, texts: RowEncoder) -> None:
+        super().__init__()
+        self.model = model
+        self._texts = texts
+
+    def forward(
+        self, inputs: Sequence[Sequence[str]], labels: Tensor, prompt: str | None = None, task: str | None = None
+    ) -> Tensor:
+        """Return the mean loss of a batch; `inputs` has one list a column."""
+        n_rows, n_columns = len(inputs[0]), len(inputs)
+        flat = [text for row in zip(*inputs, strict=True) for text in row]
+        rows = self._texts.rows(flat, np.arange(n_rows * n_columns).reshape(n_rows, n_columns))
+        ids = [self._texts.encode(rows, number) for number in range(n_rows)]
+        logits = IndependenceClassifier(self.model, self._texts).logits(ids)
+        return functional.cross_entropy(logits.float(), labels.to(logits.device))
+
+
+class RowEvaluator(BaseEvaluator):  # type: ignore[misc] # the host is not typed
+    """Measures a classifier on validation rows after each epoch."""
+
+    def __init__(self, texts: RowEncoder, rows: Sequence[LabelledRow]) -> None:
+        super().__init__()
+        self.primary_metric = BEST
+        self._texts = texts
+        self._rows = rows
+
+    def __call__(
+        self, model: CrossEncoder, output_path: str | None = None, epoch: float = -1, steps: int = -1
+    ) -> dict[str, float]:
+        """Return the figures of `measure_rows`."""
+        was_training = model.training
+        figures = measure_rows(IndependenceClassifier(model, self._texts), self._rows)
+        model.train(was_training)
+        return figures
+
+
+def measure_rows(classifier: IndependenceClassifier, rows: Sequence[LabelledRow]) -> dict[str, float]:
+    """Return area under the ROC curve, F1 and accuracy of a classifier on labelled rows, in [0, 1]."""
+    return classification_figures(
+        row_probabilities(classifier, [row.texts for row in rows]), np.array([row.label for row in rows], dtype=np.float64)
+    )
+
+
+def classification_figures(probabilities: FloatArray, labels: FloatArray) -> dict[str, float]:
+    """Return area under the ROC curve, F1 of label 1 and accuracy, the last two at p > 0.5; all in [0, 1]."""
+    if not np.isfinite(probabilities).all():
+        raise InputError(
+            "classifier: gives probabilities that are not finite, so its training diverged. Train again with a lower rate."
+        )
+    is_positive = labels == 1
+    n_positive, n_negative = int(is_positive.sum()), int((~is_positive).sum())
+    if not n_positive or not n_negative:
+        raise InputError(
+            f"validation data: {n_positive} positive and {n_negative} negative rows, at least one of each is needed. "
+            "Add a file."
+        )
+    said = probabilities > 0.5
+    return {
+        "auroc": float(roc_auc_score(is_positive, probabilities)),
+        "f1": float(f1_score(is_positive, said)),
+        "accuracy": float((said == is_positive).mean()),
+    }
+
+
+def train_stage(
+    encoder: CrossEncoder,
+    name: str,
+    n_epochs: int,
+    rows: Sequence[LabelledRow],
+    validation: Sequence[LabelledRow],
+    recipe: CausalRecipe,
+    run: TrainingRun,
+) -> None:
+    """Train a classifier in place on labelled rows; `validation` chooses the epoch where the recipe keeps the best one."""
+    encoder.model_card_data.generate_widget_examples = False
+    texts = RowEncoder(encoder.tokenizer, recipe.layout, recipe.truncate, recipe.max_training_tokens)
+    settings = {
+        "num_train_epochs": n_epochs,
+        "learning_rate": recipe.learning_rate,
+        "warmup_steps": recipe.warm_up_steps,
+        "lr_scheduler_type": recipe.schedule,
+        "load_best_model_at_end": recipe.keep_best,
+        "metric_for_best_model": BEST,
+    }
+    parts = {
+        "trainer": CrossEncoderTrainer,
+        "arguments": CrossEncoderTrainingArguments,
+        "model": encoder,
+        "train_dataset": _dataset(rows),
+        "loss": IndependenceLoss(encoder, texts),
+        "evaluator": RowEvaluator(texts, validation),
+    }
+    run.stage(name, encoder, lambda: fit(run, name, settings, batch_size=recipe.batch_size, **parts))
+
+
+def _dataset(rows: Sequence[LabelledRow]) -> datasets.Dataset:
+    names = COLUMNS if len(rows[0].texts) == len(COLUMNS) else (COLUMNS[0], COLUMNS[2])
+    columns: dict[str, list[Any]] = {name: [row.texts[place] for row in rows] for place, name in enumerate(names)}
+    return datasets.Dataset.from_dict({**columns, "label": [row.label for row in rows]})
 
 
 class Pool(NamedTuple):
@@ -53,43 +169,6 @@ class Candidate(NamedTuple):
     """Number of the response in the pool."""
     cause: int
     condition: int
-
-
-def unlabelled_responses(
-    dialogues: Sequence[Sequence[Turn]], *, most: int | None = None, seed: int = 0
-) -> list[UnlabelledResponse]:
-    """Return every turn that has a candidate cause, with the turns before it; of more than `most`, a seeded sample."""
-    responses = [
-        UnlabelledResponse(
-            turns_key(turns), tuple(turn.text for turn in turns[max(0, place - HORIZON) : place]), turns[place].text
-        )
-        for turns in dialogues
-        for place in range(min(CANDIDATES), len(turns))
-    ]
-    if most is None or most >= len(responses):
-        return responses
-    chosen = sorted(random.Random(seed).sample(range(len(responses)), most))
-    return [responses[index] for index in chosen]
-
-
-def build_pool(responses: Sequence[UnlabelledResponse], classifier: IndependenceClassifier) -> Pool:
-    """Ask the unconditional classifier about every turn of every context."""
-    return Pool(list(responses), turn_probabilities(classifier, [(item.context, item.response) for item in responses]))
-
-
-def turn_probabilities(classifier: IndependenceClassifier, items: Sequence[tuple[Sequence[str], str]]) -> list[FloatArray]:
-    """Return the unconditional probabilities of the turns of each (context, response)."""
-    found = row_probabilities(classifier, [(text, response) for context, response in items for text in context])
-    return np.split(found, np.cumsum([len(context) for context, _ in items])[:-1]) if items else []
-
-
-def row_probabilities(classifier: IndependenceClassifier, rows: Sequence[Sequence[str]]) -> FloatArray:
-    """Return a classifier's probabilities of rows of texts, all of one width."""
-    if not rows:
-        return np.empty(0)
-    numbers: dict[str, int] = {}
-    indices = np.array([[numbers.setdefault(text, len(numbers)) for text in row] for row in rows], dtype=np.int64)
-    return classifier.probabilities(list(numbers), indices).dependent
 
 
 def choose(
@@ -161,3 +240,75 @@ def _innocent(pool: Pool, candidate: Candidate, others: OtherUtterances, generat
     item, chances = pool.responses[candidate.response], pool.probabilities[candidate.response]
     choices = [place for place in range(len(chances)) if chances[place] <= 0.5]
     return item.context[generator.choice(choices)] if choices else others.draw(item.dialogue, generator)
+
+
+@dataclass(frozen=True, slots=True)
+class SelfTraining:
+    """The stages of one training: rows of each, and what they gave."""
+
+    run: TrainingRun
+    recipe: CausalRecipe
+    data: Data
+    config: CausalModelConfig
+
+    def train_unconditional(self, encoder: CrossEncoder) -> dict[str, Any]:
+        """Return how many rows there were, and the figures."""
+        seed = self.run.options.seed
+        rows, validation, evaluation = (
+            unconditional_rows(pairs, OtherUtterances(pairs), seed=seed) if pairs else [] for pairs in self.data[:3]
+        )
+        train_stage(encoder, "unconditional", self.recipe.n_epochs, rows, validation, self.recipe, self.run)
+        return {"n_rows": len(rows), **self._figures(encoder, validation, evaluation)}
+
+    def train_conditional(self, encoder: CrossEncoder, unconditional: IndependenceClassifier) -> list[dict[str, Any]]:
+        """Algorithm 1; returns counts and figures of round 0, the labelled rows alone, and of each self-training round."""
+        recipe, others = self.recipe, OtherUtterances(self.data.training)
+        labelled, validation, evaluation = (
+            self._conditional_rows(pairs, unconditional) if pairs else [] for pairs in self.data[:3]
+        )
+        if recipe.conditional_from == "unconditional":
+            encoder.load_state_dict(unconditional.encoder.state_dict())
+        pool = None
+        if recipe.n_rounds and self.data.unlabelled:
+            asked = [(item.context, item.response) for item in self.data.unlabelled]
+            pool = Pool(self.data.unlabelled, turn_probabilities(unconditional, asked))
+        rounds: list[dict[str, Any]] = []
+        fresh: list[LabelledRow] = []
+        rows, n_epochs = labelled, recipe.n_epochs
+        while True:
+            name = f"round_{len(rounds)}"
+            train_stage(encoder, name, n_epochs, rows, validation, recipe, self.run)
+            figures = self._figures(encoder, validation, evaluation)
+            rounds.append({"round": len(rounds), "n_rows": len(rows), "n_pseudo": len(fresh), **figures})
+            if pool is None or len(rounds) > recipe.n_rounds or self.best(rounds) < len(rounds) - 1:
+                break
+            # A round goes on from the weights of the one before. Its pseudo-labels are kept: a resumed run has the same ones.
+            classifier, seed = classifier_of(encoder, self.config), self.run.options.seed + len(rounds)
+            make = partial(choose, pool, classifier, others, filter=recipe.filter, seed=seed)
+            chosen = self.run.kept(f"round_{len(rounds)}_pseudo", make)
+            known = set(rows) if recipe.grows else set()
+            fresh = [row for texts, label in chosen if (row := LabelledRow(tuple(texts), label)) not in known]
+            if not fresh:
+                break
+            rows, n_epochs = [*(rows if recipe.grows else labelled), *fresh], recipe.n_round_epochs
+        load_model(encoder, self.run.stage_weights(f"round_{self.best(rounds)}"))
+        return rounds
+
+    def best(self, rounds: Sequence[dict[str, Any]]) -> int:
+        """The round whose weights are taken: the first of the best ones, or the last."""
+        if not self.recipe.keep_best:
+            return len(rounds) - 1
+        return max(range(len(rounds)), key=lambda number: rounds[number]["validation"][BEST])
+
+    def _conditional_rows(self, pairs: Sequence[CausePair], unconditional: IndependenceClassifier) -> list[LabelledRow]:
+        contexts = [([turn.text for turn in pair.context], pair.response.text) for pair in pairs]
+        chances = turn_probabilities(unconditional, contexts)
+        labels, seed = self.config.labels, self.run.options.seed
+        return conditional_rows(pairs, chances, OtherUtterances(pairs), labels=labels, seed=seed)
+
+    def _figures(
+        self, encoder: CrossEncoder, validation: Sequence[LabelledRow], evaluation: Sequence[LabelledRow]
+    ) -> dict[str, Any]:
+        classifier = classifier_of(encoder, self.config)
+        figures = {"validation": measure_rows(classifier, validation)}
+        return {**figures, "evaluation": measure_rows(classifier, evaluation)} if evaluation else figures

@@ -13,12 +13,11 @@ from dialeval_plugin.training.options import TrainingOptions, choose_recipe
 from dialeval_plugin.training.run import TrainingResult, TrainingRun, data_hash
 
 from .classifiers import new_classifier
-from .data import pair_hash
+from .data import Sources, pair_hash, prepare
 from .model import CAUSAL_FOLDER, CausalModel, CausalModelConfig, Labels, classifier_of
-from .preparation import Sources, prepare
 from .recipes import RECIPES, CausalRecipe
-from .rounds import SelfTraining
 from .scorer import CAUSAL_MODEL
+from .self_training import SelfTraining
 
 
 @dataclass(frozen=True, slots=True)

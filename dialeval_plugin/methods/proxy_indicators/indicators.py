@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -148,14 +149,11 @@ class IndicatorModels:
         self.settings = settings
         self._device = device
         self._opened: dict[str, GlueClassifier] = {}
-        self._hashes: dict[str, str] = {}
 
+    @functools.cached_property
     def hashes(self) -> dict[str, str]:
-        """Return the hash of each task's classifier."""
-        for task in self.settings.tasks:
-            if task not in self._hashes:
-                self._hashes[task] = content_hash(find_folder(self.settings.choices[task]))
-        return dict(self._hashes)
+        """Hash of each task's classifier."""
+        return {task: content_hash(find_folder(self.settings.choices[task])) for task in self.settings.tasks}
 
     def indicate(self, examples: Sequence[Example]) -> Indicators:
         """Return every column of the settings for the examples; a value that cannot be had says why."""

@@ -1,4 +1,4 @@
-"""The linear regression over indicators (equations 6.5 and 6.6): fitting, predicting, and predicting what it was not fitted on.
+"""The linear regression over indicators (equations 6.5 and 6.6): fitting, predicting, held-out predictions, and its file.
 
 Columns and rating are first brought to [0, 1] by the lowest and highest value of the rows that the regression is fitted on
 (6.5). These ranges are part of the model, so that a prediction depends on its own row alone.
@@ -7,18 +7,26 @@ Columns and rating are first brought to [0, 1] by the lowest and highest value o
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import TypedDict
 
 from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.files import read_json, to_json, write_text
+from dialeval_plugin.core.shapes import checked
+
+from .tasks import DEFAULT_CHOICES, Choice, Entailment, IndicatorSettings, Truncate
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 Table: TypeAlias = Sequence[Sequence[float]] | npt.NDArray[Any]
 
 DEFAULT_FOLDS = 10
+KIND = "glue_proxy"
+SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,31 +63,6 @@ class LinearRegression:
         values = _table(table, len(self.features))
         scaled = [extent.scale(values[:, place]) for place, extent in enumerate(self.ranges)]
         return np.asarray(self.intercept + np.stack(scaled, axis=1) @ np.array(self.weights))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-able object that `from_dict` reads back."""
-        columns = zip(self.features, self.ranges, self.weights, strict=True)
-        return {
-            "features": [
-                {"name": name, "low": extent.low, "high": extent.high, "weight": weight} for name, extent, weight in columns
-            ],
-            "intercept": self.intercept,
-            "target": {"low": self.target.low, "high": self.target.high},
-            "n_rows": self.n_rows,
-        }
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> LinearRegression:
-        """Read what `to_dict` wrote."""
-        columns = data["features"]
-        return cls(
-            tuple(column["name"] for column in columns),
-            tuple(Range(column["low"], column["high"]) for column in columns),
-            tuple(column["weight"] for column in columns),
-            data["intercept"],
-            Range(data["target"]["low"], data["target"]["high"]),
-            data["n_rows"],
-        )
 
 
 def fit(features: Sequence[str], table: Table, ratings: Sequence[float] | npt.NDArray[Any]) -> LinearRegression:
@@ -155,3 +138,102 @@ def _range(name: str, values: FloatArray) -> Range:
     if low == high:
         raise InputError(f"regression: {name} is {low:g} in every row, which tells nothing. Leave it out, or give other rows.")
     return Range(low, high)
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyModel:
+    """A regression over indicators, fitted on the ratings of one quality."""
+
+    settings: IndicatorSettings
+    regression: LinearRegression
+    quality: str
+    hashes: Mapping[str, str]
+    """Content hash of each task's classifier; empty where the indicators came from a file."""
+
+    def save(self, path: Path) -> None:
+        """Write the file, whole or not at all."""
+        fitted, settings = self.regression, self.settings
+        columns = zip(fitted.features, fitted.ranges, fitted.weights, strict=True)
+        stored = {
+            "kind": KIND,
+            "schema_version": SCHEMA_VERSION,
+            "quality": self.quality,
+            "regression": {
+                "features": [{"name": name, **asdict(extent), "weight": weight} for name, extent, weight in columns],
+                "intercept": fitted.intercept,
+                "target": asdict(fitted.target),
+                "n_rows": fitted.n_rows,
+            },
+            "settings": {
+                "features": settings.features,
+                "classifiers": {task: asdict(settings.choices[task]) for task in settings.tasks},
+                "entailment": settings.entailment,
+                "absent_fact": settings.absent_fact,
+                "truncate": settings.truncate,
+            },
+            "hashes": dict(self.hashes),
+        }
+        write_text(path, to_json(stored, indent=2) + "\n")
+
+    @classmethod
+    def load(cls, path: Path) -> ProxyModel:
+        """Read what `save` wrote."""
+        data = read_json(path)
+        if not isinstance(data, dict) or data.get("kind") != KIND:
+            raise InputError(f"{path}: is no combination of indicators. Train one with `dialeval train proxy`.")
+        if data.get("schema_version") != SCHEMA_VERSION:
+            raise InputError(
+                f"{path}: schema_version is {data.get('schema_version')!r}, this release reads {SCHEMA_VERSION}. "
+                "Update dialeval-plugin or train again."
+            )
+        found = checked(data, _File, str(path), advice="Copy it again.")
+        stored, regression = found["settings"], found["regression"]
+        columns = regression["features"]
+        names = tuple(column["name"] for column in columns)
+        if names != stored["features"]:
+            raise InputError(f"{path}: the columns of regression and settings differ. Copy it again.")
+        settings = IndicatorSettings(
+            features=names,
+            choices={**DEFAULT_CHOICES, **stored["classifiers"]},
+            entailment=stored["entailment"],
+            absent_fact=stored["absent_fact"],
+            truncate=stored["truncate"],
+        )
+        fitted = LinearRegression(
+            features=names,
+            ranges=tuple(Range(column["low"], column["high"]) for column in columns),
+            weights=tuple(column["weight"] for column in columns),
+            intercept=regression["intercept"],
+            target=regression["target"],
+            n_rows=regression["n_rows"],
+        )
+        return cls(settings, fitted, found["quality"], found["hashes"])
+
+
+class _Column(TypedDict):
+    name: str
+    low: float
+    high: float
+    weight: float
+
+
+class _Regression(TypedDict):
+    features: list[_Column]
+    intercept: float
+    target: Range
+    n_rows: int
+
+
+class _Settings(TypedDict):
+    features: tuple[str, ...]
+    classifiers: dict[str, Choice]
+    entailment: Entailment
+    absent_fact: str | None
+    truncate: Truncate
+
+
+class _File(TypedDict):
+    settings: _Settings
+    regression: _Regression
+    quality: str
+    hashes: dict[str, str]

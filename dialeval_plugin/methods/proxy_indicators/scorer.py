@@ -19,7 +19,7 @@ from dialeval_plugin.core.signature import Value, text_hash
 from dialeval_plugin.models.defaults import DefaultModel
 
 from .indicators import IndicatorModels
-from .model import ProxyModel
+from .regression import ProxyModel
 from .tasks import DEFAULT_CHOICES, Entailment, IndicatorSettings, LabelNames, Models, Truncate, read_choices, subset, task_of
 
 COMBINED = "glue_proxy"
@@ -122,7 +122,7 @@ class GlueProxyScorer(Scorer):
     def signature_fields(self) -> dict[str, Value]:
         """Method, variant, regression, classifiers and their orientation, and how texts are cut."""
         settings = self.indicators.settings
-        hashes = self.indicators.hashes()
+        hashes = self.indicators.hashes
         trained = self.trained
         return {
             "method": "glue_proxy",
@@ -180,7 +180,7 @@ def _check_hashes(trained: ProxyModel, indicators: IndicatorModels) -> None:
     """Refuse classifiers whose columns mean something else than those of the fit."""
     if not trained.hashes:
         return
-    for task, found in indicators.hashes().items():
+    for task, found in indicators.hashes.items():
         if found != trained.hashes.get(task):
             raise InputError(
                 f"glue_proxy: the classifier {indicators.settings.choices[task].model!r} of {task} is not the one that the "

@@ -125,20 +125,6 @@ class IndicatorSettings:
         label = TASKS[task].label
         return self.entailment if label == "entailment" else label
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-able object, which `ProxyModel.load` reads back."""
-        choices = {task: self.choices[task] for task in self.tasks}
-        return {
-            "features": list(self.features),
-            "classifiers": {
-                task: {"model": choice.model, "labels": list(choice.labels) if choice.labels else None}
-                for task, choice in choices.items()
-            },
-            "entailment": self.entailment,
-            "absent_fact": self.absent_fact,
-            "truncate": self.truncate,
-        }
-
 
 Models: TypeAlias = Mapping[str, str] | str | None
 LabelNames: TypeAlias = Mapping[str, Sequence[str]] | str | None

@@ -10,18 +10,21 @@ from torch import Tensor, nn
 
 from dialeval_plugin.core.errors import InputError
 
-from .batches import Batch
-from .latent import GaussianLayer, Noise, kl_divergence, standard_like
 from .layers import (
     Architecture,
     ContextEncoder,
     Decoder,
     DialogueEncoder,
+    Gaussian,
+    GaussianLayer,
+    Noise,
     Reconstruction,
     UtteranceEncoder,
     WordTable,
     feed_forward,
+    kl_divergence,
 )
+from .vocabulary import Batch
 
 NetworkKind: TypeAlias = Literal["seq2seq", "hred", "vhred", "vhcr"]
 
@@ -29,12 +32,15 @@ NetworkKind: TypeAlias = Literal["seq2seq", "hred", "vhred", "vhcr"]
 class DialogueNetwork(nn.Module):
     """What the four have in common: `words`, an `encoder` of utterances, a `bridge` to the decoder's first state, `decoder`."""
 
-    words: WordTable
-    encoder: UtteranceEncoder
     bridge: nn.Sequential
     decoder: Decoder
     latent_size = 0
     """Of each latent variable; 0 where there are none."""
+
+    def __init__(self, architecture: Architecture, *, bidirectional: bool = True) -> None:
+        super().__init__()
+        self.words = WordTable(architecture)
+        self.encoder = UtteranceEncoder(architecture, bidirectional=bidirectional)
 
     def forward(self, batch: Batch, noise: Noise | None = None) -> Reconstruction:
         """Reconstruct the responses of a batch.
@@ -66,9 +72,7 @@ class Seq2Seq(DialogueNetwork):
     """Seq2Seq (Vinyals and Le 2015): a response depends on the utterance before it, and on nothing else."""
 
     def __init__(self, architecture: Architecture) -> None:
-        super().__init__()
-        self.words = WordTable(architecture)
-        self.encoder = UtteranceEncoder(architecture, bidirectional=False)
+        super().__init__(architecture, bidirectional=False)
         self.bridge = feed_forward(self.encoder.size, architecture.decoder)
         self.decoder = Decoder(architecture)
 
@@ -81,9 +85,7 @@ class HRED(DialogueNetwork):
     """HRED (Serban et al. 2016): an encoder of utterances, and one of the dialogue up to each of them."""
 
     def __init__(self, architecture: Architecture) -> None:
-        super().__init__()
-        self.words = WordTable(architecture)
-        self.encoder = UtteranceEncoder(architecture, bidirectional=True)
+        super().__init__(architecture)
         self.context = ContextEncoder(self.encoder.size, architecture.context)
         self.bridge = feed_forward(architecture.context, architecture.decoder)
         self.decoder = Decoder(architecture)
@@ -97,11 +99,9 @@ class VHRED(DialogueNetwork):
     """VHRED (Serban et al. 2017): HRED with a latent variable for each response."""
 
     def __init__(self, architecture: Architecture) -> None:
-        super().__init__()
+        super().__init__(architecture)
         context, latent = architecture.context, architecture.latent
         self.latent_size = latent
-        self.words = WordTable(architecture)
-        self.encoder = UtteranceEncoder(architecture, bidirectional=True)
         self.context = ContextEncoder(self.encoder.size, context)
         self.prior = GaussianLayer(context, context, context, latent=latent)
         self.posterior = GaussianLayer(context + self.encoder.size, context, context, latent=latent)
@@ -124,11 +124,9 @@ class VHCR(DialogueNetwork):
     """VHCR (Park et al. 2018): a latent variable for the whole dialogue, and under it one for each response."""
 
     def __init__(self, architecture: Architecture) -> None:
-        super().__init__()
+        super().__init__(architecture)
         context, latent = architecture.context, architecture.latent
         self.latent_size = latent
-        self.words = WordTable(architecture)
-        self.encoder = UtteranceEncoder(architecture, bidirectional=True)
         self.dialogue = DialogueEncoder(self.encoder.size, context)
         self.dialogue_posterior = GaussianLayer(self.dialogue.size, context, context, latent=latent)
         self.start = feed_forward(latent, context)
@@ -148,7 +146,8 @@ class VHCR(DialogueNetwork):
             dialogues = utterances.new_zeros(len(batch.n_responses), self.latent_size)
         else:
             whole = self.dialogue_posterior(self.dialogue(utterances, batch.n_utterances))
-            dialogues, dialogue_kl = whole.draw(noise.dialogues), kl_divergence(whole, standard_like(whole))
+            standard = Gaussian(torch.zeros_like(whole.mean), torch.ones_like(whole.deviation))
+            dialogues, dialogue_kl = whole.draw(noise.dialogues), kl_divergence(whole, standard)
 
         owners = batch.owners
         read = torch.cat([self._drop_utterances(utterances[batch.contexts]), dialogues[owners]], dim=-1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 import torch
 from annotated_types import Ge
@@ -21,11 +21,9 @@ from dialeval_plugin.models.context_texts import turns_to_read, unread
 from dialeval_plugin.models.defaults import DefaultModel
 from dialeval_plugin.models.folders import resolve
 
-from .batches import EncodedDialogue, make_batch
-from .latent import Noise
-from .layers import Reconstruction
+from .layers import Noise
 from .model import TrainedReconstruction
-from .vocabulary import TOKENIZER, UNKNOWN, Encoded
+from .vocabulary import TOKENIZER, UNKNOWN, Encoded, EncodedDialogue, make_batch
 
 LossReduction: TypeAlias = Literal["token_mean", "sum"]
 Latent: TypeAlias = Literal["prior", "posterior"]
@@ -144,57 +142,41 @@ class DialogueReconstructionScorer(Scorer):
         """Also what has no turn, or no turn before it, to read."""
         return unread(item)
 
+    @torch.no_grad()
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
         """Score the dialogues; those of one length share batches."""
-        dialogues = [self._encode(item) for item in items]
+        model, read = self.trained.model, self.trained.vocabulary.encode
+        texts = [turns_to_read(item)[: self.options.max_utterances] for item in items]
+        dialogues = [[read(text, max_tokens=self.trained.max_tokens) for text in turns] for turns in texts]
         ids: list[EncodedDialogue] = [[utterance.ids for utterance in dialogue] for dialogue in dialogues]
         rows: list[Row] = [{}] * len(items)
-        for batch in length_batches([sum(map(len, dialogue)) for dialogue in ids], TOKENS_PER_BATCH):
-            losses = self._losses([ids[place] for place in batch])
-            for place, found in zip(batch, losses, strict=True):
-                rows[place] = self._row(found, dialogues[place])
+        for places in length_batches([sum(map(len, dialogue)) for dialogue in ids], TOKENS_PER_BATCH):
+            batch = make_batch([ids[place] for place in places]).to(self.trained.device)
+            noise = Noise.repeated(batch, model.latent_size, self.options.seed) if self.latent == "posterior" else None
+            found = model(batch, noise)
+            sums, response_kl = (
+                [own.tolist() for own in torch.split(values.double().cpu(), list(batch.n_responses))]
+                for values in (found.losses.sum(-1), found.response_kl)
+            )
+            for place, own_sums, own_kl, dialogue_kl in zip(places, sums, response_kl, found.dialogue_kl.tolist(), strict=True):
+                rows[place] = self._row(dialogues[place], own_sums, own_kl, dialogue_kl)
         return rows
 
-    def _encode(self, item: Item) -> list[Encoded]:
-        vocabulary, max_tokens = self.trained.vocabulary, self.trained.max_tokens
-        return [vocabulary.encode(text, max_tokens=max_tokens) for text in turns_to_read(item)[: self.options.max_utterances]]
-
-    @torch.no_grad()
-    def _losses(self, dialogues: Sequence[EncodedDialogue]) -> list[_Losses]:
-        batch = make_batch(dialogues).to(self.trained.device)
-        model = self.trained.model
-        noise = Noise.repeated(batch, model.latent_size, self.options.seed) if self.latent == "posterior" else None
-        return _by_dialogue(model(batch, noise), batch.n_responses)
-
-    def _row(self, losses: _Losses, dialogue: Sequence[Encoded]) -> Row:
+    def _row(self, dialogue: Sequence[Encoded], sums: list[float], response_kl: list[float], dialogue_kl: float) -> Row:
         """Of a dialogue all responses count, of a turn's context none."""
-        first = len(losses.sums) - 1 if self.level == "turn" else 0
+        first = len(sums) - 1 if self.level == "turn" else 0
         responses = dialogue[1 + first :]
         lengths = [len(utterance.ids) for utterance in responses]
-        sums = losses.sums[first:]
+        sums = sums[first:]
         n_words = sum(lengths) - len(lengths)
         n_unknown = sum(id == UNKNOWN for utterance in responses for id in utterance.ids)
         found: dict[str, float | None] = {
             "loss_token_mean": math.fsum(total / length for total, length in zip(sums, lengths, strict=True)) / len(sums),
             "loss_sum": math.fsum(sums),
-            "kl": math.fsum(losses.response_kl[first:]) + losses.dialogue_kl,
+            "kl": math.fsum(response_kl[first:]) + dialogue_kl,
             "n_utterances": float(len(sums)),
             "n_tokens": float(sum(lengths)),
             "unknown_share": n_unknown / max(1, n_words),
             "n_cut": float(sum(utterance.is_cut for utterance in dialogue)),
         }
         return {name: found[name] for name in self.columns}
-
-
-class _Losses(NamedTuple):
-    """What a model says of one dialogue, response by response."""
-
-    sums: list[float]
-    response_kl: list[float]
-    dialogue_kl: float
-
-
-def _by_dialogue(found: Reconstruction, n_responses: Sequence[int]) -> list[_Losses]:
-    counts = list(n_responses)
-    sums, response_kl = (torch.split(values.double().cpu(), counts) for values in (found.losses.sum(-1), found.response_kl))
-    return [_Losses(a.tolist(), b.tolist(), c) for a, b, c in zip(sums, response_kl, found.dialogue_kl.tolist(), strict=True)]

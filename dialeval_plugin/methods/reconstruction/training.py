@@ -1,30 +1,157 @@
-"""Training a dialogue model: epochs over whole dialogues, then the weights of the epoch that was best on validation."""
+"""Training a dialogue model: recipes, data without leaks, epochs, and the weights of the one that was best on validation."""
 
 from __future__ import annotations
 
 import functools
+import logging
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple, TypeAlias
 
 import torch
 
+from dialeval_plugin.core.dialogue import Item, Turn, is_blank
+from dialeval_plugin.corpora.identity import LeakIndex, leave_out_leaks, opening_key, split_by_dialogue
+from dialeval_plugin.models.batching import length_batches
 from dialeval_plugin.training.history import HistoryRow
 from dialeval_plugin.training.loop import TrainingLoop, fit_in_main_process
-from dialeval_plugin.training.options import Precision, TrainingOptions, seconds_of
+from dialeval_plugin.training.options import Precision, TrainingOptions, check_at_least, choose_recipe, seconds_of
 from dialeval_plugin.training.run import TrainingResult, TrainingRun, data_hash
 
-from .data import ReconstructionCorpus, ReconstructionSources, prepare
+from .layers import Architecture, Noise
 from .model import RECONSTRUCTION_FOLDER, TrainedReconstruction
 from .networks import DialogueNetwork, NetworkKind, new_network
-from .objective import kl_weight, train_epoch, validation_loss
-from .recipes import ReconstructionRecipe, find_recipe
-from .scorer import RECONSTRUCTION_MODEL
+from .scorer import RECONSTRUCTION_MODEL, TOKENS_PER_BATCH
+from .vocabulary import EncodedDialogue, Vocabulary, make_batch, words
+
+logger = logging.getLogger(__name__)
 
 _STAGE = "reconstruction"
 FIGURES = ("training_loss", "training_kl", "training_kl_weight", "loss")
 """Of each epoch: cross-entropy and divergence in training, the divergence's weight, validation loss; in nats a token."""
+Text: TypeAlias = tuple[str, ...]
+"""A dialogue's utterances, each its words with a blank between them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReconstructionRecipe:
+    """How a model is trained; the defaults are the thesis'.
+
+    Attributes:
+        sizes: of the layers in place of `Architecture`'s defaults.
+        min_count: a rarer word is unknown.
+        max_utterances: of a dialogue its first ones are read.
+        max_tokens: of an utterance its first ones are read, its end included.
+        batch_size: dialogues a step.
+        clip: longest gradient.
+        annealing_steps: over which the divergences' weight rises from 0 to 1.
+        patience: training ends after so many epochs without gain on validation, once the weight is 1.
+    """
+
+    name: str
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    max_words: int = 20_000
+    min_count: int = 5
+    max_utterances: int = 10
+    max_tokens: int = 30
+    learning_rate: float = 1e-4
+    batch_size: int = 80
+    clip: float = 1.0
+    n_epochs: int = 30
+    annealing_steps: int = 25_000
+    patience: int = 3
+
+    def architecture(self, n_tokens: int) -> Architecture:
+        """The model's sizes with a vocabulary of `n_tokens`."""
+        return Architecture(n_tokens, **self.sizes)
+
+
+RECIPES: Mapping[str, ReconstructionRecipe] = MappingProxyType(
+    {
+        "thesis": ReconstructionRecipe("thesis"),
+        # For one core: an epoch of DailyDialog takes it two to three minutes (docs/reconstruction.md).
+        "small": ReconstructionRecipe(
+            "small",
+            sizes={"embedding": 128, "encoder": 96, "context": 192, "decoder": 192, "latent": 32},
+            max_words=5_000,
+            learning_rate=1e-3,
+            batch_size=16,
+            n_epochs=10,
+            annealing_steps=2_000,
+            patience=2,
+        ),
+    }
+)
+
+
+def find_recipe(name: str, *, n_epochs: int | None = None) -> ReconstructionRecipe:
+    """Return a recipe by name, with `n_epochs` in place of its own where they are given."""
+    recipe = choose_recipe(RECIPES, name)
+    if n_epochs is None:
+        return recipe
+    check_at_least(1, epochs=n_epochs)
+    return replace(recipe, n_epochs=n_epochs)
+
+
+class ReconstructionSources(NamedTuple):
+    """Dialogues as turns, oldest first."""
+
+    training: Sequence[Sequence[Turn]]
+    validation: Sequence[Sequence[Turn]] = ()
+    """Chooses the best epoch; without it a share of the training dialogues does."""
+    evaluation: Sequence[Item] = ()
+
+
+class ReconstructionCorpus(NamedTuple):
+    """What training reads."""
+
+    training: list[EncodedDialogue]
+    validation: list[EncodedDialogue]
+    vocabulary: Vocabulary
+    counts: dict[str, int]
+    """How many dialogues there are, and how many were left out, by reason."""
+
+
+def prepare(
+    sources: ReconstructionSources, recipe: ReconstructionRecipe, *, validation_fraction: float, seed: int
+) -> ReconstructionCorpus:
+    """Leave out what must not be trained on, learn the vocabulary from the rest, and encode."""
+    counts: dict[str, int] = {}
+    index = LeakIndex({"evaluation": sources.evaluation})
+    candidates = _select("training", sources.training, index, counts)
+    held_out = _select("validation", sources.validation, index, counts) if sources.validation else None
+    training, validation = split_by_dialogue(candidates, held_out, opening_key, fraction=validation_fraction, seed=seed)
+    if held_out is not None:
+        counts["n_training_in_validation"] = len(candidates) - len(training)
+    counts |= {"n_training": len(training), "n_validation": len(validation)}
+    logger.info("dialogues: %s", counts)
+    vocabulary = Vocabulary.learn(
+        (text.split()[: recipe.max_tokens - 1] for dialogue in training for text in dialogue[: recipe.max_utterances]),
+        max_words=recipe.max_words,
+        min_count=recipe.min_count,
+    )
+
+    def encode(dialogue: Text) -> EncodedDialogue:
+        texts = dialogue[: recipe.max_utterances]
+        return [vocabulary.encode(text, max_tokens=recipe.max_tokens).ids for text in texts]
+
+    return ReconstructionCorpus([encode(text) for text in training], [encode(text) for text in validation], vocabulary, counts)
+
+
+def _select(name: str, dialogues: Sequence[Sequence[Turn]], index: LeakIndex, counts: dict[str, int]) -> list[Text]:
+    """Dialogues without duplicates and leaks, in their order, as they were published and in words; counts the others."""
+    visible = [tuple(turn.text for turn in turns if not is_blank(turn.text)) for turns in dialogues]
+    texts = [(tuple(" ".join(words(text)) for text in turns), turns) for turns in visible if len(turns) > 1]
+    distinct = dict(texts)
+    # As they were published: the leak rule reads lines and speakers, which the words have lost.
+    kept = leave_out_leaks(list(distinct.items()), index, lambda item: [item[1]], f"{name} dialogues")
+    counts[f"n_{name}_short"] = len(dialogues) - len(texts)
+    counts[f"n_{name}_duplicates"] = len(texts) - len(distinct)
+    counts[f"n_{name}_in_evaluation"] = len(distinct) - len(kept)
+    return [text for text, _ in kept]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,3 +245,45 @@ def _loss(row: HistoryRow) -> float:
 
 def _number(row: HistoryRow) -> int:
     return round(row.epoch or 0)
+
+
+def train_epoch(
+    loop: TrainingLoop,
+    network: DialogueNetwork,
+    recipe: ReconstructionRecipe,
+    dialogues: Sequence[EncodedDialogue],
+    *,
+    bfloat16: bool,
+) -> tuple[float, float]:
+    """Cross-entropy and divergence in nats a token, with words dropped and latent variables drawn."""
+    network.train()
+    device = next(network.parameters()).device
+    order = torch.randperm(len(dialogues)).tolist()
+    total_loss, total_kl, total_tokens = 0.0, 0.0, 0
+    for start in range(0, len(order), recipe.batch_size):
+        batch = make_batch([dialogues[place] for place in order[start : start + recipe.batch_size]]).to(device)
+        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=bfloat16):
+            found = network(batch, Noise.random(batch, network.latent_size))
+        loss, kl = found.losses.sum(), found.response_kl.sum() + found.dialogue_kl.sum()
+        n_tokens = int(batch.lengths[batch.responses].sum())
+        loop.step((loss + kl_weight(network, recipe, loop.n_steps + 1) * kl) / n_tokens)
+        total_loss, total_kl, total_tokens = total_loss + loss.item(), total_kl + kl.item(), total_tokens + n_tokens
+    return total_loss / total_tokens, total_kl / total_tokens
+
+
+@torch.no_grad()
+def validation_loss(network: DialogueNetwork, dialogues: Sequence[EncodedDialogue]) -> float:
+    """Cross-entropy in nats a token as the scorer computes it: nothing dropped, latent variables at their priors' means."""
+    network.eval()
+    device = next(network.parameters()).device
+    total, n_tokens = 0.0, 0
+    for places in length_batches([sum(map(len, dialogue)) for dialogue in dialogues], TOKENS_PER_BATCH):
+        batch = make_batch([dialogues[place] for place in places]).to(device)
+        total += network(batch).losses.sum().item()
+        n_tokens += int(batch.lengths[batch.responses].sum())
+    return total / n_tokens
+
+
+def kl_weight(network: DialogueNetwork, recipe: ReconstructionRecipe, n_steps: int) -> float:
+    """Rises from 0 to 1 (Bowman et al. 2016): at first a latent variable costs nothing, so that the decoder uses it."""
+    return min(1.0, n_steps / recipe.annealing_steps) if network.latent_size else 0.0

@@ -1,4 +1,4 @@
-"""Words and their numbers: a tokenizer that needs no download, and the vocabulary that training learns."""
+"""From texts to tensors: words and their numbers, the vocabulary that training learns, and batches of dialogues."""
 
 from __future__ import annotations
 
@@ -6,8 +6,13 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from dialeval_plugin.core.errors import InputError
 
@@ -66,3 +71,56 @@ class Vocabulary:
         found = list(islice(words(text), max_tokens))
         kept = found[: max_tokens - 1]
         return Encoded((*(self._ids.get(word, UNKNOWN) for word in kept), END), len(kept) < len(found))
+
+
+EncodedDialogue: TypeAlias = Sequence[Sequence[int]]
+"""The utterances of a dialogue, oldest first, each the numbers of its words and END; two utterances at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Dialogues, their utterances one under the other.
+
+    Every utterance but a dialogue's first is a response, and the one before it ends its context. Places are rows of `tokens`.
+
+    Attributes:
+        tokens: numbers of words, (utterances, longest), PAD behind END.
+        lengths: tokens of each utterance, (utterances,); on the processor, where packing wants it.
+        contexts: for each response the place of the utterance before it, (responses,).
+        responses: its own place, (responses,).
+        n_responses: of each dialogue.
+    """
+
+    tokens: Tensor
+    lengths: Tensor
+    contexts: Tensor
+    responses: Tensor
+    n_responses: tuple[int, ...]
+
+    @property
+    def n_utterances(self) -> tuple[int, ...]:
+        """Utterances of each dialogue."""
+        return tuple(number + 1 for number in self.n_responses)
+
+    @property
+    def owners(self) -> Tensor:
+        """For each response the number of its dialogue, (responses,)."""
+        return torch.repeat_interleave(torch.tensor(self.n_responses))
+
+    def to(self, device: torch.device) -> Batch:
+        """The same with the tokens on `device`."""
+        return replace(self, tokens=self.tokens.to(device))
+
+
+def make_batch(dialogues: Sequence[EncodedDialogue]) -> Batch:
+    """Put dialogues together."""
+    utterances = [torch.tensor(utterance) for dialogue in dialogues for utterance in dialogue]
+    is_first = torch.tensor([place == 0 for dialogue in dialogues for place in range(len(dialogue))])
+    responses = torch.nonzero(~is_first).flatten()
+    return Batch(
+        tokens=pad_sequence(utterances, batch_first=True, padding_value=float(PAD)),
+        lengths=torch.tensor([len(utterance) for utterance in utterances]),
+        contexts=responses - 1,
+        responses=responses,
+        n_responses=tuple(len(dialogue) - 1 for dialogue in dialogues),
+    )

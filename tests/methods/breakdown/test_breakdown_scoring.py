@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,20 +21,28 @@ from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.methods.breakdown.scorer import AGGREGATIONS, DialogueBreakdownScorer
 from dialeval_plugin.methods.breakdown.training import train
 from dialeval_plugin.models.language_models import open_model
-from tests.refusals import refused
-from tests.sealed import seal
+from tests.refusals import refusal, refused
+from tests.sealed import poison, seal
 from tests.tiny.breakdown import TinyModels, options, sources
 from tests.tiny.likelihood import write_likelihood_model
 
+Make = Callable[..., DialogueBreakdownScorer]
 METHODS = tuple(AGGREGATIONS)
 TURNS = ["Do you like tea?", "I do. Green tea!", "With milk or without?", "Without, thank you."]
 
 
-def scorer(tiny: TinyModels, method: str, **given: Any) -> DialogueBreakdownScorer:
-    names: dict[str, Any] = {"model": str(tiny.odin if method.startswith("odin") else tiny.lm)}
-    if method == "likelihood_ratio":
-        names["background"] = str(tiny.background)
-    return DialogueBreakdownScorer(method=method, device="cpu", **{**names, **given})  # type: ignore[arg-type]
+@pytest.fixture
+def make(tiny_breakdown_models: TinyModels) -> Make:
+    """Makes the scorer of a method over the model that was trained for it."""
+    lm, odin, background = map(str, tiny_breakdown_models)
+
+    def made(method: Any = "max_probability", **given: Any) -> DialogueBreakdownScorer:
+        models = {"model": odin if method.startswith("odin") else lm}
+        if method == "likelihood_ratio":
+            models["background"] = background
+        return DialogueBreakdownScorer(method=method, device="cpu", **{**models, **given})
+
+    return made
 
 
 def examples(number: int = 12) -> list[Example]:
@@ -75,15 +84,13 @@ def by_hand(tiny: TinyModels, method: str, aggregation: str, context: list[str],
 @pytest.mark.parametrize(("method", "aggregation"), [(name, one) for name, known in AGGREGATIONS.items() for one in known])
 @pytest.mark.parametrize("context", ["full", "pair"])
 def test_every_method_scores_as_its_equation_says(
-    tiny_breakdown_models: TinyModels, method: str, aggregation: str, context: str
+    make: Make, tiny_breakdown_models: TinyModels, method: str, aggregation: str, context: str
 ) -> None:
-    found = scorer(tiny_breakdown_models, method, aggregation=aggregation, context=context)
+    found = make(method, aggregation=aggregation, context=context)
     scores = found.score([Example.from_texts(TURNS[:3], TURNS[3])])
     row = {name: values[0] for name, values in scores.columns.items()}
-    before = TURNS[:3] if context == "full" else TURNS[2:3]
-    assert row["score"] == pytest.approx(
-        by_hand(tiny_breakdown_models, method, aggregation, before, TURNS[3]), abs=1e-5, rel=1e-5
-    )
+    score = by_hand(tiny_breakdown_models, method, aggregation, TURNS[:3] if context == "full" else TURNS[2:3], TURNS[3])
+    assert row["score"] == pytest.approx(score, abs=1e-5, rel=1e-5)
     assert (scores.main, scores.orientation, row["n_cut"]) == ("breakdown", "lower", 0.0)
     assert found.extremes is not None
     expected = 1 - (row["score"] - found.extremes.low) / (found.extremes.high - found.extremes.low)  # type: ignore[operator]
@@ -91,186 +98,141 @@ def test_every_method_scores_as_its_equation_says(
     assert [row["p_nb"], row["p_pb"], row["p_b"]] == [pytest.approx(1 - row["breakdown"]), 0.0, row["breakdown"]]  # type: ignore[operator]
 
 
-def test_what_cannot_be_scored_has_a_reason_and_leaves_the_others_alone(tiny_breakdown_models: TinyModels) -> None:
+def test_what_cannot_be_scored_has_a_reason_and_leaves_the_others_alone(make: Make) -> None:
     items = [
         Example.from_texts(TURNS[:1], TURNS[1], id="good"),
         Example.from_texts([], TURNS[0], id="first turn"),
-        Example.from_texts([" ", "\u200b"], TURNS[0], id="blank context"),
-        Example.from_texts(TURNS[:1], " \n", id="blank response"),
         Example.from_texts(TURNS[:1], "very " * 400, id="long response"),
         Example.from_texts(["tea " * 400], TURNS[1], id="long context"),
         Example.from_texts([TURNS[0], " ", TURNS[0]], TURNS[0], id="identical turns"),
-        Example.from_texts(TURNS[:1], "🙂", id="emoji"),
     ]
     for method in METHODS:
-        scores = scorer(tiny_breakdown_models, method).score(items)
+        scores = make(method).score(items)
         reasons = {items[place].id: found.reason for place, found in scores.unscored.items()}
-        assert reasons == {
-            "first turn": Reason.EMPTY_INPUT,
-            "blank context": Reason.EMPTY_INPUT,
-            "blank response": Reason.EMPTY_INPUT,
-            "long response": Reason.CONTEXT_TOO_LONG,
-        }
+        assert reasons == {"first turn": Reason.EMPTY_INPUT, "long response": Reason.CONTEXT_TOO_LONG}
         assert dict(zip(scores.ids, scores.columns["n_cut"], strict=True))["long context"] == 1.0
-        alone = scorer(tiny_breakdown_models, method).score(items[:1]).values[0]
+        alone = make(method).score(items[:1]).values[0]
         assert scores.values[0] == pytest.approx(alone, abs=1e-5)  # R45: the others decide how far it is padded
 
 
-def test_weights_that_are_not_numbers_leave_no_score(tiny_breakdown_models: TinyModels, tmp_path: Path) -> None:
-    shutil.copytree(tiny_breakdown_models.lm, tmp_path / "poisoned")
-    path = tmp_path / "poisoned" / "model.safetensors"
-    save_file({name: tensor * float("nan") for name, tensor in load_file(str(path)).items()}, str(path), {"format": "pt"})
-    found = DialogueBreakdownScorer(str(seal(tmp_path / "poisoned")), transductive=True, device="cpu")
-    scores = found.score([Example.from_texts(TURNS[:1], TURNS[1])])
+def test_weights_that_are_not_numbers_leave_no_score(make: Make, tiny_breakdown_models: TinyModels, tmp_path: Path) -> None:
+    folder = shutil.copytree(tiny_breakdown_models.lm, tmp_path / "poisoned")
+    poison(folder / "model.safetensors")
+    scores = make(model=str(seal(folder)), transductive=True).score([Example.from_texts(TURNS[:1], TURNS[1])])
     assert scores.unscored == {0: Unscored(Reason.NON_FINITE, "score is nan")}
 
 
-def test_transductive_takes_the_extremes_of_what_is_scored(tiny_breakdown_models: TinyModels) -> None:
+def test_transductive_takes_the_extremes_of_what_is_scored(make: Make) -> None:
     items = [*examples(), Example.from_texts([], "first", id="first")]
-    scores = scorer(tiny_breakdown_models, "max_probability", transductive=True).score(items)
+    scores = make(transductive=True).score(items)
     raw = np.array(scores.columns["score"][:-1], dtype=float)
     expected = 1 - (raw - raw.min()) / (raw.max() - raw.min())
     assert scores.values[:-1] == pytest.approx(expected.tolist())
     assert (min(scores.values[:-1]), max(scores.values[:-1]), scores.values[-1]) == (0.0, 1.0, None)  # type: ignore[type-var]
     assert scores.signature.fields["calibration"] == "transductive"
     with refused("calibration: 1 responses have 1 different scores, two are needed. Give more dialogues."):
-        scorer(tiny_breakdown_models, "max_probability", transductive=True).score(items[:1])
+        make(transductive=True).score(items[:1])
 
 
-def test_a_calibration_of_ones_own_takes_the_place_of_the_stored_one(tiny_breakdown_models: TinyModels, tmp_path: Path) -> None:
-    stored = json.loads((tiny_breakdown_models.lm / "breakdown.json").read_text(encoding="utf-8"))
+def test_a_calibration_of_ones_own_takes_the_place_of_the_stored_one(
+    make: Make, tiny_breakdown_models: TinyModels, tmp_path: Path
+) -> None:
+    lm, odin, background = map(str, tiny_breakdown_models)
+    stored = json.loads(Path(lm, "breakdown.json").read_text(encoding="utf-8"))
     stored["ranges"]["max_probability"]["full"]["mean"] = {"low": -1.0, "high": 1.0}
     path = tmp_path / "own.json"
     path.write_text(json.dumps(stored), encoding="utf-8")
-    scores = scorer(tiny_breakdown_models, "max_probability", calibration=str(path)).score(examples(3))
-    for breakdown, raw in zip(scores.values, scores.columns["score"], strict=True):
-        assert breakdown == pytest.approx(1 - (raw + 1) / 2)  # type: ignore[operator]
-    with refused(f"{path}: was learnt with other models. Make one for these with `dialeval train breakdown`."):
-        scorer(tiny_breakdown_models, "max_probability", model=str(tiny_breakdown_models.background), calibration=str(path))
-    with refused(
+    scores = make(calibration=str(path)).score(examples(3))
+    assert scores.values == pytest.approx([1 - (raw + 1) / 2 for raw in scores.columns["score"]])  # type: ignore[operator]
+    said = refusal(make, model=background, calibration=str(path))
+    assert said == f"{path}: was learnt with other models. Make one for these with `dialeval train breakdown`."
+    said = refusal(make, "odin_g", calibration=str(Path(odin, "breakdown.json")), max_tokens=32)
+    assert said == (
         "dialogue_breakdown: max_tokens is 32, but the calibration was learnt with 64. "
         "Leave the option out, or calibrate again."
-    ):
-        scorer(
-            tiny_breakdown_models,
-            "odin_g",
-            model=str(tiny_breakdown_models.odin),
-            calibration=str(tiny_breakdown_models.odin / "breakdown.json"),
-            max_tokens=32,
-        )
+    )
     del stored["ranges"]["max_probability"]["pair"]
     path.write_text(json.dumps(stored), encoding="utf-8")
-    with refused(
+    assert refusal(make, calibration=str(path), context="pair") == (
         "dialogue_breakdown: max_probability was not calibrated with context='pair' and aggregation='mean'. "
         "Calibrate it with `dialeval train breakdown`."
-    ):
-        scorer(tiny_breakdown_models, "max_probability", calibration=str(path), context="pair")
+    )
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("given", "problem"),
     [
-        (
-            {"method": "softmax"},
-            "dialogue_breakdown: method is 'softmax'. Give one of max_probability, odin_h, odin_g, likelihood_ratio.",
-        ),
-        (
-            {"method": "likelihood_ratio", "aggregation": "logsum"},
-            "dialogue_breakdown: aggregation is 'logsum'. Give one of sum, mean, code_bug.",
-        ),
-        (
-            {"transductive": True, "calibration": "c.json"},
-            "dialogue_breakdown: transductive scores need no calibration. Leave one of the options out.",
-        ),
-        ({"cut": 1.5}, "dialogue_breakdown: cut is 1.5. Give a number from 0 to 1."),
-        (
-            {"background": "folder"},
-            "dialogue_breakdown: max_probability has no background model. Leave the option background out.",
-        ),
+        ({"method": "softmax"}, "method is 'softmax'. Give one of max_probability, odin_h, odin_g, likelihood_ratio."),
+        ({"method": "likelihood_ratio", "aggregation": "logsum"},
+         "aggregation is 'logsum'. Give one of sum, mean, code_bug."),
+        ({"transductive": True, "calibration": "c.json"},
+         "transductive scores need no calibration. Leave one of the options out."),
+        ({"cut": 1.5}, "cut is 1.5. Give a number from 0 to 1."),
+        ({"background": "folder"}, "max_probability has no background model. Leave the option background out."),
     ],
-)
-def test_an_option_that_does_not_fit_is_said(tiny_breakdown_models: TinyModels, given: dict[str, Any], message: str) -> None:
-    with refused(message):
-        DialogueBreakdownScorer(str(tiny_breakdown_models.lm), device="cpu", **given)
+)  # fmt: skip
+def test_an_option_that_does_not_fit_is_said(make: Make, given: dict[str, Any], problem: str) -> None:
+    assert refusal(make, **given) == f"dialogue_breakdown: {problem}"
 
 
-def test_a_missing_model_says_how_to_get_one(tiny_breakdown_models: TinyModels) -> None:
-    with refused(
-        "dialogue_breakdown: no model is named. Train one with `dialeval train language-model --objective lm --data FILE "
-        "--output FOLDER`, pass model='FOLDER', or set DIALEVAL_LANGUAGE_MODEL.",
-        MissingPrerequisite,
+def test_models_are_found_by_variable_or_it_is_said_how_to_get_one(
+    make: Make, tiny_breakdown_models: TinyModels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for given, objective, option, variable in (
+        ({}, "lm", "model", "DIALEVAL_LANGUAGE_MODEL"),
+        ({"method": "odin_h"}, "odin", "model", "DIALEVAL_ODIN_MODEL"),
+        ({"method": "likelihood_ratio"}, "background", "background", "DIALEVAL_BACKGROUND_MODEL"),
     ):
-        load_scorer("dialogue_breakdown")
-    with refused(
-        "dialogue_breakdown: no background is named. Train one with `dialeval train language-model --objective background "
-        "--data FILE --output FOLDER`, pass background='FOLDER', or set DIALEVAL_BACKGROUND_MODEL.",
-        MissingPrerequisite,
-    ):
-        DialogueBreakdownScorer(str(tiny_breakdown_models.lm), method="likelihood_ratio", device="cpu")
-    with refused(
-        f"{tiny_breakdown_models.lm}: has no odin_head.safetensors, so it has no component g of ODIN. Train one with "
-        "`dialeval train language-model --objective odin --data FILE --output FOLDER`.",
-        ModelLoadError,
-    ):
-        DialogueBreakdownScorer(str(tiny_breakdown_models.lm), method="odin_g", device="cpu")
-
-
-def test_models_are_found_by_variable(tiny_breakdown_models: TinyModels, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DIALEVAL_LANGUAGE_MODEL", str(tiny_breakdown_models.lm))
-    monkeypatch.setenv("DIALEVAL_ODIN_MODEL", str(tiny_breakdown_models.odin))
-    monkeypatch.setenv("DIALEVAL_BACKGROUND_MODEL", str(tiny_breakdown_models.background))
+        assert refusal(load_scorer, "dialogue_breakdown", **given, error=MissingPrerequisite) == (
+            f"dialogue_breakdown: no {option} is named. Train one with `dialeval train language-model --objective {objective} "
+            f"--data FILE --output FOLDER`, pass {option}='FOLDER', or set {variable}."
+        )
+        monkeypatch.setenv(variable, str(getattr(tiny_breakdown_models, objective)))
     items = examples(3)
     for method in METHODS:
         found = DialogueBreakdownScorer(method=method, device="cpu")  # type: ignore[arg-type]
-        assert found.score(items).values == scorer(tiny_breakdown_models, method).score(items).values
+        assert found.score(items).values == make(method).score(items).values
 
 
-def test_foreign_and_uncalibrated_models_are_refused(tiny_breakdown_models: TinyModels, tmp_path: Path) -> None:
-    foreign = write_likelihood_model(tmp_path / "foreign", "gpt2")
-    with refused(
-        f"dialogue_breakdown: {foreign} has another tokenizer than {tiny_breakdown_models.lm}. "
+def test_foreign_and_uncalibrated_models_are_refused(make: Make, tiny_breakdown_models: TinyModels, tmp_path: Path) -> None:
+    lm, foreign = tiny_breakdown_models.lm, write_likelihood_model(tmp_path / "foreign", "gpt2")
+    assert refusal(make, "likelihood_ratio", background=str(foreign)) == (
+        f"dialogue_breakdown: {foreign} has another tokenizer than {lm}. "
         "Train the background model with this one as its --backbone."
-    ):
-        DialogueBreakdownScorer(str(tiny_breakdown_models.lm), method="likelihood_ratio", background=str(foreign), device="cpu")
-    with refused(
+    )
+    assert refusal(make, model=str(foreign), error=ModelLoadError) == (
         f"{foreign}: has no breakdown.json, so its scores are no probabilities. Make one with `dialeval train breakdown`, "
-        "pass calibration='FILE', or transductive=true for the extremes of what is scored.",
-        ModelLoadError,
-    ):
-        DialogueBreakdownScorer(str(foreign), device="cpu")
-    odin = tmp_path / "odin"
-    shutil.copytree(tiny_breakdown_models.odin, odin)
+        "pass calibration='FILE', or transductive=true for the extremes of what is scored."
+    )
+    assert refusal(make, "odin_g", model=str(lm), error=ModelLoadError) == (
+        f"{lm}: has no odin_head.safetensors, so it has no component g of ODIN. Train one with "
+        "`dialeval train language-model --objective odin --data FILE --output FOLDER`."
+    )
+    odin = shutil.copytree(tiny_breakdown_models.odin, tmp_path / "odin")
     save_file({"weight": torch.zeros(1, 3), "bias": torch.zeros(1)}, str(odin / "odin_head.safetensors"))
-    with refused(
+    assert refusal(make, "odin_g", model=str(seal(odin)), error=ModelLoadError) == (
         f"{odin / 'odin_head.safetensors'}: holds {{'bias': (1,), 'weight': (1, 3)}}, the model needs "
-        "{'bias': (1,), 'weight': (1, 16)}. Copy the model folder again.",
-        ModelLoadError,
-    ):
-        DialogueBreakdownScorer(str(seal(odin)), method="odin_g", device="cpu")
+        "{'bias': (1,), 'weight': (1, 16)}. Copy the model folder again."
+    )
 
 
 @pytest.mark.parametrize("architecture", ["gpt2", "roberta_decoder"])
-def test_other_architectures_score(tmp_path: Path, architecture: str) -> None:
+def test_other_architectures_score(make: Make, tmp_path: Path, architecture: str) -> None:
     folder = write_likelihood_model(tmp_path / "model", architecture)
     odin = train(sources(), tmp_path / "odin", options("odin", folder)).folder
     for method in METHODS:
-        given = {"model": str(odin if method.startswith("odin") else folder)}
-        if method == "likelihood_ratio":
-            given["background"] = str(folder)
-        found = DialogueBreakdownScorer(method=method, transductive=True, device="cpu", **given)  # type: ignore[arg-type]
-        rows = [row for row in found.score_batch(examples(6)) if not isinstance(row, Unscored)]
-        assert len(rows) == 6
+        background = {"background": str(folder)} if method == "likelihood_ratio" else {}
+        model = str(odin if method.startswith("odin") else folder)
+        found = make(method, model=model, transductive=True, **background).score_batch(examples(6))
+        scores = [row["score"] for row in found if not isinstance(row, Unscored)]
+        assert len(scores) == 6
         # A model beside itself has a ratio of 1.
-        assert (
-            {row["score"] for row in rows} == {0.0} if method == "likelihood_ratio" else len({row["score"] for row in rows}) > 1
-        )
+        assert set(scores) == {0.0} if method == "likelihood_ratio" else len(set(scores)) > 1
 
 
-def test_the_signature_pins_what_moves_a_number(tiny_breakdown_models: TinyModels) -> None:
-    base = scorer(tiny_breakdown_models, "max_probability")
+def test_the_signature_pins_what_moves_a_number(make: Make) -> None:
+    base = make().signature_fields()
     for given in ({"context": "pair"}, {"aggregation": "logsum"}, {"transductive": True}, {"cut": 0.3}):
-        other = scorer(tiny_breakdown_models, "max_probability", **given)
-        assert other.signature_fields() != base.signature_fields(), given
-    hashes = [scorer(tiny_breakdown_models, "likelihood_ratio").signature_fields()[name] for name in ("model", "background")]
-    assert len(set(hashes)) == 2
-    json.dumps(base.score(examples(2)).to_dict(), allow_nan=False)
+        assert make(**given).signature_fields() != base, given
+    fields = make("likelihood_ratio").signature_fields()
+    assert fields["model"] != fields["background"]

@@ -11,14 +11,18 @@ import numpy as np
 import pytest
 import torch
 
-from dialeval_plugin.methods.breakdown.calibration import ScoreRange, distribution, learn_range
-from dialeval_plugin.methods.breakdown.detectors import Places
-from dialeval_plugin.methods.breakdown.likelihood_ratio import LikelihoodRatio
-from dialeval_plugin.methods.breakdown.max_probability import MaxProbability
-from dialeval_plugin.methods.breakdown.objectives import token_losses
-from dialeval_plugin.methods.breakdown.odin import ConfidenceHead, Odin, confidence, decomposed_logits
-from dialeval_plugin.methods.breakdown.rows import IGNORED, perturb
-from tests.refusals import refused
+from dialeval_plugin.methods.breakdown.calibration import ScoreRange, learn_range
+from dialeval_plugin.methods.breakdown.data import IGNORED, Key, Noise
+from dialeval_plugin.methods.breakdown.detectors import (
+    ConfidenceHead,
+    LikelihoodRatio,
+    MaxProbability,
+    Odin,
+    Places,
+    decomposed_logits,
+)
+from dialeval_plugin.methods.breakdown.training import token_losses
+from tests.refusals import refusal
 
 TOLERANCE = 1e-6
 
@@ -33,7 +37,10 @@ def test_odin_divides_the_heads_and_takes_the_means_of_the_oracle(oracle: dict[s
     odin = oracle["odin"]
     given = {name: torch.tensor(value, dtype=torch.float64) for name, value in odin["in"].items()}
     h = given["hidden"] @ given["w_h[vocab,embd]"].T
-    g = confidence(given["hidden"], given["w_g"], given["b_g"])
+    head = ConfidenceHead(given["w_g"].shape[1]).double()
+    head.linear.load_state_dict({"weight": given["w_g"], "bias": given["b_g"]})
+    with torch.no_grad():
+        g = head(given["hidden"])
     f = decomposed_logits(h, g)
     assert g.tolist() == pytest.approx(odin["authors_g_per_position"], abs=TOLERANCE)
     assert h.amax(-1).tolist() == pytest.approx(odin["authors_h_max_per_position"], abs=TOLERANCE)
@@ -77,18 +84,20 @@ def test_likelihood_ratio_and_maximum_probability_equal_the_oracle(oracle: dict[
     # The place of the last token of the context predicts the first one of the response.
     start = next(place for place, label in enumerate(given["labels"]) if label != -1)
     places = Places(start, len(ids) - 1)
-    assert expected["authors_max_prob_per_position"] == pytest.approx(semantic.amax(-1).exp().tolist(), abs=TOLERANCE)
-    maximum = MaxProbability.scores(semantic.amax(-1).numpy()[None], places)
-    assert maximum["mean"] == pytest.approx(expected["max_prob_mean_response"], abs=TOLERANCE)
-    assert maximum["all"] == pytest.approx(expected["max_prob_mean_all"], abs=TOLERANCE)
-    assert maximum["logsum"] == pytest.approx(expected["max_prob_log_sum_response"], abs=TOLERANCE)
-    following = [*ids[1:], 0]
     difference = (semantic - background).numpy()
-    next_token = difference[np.arange(len(ids)), following]
-    assert next_token[places.response].tolist() == pytest.approx(expected["llr_per_token"], abs=TOLERANCE)
+    next_token = difference[np.arange(len(ids)), [*ids[1:], 0]]
+    maximum = MaxProbability.scores(semantic.amax(-1).numpy()[None], places)
     ratio = LikelihoodRatio.scores(np.stack([next_token, difference[:, -1]]), places)
-    assert ratio["sum"] == pytest.approx(expected["llr_sum_response"], abs=TOLERANCE)
-    assert ratio["mean"] == pytest.approx(expected["llr_mean_response"], abs=TOLERANCE)
+    for found, name in (
+        (semantic.amax(-1).exp().tolist(), "authors_max_prob_per_position"),
+        (maximum["mean"], "max_prob_mean_response"),
+        (maximum["all"], "max_prob_mean_all"),
+        (maximum["logsum"], "max_prob_log_sum_response"),
+        (next_token[places.response].tolist(), "llr_per_token"),
+        (ratio["sum"], "llr_sum_response"),
+        (ratio["mean"], "llr_mean_response"),
+    ):
+        assert found == pytest.approx(expected[name], abs=TOLERANCE), name
     # The authors' function ran in float32.
     assert ratio["code_bug"] == pytest.approx(expected["authors_llr"], rel=TOLERANCE)
 
@@ -109,24 +118,23 @@ def test_the_normalisation_equals_the_oracle(oracle: dict[str, Any], name: str) 
 def test_a_score_beyond_the_calibration_counts_as_its_end() -> None:
     extremes = ScoreRange(1.0, 3.0)
     assert [extremes.breakdown(score) for score in (0.0, 1.0, 1.5, 3.0, 9.0)] == [1.0, 1.0, 0.75, 0.0, 0.0]
-    assert distribution(0.75) == (0.25, 0.0, 0.75)
 
 
 @pytest.mark.parametrize("scores", [[], [0.3], [0.3, 0.3], [0.3, float("nan")]])
 def test_one_value_has_no_range(scores: list[float]) -> None:
     finite = [score for score in scores if not math.isnan(score)]
-    with refused(
+    assert refusal(learn_range, scores) == (
         f"calibration: {len(finite)} responses have {len(set(finite))} different scores, two are needed. Give more dialogues."
-    ):
-        learn_range(scores)
+    )
 
 
 def test_noise_comes_at_its_rate_and_leaves_special_tokens_alone() -> None:
     ids = np.tile(np.arange(50), 2000)
-    noisy = perturb(ids, np.arange(3, 50), np.random.default_rng(0))
+    noise = Noise(0.15, np.arange(3, 50), seed=0)
+    noisy = noise.apply(ids, Key(0, 0))
     special = ids < 3
     assert (noisy[special] == ids[special]).all()
     # A token in 47 is replaced by itself.
     assert float(np.mean(noisy[~special] != ids[~special])) == pytest.approx(0.15 * 46 / 47, abs=0.005)
     assert set(noisy.tolist()) == set(range(50))
-    assert (noisy == perturb(ids, np.arange(3, 50), np.random.default_rng(0))).all()
+    assert (noisy == noise.apply(ids, Key(0, 0))).all()

@@ -20,7 +20,7 @@ from dialeval_plugin.methods.causalscore.aggregation import (
     dependent_turns,
     score,
 )
-from tests.refusals import refused
+from tests.refusals import refusal
 
 THREE = np.array([[0.0, 0.2, 0.4], [0.6, 0.0, 0.8], [0.1, 0.3, 0.0]])
 
@@ -37,7 +37,6 @@ def score_of(p_uncond: Any, p_cond: Any, texts: list[str], **options: Any) -> fl
 
 
 def test_the_oracle_holds_for_every_reading(oracles_dir: Path) -> None:
-    cases = json.loads((oracles_dir / "causalscore.json").read_text(encoding="utf-8"))["cases"]
     readings: dict[str, dict[str, Any]] = {
         "code_score": {"dedupe": "text"},
         "code_v1_top3_score": {"dedupe": "text", "average": "top_3"},
@@ -49,29 +48,24 @@ def test_the_oracle_holds_for_every_reading(oracles_dir: Path) -> None:
         "ablation_maxci_half": {"variant": "max_ci", "max_ci": "half"},
     }
     compared = dict.fromkeys(readings, 0)
-    for case in cases:
+    for case in json.loads((oracles_dir / "causalscore.json").read_text(encoding="utf-8"))["cases"]:
         given, expected = case["in"], case["out"]
+        texts, p = given["history"], np.array(given["p_uncond"], dtype=float)
         matrix = [[np.nan if value is None else value for value in row] for row in given["p_cond"]]
-        assert dependent_turns(np.array(given["p_uncond"], dtype=float)).tolist() == expected["dependent"]
+        assert dependent_turns(p).tolist() == expected["dependent"]
+        n_asked = expected["calls_uncond_texts_cond_texts"][3]
+        assert len(conditional_pairs(p, texts, Aggregation(dedupe="text"))) == n_asked
         for name, options in readings.items():
-            value = score_of(given["p_uncond"], matrix, given["history"], **options)
+            value = score_of(p, matrix, texts, **options)
             if expected[name] in (None, "nan"):
                 assert 0 <= value <= 1
             else:
                 assert value == pytest.approx(expected[name], abs=1e-6), (case["kind"], name)
                 compared[name] += 1
-        parts = parts_of(given["p_uncond"], matrix, given["history"])
+        parts = parts_of(p, matrix, texts)
         for name, part in (("eq1_mean_uncond", parts.unconditional), ("eq1_mean_cond_ordered_pairs", parts.conditional)):
             assert expected[name] is None or part == pytest.approx(expected[name], abs=1e-6)
     assert min(compared.values()) >= 70
-
-
-def test_the_number_of_pairs_is_that_of_the_published_code(oracles_dir: Path) -> None:
-    for case in json.loads((oracles_dir / "causalscore.json").read_text(encoding="utf-8"))["cases"]:
-        pairs = conditional_pairs(
-            np.array(case["in"]["p_uncond"], dtype=float), case["in"]["history"], Aggregation(dedupe="text")
-        )
-        assert len(pairs) == case["out"]["calls_uncond_texts_cond_texts"][3]
 
 
 @pytest.mark.parametrize(
@@ -114,10 +108,9 @@ def test_the_three_largest_of_each_cause_by_hand() -> None:
 def test_conditions_are_the_strongest_turns_and_of_equals_the_later() -> None:
     p = np.array([0.6, 0.9, 0.9, 0.2, 0.8])
     texts = list("abcde")
-    pairs = conditional_pairs(p, texts, Aggregation(conditions=1)).tolist()
-    assert pairs == [[0, 2], [1, 2], [4, 2]]
-    pairs = conditional_pairs(p, texts, Aggregation(conditions=2)).tolist()
-    assert pairs == [[0, 1], [0, 2], [1, 2], [2, 1], [4, 1], [4, 2]]
+    one, two = (conditional_pairs(p, texts, Aggregation(conditions=number)).tolist() for number in (1, 2))
+    assert one == [[0, 2], [1, 2], [4, 2]]
+    assert two == [[0, 1], [0, 2], [1, 2], [2, 1], [4, 1], [4, 2]]
 
 
 @given(st.lists(st.floats(0, 1), max_size=8), st.integers(1, 9), st.randoms(use_true_random=False))
@@ -131,16 +124,12 @@ def test_scores_lie_between_0_and_1_and_pruning_to_all_changes_nothing(p: list[f
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "problem"),
     [
-        (
-            {"variant": "best"},
-            "causalscore: variant is 'best'. Give one of causalscore, unconditional, conditional, max_ci, preceding_2.",
-        ),
-        ({"conditions": 2.0}, "causalscore: conditions is 2.0. Give a whole number from 1 or 'all'."),
-        ({"conditions": 0}, "causalscore: conditions is 0. Give a whole number from 1 or 'all'."),
+        ({"variant": "best"}, "variant is 'best'. Give one of causalscore, unconditional, conditional, max_ci, preceding_2."),
+        ({"conditions": 2.0}, "conditions is 2.0. Give a whole number from 1 or 'all'."),
+        ({"conditions": 0}, "conditions is 0. Give a whole number from 1 or 'all'."),
     ],
 )
-def test_unknown_options_are_refused(options: dict[str, Any], message: str) -> None:
-    with refused(message):
-        Aggregation(**options)
+def test_unknown_options_are_refused(options: dict[str, Any], problem: str) -> None:
+    assert refusal(Aggregation, **options) == f"causalscore: {problem}"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import logging
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
 from sentence_transformers import CrossEncoder
 
 from dialeval_plugin.core.dialogue import Example, Turn
@@ -22,10 +23,11 @@ from dialeval_plugin.methods.causalscore import classifiers
 from dialeval_plugin.methods.causalscore import scorer as causal_scoring
 from dialeval_plugin.methods.causalscore.model import CAUSAL_FOLDER, CausalModelConfig
 from dialeval_plugin.methods.causalscore.scorer import CausalScorer
-from tests.refusals import refused
-from tests.sealed import seal
+from tests.refusals import refusal, refused
+from tests.sealed import change_tensors, poison, seal
 from tests.tiny.models import write_tiny_causal_model
 
+Make = Callable[..., CausalScorer]
 WORDS = ["tea", "rain", "cats", "music", "bread", "snow", "we", "you", "they", "like", "saw", "had", "the", "a", "no", "yes"]
 
 
@@ -40,6 +42,17 @@ def examples(number: int, longest: int = 9) -> list[Example]:
         return " ".join(generator.choice(WORDS, size=generator.integers(1, 7)))
 
     return [example(str(index), [text() for _ in range(generator.integers(0, longest + 1))], text()) for index in range(number)]
+
+
+@pytest.fixture
+def make(tiny_causal_model: Path) -> Make:
+    return functools.partial(CausalScorer, str(tiny_causal_model))
+
+
+@pytest.fixture
+def broken(tiny_causal_model: Path, tmp_path: Path) -> Path:
+    shutil.copytree(tiny_causal_model, tmp_path / "model")
+    return tmp_path / "model"
 
 
 def published_loop(scorer: CausalScorer, item: Example) -> float:
@@ -64,71 +77,56 @@ def published_loop(scorer: CausalScorer, item: Example) -> float:
     return float(first + (np.mean(means) if means else first)) / 2
 
 
-def test_scores_equal_those_of_the_published_loop(tiny_causal_model: Path) -> None:
-    scorer = CausalScorer(str(tiny_causal_model), dedupe="text")
-    items = examples(40)
+def test_scores_equal_those_of_the_published_loop(make: Make) -> None:
+    scorer, items = make(dedupe="text"), examples(40)
     scores = scorer.score(items)
     assert scores.values == pytest.approx([published_loop(scorer, item) for item in items], abs=1e-5)
     assert {0, 1, 2, 3} <= set(scores.columns["n_dependent"])
 
 
-def test_a_text_that_occurs_again_is_read_once(tiny_causal_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    scorer = CausalScorer(str(tiny_causal_model))
-    seen: list[list[int]] = []
+def test_a_text_that_occurs_again_is_read_once(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    scorer = make()
+    n_read: list[int] = []
     logits = classifiers.IndependenceClassifier.logits
     monkeypatch.setattr(
-        classifiers.IndependenceClassifier, "logits", lambda self, ids: (seen.extend(ids), logits(self, ids))[1]
+        classifiers.IndependenceClassifier, "logits", lambda self, ids: (n_read.append(len(ids)), logits(self, ids))[1]
     )
     scorer.score([replace(item, id=f"{item.id}{copy}", facts=(copy,)) for item in examples(8) for copy in "ab"])
-    by_model = [tuple(ids) for ids in seen]
-    rows_once = len(by_model)
-    seen.clear()
+    n_of_copies = sum(n_read)
     scorer.score(examples(8))
-    assert rows_once == len(seen) > 0
+    assert 2 * n_of_copies == sum(n_read) > 0
 
 
 @pytest.mark.parametrize("variant", ["causalscore", "unconditional", "conditional", "max_ci"])
-def test_every_variant_names_its_column_and_itself(variant: Any, tiny_causal_model: Path) -> None:
-    scorer = CausalScorer(str(tiny_causal_model), variant=variant)
-    scores = scorer.score(examples(12))
+def test_every_variant_names_its_column_and_itself(variant: str, make: Make) -> None:
+    scores = make(variant=variant).score(examples(12))
     assert (scores.main, scores.signature.fields["variant"]) == (variant, variant)
-    whole = CausalScorer(str(tiny_causal_model)).score(examples(12))
-    assert scores.values == pytest.approx(whole.columns[variant], abs=1e-6)
+    assert scores.values == pytest.approx(make().score(examples(12)).columns[variant], abs=1e-6)
     assert ("conditional" in scores.columns) == (variant != "unconditional")
 
 
-def test_options_are_in_the_signature(tiny_causal_model: Path) -> None:
-    base = CausalScorer(str(tiny_causal_model)).signature_fields()
+def test_options_are_in_the_signature(make: Make) -> None:
+    base = make().signature_fields()
     changes: dict[str, Any] = {
-        "conditions": 2,
-        "pairs": "unordered",
-        "dedupe": "text",
-        "single": "half",
-        "average": "top_3",
-        "layout": "literal",
-        "truncate": "right",
-        "max_tokens": 64,
-    }
+        "conditions": 2, "pairs": "unordered", "dedupe": "text", "single": "half", "average": "top_3", "layout": "literal",
+        "truncate": "right", "max_tokens": 64,
+    }  # fmt: skip
     for name, value in changes.items():
-        fields = CausalScorer(str(tiny_causal_model), **{name: value}).signature_fields()
+        fields = make(**{name: value}).signature_fields()
         field = {"truncate": "truncation", "max_tokens": "window"}.get(name, name)
         assert {key for key in fields if fields[key] != base[key]} == {field}
         assert fields[field] == value
-    halved = CausalScorer(str(tiny_causal_model), variant="max_ci", max_ci="half").signature_fields()
-    assert halved["max_ci"] == "half"
+    assert make(variant="max_ci", max_ci="half").signature_fields()["max_ci"] == "half"
 
 
-def test_pruned_conditions_change_scores_of_long_histories_only(tiny_causal_model: Path) -> None:
-    items = examples(40)
-    exact, pruned = (CausalScorer(str(tiny_causal_model), conditions=k).score(items) for k in ("all", 2))
-    for item, before, after, n in zip(items, exact.values, pruned.values, exact.columns["n_dependent"], strict=True):
-        assert item.id
-        assert n > 2 or after == pytest.approx(before, abs=1e-6)
-    assert any(before != pytest.approx(after, abs=1e-6) for before, after in zip(exact.values, pruned.values, strict=True))
+def test_pruned_conditions_change_scores_of_long_histories_only(make: Make) -> None:
+    exact, pruned = (make(conditions=k).score(examples(40)) for k in ("all", 2))
+    is_same = [before == pytest.approx(after, abs=1e-6) for before, after in zip(exact.values, pruned.values, strict=True)]
+    assert all(same or n > 2 for same, n in zip(is_same, exact.columns["n_dependent"], strict=True))  # type: ignore[operator]
+    assert not all(is_same)
 
 
-def test_edge_cases_have_defined_scores(tiny_causal_model: Path, caplog: pytest.LogCaptureFixture) -> None:
-    scorer = CausalScorer(str(tiny_causal_model))
+def test_edge_cases_have_defined_scores(make: Make, caplog: pytest.LogCaptureFixture) -> None:
     items = [
         example("empty history", [], "yes"),
         example("blank turns", ["", " \n"], "yes"),
@@ -141,7 +139,7 @@ def test_edge_cases_have_defined_scores(tiny_causal_model: Path, caplog: pytest.
         example("emoji", ["🙂"], "🙂"),
     ]
     with caplog.at_level(logging.WARNING):
-        rows = {row["id"]: row for row in scorer.score(items).rows()}
+        rows = {row["id"]: row for row in make().score(items).rows()}
     assert rows["empty history"]["causalscore"] == rows["blank turns"]["causalscore"] == 0.0
     assert (rows["blank turns"]["n_turns"], rows["60 turns"]["n_turns"]) == (0, 60)
     assert rows["blank response"]["unscored"] == "empty_input"
@@ -152,18 +150,14 @@ def test_edge_cases_have_defined_scores(tiny_causal_model: Path, caplog: pytest.
     ]
 
 
-def test_a_classifier_that_answers_nan_leaves_no_score(tiny_causal_model: Path, tmp_path: Path) -> None:
-    shutil.copytree(tiny_causal_model, tmp_path / "model")
-    weights = tmp_path / "model" / "unconditional" / "model.safetensors"
-    tensors = load_file(weights)
-    tensors["classifier.bias"] = torch.full_like(tensors["classifier.bias"], torch.nan)
-    save_file(tensors, weights, metadata={"format": "pt"})
-    scores = CausalScorer(str(seal(tmp_path / "model"))).score(examples(3))
+def test_a_classifier_that_answers_nan_leaves_no_score(broken: Path) -> None:
+    poison(broken / "unconditional" / "model.safetensors")
+    scores = CausalScorer(str(seal(broken))).score(examples(3))
     assert scores.unscored_by_reason.get("non_finite") == sum(bool(item.context) for item in examples(3))
 
 
-def test_the_history_is_shown_with_its_dependent_turns(tiny_causal_model: Path) -> None:
-    scorer = CausalScorer(str(tiny_causal_model))
+def test_the_history_is_shown_with_its_dependent_turns(make: Make) -> None:
+    scorer = make()
     item = example("7", ["Hi there", "how are you?", "fine thanks, and you", "what a rainy day it is"], "Good.")
     (found,) = scorer.dependence([item])
     shown = scorer.explain([item, example("8", ["a"], "")])
@@ -180,23 +174,18 @@ def test_the_history_is_shown_with_its_dependent_turns(tiny_causal_model: Path) 
     ]
 
 
-def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("DIALEVAL_CAUSALSCORE", raising=False)
+def test_the_model_is_found_where_it_is_named(tiny_causal_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.delenv("DIALEVAL_CAUSALSCORE", raising=False)
     with refused(
         "causalscore: no model is named. Train one with `dialeval train independence --data FILE --output FOLDER`, "
         "or pass model='FOLDER or hub id', or set DIALEVAL_CAUSALSCORE.",
         MissingPrerequisite,
     ):
         CausalScorer()
-
-
-def test_the_model_is_found_where_it_is_named(tiny_causal_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     marker = tmp_path / "dialeval" / "last_causalscore"
     marker.parent.mkdir()
     marker.write_text(f"{tiny_causal_model}\n")
-    monkeypatch.delenv("DIALEVAL_CAUSALSCORE", raising=False)
     assert CausalScorer().model_name == str(tiny_causal_model)
     monkeypatch.setenv("DIALEVAL_CAUSALSCORE", str(tiny_causal_model))
     marker.unlink()
@@ -204,23 +193,18 @@ def test_the_model_is_found_where_it_is_named(tiny_causal_model: Path, tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "problem"),
     [
-        ({"conditions": "some"}, "causalscore: conditions is 'some'. Give a whole number from 1 or 'all'."),
-        (
-            {"variant": "preceding_2"},
-            "causalscore: the variant 'preceding_2' needs a model that was trained without annotated causes, and this one was "
-            "not. Train one with `dialeval train independence --labels preceding_2`, or choose another variant.",
-        ),
-        (
-            {"max_tokens": 257},
-            "causalscore: max_tokens is 257, but the encoder reads 256. Give a smaller number or another backbone.",
-        ),
+        ({"conditions": "some"}, "conditions is 'some'. Give a whole number from 1 or 'all'."),
+        ({"variant": "preceding_2"},
+         "the variant 'preceding_2' needs a model that was trained without annotated causes, and this one was not. "
+         "Train one with `dialeval train independence --labels preceding_2`, or choose another variant."),
+        ({"max_tokens": 257},
+         "max_tokens is 257, but the encoder reads 256. Give a smaller number or another backbone."),
     ],
-)
-def test_options_that_do_not_fit_are_refused(tiny_causal_model: Path, options: dict[str, Any], message: str) -> None:
-    with refused(message):
-        CausalScorer(str(tiny_causal_model), **options)
+)  # fmt: skip
+def test_options_that_do_not_fit_are_refused(make: Make, options: dict[str, Any], problem: str) -> None:
+    assert refusal(make, **options) == f"causalscore: {problem}"
 
 
 def test_a_model_without_annotated_causes_has_its_own_variant(tmp_path: Path) -> None:
@@ -230,64 +214,39 @@ def test_a_model_without_annotated_causes_has_its_own_variant(tmp_path: Path) ->
     assert scores.values == scores.columns["conditional"]
 
 
-@pytest.fixture
-def broken(tiny_causal_model: Path, tmp_path: Path) -> Path:
-    shutil.copytree(tiny_causal_model, tmp_path / "model")
-    return tmp_path / "model"
-
-
-@pytest.mark.parametrize("place", [3, 200, -5])
-def test_a_cut_weight_file_is_named(broken: Path, place: int) -> None:
-    weights = broken / "unconditional" / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:place])
-    with pytest.raises(ModelLoadError) as caught:
-        CausalScorer(str(seal(broken)))
-    assert str(caught.value).startswith(f"{weights}: is damaged (")
-    assert str(caught.value).endswith("). Copy the model folder again.")
-
-
 def test_a_missing_tensor_is_named(broken: Path) -> None:
-    weights = broken / "unconditional" / "model.safetensors"
-    tensors = load_file(weights)
-    del tensors["classifier.weight"]
-    save_file(tensors, weights, metadata={"format": "pt"})
-    with refused(
-        f"{weights.parent}: the encoder's weights lack 'classifier.weight'. Copy the model folder again.", ModelLoadError
-    ):
+    folder = broken / "unconditional"
+    change_tensors(folder / "model.safetensors", lambda name, tensor: None if name == "classifier.weight" else tensor)
+    with refused(f"{folder}: the encoder's weights lack 'classifier.weight'. Copy the model folder again.", ModelLoadError):
         CausalScorer(str(seal(broken)))
 
 
-def test_a_folder_of_another_kind_or_format_is_named(broken: Path, tiny_slm: Path) -> None:
+def test_a_folder_of_another_kind_or_format_is_named(broken: Path, tiny_slm: Path, tiny_encoder: Path) -> None:
     with refused(
         f"{tiny_slm}: has no causalscore.json, so it is not a trained model of CausalScore (or its training did not end). "
         "Train one with `dialeval train independence`.",
         ModelLoadError,
     ):
         CausalScorer(str(tiny_slm))
+    folder = broken / "conditional"
+    shutil.rmtree(folder)
+    CrossEncoder(str(tiny_encoder), num_labels=1, device="cpu").save_pretrained(str(folder), create_model_card=False)
+    with refused(f"{folder}: the classifier has 1 labels, expected 2. Is this another model's folder?", ModelLoadError):
+        CausalScorer(str(seal(broken)))
     path = broken / CAUSAL_FOLDER.settings_file
     path.write_text(json.dumps({"format_version": 1}))
     with refused(f"{path}: format_version is 1, this release reads 2. Update dialeval-plugin or train again.", ModelLoadError):
         CausalScorer(str(broken))
 
 
-def test_a_classifier_with_other_labels_is_named(broken: Path, tiny_encoder: Path) -> None:
-    other = CrossEncoder(str(tiny_encoder), num_labels=1, device="cpu")
-    shutil.rmtree(broken / "conditional")
-    other.save_pretrained(str(broken / "conditional"), create_model_card=False)
-    with refused(
-        f"{broken / 'conditional'}: the classifier has 1 labels, expected 2. Is this another model's folder?", ModelLoadError
-    ):
-        CausalScorer(str(seal(broken)))
-
-
 def test_d12_a_history_with_too_many_pairs_has_no_score_and_its_neighbours_keep_theirs(
-    tiny_causal_model: Path, monkeypatch: pytest.MonkeyPatch
+    make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """FAULTS D12, R13: 100,000 turns asked for 2 GiB at a time and ended the run."""
     items = examples(20)
-    expected = CausalScorer(str(tiny_causal_model)).score(items)
+    expected = make().score(items)
     monkeypatch.setattr(causal_scoring, "MOST_PAIRS", 8)
-    scores = CausalScorer(str(tiny_causal_model)).score(items)
+    scores = make().score(items)
 
     n_dependent = [int(value or 0) for value in expected.columns["n_dependent"]]
     beyond = [place for place, number in enumerate(n_dependent) if number**2 > 8]
@@ -300,13 +259,11 @@ def test_d12_a_history_with_too_many_pairs_has_no_score_and_its_neighbours_keep_
     assert {found.reason for found in scores.unscored.values()} == {Reason.CONTEXT_TOO_LONG}
     kept = [place for place in range(20) if place not in beyond]
     assert [scores.values[place] for place in kept] == pytest.approx([expected.values[place] for place in kept], abs=1e-6)
-
-    few = CausalScorer(str(tiny_causal_model), conditions=1).score(items)
-    assert few.n_unscored == 0
+    assert make(conditions=1).score(items).n_unscored == 0
 
 
-def test_d12_a_hundred_thousand_turns_are_one_row_without_a_score(tiny_causal_model: Path) -> None:
-    scorer = CausalScorer(str(tiny_causal_model))
+def test_d12_a_hundred_thousand_turns_are_one_row_without_a_score(make: Make) -> None:
+    scorer = make()
     single = [example(word, [word], response) for word in WORDS for response in ("cats", "we")]
     dependent = next(item for item, n in zip(single, scorer.score(single).columns["n_dependent"], strict=True) if n)
     long = replace(dependent, id="long", context=dependent.context * 100_000)

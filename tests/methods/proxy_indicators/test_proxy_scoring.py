@@ -5,27 +5,26 @@ from __future__ import annotations
 import functools
 import json
 import logging
-import math
-import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock, patch
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from dialeval_plugin.core.dialogue import Example
-from dialeval_plugin.core.errors import DialevalError, InputError, MissingPrerequisite, ModelLoadError
-from dialeval_plugin.core.scores import Reason
+from dialeval_plugin.core.errors import DialevalError, MissingPrerequisite, ModelLoadError
+from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.methods.proxy_indicators.indicators import IndicatorModels
-from dialeval_plugin.methods.proxy_indicators.model import ProxyModel
-from dialeval_plugin.methods.proxy_indicators.regression import fit
+from dialeval_plugin.methods.proxy_indicators.regression import ProxyModel, fit
 from dialeval_plugin.methods.proxy_indicators.scorer import GlueProxyScorer
 from dialeval_plugin.methods.proxy_indicators.tasks import FEATURES, SUBSETS, TASKS, Choice, IndicatorSettings
+from tests.refusals import refusal
+from tests.sealed import change_tensors, poison
 from tests.tiny.classifiers import WINDOW, write_classifier
 
 FACTS = ("tea is a plant .", "it grows in hills .")
@@ -38,8 +37,14 @@ EXAMPLES = [
 ]
 
 
-def error(text: str) -> str:
-    return f"^{re.escape(text)}$"
+@pytest.fixture(scope="module", params=["bert", "roberta"])
+def classifiers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Task to the folder of its classifier, of one architecture."""
+    base = tmp_path_factory.mktemp(request.param)
+    return {
+        name: str(write_classifier(base / name, task.labels, architecture=request.param, seed=seed))
+        for seed, (name, task) in enumerate(TASKS.items())
+    }
 
 
 def single(classifiers: dict[str, str], feature: str, **options: Any) -> GlueProxyScorer:
@@ -66,7 +71,7 @@ def write_regression(folder: Path, classifiers: dict[str, str], features: tuple[
     table = [[columns[name][place] for name in features] for place in range(len(EXAMPLES))]
     ratings = np.random.default_rng(0).uniform(1, 5, size=len(EXAMPLES))
     path = folder / "proxy.json"
-    ProxyModel(settings, fit(features, table, ratings), "Overall", models.hashes()).save(path)  # type: ignore[arg-type]
+    ProxyModel(settings, fit(features, table, ratings), "Overall", models.hashes).save(path)  # type: ignore[arg-type]
     return path
 
 
@@ -79,34 +84,21 @@ def test_every_indicator_is_the_classifiers_probability_of_its_label(classifiers
     for place, example in enumerate(EXAMPLES[:4]):
         context = "\n".join(turn.text for turn in example.context)
         for name, task in TASKS.items():
-            folder, response = classifiers[name], example.response.text
-            if task.is_pair:
-                expected = {
-                    name: by_hand(folder, context, response, label=task.label),
-                    f"fact_{name}": by_hand(folder, "\n".join(FACTS), response, label=task.label),
-                }
-            else:
-                expected = {name: by_hand(folder, response, label=task.label)}
-            for feature, value in expected.items():
+            before = {name: [context], f"fact_{name}": ["\n".join(FACTS)]} if task.is_pair else {name: []}
+            for feature, texts in before.items():
+                value = by_hand(classifiers[name], *texts, example.response.text, label=task.label)
                 assert scores.columns[feature][place] == pytest.approx(value, abs=1e-5), feature
 
 
 def test_a_special_token_in_a_text_is_letters(classifiers: dict[str, str]) -> None:
-    long = "x" * WINDOW
-    texts = [("a [SEP] b", "c"), ("a", "b [SEP] c"), (f"a [SEP] {long}", "c")]
+    texts = [("a [SEP] b", "c"), ("a", "b [SEP] c"), (f"a [SEP] {'x' * WINDOW}", "c")]
     scorer = single(classifiers, "rte")
-    seen: list[list[int]] = []
     classifier = scorer.indicators._classifier("rte")
-    forward = classifier.model.forward
-
-    def record(**inputs: Any) -> Any:
-        seen.extend(inputs["input_ids"].tolist())
-        return forward(**inputs)
-
-    classifier.model.forward = record
-    scorer.score([Example.from_texts([context], response) for context, response in texts])
-    separators = classifier.tokenizer("a", "c")["input_ids"].count(classifier.tokenizer.sep_token_id)
-    assert [ids.count(classifier.tokenizer.sep_token_id) for ids in seen] == [separators] * 3
+    sep = classifier.tokenizer.sep_token_id
+    with patch.object(classifier.model, "forward", wraps=classifier.model.forward) as forward:
+        scorer.score([Example.from_texts([context], response) for context, response in texts])
+    seen = [ids.tolist().count(sep) for call in forward.call_args_list for ids in call.kwargs["input_ids"]]
+    assert seen == [classifier.tokenizer("a", "c")["input_ids"].count(sep)] * 3
 
 
 @pytest.mark.parametrize("task", ["qnli", "rte"])
@@ -115,31 +107,29 @@ def test_orientation_is_by_the_name_of_the_label(classifiers: dict[str, str], ta
     not_entails = single(classifiers, task, entailment="not_entailment").score(EXAMPLES).values
     assert [one + other for one, other in zip(entails, not_entails, strict=True)] == pytest.approx([1.0] * 20)  # type: ignore[operator]
     # The same classifier with its classes the other way round says the same.
-    swapped = tmp_path / "swapped"
-    shutil.copytree(classifiers[task], swapped)
+    swapped = shutil.copytree(classifiers[task], tmp_path / "swapped")
     config = json.loads((swapped / "config.json").read_text())
     config["id2label"] = {"0": "Not-Entailment", "1": "ENTAILMENT"}
     (swapped / "config.json").write_text(json.dumps(config))
-    weights = load_file(swapped / "model.safetensors")
-    for name in weights:
-        if name.startswith(("classifier.weight", "classifier.bias", "classifier.out_proj")):
-            weights[name] = weights[name].flip(0).contiguous()
-    save_file(weights, swapped / "model.safetensors", {"format": "pt"})
+    last = ("classifier.weight", "classifier.bias", "classifier.out_proj")
+    change_tensors(swapped / "model.safetensors", lambda name, tensor: tensor.flip(0) if name.startswith(last) else tensor)
     assert single({**classifiers, task: str(swapped)}, task).score(EXAMPLES).values == pytest.approx(list(entails), abs=1e-6)
 
 
 def test_labels_that_a_classifier_does_not_name_are_given(tmp_path: Path) -> None:
     folder = str(write_classifier(tmp_path / "rte", n_labels=2))
-    first, second = (
-        GlueProxyScorer(variant="rte", models={"rte": folder}, labels={"rte": names}).score(EXAMPLES).values
-        for names in (["entailment", "not_entailment"], ["not_entailment", "entailment"])
+    names = ["entailment", "not_entailment"]
+    first, second, from_text = (
+        GlueProxyScorer(variant="rte", models=models, labels=labels).score(EXAMPLES)
+        for models, labels in (
+            ({"rte": folder}, {"rte": names}),
+            ({"rte": folder}, {"rte": names[::-1]}),
+            (f"rte={folder}", "rte=entailment/not_entailment"),
+        )
     )
-    assert [one + other for one, other in zip(first, second, strict=True)] == pytest.approx([1.0] * 20)  # type: ignore[operator]
-    text = GlueProxyScorer(variant="rte", models=f"rte={folder}", labels="rte=entailment/not_entailment")
-    assert text.score(EXAMPLES).values == first
-    assert str(text.score(EXAMPLES).signature) != str(
-        GlueProxyScorer(variant="rte", models=f"rte={folder}", labels="rte=not_entailment/entailment").score(EXAMPLES).signature
-    )
+    assert [one + other for one, other in zip(first.values, second.values, strict=True)] == pytest.approx([1.0] * 20)  # type: ignore[operator]
+    assert (from_text.values, str(from_text.signature)) == (first.values, str(first.signature))
+    assert str(second.signature) != str(first.signature)
 
 
 MEANING = "Say what its classes mean, in their order:"
@@ -163,32 +153,29 @@ MEANING = "Say what its classes mean, in their order:"
 def test_a_label_is_never_guessed(tmp_path: Path, task: str, written: Any, given: Any, text: str) -> None:
     folder = write_classifier(tmp_path / "model", **written)
     scorer = GlueProxyScorer(variant=task, models={task: str(folder)}, labels=given and {task: given})
-    with pytest.raises(ModelLoadError, match=error(f"{folder}: {text}")):
-        scorer.score(EXAMPLES[:1])
+    assert refusal(scorer.score, EXAMPLES[:1], error=ModelLoadError) == f"{folder}: {text}"
 
 
+@pytest.mark.parametrize(("truncate", "is_read"), [("right", (True, False)), ("left", (False, True))])
 def test_a_long_text_is_cut_at_the_chosen_end_and_counted(
-    classifiers: dict[str, str], caplog: pytest.LogCaptureFixture
+    classifiers: dict[str, str], truncate: str, is_read: tuple[bool, bool], caplog: pytest.LogCaptureFixture
 ) -> None:
     turns = [f"turn {place} is here" for place in range(12)]
-    old, new = (
-        Example.from_texts(context, "so be it", id=id, facts=FACTS)
-        for id, context in (("old", ["other first turn !!", *turns[1:]]), ("new", [*turns[:-1], "other last turn !!!"]))
-    )
-    whole = Example.from_texts(turns, "so be it", id="whole", facts=FACTS)
-    for truncate, same in (("right", new), ("left", old)):
-        scorer = single(classifiers, "mrpc", features="all", truncate=truncate)
-        with caplog.at_level(logging.WARNING):
-            scores = scorer.score([whole, old, new])
-        changed = {"old": scores.values[1] != scores.values[0], "new": scores.values[2] != scores.values[0]}
-        # What is cut away cannot matter: the newest turns at the right, the oldest at the left.
-        assert changed == {"old": same is new, "new": same is old}
-        # Context and response are read by five classifiers; facts and response fit.
-        assert scores.columns["n_cut"] == (5.0, 5.0, 5.0)
-        assert caplog.messages == [
-            f"glue_proxy: in 3 of 3 examples texts are longer than a classifier's window and were cut ({truncate})"
-        ]
-        caplog.clear()
+    contexts = (turns, ["other first turn !!", *turns[1:]], [*turns[:-1], "other last turn !!!"])
+    items = [Example.from_texts(context, "so be it", id=str(place), facts=FACTS) for place, context in enumerate(contexts)]
+    with caplog.at_level(logging.WARNING):
+        scores = single(classifiers, "mrpc", features="all", truncate=truncate).score(items)
+    # What is cut away cannot matter: the newest turns at the right, the oldest at the left.
+    whole, old, new = scores.values
+    assert (old != whole, new != whole) == is_read
+    # Context and response are read by five classifiers; facts and response fit.
+    assert scores.columns["n_cut"] == (5.0, 5.0, 5.0)
+    assert caplog.messages == [
+        f"glue_proxy: in 3 of 3 examples texts are longer than a classifier's window and were cut ({truncate})"
+    ]
+
+
+def test_a_text_as_long_as_the_window_is_not_cut(classifiers: dict[str, str]) -> None:
     exact = Example.from_texts(["x" * (WINDOW - 40)], "y" * 30, facts=FACTS)
     assert single(classifiers, "mrpc").score([exact]).columns["n_cut"] == (0.0,)
 
@@ -197,33 +184,25 @@ def test_a_long_text_is_cut_at_the_chosen_end_and_counted(
 
 
 def test_what_cannot_be_read_is_unscored_by_reason(classifiers: dict[str, str]) -> None:
-    blank = Example.from_texts(["hi"], " \u200b", facts=FACTS, id="blank")
     alone = Example.from_texts([], "hello", facts=FACTS, id="alone")
     factless = Example.from_texts(["hi"], "hello", facts=[" "], id="factless")
-    rows = [blank, alone, factless, EXAMPLES[0]]
-    cola = single(classifiers, "cola", features="all").score(rows)
-    assert list(cola.unscored) == [0]
-    assert cola.unscored[0].reason is Reason.EMPTY_INPUT
-    assert cola.unscored[0].detail == "the response has no visible character"
+    rows = [alone, factless, EXAMPLES[0]]
     # An indicator beside the main one may be absent.
-    assert [value is None for value in cola.columns["mrpc"]] == [True, True, False, False]
-    assert [value is None for value in cola.columns["fact_mrpc"]] == [True, False, True, False]
-    fact = single(classifiers, "fact_stsb").score(rows)
-    assert {place: row.detail for place, row in fact.unscored.items()} == {
-        0: "the response has no visible character",
-        2: "there is no fact, which fact_stsb reads",
-    }
-    context = single(classifiers, "qqp").score(rows)
-    assert context.unscored[1].detail == "there is no context, which qqp reads"
-    with_text = single(classifiers, "fact_stsb", absent_fact="_nofact").score(rows)
-    assert list(with_text.unscored) == [0]
+    cola = single(classifiers, "cola", features="all").score(rows)
+    assert cola.n_unscored == 0
+    assert [value is None for value in cola.columns["mrpc"]] == [True, False, False]
+    assert [value is None for value in cola.columns["fact_mrpc"]] == [False, True, False]
+    for variant, unscored in (
+        ("fact_stsb", {1: Unscored(Reason.EMPTY_INPUT, "there is no fact, which fact_stsb reads")}),
+        ("qqp", {0: Unscored(Reason.EMPTY_INPUT, "there is no context, which qqp reads")}),
+    ):
+        assert single(classifiers, variant).score(rows).unscored == unscored
+    assert single(classifiers, "fact_stsb", absent_fact="_nofact").score(rows).n_unscored == 0
 
 
 def test_a_broken_classifier_leaves_rows_unscored_not_nan(tmp_path: Path) -> None:
     folder = write_classifier(tmp_path / "cola", TASKS["cola"].labels)
-    weights = load_file(folder / "model.safetensors")
-    weights["classifier.bias"] = weights["classifier.bias"] * math.nan
-    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    poison(folder / "model.safetensors")
     scores = GlueProxyScorer(variant="cola", models={"cola": str(folder)}).score(EXAMPLES[:2])
     assert scores.values == (None, None)
     assert scores.unscored_by_reason == {"non_finite": 2}
@@ -236,12 +215,11 @@ def test_the_combination_is_the_stored_regression_of_the_columns(classifiers: di
     path = write_regression(tmp_path, classifiers)
     scorer = GlueProxyScorer(str(path))
     scores = scorer.score(EXAMPLES)
-    assert scores.main == "glue_proxy"
     table: list[Sequence[Any]] = list(zip(*(scores.columns[name] for name in FEATURES), strict=True))
     expected = ProxyModel.load(path).regression.predict(table)
     assert scores.values == pytest.approx(expected.tolist(), abs=1e-6)
-    assert "regression" in scores.signature.fields
-    assert scores.signature.fields["quality"] == "Overall"
+    fields = scores.signature.fields
+    assert (scores.main, fields["quality"], "regression" in fields) == ("glue_proxy", "Overall", True)
     factless = Example.from_texts(["hi"], "hello", id="factless")
     assert scorer.score([factless]).unscored[0].detail == "there is no fact, which fact_mrpc reads"
 
@@ -255,17 +233,14 @@ def test_a_regression_needs_its_own_classifiers_only(classifiers: dict[str, str]
 
 def test_another_classifier_than_that_of_the_fit_is_refused(classifiers: dict[str, str], tmp_path: Path) -> None:
     path = write_regression(tmp_path, classifiers, SUBSETS["single"])
-    moved = tmp_path / "moved"
-    shutil.copytree(classifiers["cola"], moved)
+    moved = shutil.copytree(classifiers["cola"], tmp_path / "moved")
     same = GlueProxyScorer(str(path), models={"cola": str(moved)}).score(EXAMPLES)
     assert same.values == GlueProxyScorer(str(path)).score(EXAMPLES).values
     other = str(write_classifier(tmp_path / "other", TASKS["cola"].labels, seed=99))
-    text = (
+    assert refusal(GlueProxyScorer, str(path), models={"cola": other}) == (
         f"glue_proxy: the classifier {other!r} of cola is not the one that the regression was fitted on. "
         "Give that one under models, or train again."
     )
-    with pytest.raises(InputError, match=error(text)):
-        GlueProxyScorer(str(path), models={"cola": other})
 
 
 def test_the_regression_is_found_like_other_models(
@@ -273,9 +248,7 @@ def test_the_regression_is_found_like_other_models(
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
     monkeypatch.delenv("DIALEVAL_GLUE_PROXY", raising=False)
-    with pytest.raises(MissingPrerequisite) as missing:
-        GlueProxyScorer()
-    assert str(missing.value) == (
+    assert refusal(GlueProxyScorer, error=MissingPrerequisite) == (
         "glue_proxy: no regression is named. Train one with `dialeval train proxy --data FILE --output proxy.json`, or pass "
         "regression='proxy.json', or set DIALEVAL_GLUE_PROXY; or choose a single indicator, for example variant='cola'."
     )
@@ -303,8 +276,7 @@ def test_the_regression_is_found_like_other_models(
     ],
 )  # fmt: skip
 def test_wrong_options_are_named(options: dict[str, Any], text: str) -> None:
-    with pytest.raises(InputError, match=error(f"glue_proxy: {text}")):
-        GlueProxyScorer(**options)
+    assert refusal(GlueProxyScorer, **options) == f"glue_proxy: {text}"
 
 
 @pytest.mark.parametrize(
@@ -319,52 +291,36 @@ def test_wrong_options_are_named(options: dict[str, Any], text: str) -> None:
 def test_a_damaged_or_foreign_regression_is_named(tmp_path: Path, written: str, text: str) -> None:
     path = tmp_path / "proxy.json"
     path.write_text(written)
-    with pytest.raises(InputError, match=error(f"{path}: {text}")):
-        GlueProxyScorer(str(path))
+    assert refusal(GlueProxyScorer, str(path)) == f"{path}: {text}"
 
 
-def broken(folder: Path, how: str) -> str:
-    """Damage a classifier, and return the end of the message."""
-    weights = folder / "model.safetensors"
-    if how == "pickled":
-        weights.rename(folder / "pytorch_model.bin")
-        return (
-            "pickled weights run code when they are read, so they are never opened. Convert them to safetensors where you "
-            "trust them: `safetensors.torch.save_file(state_dict, 'model.safetensors')`."
-        )
-    if how == "headless":
-        save_file(
-            {name: value for name, value in load_file(weights).items() if not name.startswith("classifier")},
-            weights,
-            {"format": "pt"},
-        )
-        return (
-            "as a classifier its weights lack 'classifier.bias', which would be random. "
-            "Copy the folder again, or name a classifier that is fine-tuned on cola."
-        )
-    weights.write_bytes(weights.read_bytes()[:5000])
-    return "Copy the model folder again."
-
-
-@pytest.mark.parametrize("how", ["pickled", "headless", "cut"])
-def test_a_classifier_that_is_unsafe_or_not_whole_is_refused(tmp_path: Path, how: str) -> None:
+def test_a_classifier_that_is_unsafe_or_not_whole_is_refused(tmp_path: Path) -> None:
     folder = write_classifier(tmp_path / "cola", TASKS["cola"].labels)
-    text = broken(folder, how)
-    with pytest.raises(ModelLoadError) as refused:
-        GlueProxyScorer(variant="cola", models={"cola": str(folder)}).score(EXAMPLES[:1])
-    assert str(refused.value).startswith(str(folder))
-    assert str(refused.value).endswith(text)
+    weights = folder / "model.safetensors"
+
+    def said() -> str:
+        scorer = GlueProxyScorer(variant="cola", models={"cola": str(folder)})
+        return refusal(scorer.score, EXAMPLES[:1], error=ModelLoadError)
+
+    change_tensors(weights, lambda name, tensor: None if name.startswith("classifier") else tensor)
+    assert said() == (
+        f"{folder}: as a classifier its weights lack 'classifier.bias', which would be random. "
+        "Copy the folder again, or name a classifier that is fine-tuned on cola."
+    )
+    weights.write_bytes(weights.read_bytes()[:5000])
+    assert said().startswith(str(folder))
+    assert said().endswith("Copy the model folder again.")
+    pickled = weights.rename(folder / "pytorch_model.bin")
+    assert said() == (
+        f"{pickled}: pickled weights run code when they are read, so they are never opened. Convert them to safetensors where "
+        "you trust them: `safetensors.torch.save_file(state_dict, 'model.safetensors')`."
+    )
 
 
 def test_the_default_classifiers_are_looked_for_on_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[str, str | None]] = []
-
-    def offline(name: str, *, revision: str | None = None, **_: Any) -> str:
-        asked.append((name, revision))
-        raise OSError("offline")
-
-    monkeypatch.setattr("dialeval_plugin.models.folders.snapshot_download", offline)
-    for models, expected in ((None, ("textattack/bert-base-uncased-RTE", None)), ("rte=me/rte@v2", ("me/rte", "v2"))):
+    download = Mock(side_effect=OSError("offline"))
+    monkeypatch.setattr("dialeval_plugin.models.folders.snapshot_download", download)
+    for models, name, revision in ((None, "textattack/bert-base-uncased-RTE", None), ("rte=me/rte@v2", "me/rte", "v2")):
         with pytest.raises(DialevalError):
             GlueProxyScorer(variant="rte", models=models).score(EXAMPLES[:1])
-        assert asked[-1] == expected
+        assert (download.call_args.args, download.call_args.kwargs["revision"]) == ((name,), revision)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 import json
-import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.methods.proxy_indicators.regression import LinearRegression, Range, fit, predict_held_out
-from dialeval_plugin.methods.proxy_indicators.tasks import SUBSETS
+from dialeval_plugin.methods.proxy_indicators.regression import ProxyModel, Range, fit, predict_held_out
+from dialeval_plugin.methods.proxy_indicators.tasks import SUBSETS, IndicatorSettings
+from tests.refusals import refusal
 
 RANDOM = np.random.default_rng(0)
 NAMES = ("cola", "sst", "stsb")
@@ -22,18 +20,10 @@ RATINGS = 1 + 2 * TABLE[:, 0] - 0.5 * TABLE[:, 2] + RANDOM.normal(scale=0.2, siz
 CONTEXTS = [f"context {index // 6}" for index in range(60)]
 
 
-def error(text: str) -> str:
-    return f"^{re.escape(text)}$"
-
-
 @pytest.fixture(scope="module")
 def oracle(oracles_dir: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((oracles_dir / "proxy_indicators.json").read_text(encoding="utf-8"))
     return found
-
-
-def columns(oracle: dict[str, Any], features: tuple[str, ...]) -> np.ndarray:
-    return np.array(oracle["X"])[:, [oracle["features"].index(name) for name in features]]
 
 
 def test_scikit_learn_fits_the_same_weights(oracle: dict[str, Any]) -> None:
@@ -41,16 +31,19 @@ def test_scikit_learn_fits_the_same_weights(oracle: dict[str, Any]) -> None:
     assert set(oracle["linreg"]) == set(SUBSETS)
     for name, expected in oracle["linreg"].items():
         assert tuple(expected["features"]) == SUBSETS[name]
-        fitted = fit(SUBSETS[name], columns(oracle, SUBSETS[name]), overall)
+        columns = np.array(oracle["X"])[:, [oracle["features"].index(feature) for feature in SUBSETS[name]]]
+        fitted = fit(SUBSETS[name], columns, overall)
         assert fitted.weights == pytest.approx(expected["coef"], abs=1e-6)
         assert fitted.intercept == pytest.approx(expected["intercept"], abs=1e-6)
 
 
-def test_a_model_that_was_stored_predicts_the_same() -> None:
-    fitted = fit(NAMES, TABLE, RATINGS)
-    read = LinearRegression.from_dict(json.loads(json.dumps(fitted.to_dict())))
-    assert read == fitted
-    assert (read.predict(TABLE) == fitted.predict(TABLE)).all()
+def test_a_model_that_was_stored_is_the_same(tmp_path: Path) -> None:
+    settings = IndicatorSettings(NAMES, entailment="not_entailment", absent_fact="_nofact", truncate="left")
+    model = ProxyModel(settings, fit(NAMES, TABLE, RATINGS), "Overall", {"cola": "0123"})
+    model.save(tmp_path / "proxy.json")
+    read = ProxyModel.load(tmp_path / "proxy.json")
+    assert read == model
+    assert (read.regression.predict(TABLE) == model.regression.predict(TABLE)).all()
 
 
 def test_the_ranges_are_those_of_the_fit() -> None:
@@ -85,26 +78,34 @@ def test_held_out_predictions_are_ratings() -> None:
     assert predicted.tolist() == predict_held_out(NAMES, TABLE, RATINGS, CONTEXTS).tolist()
 
 
-def refuse(text: str, *arguments: Any, folds: int | None = None) -> None:
-    call = fit if folds is None else functools.partial(predict_held_out, n_folds=folds)
-    with pytest.raises(InputError, match=error(text)):
-        call(*arguments)
+CONSTANT, BROKEN = TABLE * (1, 0, 1) + (0, 0.5, 0), TABLE.copy()
+BROKEN[7, 2] = np.nan
 
 
-def test_wrong_input_is_named() -> None:
-    refuse("regression: 60 rows but 59 ratings. Give one rating for every row.", NAMES, TABLE, RATINGS[:-1])
-    refuse("regression: 4 rows for 3 indicators and an intercept. Give more rated responses.", NAMES, TABLE[:4], RATINGS[:4])
-    refuse("regression: the table has the shape (60, 3), expected 2 columns. Give one a feature.", NAMES[:2], TABLE, RATINGS)
-    constant = TABLE * (1, 0, 1) + (0, 0.5, 0)
-    text = "regression: sst is 0.5 in every row, which tells nothing. Leave it out, or give other rows."
-    refuse(text, NAMES, constant, RATINGS)
-    text = "regression: the rating is 3 in every row, which tells nothing. Leave it out, or give other rows."
-    refuse(text, NAMES, TABLE, np.full(60, 3.0))
-    broken = TABLE.copy()
-    broken[7, 2] = np.nan
-    refuse("regression: stsb is nan in a row. Leave out what has no score.", NAMES, broken, RATINGS)
-    for folds in (1, 11):
-        text = f"regression: {folds} folds of 10 contexts. Give 2 folds or more, and a context for each."
-        refuse(text, NAMES, TABLE, RATINGS, CONTEXTS, folds=folds)
-    text = "regression: 60 rows but 59 contexts. Give one context for every row."
-    refuse(text, NAMES, TABLE, RATINGS, CONTEXTS[1:], folds=5)
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ([NAMES, TABLE, RATINGS[:-1]], "60 rows but 59 ratings. Give one rating for every row."),
+        ([NAMES, TABLE[:4], RATINGS[:4]], "4 rows for 3 indicators and an intercept. Give more rated responses."),
+        ([NAMES[:2], TABLE, RATINGS], "the table has the shape (60, 3), expected 2 columns. Give one a feature."),
+        ([NAMES, CONSTANT, RATINGS],
+         "sst is 0.5 in every row, which tells nothing. Leave it out, or give other rows."),
+        ([NAMES, TABLE, np.full(60, 3.0)],
+         "the rating is 3 in every row, which tells nothing. Leave it out, or give other rows."),
+        ([NAMES, BROKEN, RATINGS], "stsb is nan in a row. Leave out what has no score."),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_fitted_is_named(given: list[Any], problem: str) -> None:
+    assert refusal(fit, *given) == f"regression: {problem}"
+
+
+@pytest.mark.parametrize(
+    ("contexts", "folds", "problem"),
+    [
+        (CONTEXTS, 1, "1 folds of 10 contexts. Give 2 folds or more, and a context for each."),
+        (CONTEXTS, 11, "11 folds of 10 contexts. Give 2 folds or more, and a context for each."),
+        (CONTEXTS[1:], 5, "60 rows but 59 contexts. Give one context for every row."),
+    ],
+)
+def test_folds_that_there_cannot_be_are_named(contexts: list[str], folds: int, problem: str) -> None:
+    assert refusal(predict_held_out, NAMES, TABLE, RATINGS, contexts, n_folds=folds) == f"regression: {problem}"

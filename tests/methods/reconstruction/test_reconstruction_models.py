@@ -1,25 +1,34 @@
-"""The four networks against the equations written out one word at a time, and what training does that evaluation must not."""
+"""The four networks against the equations, one word at a time, what training does that evaluation must not, and words."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.distributions import Independent, Normal
 from torch.distributions import kl_divergence as torch_kl
 
-from dialeval_plugin.methods.reconstruction.batches import make_batch
-from dialeval_plugin.methods.reconstruction.latent import Gaussian, GaussianLayer, Noise, kl_divergence
-from dialeval_plugin.methods.reconstruction.layers import Architecture
+from dialeval_plugin.methods.reconstruction.layers import Architecture, Gaussian, GaussianLayer, Noise, kl_divergence
 from dialeval_plugin.methods.reconstruction.networks import NetworkKind, new_network
-from dialeval_plugin.methods.reconstruction.vocabulary import END, PAD, START, UNKNOWN
-from tests.refusals import refused
+from dialeval_plugin.methods.reconstruction.vocabulary import (
+    END,
+    PAD,
+    START,
+    UNKNOWN,
+    EncodedDialogue,
+    Vocabulary,
+    make_batch,
+    words,
+)
+from tests.refusals import refusal
 from tests.tiny.reconstruction import KINDS, SIZES, tiny_network
 
+WITH_LATENTS = ("vhred", "vhcr")
 DIALOGUES = [
     [[4, 5, 6, END], [7, END], [8, 9, 10, 11, 12, END], [END]],
     [[13, 14, END], [UNKNOWN, UNKNOWN, END]],
@@ -99,34 +108,22 @@ def by_hand(
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("kind", KINDS)
-def test_losses_are_the_equations_worked_out_one_word_at_a_time(kind: NetworkKind) -> None:
-    network = tiny_network(kind)
-    found = network(make_batch(DIALOGUES))
-    expected = [losses for dialogue in DIALOGUES for losses in by_hand(network, dialogue)[0]]
-    assert found.losses.shape == (6, 6)
-    for row, losses in zip(found.losses.tolist(), expected, strict=True):
-        assert row == pytest.approx(losses + [0.0] * (6 - len(losses)), abs=2e-5)
-    assert found.response_kl.tolist() == [0.0] * 6
-    assert found.dialogue_kl.tolist() == [0.0] * 3
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("kind", ["vhred", "vhcr"])
-def test_posterior_draws_and_divergences_are_those_worked_out_by_hand(kind: NetworkKind) -> None:
-    network = tiny_network(kind)
-    batch = make_batch(DIALOGUES)
-    noise = Noise.repeated(batch, SIZES["latent"], seed=3)
+@pytest.mark.parametrize(
+    ("kind", "is_drawn"), [*((kind, False) for kind in KINDS), *((kind, True) for kind in KINDS if kind in WITH_LATENTS)]
+)
+def test_losses_and_divergences_are_the_equations_worked_out_one_word_at_a_time(kind: NetworkKind, is_drawn: bool) -> None:
+    network, batch = tiny_network(kind), make_batch(DIALOGUES)
+    noise = Noise.repeated(batch, SIZES["latent"], seed=3) if is_drawn else None
     found = network(batch, noise)
-    rows = torch.cat([noise.dialogues[:1], noise.responses[:3]])
-    start = 0
-    for place, dialogue in enumerate(DIALOGUES):
-        losses, kl = by_hand(network, dialogue, rows)
-        end = start + len(losses)
-        assert found.losses[start:end].sum(-1).tolist() == pytest.approx([sum(row) for row in losses], abs=1e-4)
-        assert found.response_kl[start:end].tolist() == pytest.approx(kl[1:], rel=1e-4)
-        assert found.dialogue_kl[place].item() == pytest.approx(kl[0], rel=1e-4)
-        start = end
+    rows = None if noise is None else torch.cat([noise.dialogues[:1], noise.responses[:3]])
+    expected = [by_hand(network, dialogue, rows) for dialogue in DIALOGUES]
+    assert found.losses.shape == (6, 6)
+    losses = [one for losses, _ in expected for one in losses]
+    for row, one in zip(found.losses.tolist(), losses, strict=True):
+        assert row == pytest.approx(one + [0.0] * (6 - len(one)), abs=2e-5)
+    response_kl, dialogue_kl = [one for _, kl in expected for one in kl[1:]], [kl[0] for _, kl in expected]
+    assert found.response_kl.tolist() == (pytest.approx(response_kl, rel=1e-4) if is_drawn else [0.0] * 6)
+    assert found.dialogue_kl.tolist() == (pytest.approx(dialogue_kl, rel=1e-4) if is_drawn else [0.0] * 3)
 
 
 def test_the_divergence_is_that_of_torch_and_0_for_equals() -> None:
@@ -139,57 +136,24 @@ def test_the_divergence_is_that_of_torch_and_0_for_equals() -> None:
 
 
 @torch.no_grad()
+@pytest.mark.parametrize("is_drawn", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_dialogue_has_the_same_losses_whatever_it_is_batched_with(kind: NetworkKind) -> None:
-    network = tiny_network(kind)
-    generator = torch.Generator().manual_seed(1)
-    dialogues = [
-        [
-            [*torch.randint(4, 20, (int(torch.randint(0, 20, (1,), generator=generator)),), generator=generator).tolist(), END]
-            for _ in range(2 + place)
-        ]
-        for place in range(12)
-    ]
-    together = make_batch(dialogues)
-    for noise_of in (lambda batch: None, lambda batch: Noise.repeated(batch, SIZES["latent"], seed=5)):
-        many = network(together, noise_of(together))
-        start = 0
-        for place, dialogue in enumerate(dialogues):
-            batch = make_batch([dialogue])
-            alone = network(batch, noise_of(batch))
-            end = start + len(dialogue) - 1
-            assert torch.allclose(many.losses[start:end].sum(-1), alone.losses.sum(-1), atol=1e-5, rtol=1e-6)
-            assert torch.allclose(many.response_kl[start:end], alone.response_kl, atol=1e-5, rtol=1e-6)
-            assert torch.allclose(many.dialogue_kl[place], alone.dialogue_kl[0], atol=1e-5, rtol=1e-6)
-            start = end
+def test_a_dialogue_has_the_same_losses_whatever_it_is_batched_with(kind: NetworkKind, is_drawn: bool) -> None:
+    network, draw = tiny_network(kind), np.random.default_rng(1)
+    dialogues = [[[*draw.integers(4, 20, draw.integers(0, 20)).tolist(), END] for _ in range(2 + place)] for place in range(12)]
 
+    def reconstruct(dialogues: Sequence[EncodedDialogue]) -> tuple[Tensor, Tensor, Tensor]:
+        batch = make_batch(dialogues)
+        losses, response_kl, dialogue_kl = network(batch, Noise.repeated(batch, SIZES["latent"], seed=5) if is_drawn else None)
+        return losses.sum(-1), response_kl, dialogue_kl
 
-@torch.no_grad()
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_response_does_not_depend_on_what_follows_it(kind: NetworkKind) -> None:
-    network = tiny_network(kind)
-    whole, beginning = (network(make_batch([dialogue])).losses for dialogue in (DIALOGUES[0], DIALOGUES[0][:3]))
-    assert torch.allclose(whole[:2], beginning, atol=1e-6)
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("kind", KINDS)
-def test_how_far_back_a_context_reaches(kind: NetworkKind) -> None:
-    network = tiny_network(kind)
-    changed = [[[15, END], *DIALOGUES[0][1:]], DIALOGUES[1]]
-    before, after = (network(make_batch(dialogues)).losses.sum(-1) for dialogues in (DIALOGUES[:2], changed))
-    is_moved = (before - after).abs() > 1e-4
-    assert is_moved.tolist() == [True, kind != "seq2seq", kind != "seq2seq", False]
+    alone = zip(*(reconstruct([dialogue]) for dialogue in dialogues), strict=True)
+    for together, parts in zip(reconstruct(dialogues), alone, strict=True):
+        assert torch.allclose(together, torch.cat(parts), atol=1e-5, rtol=1e-6)
 
 
 def dropping(kind: NetworkKind, **drops: float) -> nn.Module:
-    rates = {"dropout": 0.0, "word_drop": 0.0, "sentence_drop": 0.0, **drops}
-    torch.manual_seed(0)
-    network = new_network(kind, Architecture(20, **SIZES, **rates))
-    with torch.no_grad():
-        for parameter in network.parameters():
-            parameter.normal_(std=0.5)
-    return network
+    return tiny_network(kind, **{"dropout": 0.0, "word_drop": 0.0, "sentence_drop": 0.0, **drops})
 
 
 @torch.no_grad()
@@ -254,9 +218,15 @@ def test_a_batch_is_the_utterances_one_under_the_other() -> None:
     assert (batch.n_utterances, batch.n_responses) == ((4, 2), (3, 1))
 
 
-def test_an_unknown_model_is_refused() -> None:
-    with refused("model: there is no 'hread'. Choose one of seq2seq, hred, vhred, vhcr."):
-        new_network("hread", Architecture(20))  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("call", "given", "message"),
+    [
+        (new_network, ["hread", Architecture(20)], "model: there is no 'hread'. Choose one of seq2seq, hred, vhred, vhcr."),
+        (Vocabulary, [("hi", "hi")], "vocabulary: a word occurs twice. Give each word once."),
+    ],
+)
+def test_what_there_cannot_be_is_refused(call: Callable[..., object], given: list[Any], message: str) -> None:
+    assert refusal(call, *given) == message
 
 
 def test_the_thesis_sizes_are_the_defaults() -> None:
@@ -266,3 +236,39 @@ def test_the_thesis_sizes_are_the_defaults() -> None:
     assert network.encoder.gru.bidirectional
     assert (network.encoder.gru.hidden_size, network.context.gru.hidden_size, network.decoder.gru.hidden_size) == (1000,) * 3
     assert network.latent_size == 100
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("I don't know.", "i don ' t know ."),
+        ("I don ’ t know .", "i don ' t know ."),
+        ("“Well”, she said...", 'well " " , she said . . .'),
+        ("<unk> </s>", "< unk > < / s >"),
+        ("Ｆｕｌｌ width № 5", "full width no 5"),
+        ("日本 🙂", "日本 🙂"),
+        (" \t\n", ""),
+    ],
+)
+def test_words_are_lower_case_and_punctuation_stands_alone(text: str, expected: str) -> None:
+    assert sorted(words(text)) == sorted(expected.split())
+
+
+def test_the_most_frequent_words_are_learnt_ties_in_the_order_of_the_alphabet() -> None:
+    utterances = [["b", "a", "c"], ["b", "a", "d"], ["b", "e"]]
+    assert Vocabulary.learn(utterances, max_words=10, min_count=2).words == ("b", "a")
+    assert Vocabulary.learn(utterances, max_words=3, min_count=1).words == ("b", "a", "c")
+    assert len(Vocabulary(("b", "a"))) == 6
+
+
+def test_a_text_becomes_numbers_that_no_text_can_spell_besides_its_words() -> None:
+    vocabulary = Vocabulary(("hi", "you", "unk", "s"))
+    assert vocabulary.encode("Hi you stranger", max_tokens=30) == ((4, 5, UNKNOWN, END), False)
+    assert vocabulary.encode("<unk>", max_tokens=30).ids == (UNKNOWN, 6, UNKNOWN, END)
+    assert vocabulary.encode("", max_tokens=30) == ((END,), False)
+
+
+@pytest.mark.parametrize(("n_words", "is_cut"), [(28, False), (29, False), (30, True), (1_000_000, True)])
+def test_what_is_longer_than_the_window_is_cut_and_still_ends(n_words: int, is_cut: bool) -> None:
+    found = Vocabulary(("hi",)).encode("hi " * n_words, max_tokens=30)
+    assert found == ((4,) * min(29, n_words) + (END,), is_cut)

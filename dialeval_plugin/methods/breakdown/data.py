@@ -1,4 +1,4 @@
-"""From dialogues to the batches that a language model is trained on.
+"""What a language model is trained on: dialogues without leaks, and their tokens in rows and batches.
 
 A row is one dialogue, or a block of a long one, so that no dialogue sees another. Rows of one length share batches, which
 leaves little padding: packing several dialogues into a row would save less than the mask between them costs.
@@ -6,9 +6,10 @@ leaves little padding: packing several dialogues into a row would save less than
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +17,72 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset, Sampler
 
+from dialeval_plugin.core.dialogue import Dialogue, Item, context_turns, is_blank
+from dialeval_plugin.corpora.identity import LeakIndex, leave_out_leaks, opening_key, split_by_dialogue
 from dialeval_plugin.models.causal import layout_tokens, turn_pieces
 from dialeval_plugin.models.language_models import OpenedModel
+
+Spacing: TypeAlias = Literal["natural", "published"]
+
+_BLANK_BEFORE_SIGN = re.compile(r"\s+(?=[.,!?;:)\]](?:\s|$))")
+_SPLIT_APOSTROPHE = re.compile(r"(?<=\w)\s*'\s*(?=(?:s|t|m|d|re|ve|ll)\b)", re.IGNORECASE)
+
+
+class Sources(NamedTuple):
+    """Dialogues by their use."""
+
+    training: Sequence[Dialogue]
+    validation: Sequence[Dialogue] = ()
+    """Choose the best epoch and calibrate the breakdown scores; without them a share of the training dialogues does."""
+    evaluation: Sequence[Item] = ()
+
+
+class Data(NamedTuple):
+    """Texts of the turns of each dialogue."""
+
+    training: list[list[str]]
+    validation: list[list[str]]
+    n_left_out: int
+    """Training dialogues that open like validation dialogues or are in the evaluation data."""
+
+
+def prepare(sources: Sources, *, validation_fraction: float, seed: int, spacing: Spacing) -> Data:
+    """Drop blank turns and shorter dialogues than two turns, set validation dialogues aside, and leave leaks out.
+
+    What has a part of a dialogue that will be reported on is left out, of validation too. Spacing "published" leaves the texts
+    as they are.
+    """
+    index = LeakIndex({"evaluation": sources.evaluation})
+    training, validation = (
+        [turns for dialogue in dialogues if len(turns := visible_turns(dialogue)) > 1]
+        for dialogues in (sources.training, sources.validation)
+    )
+    clean = leave_out_leaks(training, index, lambda turns: [turns], "training dialogues")
+    held_out = leave_out_leaks(validation, index, lambda turns: [turns], "validation dialogues")
+    kept, validation = split_by_dialogue(
+        clean, held_out if sources.validation else None, opening_key, fraction=validation_fraction, seed=seed
+    )
+    n_left_out = len(training) - len(kept if sources.validation else clean)
+    if spacing == "natural":
+        kept, validation = ([[natural_spacing(text) for text in turns] for turns in part] for part in (kept, validation))
+    return Data(kept, validation, n_left_out)
+
+
+def natural_spacing(text: str) -> str:
+    """Undo what tokenised corpora did to a text: blanks before punctuation and around apostrophes, curly apostrophes.
+
+    Example:
+        >>> natural_spacing("It ’ s late , isn't it ? I 'll go .")
+        "It's late, isn't it? I'll go."
+    """
+    joined = _SPLIT_APOSTROPHE.sub("'", " ".join(text.split()).replace("’", "'"))
+    return _BLANK_BEFORE_SIGN.sub("", joined)
+
+
+def visible_turns(item: Item) -> list[str]:
+    """Texts of a dialogue's turns, or of a context's, that have a visible character."""
+    return [turn.text for turn in context_turns(item) if not is_blank(turn.text)]
+
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 
@@ -62,34 +127,28 @@ def ordinary_tokens(opened: OpenedModel) -> IntArray:
     return np.array([id for id in range(len(opened.tokenizer)) if id not in special], dtype=np.int64)
 
 
-def perturb(
-    ids: Sequence[int], replacements: Sequence[int] | IntArray, generator: np.random.Generator, *, mu: float = MU
-) -> IntArray:
-    """Replace each token with probability `mu` by one that is drawn uniformly from `replacements`, itself included.
-
-    A token that is not among the replacements stays: the end of a turn, like every special token, is no word. The authors'
-    code replaces those too, and padding.
-
-    Example:
-        >>> perturb([5, 0, 6], [5, 6, 7], np.random.default_rng(1), mu=1.0).tolist()
-        [7, 0, 5]
-    """
-    given, ordinary = np.asarray(ids, dtype=np.int64), np.asarray(replacements, dtype=np.int64)
-    is_replaced = (generator.random(len(given)) < mu) & np.isin(given, ordinary)
-    return np.where(is_replaced, generator.choice(ordinary, size=len(given)), given)
-
-
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """How inputs are perturbed, see `perturb`; the same epoch and row always have the same noise."""
+    """How inputs are perturbed; the same epoch and row always have the same noise.
+
+    Each token is replaced with probability `mu` by one that is drawn uniformly from `replacements`, itself included. A token
+    that is not among the replacements stays: the end of a turn, like every special token, is no word. The authors' code
+    replaces those too, and padding.
+
+    Example:
+        >>> Noise(1.0, np.array([5, 6, 7]), seed=1).apply([5, 0, 6], Key(0, 0)).tolist()
+        [7, 0, 5]
+    """
 
     mu: float
     replacements: IntArray
     seed: int
 
-    def apply(self, ids: Sequence[int], key: Key) -> IntArray:
+    def apply(self, ids: Sequence[int] | IntArray, key: Key) -> IntArray:
         """Return the perturbed ids of a row."""
-        return perturb(ids, self.replacements, np.random.default_rng((self.seed, *key)), mu=self.mu)
+        given, generator = np.asarray(ids, dtype=np.int64), np.random.default_rng((self.seed, *key))
+        is_replaced = (generator.random(len(given)) < self.mu) & np.isin(given, self.replacements)
+        return np.where(is_replaced, generator.choice(self.replacements, size=len(given)), given)
 
 
 class TokenRows(Dataset[TokenRow]):
