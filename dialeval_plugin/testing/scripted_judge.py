@@ -57,10 +57,7 @@ class ScriptedLanguageModel:
         return cut_at_stop(answer, request.stop) if isinstance(answer, str) else answer
 
     def _answers(
-        self,
-        texts: Sequence[str],
-        rule: Callable[[int], Answer | Unscored],
-        on_answer: Callable[[int, Answer], None] | None,
+        self, texts: Sequence[str], rule: Callable[[int], Answer | Unscored], on_answer: Callable[[int, Answer], None] | None
     ) -> list[Answer | Unscored]:
         self.batches.append(len(texts))
         answers: list[Answer | Unscored] = []

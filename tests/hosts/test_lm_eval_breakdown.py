@@ -1,18 +1,22 @@
-"""The tasks over DBDC3 in the real host: a language model and a scorer as detectors, and the baseline beside them."""
+"""The tasks over DBDC3 in the real host: language models and scorers as detectors, and training one by the command line."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import zipfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from lm_eval.api.instance import Instance
+from typer.testing import CliRunner
 
+from dialeval_plugin.cli.main import app
 from dialeval_plugin.core.dialogue import Example
-from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Unscored
@@ -21,41 +25,66 @@ from dialeval_plugin.hosts.lm_eval.model import DialogueMetricLM
 from dialeval_plugin.hosts.lm_eval.tasks.breakdown import dbdc_dataset
 from dialeval_plugin.hosts.lm_eval.validation import validate_tasks
 from dialeval_plugin.judgement_tasks.breakdown import BREAKDOWNS, Detected
+from dialeval_plugin.methods.breakdown.calibration import Calibration
+from dialeval_plugin.methods.breakdown.scorer import DialogueBreakdownScorer
 from dialeval_plugin.methods.judging.breakdown_prompts import PROMPTS
 from dialeval_plugin.statistics.breakdown.detection import ALWAYS_BREAKDOWN, METRICS, breakdown_metrics, detections
+from dialeval_plugin.training.history import read_history
+from tests import fed_files
 from tests.hosts.through_lm_eval import LikelihoodLM, evaluate, metrics
 from tests.refusals import refused
+from tests.tiny.breakdown import SIZES, TinyModels, mini_dialogues
 
 SYSTEMS = dbdc.SYSTEMS
-WORDS = ("tea", "rain", "cats", "music", "trains", "bread")
+WORDS = fed_files.WORDS[:6]
 
 
-def dialogue(system: str, split: str, number: int) -> dict[str, Any]:
-    turns: list[dict[str, Any]] = [{"speaker": "S", "utterance": "Hello!", "annotations": []}]
+def turn(speaker: str, text: str, labels: str = "") -> dict[str, Any]:
+    return {"speaker": speaker, "utterance": text, "annotations": [{"breakdown": label} for label in labels]}
+
+
+def turns_about_words(number: int) -> list[dict[str, Any]]:
+    found = [turn("S", "Hello!")]
     for place, word in enumerate(WORDS):
-        turns.append({"speaker": "U", "utterance": f"Do you like {word}?", "annotations": []})
         said = "" if number == 1 and place == 3 else f"{word} " * (1 + (number + place) % 4)
         worse = (number * 7 + place * 5) % 30
         labels = "X" * worse + "T" * ((30 - worse) // 2) + "O" * (30 - worse - (30 - worse) // 2)
-        turns.append({"speaker": "S", "utterance": said, "annotations": [{"breakdown": label} for label in labels]})
-    return {"dialogue-id": f"{system}{split}{number}", "turns": turns}
+        found += [turn("U", f"Do you like {word}?"), turn("S", said, labels)]
+    return found
+
+
+def turns_of_mini(number: int) -> list[dict[str, Any]]:
+    """Their first response follows nothing."""
+    texts = [said.text for said in mini_dialogues("test", 6)[number].turns]
+    labels = ["" if place % 2 else "X" * ((7 * place + 5 * number) % 20) + "O" * 10 for place in range(len(texts))]
+    return [turn("US"[place % 2 == 0], text, labels[place]) for place, text in enumerate(texts)]
+
+
+def write_dbdc(
+    root: Path, systems: Sequence[str] = SYSTEMS, n_dialogues: int = 12, turns: Callable[[int], Any] = turns_about_words
+) -> Path:
+    """Write a zip of the published layout, with original annotations of yi only."""
+    path = root / dbdc.CORPUS.name / dbdc.FILE
+    path.parent.mkdir(parents=True)
+    with zipfile.ZipFile(path, "w") as archive:
+        for system, split, number in itertools.product(systems, ("dev", "eval"), range(n_dialogues)):
+            value = json.dumps({"dialogue-id": f"{system}{split}{number}", "turns": turns(number)})
+            archive.writestr(f"DBDC3/dbdc3_revised/en/{split}/{system.upper()}_5/{number}.log.json", value)
+            if system == "yi":
+                archive.writestr(f"DBDC3/dbdc3/en/{split}/YI_5/{number}.log.json", value.replace('"X"', '"O"'))
+    return path
 
 
 @pytest.fixture
 def small_zip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A zip of the published layout with twelve dialogues of every system, original annotations of yi only."""
-    folder = tmp_path / "data" / dbdc.CORPUS.name
-    folder.mkdir(parents=True)
-    with zipfile.ZipFile(folder / dbdc.FILE, "w") as archive:
-        for system in SYSTEMS:
-            for split in ("dev", "eval"):
-                for number in range(12):
-                    value = json.dumps(dialogue(system, split, number))
-                    archive.writestr(f"DBDC3/dbdc3_revised/en/{split}/{system.upper()}_5/{number}.log.json", value)
-                    if system == "yi":
-                        archive.writestr(f"DBDC3/dbdc3/en/{split}/YI_5/{number}.log.json", value.replace('"X"', '"O"'))
     monkeypatch.setenv("DIALEVAL_DATA_DIR", str(tmp_path / "data"))
-    return folder / dbdc.FILE
+    return write_dbdc(tmp_path / "data")
+
+
+@pytest.fixture
+def small_dbdc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("DIALEVAL_DATA_DIR", str(tmp_path / "data"))
+    return write_dbdc(tmp_path / "data", ["cic"], 6, turns_of_mini)
 
 
 class Detector(LikelihoodLM):
@@ -91,10 +120,8 @@ class Politeness(Scorer):
     positive_from = 0.5
 
     def score_batch(self, items: Any) -> list[Any]:
-        texts = [item.response.text for item in items]
-        return [
-            {"politeness": 2 - min(len(text), 30) / 15} if text else Unscored(Reason.EMPTY_INPUT, "blank") for text in texts
-        ]
+        lengths = [len(item.response.text) for item in items]
+        return [{"politeness": 2 - min(n, 30) / 15} if n else Unscored(Reason.EMPTY_INPUT, "blank") for n in lengths]
 
     def signature_fields(self) -> dict[str, Any]:
         return {"method": "politeness"}
@@ -190,11 +217,69 @@ def test_without_the_data_it_is_said_what_to_type(tmp_path: Path, monkeypatch: p
 
 
 def test_with_the_data_every_task_builds(small_zip: Path) -> None:
-    found = list(validate_tasks(tasks_path() / "dbdc"))
-    assert {entry.state for entry in found} == {"ok"}
-    assert [entry.detail for entry in found if entry.name == "dbdc_yi"] == ["72 documents, 0 examples"]
-    with pytest.raises(InputError, match=r"^dbdc3: there is no annotations 'new'. Known are: revised, original.$"):
+    found = {entry.name: (entry.state, entry.detail) for entry in validate_tasks(tasks_path() / "dbdc")}
+    assert {state for state, _ in found.values()} == {"ok"}
+    assert found["dbdc_yi"] == ("ok", "72 documents, 0 examples")
+    with refused("dbdc3: there is no annotations 'new'. Known are: revised, original."):
         dbdc_dataset(dataset="yi", annotations="new")
+
+
+@pytest.mark.parametrize("cut", [0.5, 0.2])
+def test_the_scorer_is_a_detector_on_the_tasks(tiny_breakdown_models: TinyModels, small_dbdc: Path, cut: float) -> None:
+    options = {"model": str(tiny_breakdown_models.odin), "method": "odin_g", "cut": cut, "device": "cpu"}
+    found = run(DialogueMetricLM("dialogue_breakdown", **options), "dbdc_cic")
+    responses = [response for _, response in turns("cic")]
+    scores = DialogueBreakdownScorer(**options).score(responses).values  # type: ignore[arg-type]
+    # The host's answer is stretched so that the cut comes to 0.5, which is where the hard label changes.
+    stretched = [score and (0.5 * score / cut if score < cut else 0.5 + 0.5 * (score - cut) / (1 - cut)) for score in scores]
+    said = detections(stretched)
+    expected = breakdown_metrics(said.distributions, [dbdc.counts(one) for one in responses], labels=said.labels)
+    for name in METRICS:
+        assert found[name] == pytest.approx(expected[name].value, abs=1e-9), name
+    assert said.labels == [None if score is None else 2 if score > cut else 0 for score in scores]
+    assert (found["n_unscored"], found["n_scored"]) == (6, len(responses) - 6)
+
+
+def test_the_command_trains_calibrates_and_scores(
+    tiny_breakdown_models: TinyModels, small_dbdc: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "xdg"))
+    lines = [json.dumps({"turns": [said.text for said in one.turns]}) + "\n" for one in mini_dialogues("train", 12)]
+    (tmp_path / "train.jsonl").write_text("".join(lines[:9]), encoding="utf-8")
+    (tmp_path / "validation.jsonl").write_text("".join(lines[8:]), encoding="utf-8")
+    sizes = {"layers": 1, "width": 16, "vocabulary": 300, "block": 64, "epochs": 2, "batch-size": 4}
+    arguments = ["--data", str(tmp_path / "train.jsonl"), "--validation", str(tmp_path / "validation.jsonl")]
+    arguments += [part for name, value in sizes.items() for part in (f"--{name}", str(value))]
+    runner = CliRunner()
+    trained = runner.invoke(app, ["train", "language-model", *arguments, "--output", str(tmp_path / "lm")])
+    assert trained.exit_code == 0, trained.output
+    shown = trained.stdout.splitlines()
+    record = json.loads((tmp_path / "lm" / "language_model.json").read_text(encoding="utf-8"))
+    n_tokens = record["training"]["counts"]["n_training_tokens"]
+    assert shown[0] == f"{tmp_path / 'lm'}: trained on 8 dialogues ({n_tokens} tokens), validated on 4"
+    assert shown[1].split("  ")[-1].strip() == "perplexity"
+    assert [float(line.split()[-1]) for line in shown[2:]] == [
+        round(row.figures["perplexity"], 2) for row in read_history(tmp_path / "lm")
+    ]
+
+    calibrated = runner.invoke(
+        app,
+        [
+            *["train", "breakdown", "--calibration", str(small_dbdc), "--inside", "DBDC3/dbdc3_revised/en/dev/"],
+            *["--model", str(tmp_path / "lm"), "--output", str(tmp_path / "own.json"), "--device", "cpu"],
+        ],
+    )
+    assert calibrated.exit_code == 0, calibrated.output
+    own = Calibration.load(tmp_path / "own.json")
+    responses = [response for _, response in turns("cic", split="dev")]
+    assert calibrated.stdout.splitlines()[0] == f"{tmp_path / 'own.json'}: max_probability over {len(responses) - 6} responses"
+    settings = {"calibration": str(tmp_path / "own.json"), "device": "cpu", "context": "pair"}
+    scored = DialogueBreakdownScorer(str(tmp_path / "lm"), **settings).score(responses)  # type: ignore[arg-type]
+    raw = [value for value in scored.columns["score"] if value is not None]
+    extremes = own.find("max_probability", "pair", "mean")
+    assert extremes is not None
+    assert (min(raw), max(raw)) == pytest.approx((extremes.low, extremes.high))
+    assert SIZES["block"] == own.max_tokens
 
 
 @pytest.mark.real_data

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -67,3 +68,19 @@ def metrics(found: Mapping[str, Any], task: str, variant: str = "") -> dict[str,
     if kind == "rating" and variant not in {"", described.get("variant", "")}:
         return KINDS[kind].values([record.by(variant) for record in records])
     return values
+
+
+def result_of(output: Path) -> Any:
+    """Read the one result file of a run; NaN and infinity are errors."""
+    (path,) = output.glob("*/results_*.json")
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{path} holds {constant}, which is not JSON")
+
+    return json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)
+
+
+def samples_of(output: Path, task: str) -> list[dict[str, Any]]:
+    """Read the one file of samples of a task."""
+    (path,) = output.glob(f"*/samples_{task}_*.jsonl")
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
