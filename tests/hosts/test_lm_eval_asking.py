@@ -48,7 +48,7 @@ def model(server: Loopback, kind: str = "local-completions", **arguments: object
 
 
 def ask(server: Loopback, prompts: Sequence[str], kind: str = "local-completions", **arguments: object) -> list[str | Unscored]:
-    return ask(server, prompts, kind, **arguments)
+    return model(server, kind, **arguments).generate(requests_for(prompts, stop=["\n"]))
 
 
 def failed(detail: str) -> Unscored:

@@ -62,8 +62,8 @@ def document(text: str = "Hello.", **columns: Any) -> dict[str, Any]:
     return {**item_columns(Example.from_texts(["Hi."], text, id="a")), **columns}
 
 
-def request(doc: dict[str, Any], continuation: str, kind: str = "loglikelihood", **options: Any) -> Instance:
-    return Instance(kind, doc, ("", continuation), 0, **options)
+def request(doc: dict[str, Any], continuation: str, kind: str = "loglikelihood", idx: int = 0, **options: Any) -> Instance:
+    return Instance(kind, doc, ("", continuation), idx, **options)
 
 
 def test_what_has_no_score_is_counted_by_its_reason_and_the_signature_is_in_the_result(use_tiny_data: Path) -> None:
@@ -231,7 +231,7 @@ def test_a_score_without_an_upper_end_reaches_people_as_it_is(use_tiny_data: Pat
 
 def test_a_decision_is_that_of_the_scorers_own_threshold_where_its_range_saturates(use_tiny_data: Path) -> None:
     doc = document(choices=["Positive", "Negative"])
-    requests = [request(doc, f" {choice}") for choice in doc["choices"]]
+    requests = [request(doc, f" {choice}", idx=place) for place, choice in enumerate(doc["choices"])]
     for score, is_positive in ((49.0, False), (50.0, True), (51.0, True)):
         lm = DialogueMetricLM(Constantly(score))
         positive, negative = lm.loglikelihood(requests)
