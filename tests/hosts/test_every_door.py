@@ -38,8 +38,7 @@ from dialeval_plugin.methods.proxy_indicators.tasks import TASKS
 from dialeval_plugin.reports.correlation_report import ReportOptions
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import correlations
-from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
-from dialeval_plugin.testing.scripted_rules import overlap_answer, overlap_log_probability
+from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel, overlap_answer, overlap_log_probability
 from tests.hosts.through_lm_eval import evaluate, metrics
 from tests.tiny.classifiers import write_classifier
 from tests.tiny.likelihood import write_likelihood_model

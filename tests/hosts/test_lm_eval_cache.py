@@ -15,7 +15,7 @@ from lm_eval.models.huggingface import HFLM
 from sqlitedict import SqliteDict
 
 from dialeval_plugin.core.resources import tasks_path
-from dialeval_plugin.hosts.lm_eval.cache import guard_cache
+from dialeval_plugin.hosts.lm_eval.run import guard_cache
 from tests.hosts.through_lm_eval import evaluate, samples_of
 from tests.tiny.language_models import write_random_language_model
 

@@ -14,8 +14,8 @@ from dialeval_plugin.hosts.lm_eval.backend import LmEvalLanguageModel, load_lang
 from dialeval_plugin.methods.judging.goodness import goodness_of_forms
 from dialeval_plugin.methods.judging.judge import PromptedJudge
 from dialeval_plugin.methods.judging.prompts import goodness_prompt
+from dialeval_plugin.testing.scripted_judge import Asked, overlap_answer, overlap_log_probability
 from dialeval_plugin.testing.scripted_lm import FAILURES, ScriptedJudgeLM
-from dialeval_plugin.testing.scripted_rules import Asked, overlap_answer, overlap_log_probability
 from tests.hosts.through_lm_eval import evaluate
 from tests.refusals import refused
 from tests.requests_for import requests_for

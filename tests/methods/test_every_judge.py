@@ -17,8 +17,7 @@ from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.methods.judging.judge import PromptedJudge
 from dialeval_plugin.methods.judging.prompts import SCORING_PROMPTS
-from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
-from dialeval_plugin.testing.scripted_rules import overlap_answer, overlap_log_probability
+from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel, overlap_answer, overlap_log_probability
 
 MAKERS: dict[str, Callable[[ScriptedLanguageModel, Path], Scorer]] = {
     **{
