@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -13,46 +12,13 @@ from typing import Any
 import pytest
 
 from dialeval_plugin.core.resources import tasks_path
-from dialeval_plugin.corpora.readers import dstc10
-from tests.fed_files import WORDS
-
-QUALITIES = {"tu": "Overall", "pu": "Overall", "dz": "appropriateness", "dgu": "overall", "ft": "Overall", "eg": "relevance"}
-
-
-def turn_rows(code: str) -> list[dict[str, Any]]:
-    """Two responses to each of six contexts, of which the first fits."""
-    human, system = ("User: ", "System: ") if code == "ft" else ("", "")
-    fact = {"fact": "your persona: I like tea."} if code in {"tu", "pu"} else {}
-    rows = []
-    for index, word in enumerate(WORDS[:6]):
-        context = f"{human}Do you like {word}? ({index})\n{system}I do like {word} ({code} {index})."
-        good, bad = f"Then let us talk about {word}.", f"My left shoe is {index} years old."
-        for is_good, name, response, ratings in ((1, "good", good, [4, 3]), (0, "bad", bad, [1, 2])):
-            row = {"dialogue_id": f"{code}-{index}-{is_good}", "model": name, "context": context}
-            rows.append(row | {"response": system + response, "annotations": {QUALITIES[code]: ratings}, **fact})
-    return rows
-
-
-def dialogue_rows() -> list[dict[str, Any]]:
-    rows = []
-    for index, word in enumerate(WORDS[:6]):
-        texts = (f"Do you like {word}?", f"Number {index}.", "Bye.")
-        dialog = [{"speaker": who, "text": text} for who, text in zip(("human", "model", "human"), texts, strict=True)]
-        annotations = {"Overall": [index % 5, (index + 1) % 5]}
-        rows.append({"dialogue_id": f"fd-{index}", "model": "bot", "dialog": dialog, "annotations": annotations})
-    return rows
+from tests.hosts.small_corpora import write_dstc10
 
 
 @pytest.fixture(scope="session")
 def tiny_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data folder with seven of the eight sets; DailyDialog-GRADE is absent, as on many machines."""
-    root = tmp_path_factory.mktemp("data")
-    folder = root / "dstc10"
-    folder.mkdir()
-    for code in (*QUALITIES, "fd"):
-        rows = dialogue_rows() if code == "fd" else turn_rows(code)
-        (folder / dstc10.SETS[code].files[0]).write_text(json.dumps(rows), encoding="utf-8")
-    return root
+    return write_dstc10(tmp_path_factory.mktemp("data"))
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -10,46 +9,15 @@ from typing import Any
 
 import pytest
 
-from dialeval_plugin.core.errors import MissingPrerequisite
-from dialeval_plugin.core.resources import tasks_path
-from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.readers import cgdialog
 from dialeval_plugin.corpora.readers.cgdialog import CRITERIA, OPTIONS
 from dialeval_plugin.hosts.lm_eval.tasks.preference import preference_dataset
-from dialeval_plugin.hosts.lm_eval.validation import validate_tasks
 from dialeval_plugin.methods.causalscore.scorer import CausalScorer
 from dialeval_plugin.statistics.preference.preferences import cont2cat, ignore_equal, preferences, voting
+from tests.hosts.small_corpora import write_preferences
 from tests.hosts.through_lm_eval import evaluate, metrics
-from tests.refusals import refusal
 
 Run = Callable[..., dict[str, Any]]
-SYSTEMS = ("human", "good", "bad", "blank")
-
-
-def preference_dialogue(number: int) -> dict[str, Any]:
-    """A dialogue whose responses are two of the embedded corpus', one that says little and one that says nothing."""
-    item = mini.read_response_sets("test")[number]
-    texts = (item.positive[0], item.positive[1], f"No {number}.", " " if number == 0 else "Hm.")
-    spoken = {f"{name}_response": {"speaker": "A", "utterance": text} for name, text in zip(SYSTEMS, texts, strict=True)}
-    history = [{"speaker": "AB"[place % 2], "utterance": text} for place, text in enumerate(item.context)]
-    row: dict[str, Any] = {"id": str(number), "history": history, **spoken}
-    for first, second in itertools.combinations(spoken, 2):
-        place = list(spoken).index(first)
-        row[f"{first}-vs-{second}"] = {first: spoken[first], second: spoken[second]} | {
-            f"human_evaluation_{rater}": {one: OPTIONS[(number * place + rater + len(one)) % 4] for one in CRITERIA}
-            for rater in (1, 2, 3)
-        }
-    return row
-
-
-def write_preferences(root: Path, *names: str) -> Path:
-    """Write the preferences on some of the three corpora where a data folder has them."""
-    folder = root / cgdialog.CORPUS.name
-    folder.mkdir(parents=True)
-    for name in names:
-        rows = [preference_dialogue(number) for number in range(12)]
-        (folder / cgdialog.PREFERENCE_FILES[name]).write_text(json.dumps(rows), encoding="utf-8")
-    return folder
 
 
 @pytest.fixture
@@ -109,25 +77,6 @@ def test_a_part_of_the_documents_counts_the_comparisons_within_it(run: Run) -> N
     found = metrics(run("cgdialog_preference_msc", limit=7), "cgdialog_preference_msc")
     # Of the first dialogue all four responses, of the second three; the blank one belongs to the first.
     assert (found["n_scored"], found["n_unscored"]) == (6, 3)
-
-
-def test_validate_covers_the_tasks(two_corpora: Path) -> None:
-    found = {result.name: (result.state, result.detail) for result in validate_tasks(tasks_path() / "cgdialog_preference")}
-    assert found["cgdialog_preference_dream"] == ("ok", "48 documents, 0 examples")
-    assert found["cgdialog_preference"] == ("ok", "3 tasks")
-    state, detail = found["cgdialog_preference_esconv"]
-    assert state == "absent"
-    assert detail.startswith(f"{two_corpora}: has no ESConv_responses_pairwise.json (the human preferences on esconv).")
-
-
-def test_a_group_without_any_file_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / cgdialog.CORPUS.name).mkdir()
-    monkeypatch.setenv("DIALEVAL_DATA_DIR", str(tmp_path))
-    absent = {"dataset": "dream", "when_absent": "skip", "group_sets": ("dream", "msc")}
-    assert refusal(preference_dataset, error=MissingPrerequisite, **absent).startswith(
-        "cgdialog_preference: none of the group's sets (dream, msc) is on this machine. Nobody offers them for download: put "
-        "them into the folder cgdialog_plus of the one that DIALEVAL_DATA_DIR names. The first that was looked for: "
-    )
 
 
 def test_examples_for_a_judge_are_labelled_by_relevance(two_corpora: Path) -> None:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
-import zipfile
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,63 +13,23 @@ from typer.testing import CliRunner
 
 from dialeval_plugin.cli.main import app
 from dialeval_plugin.core.dialogue import Example
-from dialeval_plugin.core.errors import MissingPrerequisite
-from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.corpora.readers import dbdc
 from dialeval_plugin.hosts.lm_eval.model import DialogueMetricLM
 from dialeval_plugin.hosts.lm_eval.tasks.breakdown import dbdc_dataset
-from dialeval_plugin.hosts.lm_eval.validation import validate_tasks
 from dialeval_plugin.judgement_tasks.breakdown import BREAKDOWNS, Detected
 from dialeval_plugin.methods.breakdown.calibration import Calibration
 from dialeval_plugin.methods.breakdown.scorer import DialogueBreakdownScorer
 from dialeval_plugin.methods.judging.breakdown_prompts import PROMPTS
 from dialeval_plugin.statistics.breakdown.detection import ALWAYS_BREAKDOWN, METRICS, breakdown_metrics, detections
 from dialeval_plugin.training.history import read_history
-from tests import fed_files
+from tests.hosts.small_corpora import turns_of_mini, write_dbdc
 from tests.hosts.through_lm_eval import LikelihoodLM, evaluate, metrics
 from tests.refusals import refused
 from tests.tiny.breakdown import SIZES, TinyModels, mini_dialogues
 
 SYSTEMS = dbdc.SYSTEMS
-WORDS = fed_files.WORDS[:6]
-
-
-def turn(speaker: str, text: str, labels: str = "") -> dict[str, Any]:
-    return {"speaker": speaker, "utterance": text, "annotations": [{"breakdown": label} for label in labels]}
-
-
-def turns_about_words(number: int) -> list[dict[str, Any]]:
-    found = [turn("S", "Hello!")]
-    for place, word in enumerate(WORDS):
-        said = "" if number == 1 and place == 3 else f"{word} " * (1 + (number + place) % 4)
-        worse = (number * 7 + place * 5) % 30
-        labels = "X" * worse + "T" * ((30 - worse) // 2) + "O" * (30 - worse - (30 - worse) // 2)
-        found += [turn("U", f"Do you like {word}?"), turn("S", said, labels)]
-    return found
-
-
-def turns_of_mini(number: int) -> list[dict[str, Any]]:
-    """Their first response follows nothing."""
-    texts = [said.text for said in mini_dialogues("test", 6)[number].turns]
-    labels = ["" if place % 2 else "X" * ((7 * place + 5 * number) % 20) + "O" * 10 for place in range(len(texts))]
-    return [turn("US"[place % 2 == 0], text, labels[place]) for place, text in enumerate(texts)]
-
-
-def write_dbdc(
-    root: Path, systems: Sequence[str] = SYSTEMS, n_dialogues: int = 12, turns: Callable[[int], Any] = turns_about_words
-) -> Path:
-    """Write a zip of the published layout, with original annotations of yi only."""
-    path = root / dbdc.CORPUS.name / dbdc.FILE
-    path.parent.mkdir(parents=True)
-    with zipfile.ZipFile(path, "w") as archive:
-        for system, split, number in itertools.product(systems, ("dev", "eval"), range(n_dialogues)):
-            value = json.dumps({"dialogue-id": f"{system}{split}{number}", "turns": turns(number)})
-            archive.writestr(f"DBDC3/dbdc3_revised/en/{split}/{system.upper()}_5/{number}.log.json", value)
-            if system == "yi":
-                archive.writestr(f"DBDC3/dbdc3/en/{split}/YI_5/{number}.log.json", value.replace('"X"', '"O"'))
-    return path
 
 
 @pytest.fixture
@@ -204,22 +161,7 @@ def test_the_result_does_not_depend_on_the_order_of_the_turns(small_zip: Path) -
     assert BREAKDOWNS.value(nothing, "accuracy") == "undefined (no annotated turn has an answer)"
 
 
-def test_without_the_data_it_is_said_what_to_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DIALEVAL_DATA_DIR", str(tmp_path))
-    with refused(
-        f"corpus 'dbdc3': DIALEVAL_DATA_DIR is '{tmp_path}', which has no folder 'dbdc3'. "
-        "Put the corpus there, or unset the variable to use the cache.",
-        MissingPrerequisite,
-    ):
-        dbdc_dataset(dataset="yi")
-    states = {found.name: found.state for found in validate_tasks(tasks_path() / "dbdc")}
-    assert states == {"dbdc": "ok", **{f"dbdc_{system}": "absent" for system in SYSTEMS}}
-
-
-def test_with_the_data_every_task_builds(small_zip: Path) -> None:
-    found = {entry.name: (entry.state, entry.detail) for entry in validate_tasks(tasks_path() / "dbdc")}
-    assert {state for state, _ in found.values()} == {"ok"}
-    assert found["dbdc_yi"] == ("ok", "72 documents, 0 examples")
+def test_unknown_annotations_are_refused(small_zip: Path) -> None:
     with refused("dbdc3: there is no annotations 'new'. Known are: revised, original."):
         dbdc_dataset(dataset="yi", annotations="new")
 

@@ -12,7 +12,6 @@ import pytest
 from lm_eval.models.huggingface import HFLM
 
 from dialeval_plugin.core.dialogue import Example, Item
-from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.corpora import mini
@@ -63,15 +62,6 @@ def test_a_document_is_a_response_with_its_kind_and_label(own_data: Path) -> Non
     ]
     assert len({doc["cluster"] for doc in documents}) == 1
     assert item_of(documents[3]) == Example.from_texts(ROW["context"], "The class has a camera.", id="7a0")  # type: ignore[arg-type]
-
-
-def test_an_absent_file_is_named(own_data: Path) -> None:
-    (own_data / "test.json").unlink()
-    with refused(
-        f"{own_data}: has no test.json. `dialeval data fetch dailydialog_pp` says where it is to be had; put it there.",
-        MissingPrerequisite,
-    ):
-        dailydialog_pp_dataset()
 
 
 @pytest.mark.real_data

@@ -12,12 +12,9 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from dialeval_plugin.core.dialogue import Dialogue, Example
-from dialeval_plugin.core.errors import MissingPrerequisite
-from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.corpora.items import mean_rating
 from dialeval_plugin.corpora.readers import convai
 from dialeval_plugin.hosts.lm_eval.tasks.opinion import continuation, opinion_dataset, process_opinion, prompt
-from dialeval_plugin.hosts.lm_eval.validation import validate_tasks
 from dialeval_plugin.judgement_tasks.corpus_metrics import Undefined
 from dialeval_plugin.judgement_tasks.documents import item_of
 from dialeval_plugin.judgement_tasks.kinds import printed
@@ -27,7 +24,7 @@ from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES
 from dialeval_plugin.statistics.correlation import correlations
 from tests.convai_files import write_convai
 from tests.hosts.through_lm_eval import evaluate, metrics
-from tests.refusals import refusal, refused
+from tests.refusals import refused
 from tests.tiny.likelihood import write_likelihood_model
 
 
@@ -117,23 +114,6 @@ def test_a_turn_without_a_finite_probability_is_unscored(few: Path) -> None:
     for value in (math.nan, -math.inf):
         assert process_opinion(document, [(value, False)])["spearman"].log_probability is None
     assert set(process_opinion(document, [(-1.0, False)])) == set(printed("opinion"))
-
-
-def test_the_tasks_are_right_where_the_data_is_and_absent_where_it_is_not(
-    few: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def states() -> dict[str, str]:
-        return {found.name: found.state for found in validate_tasks(tasks_path() / "convai_opinion")}
-
-    assert states() == dict.fromkeys(("convai1_opinion", "convai2_opinion", "convai_opinion"), "ok")
-    monkeypatch.setenv("DIALEVAL_DATA_DIR", str(tmp_path))
-    assert states() == {**dict.fromkeys(("convai1_opinion", "convai2_opinion"), "absent"), "convai_opinion": "ok"}
-    absent = {"dataset": "convai1", "when_absent": "skip", "group_sets": ("convai1", "convai2")}
-    assert refusal(opinion_dataset, error=MissingPrerequisite, **absent).startswith(
-        "convai_opinion: none of the group's sets (convai1, convai2) is on this machine. "
-        "Type `dialeval data fetch convai2`, or name a folder that has them in DIALEVAL_DATA_DIR. "
-        "The first that was looked for: "
-    )
 
 
 def test_a_real_model_gives_its_opinion_through_the_host(few: Path, tiny_lm: Path) -> None:

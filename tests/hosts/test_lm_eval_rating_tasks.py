@@ -14,7 +14,6 @@ import yaml
 
 from dialeval_plugin import load_metric, load_scorer
 from dialeval_plugin.core.dialogue import Example
-from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.corpora.items import context_key, mean_rating
 from dialeval_plugin.corpora.readers import fed
@@ -111,13 +110,6 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("options", "message"), WRONG)
 def test_a_wrong_option_is_refused(options: dict[str, Any], message: str, few: Path) -> None:
     assert refusal(fed_dataset, level="turn", **options).startswith(message)
-
-
-def test_without_the_file_it_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "fed").mkdir()
-    monkeypatch.setenv("DIALEVAL_DATA_DIR", str(tmp_path))
-    with refused(f"{tmp_path / 'fed'}: has no fed_data.json. Type `dialeval data fetch fed`.", MissingPrerequisite):
-        build("fed_dialog_turn_fluent")
 
 
 @pytest.mark.parametrize("kind", SAMPLERS)

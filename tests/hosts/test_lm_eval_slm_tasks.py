@@ -14,7 +14,6 @@ from lm_eval.tasks._yaml_loader import load_yaml
 
 from dialeval_plugin.core.dialogue import Example, Turn
 from dialeval_plugin.core.errors import MissingPrerequisite
-from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.core.runner import run_signature
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Scores, Unscored
@@ -22,7 +21,6 @@ from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.hosts.lm_eval.slm_tasks import dre_dataset, dre_results, slide_dataset, slide_results
-from dialeval_plugin.hosts.lm_eval.validation import validate_tasks
 from dialeval_plugin.judgement_tasks.documents import item_of
 from dialeval_plugin.judgement_tasks.ratings import Judged, Variant
 from dialeval_plugin.methods.judging.judge import PromptedJudge
@@ -34,7 +32,7 @@ from dialeval_plugin.statistics.correlation import correlations
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
 from dialeval_plugin.testing.scripted_lm import ScriptedJudgeLM
 from tests.hosts.through_lm_eval import evaluate, metrics, task_manager
-from tests.refusals import refused
+from tests.refusals import refusal, refused
 
 TURN_LEVEL = [code for code, entry in dstc10.SETS.items() if entry.level == "turn"]
 
@@ -218,8 +216,7 @@ def test_what_is_missing_or_wrong_is_said(
         build(dataset="mini", slm=str(tiny_slm), clip="maybe")
     with refused(f"{task}: the set 'fd' holds whole dialogues, not responses. Use a turn-level set."):
         build(dataset="fd", slm=str(tiny_slm))
-    with pytest.raises(MissingPrerequisite, match=r"has no dailydialog-grade_eval\.json"):
-        build(dataset="dgr", slm=str(tiny_slm))
+    assert "has no dailydialog-grade_eval.json" in refusal(build, dataset="dgr", slm=str(tiny_slm), error=MissingPrerequisite)
     monkeypatch.setenv("DIALEVAL_SLM", str(tiny_slm))
     assert len(build(dataset="tu")["test"]) == 12
 
@@ -240,21 +237,6 @@ def test_wrong_options_of_slide_are_refused(option: str, tiny_slm: Path) -> None
     value, message = WRONG[option]
     with refused(message):
         slide_dataset(dataset="mini", slm=str(tiny_slm), **{option: value})
-
-
-def test_every_task_builds_or_is_absent(use_tiny_data: Path, tiny_slm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DIALEVAL_SLM", str(tiny_slm))
-    present = {"tu", "dz", "pu", "dgu", "ft", "eg", "mini"}
-    for task in ("dre", "slide"):
-        states = {result.name: result.state for result in validate_tasks(tasks_path() / task)}
-        assert states.pop(task) == "ok"
-        assert states == {f"{task}_{code}": "ok" if code in present else "absent" for code in (*TURN_LEVEL, "mini")}
-
-
-def test_without_a_small_model_every_task_is_absent(use_tiny_data: Path, no_slm: None) -> None:
-    found = [result for result in validate_tasks(tasks_path() / "dre") if result.kind == "task"]
-    assert {result.state for result in found} == {"absent"}
-    assert all(result.detail.startswith("dre: no SLM is named.") for result in found if result.name == "dre_tu")
 
 
 def test_a_group_leaves_out_what_is_absent(use_tiny_data: Path, tiny_slm: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -78,23 +78,50 @@ def test_a_wrong_switch_is_refused() -> None:
         mini_dataset(literal_log="maybe")
 
 
-def test_a_task_asked_for_by_name_stops_where_its_file_is_absent(use_tiny_data: Path) -> None:
-    with refused(
-        f"{use_tiny_data / 'dstc10'}: has no dailydialog-grade_eval.json (DSTC10 set dgr). Type `dialeval data fetch dstc10`; "
-        "if the set is not among the files that it fetches, get it from https://chateval.org/dstc10 and put it there.",
-        MissingPrerequisite,
-    ):
-        include("dstc10_dialog_dgr")
+NO_SET = (
+    "{root}/dstc10: has no dailydialog-grade_eval.json (DSTC10 set dgr). Type `dialeval data fetch dstc10`; if the set is not "
+    "among the files that it fetches, get it from https://chateval.org/dstc10 and put it there."
+)
+NO_GROUP = (
+    "dstc10_dialog: none of the group's sets (tu, dz, pu, dgu, dgr, ft, eg, fd) is on this machine. "
+    "Type `dialeval data fetch dstc10`, or name a folder that has them in DIALEVAL_DATA_DIR. "
+    "The first that was looked for: {root}/dstc10: has no topical-usr_eval.json "
+)
+NO_CHALLENGE = (
+    "convai_opinion: none of the group's sets (convai1, convai2) is on this machine. Type `dialeval data fetch convai2`, or "
+    "name a folder that has them in DIALEVAL_DATA_DIR. The first that was looked for: "
+)
+NO_PREFERENCES = (
+    "cgdialog_preference: none of the group's sets (dream, esconv, msc) is on this machine. Nobody offers them for download: "
+    "put them into the folder cgdialog_plus of the one that DIALEVAL_DATA_DIR names. The first that was looked for: "
+)
+NO_DBDC = (
+    "corpus 'dbdc3': DIALEVAL_DATA_DIR is '{root}', which has no folder 'dbdc3'. "
+    "Put the corpus there, or unset the variable to use the cache."
+)
+NO_PP = (
+    "{root}/dailydialog_pp: has no test.json. `dialeval data fetch dailydialog_pp` says where it is to be had; put it there."
+)
+NOT_THERE = {
+    "dstc10_dialog_dgr": NO_SET,
+    "dstc10_dialog": NO_GROUP,
+    "convai_opinion": NO_CHALLENGE,
+    "cgdialog_preference": NO_PREFERENCES,
+    "dbdc_yi": NO_DBDC,
+    "dailydialog_pp": NO_PP,
+    "fed_dialog_turn_fluent": "{root}/fed: has no fed_data.json. Type `dialeval data fetch fed`.",
+}
 
 
-def test_a_group_without_any_set_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "dstc10").mkdir()
+@pytest.mark.parametrize("name", NOT_THERE)
+def test_a_task_or_group_whose_data_are_absent_says_what_to_type(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("DIALEVAL_DATA_DIR", str(tmp_path))
-    assert refusal(include, "dstc10_dialog", error=MissingPrerequisite).startswith(
-        "dstc10_dialog: none of the group's sets (tu, dz, pu, dgu, dgr, ft, eg, fd) is on this machine. "
-        "Type `dialeval data fetch dstc10`, or name a folder that has them in DIALEVAL_DATA_DIR. "
-        f"The first that was looked for: {tmp_path / 'dstc10'}: has no topical-usr_eval.json"
-    )
+    for corpus in ("dstc10", "fed", "dailydialog_pp", "cgdialog_plus"):
+        (tmp_path / corpus).mkdir()
+    said, expected = refusal(include, name, error=MissingPrerequisite), NOT_THERE[name].format(root=tmp_path)
+    assert said.startswith(expected) if expected.endswith(" ") else said == expected
 
 
 def test_every_process_gets_a_placeholder_of_an_absent_set(use_tiny_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,8 +25,7 @@ from dialeval_plugin.reports.scored_output import write_scores
 from dialeval_plugin.statistics.bootstrap import Estimate
 from tests.convai_files import write_convai
 from tests.fed_files import fed_rows, write_fed
-from tests.hosts.test_causalscore_doors import write_preferences
-from tests.hosts.test_lm_eval_breakdown import write_dbdc
+from tests.hosts.small_corpora import write_dbdc, write_preferences
 from tests.hosts.through_lm_eval import LikelihoodLM, evaluate, metrics
 
 TASKS = (

@@ -16,28 +16,50 @@ from typer.testing import CliRunner
 
 from dialeval_plugin.cli.main import app
 from dialeval_plugin.core.resources import metrics_path, tasks_path
-from dialeval_plugin.hosts.lm_eval.validation import validate_metrics, validate_tasks
+from dialeval_plugin.hosts.lm_eval.validation import Validation, validate_metrics, validate_tasks
 from dialeval_plugin.judgement_tasks.kinds import KINDS, MAIN, printed
 from dialeval_plugin.leaderboard.result_names import describe_task, task_name
+from tests.convai_files import write_convai
+from tests.hosts.small_corpora import write_dbdc, write_dstc10, write_preferences
 
 
-def test_every_task_of_this_package_is_right_or_absent(use_tiny_data: Path) -> None:
-    found = list(validate_tasks(tasks_path()))
-    assert [result for result in found if result.state == "error"] == []
-    states = {result.name: result.state for result in found}
-    for kind in ("", "bm25_c_", "bm25_r_", "bm25_cr_"):
-        for code in ("tu", "dz", "pu", "dgu", "ft", "eg", "fd"):
-            assert states[f"dstc10_dialog_{kind}{code}"] == "ok", (kind, code)
-        for code in ("pz", "dgr", "cg", "d6", "d7", "hu", "ps"):
-            assert states[f"dstc10_dialog_{kind}{code}"] == "absent", (kind, code)
-    assert states["dstc10_dialog_mini"] == "ok"
-    assert states["fed_dialog_turn_interesting"] == "absent"
-    details = {result.name: result.detail for result in found if result.kind == "group"}
-    groups = {8: ["dstc10_dialog", "dstc10_dialog_bm25_c", "dstc10_dialog_bm25_r", "dstc10_dialog_bm25_cr"]}
-    groups |= {14: ["dstc10_dialog_all"], 12: ["dre", "slide"]}
-    groups |= {2: ["fed_dialog"], 9: ["fed_dialog_turn"], 11: ["fed_dialog_dial"]}
-    for n_tasks, names in groups.items():
-        assert {details[name] for name in names} == {f"{n_tasks} tasks"}
+def states() -> dict[str, Validation]:
+    return {result.name: result for result in validate_tasks(tasks_path())}
+
+
+def test_every_task_of_this_package_is_right_or_absent(tiny_slm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DIALEVAL_SLM", str(tiny_slm))
+    monkeypatch.setenv("DIALEVAL_DATA_DIR", str(write_dstc10(tmp_path)))
+    write_convai(tmp_path)
+    write_dbdc(tmp_path)
+    preferences = write_preferences(tmp_path, "dream", "msc")
+    found = states()
+    absent = {f"dstc10_dialog_{kind}{code}" for kind in ("", "bm25_c_", "bm25_r_", "bm25_cr_") for code in ABSENT}
+    absent |= {f"{method}_{code}" for method in ("dre", "slide") for code in ABSENT - {"ps"}}
+    absent |= {"cgdialog_preference_esconv", "dailydialog_pp", "dailydialog_pp_generate"}
+    absent |= {name for name, result in found.items() if name.startswith("fed_dialog") and result.kind == "task"}
+    assert {name for name, result in found.items() if result.state == "absent"} == absent
+    assert {name: result.detail for name, result in found.items() if result.state == "error"} == {}
+    details = {"dbdc_yi": "72 documents, 0 examples", "cgdialog_preference_dream": "48 documents, 0 examples"}
+    details |= dict.fromkeys(("dstc10_dialog", *(f"dstc10_dialog_bm25_{kind}" for kind in ("c", "r", "cr"))), "8 tasks")
+    details |= {"dstc10_dialog_all": "14 tasks", "dre": "12 tasks", "slide": "12 tasks", "cgdialog_preference": "3 tasks"}
+    details |= {"fed_dialog": "2 tasks", "fed_dialog_turn": "9 tasks", "fed_dialog_dial": "11 tasks"}
+    assert {name: found[name].detail for name in details} == details
+    missing = f"{preferences}: has no ESConv_responses_pairwise.json (the human preferences on esconv)."
+    assert found["cgdialog_preference_esconv"].detail.startswith(missing)
+
+
+def test_without_data_and_models_every_task_but_those_on_the_embedded_corpus_is_absent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DIALEVAL_SLM", raising=False)
+    for variable in ("XDG_DATA_HOME", "DIALEVAL_DATA_DIR"):
+        monkeypatch.setenv(variable, str(tmp_path))
+    found = states()
+    present = {"dstc10_dialog_mini", "dailydialog_pp_mini", "dailydialog_pp_generate_mini"}
+    for name, result in found.items():
+        assert result.state == ("ok" if result.kind == "group" or name in present else "absent"), result
+    assert found["dre_tu"].detail.startswith("dre: no SLM is named.")
 
 
 def test_every_metric_of_this_package_loads() -> None:
@@ -46,6 +68,8 @@ def test_every_metric_of_this_package_loads() -> None:
     assert {result.state for result in found} == {"ok"}
 
 
+ABSENT = {"pz", "dgr", "cg", "d6", "d7", "hu", "ps"}
+"""Sets of which `write_dstc10` writes nothing."""
 INCLUDE_MINI = f"include: {tasks_path() / 'dstc10_dialog' / 'dstc10_dialog_mini.yaml'}\n"
 BROKEN = {
     "function": (
