@@ -93,12 +93,9 @@ def turns(system: str, **options: Any) -> list[tuple[str, Example]]:
 
 
 def test_a_language_model_is_judged_by_the_challenges_metrics(small_zip: Path) -> None:
-    model = Detector()
-    found = run(model, "dbdc_yi")
-    rated = turns("yi")
-    said = [model.distribution(response.response.text) for _, response in rated]
-    counts = [dbdc.counts(response) for _, response in rated]
-    clusters = [id for id, _ in rated]
+    found, rated = run(Detector(), "dbdc_yi"), turns("yi")
+    said = [Detector.distribution(response.response.text) for _, response in rated]
+    counts, clusters = [dbdc.counts(response) for _, response in rated], [id for id, _ in rated]
     expected = breakdown_metrics(said, counts, clusters=clusters)
     always = breakdown_metrics([row and ALWAYS_BREAKDOWN for row in said], counts)
     assert 0 < (expected["f1_b"].value or 0) < 1
