@@ -5,7 +5,8 @@ import runpy
 import subprocess
 import sys
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -119,21 +120,6 @@ def test_a_shim_is_short_and_has_the_files_of_a_space(name: str) -> None:
     assert (folder / "README.md").read_text(encoding="utf-8").startswith("---\ntitle: ")
 
 
-UNKNOWN_NAMES = {
-    **dict.fromkeys(("slde", "metrics/slide", "../metrics/slide", ""), ""),
-    # TRIAL section 2: "there is no 'bleu' in this package", where `dialeval score --scorer bleu` works.
-    "bleu": " 'bleu' is a scorer without a metric: use it as dialeval_plugin.load_scorer('bleu') or "
-    "`dialeval score --scorer bleu`.",
-}
-
-
-@pytest.mark.usefixtures("no_hub")
-@pytest.mark.parametrize(("name", "advice"), UNKNOWN_NAMES.items())
-def test_an_unknown_name_never_reaches_the_hub(name: str, advice: str) -> None:
-    with refused(f"metric: there is no {name!r} in this package. Known are: {', '.join(metric_names())}.{advice}"):
-        load_metric(name)
-
-
 def test_r75_without_the_host_the_core_works_and_the_message_says_what_to_install() -> None:
     script = (
         "import sys; sys.modules['evaluate'] = None\n"
@@ -167,11 +153,6 @@ def test_the_result_has_the_mean_every_column_and_the_counts(metric: DialogueMet
         "signature": f"method:stub|bias:0.0|level:turn|version:{__version__}",
     }
     json.dumps(result, allow_nan=False)
-
-
-def test_a_column_must_not_hide_an_entry(metric: DialogueMetric) -> None:
-    with refused("scorer 'slide' has a column 'unscored', which is the name of another entry of the result", RuntimeError):
-        metric.compute(**ROWS, variant="unscored")
 
 
 def test_nothing_scored_gives_none_and_no_rows_give_empty_lists(metric: DialogueMetric) -> None:
@@ -212,7 +193,7 @@ def test_a_combination_takes_rows_without_the_optional_columns(given: dict[str, 
 
     batches = evaluate.combine([name])
     batches.add_batch(**ROWS, **given)
-    assert batches.evaluation_modules[0]._rows == read_examples({"predictions": RESPONSES, "contexts": CONTEXTS, **given})
+    assert batches.evaluation_modules[0]._rows == read_examples({**ROWS, **given})
     assert batches.compute() == expected
 
     rows = evaluate.combine([name])
@@ -224,24 +205,19 @@ def test_a_combination_takes_rows_without_the_optional_columns(given: dict[str, 
 
 
 def test_the_host_combines_it_with_another_metric(metric: DialogueMetric) -> None:
-    both = evaluate.combine({"first": metric, "second": load_metric("slide", bias=1.0)})
-    result = both.compute(**ROWS)
+    result = evaluate.combine({"first": metric, "second": load_metric("slide", bias=1.0)}).compute(**ROWS)
     assert result["second_slide"] == pytest.approx(result["first_slide"] + 1)
 
 
 # Options
 
 
-def test_the_scorer_is_kept_while_the_options_stay(metric: DialogueMetric) -> None:
-    for bias in (0.0, 0.0, 1.0, 1.0):
-        metric.compute(**ROWS, bias=bias)
+def test_options_at_loading_are_the_defaults_and_the_scorer_is_kept_while_they_stay(metric: DialogueMetric) -> None:
+    plain, _, biased, _ = (metric.compute(**ROWS, bias=bias) for bias in (0.0, 0.0, 1.0, 1.0))
     assert StubScorer.loads == 2
-
-
-def test_options_at_loading_are_the_defaults(metric: DialogueMetric) -> None:
     loaded = load_metric("slide", bias=1.0)
-    assert loaded.compute(**ROWS) == metric.compute(**ROWS, bias=1.0)
-    assert loaded.compute(**ROWS, bias=0.0) == metric.compute(**ROWS)
+    assert loaded.compute(**ROWS) == biased
+    assert loaded.compute(**ROWS, bias=0.0) == plain
 
 
 def test_options_of_a_scorer_that_are_named_as_ones_of_the_hosts_load_reach_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,33 +230,6 @@ def test_options_of_a_scorer_that_are_named_as_ones_of_the_hosts_load_reach_it(m
     monkeypatch.setitem(registry._factories, "slide", Revised)
     rows = {"predictions": RESPONSES[:1], "contexts": CONTEXTS[:1]}
     assert load_metric("slide", revision="3").compute(**rows)["slide"] == load_metric("slide").compute(**rows)["slide"] + 3
-
-
-UNKNOWN = (
-    "slide: there is no input or option 'context'. Accepted are the columns predictions, contexts, references, facts "
-    "and the options bias, llm, variant, llm_args, answers."
-)
-
-
-def test_an_unknown_keyword_lists_the_accepted_ones(metric: DialogueMetric) -> None:
-    with refused(UNKNOWN):
-        metric.compute(predictions=RESPONSES, context=CONTEXTS)
-    with refused(UNKNOWN):
-        load_metric("slide", context="x")
-    with refused(
-        "slide: there is no column 'bias'. Accepted are predictions, contexts, references, facts; options belong to compute()."
-    ):
-        metric.add_batch(**ROWS, bias=1.0)
-
-
-def test_settings_of_the_host_that_cannot_work_are_refused() -> None:
-    path = str(metrics_path().resolve() / "slide")
-    with refused("slide: there is no configuration 'dre'. Pass what you want to compute() as an option."):
-        evaluate.load(path, "dre")
-    with refused(
-        "slide: num_process is 2, but this metric runs in one process. Gather the responses in one process and compute there."
-    ):
-        evaluate.load(path, num_process=2, process_id=0)
 
 
 @pytest.fixture
@@ -309,28 +258,70 @@ def test_the_names_of_a_language_model_become_a_judge(metric: DialogueMetric, sc
     assert metric.compute(**ROWS, llm=StubScorer()) == named
 
 
-HALF_NAMED: list[tuple[dict[str, Any], str]] = [
+# What is refused
+
+
+def load_slide(*arguments: Any, **settings: Any) -> evaluate.Metric:
+    return evaluate.load(str(metrics_path().resolve() / "slide"), *arguments, **settings)
+
+
+def compute(**options: Any) -> Any:
+    return load_metric("slide").compute(**ROWS, **options)
+
+
+NO_METRIC = f"metric: there is no {{!r}} in this package. Known are: {', '.join(metric_names())}."
+UNKNOWN = (
+    "slide: there is no input or option 'context'. Accepted are the columns predictions, contexts, references, facts "
+    "and the options bias, llm, variant, llm_args, answers."
+)
+REFUSALS: list[tuple[Callable[[], object], str]] = [
+    *((partial(load_metric, name), NO_METRIC.format(name)) for name in ("slde", "metrics/slide", "../metrics/slide", "")),
+    # TRIAL section 2: "there is no 'bleu' in this package", where `dialeval score --scorer bleu` works.
     (
-        {"llm_args": "pretrained=gpt2"},
+        lambda: load_metric("bleu"),
+        f"{NO_METRIC.format('bleu')} 'bleu' is a scorer without a metric: use it as dialeval_plugin.load_scorer('bleu') or "
+        "`dialeval score --scorer bleu`.",
+    ),
+    (lambda: load_metric("slide").compute(predictions=RESPONSES, context=CONTEXTS), UNKNOWN),
+    (lambda: load_metric("slide", context="x"), UNKNOWN),
+    (
+        lambda: load_metric("slide").add_batch(**ROWS, bias=1.0),
+        "slide: there is no column 'bias'. Accepted are predictions, contexts, references, facts; options belong to compute().",
+    ),
+    (
+        lambda: load_slide("dre"),
+        "slide: there is no configuration 'dre'. Pass what you want to compute() as an option.",
+    ),
+    (
+        lambda: load_slide(num_process=2, process_id=0),
+        "slide: num_process is 2, but this metric runs in one process. Gather the responses in one process and compute there.",
+    ),
+    (
+        lambda: compute(llm_args="pretrained=gpt2"),
         "slide: llm_args is 'pretrained=gpt2', but no llm was named. Pass for example llm='hf' as well.",
     ),
     (
-        {"llm": 3},
+        lambda: compute(llm=3),
         "llm: expected the name of an lm-eval model or a judge, got 3 (int). "
         "Pass for example llm='hf', llm_args='pretrained=...'.",
+    ),
+    (
+        lambda: judge_from_options(StubScorer(), "pretrained=gpt2", prompt="slide"),
+        "llm_args: 'pretrained=gpt2' was given beside a judge that is loaded already. Leave llm_args out.",
     ),
 ]
 
 
-@pytest.mark.parametrize(("options", "expected"), HALF_NAMED)
-def test_half_named_language_models_are_refused(options: dict[str, object], expected: str, metric: DialogueMetric) -> None:
-    with refused(expected):
-        metric.compute(**ROWS, **options)
+@pytest.mark.usefixtures("no_hub")
+@pytest.mark.parametrize(("call", "message"), REFUSALS)
+def test_what_cannot_be_is_refused_before_the_hub_is_asked(call: Callable[[], object], message: str) -> None:
+    with refused(message):
+        call()
 
 
-def test_a_judge_takes_no_arguments() -> None:
-    with refused("llm_args: 'pretrained=gpt2' was given beside a judge that is loaded already. Leave llm_args out."):
-        judge_from_options(StubScorer(), "pretrained=gpt2", prompt="slide")
+def test_a_column_must_not_hide_an_entry() -> None:
+    with refused("scorer 'slide' has a column 'unscored', which is the name of another entry of the result", RuntimeError):
+        compute(variant="unscored")
 
 
 # Wrong inputs
