@@ -92,9 +92,7 @@ def test_examples_for_a_judge_are_labelled_by_relevance(two_corpora: Path) -> No
 
 @pytest.mark.real_data
 @pytest.mark.parametrize("name", ["dream", "msc"])
-def test_the_published_preferences_make_four_hundred_documents(
-    name: str, data_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_published_preferences_make_four_hundred_documents(name: str, data_dir: Path) -> None:
     documents = list(preference_dataset(dataset=name)["test"])
     assert len(documents) == 400
     assert sum(len(json.loads(document["compared"])) for document in documents) == 600

@@ -65,6 +65,8 @@ def test_a_failed_request_leaves_the_others_alone() -> None:
     answers = model(Flaky()).generate(requests_for(prompts, stop=["\n"]))
     down, silent = (Unscored(Reason.API_ERROR, why) for why in ("ConnectionError: 503", "the model gave no answer"))
     assert answers == ["re: a", down, "re: c", "re: once", silent, "re: f"]
+    with refused("this model takes no log probabilities", AssertionError):  # of the wrong kind, not a document's failure
+        model(Flaky()).loglikelihood([("a", "b")])
 
 
 def test_a_server_that_is_down_is_not_asked_for_ever() -> None:
@@ -73,11 +75,6 @@ def test_a_server_that_is_down_is_not_asked_for_ever() -> None:
     assert {answer.reason for answer in answers if isinstance(answer, Unscored)} == {Reason.API_ERROR}
     assert len(answers) == 1000
     assert len(lm.asked) < 50
-
-
-def test_a_request_of_the_wrong_kind_is_not_a_documents_failure() -> None:
-    with refused("this model takes no log probabilities", AssertionError):
-        model(Flaky()).loglikelihood([("a", "b")])
 
 
 def test_a_tiny_model_generates_and_gives_log_probabilities(tiny_lm: Path) -> None:

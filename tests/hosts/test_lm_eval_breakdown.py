@@ -222,8 +222,7 @@ def test_the_command_trains_calibrates_and_scores(
 
 
 @pytest.mark.real_data
-def test_what_calling_every_turn_a_breakdown_earns(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DIALEVAL_DATA_DIR", str(data_dir))
+def test_what_calling_every_turn_a_breakdown_earns(data_dir: Path) -> None:
     found = {}
     for system in SYSTEMS:
         counts = [dbdc.counts(response) for _, response in turns(system)]

@@ -157,8 +157,7 @@ def test_a_scorer_gives_the_opinion_that_it_has_of_whole_dialogues(few: Path, tm
 
 
 @pytest.mark.real_data
-def test_the_published_dialogues_are_those_of_the_thesis(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DIALEVAL_DATA_DIR", str(data_dir))
+def test_the_published_dialogues_are_those_of_the_thesis(data_dir: Path) -> None:
     counts = {}
     for challenge in ("convai1", "convai2"):
         documents = opinion_dataset(dataset=challenge)["test"]  # type: ignore[arg-type]

@@ -6,14 +6,16 @@ import json
 import math
 import re
 import statistics
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from rank_bm25 import BM25Okapi
 
 from dialeval_plugin import load_metric, load_scorer
-from dialeval_plugin.core.dialogue import Example
+from dialeval_plugin.core.dialogue import Example, Turn
 from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.corpora.items import context_key, mean_rating
 from dialeval_plugin.corpora.readers import fed
@@ -62,7 +64,7 @@ def build(name: str, shots: int | None = None) -> Any:
     return task
 
 
-def test_a_document_holds_item_rating_prompt_and_forms(few: Path) -> None:
+def test_a_document_holds_a_rated_item_with_prompt_and_forms(few: Path) -> None:
     (first, *_), (turn, *others) = fed.read(), list(fed_dataset(level="turn", quality="understandable")["test"])
     assert len(others) == 17
     assert item_of(turn).context == first.responses[0].context  # type: ignore[union-attr]
@@ -71,9 +73,7 @@ def test_a_document_holds_item_rating_prompt_and_forms(few: Path) -> None:
     assert turn["question"] == rating_prompt("understandable").question(first.responses[0])
     assert turn["choices"] == [" 0", " 1", "0", "1"]
     assert turn["answer"] in {"0/1", "1/1"}
-
-
-def test_an_item_that_nobody_rated_is_left_out(few: Path) -> None:
+    # What nobody rated is no document.
     documents = fed_dataset(level="dialogue", quality="error_recovery")["test"]
     assert [document["id"] for document in documents] == ["fed_000", "fed_002", "fed_003", "fed_004", "fed_005"]
 
@@ -140,21 +140,21 @@ def test_a_dialogue_that_opens_as_the_tested_one_is_no_example(few: Path) -> Non
         RandomThreadSampler(documents).set_rnd(0).sample(n=5, eval_doc=documents[0])
 
 
-@pytest.mark.parametrize(
-    ("kind", "text"),
-    [
-        (ContextBM25ThreadSampler, lambda d: " ".join(turn.text for turn in d.responses[-1].context)),
-        (ResponseBM25ThreadSampler, lambda d: " ".join(response.response.text for response in d.responses)),
-    ],
-)
-def test_bm25_compares_with_the_whole_dialogue_and_shows_the_nearest_last(kind: Any, text: Any, few: Path) -> None:
-    from rank_bm25 import BM25Okapi
+def joined(turns: Iterable[Turn]) -> list[str]:
+    return re.findall(r"\w+", " ".join(turn.text for turn in turns).lower())
 
+
+@pytest.mark.parametrize("kind", [ContextBM25ThreadSampler, ResponseBM25ThreadSampler])
+def test_bm25_compares_with_the_whole_dialogue_and_shows_the_nearest_last(kind: Any, few: Path) -> None:
     documents, dialogues = list(fed_dataset(level="turn", quality="fluent")["test"]), fed.read()
-    index = BM25Okapi([re.findall(r"\w+", text(dialogue).lower()) for dialogue in dialogues], k1=1.5, b=0.75)
+    of_context = kind is ContextBM25ThreadSampler
+    texts = [
+        joined(dialogue.responses[-1].context if of_context else [one.response for one in dialogue.responses])
+        for dialogue in dialogues
+    ]
     tested = dialogues[2].responses[1]
-    query = tested.response.text if kind is ResponseBM25ThreadSampler else " ".join(turn.text for turn in tested.context)
-    scores = dict(enumerate(index.get_scores(re.findall(r"\w+", query.lower()))))
+    query = joined(tested.context if of_context else [tested.response])
+    scores = dict(enumerate(BM25Okapi(texts, k1=1.5, b=0.75).get_scores(query)))
     nearest = sorted((place for place in scores if place != 2), key=lambda place: (-scores[place], place))[:3]
     shown = kind(documents).sample(n=3, eval_doc=documents[7])
     assert [example["thread"] for example in shown] == [f"fed_{place:03d}" for place in reversed(nearest)]
@@ -194,9 +194,7 @@ def test_mean_and_deviation_are_those_of_the_runs() -> None:
     assert OVER_SEEDS.counts(items) == (11, 1)
     gathered: Any = [tuple(item) for item in reversed(items)]
     assert OVER_SEEDS.value(gathered, "spearman") == OVER_SEEDS.value(items, "spearman")
-
-
-def test_a_run_without_a_coefficient_leaves_mean_and_deviation_undefined() -> None:
+    # A run without a coefficient leaves both undefined, and one run has no deviation.
     items = [SeededJudged(score, rating, seed) for seed, score in ((1, 0.5), (2, 1.0)) for rating in (0.0, 1.0, 2.0)]
     for metric in ("spearman", "spearman_deviation"):
         assert OVER_SEEDS.value(items, metric) == Undefined("undefined (all 3 scores are 0.5)")

@@ -40,9 +40,7 @@ def test_a_document_holds_everything_that_a_scorer_may_look_at(use_tiny_data: Pa
     for code in ("tu", "ft", "fd"):
         items = [replace(item, ratings={}) for item in dstc10.read(code)]
         assert [item_of(document) for document in dstc10_dataset(dataset=code)["test"]] == items
-
-
-def test_the_label_of_an_example_is_cut_at_the_midpoint_of_the_scale(use_tiny_data: Path) -> None:
+    # The label of an example is cut at the midpoint of the scale.
     documents = list(dstc10_dataset(dataset="tu")["test"])
     assert [(document["rating"], FORMS[document["label"]]) for document in documents[:2]] == [(3.5, "Yes"), (1.5, "No")]
 
@@ -71,11 +69,6 @@ def test_g_is_read_off_summed_forms_in_both_readings_and_impossible_answers_are_
     assert (read.rating, bool(read.cluster)) == (3.5, True)
     (judged,) = set(process_results(document, [(-math.inf, False)] * 4).values())
     assert judged.score is None
-
-
-def test_a_wrong_switch_is_refused() -> None:
-    with refused("literal_log: expected true or false, got 'maybe'. Type --metadata '{\"literal_log\": true}'."):
-        mini_dataset(literal_log="maybe")
 
 
 FIRST = "The first that was looked for: "
@@ -235,11 +228,15 @@ def run_with(task: str, metadata: dict[str, Any], model_args: dict[str, Any]) ->
     return evaluate("scripted-judge", task, metadata=given, model_args=model_args, limit=2)
 
 
-def test_an_option_that_no_task_takes_is_refused(tiny_slm: Path) -> None:
+def test_an_option_that_no_task_or_scorer_takes_is_refused(tiny_slm: Path) -> None:
     with refused(f"slide_mini: --metadata: there is no option 'fuson'. Did you mean 'fusion'? Known are: {SLIDE}."):
         run_with("slide_mini", {"slm": str(tiny_slm), "fuson": "agree"}, {})
     with refused("dstc10_dialog_mini: --metadata: there is no option 'fuson'. Known are: literal_log."):
         run_with("dstc10_dialog_mini", {"fuson": 1}, {})
+    with refused("literal_log: expected true or false, got 'maybe'. Type --metadata '{\"literal_log\": true}'."):
+        mini_dataset(literal_log="maybe")
+    with pytest.raises(InputError, match=r"^chrf: .* 'fuson'"):
+        evaluate("dialogue-metric", "dstc10_dialog_mini", model_args="scorer=chrf,fuson=1")
 
 
 def test_a_models_arguments_are_no_options_and_another_tasks_option_is_said(
@@ -267,11 +264,6 @@ def test_the_hosts_own_command_line_says_so(clean_run: Callable[..., CompletedPr
         "InputError: dstc10_dialog_mini: --metadata: there is no option 'literal'. Did you mean 'literal_log'? "
         "Known are: literal_log."
     ) in done.stderr
-
-
-def test_an_option_that_a_scorer_does_not_have_is_refused() -> None:
-    with pytest.raises(InputError, match=r"^chrf: .* 'fuson'"):
-        evaluate("dialogue-metric", "dstc10_dialog_mini", model_args="scorer=chrf,fuson=1")
 
 
 @pytest.mark.real_data

@@ -31,9 +31,7 @@ def test_a_response_is_read_out_of_the_block_that_is_asked() -> None:
     assert asked.context == "\nPerson B: Hello.\nPerson A: Would you like some black tea?\n"
     assert asked.response == "My trousers cost 5 pounds."
     assert MISLEADS.response.text not in asked.instructions
-
-
-def test_the_last_turn_of_a_dialogue_is_judged_by_those_before_it() -> None:
+    # The last turn of a dialogue is judged by those before it.
     asked = Asked.read(goodness_prompt(Dialogue("0", (Turn("Black tea?"), Turn("Yes, black.")))))
     assert (asked.context, asked.response) == ("\nPerson B: Black tea?", "Person A: Yes, black.")
     assert asked.instructions.endswith("\nQuestion: Is the overall quality of the above conversation good?\nAnswer:")
