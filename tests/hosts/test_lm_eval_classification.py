@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 from lm_eval.models.huggingface import HFLM
 
-from dialeval_plugin.core.dialogue import Example, Item
-from dialeval_plugin.core.scorer import Scorer
-from dialeval_plugin.core.scores import Reason, Row, Unscored
+from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.hosts.lm_eval.model import DialogueMetricLM, around
@@ -30,7 +26,7 @@ from dialeval_plugin.judgement_tasks.kinds import printed
 from dialeval_plugin.methods.judging.classification import PRINTED_EXAMPLES, ClassificationPrompt
 from dialeval_plugin.methods.slide.scorer import SlideScorer
 from dialeval_plugin.statistics.means import balanced_mean_interval, mean_interval
-from tests.hosts.through_lm_eval import evaluate, metrics
+from tests.hosts.through_lm_eval import Length, evaluate, metrics
 from tests.refusals import refused
 
 FORMS = ("dailydialog_pp_mini", "dailydialog_pp_generate_mini")
@@ -41,6 +37,15 @@ ROW = {
     "adversarial_negative_responses": ["The class has a camera."],
     "random_negative_responses": ["Two tickets to Leeds, please."],
 }
+
+
+class Recorder(Length):
+    """Of a range in whose middle responses begin to be positive."""
+
+    range = (0.0, 80.0)
+
+    def __init__(self) -> None:
+        super().__init__(skip="you")
 
 
 @pytest.fixture
@@ -184,21 +189,6 @@ def test_a_scorer_without_a_rule_is_cut_in_the_middle_and_its_gaps_stay_gaps() -
         found = metrics(ran, task)
         assert found["accuracy_positive"] == pytest.approx(sum(positive) / len(positive))
         assert found["n_unscored"] == n_gaps > 0
-
-
-class Recorder(Scorer):
-    """Length of the response on [0, 80]; no score for a response that says "you"."""
-
-    name: ClassVar[str] = "recorder_for_tests"
-    columns = ("length",)
-    range = (0.0, 80.0)
-
-    def score_batch(self, items: Sequence[Item]) -> list[Row]:
-        texts = [item.response.text for item in items if isinstance(item, Example)]
-        return [Unscored(Reason.EMPTY_INPUT) if "you" in text else {"length": float(min(len(text), 80))} for text in texts]
-
-    def signature_fields(self) -> dict[str, str | int | float | bool | None]:
-        return {"method": self.name}
 
 
 @pytest.mark.parametrize("cut", [0.0, 0.25, 0.5, 1.0])

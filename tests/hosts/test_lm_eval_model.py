@@ -16,9 +16,8 @@ from lm_eval.models.huggingface import HFLM
 from lm_eval.tasks.manager import TaskManager
 
 from dialeval_plugin.core.dialogue import Example, Item
-from dialeval_plugin.core.registry import load_scorer, register_scorer
-from dialeval_plugin.core.scorer import Scorer
-from dialeval_plugin.core.scores import Reason, Row, Unscored
+from dialeval_plugin.core.registry import load_scorer
+from dialeval_plugin.core.scores import Row
 from dialeval_plugin.corpora.readers import dstc10, fed
 from dialeval_plugin.hosts.lm_eval.model import DialogueMetricLM, to_unit
 from dialeval_plugin.hosts.lm_eval.tasks.responses import dstc10_dataset
@@ -26,30 +25,8 @@ from dialeval_plugin.hosts.registration import register
 from dialeval_plugin.judgement_tasks.documents import FORMS, item_columns
 from dialeval_plugin.judgement_tasks.scorer_answers import Verdict, verdict_of
 from tests.fed_files import fed_rows, write_fed
-from tests.hosts.through_lm_eval import evaluate, metrics
+from tests.hosts.through_lm_eval import Length, evaluate, metrics
 from tests.refusals import refused
-
-
-@register_scorer("length_for_tests")
-class Length(Scorer):
-    """Length of the response on [0, 40], and no score for a response that mentions trains."""
-
-    name: ClassVar[str] = "length_for_tests"
-    columns = ("length",)
-    range: ClassVar[tuple[float, float]] = (0.0, 40.0)
-
-    def __init__(self, device: str | None = None, batch_size: int = 1, skip: str = "trains") -> None:
-        self.given = (device, batch_size)
-        self.skip = skip
-        self.calls: list[int] = []
-
-    def score_batch(self, items: Sequence[Item]) -> list[Row]:
-        self.calls.append(len(items))
-        texts = [item.response.text for item in items if isinstance(item, Example)]
-        return [Unscored(Reason.EMPTY_INPUT) if self.skip in text else {"length": float(len(text))} for text in texts]
-
-    def signature_fields(self) -> dict[str, str | int | float | bool | None]:
-        return {"method": self.name}
 
 
 def one(task: str, scorer: Any, **options: Any) -> tuple[dict[str, Any], list[Any]]:

@@ -34,8 +34,6 @@ from dialeval_plugin.testing.scripted_lm import ScriptedJudgeLM
 from tests.hosts.through_lm_eval import evaluate, metrics, task_manager
 from tests.refusals import refusal, refused
 
-TURN_LEVEL = [code for code, entry in dstc10.SETS.items() if entry.level == "turn"]
-
 
 @pytest.fixture(autouse=True)
 def small_and_quick(monkeypatch: pytest.MonkeyPatch) -> None:
