@@ -125,7 +125,7 @@ class Asked:
         start = contexts[-1].end()
         if responses and responses[-1].start() >= start:
             middle, begin = responses[-1].start(), responses[-1].end()
-            end = _end_of_line(prompt, begin)
+            end = f"{prompt}\n".index("\n", begin)
             return cls(prompt[start:middle], prompt[begin:end], prompt[:start] + prompt[middle:begin] + prompt[end:])
         turns = prompt[start:].partition("\nQuestion:")[0].rstrip()
         before, _, last = turns.rpartition("\n")
@@ -213,8 +213,3 @@ def _response_lists(context: str) -> str:
 
 def _content_words(text: str) -> frozenset[str]:
     return frozenset(word for word in map(str.casefold, _WORD.findall(text)) if len(word) >= _MIN_WORD_LENGTH)
-
-
-def _end_of_line(text: str, start: int) -> int:
-    end = text.find("\n", start)
-    return len(text) if end < 0 else end

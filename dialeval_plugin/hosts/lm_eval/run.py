@@ -100,13 +100,16 @@ def _answer(cache: Any, kind: str, through_cache: Ask, requests: Sequence[Any]) 
 
 
 def _ask_ours(cache: Any, kind: str, through_cache: Ask, requests: Sequence[Any]) -> Sequence[Any]:
-    identity = _identity_of(cache.lm)
-    if identity is None:
-        _warn_once(
-            cache, "--use_cache has no effect on dialogue tasks: the model was handed over and has no name to know it by."
-        )
+    from .backend import identity_of
+
+    started = model()
+    if started is None:
+        message = "--use_cache has no effect on dialogue tasks: the model was handed over and has no name to know it by."
+        _warn_once(cache, message)
         with _rows(cache, None):
             return list(getattr(cache.lm, kind)(requests))
+    # Everything that an answer depends on but the request.
+    identity = f"{identity_of(*started, cache.lm)}+dialeval_plugin-{__version__}"
     with _rows(cache, _RowsOfOneModel(cache.dbdict, identity)):
         return through_cache(requests)
 
@@ -147,14 +150,6 @@ def _rows(cache: Any, rows: _RowsOfOneModel | None) -> Iterator[None]:
     finally:
         cache.dbdict = before
         cache.lm.set_cache_hook(CacheHook(cache))
-
-
-def _identity_of(lm: Any) -> str | None:
-    """Everything that an answer depends on but the request; None where it is not known."""
-    from .backend import identity_of
-
-    started = model()
-    return None if started is None else f"{identity_of(*started, lm)}+dialeval_plugin-{__version__}"
 
 
 def _warn_once(cache: Any, message: str) -> None:

@@ -45,7 +45,8 @@ def task_data(*others: Callable[..., Any]) -> Callable[[Build], Build]:
     """
 
     def decorate(build: Build) -> Build:
-        takes = {name for function in (build, *others) for name in _keywords(function)}
+        parameters = [one for function in (build, *others) for one in inspect.signature(function).parameters.values()]
+        takes = {parameter.name for parameter in parameters if parameter.kind is inspect.Parameter.KEYWORD_ONLY}
         _known.update(takes)
 
         @functools.wraps(build)
@@ -60,11 +61,6 @@ def task_data(*others: Callable[..., Any]) -> Callable[[Build], Build]:
         return from_host
 
     return decorate
-
-
-def _keywords(function: Callable[..., Any]) -> list[str]:
-    parameters = inspect.signature(function).parameters.values()
-    return [parameter.name for parameter in parameters if parameter.kind is inspect.Parameter.KEYWORD_ONLY]
 
 
 def _check(given: Mapping[str, Any], typed: set[str], takes: set[str]) -> None:
