@@ -59,7 +59,7 @@ def test_without_data_and_models_every_task_but_those_on_the_embedded_corpus_is_
     present = {"dstc10_dialog_mini", "dailydialog_pp_mini", "dailydialog_pp_generate_mini"}
     for name, result in found.items():
         assert result.state == ("ok" if result.kind == "group" or name in present else "absent"), result
-    assert found["dre_tu"].detail.startswith("dre: no SLM is named.")
+    assert found["dre_mini"].detail.startswith("dre: no SLM is named.")
 
 
 def test_every_metric_of_this_package_loads() -> None:
