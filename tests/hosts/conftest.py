@@ -27,6 +27,14 @@ def use_tiny_data(tiny_data: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tiny_data
 
 
+@pytest.fixture
+def own_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty data folder that the test fills, the user's own."""
+    monkeypatch.setenv("DIALEVAL_DATA_DIR", str(tmp_path / "data"))
+    (tmp_path / "data").mkdir()
+    return tmp_path / "data"
+
+
 @pytest.fixture(scope="session")
 def tiny_lm(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A GPT-2 of two small layers with random weights, whose vocabulary has " Yes", " No", " yes" and " no" as tokens."""

@@ -21,9 +21,8 @@ Run = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture
-def two_corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("DIALEVAL_DATA_DIR", str(tmp_path / "data"))
-    return write_preferences(tmp_path / "data", "dream", "msc")
+def two_corpora(own_data: Path) -> Path:
+    return write_preferences(own_data, "dream", "msc")
 
 
 @pytest.fixture

@@ -33,15 +33,13 @@ SYSTEMS = dbdc.SYSTEMS
 
 
 @pytest.fixture
-def small_zip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("DIALEVAL_DATA_DIR", str(tmp_path / "data"))
-    return write_dbdc(tmp_path / "data")
+def small_zip(own_data: Path) -> Path:
+    return write_dbdc(own_data)
 
 
 @pytest.fixture
-def small_dbdc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("DIALEVAL_DATA_DIR", str(tmp_path / "data"))
-    return write_dbdc(tmp_path / "data", ["cic"], 6, turns_of_mini)
+def small_dbdc(own_data: Path) -> Path:
+    return write_dbdc(own_data, ["cic"], 6, turns_of_mini)
 
 
 class Detector(LikelihoodLM):

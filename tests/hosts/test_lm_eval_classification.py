@@ -49,15 +49,12 @@ class Recorder(Length):
 
 
 @pytest.fixture
-def own_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "dailydialog_pp"
-    folder.mkdir()
-    (folder / "test.json").write_text(json.dumps(ROW) + "\n", encoding="utf-8")
-    monkeypatch.setenv("DIALEVAL_DATA_DIR", str(tmp_path))
-    return folder
+def own_row(own_data: Path) -> None:
+    (own_data / "dailydialog_pp").mkdir()
+    (own_data / "dailydialog_pp" / "test.json").write_text(json.dumps(ROW) + "\n", encoding="utf-8")
 
 
-def test_a_document_is_a_response_with_its_kind_and_label(own_data: Path) -> None:
+def test_a_document_is_a_response_with_its_kind_and_label(own_row: None) -> None:
     documents = list(dailydialog_pp_dataset()["test"])
     assert [(doc["id"], doc["kind"], doc["answer"], doc["choices"][doc["label"]]) for doc in documents] == [
         ("7p0", "positive", "Positive", "Positive"),
@@ -89,7 +86,7 @@ def test_the_host_sends_the_papers_prompt(n: int) -> None:
     assert asked == [" Positive", " Negative", " positive", " negative"]
 
 
-def test_examples_of_the_tested_dialogue_are_left_out_of_its_prompt(own_data: Path) -> None:
+def test_examples_of_the_tested_dialogue_are_left_out_of_its_prompt(own_row: None) -> None:
     result = evaluate(DialogueMetricLM(Recorder()), "dailydialog_pp", log_samples=True)
     prompts = {sample["arguments"][0][0] for sample in result["samples"]["dailydialog_pp"]}
     assert len(prompts) == 4

@@ -73,11 +73,8 @@ def test_all_documents_of_all_tasks_are_scored_in_one_call(use_tiny_data: Path) 
     assert tasks["dstc10_dialog"]["spearman,none"] == pytest.approx(sum(present) / 6)
 
 
-def test_a_rating_is_the_scorers_score_and_its_answers_are_on_the_tasks_scale(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_fed(tmp_path, fed_rows(4))
-    monkeypatch.setenv("DIALEVAL_DATA_DIR", str(tmp_path))
+def test_a_rating_is_the_scorers_score_and_its_answers_are_on_the_tasks_scale(own_data: Path) -> None:
+    write_fed(own_data, fed_rows(4))
     scorer = Length(skip="rain number 2")
     result = evaluate(DialogueMetricLM(scorer), "fed_dialog_turn_overall", "fed_dialog_turn_understandable")
     items = [response for dialogue in fed.read() for response in dialogue.responses]

@@ -29,10 +29,9 @@ from tests.tiny.likelihood import write_likelihood_model
 
 
 @pytest.fixture
-def few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def few(own_data: Path) -> Path:
     """Both challenges with a few dialogues a file."""
-    monkeypatch.setenv("DIALEVAL_DATA_DIR", str(write_convai(tmp_path / "data")))
-    return tmp_path / "data"
+    return write_convai(own_data)
 
 
 def test_a_document_is_a_turn_after_the_turns_before_it(few: Path) -> None:

@@ -46,15 +46,13 @@ SAMPLERS = (RandomThreadSampler, ContextBM25ThreadSampler, ResponseBM25ThreadSam
 
 
 @pytest.fixture
-def few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def few(own_data: Path) -> None:
     """Six dialogues, of which the last opens as the first; one whole dialogue that nobody rated for error recovery."""
     rows = fed_rows(6)
     for row in rows[20:]:
         row["context"] = row["context"].replace("(5)", "(0)").replace("Do you like bread?", "Do you like tea?")
     rows[7]["annotations"]["Error recovery"] = ["N/A (none)"] * 5
-    write_fed(tmp_path, rows)
-    monkeypatch.setenv("DIALEVAL_DATA_DIR", str(tmp_path))
-    return tmp_path
+    write_fed(own_data, rows)
 
 
 def build(name: str, shots: int | None = None) -> Any:
@@ -64,7 +62,7 @@ def build(name: str, shots: int | None = None) -> Any:
     return task
 
 
-def test_a_document_holds_a_rated_item_with_prompt_and_forms(few: Path) -> None:
+def test_a_document_holds_a_rated_item_with_prompt_and_forms(few: None) -> None:
     (first, *_), (turn, *others) = fed.read(), list(fed_dataset(level="turn", quality="understandable")["test"])
     assert len(others) == 17
     assert item_of(turn).context == first.responses[0].context  # type: ignore[union-attr]
@@ -78,7 +76,7 @@ def test_a_document_holds_a_rated_item_with_prompt_and_forms(few: Path) -> None:
     assert [document["id"] for document in documents] == ["fed_000", "fed_002", "fed_003", "fed_004", "fed_005"]
 
 
-def test_the_rating_is_k_top_over_summed_forms_in_both_readings(few: Path) -> None:
+def test_the_rating_is_k_top_over_summed_forms_in_both_readings(few: None) -> None:
     results = [(math.log(p / 2), False) for _ in range(2) for p in (0.1, 0.1, 0.2, 0.2, 0.4)]
     literal = (4 * math.log(0.4) + 2 * math.log(0.2)) / (math.log(0.4) + math.log(0.2))
     readings = (({}, 2.6 / 0.8), ({"k": 5}, 2.7), ({"k": "1"}, 4.0), ({"literal_log": True, "k": 2}, literal))
@@ -90,7 +88,7 @@ def test_the_rating_is_k_top_over_summed_forms_in_both_readings(few: Path) -> No
         assert (judged["spearman"].rating, judged["spearman"].cluster) == (document["rating"], document["cluster"])
 
 
-def test_a_document_whose_ratings_have_no_probability_is_unscored(few: Path) -> None:
+def test_a_document_whose_ratings_have_no_probability_is_unscored(few: None) -> None:
     document = fed_dataset(level="dialogue", quality="consistent")["test"][0]
     assert process_ratings(document, [(-math.inf, False)] * 4)["n_scored"].score is None
     assert process_ratings(document, [(math.nan, False)] * 4)["n_scored"].score is None
@@ -108,13 +106,13 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("options", "message"), WRONG)
-def test_a_wrong_option_is_refused(options: dict[str, Any], message: str, few: Path) -> None:
+def test_a_wrong_option_is_refused(options: dict[str, Any], message: str, few: None) -> None:
     assert refusal(fed_dataset, level="turn", **options).startswith(message)
 
 
 @pytest.mark.parametrize("kind", SAMPLERS)
 @pytest.mark.parametrize("level", ["turn", "dialogue"])
-def test_examples_are_other_dialogues_whole_and_numbered(kind: Any, level: Any, few: Path) -> None:
+def test_examples_are_other_dialogues_whole_and_numbered(kind: Any, level: Any, few: None) -> None:
     documents = list(fed_dataset(level=level, quality="overall")["test"])
     dialogues = {dialogue.whole.id: dialogue for dialogue in fed.read()}
     prompt = rating_prompt("overall", level)
@@ -129,7 +127,7 @@ def test_examples_are_other_dialogues_whole_and_numbered(kind: Any, level: Any, 
             assert f"{example['example']} {example['answer']}" == prompt.example(thread, number)
 
 
-def test_a_dialogue_that_opens_as_the_tested_one_is_no_example(few: Path) -> None:
+def test_a_dialogue_that_opens_as_the_tested_one_is_no_example(few: None) -> None:
     documents = list(fed_dataset(level="turn", quality="fluent")["test"])
     assert documents[0]["cluster"] == documents[-1]["cluster"]
     shown = RandomThreadSampler(documents).set_rnd(0).sample(n=4, eval_doc=documents[0])
@@ -145,7 +143,7 @@ def joined(turns: Iterable[Turn]) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", [ContextBM25ThreadSampler, ResponseBM25ThreadSampler])
-def test_bm25_compares_with_the_whole_dialogue_and_shows_the_nearest_last(kind: Any, few: Path) -> None:
+def test_bm25_compares_with_the_whole_dialogue_and_shows_the_nearest_last(kind: Any, few: None) -> None:
     documents, dialogues = list(fed_dataset(level="turn", quality="fluent")["test"]), fed.read()
     of_context = kind is ContextBM25ThreadSampler
     texts = [
@@ -160,7 +158,7 @@ def test_bm25_compares_with_the_whole_dialogue_and_shows_the_nearest_last(kind: 
     assert [example["thread"] for example in shown] == [f"fed_{place:03d}" for place in reversed(nearest)]
 
 
-def test_each_seed_has_its_own_examples_whatever_the_hosts_seed_is(few: Path) -> None:
+def test_each_seed_has_its_own_examples_whatever_the_hosts_seed_is(few: None) -> None:
     documents = list(fed_dataset(level="turn", quality="fluent", seeds=(1, 2, 3))["test"])
     assert [document["seed"] for document in documents[:4]] == [1, 2, 3, 1]
     assert len(documents) == 3 * 18
@@ -174,7 +172,7 @@ def test_each_seed_has_its_own_examples_whatever_the_hosts_seed_is(few: Path) ->
     assert len({tuple(threads) for threads in drawn[0][9:12]}) == 3
 
 
-def test_hand_picked_dialogues_are_shown_to_all_and_not_scored(few: Path) -> None:
+def test_hand_picked_dialogues_are_shown_to_all_and_not_scored(few: None) -> None:
     found = fed_dataset(level="turn", quality="interesting", shown_dialogues=["fed_002", "fed_000"])
     dialogues, prompt = fed.read(), rating_prompt("interesting")
     assert [f"{example['example']} {example['answer']}" for example in found["examples"]] == [
@@ -213,11 +211,10 @@ def test_hand_picked_examples_are_named_for_every_quality_and_seeds_for_every_ra
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_task_of_each_kind_builds_a_request(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_of_each_kind_builds_a_request(kind: str, own_data: Path) -> None:
     # The hand-picked dialogues are named by their place in the published file.
     n_dialogues = 125 if kind == "manual_" else 6
-    write_fed(tmp_path, fed_rows(n_dialogues))
-    monkeypatch.setenv("DIALEVAL_DATA_DIR", str(tmp_path))
+    write_fed(own_data, fed_rows(n_dialogues))
     n_shots = 3 if kind else 0
     for name, n_documents in (("turn_fluent", 3 * n_dialogues), ("dial_overall", n_dialogues)):
         task = build(f"fed_dialog_{kind}{name}")
@@ -240,7 +237,7 @@ def test_every_task_builds_a_request_from_the_published_file(data_dir: Path) -> 
     assert found["fed_dialog_random_dial_depth"].detail == "375 documents, 3 examples"
 
 
-def test_the_prompt_that_reaches_the_model(few: Path) -> None:
+def test_the_prompt_that_reaches_the_model(few: None) -> None:
     task = build("fed_dialog_random_turn_interesting", shots=2)
     task.build_all_requests(limit=1)
     document = task.eval_docs[0]
@@ -252,7 +249,7 @@ def test_the_prompt_that_reaches_the_model(few: Path) -> None:
     assert [request.args for request in task.instances] == [(prompt, form) for form in (" 0", " 1", " 2", "0", "1", "2")]
 
 
-def test_a_real_model_gives_the_same_numbers_through_every_door(few: Path, tiny_lm: Path) -> None:
+def test_a_real_model_gives_the_same_numbers_through_every_door(few: None, tiny_lm: Path) -> None:
     arguments = f"pretrained={tiny_lm},dtype=float32,device=cpu"
     judge = load_language_model("hf", arguments)
     for name, items in (("turn_fluent", fed.read_examples()), ("dial_coherent", fed.read_dialogues())):
@@ -277,7 +274,7 @@ def test_a_real_model_gives_the_same_numbers_through_every_door(few: Path, tiny_
         assert load_scorer("dialogue_rating", llm=judge, quality=quality).columns == (quality,)
 
 
-def test_the_group_takes_the_mean_of_its_tasks_each_the_mean_over_its_runs(few: Path) -> None:
+def test_the_group_takes_the_mean_of_its_tasks_each_the_mean_over_its_runs(few: None) -> None:
     found = evaluate("dummy", "fed_dialog_random_dial")
     task = "fed_dialog_random_dial_overall"
     results = found["results"]
@@ -299,7 +296,7 @@ def test_the_group_takes_the_mean_of_its_tasks_each_the_mean_over_its_runs(few: 
     json.dumps(found["results"], allow_nan=False)
 
 
-def test_a_model_without_any_probability_leaves_every_document_unscored(few: Path) -> None:
+def test_a_model_without_any_probability_leaves_every_document_unscored(few: None) -> None:
     class Mute(LikelihoodLM):
         def loglikelihood(self, requests: Any, disable_tqdm: bool = False) -> list[tuple[float, bool]]:
             return [(-math.inf, False)] * len(requests)
@@ -313,7 +310,7 @@ def test_a_model_without_any_probability_leaves_every_document_unscored(few: Pat
     assert judged == dict.fromkeys(printed("rating_over_seeds"), SeededJudged(None, document["rating"], 4))
 
 
-def test_a_scripted_judge_leaves_no_document_unaccounted_for(few: Path) -> None:
+def test_a_scripted_judge_leaves_no_document_unaccounted_for(few: None) -> None:
     """The dialogue about cats is refused: its log probabilities are NaN."""
     for name, counts in (("turn_relevant", (15, 3)), ("dial_depth", (5, 1))):
         task = f"fed_dialog_{name}"

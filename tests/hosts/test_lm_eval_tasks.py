@@ -91,13 +91,10 @@ NOT_THERE = {
 
 
 @pytest.mark.parametrize("name", NOT_THERE)
-def test_a_task_or_group_whose_data_are_absent_says_what_to_type(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DIALEVAL_DATA_DIR", str(tmp_path))
+def test_a_task_or_group_whose_data_are_absent_says_what_to_type(name: str, own_data: Path) -> None:
     for corpus in ("dstc10", "fed", "dailydialog_pp", "cgdialog_plus"):
-        (tmp_path / corpus).mkdir()
-    said, expected = refusal(include, name, error=MissingPrerequisite), NOT_THERE[name].format(root=tmp_path)
+        (own_data / corpus).mkdir()
+    said, expected = refusal(include, name, error=MissingPrerequisite), NOT_THERE[name].format(root=own_data)
     assert said.startswith(expected) if expected.endswith(" ") else said == expected
 
 

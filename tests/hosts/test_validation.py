@@ -27,12 +27,11 @@ def states() -> dict[str, Validation]:
     return {result.name: result for result in validate_tasks(tasks_path())}
 
 
-def test_every_task_of_this_package_is_right_or_absent(tiny_slm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_task_of_this_package_is_right_or_absent(tiny_slm: Path, own_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DIALEVAL_SLM", str(tiny_slm))
-    monkeypatch.setenv("DIALEVAL_DATA_DIR", str(write_dstc10(tmp_path)))
-    write_convai(tmp_path)
-    write_dbdc(tmp_path)
-    preferences = write_preferences(tmp_path, "dream", "msc")
+    for write in (write_dstc10, write_convai, write_dbdc):
+        write(own_data)
+    preferences = write_preferences(own_data, "dream", "msc")
     found = states()
     absent = {f"dstc10_dialog_{kind}{code}" for kind in ("", "bm25_c_", "bm25_r_", "bm25_cr_") for code in ABSENT}
     absent |= {f"{method}_{code}" for method in ("dre", "slide") for code in ABSENT - {"ps"}}
@@ -50,11 +49,10 @@ def test_every_task_of_this_package_is_right_or_absent(tiny_slm: Path, tmp_path:
 
 
 def test_without_data_and_models_every_task_but_those_on_the_embedded_corpus_is_absent(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    own_data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("DIALEVAL_SLM", raising=False)
-    for variable in ("XDG_DATA_HOME", "DIALEVAL_DATA_DIR"):
-        monkeypatch.setenv(variable, str(tmp_path))
+    monkeypatch.setenv("XDG_DATA_HOME", str(own_data))
     found = states()
     present = {"dstc10_dialog_mini", "dailydialog_pp_mini", "dailydialog_pp_generate_mini"}
     for name, result in found.items():
