@@ -327,55 +327,50 @@ def test_a_column_must_not_hide_an_entry() -> None:
 # Wrong inputs
 
 
-NO_TEXT, NO_LIST = "expected a string, got {} Pass text.", "expected a list, got {}"
+def given(predictions: object, contexts: object, **others: object) -> dict[str, object]:
+    return {"predictions": predictions, "contexts": contexts, **others}
+
+
+def no_text(where: str, got: str) -> str:
+    return f"{where}: expected a string, got {got}. Pass text."
+
+
+def no_list(where: str, got: str, advice: str = "Wrap a single string in a list.") -> str:
+    return f"{where}: expected a list, got {got}. {advice}"
+
+
+def no_unicode(where: str, character: str, place: int) -> str:
+    advice = "Decode the source again, for example with errors='replace'."
+    return f"{where}: the lone surrogate {character!r} at character {place} is not valid Unicode. {advice}"
+
+
 MISSING = "the column {!r} is missing. Pass predictions and contexts, one row for every response."
 LENGTHS = "the columns 'predictions' and {!r} have {} and {} rows. Pass one row of each for every response."
-SURROGATE = (
-    "the lone surrogate {!r} at character {} is not valid Unicode. Decode the source again, for example with errors='replace'."
-)
 AN_ITERATOR = iter(["a"])
 CHAT = {"role": "user", "content": "hi"}
 X, Y, Z = ["x"], ["y"], ["z"]
 WRONG: list[tuple[dict[str, object], str]] = [
-    ({"predictions": ["a", "b", "c"], "contexts": [X, Y]}, LENGTHS.format("contexts", 3, 2)),
-    ({"predictions": ["a"], "contexts": [X], "references": []}, LENGTHS.format("references", 1, 0)),
-    ({"predictions": ["a"], "contexts": [X], "facts": ["p", "q"]}, LENGTHS.format("facts", 1, 2)),
+    (given(["a", "b", "c"], [X, Y]), LENGTHS.format("contexts", 3, 2)),
+    (given(["a"], [X], references=[]), LENGTHS.format("references", 1, 0)),
+    (given(["a"], [X], facts=["p", "q"]), LENGTHS.format("facts", 1, 2)),
     ({"predictions": ["a"]}, MISSING.format("contexts")),
     ({"contexts": [X]}, MISSING.format("predictions")),
     ({}, MISSING.format("predictions")),
-    ({"predictions": ["a", "b", None], "contexts": [X, Y, Z]}, "predictions[2]: " + NO_TEXT.format("None (NoneType).")),
-    ({"predictions": ["a", "b", 3], "contexts": [X, Y, Z]}, "predictions[2]: " + NO_TEXT.format("3 (int).")),
-    ({"predictions": ["a", float("nan")], "contexts": [X, Y]}, "predictions[1]: " + NO_TEXT.format("nan (float).")),
-    ({"predictions": ["a", ["b"]], "contexts": [X, Y]}, "predictions[1]: " + NO_TEXT.format("['b'] (list).")),
-    (
-        {"predictions": ["a", "b", "c"], "contexts": [X, Y, None]},
-        "contexts[2]: " + NO_LIST.format("None (NoneType). Pass a list."),
-    ),
-    (
-        {"predictions": ["a", "b"], "contexts": [X, "y"]},
-        "contexts[1]: " + NO_LIST.format("'y' (str). Wrap a single string in a list."),
-    ),
-    ({"predictions": ["a", "b", "c"], "contexts": [X, Y, ["z", 3]]}, "contexts[2][1]: " + NO_TEXT.format("3 (int).")),
-    ({"predictions": ["a"], "contexts": [[["n"]]]}, "contexts[0][0]: " + NO_TEXT.format("['n'] (list).")),
-    (
-        {"predictions": ["a", "b"], "contexts": [X, Y], "references": ["r", None]},
-        "references[1]: " + NO_LIST.format("None (NoneType). Pass a list."),
-    ),
-    (
-        {"predictions": ["a", "b"], "contexts": [X, Y], "facts": [["f"], ["g", 2.5]]},
-        "facts[1][1]: " + NO_TEXT.format("2.5 (float)."),
-    ),
-    ({"predictions": "a", "contexts": [X]}, "predictions: " + NO_LIST.format("'a' (str). Wrap a single string in a list.")),
-    (
-        {"predictions": ["a"], "contexts": [[CHAT]]},
-        f"contexts[0][0]: expected a string, got the chat message {CHAT}. Pass its 'content' alone.",
-    ),
-    (
-        {"predictions": AN_ITERATOR, "contexts": [X]},
-        "predictions: " + NO_LIST.format(f"{AN_ITERATOR!r} (list_iterator). Gather its values with list()."),
-    ),
-    ({"predictions": ["a", "b\ud83d"], "contexts": [X, Y]}, "predictions[1]: " + SURROGATE.format("\ud83d", 1)),
-    ({"predictions": ["a"], "contexts": [["x", "\udc00"]]}, "contexts[0][1]: " + SURROGATE.format("\udc00", 0)),
+    (given(["a", "b", None], [X, Y, Z]), no_text("predictions[2]", "None (NoneType)")),
+    (given(["a", "b", 3], [X, Y, Z]), no_text("predictions[2]", "3 (int)")),
+    (given(["a", float("nan")], [X, Y]), no_text("predictions[1]", "nan (float)")),
+    (given(["a", ["b"]], [X, Y]), no_text("predictions[1]", "['b'] (list)")),
+    (given(["a", "b", "c"], [X, Y, None]), no_list("contexts[2]", "None (NoneType)", "Pass a list.")),
+    (given(["a", "b"], [X, "y"]), no_list("contexts[1]", "'y' (str)")),
+    (given(["a", "b", "c"], [X, Y, ["z", 3]]), no_text("contexts[2][1]", "3 (int)")),
+    (given(["a"], [[["n"]]]), no_text("contexts[0][0]", "['n'] (list)")),
+    (given(["a", "b"], [X, Y], references=["r", None]), no_list("references[1]", "None (NoneType)", "Pass a list.")),
+    (given(["a", "b"], [X, Y], facts=[["f"], ["g", 2.5]]), no_text("facts[1][1]", "2.5 (float)")),
+    (given("a", [X]), no_list("predictions", "'a' (str)")),
+    (given(["a"], [[CHAT]]), f"contexts[0][0]: expected a string, got the chat message {CHAT}. Pass its 'content' alone."),
+    (given(AN_ITERATOR, [X]), no_list("predictions", f"{AN_ITERATOR!r} (list_iterator)", "Gather its values with list().")),
+    (given(["a", "b\ud83d"], [X, Y]), no_unicode("predictions[1]", "\ud83d", 1)),
+    (given(["a"], [["x", "\udc00"]]), no_unicode("contexts[0][1]", "\udc00", 0)),
 ]
 
 
