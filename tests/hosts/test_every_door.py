@@ -42,6 +42,7 @@ from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import correlations
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel, overlap_answer, overlap_log_probability
 from tests.hosts.through_lm_eval import evaluate, metrics
+from tests.refusals import refusal
 from tests.tiny.classifiers import write_classifier
 from tests.tiny.likelihood import write_likelihood_model
 from tests.tiny.reconstruction import write_tiny_model
@@ -244,9 +245,8 @@ def test_a_metric_without_its_model_says_how_to_name_one(
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     if "slm" in options:
         options = {**options, "slm": str(tiny_slm)}
-    with pytest.raises(MissingPrerequisite) as caught:
-        load_metric(name).compute(predictions=["a"], contexts=[["b"]], **options)
-    said = str(caught.value)
+    row = {"predictions": ["a"], "contexts": [["b"]]}
+    said = refusal(load_metric(name).compute, error=MissingPrerequisite, **row, **options)
     assert said.startswith(f"{name}:{text}") if text.endswith(" ") else said == f"{name}:{text}"
 
 
