@@ -1,6 +1,7 @@
 """Makes the hosts know our names, in this process: lm-eval 0.4.13 has no plugins of its own, and `evaluate` asks its hub.
 
-Everything here is idempotent, and leaves alone what the host or the user has set.
+Everything here is idempotent, and leaves alone what the host or the user has set. Where a host is not installed, `importing`
+says what to install.
 """
 
 from __future__ import annotations
