@@ -161,7 +161,7 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
                 log_probability = int(request.doc["n_words"]) * math.log(max(one.unit, sys.float_info.min))
             elif one.verdict.score is not None:
                 shares = self._shares(one, request)
-                if share := shares[answer] / n_forms[key, answer]:
+                if (share := shares[answer] / n_forms[key, answer]) > 0:
                     log_probability = math.log(share)
                 is_likeliest = answer == max(shares, key=lambda answer: shares[answer])
             results.append(Choice(log_probability, is_likeliest, one.verdict))
