@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import BaseRequestHandler
 from typing import Any
 
 
@@ -93,7 +94,7 @@ def serve(rule: Callable[[dict[str, Any]], Reply]) -> Iterator[Loopback]:
 
 
 @contextmanager
-def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+def serving(handler: type[BaseRequestHandler]) -> Iterator[str]:
     """Answer requests in threads until the block ends; yield the server's address."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True

@@ -22,7 +22,7 @@ def demo(output: Annotated[Path, typer.Option(help="Folder for the models and re
 
     Everything is made on the spot: the numbers show that the parts work together, not how well the methods do.
     """
-    from dialeval_plugin.hosts.importing import importing
+    from dialeval_plugin.hosts.registration import importing
 
     # Every model here is a folder; without this the hub is asked about each of them, and waited for where there is none.
     os.environ["HF_HUB_OFFLINE"] = "1"

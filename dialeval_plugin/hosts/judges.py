@@ -13,7 +13,7 @@ from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.llm.answers import AnswerCache, CachedLanguageModel, UnaskedLanguageModel, open_default
 from dialeval_plugin.llm.language_model import LanguageModel
 
-from .importing import importing
+from .registration import importing
 
 Answers: TypeAlias = str | Path | bool | None
 """Where answers are kept: a file, the user's file (None and True), or nowhere (False)."""

@@ -1,16 +1,25 @@
 """Makes the hosts know our names, in this process: lm-eval 0.4.13 has no plugins of its own, and `evaluate` asks its hub.
 
-Everything here is idempotent, and leaves alone what the host or the user has set.
+Everything here is idempotent, and leaves alone what the host or the user has set. Where a host is not installed, `importing`
+says what to install.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.core.resources import metrics_path, tasks_path
+
+_HOSTS = {
+    "lm_eval": ("lm-eval: the host of the tasks and the language models", "lm-eval[hf]>=0.4.13"),
+    "evaluate": ("evaluate: the host of the metrics", "evaluate>=0.4.6"),
+}
 
 MODELS = {
     "dialogue-metric": "dialeval_plugin.hosts.lm_eval.model:DialogueMetricLM",
@@ -18,6 +27,17 @@ MODELS = {
 }
 
 _MARK = "_knows_dialeval_plugin"
+
+
+@contextmanager
+def importing(host: Literal["lm_eval", "evaluate"]) -> Iterator[None]:
+    """Import a host, and what is imported from it inside the `with`; a failure says what to install."""
+    try:
+        importlib.import_module(host)
+        yield
+    except ImportError as error:
+        what, requirement = _HOSTS[host]
+        raise MissingPrerequisite(f"{what} cannot be imported ({error}). Install it: pip install '{requirement}'.") from error
 
 
 def register() -> None:
@@ -58,15 +78,11 @@ def include_tasks() -> None:
         if include_defaults:
             given = include_path if isinstance(include_path, (list, tuple)) else [include_path] if include_path else []
             ours = tasks_path().resolve()
-            include_path = [str(ours), *(path for path in given if _resolved(path) != ours)]
+            include_path = [str(ours), *(path for path in given if Path(path).expanduser().resolve() != ours)]
         original(self, verbosity, include_path, include_defaults, metadata)
 
     TaskManager.__init__ = with_our_tasks
     setattr(TaskManager, _MARK, True)
-
-
-def _resolved(path: Any) -> Path:
-    return Path(path).expanduser().resolve()
 
 
 def find_metrics() -> None:
@@ -82,16 +98,11 @@ def find_metrics() -> None:
 
     @functools.wraps(original)
     def factory(path: str, module_type: str | None = None, revision: Any = None, *args: Any, **kwargs: Any) -> Any:
-        if module_type in {None, "metric"} and revision is None and not Path(path, f"{path}.py").is_file():
-            path = _metric_script(path) or path
+        is_name = path.isidentifier() and not Path(path, f"{path}.py").is_file()
+        script = metrics_path().resolve() / path / f"{path}.py"
+        if is_name and module_type in {None, "metric"} and revision is None and script.is_file():
+            path = str(script)
         return original(path, module_type, revision, *args, **kwargs)
 
     loading.evaluation_module_factory = factory
     setattr(loading, _MARK, True)
-
-
-def _metric_script(name: str) -> str | None:
-    if not name.isidentifier():
-        return None
-    script = metrics_path().resolve() / name / f"{name}.py"
-    return str(script) if script.is_file() else None

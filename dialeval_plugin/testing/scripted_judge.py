@@ -1,8 +1,14 @@
-"""A language model with rules for answers: a test double for whatever asks a judge, with no weights and no network."""
+"""A language model with rules for answers: a test double for whatever asks a judge, with no weights and no network.
+
+The rules that are given here answer any prompt of this package from the words that context and response share. The answers are
+no judgement of quality. They depend on the response and its context alone, are the same on every machine, and are spelled as
+the prompt asks for them, so that a prompt, its reading and its scale can be tested together.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -10,6 +16,33 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.scores import Unscored
 from dialeval_plugin.llm.answers import Answer
 from dialeval_plugin.llm.language_model import Continuation, NumberListener, Request, TextListener, cut_at_stop
+from dialeval_plugin.methods.judging.goodness import NO, YES
+
+_WORD = re.compile(r"[^\W_]+")
+_MIN_WORD_LENGTH = 3
+"""Shorter words are function words ("is", "of", "to")."""
+
+_CONTEXT_HEADING = re.compile(
+    r"^(?:(?:conversation|dialogue|dialog)(?: history)?|context):[ \t]*", re.IGNORECASE | re.MULTILINE
+)
+_RESPONSE_HEADING = re.compile(r"^(?:dialogue )?response:\s*", re.IGNORECASE | re.MULTILINE)
+_NUMBER = r"\d+(?:\.\d+)?"
+_SCALE = re.compile(rf"(?:scale (?:of|from) |\()({_NUMBER})(?:\s*[-–]\s*| to )({_NUMBER})", re.IGNORECASE)
+_LABELLED_TASK = re.compile(rf"^[ \t]*\d+\.[ \t]*([^:\n]+):.*{_SCALE.pattern}", re.IGNORECASE | re.MULTILINE)
+_TO_WRITE = re.compile(r"^Context:\n(?P<context>(?:.+\n)*)\nPositive response:\Z", re.MULTILINE)
+_MISFITS = (
+    "Zebras dislike quartz.",
+    "Basalt floats nowhere.",
+    "Nine violins rusted.",
+    "Turbines hum overnight.",
+    "Glaciers calve icebergs.",
+)
+_CLASSES = re.compile(r"\bpositive\b.*\bnegative\b", re.IGNORECASE | re.DOTALL)
+
+_LEAST_PROBABILITY = 0.02
+"""No answer is impossible, as with a real model."""
+_N_FORMS = 4
+"""An answer's probability is shared by at most so many spellings of it: with and without a space, upper and lower case."""
 
 
 def _no_rule(*_: str) -> float:
@@ -57,10 +90,7 @@ class ScriptedLanguageModel:
         return cut_at_stop(answer, request.stop) if isinstance(answer, str) else answer
 
     def _answers(
-        self,
-        texts: Sequence[str],
-        rule: Callable[[int], Answer | Unscored],
-        on_answer: Callable[[int, Answer], None] | None,
+        self, texts: Sequence[str], rule: Callable[[int], Answer | Unscored], on_answer: Callable[[int, Answer], None] | None
     ) -> list[Answer | Unscored]:
         self.batches.append(len(texts))
         answers: list[Answer | Unscored] = []
@@ -75,3 +105,111 @@ class ScriptedLanguageModel:
 def prefer(continuation: str, share: float) -> Callable[[str, str], float]:
     """A rule that gives one continuation the probability `share` and every other the rest."""
     return lambda _, offered: math.log(share if offered == continuation else 1 - share)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a prompt asks, as far as a rule needs it."""
+
+    context: str
+    response: str
+    instructions: str
+    """The prompt without what is judged: what a response says about scales is not a scale."""
+
+    @classmethod
+    def read(cls, prompt: str) -> Asked:
+        """Read the last block of a prompt; where it shows no response, the last turn is judged by those before it."""
+        contexts, responses = list(_CONTEXT_HEADING.finditer(prompt)), list(_RESPONSE_HEADING.finditer(prompt))
+        if not contexts:
+            return cls("", "", prompt)
+        start = contexts[-1].end()
+        if responses and responses[-1].start() >= start:
+            middle, begin = responses[-1].start(), responses[-1].end()
+            end = f"{prompt}\n".index("\n", begin)
+            return cls(prompt[start:middle], prompt[begin:end], prompt[:start] + prompt[middle:begin] + prompt[end:])
+        turns = prompt[start:].partition("\nQuestion:")[0].rstrip()
+        before, _, last = turns.rpartition("\n")
+        return cls(before, last, prompt[:start] + prompt[start + len(turns) :])
+
+    @property
+    def overlap(self) -> float:
+        """Share of the response's content words that occur in the context, in [0, 1]; 0 where it has none."""
+        words = _content_words(self.response)
+        return len(words & _content_words(self.context)) / len(words) if words else 0.0
+
+    @property
+    def scales(self) -> list[tuple[str | None, float, float]]:
+        """Label, lowest and highest rating of each number that is asked for; a single number has no label."""
+        tasks = [(match[1].strip(), float(match[2]), float(match[3])) for match in _LABELLED_TASK.finditer(self.instructions)]
+        if len(tasks) > 1:
+            return list(tasks)
+        found = _SCALE.search(self.instructions)
+        return [(None, float(found[1]), float(found[2]))] if found else []
+
+
+def overlap_answer(prompt: str) -> str:
+    r"""Answer `prompt` with the overlap of context and response, spelled as the prompt asks for it.
+
+    A scale is answered with the number at that share of it, several numbered tasks with one line each ("label: number"). A
+    scale of three and more whole ratings ("1-5") is answered with a whole one. "positive or negative" and, failing that, a
+    question is answered by whether half of the words or more are shared. A prompt that ends at "Positive response:" is
+    answered with a list of responses made of the context's words, and one of responses that share none with any. Anything
+    else is answered with "I do not know.".
+
+    Example:
+        >>> overlap_answer("Rate on a scale of 1-5.\nContext:\nDo you like black tea?\nResponse:\nBlack tea, please.\nScore:")
+        '4'
+    """
+    if (to_write := _TO_WRITE.search(prompt)) is not None:
+        return _response_lists(to_write["context"])
+    asked = Asked.read(prompt)
+    if scales := asked.scales:
+        ratings = [(label, _rating(asked.overlap, low, high)) for label, low, high in scales]
+        return "\n".join(rating if label is None else f"{label}: {rating}" for label, rating in ratings)
+    is_good = asked.overlap >= 0.5
+    if _CLASSES.search(asked.instructions):
+        return "Positive" if is_good else "Negative"
+    if "?" in asked.instructions:
+        return "Yes" if is_good else "No"
+    return "I do not know."
+
+
+def overlap_log_probability(context: str, continuation: str) -> float:
+    """Log probability of an answer: yes and positive get the overlap, no and negative the rest, a rating what is near it.
+
+    Any other continuation gets less the longer it is. The spellings of one answer share its probability.
+    """
+    asked, answer = Asked.read(context), continuation.strip().casefold()
+    if answer in {YES, "positive", NO, "negative"}:
+        share = asked.overlap if answer in {YES, "positive"} else 1 - asked.overlap
+        return _log_share(share)
+    if answer.isdecimal() and (scales := asked.scales):
+        _, low, high = scales[0]
+        peak = low + asked.overlap * (high - low)
+        weights = {rating: math.exp(-abs(rating - peak)) for rating in range(math.ceil(low), math.floor(high) + 1)}
+        if int(answer) in weights:
+            return _log_share(weights[int(answer)] / math.fsum(weights.values()))
+    return -float(len(continuation) + 1)
+
+
+def _log_share(share: float) -> float:
+    return math.log(min(max(share, _LEAST_PROBABILITY), 1 - _LEAST_PROBABILITY) / _N_FORMS)
+
+
+def _rating(share: float, low: float, high: float) -> str:
+    value = low + share * (high - low)
+    return f"{value:.2f}" if high - low < 2 or not (low.is_integer() and high.is_integer()) else str(math.floor(value + 0.5))
+
+
+def _response_lists(context: str) -> str:
+    words = [word for word in _WORD.findall(context) if len(word) >= _MIN_WORD_LENGTH]
+    fitting = [
+        " ".join([*words[start:], *words[:start]][:6]).capitalize() + "." for start in range(min(len(words), len(_MISFITS)))
+    ]
+    lists = (fitting, _MISFITS)
+    first, second = ("\n".join(f"{number}. {text}" for number, text in enumerate(texts, start=1)) for texts in lists)
+    return f"{first}\n\nAdversarial Negative Responses:\n{second}"
+
+
+def _content_words(text: str) -> frozenset[str]:
+    return frozenset(word for word in map(str.casefold, _WORD.findall(text)) if len(word) >= _MIN_WORD_LENGTH)

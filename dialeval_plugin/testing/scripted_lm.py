@@ -2,7 +2,7 @@
 
     dialeval lm-eval run --model scripted-judge --model_args refuse=cats --tasks dstc10_dialog_mini
 
-Its default rules answer by the words that context and response share (scripted_rules.py). They test the
+Its default rules answer by the words that context and response share (scripted_judge.py). They test the
 way from prompt to score; the scores mean nothing.
 """
 
@@ -19,8 +19,7 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.scores import Unscored
 from dialeval_plugin.llm.language_model import Request
 
-from .scripted_judge import ScriptedLanguageModel
-from .scripted_rules import Asked, overlap_answer, overlap_log_probability
+from .scripted_judge import Asked, ScriptedLanguageModel, overlap_answer, overlap_log_probability
 
 Answer = Callable[[str], str | Unscored]
 LogProbability = Callable[[str, str], float | Unscored]

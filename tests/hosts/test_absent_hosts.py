@@ -12,20 +12,15 @@ import pytest
 
 from tests.tiny.language_models import write_rating_language_model
 
-RUN = (
-    "import sys\n"
-    "for name in sys.argv.pop(1).split(','): sys.modules[name] = None\n"
-    "from dialeval_plugin.cli.main import main\n"
-    "main()\n"
-)
-NO_LM_EVAL = (
-    "dialeval: lm-eval: the host of the tasks and the language models cannot be imported "
-    "(import of lm_eval halted; None in sys.modules). Install it: pip install 'lm-eval[hf]>=0.4.13'.\n"
-)
-NO_EVALUATE = (
-    "dialeval: evaluate: the host of the metrics cannot be imported "
-    "(import of evaluate halted; None in sys.modules). Install it: pip install 'evaluate>=0.4.6'.\n"
-)
+RUN = """\
+import sys
+for name in sys.argv.pop(1).split(','): sys.modules[name] = None
+from dialeval_plugin.cli.main import main
+main()
+"""
+CANNOT = "dialeval: {} cannot be imported (import of {} halted; None in sys.modules). Install it: pip install '{}'.\n"
+NO_LM_EVAL = CANNOT.format("lm-eval: the host of the tasks and the language models", "lm_eval", "lm-eval[hf]>=0.4.13")
+NO_EVALUATE = CANNOT.format("evaluate: the host of the metrics", "evaluate", "evaluate>=0.4.6")
 SCORE = ("score", "in.jsonl", "--output", "out.jsonl", "--scorer", "llm_judge")
 AUGMENT = ("augment", "contexts.jsonl", "--output", "responses.jsonl")
 
@@ -40,26 +35,20 @@ def folder(tmp_path: Path) -> Path:
 
 def without(absent: str, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run `dialeval` where none of the modules `absent` can be imported."""
-    return subprocess.run(
-        [sys.executable, "-c", RUN, absent, *words],
-        cwd=folder,
-        env={**os.environ, "HF_HUB_OFFLINE": "1", "OPENAI_API_KEY": "none"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    env = {**os.environ, "HF_HUB_OFFLINE": "1", "OPENAI_API_KEY": "none"}
+    command = [sys.executable, "-c", RUN, absent, *words]
+    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        (*SCORE, "--llm", "hf", "--llm-args", "pretrained=m"),
-        (*AUGMENT, "--llm", "hf"),
-        ("lm-eval", "ls", "groups"),
-        ("validate",),
-    ],
-    ids=["score", "augment", "lm-eval", "validate"],
-)
+WITHOUT_LM_EVAL = {
+    "score": (*SCORE, "--llm", "hf", "--llm-args", "pretrained=m"),
+    "augment": (*AUGMENT, "--llm", "hf"),
+    "lm-eval": ("lm-eval", "ls", "groups"),
+    "validate": ("validate",),
+}
+
+
+@pytest.mark.parametrize("words", WITHOUT_LM_EVAL.values(), ids=WITHOUT_LM_EVAL)
 def test_r75_a_command_without_lm_eval_says_what_to_install(words: tuple[str, ...], folder: Path) -> None:
     done = without("lm_eval", folder, *words)
     assert (done.returncode, done.stderr) == (3, NO_LM_EVAL)

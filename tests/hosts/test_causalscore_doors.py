@@ -3,79 +3,42 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dialeval_plugin.core.errors import MissingPrerequisite
-from dialeval_plugin.core.resources import tasks_path
-from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.readers import cgdialog
 from dialeval_plugin.corpora.readers.cgdialog import CRITERIA, OPTIONS
 from dialeval_plugin.hosts.lm_eval.tasks.preference import preference_dataset
-from dialeval_plugin.hosts.lm_eval.validation import validate_tasks
 from dialeval_plugin.methods.causalscore.scorer import CausalScorer
 from dialeval_plugin.statistics.preference.preferences import cont2cat, ignore_equal, preferences, voting
+from tests.hosts.small_corpora import write_preferences
 from tests.hosts.through_lm_eval import evaluate, metrics
 
-SYSTEMS = ("human", "good", "bad", "blank")
-
-
-def preference_dialogue(number: int) -> dict[str, Any]:
-    """A dialogue whose responses are two of the embedded corpus', one that says little and one that says nothing."""
-    item = mini.read_response_sets("test")[number]
-    texts = dict(
-        zip(SYSTEMS, (item.positive[0], item.positive[1], f"No {number}.", " " if number == 0 else "Hm."), strict=True)
-    )
-    spoken = {name: {"speaker": "A", "utterance": text} for name, text in texts.items()}
-    row: dict[str, Any] = {
-        "id": str(number),
-        "history": [{"speaker": "AB"[place % 2], "utterance": text} for place, text in enumerate(item.context)],
-        **{f"{name}_response": turn for name, turn in spoken.items()},
-    }
-    for place, first in enumerate(SYSTEMS):
-        for second in SYSTEMS[place + 1 :]:
-            votes = {
-                f"human_evaluation_{rater}": {
-                    criterion: OPTIONS[(number * place + rater + len(criterion)) % 4] for criterion in CRITERIA
-                }
-                for rater in (1, 2, 3)
-            }
-            row[f"{first}_response-vs-{second}_response"] = {
-                f"{first}_response": spoken[first],
-                f"{second}_response": spoken[second],
-                **votes,
-            }
-    return row
+Run = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture
-def two_corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A data folder with the preferences on two of the three corpora."""
-    folder = tmp_path / "data" / cgdialog.CORPUS.name
-    folder.mkdir(parents=True)
-    for name in ("dream", "msc"):
-        rows = [preference_dialogue(number) for number in range(12)]
-        (folder / cgdialog.PREFERENCE_FILES[name]).write_text(json.dumps(rows), encoding="utf-8")
-    monkeypatch.setenv("DIALEVAL_DATA_DIR", str(tmp_path / "data"))
-    return folder
+def two_corpora(own_data: Path) -> Path:
+    return write_preferences(own_data, "dream", "msc")
 
 
-def test_preferences_through_lm_eval_equal_those_computed_directly(two_corpora: Path, tiny_causal_model: Path) -> None:
-    results = evaluate(
-        "dialogue-metric", "cgdialog_preference_dream", model_args=f"scorer=causalscore,model={tiny_causal_model}"
+@pytest.fixture
+def run(two_corpora: Path, tiny_causal_model: Path) -> Callable[..., dict[str, Any]]:
+    return lambda task, **options: evaluate(
+        "dialogue-metric", task, model_args=f"scorer=causalscore,model={tiny_causal_model}", **options
     )
-    found = metrics(results, "cgdialog_preference_dream")
+
+
+def test_preferences_through_lm_eval_equal_those_computed_directly(run: Run, tiny_causal_model: Path) -> None:
+    found = metrics(run("cgdialog_preference_dream"), "cgdialog_preference_dream")
     dialogues = cgdialog.read_preferences("dream")
     examples = [example for dialogue in dialogues for example in dialogue.examples()]
-    scores = dict(
-        zip(
-            ((dialogue.id, system) for dialogue in dialogues for system in dialogue.responses),
-            CausalScorer(str(tiny_causal_model)).score(examples).values,
-            strict=True,
-        )
-    )
+    values = CausalScorer(str(tiny_causal_model)).score(examples).values
+    said = [(dialogue.id, system) for dialogue in dialogues for system in dialogue.responses]
+    scores = dict(zip(said, values, strict=True))
     rows = [(dialogue.id, row) for dialogue in dialogues for row in dialogue.comparisons]
     for criterion in CRITERIA:
         compared = preferences(
@@ -100,8 +63,8 @@ def test_preferences_through_lm_eval_equal_those_computed_directly(two_corpora: 
     json.dumps(found, allow_nan=False)
 
 
-def test_a_group_leaves_out_what_is_absent(two_corpora: Path, tiny_causal_model: Path) -> None:
-    results = evaluate("dialogue-metric", "cgdialog_preference", model_args=f"scorer=causalscore,model={tiny_causal_model}")
+def test_a_group_leaves_out_what_is_absent(run: Run) -> None:
+    results = run("cgdialog_preference")
     parts = [results["results"][f"cgdialog_preference_{name}"] for name in ("dream", "msc")]
     assert "n_scored,none" not in results["results"]["cgdialog_preference_esconv"]
     group = results["groups"]["cgdialog_preference"]
@@ -109,33 +72,10 @@ def test_a_group_leaves_out_what_is_absent(two_corpora: Path, tiny_causal_model:
     assert group["relevance_voting_spearman,none"] == pytest.approx(sum(values) / 2)
 
 
-def test_a_part_of_the_documents_counts_the_comparisons_within_it(two_corpora: Path, tiny_causal_model: Path) -> None:
-    results = evaluate(
-        "dialogue-metric", "cgdialog_preference_msc", model_args=f"scorer=causalscore,model={tiny_causal_model}", limit=7
-    )
-    found = metrics(results, "cgdialog_preference_msc")
+def test_a_part_of_the_documents_counts_the_comparisons_within_it(run: Run) -> None:
+    found = metrics(run("cgdialog_preference_msc", limit=7), "cgdialog_preference_msc")
     # Of the first dialogue all four responses, of the second three; the blank one belongs to the first.
     assert (found["n_scored"], found["n_unscored"]) == (6, 3)
-
-
-def test_validate_covers_the_tasks(two_corpora: Path) -> None:
-    found = {result.name: (result.state, result.detail) for result in validate_tasks(tasks_path() / "cgdialog_preference")}
-    assert found["cgdialog_preference_dream"] == ("ok", "48 documents, 0 examples")
-    assert found["cgdialog_preference"] == ("ok", "3 tasks")
-    state, detail = found["cgdialog_preference_esconv"]
-    assert state == "absent"
-    assert detail.startswith(f"{two_corpora}: has no ESConv_responses_pairwise.json (the human preferences on esconv).")
-
-
-def test_a_group_without_any_file_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / cgdialog.CORPUS.name).mkdir()
-    monkeypatch.setenv("DIALEVAL_DATA_DIR", str(tmp_path))
-    with pytest.raises(MissingPrerequisite) as caught:
-        preference_dataset(dataset="dream", when_absent="skip", group_sets=("dream", "msc"))
-    assert str(caught.value).startswith(
-        "cgdialog_preference: none of the group's sets (dream, msc) is on this machine. Nobody offers them for download: put "
-        "them into the folder cgdialog_plus of the one that DIALEVAL_DATA_DIR names. The first that was looked for: "
-    )
 
 
 def test_examples_for_a_judge_are_labelled_by_relevance(two_corpora: Path) -> None:
@@ -151,9 +91,7 @@ def test_examples_for_a_judge_are_labelled_by_relevance(two_corpora: Path) -> No
 
 @pytest.mark.real_data
 @pytest.mark.parametrize("name", ["dream", "msc"])
-def test_the_published_preferences_make_four_hundred_documents(
-    name: str, data_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_published_preferences_make_four_hundred_documents(name: str, data_dir: Path) -> None:
     documents = list(preference_dataset(dataset=name)["test"])
     assert len(documents) == 400
     assert sum(len(json.loads(document["compared"])) for document in documents) == 600

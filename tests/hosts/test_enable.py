@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import sysconfig
@@ -14,7 +13,8 @@ import pytest
 
 from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.hosts.enable import HOOK, INSTEAD, MARK, disable, enable, status
-from tests.refusals import refused
+from tests.hosts.through_lm_eval import result_of
+from tests.refusals import refusal, refused
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -36,6 +36,18 @@ def python(environment: Path, clean_run: Run) -> Run:
         return clean_run(str(environment), *arguments, **options)
 
     return run
+
+
+SCORER = """\
+from dialeval_plugin import Scorer, register_scorer
+@register_scorer("here")
+class Here(Scorer):
+    name, columns, range = "here", ("length",), (0.0, 100.0)
+    def score_batch(self, items):
+        return [{"length": float(len(item.response.text))} for item in items]
+    def signature_fields(self):
+        return {"method": "here"}
+"""
 
 
 def command(name: str) -> tuple[str, str]:
@@ -69,15 +81,12 @@ def test_a_file_of_somebody_else_is_left_alone(call: Callable[[Path], Any], tmp_
 def test_where_nothing_can_be_written_it_says_what_to_type(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("", encoding="utf-8")
-    with pytest.raises(MissingPrerequisite) as caught:
-        enable(blocked)
-    assert str(caught.value).endswith(INSTEAD)
-    assert str(caught.value).startswith(f"{blocked / HOOK}.py: ")
+    said = refusal(enable, blocked, error=MissingPrerequisite)
+    assert said.startswith(f"{blocked / HOOK}.py: ")
+    assert said.endswith(INSTEAD)
 
 
-def test_plain_host_commands_work_after_enable_and_not_after_disable(
-    python: Run, result_of: Callable[[Path], Any], tmp_path: Path
-) -> None:
+def test_plain_host_commands_work_after_enable_and_not_after_disable(python: Run, tmp_path: Path) -> None:
     load = ("-c", "import evaluate; print(type(evaluate.load('slide')).__mro__[1].__name__)")
     before = python(*load, env={"HF_EVALUATE_OFFLINE": "1"})
     assert before.returncode != 0
@@ -90,22 +99,8 @@ def test_plain_host_commands_work_after_enable_and_not_after_disable(
 
     loaded = python(*load)
     assert (loaded.returncode, loaded.stdout) == (0, "DialogueMetric\n"), loaded.stderr
-    scorer = "from dialeval_plugin import Scorer"
-    model = tmp_path / "cwd" / "here.py"
-    model.parent.mkdir(exist_ok=True)
-    model.write_text(
-        f"{scorer}, register_scorer\n"
-        "@register_scorer('here')\n"
-        "class Here(Scorer):\n"
-        "    name = 'here'\n"
-        "    columns = ('length',)\n"
-        "    range = (0.0, 100.0)\n"
-        "    def score_batch(self, items):\n"
-        "        return [{'length': float(len(item.response.text))} for item in items]\n"
-        "    def signature_fields(self):\n"
-        "        return {'method': 'here'}\n",
-        encoding="utf-8",
-    )
+    (tmp_path / "cwd").mkdir(exist_ok=True)
+    (tmp_path / "cwd" / "here.py").write_text(SCORER, encoding="utf-8")
     run = "import sys, here; sys.argv[0] = 'lm_eval'; from lm_eval.__main__ import cli_evaluate; cli_evaluate()"
     done = python(
         *("-c", run, "--model", "dialogue-metric", "--model_args", "scorer=here", "--tasks", "dstc10_dialog"),
@@ -123,16 +118,10 @@ def test_plain_host_commands_work_after_enable_and_not_after_disable(
 
 def test_starting_python_imports_nothing_of_ours_and_survives_a_lost_package(python: Run) -> None:
     python(*command("enable"))
-    code = (
-        "import sys, json\n"
-        "print(json.dumps(sorted(name for name in sys.modules if 'dialeval' in name or name in ('typing', 'lm_eval'))))"
-    )
-    started = python("-c", code)
-    assert json.loads(started.stdout) == []
-    lost = (
-        "import sys; sys.modules['dialeval_plugin'] = None; import lm_eval.models, " + HOOK + "; print(" + HOOK + ".failures)"
-    )
-    survived = python("-c", lost)
+    ours = "[name for name in sys.modules if 'dialeval' in name or name in ('typing', 'lm_eval')]"
+    assert python("-c", f"import sys; print({ours})").stdout == "[]\n"
+    lose = f"import sys; sys.modules['dialeval_plugin'] = None; import lm_eval.models, {HOOK}; print({HOOK}.failures)"
+    survived = python("-c", lose)
     assert survived.returncode == 0, survived.stderr
     assert "lm_eval.models: ModuleNotFoundError" in survived.stdout
     assert survived.stderr == ""
@@ -143,9 +132,8 @@ def test_a_hook_that_cannot_run_is_silent(python: Run, environment: Path) -> Non
     python(*command("enable"))
     (site,) = environment.parent.parent.glob("lib/python*/site-packages")
     (site / f"{HOOK}.py").write_text(f"{MARK}raise RuntimeError('damaged')\n", encoding="utf-8")
-    started = python("-c", "print('fine')")
-    assert (started.returncode, started.stdout, started.stderr) == (0, "fine\n", "")
-    started = python("-c", "import evaluate.loading; print('fine')")
-    assert (started.returncode, started.stdout, started.stderr) == (0, "fine\n", "")
+    for code in ("print('fine')", "import evaluate.loading; print('fine')"):
+        started = python("-c", code)
+        assert (started.returncode, started.stdout, started.stderr) == (0, "fine\n", "")
     assert python(*command("status")).stdout.startswith("outdated in ")
     python(*command("disable"))

@@ -5,8 +5,10 @@ import runpy
 import subprocess
 import sys
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import datasets
 import evaluate
@@ -28,6 +30,7 @@ from tests.refusals import refused
 
 CONTEXTS = [["Hi there.", "Hello! How was the trip?"], ["Do you like jazz?"], ["Where is the station?"]]
 RESPONSES = ["Long, but worth it.", "", "Two streets from here."]
+ROWS: dict[str, Any] = {"predictions": RESPONSES, "contexts": CONTEXTS}
 
 
 class StubScorer(Scorer):
@@ -39,9 +42,7 @@ class StubScorer(Scorer):
 
     def __init__(self, bias: float = 0.0, llm: Scorer | None = None, variant: str = "stub") -> None:
         type(self).loads += 1
-        self.bias = bias
-        self.llm = llm
-        self.variant = variant
+        self.bias, self.llm, self.variant = bias, llm, variant
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -56,11 +57,8 @@ class StubScorer(Scorer):
     def _score(self, item: Example) -> Row:
         if is_blank(item.response.text) or all(is_blank(turn.text) for turn in item.context):
             return Unscored(Reason.EMPTY_INPUT)
-        return {
-            self.variant: len(item.response.text) / 10 + self.bias,
-            "turns": len(item.context),
-            "references": len(item.references) or None,
-        }
+        score = len(item.response.text) / 10 + self.bias
+        return {self.variant: score, "turns": len(item.context), "references": len(item.references) or None}
 
 
 SCORER_METRICS = [name for name in metric_names() if name != "dbdc"]
@@ -117,29 +115,9 @@ def test_r70_r71_every_shim_loads_as_our_class_and_never_asks_the_hub(
 def test_a_shim_is_short_and_has_the_files_of_a_space(name: str) -> None:
     folder = metrics_path() / name
     assert len((folder / f"{name}.py").read_text(encoding="utf-8").splitlines()) <= 40
-    assert {path.name for path in folder.iterdir() if path.is_file()} == {
-        f"{name}.py",
-        "README.md",
-        "app.py",
-        "requirements.txt",
-    }
+    files = {path.name for path in folder.iterdir() if path.is_file()}
+    assert files == {f"{name}.py", "README.md", "app.py", "requirements.txt"}
     assert (folder / "README.md").read_text(encoding="utf-8").startswith("---\ntitle: ")
-
-
-@pytest.mark.usefixtures("no_hub")
-@pytest.mark.parametrize("name", ["slde", "metrics/slide", "../metrics/slide", ""])
-def test_an_unknown_name_never_reaches_the_hub(name: str) -> None:
-    with refused(f"metric: there is no {name!r} in this package. Known are: {', '.join(metric_names())}."):
-        load_metric(name)
-
-
-def test_a_scorer_that_is_no_metric_says_how_it_is_used() -> None:
-    """TRIAL section 2: "there is no 'bleu' in this package", where `dialeval score --scorer bleu` works."""
-    with refused(
-        f"metric: there is no 'bleu' in this package. Known are: {', '.join(metric_names())}. 'bleu' is a scorer without a "
-        "metric: use it as dialeval_plugin.load_scorer('bleu') or `dialeval score --scorer bleu`."
-    ):
-        load_metric("bleu")
 
 
 def test_r75_without_the_host_the_core_works_and_the_message_says_what_to_install() -> None:
@@ -161,7 +139,7 @@ def test_r75_without_the_host_the_core_works_and_the_message_says_what_to_instal
 
 
 def test_the_result_has_the_mean_every_column_and_the_counts(metric: DialogueMetric) -> None:
-    result = metric.compute(predictions=RESPONSES, contexts=CONTEXTS, references=["One.", [], ["One.", "Two."]])
+    result = metric.compute(**ROWS, references=["One.", [], ["One.", "Two."]])
     assert result == {
         "slide": pytest.approx((1.9 + 2.2) / 2),
         "scores": [1.9, None, 2.2],
@@ -177,27 +155,6 @@ def test_the_result_has_the_mean_every_column_and_the_counts(metric: DialogueMet
     json.dumps(result, allow_nan=False)
 
 
-def test_the_same_numbers_as_the_scorer_itself(metric: DialogueMetric) -> None:
-    examples = [Example.from_texts(context, response) for context, response in zip(CONTEXTS, RESPONSES, strict=True)]
-    direct = StubScorer(bias=0.25).score(examples)
-    result = metric.compute(predictions=RESPONSES, contexts=CONTEXTS, bias=0.25)
-    assert result["scores"] == list(direct.values)
-    assert result["turns"] == list(direct.columns["turns"])
-    assert result["slide"] == direct.mean()
-    assert result["signature"] == str(direct.signature)
-
-
-def test_a_main_column_of_the_metric_name_gives_way_to_the_mean(metric: DialogueMetric) -> None:
-    result = metric.compute(predictions=RESPONSES, contexts=CONTEXTS, variant="slide")
-    assert result["slide"] == pytest.approx((1.9 + 2.2) / 2)
-    assert result["scores"] == [1.9, None, 2.2]
-
-
-def test_a_column_must_not_hide_an_entry(metric: DialogueMetric) -> None:
-    with refused("scorer 'slide' has a column 'unscored', which is the name of another entry of the result", RuntimeError):
-        metric.compute(predictions=RESPONSES, contexts=CONTEXTS, variant="unscored")
-
-
 def test_nothing_scored_gives_none_and_no_rows_give_empty_lists(metric: DialogueMetric) -> None:
     result = metric.compute(predictions=["", " \n"], contexts=[["Hi."], ["Hi."]])
     assert (result["slide"], result["scores"], result["unscored"]) == (None, [None, None], {"empty_input": 2})
@@ -205,28 +162,16 @@ def test_nothing_scored_gives_none_and_no_rows_give_empty_lists(metric: Dialogue
     assert (result["slide"], result["scores"], result["n_total"], result["unscored"]) == (None, [], 0, {})
 
 
-@pytest.mark.parametrize(
-    ("context", "response", "expected"),
-    [
-        (["Hi."], "", None),
-        (["Hi."], " \t\n\u200b", None),
-        (["Hi."], "\x00\x07\x1b", None),
-        (["Hi."], "🙂", 0.1),
-        (["Hi."], "a\x00b", 0.3),
-        (["Hi."], "\ufeff\u202eabc\u2028", 0.6),
-        ([], "Hello.", None),
-        ([""], "Hello.", None),
-        (["", "Hi."], "Hello.", 0.6),
-    ],
-)
-def test_r03_r04_odd_texts_have_a_defined_outcome(
-    context: list[str], response: str, expected: float | None, metric: DialogueMetric
-) -> None:
-    assert metric.compute(predictions=[response], contexts=[context])["scores"] == [expected]
+def test_r03_r04_odd_texts_have_a_defined_outcome(metric: DialogueMetric) -> None:
+    responses = {"": None, " \t\n\u200b": None, "\x00\x07\x1b": None, "🙂": 0.1, "a\x00b": 0.3, "\ufeff\u202eabc\u2028": 0.6}
+    result = metric.compute(predictions=list(responses), contexts=[["Hi."]] * len(responses))
+    assert result["scores"] == list(responses.values())
+    result = metric.compute(predictions=["Hello."] * 3, contexts=[[], [""], ["", "Hi."]])
+    assert result["scores"] == [None, None, 0.6]
 
 
 def test_rows_can_be_added_first(metric: DialogueMetric) -> None:
-    whole = metric.compute(predictions=RESPONSES, contexts=CONTEXTS, references=[["One."], [], []])
+    whole = metric.compute(**ROWS, references=[["One."], [], []])
     metric.add(prediction=RESPONSES[0], context=CONTEXTS[0], reference="One.")
     metric.add_batch(predictions=RESPONSES[1:], contexts=CONTEXTS[1:])
     assert len(metric) == 3
@@ -236,20 +181,19 @@ def test_rows_can_be_added_first(metric: DialogueMetric) -> None:
 
 def test_columns_of_datasets_and_arrays_are_lists_too(metric: DialogueMetric) -> None:
     table = datasets.Dataset.from_dict({"response": RESPONSES, "context": CONTEXTS})
-    assert metric.compute(predictions=table["response"], contexts=table["context"]) == metric.compute(
-        predictions=np.array(RESPONSES), contexts=CONTEXTS
-    )
+    found = metric.compute(predictions=table["response"], contexts=table["context"])
+    assert found == metric.compute(predictions=np.array(RESPONSES), contexts=CONTEXTS)
 
 
 @pytest.mark.parametrize("given", [{}, {"references": [["r"], ["s", "t"], ["u"]]}, {"facts": [["f"], [], []]}])
 def test_a_combination_takes_rows_without_the_optional_columns(given: dict[str, list[list[str]]]) -> None:
     """TRIAL section 2: `combine(["slide"]).add_batch(predictions=, contexts=)` ended in KeyError: 'facts'."""
-    expected = load_metric("slide").compute(predictions=RESPONSES, contexts=CONTEXTS, **given)
+    expected = load_metric("slide").compute(**ROWS, **given)
     name = str(metrics_path().resolve() / "slide" / "slide.py")
 
     batches = evaluate.combine([name])
-    batches.add_batch(predictions=RESPONSES, contexts=CONTEXTS, **given)
-    assert batches.evaluation_modules[0]._rows == read_examples({"predictions": RESPONSES, "contexts": CONTEXTS, **given})
+    batches.add_batch(**ROWS, **given)
+    assert batches.evaluation_modules[0]._rows == read_examples({**ROWS, **given})
     assert batches.compute() == expected
 
     rows = evaluate.combine([name])
@@ -261,25 +205,19 @@ def test_a_combination_takes_rows_without_the_optional_columns(given: dict[str, 
 
 
 def test_the_host_combines_it_with_another_metric(metric: DialogueMetric) -> None:
-    both = evaluate.combine({"first": metric, "second": load_metric("slide", bias=1.0)})
-    result = both.compute(predictions=RESPONSES, contexts=CONTEXTS)
+    result = evaluate.combine({"first": metric, "second": load_metric("slide", bias=1.0)}).compute(**ROWS)
     assert result["second_slide"] == pytest.approx(result["first_slide"] + 1)
 
 
 # Options
 
 
-def test_the_scorer_is_kept_while_the_options_stay(metric: DialogueMetric) -> None:
-    for bias in (0.0, 0.0, 1.0, 1.0):
-        metric.compute(predictions=RESPONSES, contexts=CONTEXTS, bias=bias)
+def test_options_at_loading_are_the_defaults_and_the_scorer_is_kept_while_they_stay(metric: DialogueMetric) -> None:
+    plain, _, biased, _ = (metric.compute(**ROWS, bias=bias) for bias in (0.0, 0.0, 1.0, 1.0))
     assert StubScorer.loads == 2
-
-
-def test_options_at_loading_are_the_defaults(metric: DialogueMetric) -> None:
     loaded = load_metric("slide", bias=1.0)
-    rows = {"predictions": RESPONSES, "contexts": CONTEXTS}
-    assert loaded.compute(**rows) == metric.compute(**rows, bias=1.0)
-    assert loaded.compute(**rows, bias=0.0) == metric.compute(**rows)
+    assert loaded.compute(**ROWS) == biased
+    assert loaded.compute(**ROWS, bias=0.0) == plain
 
 
 def test_options_of_a_scorer_that_are_named_as_ones_of_the_hosts_load_reach_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -292,33 +230,6 @@ def test_options_of_a_scorer_that_are_named_as_ones_of_the_hosts_load_reach_it(m
     monkeypatch.setitem(registry._factories, "slide", Revised)
     rows = {"predictions": RESPONSES[:1], "contexts": CONTEXTS[:1]}
     assert load_metric("slide", revision="3").compute(**rows)["slide"] == load_metric("slide").compute(**rows)["slide"] + 3
-
-
-UNKNOWN = (
-    "slide: there is no input or option 'context'. Accepted are the columns predictions, contexts, references, facts "
-    "and the options bias, llm, variant, llm_args, answers."
-)
-
-
-def test_an_unknown_keyword_lists_the_accepted_ones(metric: DialogueMetric) -> None:
-    with refused(UNKNOWN):
-        metric.compute(predictions=RESPONSES, context=CONTEXTS)
-    with refused(UNKNOWN):
-        load_metric("slide", context="x")
-    with refused(
-        "slide: there is no column 'bias'. Accepted are predictions, contexts, references, facts; options belong to compute()."
-    ):
-        metric.add_batch(predictions=RESPONSES, contexts=CONTEXTS, bias=1.0)
-
-
-def test_settings_of_the_host_that_cannot_work_are_refused() -> None:
-    path = str(metrics_path().resolve() / "slide")
-    with refused("slide: there is no configuration 'dre'. Pass what you want to compute() as an option."):
-        evaluate.load(path, "dre")
-    with refused(
-        "slide: num_process is 2, but this metric runs in one process. Gather the responses in one process and compute there."
-    ):
-        evaluate.load(path, num_process=2, process_id=0)
 
 
 @pytest.fixture
@@ -341,112 +252,125 @@ def scripted_llm(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, str]]:
 
 
 def test_the_names_of_a_language_model_become_a_judge(metric: DialogueMetric, scripted_llm: list[tuple[str, str, str]]) -> None:
-    rows = {"predictions": RESPONSES, "contexts": CONTEXTS}
     for _ in range(2):
-        named = metric.compute(**rows, llm="hf", llm_args="pretrained=gpt2")
+        named = metric.compute(**ROWS, llm="hf", llm_args="pretrained=gpt2")
     assert scripted_llm == [("hf", "pretrained=gpt2", "slide")]
-    assert metric.compute(**rows, llm=StubScorer()) == named
+    assert metric.compute(**ROWS, llm=StubScorer()) == named
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        (
-            {"llm_args": "pretrained=gpt2"},
-            "slide: llm_args is 'pretrained=gpt2', but no llm was named. Pass for example llm='hf' as well.",
-        ),
-        (
-            {"llm": 3},
-            "llm: expected the name of an lm-eval model or a judge, got 3 (int). "
-            "Pass for example llm='hf', llm_args='pretrained=...'.",
-        ),
-    ],
+# What is refused
+
+
+def load_slide(*arguments: Any, **settings: Any) -> evaluate.Metric:
+    return evaluate.load(str(metrics_path().resolve() / "slide"), *arguments, **settings)
+
+
+def compute(**options: Any) -> Any:
+    return load_metric("slide").compute(**ROWS, **options)
+
+
+NO_METRIC = f"metric: there is no {{!r}} in this package. Known are: {', '.join(metric_names())}."
+UNKNOWN = (
+    "slide: there is no input or option 'context'. Accepted are the columns predictions, contexts, references, facts "
+    "and the options bias, llm, variant, llm_args, answers."
 )
-def test_half_named_language_models_are_refused(options: dict[str, object], expected: str, metric: DialogueMetric) -> None:
-    with refused(expected):
-        metric.compute(predictions=RESPONSES, contexts=CONTEXTS, **options)
+REFUSALS: list[tuple[Callable[[], object], str]] = [
+    *((partial(load_metric, name), NO_METRIC.format(name)) for name in ("slde", "metrics/slide", "../metrics/slide", "")),
+    # TRIAL section 2: "there is no 'bleu' in this package", where `dialeval score --scorer bleu` works.
+    (
+        lambda: load_metric("bleu"),
+        f"{NO_METRIC.format('bleu')} 'bleu' is a scorer without a metric: use it as dialeval_plugin.load_scorer('bleu') or "
+        "`dialeval score --scorer bleu`.",
+    ),
+    (lambda: load_metric("slide").compute(predictions=RESPONSES, context=CONTEXTS), UNKNOWN),
+    (lambda: load_metric("slide", context="x"), UNKNOWN),
+    (
+        lambda: load_metric("slide").add_batch(**ROWS, bias=1.0),
+        "slide: there is no column 'bias'. Accepted are predictions, contexts, references, facts; options belong to compute().",
+    ),
+    (
+        lambda: load_slide("dre"),
+        "slide: there is no configuration 'dre'. Pass what you want to compute() as an option.",
+    ),
+    (
+        lambda: load_slide(num_process=2, process_id=0),
+        "slide: num_process is 2, but this metric runs in one process. Gather the responses in one process and compute there.",
+    ),
+    (
+        lambda: compute(llm_args="pretrained=gpt2"),
+        "slide: llm_args is 'pretrained=gpt2', but no llm was named. Pass for example llm='hf' as well.",
+    ),
+    (
+        lambda: compute(llm=3),
+        "llm: expected the name of an lm-eval model or a judge, got 3 (int). "
+        "Pass for example llm='hf', llm_args='pretrained=...'.",
+    ),
+    (
+        lambda: judge_from_options(StubScorer(), "pretrained=gpt2", prompt="slide"),
+        "llm_args: 'pretrained=gpt2' was given beside a judge that is loaded already. Leave llm_args out.",
+    ),
+]
 
 
-def test_a_judge_takes_no_arguments() -> None:
-    with refused("llm_args: 'pretrained=gpt2' was given beside a judge that is loaded already. Leave llm_args out."):
-        judge_from_options(StubScorer(), "pretrained=gpt2", prompt="slide")
+@pytest.mark.usefixtures("no_hub")
+@pytest.mark.parametrize(("call", "message"), REFUSALS)
+def test_what_cannot_be_is_refused_before_the_hub_is_asked(call: Callable[[], object], message: str) -> None:
+    with refused(message):
+        call()
+
+
+def test_a_column_must_not_hide_an_entry() -> None:
+    with refused("scorer 'slide' has a column 'unscored', which is the name of another entry of the result", RuntimeError):
+        compute(variant="unscored")
 
 
 # Wrong inputs
 
 
+def given(predictions: object, contexts: object, **others: object) -> dict[str, object]:
+    return {"predictions": predictions, "contexts": contexts, **others}
+
+
+def no_text(where: str, got: str) -> str:
+    return f"{where}: expected a string, got {got}. Pass text."
+
+
+def no_list(where: str, got: str, advice: str = "Wrap a single string in a list.") -> str:
+    return f"{where}: expected a list, got {got}. {advice}"
+
+
+def no_unicode(where: str, character: str, place: int) -> str:
+    advice = "Decode the source again, for example with errors='replace'."
+    return f"{where}: the lone surrogate {character!r} at character {place} is not valid Unicode. {advice}"
+
+
+MISSING = "the column {!r} is missing. Pass predictions and contexts, one row for every response."
+LENGTHS = "the columns 'predictions' and {!r} have {} and {} rows. Pass one row of each for every response."
+AN_ITERATOR = iter(["a"])
+CHAT = {"role": "user", "content": "hi"}
+X, Y, Z = ["x"], ["y"], ["z"]
 WRONG: list[tuple[dict[str, object], str]] = [
-    (
-        {"predictions": ["a", "b", "c"], "contexts": [["x"], ["y"]]},
-        "the columns 'predictions' and 'contexts' have 3 and 2 rows. Pass one row of each for every response.",
-    ),
-    (
-        {"predictions": ["a"], "contexts": [["x"]], "references": []},
-        "the columns 'predictions' and 'references' have 1 and 0 rows. Pass one row of each for every response.",
-    ),
-    (
-        {"predictions": ["a"], "contexts": [["x"]], "facts": ["p", "q"]},
-        "the columns 'predictions' and 'facts' have 1 and 2 rows. Pass one row of each for every response.",
-    ),
-    ({"predictions": ["a"]}, "the column 'contexts' is missing. Pass predictions and contexts, one row for every response."),
-    ({"contexts": [["x"]]}, "the column 'predictions' is missing. Pass predictions and contexts, one row for every response."),
-    ({}, "the column 'predictions' is missing. Pass predictions and contexts, one row for every response."),
-    (
-        {"predictions": ["a", "b", None], "contexts": [["x"], ["y"], ["z"]]},
-        "predictions[2]: expected a string, got None (NoneType). Pass text.",
-    ),
-    (
-        {"predictions": ["a", "b", 3], "contexts": [["x"], ["y"], ["z"]]},
-        "predictions[2]: expected a string, got 3 (int). Pass text.",
-    ),
-    (
-        {"predictions": ["a", float("nan")], "contexts": [["x"], ["y"]]},
-        "predictions[1]: expected a string, got nan (float). Pass text.",
-    ),
-    (
-        {"predictions": ["a", ["b"]], "contexts": [["x"], ["y"]]},
-        "predictions[1]: expected a string, got ['b'] (list). Pass text.",
-    ),
-    (
-        {"predictions": ["a", "b", "c"], "contexts": [["x"], ["y"], None]},
-        "contexts[2]: expected a list, got None (NoneType). Pass a list.",
-    ),
-    (
-        {"predictions": ["a", "b"], "contexts": [["x"], "y"]},
-        "contexts[1]: expected a list, got 'y' (str). Wrap a single string in a list.",
-    ),
-    (
-        {"predictions": ["a", "b", "c"], "contexts": [["x"], ["y"], ["z", 3]]},
-        "contexts[2][1]: expected a string, got 3 (int). Pass text.",
-    ),
-    ({"predictions": ["a"], "contexts": [[["n"]]]}, "contexts[0][0]: expected a string, got ['n'] (list). Pass text."),
-    (
-        {"predictions": ["a", "b"], "contexts": [["x"], ["y"]], "references": ["r", None]},
-        "references[1]: expected a list, got None (NoneType). Pass a list.",
-    ),
-    (
-        {"predictions": ["a", "b"], "contexts": [["x"], ["y"]], "facts": [["f"], ["g", 2.5]]},
-        "facts[1][1]: expected a string, got 2.5 (float). Pass text.",
-    ),
-    ({"predictions": "a", "contexts": [["x"]]}, "predictions: expected a list, got 'a' (str). Wrap a single string in a list."),
-    (
-        {"predictions": ["a"], "contexts": [[{"role": "user", "content": "hi"}]]},
-        "contexts[0][0]: expected a string, got the chat message {'role': 'user', 'content': 'hi'}. Pass its 'content' alone.",
-    ),
-    (
-        {"predictions": (ROWS := iter(["a"])), "contexts": [["x"]]},
-        f"predictions: expected a list, got {ROWS!r} (list_iterator). Gather its values with list().",
-    ),
-    (
-        {"predictions": ["a", "b\ud83d"], "contexts": [["x"], ["y"]]},
-        "predictions[1]: the lone surrogate '\\ud83d' at character 1 is not valid Unicode. "
-        "Decode the source again, for example with errors='replace'.",
-    ),
-    (
-        {"predictions": ["a"], "contexts": [["x", "\udc00"]]},
-        "contexts[0][1]: the lone surrogate '\\udc00' at character 0 is not valid Unicode. "
-        "Decode the source again, for example with errors='replace'.",
-    ),
+    (given(["a", "b", "c"], [X, Y]), LENGTHS.format("contexts", 3, 2)),
+    (given(["a"], [X], references=[]), LENGTHS.format("references", 1, 0)),
+    (given(["a"], [X], facts=["p", "q"]), LENGTHS.format("facts", 1, 2)),
+    ({"predictions": ["a"]}, MISSING.format("contexts")),
+    ({"contexts": [X]}, MISSING.format("predictions")),
+    ({}, MISSING.format("predictions")),
+    (given(["a", "b", None], [X, Y, Z]), no_text("predictions[2]", "None (NoneType)")),
+    (given(["a", "b", 3], [X, Y, Z]), no_text("predictions[2]", "3 (int)")),
+    (given(["a", float("nan")], [X, Y]), no_text("predictions[1]", "nan (float)")),
+    (given(["a", ["b"]], [X, Y]), no_text("predictions[1]", "['b'] (list)")),
+    (given(["a", "b", "c"], [X, Y, None]), no_list("contexts[2]", "None (NoneType)", "Pass a list.")),
+    (given(["a", "b"], [X, "y"]), no_list("contexts[1]", "'y' (str)")),
+    (given(["a", "b", "c"], [X, Y, ["z", 3]]), no_text("contexts[2][1]", "3 (int)")),
+    (given(["a"], [[["n"]]]), no_text("contexts[0][0]", "['n'] (list)")),
+    (given(["a", "b"], [X, Y], references=["r", None]), no_list("references[1]", "None (NoneType)", "Pass a list.")),
+    (given(["a", "b"], [X, Y], facts=[["f"], ["g", 2.5]]), no_text("facts[1][1]", "2.5 (float)")),
+    (given("a", [X]), no_list("predictions", "'a' (str)")),
+    (given(["a"], [[CHAT]]), f"contexts[0][0]: expected a string, got the chat message {CHAT}. Pass its 'content' alone."),
+    (given(AN_ITERATOR, [X]), no_list("predictions", f"{AN_ITERATOR!r} (list_iterator)", "Gather its values with list().")),
+    (given(["a", "b\ud83d"], [X, Y]), no_unicode("predictions[1]", "\ud83d", 1)),
+    (given(["a"], [["x", "\udc00"]]), no_unicode("contexts[0][1]", "\udc00", 0)),
 ]
 
 

@@ -10,6 +10,7 @@ import inspect
 import json
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from typer.testing import CliRunner
 from dialeval_plugin.cli.main import app
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.core.errors import MissingPrerequisite
+from dialeval_plugin.core.options import option_names
 from dialeval_plugin.core.registry import load_scorer, scorer_factory, scorer_names
 from dialeval_plugin.core.resources import metrics_path
 from dialeval_plugin.core.scorer import Scorer
@@ -26,20 +28,21 @@ from dialeval_plugin.core.scores import Scores
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.items import context_key, mean_rating
 from dialeval_plugin.corpora.readers import dstc10
+from dialeval_plugin.corpora.registry import read_items
 from dialeval_plugin.hosts.evaluate.metric import DialogueMetric, load_metric, metric_names
 from dialeval_plugin.hosts.lm_eval.model import DialogueMetricLM
 from dialeval_plugin.leaderboard.build import build
 from dialeval_plugin.leaderboard.rescoring import rescore
 from dialeval_plugin.leaderboard.result_files import read_runs
+from dialeval_plugin.methods.baselines.overlap import Bleu, Rouge
 from dialeval_plugin.methods.judging.judge import PromptedJudge
 from dialeval_plugin.methods.proxy_indicators.tasks import TASKS
 from dialeval_plugin.reports.correlation_report import ReportOptions
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import correlations
-from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
-from dialeval_plugin.testing.scripted_rules import overlap_answer, overlap_log_probability
+from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel, overlap_answer, overlap_log_probability
 from tests.hosts.through_lm_eval import evaluate, metrics
-from tests.tiny.breakdown import TinyModels
+from tests.refusals import refusal
 from tests.tiny.classifiers import write_classifier
 from tests.tiny.likelihood import write_likelihood_model
 from tests.tiny.reconstruction import write_tiny_model
@@ -72,99 +75,88 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Models:
-    """Folders of tiny models, written when somebody asks."""
+    """Tiny models, written when somebody asks."""
 
     def __init__(self, request: pytest.FixtureRequest) -> None:
-        self.fixture = request.getfixturevalue
+        self.request = request
         self.folder: Path = request.getfixturevalue("tmp_path")
         self.llm = ScriptedLanguageModel(overlap_answer, overlap_log_probability)
+        self.by_hash = ScriptedLanguageModel(_rating_by_hash, _by_hash)
 
-    @property
-    def breakdown(self) -> TinyModels:
-        found: TinyModels = self.fixture("tiny_breakdown_models")
-        return found
+    def __getitem__(self, name: str) -> str:
+        return str(self.request.getfixturevalue(f"tiny_{name}"))
+
+    def breakdown(self, kind: str) -> str:
+        return str(getattr(self.request.getfixturevalue("tiny_breakdown_models"), kind))
+
+    def write(self, write: Callable[..., Path], kind: str = "", **options: int) -> str:
+        return str(write(self.folder / kind, kind, **options) if kind else write(self.folder))
+
+    def classifiers(self, *names: str) -> dict[str, str]:
+        return {name: str(write_classifier(self.folder / name, TASKS[name].labels, seed=1)) for name in names}
+
+
+def _slm(models: Models, **options: Any) -> dict[str, Any]:
+    return {"slm": models["slm"], **options}
+
+
+def _rated(models: Models, **options: Any) -> dict[str, Any]:
+    return {"llm": models.by_hash, **options}
+
+
+def _likelihood(models: Models, **options: Any) -> dict[str, Any]:
+    return {"model": models.write(write_likelihood_model, "gpt2", n_positions=512), **options}
+
+
+def _reconstruction(models: Models, kind: str = "seq2seq", **options: Any) -> dict[str, Any]:
+    return {"model": models.write(write_tiny_model, kind), **options}
 
 
 Options = Callable[[Models], dict[str, Any]]
-NONE: Options = lambda models: {}  # noqa: E731 - one of many
 SCORERS: dict[str, Options] = {
-    **dict.fromkeys(("bleu", "chrf", "rouge", "response_length", "random"), NONE),
+    **dict.fromkeys(("bleu", "chrf", "rouge", "response_length", "random"), lambda models: {}),
     "meteor": lambda models: {"synonyms": False},
-    "embedding_overlap": lambda models: {"encoder": str(models.fixture("tiny_encoder"))},
-    "sentence_similarity": lambda models: {"encoder": str(models.fixture("tiny_encoder")), "device": "cpu"},
-    "bertscore": lambda models: {"model": str(models.fixture("tiny_encoder")), "num_layers": 1, "device": "cpu"},
-    "bartscore": lambda models: {"model": str(write_tiny_bart(models.folder)), "device": "cpu"},
-    "unieval": lambda models: {"model": str(write_tiny_t5(models.folder)), "device": "cpu"},
-    "unieval engagingness": lambda models: {
-        "dimension": "engagingness",
-        "model": str(write_tiny_t5(models.folder)),
-        "device": "cpu",
-    },
-    **{
-        f"slide {variant}": lambda models, variant=variant: {
-            "slm": str(models.fixture("tiny_slm")),
-            "variant": variant,
-            "device": "cpu",
-        }
-        for variant in ("slm", "slm_probability", "slm_distance")
-    },
-    "slide": lambda models: {"slm": str(models.fixture("tiny_slm")), "llm": PromptedJudge(models.llm), "device": "cpu"},
-    "dre": lambda models: {"slm": str(models.fixture("tiny_slm")), "llm": models.llm},
-    "dre ablation": lambda models: {"slm": str(models.fixture("tiny_slm")), "llm": models.llm, "ablation": True},
-    "dialogue_rating": lambda models: {"llm": ScriptedLanguageModel(overlap_answer, _by_hash)},
-    "dialogue_rating overall": lambda models: {
-        "llm": ScriptedLanguageModel(overlap_answer, _by_hash),
-        "quality": "overall,fluent",
-    },
-    "dialogue_rating dialogue": lambda models: {
-        "llm": ScriptedLanguageModel(overlap_answer, _by_hash),
-        "quality": "overall",
-        "level": "dialogue",
-    },
+    "embedding_overlap": lambda models: {"encoder": models["encoder"]},
+    "sentence_similarity": lambda models: {"encoder": models["encoder"]},
+    "bertscore": lambda models: {"model": models["encoder"], "num_layers": 1},
+    "bartscore": lambda models: {"model": models.write(write_tiny_bart)},
+    "unieval": lambda models: {"model": models.write(write_tiny_t5)},
+    "unieval engagingness": lambda models: {"dimension": "engagingness", "model": models.write(write_tiny_t5)},
+    **{f"slide {name}": partial(_slm, variant=name) for name in ("slm", "slm_probability", "slm_distance")},
+    "slide": lambda models: _slm(models, llm=PromptedJudge(models.llm)),
+    "dre": lambda models: _slm(models, llm=models.llm),
+    "dre ablation": lambda models: _slm(models, llm=models.llm, ablation=True),
+    "dialogue_rating": _rated,
+    "dialogue_rating overall": partial(_rated, quality="overall,fluent"),
+    "dialogue_rating dialogue": partial(_rated, quality="overall", level="dialogue"),
     "llm_judge": lambda models: {"llm": models.llm},
-    **{name: lambda models: {"llm": models.llm, "mode": "weighted"} for name in ("g_eval", "llm_chiang")},
-    **{
-        f"{name} sampled": lambda models: {"llm": ScriptedLanguageModel(_rating_by_hash), "mode": "sampled", "n_samples": 2}
-        for name in ("g_eval", "llm_chiang")
-    },
-    "causalscore": lambda models: {"model": str(models.fixture("tiny_causal_model")), "device": "cpu"},
-    "general": lambda models: {"model": str(models.fixture("tiny_general")), "device": "cpu"},
-    "glue_proxy": lambda models: {"variant": "mrpc", "models": _classifiers(models.folder, "mrpc")},
-    "glue_proxy all": lambda models: {"variant": "cola", "features": "all", "models": _classifiers(models.folder, *TASKS)},
-    "dialogue_breakdown": lambda models: {"model": str(models.breakdown.lm), "method": "max_probability", "device": "cpu"},
-    **{
-        f"dialogue_likelihood {level} {aggregation}": lambda models, level=level, aggregation=aggregation: {
-            "model": str(write_likelihood_model(models.folder / "gpt2", "gpt2", n_positions=512)),
-            "level": level,
-            "aggregation": aggregation,
-            "device": "cpu",
-        }
-        for level, aggregation in (("turn", None), ("dialogue", "sum_of_sums"), ("dialogue", "product_of_products"))
-    },
-    **{
-        f"dialogue_reconstruction {level}": lambda models, level=level: {
-            "model": str(write_tiny_model(models.folder / "seq2seq", "seq2seq")),
-            "level": level,
-            "device": "cpu",
-        }
-        for level in ("turn", "dialogue")
-    },
-    **{
-        f"dialogue_reconstruction {name}": lambda models, options=options: {
-            "model": str(write_tiny_model(models.folder / "vhcr", "vhcr")),
-            "device": "cpu",
-            **options,
-        }
-        for name, options in (("sum", {"reduction": "sum"}), ("posterior", {"latent": "posterior", "seed": 3}))
-    },
-    "general dialogue": lambda models: {"model": str(models.fixture("tiny_general")), "level": "dialogue", "device": "cpu"},
+    **dict.fromkeys(("g_eval", "llm_chiang"), lambda models: {"llm": models.llm, "mode": "weighted"}),
+    **dict.fromkeys(("g_eval sampled", "llm_chiang sampled"), partial(_rated, mode="sampled", n_samples=2)),
+    "causalscore": lambda models: {"model": models["causal_model"]},
+    "general": lambda models: {"model": models["general"]},
+    "general dialogue": lambda models: {"model": models["general"], "level": "dialogue"},
+    "glue_proxy": lambda models: {"variant": "mrpc", "models": models.classifiers("mrpc")},
+    "glue_proxy all": lambda models: {"variant": "cola", "features": "all", "models": models.classifiers(*TASKS)},
+    "dialogue_breakdown": lambda models: {"model": models.breakdown("lm"), "method": "max_probability"},
     "dialogue_breakdown likelihood_ratio": lambda models: {
-        "model": str(models.breakdown.lm),
-        "background": str(models.breakdown.background),
+        "model": models.breakdown("lm"),
+        "background": models.breakdown("background"),
         "method": "likelihood_ratio",
-        "device": "cpu",
     },
+    "dialogue_likelihood turn": partial(_likelihood, level="turn", aggregation=None),
+    "dialogue_likelihood sum_of_sums": partial(_likelihood, level="dialogue", aggregation="sum_of_sums"),
+    "dialogue_likelihood product_of_products": partial(_likelihood, level="dialogue", aggregation="product_of_products"),
+    "dialogue_reconstruction turn": partial(_reconstruction, level="turn"),
+    "dialogue_reconstruction dialogue": partial(_reconstruction, level="dialogue"),
+    "dialogue_reconstruction sum": partial(_reconstruction, kind="vhcr", reduction="sum"),
+    "dialogue_reconstruction posterior": partial(_reconstruction, kind="vhcr", latent="posterior", seed=3),
 }
+
+
+def options_of(name: str, request: pytest.FixtureRequest) -> dict[str, Any]:
+    """Those of the table; a scorer that takes a device works on the CPU."""
+    device = {"device": "cpu"} if "device" in (option_names(scorer_factory(name.partition(" ")[0])) or ()) else {}
+    return {**SCORERS[name](Models(request)), **device}
 
 
 def _rating_by_hash(prompt: str) -> str:
@@ -174,10 +166,6 @@ def _rating_by_hash(prompt: str) -> str:
 def _by_hash(prompt: str, form: str) -> float:
     """A log probability that differs from prompt to prompt."""
     return -1 - int(hashlib.sha256(f"{prompt}{form}".encode()).hexdigest()[:4], 16) / 16**4
-
-
-def _classifiers(folder: Path, *names: str) -> dict[str, str]:
-    return {name: str(write_classifier(folder / name, TASKS[name].labels, seed=1)) for name in names}
 
 
 def test_every_scorer_of_the_package_is_here() -> None:
@@ -190,7 +178,7 @@ def test_every_door_gives_the_scores_and_the_signature(
     name: str, request: pytest.FixtureRequest, data: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("DIALEVAL_DATA_DIR", str(data))
-    scorer_name, options = name.partition(" ")[0], SCORERS[name](Models(request))
+    scorer_name, options = name.partition(" ")[0], options_of(name, request)
     scorer: Scorer = load_scorer(scorer_name, **options)
     examples = [*rows_without_names(), Example("blank", (Turn("Hello."),), Turn(" "), ("Hi.",), ("I like tea.",))]
     is_dialogue = scorer.level == "dialogue"
@@ -213,12 +201,8 @@ def test_every_door_gives_the_scores_and_the_signature(
     assert mean == direct.mean()
     columns = {column: list(values) for column, values in direct.columns.items() if not column == direct.main == scorer_name}
     assert {column: result.pop(column) for column in columns} == columns
-    assert result == {
-        "n_total": direct.n_total,
-        "n_scored": direct.n_scored,
-        "n_unscored": direct.n_unscored,
-        "unscored": direct.unscored_by_reason,
-    }
+    counts = {name: getattr(direct, name) for name in ("n_total", "n_scored", "n_unscored")}
+    assert result == {**counts, "unscored": direct.unscored_by_reason}
     if not is_dialogue and all(isinstance(value, (str, int)) for value in options.values()):
         through_command_line(scorer_name, options, examples, direct, tmp_path)
 
@@ -234,19 +218,17 @@ def the_card_names_every_option_and_entry(metric: DialogueMetric, result: dict[s
 
 
 NO_MODEL = " asks a large language model, and no llm is given. Pass llm='hf', llm_args='pretrained=MODEL' (any lm-eval model)."
+NO_SLM = (
+    " no SLM is named. Train one with `dialeval train slm --data FILE --output FOLDER`, "
+    "or pass slm='FOLDER or hub id', or set DIALEVAL_SLM."
+)
+NO_LLM = (
+    " the variant 'slide' fuses the small model with a large one, and no llm is given. "
+    "Pass llm='hf', llm_args='pretrained=MODEL' (any lm-eval model), or variant='slm' for the small model alone."
+)
 MISSING: list[tuple[str, dict[str, Any], str]] = [
-    (
-        "slide",
-        {"variant": "slm"},
-        " no SLM is named. Train one with `dialeval train slm --data FILE --output FOLDER`, "
-        "or pass slm='FOLDER or hub id', or set DIALEVAL_SLM.",
-    ),
-    (
-        "slide",
-        {"variant": "slide", "slm": "tiny_slm"},
-        " the variant 'slide' fuses the small model with a large one, and no llm is given. "
-        "Pass llm='hf', llm_args='pretrained=MODEL' (any lm-eval model), or variant='slm' for the small model alone.",
-    ),
+    ("slide", {"variant": "slm"}, NO_SLM),
+    ("slide", {"variant": "slide", "slm": "tiny_slm"}, NO_LLM),
     ("dialogue_likelihood", {}, " no model is named. "),
     ("dialogue_reconstruction", {}, " no model is named. "),
     ("dialogue_rating", {}, " asks a large language model, and no llm is given. "),
@@ -263,9 +245,8 @@ def test_a_metric_without_its_model_says_how_to_name_one(
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     if "slm" in options:
         options = {**options, "slm": str(tiny_slm)}
-    with pytest.raises(MissingPrerequisite) as caught:
-        load_metric(name).compute(predictions=["a"], contexts=[["b"]], **options)
-    said = str(caught.value)
+    row = {"predictions": ["a"], "contexts": [["b"]]}
+    said = refusal(load_metric(name).compute, error=MissingPrerequisite, **row, **options)
     assert said.startswith(f"{name}:{text}") if text.endswith(" ") else said == f"{name}:{text}"
 
 
@@ -278,16 +259,9 @@ def rows_without_names() -> list[Example]:
 
 
 def through_command_line(name: str, options: dict[str, Any], examples: list[Example], direct: Scores, folder: Path) -> None:
-    lines = [
-        {
-            "id": one.id,
-            "context": [turn.text for turn in one.context],
-            "response": one.response.text,
-            "references": list(one.references),
-            "facts": list(one.facts),
-        }
-        for one in examples
-    ]
+    lines = [{"id": one.id, "context": [turn.text for turn in one.context], "response": one.response.text} for one in examples]
+    for line, one in zip(lines, examples, strict=True):
+        line |= {"references": list(one.references), "facts": list(one.facts)}
     (folder / "in.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     files = [str(folder / "in.jsonl"), "--output", str(folder / "out.jsonl"), "--max-unscored", "1"]
     given = [part for option, value in options.items() for part in ("--option", f"{option}={value}")]
@@ -302,27 +276,87 @@ def test_every_coefficient_is_that_of_the_scores(
     name: str, request: pytest.FixtureRequest, data: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("DIALEVAL_DATA_DIR", str(data))
-    scorer: Scorer = load_scorer(name.partition(" ")[0], **SCORERS[name](Models(request)))
+    scorer: Scorer = load_scorer(name.partition(" ")[0], **options_of(name, request))
     code = "fd" if scorer.level == "dialogue" else "tu"
     task, items = f"dstc10_dialog_{code}", dstc10.read(code)
     sign = -1 if scorer.orientation == "lower" else 1
     values = [None if value is None else sign * value for value in scorer.score(items).values]
     assert len({value for value in values if value is not None}) > 2
     ratings, clusters = [mean_rating(item, "Overall") for item in items], [context_key(item) for item in items]
-    expected = correlations(
-        values, ratings, coefficients=tuple(COEFFICIENTS.values()), clusters=clusters, bootstrap=Bootstrap(rounds=0)
-    )
-
+    statistics = tuple(COEFFICIENTS.values())
+    expected = correlations(values, ratings, coefficients=statistics, clusters=clusters, bootstrap=Bootstrap(rounds=0))
     found = evaluate(DialogueMetricLM(scorer), task, output=tmp_path / "out")
     computed = metrics(found, task)
     (run,) = read_runs([tmp_path / "out"])
-    again = {one.statistic: one.value for one in rescore([run], ReportOptions(coefficients=tuple(COEFFICIENTS.values())))}
+    again = {one.statistic: one.value for one in rescore([run], ReportOptions(coefficients=statistics))}
     (cell,) = build([tmp_path / "out"], rank_rounds=0).board.cells
     assert run.rows is not None
     assert {row.id: row.score for row in run.rows} == {item.id: value for item, value in zip(items, values, strict=True)}
     for printed, coefficient in COEFFICIENTS.items():
         direct = expected[coefficient].value
         assert direct is not None
-        assert computed[printed] == pytest.approx(direct, abs=1e-9)
-        assert again[coefficient] == pytest.approx(direct, abs=1e-9)
-        assert cell.figures[printed].value == pytest.approx(direct, abs=1e-9)
+        for figure in (computed[printed], again[coefficient], cell.figures[printed].value):
+            assert figure == pytest.approx(direct, abs=1e-9)
+
+
+# Baselines and SLIDE's small model, on embedded and published sets
+
+
+BLEU = pytest.param("bleu", marks=pytest.mark.real_data)
+
+
+@pytest.mark.parametrize("variant", ["slm", "slm_probability", "slm_distance", BLEU])
+def test_coefficients_intervals_and_counts_are_those_of_the_scorer(
+    variant: str, tiny_slm: Path, request: pytest.FixtureRequest
+) -> None:
+    name, dataset, options = "slide", "mini", {"slm": str(tiny_slm), "variant": variant}
+    if variant == "bleu":
+        request.getfixturevalue("data_dir")
+        name, dataset, options = "bleu", "tu", {"n": 1}
+    examples = mini.read_examples("test") if dataset == "mini" else dstc10.read_examples(dataset)
+    scores = load_scorer(name, **options).score(examples)
+    # A distance is turned round by the host's adapter: in result files higher is better.
+    sign = -1 if scores.orientation == "lower" else 1
+    expected = correlations(
+        [sign * value for value in scores.values if value is not None],
+        [mean_rating(example, mini.QUALITY if dataset == "mini" else "Overall") for example in examples],
+        clusters=[context_key(example) for example in examples],
+    )
+    task = f"dstc10_dialog_{dataset}"
+    found = metrics(evaluate(DialogueMetricLM(name, **options), task), task)
+    for printed, coefficient in COEFFICIENTS.items():
+        assert found[printed] == pytest.approx(expected[coefficient].value, abs=1e-9)
+        # The host's side sorts its rows before it resamples, so the bounds differ by the luck of the draw.
+        assert found[f"{printed}_ci_low"] == pytest.approx(expected[coefficient].ci_low, abs=0.05)
+    assert (found["n_scored"], found["n_unscored"]) == (360 if dataset == "tu" else len(examples), 0)
+
+
+def test_the_command_line_scores_with_bleu(tmp_path: Path) -> None:
+    data, output = tmp_path / "in.jsonl", tmp_path / "scores.jsonl"
+    rows = (("Good day to you.", ["Good day!", "Hello."]), ("Who are you?", []), ("Hello.", ["Hello."]))
+    lines = [json.dumps({"context": ["Hi."], "response": said, "references": references}) for said, references in rows]
+    data.write_text("\n".join(lines), encoding="utf-8")
+    arguments = ["score", str(data), "--scorer", "bleu", "--option", "n=2", "--output", str(output), "--max-unscored", "0.5"]
+    done = CliRunner().invoke(app, arguments)
+    assert (done.exit_code, "bleu_2: mean" in done.output, "2 of 3 scored" in done.output) == (0, True, True), done.output
+    written = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
+    assert [row["bleu_2"] for row in written] == list(Bleu(2).score(read_items(data)).values)
+    assert [row["n_references_equal"] for row in written] == [0.0, None, 1.0]
+    assert written[1]["unscored"] == "needs_references"
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize(("code", "n_equal"), [("tu", 61), ("pu", 60), ("dz", 100), ("pz", 150), ("dgu", 2)])
+def test_ground_truth_systems_are_counted(code: str, n_equal: int, data_dir: Path) -> None:
+    scores = Rouge().score(dstc10.read(code))
+    counts = [value for value in scores.columns["n_references_equal"] if value is not None]
+    assert sum(count > 0 for count in counts) == n_equal
+    assert len(counts) == scores.n_scored
+
+
+@pytest.mark.real_data
+def test_a_set_without_references_has_no_bleu(data_dir: Path) -> None:
+    assert Bleu().score(dstc10.read("ft")).unscored_by_reason == {"needs_references": 375}
+    found = metrics(evaluate(DialogueMetricLM("bleu"), "dstc10_dialog_ft"), "dstc10_dialog_ft")
+    assert (found["n_scored"], found["n_unscored"]) == (0, 375)
+    assert not isinstance(found["spearman"], float)

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import Result
+from tests.fed_files import WORDS
 from typer.testing import CliRunner
 
 from dialeval_plugin.cli.main import app
@@ -15,8 +17,6 @@ from dialeval_plugin.methods.proxy_indicators.regression import ProxyModel
 from dialeval_plugin.methods.proxy_indicators.scorer import GlueProxyScorer
 from dialeval_plugin.methods.proxy_indicators.tasks import FEATURES, TASKS
 from tests.tiny.classifiers import write_classifier
-
-WORDS = ("tea", "rain", "cats", "music", "trains", "bread", "snow", "books")
 
 
 @pytest.fixture(scope="module")
@@ -28,32 +28,29 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 @pytest.fixture
 def rated(tmp_path: Path) -> Path:
     """A file of USR's layout: eight contexts, three responses each, the last context without a fact."""
-    rows: list[dict[str, Any]] = []
+    rows = []
     for number, word in enumerate(WORDS):
-        responses = []
+        row: dict[str, Any] = {"context": f"do you like {word} ?\nyes .\n", "annotators": ["a", "b", "c"], "responses": []}
+        row["fact"] = f"{word} is old ." if number < 7 else "_nofact"
         for place, text in enumerate((f"i love {word} too !", f"{word} is {number}", "why not ?")):
-            ratings = {
-                quality: [low + (number + place + rater) % (high - low + 1) for rater in range(3)]
-                for quality, (low, high) in usr.SCALES.items()
-            }
-            responses.append({"response": f"{text}\n", "model": f"system {place}", **ratings})
-        rows.append(
-            {
-                "context": f"do you like {word} ?\nyes .\n",
-                "fact": f"{word} is old ." if number < 7 else "_nofact",
-                "annotators": ["a", "b", "c"],
-                "responses": responses,
-            }
-        )
+            response: dict[str, Any] = {"response": f"{text}\n", "model": f"system {place}"}
+            for quality, (low, high) in usr.SCALES.items():
+                response[quality] = [low + (number + place + rater) % (high - low + 1) for rater in range(3)]
+            row["responses"].append(response)
+        rows.append(row)
     path = tmp_path / "rated.json"
     path.write_text(json.dumps(rows), encoding="utf-8")
     return path
 
 
-def train(rated: Path, *arguments: str) -> str:
-    done = CliRunner().invoke(app, ["train", "proxy", "--data", str(rated), *arguments], catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    return done.output
+def command(*words: str | Path, expected: int = 0) -> Result:
+    done = CliRunner().invoke(app, list(map(str, words)))
+    assert done.exit_code == expected, done.output
+    return done
+
+
+def train(rated: Path, output: Path, *words: str | Path, expected: int = 0) -> Result:
+    return command("train", "proxy", "--data", rated, "--output", output, *words, expected=expected)
 
 
 def test_a_trained_regression_scores_a_file(
@@ -63,7 +60,7 @@ def test_a_trained_regression_scores_a_file(
     monkeypatch.delenv("DIALEVAL_GLUE_PROXY", raising=False)
     classifiers = ";".join(f"{task}={folder}" for task, folder in models.items())
     output, plot = tmp_path / "proxy.json", tmp_path / "weights.png"
-    printed = train(rated, "--models", classifiers, "--output", str(output), "--folds", "4", "--plot", str(plot))
+    printed = train(rated, output, "--models", classifiers, "--folds", "4", "--plot", plot).output
     # The context without a fact cannot be used, because the regression reads facts.
     assert "3 of 24 responses have no rating or lack an indicator and are left out" in printed
     assert f"{output}: fitted on 21 responses, Overall" in printed
@@ -75,13 +72,9 @@ def test_a_trained_regression_scores_a_file(
     # The last trained one is found without a name.
     scores = GlueProxyScorer().score(usr.read_examples(rated))
     assert (scores.n_scored, scores.unscored_by_reason) == (21, {"empty_input": 3})
-    done = CliRunner().invoke(
-        app,
-        ["score", str(rated), "--scorer", "glue_proxy", "--output", str(tmp_path / "scores.jsonl"), "--max-unscored", "0.2"],
-        catch_exceptions=False,
-    )
-    assert done.exit_code == 0, done.output
-    written = [json.loads(line) for line in (tmp_path / "scores.jsonl").read_text(encoding="utf-8").splitlines()]
+    scored = tmp_path / "scores.jsonl"
+    command("score", rated, "--scorer", "glue_proxy", "--output", scored, "--max-unscored", "0.2")
+    written = [json.loads(line) for line in scored.read_text(encoding="utf-8").splitlines()]
     assert [row["glue_proxy"] for row in written] == pytest.approx(list(scores.values), abs=1e-9)
 
 
@@ -95,7 +88,7 @@ def test_published_scores_are_fitted_without_a_classifier(rated: Path, tmp_path:
     rated.write_text(json.dumps(rows), encoding="utf-8")
     output = tmp_path / "proxy.json"
     settings = ("--published-scores", "--features", "single", "--in-sample", "--quality", "Uses Knowledge")
-    printed = train(rated, *settings, "--output", str(output))
+    printed = train(rated, output, *settings).output
     assert f"{output}: fitted on 24 responses, Uses Knowledge" in printed
     assert "on the rows of the fit" in printed
     trained = ProxyModel.load(output)
@@ -106,27 +99,18 @@ def test_published_scores_are_fitted_without_a_classifier(rated: Path, tmp_path:
     assert trained.regression.ranges[0].high == max(scored.scores["cola"])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        (
-            ["--published-scores", "--entailment", "entailment"],
-            "--entailment: the published scores are of not_entailment. Leave one of the options out.",
-        ),
-        (["--published-scores"], "{rated}: has no scores 'cola'. Leave --published-scores out to run the classifiers."),
-    ],
-)
-def test_wrong_arguments_are_named(rated: Path, tmp_path: Path, arguments: list[str], text: str) -> None:
-    output = tmp_path / "proxy.json"
-    done = CliRunner().invoke(app, ["train", "proxy", "--data", str(rated), "--output", str(output), *arguments])
-    assert str(done.exception) == text.format(rated=rated)
-    assert not output.exists()
+WRONG = {
+    "--entailment entailment": "--entailment: the published scores are of not_entailment. Leave one of the options out.",
+    "": "{rated}: has no scores 'cola'. Leave --published-scores out to run the classifiers.",
+}
 
 
-def test_an_unknown_set_of_indicators_is_refused(rated: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", WRONG)
+def test_wrong_arguments_are_named(rated: Path, tmp_path: Path, words: str) -> None:
     output = tmp_path / "proxy.json"
-    done = CliRunner().invoke(app, ["train", "proxy", "--data", str(rated), "--output", str(output), "--features", "pairs"])
-    assert done.exit_code == 2
+    done = train(rated, output, "--published-scores", *words.split(), expected=1)
+    assert str(done.exception) == WRONG[words].format(rated=rated)
+    done = train(rated, output, "--features", "pairs", expected=2)
     assert "'pairs' is not one of" in done.output
     assert not output.exists()
 
@@ -134,5 +118,5 @@ def test_an_unknown_set_of_indicators_is_refused(rated: Path, tmp_path: Path) ->
 def test_unrated_responses_are_named(tmp_path: Path, models: dict[str, str]) -> None:
     path = tmp_path / "lines.jsonl"
     path.write_text('{"context": ["hi"], "response": "hello"}\n', encoding="utf-8")
-    done = CliRunner().invoke(app, ["train", "proxy", "--data", str(path), "--output", str(tmp_path / "p.json")])
+    done = train(path, tmp_path / "p.json", expected=1)
     assert str(done.exception) == f"{path}: has no rated responses. Give a file in the layout of USR or of a DSTC10 set."

@@ -1,8 +1,11 @@
-"""Judges by criterion and by rating: through the host's tasks, on a tiny real model, and the prompts that the docs print."""
+"""Metrics that ask a language model: from elsewhere and offline, with models that say nothing, and the prompts of the docs."""
 
 from __future__ import annotations
 
-import math
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,65 +13,86 @@ import pytest
 
 from dialeval_plugin import load_metric
 from dialeval_plugin.core.dialogue import Example
-from dialeval_plugin.corpora.readers import dstc10
-from dialeval_plugin.hosts.judges import load_scorer_with_judge
+from dialeval_plugin.core.resources import metrics_path
 from dialeval_plugin.hosts.lm_eval.backend import load_language_model
-from dialeval_plugin.hosts.lm_eval.model import DialogueMetricLM
 from dialeval_plugin.methods.judging.criterion_judges import CHIANG_PROMPTS, G_EVAL_PROMPTS, LlmChiang
-from dialeval_plugin.methods.judging.dialogue_rating import DialogueRatingScorer
-from tests.hosts.through_lm_eval import evaluate
+from tests.refusals import refused
 
-CONTEXTS = [["Hello.", "Would you like black tea?"]] * 3
-RESPONSES = ["Black tea, please.", "", "My shoes are old."]
-LLM = {"llm": "scripted-judge", "answers": False}
+CONTEXTS = [["Hi there.", "Hello! How was the long trip?"], ["Do you like jazz?"], [], ["Any plans?"]]
+RESPONSES = ["The trip was long, but worth it.", "", "Two streets from here.", "🙂"]
+ROWS: dict[str, Any] = {"predictions": RESPONSES, "contexts": CONTEXTS}
+OPTIONS: dict[str, dict[str, Any]] = {"slide": {"variant": "slm"}, "dre": {"llm": "scripted-judge"}}
 
 
-def test_a_judge_runs_on_the_tasks_of_other_judges(use_tiny_data: Path) -> None:
-    options = {**LLM, "mode": "weighted", "criteria": "coherence"}
-    result = evaluate(DialogueMetricLM("g_eval", **options), "dstc10_dialog_tu")
-    values = load_scorer_with_judge("g_eval", options).score(dstc10.read("tu")).values
-    g = [sample["spearman"].score for sample in result["samples"]["dstc10_dialog_tu"]]
-    assert g == [value for value in values if value is not None]
-    assert len(set(values)) > 1
+@pytest.fixture(autouse=True)
+def no_answers_of_other_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DIALEVAL_ANSWERS", str(tmp_path / "answers.sqlite"))
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_from_elsewhere_and_offline_it_is_the_same(name: str, tiny_slm: Path, tmp_path: Path) -> None:
+    script = (
+        "import evaluate, json, sys\n"
+        "from dialeval_plugin.hosts.registration import find_metrics\n"
+        "name, path, options, rows = *sys.argv[1:3], *map(json.loads, sys.argv[3:])\n"
+        "def show(where): print(json.dumps(evaluate.load(where, **options).compute(**rows)))\n"
+        "show(path), show(f'{path}/{name}.py')\n"
+        "find_metrics()\n"  # what `dialeval enable` has every Python do
+        "show(name)\n"
+    )
+    options = {"slm": str(tiny_slm), **OPTIONS[name]}
+    done = subprocess.run(
+        [sys.executable, "-c", script, name, str(metrics_path().resolve() / name), json.dumps(options), json.dumps(ROWS)],
+        cwd=tmp_path,
+        env={**os.environ, "HF_HUB_OFFLINE": "1", "HF_MODULES_CACHE": str(tmp_path / "modules")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    here = load_metric(name, **options).compute(**ROWS)
+    for elsewhere in map(json.loads, done.stdout.splitlines()[-3:]):
+        assert elsewhere["scores"] == pytest.approx(here["scores"], abs=1e-6)
+        assert elsewhere["signature"] == here["signature"]
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "signed"), [("slide", "llm", "|llm_llm:dummy:"), ("dre", "influence", "|llm:dummy:")]
+)
+def test_a_model_that_answers_nothing_readable_is_counted(name: str, column: str, signed: str, tiny_slm: Path) -> None:
+    result = load_metric(name).compute(**ROWS, slm=str(tiny_slm), llm="dummy")  # the host's own: it answers "lol"
+    assert result[name] is None
+    assert result["scores"] == result[column] == [None] * 4
+    assert result["unscored"] == {"empty_input": 1, "parse_failure": 3}
+    assert f"variant:{name}|" in result["signature"]
+    assert signed in result["signature"]
+
+
+def test_a_judge_is_no_language_model(tiny_slm: Path) -> None:
+    with refused(
+        "llm: expected the name of an lm-eval model or a language model, got 7 (int). "
+        "Pass for example llm='hf', llm_args='pretrained=...'."
+    ):
+        load_metric("dre").compute(**ROWS, slm=str(tiny_slm), llm=7)
+    with refused("llm_args: 'a=b' was given beside a model that is loaded already. Leave llm_args out."):
+        load_metric("dre").compute(**ROWS, slm=str(tiny_slm), llm=load_language_model("dummy"), llm_args="a=b")
 
 
 @pytest.mark.parametrize("mode", ["sampled", "weighted"])
 def test_a_tiny_model_is_drawn_from_and_weighed(tiny_lm: Path, mode: Any) -> None:
     model = load_language_model("hf", f"pretrained={tiny_lm}", device="cpu", batch_size=4)
-    scores = LlmChiang(model, mode=mode, n_samples=3, criteria="coherence").score(
-        [Example.from_texts(CONTEXTS[0], RESPONSES[0], id="0"), Example.from_texts(CONTEXTS[0], RESPONSES[2], id="1")]
-    )
+    examples = [Example.from_texts(CONTEXTS[0], text, id=text) for text in (RESPONSES[0], RESPONSES[2])]
+    scores = LlmChiang(model, mode=mode, n_samples=3, criteria="coherence").score(examples)
     assert scores.n_scored + scores.n_unscored == 2
     if mode == "weighted":
         assert scores.n_scored == 2
         assert all(value is not None and 1 < value < 5 for value in scores.values)
 
 
-def test_a_language_model_that_is_named_is_loaded_and_asked(tiny_lm: Path) -> None:
-    rows: dict[str, Any] = {
-        "predictions": [*RESPONSES, "🙂"],
-        "contexts": [*CONTEXTS, ["Any plans?"]],
-        "quality": "understandable",
-    }
-    arguments = f"pretrained={tiny_lm},dtype=float32,device=cpu"
-    result = load_metric("dialogue_rating", llm="hf", llm_args=arguments).compute(**rows)
-    direct = DialogueRatingScorer(load_language_model("hf", arguments), "understandable").score(
-        [
-            Example.from_texts(context, response)
-            for context, response in zip([*CONTEXTS, ["Any plans?"]], [*RESPONSES, "🙂"], strict=True)
-        ]
-    )
-    assert result["n_scored"] == 3
-    for value, expected in zip(result["scores"], direct.values, strict=True):
-        assert value == (None if expected is None else pytest.approx(expected, abs=1e-6))
-    assert all(value is None or (0 < value < 1 and math.isfinite(value)) for value in result["scores"])
-
-
 def test_the_docs_print_the_prompts() -> None:
     docs = (Path(__file__).parents[2] / "docs" / "judges.md").read_text(encoding="utf-8")
-    example = Example.from_texts(
-        ["Do you have plans for Sunday?", "Not yet. Why?"], "There is a market by the river. Come with me!"
-    )
+    context = ["Do you have plans for Sunday?", "Not yet. Why?"]
+    example = Example.from_texts(context, "There is a market by the river. Come with me!")
     for prompts in (G_EVAL_PROMPTS, CHIANG_PROMPTS):
         assert prompts["engagingness"].render(example) in docs
         whole = prompts["engagingness"].render(example).casefold().splitlines()

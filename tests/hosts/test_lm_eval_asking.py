@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import gzip
 import json
+import logging
 import socketserver
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
@@ -24,14 +26,18 @@ from dialeval_plugin.hosts.lm_eval import asking as lm_eval_asking
 from dialeval_plugin.hosts.lm_eval.asking import MAX_FAILURES_IN_A_ROW, NOT_ASKED
 from dialeval_plugin.hosts.lm_eval.backend import LmEvalLanguageModel, load_language_model
 from dialeval_plugin.hosts.lm_eval.bounded_http import MAX_REPLY_BYTES
+from dialeval_plugin.hosts.lm_eval.logs import redact_host_logs
 from dialeval_plugin.llm.answers import CachedLanguageModel
 from dialeval_plugin.methods.judging.judge import PromptedJudge
-from tests.loopback import Loopback, Reply, prompt_of, serve, text_reply
+from tests.loopback import Loopback, Reply, prompt_of, serve, serving, text_reply
 from tests.refusals import refused
 from tests.requests_for import requests_for, samples_for
 from tests.tiny.language_models import write_random_language_model
 
+Run = Callable[..., CompletedProcess[str]]
 KINDS = ["local-completions", "local-chat-completions"]
+BOTH_KINDS = pytest.mark.parametrize("kind", KINDS)
+CONCURRENT = pytest.mark.parametrize("concurrent", [1, 4])
 PROMPTS = [f"Rate reply {index}." for index in range(12)]
 
 
@@ -43,6 +49,18 @@ def model(server: Loopback, kind: str = "local-completions", **arguments: object
     url = server.chat if "chat" in kind else server.completions
     given = {"model": "judge", "base_url": url, "tokenizer_backend": "none", "tokenized_requests": False, **arguments}
     return load_language_model(kind, ",".join(f"{name}={value}" for name, value in given.items()))
+
+
+def ask(server: Loopback, prompts: Sequence[str], kind: str = "local-completions", **arguments: object) -> list[str | Unscored]:
+    return model(server, kind, **arguments).generate(requests_for(prompts, stop=["\n"]))
+
+
+@contextlib.contextmanager
+def lasting(shortest: float, longest: float) -> Iterator[None]:
+    """The block takes so many seconds."""
+    start = time.monotonic()
+    yield
+    assert shortest <= time.monotonic() - start < longest
 
 
 def failed(detail: str) -> Unscored:
@@ -62,12 +80,11 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return made
 
 
-@pytest.mark.parametrize("concurrent", [1, 4])
-@pytest.mark.parametrize("kind", KINDS)
+@CONCURRENT
+@BOTH_KINDS
 def test_answers_come_in_the_order_of_the_prompts(kind: str, concurrent: int) -> None:
     with serve(echo) as server:
-        answers = model(server, kind, num_concurrent=concurrent).generate(requests_for(PROMPTS, stop=["\n"]))
-    assert answers == [f"re: {prompt}" for prompt in PROMPTS]
+        assert ask(server, PROMPTS, kind, num_concurrent=concurrent) == [f"re: {prompt}" for prompt in PROMPTS]
     assert sorted(server.prompts()) == sorted(PROMPTS)
 
 
@@ -80,30 +97,23 @@ FAILURES: dict[str, tuple[Reply, str]] = {
 }
 
 
-@pytest.mark.parametrize("concurrent", [1, 4])
+@CONCURRENT
 @pytest.mark.parametrize("name", FAILURES)
 def test_a_request_that_fails_for_good_costs_no_other_its_answer(name: str, concurrent: int, pauses: list[float]) -> None:
-    reply, _ = FAILURES[name]
+    reply, detail = FAILURES[name]
     with serve(lambda body: reply if prompt_of(body) == PROMPTS[5] else echo(body)) as server:
-        answers = model(server, num_concurrent=concurrent, max_retries=3).generate(requests_for(PROMPTS, stop=["\n"]))
-
-    assert [answer for answer in answers if not isinstance(answer, Unscored)] == [
-        f"re: {prompt}" for prompt in PROMPTS if prompt != PROMPTS[5]
-    ]
-    assert isinstance(answers[5], Unscored)
-    assert answers[5].reason is Reason.API_ERROR
+        answers = ask(server, PROMPTS, num_concurrent=concurrent, max_retries=3)
+    failure = answers.pop(5)
+    assert answers == [f"re: {prompt}" for prompt in PROMPTS if prompt != PROMPTS[5]]
+    assert isinstance(failure, Unscored)
+    assert failure.reason is Reason.API_ERROR
+    # Without addresses, which may hold a key; the transports of one request and of several at once name errors their own way.
+    assert concurrent > 1 or failure.detail == detail
     assert Counter(server.prompts()) == {prompt: 3 if prompt == PROMPTS[5] else 1 for prompt in PROMPTS}
     assert len(pauses) == 2
 
 
-@pytest.mark.parametrize(("name", "detail"), [(name, detail) for name, (_, detail) in FAILURES.items()])
-def test_what_failed_is_said_without_addresses(name: str, detail: str, pauses: list[float]) -> None:
-    with serve(lambda body: FAILURES[name][0]) as server:
-        assert model(server).generate(requests_for(["a"])) == [failed(detail)]
-    assert server.url.removeprefix("http://") not in detail
-
-
-@pytest.mark.parametrize("concurrent", [1, 4])
+@CONCURRENT
 def test_a_request_that_fails_once_is_repeated(concurrent: int, pauses: list[float]) -> None:
     seen: set[str] = set()
 
@@ -114,7 +124,7 @@ def test_a_request_that_fails_once_is_repeated(concurrent: int, pauses: list[flo
         return Reply({}, 503) if is_first and prompt in PROMPTS[2:4] else echo(body)
 
     with serve(once) as server:
-        answers = model(server, num_concurrent=concurrent).generate(requests_for(PROMPTS, stop=["\n"]))
+        answers = ask(server, PROMPTS, num_concurrent=concurrent)
     assert answers == [f"re: {prompt}" for prompt in PROMPTS]
     assert len(server.asked) == 14
 
@@ -128,28 +138,26 @@ def test_a_reply_that_does_not_come_in_time_is_a_failure() -> None:
         return echo(body)
 
     with serve(slow) as server:
-        start = time.monotonic()
-        answers = model(server, timeout=1, max_retries=1).generate(requests_for(["a", "slow", "b"], stop=["\n"]))
-        took = time.monotonic() - start
+        with lasting(1, 8):
+            answers = ask(server, ["a", "slow", "b"], timeout=1, max_retries=1)
         released.set()
     assert answers == ["re: a", failed("ReadTimeout"), "re: b"]
-    assert 1 <= took < 8
 
 
-@pytest.mark.parametrize("concurrent", [1, 4])
+@CONCURRENT
 @pytest.mark.parametrize("status", [400, 401, 422])
 def test_a_request_that_is_refused_is_not_repeated_and_does_not_count_as_a_server_that_is_down(
     status: int, concurrent: int, pauses: list[float]
 ) -> None:
     prompts = [f"too long {index}" for index in range(MAX_FAILURES_IN_A_ROW + 2)]
     with serve(lambda body: Reply({}, status) if "long" in prompt_of(body) else echo(body)) as server:
-        answers = model(server, num_concurrent=concurrent).generate(requests_for([*prompts, "a"], stop=["\n"]))
+        answers = ask(server, [*prompts, "a"], num_concurrent=concurrent)
     assert answers == [*[failed(f"HTTP {status}")] * len(prompts), "re: a"]
     assert len(server.asked) == len(prompts) + 1
     assert pauses == []
 
 
-@pytest.mark.parametrize("concurrent", [1, 4])
+@CONCURRENT
 def test_a_server_that_only_fails_is_left_alone_and_asked_again_by_the_next_call(concurrent: int, pauses: list[float]) -> None:
     is_up = threading.Event()
     with serve(lambda body: echo(body) if is_up.is_set() else Reply({}, 503)) as server:
@@ -169,28 +177,26 @@ def test_pauses_grow_and_vary_and_the_server_may_name_its_own(pauses: list[float
         judge = model(server, max_retries=4)
         for _ in range(20):
             judge.generate(requests_for(["a"]))
-    rounds = [pauses[start : start + 3] for start in range(0, 60, 3)]
     for place, middle in enumerate((1.0, 2.0, 4.0)):
-        column = [times[place] for times in rounds]
+        column = pauses[place::3]
         assert all(0.5 * middle <= seconds <= 1.5 * middle for seconds in column)
+        assert len(column) == 20
         assert len(set(column)) > 10
     pauses.clear()
-
-    with serve(lambda body: Reply({}, 429, {"Retry-After": "7"})) as server:
-        model(server, max_retries=2).generate(requests_for(["a"]))
-    with serve(lambda body: Reply({}, 429, {"Retry-After": "86400"})) as server:
-        model(server, max_retries=2).generate(requests_for(["a"]))
+    for seconds in ("7", "86400"):
+        with serve(lambda body, seconds=seconds: Reply({}, 429, {"Retry-After": seconds})) as server:  # type: ignore[misc]
+            ask(server, ["a"], max_retries=2)
     assert pauses == [7.0, 60.0]
 
 
-@pytest.mark.parametrize("concurrent", [1, 4])
+@CONCURRENT
 def test_answers_are_handed_over_as_they_come(concurrent: int, pauses: list[float]) -> None:
     """The answers before a failure are out before the failed request is repeated."""
-    handed: list[tuple[int, str]] = []
+    handed: list[object] = []
     with serve(lambda body: Reply({}, 500) if prompt_of(body) == "c" else echo(body)) as server:
-        answers = model(server, num_concurrent=concurrent).generate(
-            requests_for(["a", "b", "c", "d"], stop=["\n"]), on_answer=lambda place, answer: handed.append((place, answer))
-        )
+        judge = model(server, num_concurrent=concurrent)
+        requests = requests_for(["a", "b", "c", "d"], stop=["\n"])
+        answers = judge.generate(requests, on_answer=lambda *given: handed.append(given))
     assert answers[2] == failed("HTTP 500")
     assert sorted(handed) == [(0, "re: a"), (1, "re: b"), (3, "re: d")]
 
@@ -200,7 +206,7 @@ def test_an_error_of_the_one_who_keeps_answers_is_not_a_failure_of_the_server(pa
         raise InputError("answers.sqlite: the disk is full.")
 
     for concurrent in (1, 4):
-        with serve(echo) as server, pytest.raises(InputError, match=r"^answers\.sqlite: the disk is full\.$"):
+        with serve(echo) as server, refused("answers.sqlite: the disk is full."):
             model(server, num_concurrent=concurrent).generate(requests_for(["a"], stop=["\n"]), on_answer=full)
     assert pauses == []
 
@@ -208,20 +214,15 @@ def test_an_error_of_the_one_who_keeps_answers_is_not_a_failure_of_the_server(pa
 # FAULTS D25: servers that send slowly, too much, or an error where all is well
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@BOTH_KINDS
 @pytest.mark.parametrize(("concurrent", "detail"), [(1, "ReadTimeout"), (4, "TimeoutError")])
 def test_d25_the_timeout_holds_for_a_whole_reply_that_drips(kind: str, concurrent: int, detail: str) -> None:
     def dripping(body: dict[str, Any]) -> Reply:
         return Reply({"choices": []}, pause=0.5) if prompt_of(body) == "drip" else echo(body)
 
-    with serve(dripping) as server:
-        start = time.monotonic()
-        answers = model(server, kind, num_concurrent=concurrent, timeout=1, max_retries=1).generate(
-            requests_for(["a", "drip", "b"], stop=["\n"])
-        )
-        took = time.monotonic() - start
+    with serve(dripping) as server, lasting(1, 4):
+        answers = ask(server, ["a", "drip", "b"], kind, num_concurrent=concurrent, timeout=1, max_retries=1)
     assert answers == ["re: a", failed(detail), "re: b"]
-    assert 1 <= took < 4
 
 
 @pytest.mark.parametrize(("concurrent", "detail"), [(1, "ReadTimeout"), (4, "TimeoutError")])
@@ -237,24 +238,15 @@ def test_d25_the_timeout_holds_for_headers_that_drip(concurrent: int, detail: st
                         break
                     self.request.sendall(b"x")
 
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Dripping) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        start = time.monotonic()
-        judge = model(
-            Loopback(f"http://127.0.0.1:{server.server_address[1]}"), num_concurrent=concurrent, timeout=1, max_retries=1
-        )
-        answers = judge.generate(requests_for(["a"]))
-        took = time.monotonic() - start
+    with serving(Dripping) as url:
+        with lasting(1, 4):
+            answers = ask(Loopback(url), ["a"], num_concurrent=concurrent, timeout=1, max_retries=1)
         is_over.set()
-        server.shutdown()
-        thread.join()
     assert answers == [failed(detail)]
-    assert 1 <= took < 4
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("concurrent", [1, 4])
+@BOTH_KINDS
+@CONCURRENT
 def test_d25_a_reply_that_is_too_long_is_a_failure(kind: str, concurrent: int, pauses: list[float]) -> None:
     def padded(body: dict[str, Any]) -> Reply:
         text = json.dumps(echo(body).body)
@@ -262,9 +254,7 @@ def test_d25_a_reply_that_is_too_long_is_a_failure(kind: str, concurrent: int, p
         return Reply(text if n_more is None else text.ljust(MAX_REPLY_BYTES + n_more))
 
     with serve(padded) as server:
-        answers = model(server, kind, num_concurrent=concurrent, max_retries=1).generate(
-            requests_for(["fits", "one more", "far more", "a"], stop=["\n"])
-        )
+        answers = ask(server, ["fits", "one more", "far more", "a"], kind, num_concurrent=concurrent, max_retries=1)
     too_long = failed("ReplyTooLong: the reply has more than 16777216 bytes")
     assert answers == ["re: fits", too_long, too_long, "re: a"]
 
@@ -279,16 +269,17 @@ def test_d25_a_reply_is_measured_as_it_is_decompressed(pauses: list[float]) -> N
         assert answers == [failed("ReplyTooLong: the reply has more than 16777216 bytes")]
 
 
-@pytest.mark.parametrize(
-    "sent", [{"error": {"message": "overloaded", "key": "sk-aaaaaaaaaaaaaaaaaaaa"}}, [{"error": "overloaded"}]]
-)
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("concurrent", [1, 4])
+SENT = [{"error": {"message": "overloaded", "key": "sk-aaaaaaaaaaaaaaaaaaaa"}}, [{"error": "overloaded"}]]
+
+
+@pytest.mark.parametrize("sent", SENT)
+@BOTH_KINDS
+@CONCURRENT
 def test_d25_an_error_in_the_place_of_an_answer_is_a_failure(
     sent: object, kind: str, concurrent: int, pauses: list[float], caplog: pytest.LogCaptureFixture
 ) -> None:
     with serve(lambda body: Reply(sent) if prompt_of(body) == PROMPTS[5] else echo(body)) as server:
-        answers = model(server, kind, num_concurrent=concurrent, max_retries=3).generate(requests_for(PROMPTS, stop=["\n"]))
+        answers = ask(server, PROMPTS, kind, num_concurrent=concurrent, max_retries=3)
     expected: list[object] = [f"re: {prompt}" for prompt in PROMPTS]
     expected[5] = failed("ErrorReply: the server sent an error in the place of an answer")
     assert answers == expected
@@ -297,14 +288,14 @@ def test_d25_an_error_in_the_place_of_an_answer_is_a_failure(
     assert "sk-aaaa" not in caplog.text
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("concurrent", [1, 4])
+@BOTH_KINDS
+@CONCURRENT
 def test_d25_an_answer_beside_an_empty_error_counts(kind: str, concurrent: int) -> None:
     with serve(lambda body: Reply({**echo(body).body, "error": None})) as server:
         assert model(server, kind, num_concurrent=concurrent).generate(requests_for(["a"])) == ["re: a"]
 
 
-@pytest.mark.parametrize("concurrent", [1, 4])
+@CONCURRENT
 def test_d25_an_error_in_the_place_of_log_probabilities_is_a_failure(
     concurrent: int, tmp_path: Path, pauses: list[float]
 ) -> None:
@@ -340,44 +331,33 @@ def test_d25_the_host_asks_in_its_own_way_again_afterwards() -> None:
 # What is sent
 
 
-@pytest.mark.parametrize("concurrent", [1, 4])
-def test_a_chat_model_is_sent_one_user_message_with_the_whole_prompt(concurrent: int) -> None:
+@CONCURRENT
+@BOTH_KINDS
+def test_a_model_is_sent_the_whole_prompt_which_is_one_user_message_to_a_chat_model(kind: str, concurrent: int) -> None:
     prompt = 'Context:\nPerson A: Hi! "quoted" {braces}\nPerson B: ¿Qué?\n\nScore:'
     with serve(echo) as server:
-        model(server, "local-chat-completions", num_concurrent=concurrent).generate(
-            requests_for([prompt], max_tokens=7, stop=["\n\n"])
-        )
+        model(server, kind, num_concurrent=concurrent).generate(requests_for([prompt], max_tokens=7, stop=["\n\n"]))
     (body,) = server.asked
-    assert body["messages"] == [{"role": "user", "content": prompt}]
+    if "chat" in kind:
+        assert body["messages"] == [{"role": "user", "content": prompt}]
+    else:
+        assert (body["prompt"], "messages" in body) == (prompt, False)
     assert (body["model"], body["max_tokens"], body["temperature"], body["stop"]) == ("judge", 7, 0.0, ["\n\n"])
 
 
-def test_a_completion_model_is_sent_the_prompt_as_it_is() -> None:
-    prompt = "Person A: Hi!\nScore:"
-    with serve(echo) as server:
-        model(server).generate(requests_for([prompt], max_tokens=7, stop=["\n"]))
-    (body,) = server.asked
-    assert "messages" not in body
-    assert (body["prompt"], body["max_tokens"], body["temperature"], body["stop"]) == (prompt, 7, 0.0, ["\n"])
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("concurrent", [1, 4])
-def test_a_server_is_never_sent_an_empty_list_of_stop_strings(kind: str, concurrent: int) -> None:
-    with serve(echo) as server:
-        model(server, kind, num_concurrent=concurrent).generate(requests_for(["a"]))
+@CONCURRENT
+@BOTH_KINDS
+def test_an_answer_ends_at_every_stop_string_and_a_server_is_sent_one_at_least_and_four_at_most(
+    kind: str, concurrent: int
+) -> None:
+    with serve(lambda body: text_reply(body, "4 #5 because")) as server:
+        judge = model(server, kind, num_concurrent=concurrent)
+        assert judge.generate(requests_for(["a"])) == ["4 #5 because"]
+        assert judge.generate(requests_for(["a"], stop=["#1", "#2", "#3", "#4", "#5"])) == ["4 "]
     assert server.asked[0]["stop"] == ["<|endoftext|>"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("concurrent", [1, 4])
-def test_an_answer_ends_at_every_stop_string_although_a_chat_api_takes_four(kind: str, concurrent: int) -> None:
-    stop = ["#1", "#2", "#3", "#4", "#5"]
-    with serve(lambda body: text_reply(body, "4 #5 because")) as server:
-        assert model(server, kind, num_concurrent=concurrent).generate(requests_for(["a"], stop=stop)) == ["4 "]
-
-
-@pytest.mark.parametrize("concurrent", [1, 4])
+@CONCURRENT
 def test_each_sample_has_a_seed_of_its_own(concurrent: int) -> None:
     with serve(lambda body: text_reply(body, f"{body['prompt']} {body['seed']}")) as server:
         judge = model(server, num_concurrent=concurrent, seed=100)
@@ -390,7 +370,7 @@ def test_each_sample_has_a_seed_of_its_own(concurrent: int) -> None:
     assert {body["temperature"] for body in server.asked[:6]} == {0.7}
 
 
-@pytest.mark.parametrize("concurrent", [1, 4])
+@CONCURRENT
 def test_missing_log_probabilities_are_an_error_and_not_a_row(concurrent: int) -> None:
     message = (
         "gives no log probabilities of a prompt's text. Use a prompt that asks for words, or a model that gives them: "
@@ -429,31 +409,30 @@ def test_a_failure_among_equal_samples_takes_no_other_ones_answer(
 
 
 class Breaking:
-    """Answers one request after the other through the host's cache hook, and breaks at "bad"."""
+    """Answers one request after the other through the host's cache hook, and breaks where it is told to."""
 
-    def __init__(self) -> None:
+    def __init__(self, breaks: Callable[[list[str]], bool], answer: Callable[[list[str]], str]) -> None:
         self.cache_hook: Any = None
         self.asked: list[str] = []
+        self.breaks, self.answer = breaks, answer
 
     def generate_until(self, requests: list[Any]) -> list[str]:
         answers = []
         for request in requests:
-            prompt, settings = request.args
-            self.asked.append(prompt)
-            if prompt == "bad":
+            self.asked.append(request.args[0])
+            if self.breaks(self.asked):
                 raise RuntimeError("out of memory")
-            answers.append(f"re: {prompt}")
-            self.cache_hook.add_partial("generate_until", (prompt, settings), answers[-1])
+            answers.append(self.answer(self.asked))
+            self.cache_hook.add_partial("generate_until", request.args, answers[-1])
         return answers
 
 
 def test_a_batch_that_breaks_is_halved_and_what_was_answered_before_is_kept(pauses: list[float]) -> None:
-    breaking = Breaking()
+    breaking = Breaking(lambda asked: asked[-1] == "bad", lambda asked: f"re: {asked[-1]}")
     prompts = ["a", "b", "c", "bad", "d", "e", "f"]
-    handed: list[tuple[int, str]] = []
-    answers = LmEvalLanguageModel(breaking, "breaking@1").generate(
-        requests_for(prompts, stop=["\n"]), on_answer=lambda place, answer: handed.append((place, answer))
-    )
+    handed: list[object] = []
+    requests = requests_for(prompts, stop=["\n"])
+    answers = LmEvalLanguageModel(breaking, "breaking@1").generate(requests, on_answer=lambda *given: handed.append(given))
     assert answers == [failed("RuntimeError: out of memory") if prompt == "bad" else f"re: {prompt}" for prompt in prompts]
     counts = Counter(breaking.asked)
     assert {prompt: counts[prompt] for prompt in prompts if prompt != "bad"} == dict.fromkeys("abcdef", 1)
@@ -462,18 +441,8 @@ def test_a_batch_that_breaks_is_halved_and_what_was_answered_before_is_kept(paus
 
 
 def test_equal_requests_of_a_batch_that_breaks_each_have_an_answer_of_their_own(pauses: list[float]) -> None:
-    class Counted(Breaking):
-        def generate_until(self, requests: list[Any]) -> list[str]:
-            answers = []
-            for request in requests:
-                self.asked.append(request.args[0])
-                if len(self.asked) == 3:
-                    raise RuntimeError("out of memory")
-                answers.append(f"answer {len(self.asked)}")
-                self.cache_hook.add_partial("generate_until", request.args, answers[-1])
-            return answers
-
-    samples = LmEvalLanguageModel(Counted(), "counted@1").generate(samples_for(["a"], n_samples=4))
+    counted = Breaking(lambda asked: len(asked) == 3, lambda asked: f"answer {len(asked)}")
+    samples = LmEvalLanguageModel(counted, "counted@1").generate(samples_for(["a"], n_samples=4))
     assert sorted(map(str, samples)) == ["answer 1", "answer 2", "answer 4", "answer 5"]
 
 
@@ -482,15 +451,11 @@ def test_a_model_in_this_process_hands_answers_over_batch_by_batch(tmp_path: Pat
     judge = load_language_model("hf", f"pretrained={folder},batch_size=2", device="cpu")
     prompts = [f"Person A: {'tea ' * index}" for index in range(5)]
     pairs = [(prompt, " Yes") for prompt in prompts]
-    whole = judge.generate(requests_for(prompts, max_tokens=3)), judge.loglikelihood(pairs)
-    for ask, expected in zip(
-        (
-            lambda listen: judge.generate(requests_for(prompts, max_tokens=3), on_answer=listen),
-            lambda listen: judge.loglikelihood(pairs, on_answer=listen),
-        ),
-        whole,
-        strict=True,
+    for ask_judge in (
+        lambda **options: judge.generate(requests_for(prompts, max_tokens=3), **options),
+        lambda **options: judge.loglikelihood(pairs, **options),
     ):
+        expected = ask_judge()
         handed: dict[int, Any] = {}
 
         def stop_after_three(place: int, answer: object, handed: dict[int, Any] = handed) -> None:
@@ -499,10 +464,65 @@ def test_a_model_in_this_process_hands_answers_over_batch_by_batch(tmp_path: Pat
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            ask(stop_after_three)
+            ask_judge(on_answer=stop_after_three)
         # The host begins with the longest.
         assert sorted(handed) == [2, 3, 4]
         assert [handed[place] for place in (2, 3, 4)] == expected[2:]
         handed.clear()
-        ask(handed.__setitem__)
+        ask_judge(on_answer=handed.__setitem__)
         assert [handed[place] for place in range(5)] == expected
+
+
+# FAULTS D5: the host writes down a failed request with its headers, and no key reaches stderr
+
+
+MAIN = "from dialeval_plugin.cli.main import main; main()"
+KEY = "sk-SECRETENV"
+"""Too short for a key's look, so that it has to be known by its place or by its value."""
+
+
+def test_d5_no_key_is_in_what_a_failed_request_leaves_on_stderr(clean_run: Run, tmp_path: Path) -> None:
+    rows = "".join(f'{{"context": ["Hi {number}."], "response": "Hello."}}\n' for number in range(4))
+    (tmp_path / "in.jsonl").write_text(rows, encoding="utf-8")
+    with serve(lambda _: Reply({"error": "no"}, 500)) as server:
+        done = clean_run(
+            *("-c", MAIN, "score", str(tmp_path / "in.jsonl"), "--output", str(tmp_path / "out.jsonl")),
+            *("--scorer", "llm_judge", "--llm", "local-chat-completions", "--no-answers"),
+            *("--llm-args", f"model=m,base_url={server.chat}?api-key={KEY},max_retries=1,num_concurrent=4"),
+            env={"OPENAI_API_KEY": KEY},
+        )
+    assert len(server.asked) == 4
+    assert done.returncode == 1
+    # The host's own message comes, without the key.
+    assert "ClientResponseError" in done.stderr
+    assert "Authorization" in done.stderr
+    assert KEY not in done.stderr + done.stdout
+    assert all(KEY not in path.read_text(encoding="utf-8") for path in tmp_path.glob("out*"))
+
+
+def test_d5_nor_in_what_the_hosts_own_command_leaves(clean_run: Run, tmp_path: Path) -> None:
+    with serve(lambda _: Reply({"error": "no"}, 500)) as server:
+        done = clean_run(
+            *("-c", MAIN, "lm-eval", "run", "--model", "local-chat-completions", "--apply_chat_template"),
+            *("--model_args", f"model=m,base_url={server.chat},max_retries=1,num_concurrent=4,api_key=sk-ARGUMENT"),
+            *("--tasks", "dailydialog_pp_generate_mini", "--limit", "4", "--output_path", str(tmp_path / "out")),
+            env={"OPENAI_API_KEY": KEY},
+        )
+    assert server.asked
+    assert done.returncode != 0
+    assert "ClientResponseError" in done.stderr
+    assert KEY not in done.stderr + done.stdout
+    assert "sk-ARGUMENT" not in done.stderr + done.stdout
+
+
+def test_d5_a_traceback_is_logged_without_the_key_and_other_loggers_are_left_alone(caplog: pytest.LogCaptureFixture) -> None:
+    redact_host_logs()
+    redact_host_logs()
+    host, other = logging.getLogger("lm_eval.models.new_one"), logging.getLogger("somebody")
+    try:
+        raise ValueError("api_key=abcdef")
+    except ValueError:
+        host.exception("failed for %s", "token=abcdef")
+    other.error("token=abcdef")
+    assert [record.getMessage() for record in caplog.records] == ["failed for token=***", "token=abcdef"]
+    assert "ValueError: api_key=***" in caplog.text

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLoadError
@@ -23,25 +24,24 @@ from dialeval_plugin.methods.judging.criterion_judges import GEval, LlmChiang
 from dialeval_plugin.methods.judging.dialogue_rating import DialogueRatingScorer
 from dialeval_plugin.methods.judging.judge import PromptedJudge
 from dialeval_plugin.methods.slide.dre import DreScorer
-from tests.refusals import refused
+from tests.refusals import refusal, refused
 from tests.requests_for import requests_for
 from tests.tiny.language_models import write_rating_language_model
 
 
 class Flaky:
-    """Fails on prompts that hold "bad", and once on those that hold "once"."""
+    """Fails on prompts that hold "bad", and once on "once"."""
 
     def __init__(self) -> None:
-        self.calls = 0
-        self.failed: set[str] = set()
+        self.asked: list[list[str]] = []
 
     def generate_until(self, requests: list[Any]) -> list[str | None]:
-        self.calls += 1
-        for request in requests:
-            prompt = request.args[0]
-            if "bad" in prompt or ("once" in prompt and prompt not in self.failed and not self.failed.add(prompt)):
-                raise ConnectionError("503")
-        return [None if "none" in request.args[0] else f"re: {request.args[0]}" for request in requests]
+        prompts = [request.args[0] for request in requests]
+        is_first = not any("once" in before for before in self.asked)
+        self.asked.append(prompts)
+        if "bad" in prompts or ("once" in prompts and is_first):
+            raise ConnectionError("503")
+        return [None if prompt == "none" else f"re: {prompt}" for prompt in prompts]
 
     def loglikelihood(self, requests: list[Any]) -> list[tuple[float, bool]]:
         raise AssertionError("this model takes no log probabilities")
@@ -51,17 +51,22 @@ def model(lm: Any, **options: Any) -> LmEvalLanguageModel:
     return LmEvalLanguageModel(lm, "flaky@1", wait=0.0, **options)
 
 
+def load(folder: Path, **arguments: object) -> LmEvalLanguageModel:
+    given = {"pretrained": folder, "device": "cpu", **arguments}
+    return load_language_model("hf", ",".join(f"{name}={value}" for name, value in given.items()))
+
+
+def identity(folder: Path, **arguments: object) -> str:
+    return load(folder, **arguments).identity
+
+
 def test_a_failed_request_leaves_the_others_alone() -> None:
     prompts = ["a", "bad", "c", "once", "none", "f"]
     answers = model(Flaky()).generate(requests_for(prompts, stop=["\n"]))
-    assert answers == [
-        "re: a",
-        Unscored(Reason.API_ERROR, "ConnectionError: 503"),
-        "re: c",
-        "re: once",
-        Unscored(Reason.API_ERROR, "the model gave no answer"),
-        "re: f",
-    ]
+    down, silent = (Unscored(Reason.API_ERROR, why) for why in ("ConnectionError: 503", "the model gave no answer"))
+    assert answers == ["re: a", down, "re: c", "re: once", silent, "re: f"]
+    with refused("this model takes no log probabilities", AssertionError):  # of the wrong kind, not a document's failure
+        model(Flaky()).loglikelihood([("a", "b")])
 
 
 def test_a_server_that_is_down_is_not_asked_for_ever() -> None:
@@ -69,16 +74,11 @@ def test_a_server_that_is_down_is_not_asked_for_ever() -> None:
     answers = model(lm, retries=1).generate(requests_for(["bad"] * 1000))
     assert {answer.reason for answer in answers if isinstance(answer, Unscored)} == {Reason.API_ERROR}
     assert len(answers) == 1000
-    assert lm.calls < 50
-
-
-def test_a_request_of_the_wrong_kind_is_not_a_documents_failure() -> None:
-    with pytest.raises(AssertionError, match=r"^this model takes no log probabilities$"):
-        model(Flaky()).loglikelihood([("a", "b")])
+    assert len(lm.asked) < 50
 
 
 def test_a_tiny_model_generates_and_gives_log_probabilities(tiny_lm: Path) -> None:
-    lm = load_language_model("hf", f"pretrained={tiny_lm}", device="cpu", batch_size=2)
+    lm = load(tiny_lm, batch_size=2)
     (text, other) = lm.generate(requests_for(["Answer:", "Question:"], max_tokens=3, stop=["\n\n\n"]))
     assert isinstance(text, str)
     assert isinstance(other, str)
@@ -94,58 +94,47 @@ def test_without_a_device_a_model_loads_where_there_is_no_gpu(tiny_lm: Path) -> 
 
 
 def test_the_identity_is_the_content_and_not_the_path(tiny_lm: Path, tmp_path: Path) -> None:
-    copy = tmp_path / tiny_lm.name
-    shutil.copytree(tiny_lm, copy)
-    one = load_language_model("hf", f"pretrained={tiny_lm}", device="cpu").identity
-    assert one == load_language_model("hf", f"pretrained={copy}", device="cpu").identity
+    copy = shutil.copytree(tiny_lm, tmp_path / tiny_lm.name)
+    one = identity(tiny_lm)
+    assert one == identity(copy) != identity(copy, dtype="float32")
     assert str(tmp_path) not in one
-    assert one != load_language_model("hf", f"pretrained={copy},dtype=float32", device="cpu").identity
-    config = copy / "generation_config.json"
-    config.write_text(config.read_text(encoding="utf-8") + "\n", encoding="utf-8")
-    assert one != load_language_model("hf", f"pretrained={copy}", device="cpu").identity
-
-
-def test_a_real_judge_on_a_tiny_model_reads_or_counts(tiny_lm: Path) -> None:
-    judge = PromptedJudge(load_language_model("hf", f"pretrained={tiny_lm}", device="cpu", batch_size=2), prompt="dre")
-    scores = judge.score([Example.from_texts(["hi"], "hello"), Example.from_texts(["hi"], "bye")])
-    assert scores.n_scored + scores.n_unscored == 2
+    with (copy / "generation_config.json").open("a") as config:
+        config.write("\n")
+    assert one != identity(copy)
 
 
 LONG = Example.from_texts(["tea and rain " * 2000], "hello", id="long")
 SHORT = Example.from_texts(["hi"], "hello", id="short")
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda llm: PromptedJudge(llm, prompt="slide"),
-        lambda llm: GEval(llm, n_samples=2),
-        lambda llm: LlmChiang(llm, n_samples=2, unparsed=1),
-        lambda llm: GEval(llm, mode="weighted"),
-        DialogueRatingScorer,
-        lambda llm: DreScorer(llm, variant="non_dre"),
-    ],
-    ids=["llm_judge", "g_eval", "llm_chiang", "g_eval weighted", "dialogue_rating", "dre"],
-)
-def test_d10_a_prompt_beyond_the_window_is_not_asked(make: Callable[[LmEvalLanguageModel], Scorer], tmp_path: Path) -> None:
+JUDGES: dict[str, Callable[[LmEvalLanguageModel], Scorer]] = {
+    "llm_judge": lambda llm: PromptedJudge(llm, prompt="slide"),
+    "g_eval": lambda llm: GEval(llm, n_samples=2),
+    "llm_chiang": lambda llm: LlmChiang(llm, n_samples=2, unparsed=1),
+    "g_eval weighted": lambda llm: GEval(llm, mode="weighted"),
+    "dialogue_rating": DialogueRatingScorer,
+    "dre": lambda llm: DreScorer(llm, variant="non_dre"),
+}
+
+
+@pytest.mark.parametrize("name", JUDGES)
+def test_d10_a_prompt_beyond_the_window_is_not_asked(name: str, tmp_path: Path) -> None:
     """R05: the host cut the instruction away and scored what was left."""
-    folder = write_rating_language_model(tmp_path / "lm", " 1")
-    llm = load_language_model("hf", f"pretrained={folder}", device="cpu", batch_size=2)
-    long, short = make(llm).score_batch([LONG, SHORT])
+    llm = load(write_rating_language_model(tmp_path / "lm", " 1"), batch_size=2)
+    long, short = JUDGES[name](llm).score_batch([LONG, SHORT])
     assert isinstance(long, Unscored)
     assert long.reason is Reason.CONTEXT_TOO_LONG
     assert not isinstance(short, Unscored), short
 
 
 def test_d10_what_just_fits_is_asked_and_counted(tiny_lm: Path, caplog: pytest.LogCaptureFixture) -> None:
-    llm = load_language_model("hf", f"pretrained={tiny_lm}", device="cpu", batch_size=2)
-    fitting, window = " tea" * 1021, 1024
-    n_tokens = len(llm.lm.tok_encode(fitting))
-    assert n_tokens == 1021
+    llm = load(tiny_lm, batch_size=2)
+    fitting = " tea" * 1021
+    assert len(llm.lm.tok_encode(fitting)) == 1021
+    detail = "the prompt has {} tokens, and the model's window of 1024 has room for {}"
     handed: dict[int, str] = {}
     answers = llm.generate(requests_for([fitting + " tea", fitting, "tea"], max_tokens=3), on_answer=handed.__setitem__)
-    detail = f"the prompt has 1022 tokens, and the model's window of {window} has room for 1021"
-    assert answers[0] == Unscored(Reason.CONTEXT_TOO_LONG, detail)
+    assert answers[0] == Unscored(Reason.CONTEXT_TOO_LONG, detail.format(1022, 1021))
     assert handed == {1: answers[1], 2: answers[2]}
     assert (
         "1 of 3 prompts are longer than the model's window of 1024 tokens; they are not asked, and their rows are unscored "
@@ -153,9 +142,7 @@ def test_d10_what_just_fits_is_asked_and_counted(tiny_lm: Path, caplog: pytest.L
     ) in caplog.text
     (fits, cut) = llm.loglikelihood([(fitting + " tea tea", " Yes"), (fitting + " tea tea tea", " Yes")])
     assert isinstance(fits, float)
-    assert cut == Unscored(
-        Reason.CONTEXT_TOO_LONG, f"the prompt has 1025 tokens, and the model's window of {window} has room for 1024"
-    )
+    assert cut == Unscored(Reason.CONTEXT_TOO_LONG, detail.format(1025, 1024))
 
 
 def test_a_model_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,21 +249,11 @@ def test_a_kind_of_model_that_does_not_exist_is_refused() -> None:
 # Identity (R60)
 
 
-def identity(folder: Path, **arguments: object) -> str:
-    given = "".join(f",{name}={value}" for name, value in arguments.items())
-    return load_language_model("hf", f"pretrained={folder},device=cpu{given}").identity
+MOVING = [{"add_bos_token": True}, {"prefix_token_id": 5}, {"think_end_token": "no"}]
+MOVING += [{"use_fast_tokenizer": False}, {"max_length": 100}]
 
 
-@pytest.mark.parametrize(
-    "argument",
-    [
-        {"add_bos_token": True},
-        {"prefix_token_id": 5},
-        {"think_end_token": "no"},
-        {"use_fast_tokenizer": False},
-        {"max_length": 100},
-    ],
-)
+@pytest.mark.parametrize("argument", MOVING)
 def test_r60_d2_every_argument_that_may_move_an_answer_is_in_the_identity(tiny_lm: Path, argument: dict[str, object]) -> None:
     assert identity(tiny_lm, **argument) != identity(tiny_lm)
 
@@ -314,12 +291,9 @@ def served(**arguments: object) -> str:
 def test_r60_d2_another_server_is_another_model_and_no_secret_is_in_its_identity() -> None:
     plain = served()
     assert plain != served(base_url="http://127.0.0.1:2/v1/completions")
-    for changed in (
-        {"base_url": "http://me:passw0rd@127.0.0.1:1/v1/completions?api-key=passw0rd"},
-        {"auth_token": "passw0rd"},
-        {"header": "passw0rd"},
-    ):
-        assert served(**changed) == plain
+    for secret in ("auth_token", "header"):
+        assert served(**{secret: "passw0rd"}) == plain
+    assert served(base_url="http://me:passw0rd@127.0.0.1:1/v1/completions?api-key=passw0rd") == plain
     named = served(model="https://me:passw0rd@host/model")
     assert named.startswith("local-completions:https://host/model@unknown#")
     assert served(seed=7) != plain
@@ -343,27 +317,22 @@ def test_r40_d20_a_judges_pickle_is_refused_unopened(tiny_lm: Path, tmp_path: Pa
     folder = shutil.copytree(tiny_lm, tmp_path / "pickled")
     (folder / "model.safetensors").unlink()
     (folder / "pytorch_model.bin").write_bytes(pickle.dumps(Canary(tmp_path / "trace")))
-    given = {"pretrained": tiny_lm, name: folder, "device": "cpu"}
     with refused(
         f"llm 'hf': {folder / 'pytorch_model.bin'}: pickled weights run code when they are read, so they are never opened. "
         "Convert them to safetensors where you trust them: `safetensors.torch.save_file(state_dict, 'model.safetensors')`. "
         "If you trust whoever made the file, llm_args can ask for it by name: use_safetensors=False (vllm: load_format=pt).",
         ModelLoadError,
     ):
-        load_language_model("hf", ",".join(f"{key}={value}" for key, value in given.items()))
+        load(tiny_lm, **{name: folder})
     assert not (tmp_path / "trace").exists()
 
 
 def test_d20_a_judges_pickle_that_is_asked_for_by_name_is_opened(tiny_lm: Path, tmp_path: Path) -> None:
-    from safetensors.torch import load_file
-
     folder = shutil.copytree(tiny_lm, tmp_path / "pickled")
     torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
     (folder / "model.safetensors").unlink()
-    asked = load_language_model("hf", f"pretrained={folder},device=cpu,use_safetensors=False")
-    plain = load_language_model("hf", f"pretrained={tiny_lm},device=cpu")
     pairs = [("Answer:", " Yes"), ("Answer:", " No")]
-    assert asked.loglikelihood(pairs) == plain.loglikelihood(pairs)
+    assert load(folder, use_safetensors=False).loglikelihood(pairs) == load(tiny_lm).loglikelihood(pairs)
 
 
 # Arguments and damage
@@ -371,18 +340,16 @@ def test_d20_a_judges_pickle_that_is_asked_for_by_name_is_opened(tiny_lm: Path, 
 
 @pytest.mark.parametrize("device", ["cuda:99", "nonsense"])
 def test_d18_a_device_that_is_not_here_is_said_instead_of_another_one_taken(tiny_lm: Path, device: str) -> None:
-    with pytest.raises(InputError) as refused:
-        load_language_model("hf", f"pretrained={tiny_lm},device={device}")
-    assert str(refused.value).startswith(f"device {device!r}: cannot be used here (")
-    assert str(refused.value).endswith("). Leave the option out, or give 'cpu'.")
+    said = refusal(load, tiny_lm, device=device)
+    assert said.startswith(f"device {device!r}: cannot be used here (")
+    assert said.endswith("). Leave the option out, or give 'cpu'.")
 
 
 @pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "model.safetensors"])
 def test_d16_a_damaged_judge_is_named(tiny_lm: Path, tmp_path: Path, name: str) -> None:
     folder = shutil.copytree(tiny_lm, tmp_path / "damaged")
     os.truncate(folder / name, 50)
-    with pytest.raises(ModelLoadError) as refused:
-        load_language_model("hf", f"pretrained={folder},device=cpu")
-    assert str(refused.value).startswith(f"{folder}: cannot be opened as a judge (")
-    assert str(refused.value).endswith("). Copy the folder again.")
-    assert "\n" not in str(refused.value)
+    said = refusal(load, folder, error=ModelLoadError)
+    assert said.startswith(f"{folder}: cannot be opened as a judge (")
+    assert said.endswith("). Copy the folder again.")
+    assert "\n" not in said

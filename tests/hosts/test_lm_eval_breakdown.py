@@ -1,61 +1,45 @@
-"""The tasks over DBDC3 in the real host: a language model and a scorer as detectors, and the baseline beside them."""
+"""The tasks over DBDC3 in the real host: language models and scorers as detectors, and training one by the command line."""
 
 from __future__ import annotations
 
 import json
 import math
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 from lm_eval.api.instance import Instance
+from typer.testing import CliRunner
 
+from dialeval_plugin.cli.main import app
 from dialeval_plugin.core.dialogue import Example
-from dialeval_plugin.core.errors import InputError, MissingPrerequisite
-from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.corpora.readers import dbdc
 from dialeval_plugin.hosts.lm_eval.model import DialogueMetricLM
 from dialeval_plugin.hosts.lm_eval.tasks.breakdown import dbdc_dataset
-from dialeval_plugin.hosts.lm_eval.validation import validate_tasks
 from dialeval_plugin.judgement_tasks.breakdown import BREAKDOWNS, Detected
+from dialeval_plugin.methods.breakdown.calibration import Calibration
+from dialeval_plugin.methods.breakdown.scorer import DialogueBreakdownScorer
 from dialeval_plugin.methods.judging.prompts import BREAKDOWN_PROMPTS
 from dialeval_plugin.statistics.breakdown.detection import ALWAYS_BREAKDOWN, METRICS, breakdown_metrics, detections
+from dialeval_plugin.training.history import read_history
+from tests.hosts.small_corpora import turns_of_mini, write_dbdc
 from tests.hosts.through_lm_eval import LikelihoodLM, evaluate, metrics
 from tests.refusals import refused
+from tests.tiny.breakdown import SIZES, TinyModels, mini_dialogues
 
 SYSTEMS = dbdc.SYSTEMS
-WORDS = ("tea", "rain", "cats", "music", "trains", "bread")
-
-
-def dialogue(system: str, split: str, number: int) -> dict[str, Any]:
-    turns: list[dict[str, Any]] = [{"speaker": "S", "utterance": "Hello!", "annotations": []}]
-    for place, word in enumerate(WORDS):
-        turns.append({"speaker": "U", "utterance": f"Do you like {word}?", "annotations": []})
-        said = "" if number == 1 and place == 3 else f"{word} " * (1 + (number + place) % 4)
-        worse = (number * 7 + place * 5) % 30
-        labels = "X" * worse + "T" * ((30 - worse) // 2) + "O" * (30 - worse - (30 - worse) // 2)
-        turns.append({"speaker": "S", "utterance": said, "annotations": [{"breakdown": label} for label in labels]})
-    return {"dialogue-id": f"{system}{split}{number}", "turns": turns}
 
 
 @pytest.fixture
-def small_zip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A zip of the published layout with twelve dialogues of every system, original annotations of yi only."""
-    folder = tmp_path / "data" / dbdc.CORPUS.name
-    folder.mkdir(parents=True)
-    with zipfile.ZipFile(folder / dbdc.FILE, "w") as archive:
-        for system in SYSTEMS:
-            for split in ("dev", "eval"):
-                for number in range(12):
-                    value = json.dumps(dialogue(system, split, number))
-                    archive.writestr(f"DBDC3/dbdc3_revised/en/{split}/{system.upper()}_5/{number}.log.json", value)
-                    if system == "yi":
-                        archive.writestr(f"DBDC3/dbdc3/en/{split}/YI_5/{number}.log.json", value.replace('"X"', '"O"'))
-    monkeypatch.setenv("DIALEVAL_DATA_DIR", str(tmp_path / "data"))
-    return folder / dbdc.FILE
+def small_zip(own_data: Path) -> Path:
+    return write_dbdc(own_data)
+
+
+@pytest.fixture
+def small_dbdc(own_data: Path) -> Path:
+    return write_dbdc(own_data, ["cic"], 6, turns_of_mini)
 
 
 class Detector(LikelihoodLM):
@@ -91,10 +75,8 @@ class Politeness(Scorer):
     positive_from = 0.5
 
     def score_batch(self, items: Any) -> list[Any]:
-        texts = [item.response.text for item in items]
-        return [
-            {"politeness": 2 - min(len(text), 30) / 15} if text else Unscored(Reason.EMPTY_INPUT, "blank") for text in texts
-        ]
+        lengths = [len(item.response.text) for item in items]
+        return [{"politeness": 2 - min(n, 30) / 15} if n else Unscored(Reason.EMPTY_INPUT, "blank") for n in lengths]
 
     def signature_fields(self) -> dict[str, Any]:
         return {"method": "politeness"}
@@ -109,12 +91,9 @@ def turns(system: str, **options: Any) -> list[tuple[str, Example]]:
 
 
 def test_a_language_model_is_judged_by_the_challenges_metrics(small_zip: Path) -> None:
-    model = Detector()
-    found = run(model, "dbdc_yi")
-    rated = turns("yi")
-    said = [model.distribution(response.response.text) for _, response in rated]
-    counts = [dbdc.counts(response) for _, response in rated]
-    clusters = [id for id, _ in rated]
+    found, rated = run(Detector(), "dbdc_yi"), turns("yi")
+    said = [Detector.distribution(response.response.text) for _, response in rated]
+    counts, clusters = [dbdc.counts(response) for _, response in rated], [id for id, _ in rated]
     expected = breakdown_metrics(said, counts, clusters=clusters)
     always = breakdown_metrics([row and ALWAYS_BREAKDOWN for row in said], counts)
     assert 0 < (expected["f1_b"].value or 0) < 1
@@ -177,29 +156,71 @@ def test_the_result_does_not_depend_on_the_order_of_the_turns(small_zip: Path) -
     assert BREAKDOWNS.value(nothing, "accuracy") == "undefined (no annotated turn has an answer)"
 
 
-def test_without_the_data_it_is_said_what_to_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DIALEVAL_DATA_DIR", str(tmp_path))
-    with refused(
-        f"corpus 'dbdc3': DIALEVAL_DATA_DIR is '{tmp_path}', which has no folder 'dbdc3'. "
-        "Put the corpus there, or unset the variable to use the cache.",
-        MissingPrerequisite,
-    ):
-        dbdc_dataset(dataset="yi")
-    states = {found.name: found.state for found in validate_tasks(tasks_path() / "dbdc")}
-    assert states == {"dbdc": "ok", **{f"dbdc_{system}": "absent" for system in SYSTEMS}}
-
-
-def test_with_the_data_every_task_builds(small_zip: Path) -> None:
-    found = list(validate_tasks(tasks_path() / "dbdc"))
-    assert {entry.state for entry in found} == {"ok"}
-    assert [entry.detail for entry in found if entry.name == "dbdc_yi"] == ["72 documents, 0 examples"]
-    with pytest.raises(InputError, match=r"^dbdc3: there is no annotations 'new'. Known are: revised, original.$"):
+def test_unknown_annotations_are_refused(small_zip: Path) -> None:
+    with refused("dbdc3: there is no annotations 'new'. Known are: revised, original."):
         dbdc_dataset(dataset="yi", annotations="new")
 
 
+@pytest.mark.parametrize("cut", [0.5, 0.2])
+def test_the_scorer_is_a_detector_on_the_tasks(tiny_breakdown_models: TinyModels, small_dbdc: Path, cut: float) -> None:
+    options = {"model": str(tiny_breakdown_models.odin), "method": "odin_g", "cut": cut, "device": "cpu"}
+    found = run(DialogueMetricLM("dialogue_breakdown", **options), "dbdc_cic")
+    responses = [response for _, response in turns("cic")]
+    scores = DialogueBreakdownScorer(**options).score(responses).values  # type: ignore[arg-type]
+    # The host's answer is stretched so that the cut comes to 0.5, which is where the hard label changes.
+    stretched = [score and (0.5 * score / cut if score < cut else 0.5 + 0.5 * (score - cut) / (1 - cut)) for score in scores]
+    said = detections(stretched)
+    expected = breakdown_metrics(said.distributions, [dbdc.counts(one) for one in responses], labels=said.labels)
+    for name in METRICS:
+        assert found[name] == pytest.approx(expected[name].value, abs=1e-9), name
+    assert said.labels == [None if score is None else 2 if score > cut else 0 for score in scores]
+    assert (found["n_unscored"], found["n_scored"]) == (6, len(responses) - 6)
+
+
+def test_the_command_trains_calibrates_and_scores(
+    tiny_breakdown_models: TinyModels, small_dbdc: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "xdg"))
+    lines = [json.dumps({"turns": [said.text for said in one.turns]}) + "\n" for one in mini_dialogues("train", 12)]
+    (tmp_path / "train.jsonl").write_text("".join(lines[:9]), encoding="utf-8")
+    (tmp_path / "validation.jsonl").write_text("".join(lines[8:]), encoding="utf-8")
+    sizes = {"layers": 1, "width": 16, "vocabulary": 300, "block": 64, "epochs": 2, "batch-size": 4}
+    arguments = ["--data", str(tmp_path / "train.jsonl"), "--validation", str(tmp_path / "validation.jsonl")]
+    arguments += [part for name, value in sizes.items() for part in (f"--{name}", str(value))]
+    runner = CliRunner()
+    trained = runner.invoke(app, ["train", "language-model", *arguments, "--output", str(tmp_path / "lm")])
+    assert trained.exit_code == 0, trained.output
+    shown = trained.stdout.splitlines()
+    record = json.loads((tmp_path / "lm" / "language_model.json").read_text(encoding="utf-8"))
+    n_tokens = record["training"]["counts"]["n_training_tokens"]
+    assert shown[0] == f"{tmp_path / 'lm'}: trained on 8 dialogues ({n_tokens} tokens), validated on 4"
+    assert shown[1].split("  ")[-1].strip() == "perplexity"
+    assert [float(line.split()[-1]) for line in shown[2:]] == [
+        round(row.figures["perplexity"], 2) for row in read_history(tmp_path / "lm")
+    ]
+
+    calibrated = runner.invoke(
+        app,
+        [
+            *["train", "breakdown", "--calibration", str(small_dbdc), "--inside", "DBDC3/dbdc3_revised/en/dev/"],
+            *["--model", str(tmp_path / "lm"), "--output", str(tmp_path / "own.json"), "--device", "cpu"],
+        ],
+    )
+    assert calibrated.exit_code == 0, calibrated.output
+    own = Calibration.load(tmp_path / "own.json")
+    responses = [response for _, response in turns("cic", split="dev")]
+    assert calibrated.stdout.splitlines()[0] == f"{tmp_path / 'own.json'}: max_probability over {len(responses) - 6} responses"
+    settings = {"calibration": str(tmp_path / "own.json"), "device": "cpu", "context": "pair"}
+    scored = DialogueBreakdownScorer(str(tmp_path / "lm"), **settings).score(responses)  # type: ignore[arg-type]
+    raw = [value for value in scored.columns["score"] if value is not None]
+    extremes = own.find("max_probability", "pair", "mean")
+    assert extremes is not None
+    assert (min(raw), max(raw)) == pytest.approx((extremes.low, extremes.high))
+    assert SIZES["block"] == own.max_tokens
+
+
 @pytest.mark.real_data
-def test_what_calling_every_turn_a_breakdown_earns(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DIALEVAL_DATA_DIR", str(data_dir))
+def test_what_calling_every_turn_a_breakdown_earns(data_dir: Path) -> None:
     found = {}
     for system in SYSTEMS:
         counts = [dbdc.counts(response) for _, response in turns(system)]

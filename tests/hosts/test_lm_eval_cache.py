@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable
 from pathlib import Path
@@ -13,29 +12,21 @@ import pytest
 from lm_eval.api.instance import Instance
 from lm_eval.api.model import LM, CachingLM, hash_args
 from lm_eval.models.huggingface import HFLM
+from sqlitedict import SqliteDict
 
 from dialeval_plugin.core.resources import tasks_path
-from dialeval_plugin.hosts.lm_eval.cache import guard_cache
-from tests.hosts.through_lm_eval import evaluate
+from dialeval_plugin.hosts.lm_eval.run import guard_cache
+from tests.hosts.through_lm_eval import evaluate, samples_of
+from tests.tiny.language_models import write_random_language_model
 
 Run = Callable[..., CompletedProcess[str]]
 TASK = "dstc10_dialog_mini"
 
 
 @pytest.fixture(scope="module")
-def other_lm(tiny_lm: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def other_lm(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same model with other weights."""
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    folder = tmp_path_factory.mktemp("other-lm")
-    AutoTokenizer.from_pretrained(tiny_lm).save_pretrained(folder)
-    model = AutoModelForCausalLM.from_pretrained(tiny_lm)
-    torch.manual_seed(1)
-    model.apply(model._init_weights)
-    model.transformer.wte.weight.data.normal_()
-    model.save_pretrained(folder)
-    return folder
+    return write_random_language_model(tmp_path_factory.mktemp("other-lm"), chat_template=None, seed=1, n_positions=1024)
 
 
 def scores(model: Any, model_args: Any = None, *, cache: Path | None = None) -> list[float | None]:
@@ -46,8 +37,6 @@ def scores(model: Any, model_args: Any = None, *, cache: Path | None = None) -> 
 
 
 def n_rows(cache: Path) -> int:
-    from sqlitedict import SqliteDict
-
     with SqliteDict(f"{cache}_rank0.db", flag="r") as rows:
         return len(rows)
 
@@ -56,7 +45,7 @@ def test_a_scorer_is_answered_by_no_cache_and_leaves_nothing_in_it(tmp_path: Pat
     cache = tmp_path / "cache"
     with caplog.at_level(logging.WARNING):
         first = scores("dialogue-metric", "scorer=response_length", cache=cache)
-    said = [record.getMessage() for record in caplog.records if "use_cache" in record.getMessage()]
+    said = [message for message in caplog.messages if "use_cache" in message]
     assert said == ["--use_cache has no effect on dialogue-metric: a scorer's answers are cheap to have again."]
     second = scores("dialogue-metric", "scorer=random", cache=cache)
     assert first == scores("dialogue-metric", "scorer=response_length") != second == scores("dialogue-metric", "scorer=random")
@@ -100,7 +89,7 @@ def test_a_language_model_is_answered_by_its_own_rows_alone(
 
 
 def test_the_hosts_own_command_without_our_names_is_guarded_as_well(
-    clean_run: Run, result_of: Callable[[Path], Any], tiny_lm: Path, other_lm: Path, tmp_path: Path
+    clean_run: Run, tiny_lm: Path, other_lm: Path, tmp_path: Path
 ) -> None:
     found = []
     for name, model in (("one", tiny_lm), ("two", other_lm)):
@@ -110,8 +99,7 @@ def test_the_hosts_own_command_without_our_names_is_guarded_as_well(
             *("--output_path", str(tmp_path / name), "--log_samples"),
         )
         assert done.returncode == 0, done.stderr[-3000:]
-        (path,) = (tmp_path / name).glob("*/samples_*.jsonl")
-        found.append([json.loads(line)["spearman"][0] for line in path.read_text().splitlines()])
+        found.append([sample["spearman"][0] for sample in samples_of(tmp_path / name, TASK)])
     assert found[0] != found[1]
     assert found[1] == pytest.approx(scores("hf", {"pretrained": str(other_lm), "dtype": "float32"}))
 
@@ -127,9 +115,8 @@ def test_other_tasks_keep_the_hosts_key(tmp_path: Path) -> None:
     guard_cache()
     guard_cache()
     cache = CachingLM(Constant(), str(tmp_path / "cache.db"))
-    requests = [
-        Instance("loglikelihood", {"query": "?"}, ("context", word), 0, metadata=("boolq", 0, 1)) for word in ("a", "b")
-    ]
+    place = {"idx": 0, "metadata": ("boolq", 0, 1)}
+    requests = [Instance("loglikelihood", {"query": "?"}, ("context", word), **place) for word in ("a", "b")]
     assert cache.loglikelihood(requests) == [(-1.0, False)] * 2
     assert cache.dbdict[hash_args("loglikelihood", ("context", "b"))] == (-1.0, False)
     assert len(cache.dbdict) == 2

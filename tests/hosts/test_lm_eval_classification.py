@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
+from lm_eval.models.huggingface import HFLM
 
-from dialeval_plugin.core.dialogue import Example, Item
-from dialeval_plugin.core.errors import MissingPrerequisite
-from dialeval_plugin.core.scorer import Scorer
-from dialeval_plugin.core.scores import Reason, Row, Unscored
+from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.hosts.lm_eval.model import DialogueMetricLM, around
@@ -30,7 +26,7 @@ from dialeval_plugin.judgement_tasks.kinds import printed
 from dialeval_plugin.methods.judging.classification import PRINTED_EXAMPLES, ClassificationPrompt
 from dialeval_plugin.methods.slide.scorer import SlideScorer
 from dialeval_plugin.statistics.means import balanced_mean_interval, mean_interval
-from tests.hosts.through_lm_eval import evaluate, metrics
+from tests.hosts.through_lm_eval import Length, evaluate, metrics
 from tests.refusals import refused
 
 FORMS = ("dailydialog_pp_mini", "dailydialog_pp_generate_mini")
@@ -43,16 +39,22 @@ ROW = {
 }
 
 
+class Recorder(Length):
+    """Of a range in whose middle responses begin to be positive."""
+
+    range = (0.0, 80.0)
+
+    def __init__(self) -> None:
+        super().__init__(skip="you")
+
+
 @pytest.fixture
-def own_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "dailydialog_pp"
-    folder.mkdir()
-    (folder / "test.json").write_text(json.dumps(ROW) + "\n", encoding="utf-8")
-    monkeypatch.setenv("DIALEVAL_DATA_DIR", str(tmp_path))
-    return folder
+def own_row(own_data: Path) -> None:
+    (own_data / "dailydialog_pp").mkdir()
+    (own_data / "dailydialog_pp" / "test.json").write_text(json.dumps(ROW) + "\n", encoding="utf-8")
 
 
-def test_a_document_is_a_response_with_its_kind_and_label(own_data: Path) -> None:
+def test_a_document_is_a_response_with_its_kind_and_label(own_row: None) -> None:
     documents = list(dailydialog_pp_dataset()["test"])
     assert [(doc["id"], doc["kind"], doc["answer"], doc["choices"][doc["label"]]) for doc in documents] == [
         ("7p0", "positive", "Positive", "Positive"),
@@ -62,15 +64,6 @@ def test_a_document_is_a_response_with_its_kind_and_label(own_data: Path) -> Non
     ]
     assert len({doc["cluster"] for doc in documents}) == 1
     assert item_of(documents[3]) == Example.from_texts(ROW["context"], "The class has a camera.", id="7a0")  # type: ignore[arg-type]
-
-
-def test_an_absent_file_is_named(own_data: Path) -> None:
-    (own_data / "test.json").unlink()
-    with refused(
-        f"{own_data}: has no test.json. `dialeval data fetch dailydialog_pp` says where it is to be had; put it there.",
-        MissingPrerequisite,
-    ):
-        dailydialog_pp_dataset()
 
 
 @pytest.mark.real_data
@@ -89,15 +82,11 @@ def test_the_host_sends_the_papers_prompt(n: int) -> None:
     for task in FORMS:
         for sample in result["samples"][task]:
             assert {arguments[0] for arguments in sample["arguments"]} == {prompt.render(item_of(sample["doc"]))}
-    assert [arguments[1] for arguments in result["samples"][FORMS[0]][0]["arguments"]] == [
-        " Positive",
-        " Negative",
-        " positive",
-        " negative",
-    ]
+    asked = [arguments[1] for arguments in result["samples"][FORMS[0]][0]["arguments"]]
+    assert asked == [" Positive", " Negative", " positive", " negative"]
 
 
-def test_examples_of_the_tested_dialogue_are_left_out_of_its_prompt(own_data: Path) -> None:
+def test_examples_of_the_tested_dialogue_are_left_out_of_its_prompt(own_row: None) -> None:
     result = evaluate(DialogueMetricLM(Recorder()), "dailydialog_pp", log_samples=True)
     prompts = {sample["arguments"][0][0] for sample in result["samples"]["dailydialog_pp"]}
     assert len(prompts) == 4
@@ -121,39 +110,29 @@ def test_a_choice_is_the_label_with_the_larger_sum_over_its_spellings() -> None:
     assert {item.hit for item in impossible.values()} == {None}
 
 
-@pytest.mark.parametrize(
-    ("answer", "hit"), [("Positive", 1.0), (" negative.", 0.0), ("Perhaps.", None), ("", None), ("positive or negative", None)]
-)
-def test_an_answer_that_cannot_be_read_is_unscored_and_not_wrong(answer: str, hit: float | None) -> None:
-    document = mini_dataset()["test"][0]
-    assert {item.hit for item in process_generation(document, [answer]).values()} == {hit}
-
-
-def test_an_echo_of_the_prompt_is_no_answer() -> None:
+def test_an_answer_that_cannot_be_read_is_unscored_and_not_wrong_and_an_echo_of_the_prompt_is_none() -> None:
     document = mini_dataset()["test"][0]
     prompt = ClassificationPrompt().render(item_of(document))  # type: ignore[arg-type]
-    assert {item.hit for item in process_generation(document, [prompt]).values()} == {None}
-    assert {item.hit for item in process_generation(document, [prompt + " Positive"]).values()} == {1.0}
+    unread = dict.fromkeys(("Perhaps.", "", "positive or negative", prompt))
+    for answer, hit in {"Positive": 1.0, " negative.": 0.0, prompt + " Positive": 1.0, **unread}.items():
+        assert {item.hit for item in process_generation(document, [answer]).values()} == {hit}, answer
 
 
 def classified() -> list[Classified]:
     """Positive 3 of 4, adversarial 1 of 2 with one unscored, random 2 of 3, over three contexts."""
-    hits: dict[str, tuple[float | None, ...]] = {
-        "positive": (1.0, 1.0, 0.0, 1.0),
-        "adversarial": (0.0, 1.0, None),
-        "random": (1.0, 0.0, 1.0),
-    }
+    hits = {"positive": (1.0, 1.0, 0.0, 1.0), "adversarial": (0.0, 1.0, None), "random": (1.0, 0.0, 1.0)}
     return [Classified(kind, hit, "abc"[i % 3]) for kind, values in hits.items() for i, hit in enumerate(values)]
 
 
 def test_accuracies_are_over_the_scored_and_overall_is_the_mean_of_two() -> None:
-    items = classified()
-    found = ACCURACIES.values(items)
-    assert found["accuracy_positive"] == pytest.approx(3 / 4)
-    assert found["accuracy_adversarial"] == pytest.approx(1 / 2)
-    assert found["accuracy_random"] == pytest.approx(2 / 3)
-    assert found["accuracy_overall"] == pytest.approx((3 / 4 + 1 / 2) / 2)
+    overall = (3 / 4 + 1 / 2) / 2
+    expected = {"positive": 3 / 4, "adversarial": 1 / 2, "random": 2 / 3, "overall": overall}
+    found = ACCURACIES.values(classified())
+    assert {name: found[f"accuracy_{name}"] for name in expected} == pytest.approx(expected)
     assert (found["n_scored"], found["n_unscored"]) == (9, 1)
+    few = [Classified("positive", 1.0, "a"), Classified("adversarial", None, "a")]
+    assert ACCURACIES.value(few, "accuracy_random") == "undefined (none of 0 rows has a value)"
+    assert ACCURACIES.value(few, "accuracy_overall") == "undefined (no row of group 'adversarial' has a value)"
 
 
 def test_intervals_depend_neither_on_order_nor_on_the_hosts_plain_tuples() -> None:
@@ -162,82 +141,51 @@ def test_intervals_depend_neither_on_order_nor_on_the_hosts_plain_tuples() -> No
     assert ACCURACIES.values(items) == ACCURACIES.values([tuple(item) for item in reversed(items)])
 
 
-def test_a_kind_without_any_answer_is_undefined_in_words() -> None:
-    items = [Classified("positive", 1.0, "a"), Classified("adversarial", None, "a")]
-    assert ACCURACIES.value(items, "accuracy_random") == "undefined (none of 0 rows has a value)"
-    assert ACCURACIES.value(items, "accuracy_overall") == ("undefined (no row of group 'adversarial' has a value)")
-
-
 def test_the_hf_backend_runs_both_forms(tiny_lm: Path) -> None:
-    from lm_eval.models.huggingface import HFLM
-
     lm = HFLM(pretrained=str(tiny_lm), device="cpu", batch_size=4, max_length=1024)
     ran = evaluate(lm, *FORMS, limit=15, num_fewshot=0)
-    results = {task: metrics(ran, task) for task in FORMS}
-    for task in FORMS:
-        found = results[task]
-        assert found["n_scored"] + found["n_unscored"] == 15
-        json.dumps(ran["results"][task], allow_nan=False)
+    json.dumps(ran["results"], allow_nan=False)
+    choice, text = (metrics(ran, task) for task in FORMS)
     # A choice always has an answer; random weights do not write one.
-    assert (results[FORMS[0]]["n_unscored"], results[FORMS[1]]["n_unscored"]) == (0, 15)
-    assert results[FORMS[1]]["accuracy_overall"].startswith("undefined (")
+    assert [(one["n_scored"], one["n_unscored"]) for one in (choice, text)] == [(15, 0), (0, 15)]
+    assert text["accuracy_overall"].startswith("undefined (")
 
 
 @pytest.mark.parametrize("variant", ["slm", "slm_probability", "slm_distance"])
 def test_a_scorer_gives_both_forms_the_accuracies_of_its_own_rule(variant: str, tiny_slm: Path) -> None:
     ran = evaluate("dialogue-metric", *FORMS, model_args=f"scorer=slide,variant={variant},slm={tiny_slm},device=cpu")
-    results = {task: metrics(ran, task) for task in FORMS}
     scorer = SlideScorer(str(tiny_slm), variant=variant, device="cpu")  # type: ignore[arg-type]
     examples = mini.read_examples("test")
     cut, sign = scorer.positive_from, -1 if scorer.orientation == "lower" else 1
     assert cut is not None
-    values = scorer.score(examples).values
     hits = [
         float((sign * value >= sign * cut) == bool(example.ratings[mini.QUALITY][0]))
-        for value, example in zip(values, examples, strict=True)
+        for value, example in zip(scorer.score(examples).values, examples, strict=True)
         if value is not None
     ]
-    assert len(hits) == len(examples)
-    clusters = [context_key(example) for example in examples]
-    for kind in ("positive", "adversarial", "random"):
-        of = [index for index, example in enumerate(examples) if example.system == kind]
-        direct = mean_interval([hits[i] for i in of], clusters=[clusters[i] for i in of])
-        for task in FORMS:
-            assert results[task][f"accuracy_{kind}"] == pytest.approx(direct.value, abs=1e-12), (task, kind)
-    of = [index for index, example in enumerate(examples) if example.system != "random"]
-    overall = balanced_mean_interval([hits[i] for i in of], [examples[i].system for i in of])
+    rows = [(hit, one.system, context_key(one)) for hit, one in zip(hits, examples, strict=True)]
+    of_kinds = {kind: [row for row in rows if row[1] == kind] for kind in ("positive", "adversarial", "random")}
+    expected = {
+        kind: mean_interval([hit for hit, *_ in of], clusters=[cluster for *_, cluster in of]) for kind, of in of_kinds.items()
+    }
+    balanced = [row for row in rows if row[1] != "random"]
+    expected["overall"] = balanced_mean_interval([hit for hit, *_ in balanced], [kind for _, kind, _ in balanced])
     for task in FORMS:
-        assert results[task]["accuracy_overall"] == pytest.approx(overall.value, abs=1e-12)
-        assert (results[task]["n_scored"], results[task]["n_unscored"]) == (len(examples), 0)
+        found = metrics(ran, task)
+        for kind, direct in expected.items():
+            assert found[f"accuracy_{kind}"] == pytest.approx(direct.value, abs=1e-12), (task, kind)
+        assert (found["n_scored"], found["n_unscored"]) == (len(examples), 0)
 
 
 def test_a_scorer_without_a_rule_is_cut_in_the_middle_and_its_gaps_stay_gaps() -> None:
     ran = evaluate(DialogueMetricLM(Recorder()), *FORMS)
-    results = {task: metrics(ran, task) for task in FORMS}
     examples = mini.read_examples("test")
     positive = [len(e.response.text) >= 40 for e in examples if e.system == "positive" and "you" not in e.response.text]
     n_gaps = sum("you" in example.response.text for example in examples)
     for task in FORMS:
-        assert results[task]["accuracy_positive"] == pytest.approx(sum(positive) / len(positive))
-        assert results[task]["n_unscored"] == n_gaps > 0
-
-
-class Recorder(Scorer):
-    """Length of the response on [0, 80]; no score for a response that says "you"."""
-
-    name: ClassVar[str] = "recorder_for_tests"
-    range = (0.0, 80.0)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return ("length",)
-
-    def score_batch(self, items: Sequence[Item]) -> list[Row]:
-        texts = [item.response.text for item in items if isinstance(item, Example)]
-        return [Unscored(Reason.EMPTY_INPUT) if "you" in text else {"length": float(min(len(text), 80))} for text in texts]
-
-    def signature_fields(self) -> dict[str, str | int | float | bool | None]:
-        return {"method": self.name}
+        found = metrics(ran, task)
+        assert found["accuracy_positive"] == pytest.approx(sum(positive) / len(positive))
+        assert found["n_unscored"] == n_gaps > 0
 
 
 @pytest.mark.parametrize("cut", [0.0, 0.25, 0.5, 1.0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,10 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from dialeval_plugin.core.dialogue import Example
-from dialeval_plugin.core.errors import MissingPrerequisite
-from dialeval_plugin.core.resources import tasks_path
+from dialeval_plugin.core.dialogue import Dialogue, Example
 from dialeval_plugin.corpora.items import mean_rating
 from dialeval_plugin.corpora.readers import convai
 from dialeval_plugin.hosts.lm_eval.tasks.opinion import continuation, opinion_dataset, process_opinion, prompt
-from dialeval_plugin.hosts.lm_eval.validation import validate_tasks
 from dialeval_plugin.judgement_tasks.corpus_metrics import Undefined
 from dialeval_plugin.judgement_tasks.documents import item_of
 from dialeval_plugin.judgement_tasks.kinds import printed
@@ -31,10 +29,9 @@ from tests.tiny.likelihood import write_likelihood_model
 
 
 @pytest.fixture
-def few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def few(own_data: Path) -> Path:
     """Both challenges with a few dialogues a file."""
-    monkeypatch.setenv("DIALEVAL_DATA_DIR", str(write_convai(tmp_path / "data")))
-    return tmp_path / "data"
+    return write_convai(own_data)
 
 
 def test_a_document_is_a_turn_after_the_turns_before_it(few: Path) -> None:
@@ -52,12 +49,13 @@ def test_a_document_is_a_turn_after_the_turns_before_it(few: Path) -> None:
     assert prompt(pair) == "Hello, do you like tea? (1)"
 
 
+def rated_dialogues() -> list[Dialogue]:
+    long = [dialogue for dialogue in convai.read_convai2() if len(dialogue.turns) > 2]
+    return [dialogue for dialogue in long if mean_rating(dialogue, "eval_score") is not None]
+
+
 def test_short_and_unrated_dialogues_are_left_out(few: Path) -> None:
-    dialogues = [
-        dialogue
-        for dialogue in convai.read_convai2()
-        if len(dialogue.turns) > 2 and mean_rating(dialogue, "eval_score") is not None
-    ]
+    dialogues = rated_dialogues()
     assert 0 < len(dialogues) < 24
     found = opinion_dataset(dataset="convai2")["test"]
     assert list(dict.fromkeys(found["dialogue"])) == [dialogue.id for dialogue in dialogues]
@@ -99,19 +97,14 @@ def opinions() -> list[Opinion]:
 
 def test_turns_are_joined_by_hand() -> None:
     first, second, third = dialogue_opinions(opinions())
-    assert first.scores == {
-        "sum_of_means": pytest.approx(1.0),
-        "mean_of_means": pytest.approx(0.5),
-        "product_of_products": pytest.approx(math.log(0.25) + math.log(0.125)),
-        "length": 2.0,
-    }
+    product = math.log(0.25) + math.log(0.125)
+    expected = {"sum_of_means": 1.0, "mean_of_means": 0.5, "product_of_products": product, "length": 2.0}
+    assert first.scores == pytest.approx(expected)
     assert second.scores is not None
     assert second.scores["sum_of_means"] == pytest.approx(0.1)
     assert third.scores is None
     assert OPINIONS.counts(opinions()) == (2, 1)
-
-
-def test_a_coefficient_that_has_no_value_says_why() -> None:
+    # A coefficient that has no value says why.
     assert isinstance(OPINIONS.value(opinions()[:1], "spearman"), Undefined)
 
 
@@ -120,24 +113,6 @@ def test_a_turn_without_a_finite_probability_is_unscored(few: Path) -> None:
     for value in (math.nan, -math.inf):
         assert process_opinion(document, [(value, False)])["spearman"].log_probability is None
     assert set(process_opinion(document, [(-1.0, False)])) == set(printed("opinion"))
-
-
-def test_the_tasks_are_right_where_the_data_is_and_absent_where_it_is_not(
-    few: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tasks_path() / "convai_opinion"
-    states = {found.name: found.state for found in validate_tasks(folder)}
-    assert states == {"convai1_opinion": "ok", "convai2_opinion": "ok", "convai_opinion": "ok"}
-    monkeypatch.setenv("DIALEVAL_DATA_DIR", str(tmp_path))
-    states = {found.name: found.state for found in validate_tasks(folder)}
-    assert states == {"convai1_opinion": "absent", "convai2_opinion": "absent", "convai_opinion": "ok"}
-    with pytest.raises(MissingPrerequisite) as refused:
-        opinion_dataset(dataset="convai1", when_absent="skip", group_sets=("convai1", "convai2"))
-    assert str(refused.value).startswith(
-        "convai_opinion: none of the group's sets (convai1, convai2) is on this machine. "
-        "Type `dialeval data fetch convai2`, or name a folder that has them in DIALEVAL_DATA_DIR. "
-        "The first that was looked for: "
-    )
 
 
 def test_a_real_model_gives_its_opinion_through_the_host(few: Path, tiny_lm: Path) -> None:
@@ -169,11 +144,7 @@ def test_a_scorer_gives_the_opinion_that_it_has_of_whole_dialogues(few: Path, tm
     folder = write_likelihood_model(tmp_path / "model", "gpt2", n_positions=512)
     arguments = f"scorer=dialogue_likelihood,model={folder},level=turn"
     found = metrics(evaluate("dialogue-metric", "convai2_opinion", model_args=arguments, device="cpu"), "convai2_opinion")
-    dialogues = [
-        dialogue
-        for dialogue in convai.read_convai2()
-        if len(dialogue.turns) > 2 and mean_rating(dialogue, "eval_score") is not None
-    ]
+    dialogues = rated_dialogues()
     direct = DialogueLikelihoodScorer(str(folder), device="cpu").score(dialogues)
     ratings = [mean_rating(dialogue, "eval_score") for dialogue in dialogues]
     for column, prefix in (("sum_of_means", ""), ("mean_of_means", "mean_of_means_")):
@@ -185,8 +156,7 @@ def test_a_scorer_gives_the_opinion_that_it_has_of_whole_dialogues(few: Path, tm
 
 
 @pytest.mark.real_data
-def test_the_published_dialogues_are_those_of_the_thesis(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DIALEVAL_DATA_DIR", str(data_dir))
+def test_the_published_dialogues_are_those_of_the_thesis(data_dir: Path) -> None:
     counts = {}
     for challenge in ("convai1", "convai2"):
         documents = opinion_dataset(dataset=challenge)["test"]  # type: ignore[arg-type]
@@ -202,10 +172,8 @@ def test_a_scorer_without_an_upper_end_is_summed_as_it_is_and_has_no_product(few
     for document in opinion_dataset(dataset="convai2")["test"]:
         words.setdefault(document["dialogue"], []).append(len(document["response"]["text"].split()))
         ratings[document["dialogue"]] = document["rating"]
-    for prefix, scores in (
-        ("", [math.fsum(of_dialogue) for of_dialogue in words.values()]),
-        ("mean_of_means_", [math.fsum(of_dialogue) / len(of_dialogue) for of_dialogue in words.values()]),
-    ):
+    for prefix, joined in (("", math.fsum), ("mean_of_means_", statistics.fmean)):
+        scores = [joined(of_dialogue) for of_dialogue in words.values()]
         expected = correlations(scores, list(ratings.values()), bootstrap=NO_RESAMPLES)
         assert found[f"{prefix}pearson"] == pytest.approx(expected["pearson"].value, abs=1e-9)
     assert found["product_pearson"] == "undefined (the scores are no probabilities)"

@@ -6,14 +6,16 @@ import json
 import math
 import re
 import statistics
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from rank_bm25 import BM25Okapi
 
 from dialeval_plugin import load_metric, load_scorer
-from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.dialogue import Example, Turn
 from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.corpora.items import context_key, mean_rating
 from dialeval_plugin.corpora.readers import fed
@@ -36,27 +38,20 @@ from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import correlations
 from tests.hosts.through_lm_eval import LikelihoodLM, evaluate, metrics, task_manager
 from tests.layouts import fed_rows, write_fed
-from tests.refusals import refused
+from tests.refusals import refusal, refused
 
 KINDS = ("", "manual_", "random_", "bm25_c_", "bm25_r_", "bm25_cr_")
 SAMPLERS = (RandomThreadSampler, ContextBM25ThreadSampler, ResponseBM25ThreadSampler, ContextResponseBM25ThreadSampler)
-NAMES = [
-    f"{part}_{quality}"
-    for level, part in (("turn", "turn"), ("dialogue", "dial"))
-    for quality in rating_prompts(level)  # type: ignore[arg-type]
-]
 
 
 @pytest.fixture
-def few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def few(own_data: Path) -> None:
     """Six dialogues, of which the last opens as the first; one whole dialogue that nobody rated for error recovery."""
     rows = fed_rows(6)
     for row in rows[20:]:
         row["context"] = row["context"].replace("(5)", "(0)").replace("Do you like bread?", "Do you like tea?")
     rows[7]["annotations"]["Error recovery"] = ["N/A (none)"] * 5
-    write_fed(tmp_path, rows)
-    monkeypatch.setenv("DIALEVAL_DATA_DIR", str(tmp_path))
-    return tmp_path
+    write_fed(own_data, rows)
 
 
 def build(name: str, shots: int | None = None) -> Any:
@@ -66,7 +61,7 @@ def build(name: str, shots: int | None = None) -> Any:
     return task
 
 
-def test_a_document_holds_item_rating_prompt_and_forms(few: Path) -> None:
+def test_a_document_holds_a_rated_item_with_prompt_and_forms(few: None) -> None:
     (first, *_), (turn, *others) = fed.read(), list(fed_dataset(level="turn", quality="understandable")["test"])
     assert len(others) == 17
     assert item_of(turn).context == first.responses[0].context  # type: ignore[union-attr]
@@ -75,21 +70,16 @@ def test_a_document_holds_item_rating_prompt_and_forms(few: Path) -> None:
     assert turn["question"] == rating_prompt("understandable").question(first.responses[0])
     assert turn["choices"] == [" 0", " 1", "0", "1"]
     assert turn["answer"] in {"0/1", "1/1"}
-
-
-def test_an_item_that_nobody_rated_is_left_out(few: Path) -> None:
+    # What nobody rated is no document.
     documents = fed_dataset(level="dialogue", quality="error_recovery")["test"]
     assert [document["id"] for document in documents] == ["fed_000", "fed_002", "fed_003", "fed_004", "fed_005"]
 
 
-def test_the_rating_is_k_top_over_summed_forms_in_both_readings(few: Path) -> None:
+def test_the_rating_is_k_top_over_summed_forms_in_both_readings(few: None) -> None:
     results = [(math.log(p / 2), False) for _ in range(2) for p in (0.1, 0.1, 0.2, 0.2, 0.4)]
-    for options, expected in (
-        ({}, 2.6 / 0.8),
-        ({"k": 5}, 2.7),
-        ({"k": "1"}, 4.0),
-        ({"literal_log": True, "k": 2}, _literal(4, 0.4, 2, 0.2)),
-    ):
+    literal = (4 * math.log(0.4) + 2 * math.log(0.2)) / (math.log(0.4) + math.log(0.2))
+    readings = (({}, 2.6 / 0.8), ({"k": 5}, 2.7), ({"k": "1"}, 4.0), ({"literal_log": True, "k": 2}, literal))
+    for options, expected in readings:
         document = fed_dataset(level="turn", quality="overall", **options)["test"][0]  # type: ignore[arg-type]
         judged = process_ratings(document, results)
         assert set(judged) == set(printed("rating"))
@@ -97,43 +87,31 @@ def test_the_rating_is_k_top_over_summed_forms_in_both_readings(few: Path) -> No
         assert (judged["spearman"].rating, judged["spearman"].cluster) == (document["rating"], document["cluster"])
 
 
-def _literal(one: int, p: float, other: int, q: float) -> float:
-    return (one * math.log(p) + other * math.log(q)) / (math.log(p) + math.log(q))
-
-
-def test_a_document_whose_ratings_have_no_probability_is_unscored(few: Path) -> None:
+def test_a_document_whose_ratings_have_no_probability_is_unscored(few: None) -> None:
     document = fed_dataset(level="dialogue", quality="consistent")["test"][0]
     assert process_ratings(document, [(-math.inf, False)] * 4)["n_scored"].score is None
     assert process_ratings(document, [(math.nan, False)] * 4)["n_scored"].score is None
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"quality": "coherent"}, "quality: there is no rating prompt for 'coherent'."),
-        ({"quality": "fluent", "k": 0}, "k: expected a whole number from 1, got 0. Type --metadata '{\"k\": 3}'."),
-        ({"quality": "fluent", "k": "many"}, "k: expected a whole number from 1, got 'many'. Type --metadata '{\"k\": 3}'."),
-        (
-            {"quality": "fluent", "shown_dialogues": ["fed_900"]},
-            "shown_dialogues: FED has no rated dialogue 'fed_900'. They are called fed_000, fed_001, ...",
-        ),
-    ],
-)
-def test_a_wrong_option_is_refused(options: dict[str, Any], message: str, few: Path) -> None:
-    with pytest.raises(InputError, match=f"^{re.escape(message)}"):
-        fed_dataset(level="turn", **options)
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"quality": "coherent"}, "quality: there is no rating prompt for 'coherent'."),
+    ({"quality": "fluent", "k": 0}, "k: expected a whole number from 1, got 0. Type --metadata '{\"k\": 3}'."),
+    ({"quality": "fluent", "k": "many"}, "k: expected a whole number from 1, got 'many'. Type --metadata '{\"k\": 3}'."),
+    (
+        {"quality": "fluent", "shown_dialogues": ["fed_900"]},
+        "shown_dialogues: FED has no rated dialogue 'fed_900'. They are called fed_000, fed_001, ...",
+    ),
+]
 
 
-def test_without_the_file_it_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "fed").mkdir()
-    monkeypatch.setenv("DIALEVAL_DATA_DIR", str(tmp_path))
-    with refused(f"{tmp_path / 'fed'}: has no fed_data.json. Type `dialeval data fetch fed`.", MissingPrerequisite):
-        build("fed_dialog_turn_fluent")
+@pytest.mark.parametrize(("options", "message"), WRONG)
+def test_a_wrong_option_is_refused(options: dict[str, Any], message: str, few: None) -> None:
+    assert refusal(fed_dataset, level="turn", **options).startswith(message)
 
 
 @pytest.mark.parametrize("kind", SAMPLERS)
 @pytest.mark.parametrize("level", ["turn", "dialogue"])
-def test_examples_are_other_dialogues_whole_and_numbered(kind: Any, level: Any, few: Path) -> None:
+def test_examples_are_other_dialogues_whole_and_numbered(kind: Any, level: Any, few: None) -> None:
     documents = list(fed_dataset(level=level, quality="overall")["test"])
     dialogues = {dialogue.whole.id: dialogue for dialogue in fed.read()}
     prompt = rating_prompt("overall", level)
@@ -148,7 +126,7 @@ def test_examples_are_other_dialogues_whole_and_numbered(kind: Any, level: Any, 
             assert f"{example['example']} {example['answer']}" == prompt.example(thread, number)
 
 
-def test_a_dialogue_that_opens_as_the_tested_one_is_no_example(few: Path) -> None:
+def test_a_dialogue_that_opens_as_the_tested_one_is_no_example(few: None) -> None:
     documents = list(fed_dataset(level="turn", quality="fluent")["test"])
     assert documents[0]["cluster"] == documents[-1]["cluster"]
     shown = RandomThreadSampler(documents).set_rnd(0).sample(n=4, eval_doc=documents[0])
@@ -159,27 +137,27 @@ def test_a_dialogue_that_opens_as_the_tested_one_is_no_example(few: Path) -> Non
         RandomThreadSampler(documents).set_rnd(0).sample(n=5, eval_doc=documents[0])
 
 
-@pytest.mark.parametrize(
-    ("kind", "text"),
-    [
-        (ContextBM25ThreadSampler, lambda d: " ".join(turn.text for turn in d.responses[-1].context)),
-        (ResponseBM25ThreadSampler, lambda d: " ".join(response.response.text for response in d.responses)),
-    ],
-)
-def test_bm25_compares_with_the_whole_dialogue_and_shows_the_nearest_last(kind: Any, text: Any, few: Path) -> None:
-    from rank_bm25 import BM25Okapi
+def joined(turns: Iterable[Turn]) -> list[str]:
+    return re.findall(r"\w+", " ".join(turn.text for turn in turns).lower())
 
+
+@pytest.mark.parametrize("kind", [ContextBM25ThreadSampler, ResponseBM25ThreadSampler])
+def test_bm25_compares_with_the_whole_dialogue_and_shows_the_nearest_last(kind: Any, few: None) -> None:
     documents, dialogues = list(fed_dataset(level="turn", quality="fluent")["test"]), fed.read()
-    index = BM25Okapi([re.findall(r"\w+", text(dialogue).lower()) for dialogue in dialogues], k1=1.5, b=0.75)
+    of_context = kind is ContextBM25ThreadSampler
+    texts = [
+        joined(dialogue.responses[-1].context if of_context else [one.response for one in dialogue.responses])
+        for dialogue in dialogues
+    ]
     tested = dialogues[2].responses[1]
-    query = tested.response.text if kind is ResponseBM25ThreadSampler else " ".join(turn.text for turn in tested.context)
-    scores = dict(enumerate(index.get_scores(re.findall(r"\w+", query.lower()))))
+    query = joined(tested.context if of_context else [tested.response])
+    scores = dict(enumerate(BM25Okapi(texts, k1=1.5, b=0.75).get_scores(query)))
     nearest = sorted((place for place in scores if place != 2), key=lambda place: (-scores[place], place))[:3]
     shown = kind(documents).sample(n=3, eval_doc=documents[7])
     assert [example["thread"] for example in shown] == [f"fed_{place:03d}" for place in reversed(nearest)]
 
 
-def test_each_seed_has_its_own_examples_whatever_the_hosts_seed_is(few: Path) -> None:
+def test_each_seed_has_its_own_examples_whatever_the_hosts_seed_is(few: None) -> None:
     documents = list(fed_dataset(level="turn", quality="fluent", seeds=(1, 2, 3))["test"])
     assert [document["seed"] for document in documents[:4]] == [1, 2, 3, 1]
     assert len(documents) == 3 * 18
@@ -193,7 +171,7 @@ def test_each_seed_has_its_own_examples_whatever_the_hosts_seed_is(few: Path) ->
     assert len({tuple(threads) for threads in drawn[0][9:12]}) == 3
 
 
-def test_hand_picked_dialogues_are_shown_to_all_and_not_scored(few: Path) -> None:
+def test_hand_picked_dialogues_are_shown_to_all_and_not_scored(few: None) -> None:
     found = fed_dataset(level="turn", quality="interesting", shown_dialogues=["fed_002", "fed_000"])
     dialogues, prompt = fed.read(), rating_prompt("interesting")
     assert [f"{example['example']} {example['answer']}" for example in found["examples"]] == [
@@ -206,22 +184,14 @@ def test_hand_picked_dialogues_are_shown_to_all_and_not_scored(few: Path) -> Non
 def test_mean_and_deviation_are_those_of_the_runs() -> None:
     ratings = [0.0, 1.0, 2.0, 3.0]
     runs = {1: [0.0, 1.0, 2.0, 3.0], 2: [0.0, 2.0, 1.0, 3.0], 5: [3.0, 2.0, 1.0, None]}
-    items = [
-        SeededJudged(score, rating, seed)
-        for place, rating in enumerate(ratings)
-        for seed, scores in runs.items()
-        for score in (scores[place],)
-    ]
-    assert OVER_SEEDS.value(items, "spearman") == pytest.approx((1.0 + 0.8 - 1.0) / 3)
-    assert OVER_SEEDS.value(items, "spearman_deviation") == pytest.approx(statistics.stdev([1.0, 0.8, -1.0]))
-    assert OVER_SEEDS.value(items, "kendall") == pytest.approx((1.0 + 4 / 6 - 1.0) / 3)
-    assert OVER_SEEDS.value(items, "pearson_deviation") == pytest.approx(statistics.stdev([1.0, 0.8, -1.0]))
+    items = [SeededJudged(runs[seed][place], rating, seed) for place, rating in enumerate(ratings) for seed in runs]
+    deviation = statistics.stdev([1.0, 0.8, -1.0])
+    expected = {"spearman": 0.8 / 3, "kendall": 2 / 9, "spearman_deviation": deviation, "pearson_deviation": deviation}
+    assert {name: OVER_SEEDS.value(items, name) for name in expected} == pytest.approx(expected)
     assert OVER_SEEDS.counts(items) == (11, 1)
     gathered: Any = [tuple(item) for item in reversed(items)]
     assert OVER_SEEDS.value(gathered, "spearman") == OVER_SEEDS.value(items, "spearman")
-
-
-def test_a_run_without_a_coefficient_leaves_mean_and_deviation_undefined() -> None:
+    # A run without a coefficient leaves both undefined, and one run has no deviation.
     items = [SeededJudged(score, rating, seed) for seed, score in ((1, 0.5), (2, 1.0)) for rating in (0.0, 1.0, 2.0)]
     for metric in ("spearman", "spearman_deviation"):
         assert OVER_SEEDS.value(items, metric) == Undefined("undefined (all 3 scores are 0.5)")
@@ -240,11 +210,10 @@ def test_hand_picked_examples_are_named_for_every_quality_and_seeds_for_every_ra
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_task_of_each_kind_builds_a_request(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_of_each_kind_builds_a_request(kind: str, own_data: Path) -> None:
     # The hand-picked dialogues are named by their place in the published file.
     n_dialogues = 125 if kind == "manual_" else 6
-    write_fed(tmp_path, fed_rows(n_dialogues))
-    monkeypatch.setenv("DIALEVAL_DATA_DIR", str(tmp_path))
+    write_fed(own_data, fed_rows(n_dialogues))
     n_shots = 3 if kind else 0
     for name, n_documents in (("turn_fluent", 3 * n_dialogues), ("dial_overall", n_dialogues)):
         task = build(f"fed_dialog_{kind}{name}")
@@ -267,7 +236,7 @@ def test_every_task_builds_a_request_from_the_published_file(data_dir: Path) -> 
     assert found["fed_dialog_random_dial_depth"].detail == "375 documents, 3 examples"
 
 
-def test_the_prompt_that_reaches_the_model(few: Path) -> None:
+def test_the_prompt_that_reaches_the_model(few: None) -> None:
     task = build("fed_dialog_random_turn_interesting", shots=2)
     task.build_all_requests(limit=1)
     document = task.eval_docs[0]
@@ -279,37 +248,32 @@ def test_the_prompt_that_reaches_the_model(few: Path) -> None:
     assert [request.args for request in task.instances] == [(prompt, form) for form in (" 0", " 1", " 2", "0", "1", "2")]
 
 
-def test_a_real_model_gives_the_same_numbers_through_every_door(few: Path, tiny_lm: Path) -> None:
-    arguments = f"pretrained={tiny_lm},dtype=float32"
-    judge = load_language_model("hf", arguments, device="cpu")
+def test_a_real_model_gives_the_same_numbers_through_every_door(few: None, tiny_lm: Path) -> None:
+    arguments = f"pretrained={tiny_lm},dtype=float32,device=cpu"
+    judge = load_language_model("hf", arguments)
     for name, items in (("turn_fluent", fed.read_examples()), ("dial_coherent", fed.read_dialogues())):
         quality = name.partition("_")[2]
         direct = DialogueRatingScorer(judge, quality).score(items)
         task = f"fed_dialog_{name}"
-        found = evaluate("hf", task, model_args=arguments, device="cpu")
+        found = evaluate("hf", task, model_args=arguments)
         samples = [sample["spearman"][0] for sample in found["samples"][task]]
         assert samples == pytest.approx(direct.values, abs=1e-5)
-        rows: dict[str, Any] = {
-            "predictions": [getattr(item, "response", None) or item.turns[-1] for item in items],  # type: ignore[union-attr]
-            "contexts": [getattr(item, "context", None) or item.turns[:-1] for item in items],  # type: ignore[union-attr]
-        }
-        metric = load_metric("dialogue_rating", llm=judge, quality=quality).compute(
-            predictions=[turn.text for turn in rows["predictions"]],
-            contexts=[[turn.text for turn in turns] for turns in rows["contexts"]],
+        said = [(*item.context, item.response) if isinstance(item, Example) else item.turns for item in items]
+        metric = load_metric("dialogue_rating", llm="hf", llm_args=arguments, quality=quality).compute(
+            predictions=[turns[-1].text for turns in said], contexts=[[turn.text for turn in turns[:-1]] for turns in said]
         )
         assert metric["scores"] == pytest.approx(direct.values, abs=1e-5)
         assert metric["signature"] == str(direct.signature)
         published = rating_prompt(quality).published
-        expected = correlations(
-            direct.values, [mean_rating(item, published) for item in items], clusters=[context_key(item) for item in items]
-        )
+        ratings = [mean_rating(item, published) for item in items]
+        expected = correlations(direct.values, ratings, clusters=[context_key(item) for item in items])
         results = metrics(found, task)
         assert results["kendall"] == pytest.approx(expected["kendall_b"].value, abs=1e-6)
         assert (results["n_scored"], results["n_unscored"]) == (len(items), 0)
         assert load_scorer("dialogue_rating", llm=judge, quality=quality).columns == (quality,)
 
 
-def test_the_group_takes_the_mean_of_its_tasks_each_the_mean_over_its_runs(few: Path) -> None:
+def test_the_group_takes_the_mean_of_its_tasks_each_the_mean_over_its_runs(few: None) -> None:
     found = evaluate("dummy", "fed_dialog_random_dial")
     task = "fed_dialog_random_dial_overall"
     results = found["results"]
@@ -322,17 +286,16 @@ def test_the_group_takes_the_mean_of_its_tasks_each_the_mean_over_its_runs(few: 
     assert results[task]["spearman,none"] == pytest.approx(statistics.fmean(values))  # type: ignore[arg-type]
     assert results[task]["spearman_deviation,none"] == pytest.approx(statistics.stdev(values))  # type: ignore[type-var]
     assert metrics(found, task)["n_unscored"] == 0
-    defined = [results[f"fed_dialog_random_{name}"]["spearman,none"] for name in NAMES if name.startswith("dial_")]
+    defined = [results[f"fed_dialog_random_dial_{quality}"]["spearman,none"] for quality in rating_prompts("dialogue")]
     numbers = [value for value in defined if isinstance(value, float)]
     assert len(defined) == 11
     assert found["groups"]["fed_dialog_random_dial"]["spearman,none"] == pytest.approx(statistics.fmean(numbers))
-    assert set(printed("rating_over_seeds")) == {
-        key.removesuffix(",none") for key in results[task] if key.endswith(",none") and "_stderr" not in key
-    }
+    shown = {key.removesuffix(",none") for key in results[task] if key.endswith(",none") and "_stderr" not in key}
+    assert set(printed("rating_over_seeds")) == shown
     json.dumps(found["results"], allow_nan=False)
 
 
-def test_a_model_without_any_probability_leaves_every_document_unscored(few: Path) -> None:
+def test_a_model_without_any_probability_leaves_every_document_unscored(few: None) -> None:
     class Mute(LikelihoodLM):
         def loglikelihood(self, requests: Any, disable_tqdm: bool = False) -> list[tuple[float, bool]]:
             return [(-math.inf, False)] * len(requests)
@@ -346,7 +309,7 @@ def test_a_model_without_any_probability_leaves_every_document_unscored(few: Pat
     assert judged == dict.fromkeys(printed("rating_over_seeds"), SeededJudged(None, document["rating"], 4))
 
 
-def test_a_scripted_judge_leaves_no_document_unaccounted_for(few: Path) -> None:
+def test_a_scripted_judge_leaves_no_document_unaccounted_for(few: None) -> None:
     """The dialogue about cats is refused: its log probabilities are NaN."""
     for name, counts in (("turn_relevant", (15, 3)), ("dial_depth", (5, 1))):
         task = f"fed_dialog_{name}"

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from lm_eval.tasks._yaml_loader import load_yaml
 
-from dialeval_plugin.core.dialogue import Example
+from dialeval_plugin.core.dialogue import Example, Turn
 from dialeval_plugin.core.errors import MissingPrerequisite
-from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.core.runner import run_signature
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Scores, Unscored
@@ -20,7 +21,6 @@ from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.hosts.lm_eval.slm_tasks import dre_dataset, dre_results, slide_dataset, slide_results
-from dialeval_plugin.hosts.lm_eval.validation import validate_tasks
 from dialeval_plugin.judgement_tasks.documents import item_of
 from dialeval_plugin.judgement_tasks.ratings import Judged, Variant
 from dialeval_plugin.methods.judging.judge import SCORING_PROMPTS, PromptedJudge
@@ -31,9 +31,7 @@ from dialeval_plugin.statistics.correlation import correlations
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
 from dialeval_plugin.testing.scripted_lm import ScriptedJudgeLM
 from tests.hosts.through_lm_eval import evaluate, metrics, task_manager
-from tests.refusals import refused
-
-TURN_LEVEL = [code for code, entry in dstc10.SETS.items() if entry.level == "turn"]
+from tests.refusals import refusal, refused
 
 
 @pytest.fixture(autouse=True)
@@ -41,6 +39,12 @@ def small_and_quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """A third of the embedded corpus: what is tested here does not depend on its size."""
     some = mini.read_examples("test")[:60]
     monkeypatch.setattr(mini, "read_examples", lambda split: some)
+
+
+@pytest.fixture
+def no_slm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DIALEVAL_SLM", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
 
 
 def scripted_answer(prompt: str) -> str | Unscored:
@@ -78,9 +82,8 @@ def assert_agree(found: dict[str, Any], task: str, variant: str, scores: list[fl
     for metric, coefficient in (("spearman", "spearman"), ("pearson", "pearson"), ("kendall", "kendall_b")):
         assert results[metric] == pytest.approx(expected[coefficient].value, abs=1e-9)
         # The test split has fewer dialogues than an interval needs.
-        assert {results[f"{metric}_{bound}"] for bound in ("ci_low", "ci_high")} == {
-            f"undefined (an interval needs 10 clusters (dialogues), here are {len(set(clusters))}, so there is no interval)"
-        }
+        why = f"an interval needs 10 clusters (dialogues), here are {len(set(clusters))}, so there is no interval"
+        assert {results[f"{metric}_{bound}"] for bound in ("ci_low", "ci_high")} == {f"undefined ({why})"}
     n_scored = sum(value is not None for value in scores)
     assert (results["n_scored"], results["n_unscored"]) == (n_scored, len(scores) - n_scored)
 
@@ -99,10 +102,8 @@ def test_dre_gives_the_numbers_of_the_scorer(options: dict[str, Any], tiny_slm: 
     assert len(lm.double.asked) == 2 * len(examples) == 2 * found["results"]["dre_mini"]["sample_len"]
     assert_same_signature(found["samples"]["dre_mini"], DreScorer(llm, str(tiny_slm), ablation=True, **options))
     assert set(lm.double.asked) == set(llm.asked)
-    (limits,) = {
-        tuple(settings["max_gen_toks"] for _, settings in sample["arguments"]) for sample in found["samples"]["dre_mini"]
-    }
-    assert limits == (64, 32)
+    arguments = [sample["arguments"] for sample in found["samples"]["dre_mini"]]
+    assert {tuple(settings["max_gen_toks"] for _, settings in asked) for asked in arguments} == {(64, 32)}
 
 
 def assert_same_signature(samples: list[dict[str, Any]], scorer: Scorer) -> None:
@@ -112,9 +113,10 @@ def assert_same_signature(samples: list[dict[str, Any]], scorer: Scorer) -> None
     assert signature == str(run_signature(scorer)).replace("scripted@1", "host")
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"fusion": "agree", "slm_scale": 0.5}, {"clip": True, "round3": True, "normalise": "training"}]
-)
+SLIDE_OPTIONS = [{}, {"fusion": "agree", "slm_scale": 0.5}, {"clip": True, "round3": True, "normalise": "training"}]
+
+
+@pytest.mark.parametrize("options", SLIDE_OPTIONS)
 def test_slide_gives_the_numbers_of_the_scorer(options: dict[str, Any], tiny_slm: Path) -> None:
     found, lm = run("slide_mini", tiny_slm, **options)
     examples = mini.read_examples("test")
@@ -134,60 +136,49 @@ def test_slide_gives_the_numbers_of_the_scorer(options: dict[str, Any], tiny_slm
 
 
 def test_the_task_files_ask_as_the_prompts_do() -> None:
-    tasks = task_manager()
-    generation = {name: tasks._index[f"{name}_mini"].yaml_path for name in ("dre", "slide")}
-    from lm_eval.tasks._yaml_loader import load_yaml
-
-    settings = {name: load_yaml(path, resolve_func=False)["generation_kwargs"] for name, path in generation.items()}
+    index = task_manager()._index
+    settings = {
+        name: load_yaml(index[f"{name}_mini"].yaml_path, resolve_func=False)["generation_kwargs"] for name in ("dre", "slide")
+    }
     slide = SCORING_PROMPTS["slide"]
     assert settings["dre"] == {"until": [], "do_sample": False, "temperature": 0.0}
     assert settings["slide"] == {**settings["dre"], "until": list(slide.stop), "max_gen_toks": slide.max_tokens}
-
-
-def documents(dataset: dict[str, Any]) -> list[dict[str, Any]]:
-    return list(dataset["test"])
 
 
 def test_a_document_holds_its_example_and_what_the_small_model_found(use_tiny_data: Path, tiny_slm: Path) -> None:
     examples = dstc10.read_examples("ft")
     small: Scores = SlideScorer(str(tiny_slm), variant="slm").score(examples)
     for build in (dre_dataset, slide_dataset):
-        found = documents(build(dataset="ft", slm=str(tiny_slm)))
+        found = build(dataset="ft", slm=str(tiny_slm))["test"]
         assert [item_of(document).response for document in found] == [example.response for example in examples]
         for name in ("slm", "slm_probability", "slm_distance"):
-            assert [document[name] for document in found] == pytest.approx(small.columns[name], abs=1e-6)
+            assert list(found[name]) == pytest.approx(small.columns[name], abs=1e-6)
 
 
 def test_what_has_no_score_has_a_reason(tiny_slm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = ("Fine.", "", "Good.")
-    given = [
-        Example(str(i), (), Example.from_texts([], text).response, ratings={"fits": (1.0,)}) for i, text in enumerate(texts)
-    ]
+    item = Example.from_texts([], "Fine.", id="fine")
+    given = [replace(item, response=Turn(text), ratings={"fits": (1.0,)}) for text in ("Fine.", "", "Good.")]
     monkeypatch.setattr(mini, "read_examples", lambda split: given)
-    fine, blank, _ = documents(dre_dataset(dataset="mini", slm=str(tiny_slm)))
+    fine, blank, _ = dre_dataset(dataset="mini", slm=str(tiny_slm))["test"]
     good = ["LLM Overall Score: 4\nInfluence degree: 0.5", "LLM Overall Score: 3"]
 
-    scored = variants(dre_results(fine, good))
-    assert scored == {
-        "": Variant("", pytest.approx(4.0 * 0.5 * fine["slm"])),
-        "in_dre": Variant("in_dre", 4.0),
-        "ex_dre": Variant("ex_dre", pytest.approx(3.0 * fine["slm"])),
-        "non_dre": Variant("non_dre", 3.0),
-    }
+    expected = {"": 4.0 * 0.5 * fine["slm"], "in_dre": 4.0, "ex_dre": 3.0 * fine["slm"], "non_dre": 3.0}
+    scored = {name: Variant(name, pytest.approx(score)) for name, score in expected.items()}
+    assert variants(dre_results(fine, good)) == scored
     half = variants(dre_results(fine, ["LLM Overall Score: 4", good[1]]))
     assert half["in_dre"][1:] == (None, "parse_failure", "the answer has no influence degree: 'LLM Overall Score: 4'")
-    assert [one.score is None for one in half.values()] == [True, True, False, False]
+    assert [name for name, one in half.items() if one.score is None] == ["", "in_dre"]
     silent = variants(dre_results(fine, [good[0], None]))
     assert silent["ex_dre"][1:] == (None, "api_error", "the model gave no answer")
-    assert [one.score is None for one in silent.values()] == [False, False, True, True]
+    assert [name for name, one in silent.items() if one.score is None] == ["ex_dre", "non_dre"]
 
     nothing = variants(dre_results(blank, good))
     assert {one.score for one in nothing.values()} == {None}
     assert {one[2:] for name, one in nothing.items() if name} == {("empty_input", "the response has no visible character")}
-    fine, blank, _ = documents(slide_dataset(dataset="mini", slm=str(tiny_slm)))
+    fine, blank, _ = slide_dataset(dataset="mini", slm=str(tiny_slm))["test"]
     assert {one.score for one in variants(slide_results(blank, ["1"])).values()} == {None}
     unread = variants(slide_results(fine, ["?"]))
-    assert {name: one.score is None for name, one in unread.items()} == {"": True, "slm": False, "llm": True}
+    assert {name for name, one in unread.items() if one.score is None} == {"", "llm"} == {*unread} - {"slm"}
 
 
 def variants(found: dict[str, Judged]) -> dict[str, Variant]:
@@ -198,11 +189,11 @@ def variants(found: dict[str, Judged]) -> dict[str, Variant]:
 
 def test_without_the_small_models_numbers_the_large_ones_count(tiny_slm: Path) -> None:
     broken = {"slm_unscored": "non_finite", "slm_detail": "slm is nan", "slm": None}
-    row = {**documents(dre_dataset(dataset="mini", slm=str(tiny_slm)))[0], **broken}
+    row = {**dre_dataset(dataset="mini", slm=str(tiny_slm))["test"][0], **broken}
     found = variants(dre_results(row, ["LLM Overall Score: 4\nInfluence degree: 0.5", "3"]))
     assert [one.score for one in found.values()] == [None, None, None, 3.0]
     assert found["in_dre"][2:] == ("non_finite", "slm is nan")
-    row = {**documents(slide_dataset(dataset="mini", slm=str(tiny_slm)))[0], **broken}
+    row = {**slide_dataset(dataset="mini", slm=str(tiny_slm))["test"][0], **broken}
     found = variants(slide_results(row, ["0.5"]))
     assert {name: one.score for name, one in found.items()} == {"": None, "slm": None, "llm": 0.5}
     assert (found["slm"][2:], found["llm"][2:]) == (("non_finite", "slm is nan"), (None, ""))
@@ -210,10 +201,8 @@ def test_without_the_small_models_numbers_the_large_ones_count(tiny_slm: Path) -
 
 @pytest.mark.parametrize(("task", "build"), [("dre", dre_dataset), ("slide", slide_dataset)])
 def test_what_is_missing_or_wrong_is_said(
-    task: str, build: Callable[..., Any], tiny_slm: Path, use_tiny_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    task: str, build: Callable[..., Any], tiny_slm: Path, use_tiny_data: Path, no_slm: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("DIALEVAL_SLM", raising=False)
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     with refused(
         f"{task}: no SLM is named. Train one with `dialeval train slm --data FILE --output FOLDER`, "
         'or type --metadata \'{"slm": "FOLDER or hub id"}\', or set DIALEVAL_SLM.',
@@ -224,48 +213,32 @@ def test_what_is_missing_or_wrong_is_said(
         build(dataset="mini", slm=str(tiny_slm), clip="maybe")
     with refused(f"{task}: the set 'fd' holds whole dialogues, not responses. Use a turn-level set."):
         build(dataset="fd", slm=str(tiny_slm))
-    with pytest.raises(MissingPrerequisite, match=r"has no dailydialog-grade_eval\.json"):
-        build(dataset="dgr", slm=str(tiny_slm))
+    assert "has no dailydialog-grade_eval.json" in refusal(build, dataset="dgr", slm=str(tiny_slm), error=MissingPrerequisite)
     monkeypatch.setenv("DIALEVAL_SLM", str(tiny_slm))
     assert len(build(dataset="tu")["test"]) == 12
 
 
-def test_wrong_options_of_slide_are_refused(tiny_slm: Path) -> None:
-    with refused("slide: slm_scale is 'half'. Give a number."):
-        slide_dataset(dataset="mini", slm=str(tiny_slm), slm_scale="half")
-    with refused(
+WRONG = {
+    "slm_scale": ("half", "slide: slm_scale is 'half'. Give a number."),
+    "normalise": (
+        "population",
         "slide: normalise='population' needs all scores of a run, and a task has one document's. "
-        "Leave it out, or score a file with `dialeval score`."
-    ):
-        slide_dataset(dataset="mini", slm=str(tiny_slm), normalise="population")
-    with refused("slide: fusion is 'mean'. Give one of first_match, llm_first, agree."):
-        slide_dataset(dataset="mini", slm=str(tiny_slm), fusion="mean")
+        "Leave it out, or score a file with `dialeval score`.",
+    ),
+    "fusion": ("mean", "slide: fusion is 'mean'. Give one of first_match, llm_first, agree."),
+}
 
 
-def test_every_task_builds_or_is_absent(use_tiny_data: Path, tiny_slm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DIALEVAL_SLM", str(tiny_slm))
-    present = {"tu", "dz", "pu", "dgu", "ft", "eg", "mini"}
-    for task in ("dre", "slide"):
-        states = {result.name: result.state for result in validate_tasks(tasks_path() / task)}
-        assert states.pop(task) == "ok"
-        assert states == {f"{task}_{code}": "ok" if code in present else "absent" for code in (*TURN_LEVEL, "mini")}
-
-
-def test_without_a_small_model_every_task_is_absent(
-    use_tiny_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("DIALEVAL_SLM", raising=False)
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    found = [result for result in validate_tasks(tasks_path() / "dre") if result.kind == "task"]
-    assert {result.state for result in found} == {"absent"}
-    assert all(result.detail.startswith("dre: no SLM is named.") for result in found if result.name == "dre_tu")
+@pytest.mark.parametrize("option", WRONG)
+def test_wrong_options_of_slide_are_refused(option: str, tiny_slm: Path) -> None:
+    value, message = WRONG[option]
+    with refused(message):
+        slide_dataset(dataset="mini", slm=str(tiny_slm), **{option: value})
 
 
 def test_a_group_leaves_out_what_is_absent(use_tiny_data: Path, tiny_slm: Path, caplog: pytest.LogCaptureFixture) -> None:
     found, _ = run("slide", tiny_slm)
-    assert any(
-        record.getMessage().startswith("slide_dgr: left out of the group and of its mean: ") for record in caplog.records
-    )
+    assert any(message.startswith("slide_dgr: left out of the group and of its mean: ") for message in caplog.messages)
     assert found["results"]["slide_dgr"]["sample_len"] == 0
     values = [found["results"][f"slide_{code}"]["spearman,none"] for code in ("tu", "pu", "dz", "dgu", "eg", "ft")]
     assert found["groups"]["slide"]["spearman,none"] == pytest.approx(sum(values) / len(values))

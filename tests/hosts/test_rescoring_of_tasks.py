@@ -5,22 +5,26 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 from lm_eval.api.instance import Instance
 
-from dialeval_plugin.corpora.readers import cgdialog, dbdc
+from dialeval_plugin.core.registry import load_scorer
+from dialeval_plugin.corpora import mini
+from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.judgement_tasks.kinds import printed
+from dialeval_plugin.leaderboard.build import build
+from dialeval_plugin.leaderboard.references import HALF_THE_PEOPLE, ONE_PERSON
 from dialeval_plugin.leaderboard.rescoring import rescore
 from dialeval_plugin.leaderboard.result_files import TaskRun, read_runs
-from dialeval_plugin.reports.correlation_report import ReportOptions
+from dialeval_plugin.reports.correlation_report import ReportOptions, find
+from dialeval_plugin.reports.score_alignment import Alignment, align
+from dialeval_plugin.reports.scored_output import write_scores
 from dialeval_plugin.statistics.bootstrap import Estimate
-from tests.hosts.test_causalscore_doors import preference_dialogue
-from tests.hosts.test_lm_eval_breakdown import dialogue
-from tests.hosts.through_lm_eval import LikelihoodLM, evaluate
+from tests.hosts.small_corpora import write_dbdc, write_preferences
+from tests.hosts.through_lm_eval import LikelihoodLM, evaluate, metrics
 from tests.layouts import fed_rows, write_convai, write_fed
 
 TASKS = (
@@ -55,15 +59,8 @@ class Chance(LikelihoodLM):
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = write_convai(tmp_path_factory.mktemp("data"), 30)
     write_fed(root, fed_rows(10))
-    for corpus in (dbdc.CORPUS.name, cgdialog.CORPUS.name):
-        (root / corpus).mkdir()
-    with zipfile.ZipFile(root / dbdc.CORPUS.name / dbdc.FILE, "w") as archive:
-        for split in ("dev", "eval"):
-            for number in range(12):
-                path = f"DBDC3/dbdc3_revised/en/{split}/YI_5/{number}.log.json"
-                archive.writestr(path, json.dumps(dialogue("yi", split, number)))
-    rows = [preference_dialogue(number) for number in range(12)]
-    (root / cgdialog.CORPUS.name / cgdialog.PREFERENCE_FILES["msc"]).write_text(json.dumps(rows), encoding="utf-8")
+    write_dbdc(root, ["yi"])
+    write_preferences(root, "msc")
     return root
 
 
@@ -153,3 +150,47 @@ def test_other_settings_are_taken(runs: list[TaskRun]) -> None:
     rated = [row for row in run.rows or () if row.rating >= 3.0]
     assert whole.estimate.n_scored == len(run.rows or ())
     assert within.estimate.n_scored == len(rated) < whole.estimate.n_scored
+
+
+# TRIAL 17: scores have one value, one interval and one ceiling, in lm-eval, rescore, meta-eval and on the page
+
+
+@pytest.mark.parametrize(
+    ("dataset", "scorer"),
+    [
+        ("mini", "random"),
+        pytest.param("tu", "chrf", marks=pytest.mark.real_data),
+        pytest.param("fd", None, marks=pytest.mark.real_data),
+    ],
+)
+def test_one_figure_has_one_value(dataset: str, scorer: str | None, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    if dataset != "mini":
+        request.getfixturevalue("data_dir")
+    task, output = f"dstc10_dialog_{dataset}", tmp_path / "output"
+    # No scorer without a model gives dialogues a score.
+    model = Chance() if scorer is None else "dialogue-metric"
+    found = evaluate(model, task, model_args="" if scorer is None else f"scorer={scorer}", output=output)
+    computed = metrics(found, task)
+    (run,) = read_runs([output])
+    again = {finding.statistic: finding for finding in rescore([run], ReportOptions(permutations=0))}
+    if scorer is None:
+        lines = [json.dumps({"id": row.id, "score": row.score}) for row in reversed(run.rows or ())]
+        (tmp_path / "scores.jsonl").write_text("\n".join(lines))
+    else:
+        items = mini.read_examples(split="test") if dataset == "mini" else dstc10.read(dataset)
+        write_scores(load_scorer(scorer).score(items[::-1]), tmp_path / "scores.jsonl", run="", complete=True)
+    own = {
+        one.statistic: one
+        for one in find(align([tmp_path / "scores.jsonl"], Alignment(ratings=dataset)), ReportOptions(permutations=0))
+    }
+    board = build([output]).board
+    (cell,) = board.cells
+    ceilings = {(one.coefficient, one.name): one.value for one in board.references}
+    for name, statistic in (("spearman", "spearman"), ("pearson", "pearson"), ("kendall", "kendall_b")):
+        ends = [computed[f"{name}{end}"] for end in ("", "_ci_low", "_ci_high")]
+        assert all(isinstance(end, float) for end in ends)
+        for one in (again[statistic].estimate, cell.figures[name], own[statistic].estimate):
+            assert [one.value, one.ci_low, one.ci_high] == ends
+        assert again[statistic].ceiling == own[statistic].ceiling
+        assert again[statistic].ceiling == tuple(ceilings.get((name, who)) for who in (ONE_PERSON, HALF_THE_PEOPLE))
+        assert again[statistic].estimate.is_rough == own[statistic].estimate.is_rough == cell.figures[name].is_rough

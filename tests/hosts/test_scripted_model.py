@@ -14,15 +14,16 @@ from dialeval_plugin.hosts.lm_eval.backend import LmEvalLanguageModel, load_lang
 from dialeval_plugin.methods.judging.goodness import goodness_of_forms
 from dialeval_plugin.methods.judging.judge import PromptedJudge
 from dialeval_plugin.methods.judging.prompts import goodness_prompt
+from dialeval_plugin.testing.scripted_judge import Asked, overlap_answer, overlap_log_probability
 from dialeval_plugin.testing.scripted_lm import FAILURES, ScriptedJudgeLM
-from dialeval_plugin.testing.scripted_rules import Asked, overlap_answer, overlap_log_probability
 from tests.hosts.through_lm_eval import evaluate
 from tests.refusals import refused
 from tests.requests_for import requests_for
 
-FITS = Example.from_texts(["Hello.", "Would you like some black tea?"], "I like black tea.", id="fits")
-HALF = Example.from_texts(["Hello.", "Would you like some black tea?"], "Black trousers, please like!", id="half")
-MISLEADS = Example.from_texts(["Hello.", "Would you like some black tea?"], "My trousers cost 5 pounds.", id="misleads")
+CONTEXT = ["Hello.", "Would you like some black tea?"]
+FITS = Example.from_texts(CONTEXT, "I like black tea.", id="fits")
+HALF = Example.from_texts(CONTEXT, "Black trousers, please like!", id="half")
+MISLEADS = Example.from_texts(CONTEXT, "My trousers cost 5 pounds.", id="misleads")
 
 
 def test_a_response_is_read_out_of_the_block_that_is_asked() -> None:
@@ -30,27 +31,25 @@ def test_a_response_is_read_out_of_the_block_that_is_asked() -> None:
     assert asked.context == "\nPerson B: Hello.\nPerson A: Would you like some black tea?\n"
     assert asked.response == "My trousers cost 5 pounds."
     assert MISLEADS.response.text not in asked.instructions
-
-
-def test_the_last_turn_of_a_dialogue_is_judged_by_those_before_it() -> None:
+    # The last turn of a dialogue is judged by those before it.
     asked = Asked.read(goodness_prompt(Dialogue("0", (Turn("Black tea?"), Turn("Yes, black.")))))
     assert (asked.context, asked.response) == ("\nPerson B: Black tea?", "Person A: Yes, black.")
     assert asked.instructions.endswith("\nQuestion: Is the overall quality of the above conversation good?\nAnswer:")
 
 
-@pytest.mark.parametrize(
-    ("instructions", "answer"),
-    [
-        ("Rate on a scale of 0-1.", "0.50"),
-        ("Rate on a scale from 0.0 to 5.0.", "3"),
-        ("Rate on a scale of 1 to 5.", "3"),
-        ("Naturalness (1-3)", "2"),
-        ("1. Score: on a scale from 0 to 5\n2. Influence: on a scale from 0.0 to 1.0", "Score: 3\nInfluence: 0.50"),
-        ("Say whether it is positive or negative.", "Positive"),
-        ("Is it good?", "Yes"),
-        ("Write five responses.", "I do not know."),
-    ],
-)
+ANSWERS = {
+    "Rate on a scale of 0-1.": "0.50",
+    "Rate on a scale from 0.0 to 5.0.": "3",
+    "Rate on a scale of 1 to 5.": "3",
+    "Naturalness (1-3)": "2",
+    "1. Score: on a scale from 0 to 5\n2. Influence: on a scale from 0.0 to 1.0": "Score: 3\nInfluence: 0.50",
+    "Say whether it is positive or negative.": "Positive",
+    "Is it good?": "Yes",
+    "Write five responses.": "I do not know.",
+}
+
+
+@pytest.mark.parametrize(("instructions", "answer"), ANSWERS.items())
 def test_an_answer_is_spelled_as_the_prompt_asks(instructions: str, answer: str) -> None:
     assert overlap_answer(f"{instructions}\nContext:\nblack coffee\nResponse:\nblack trousers\nScore:") == answer
 
@@ -71,48 +70,43 @@ def test_a_judge_asks_it_like_any_other_model() -> None:
     assert "llm:scripted-judge:@unknown" in str(scores.signature)
 
 
-REASONS = {
-    "refuse": Reason.REFUSAL,
-    "garble": Reason.PARSE_FAILURE,
-    "truncate": Reason.TRUNCATED,
-    "overshoot": Reason.OUT_OF_RANGE,
-    "blank": Reason.PARSE_FAILURE,
-    "fail": Reason.API_ERROR,
-}
+REASONS = {"refuse": Reason.REFUSAL, "truncate": Reason.TRUNCATED, "overshoot": Reason.OUT_OF_RANGE, "fail": Reason.API_ERROR}
+REASONS |= dict.fromkeys(("garble", "blank"), Reason.PARSE_FAILURE)
+
+
+def served(lm: ScriptedJudgeLM) -> LmEvalLanguageModel:
+    return LmEvalLanguageModel(lm, "scripted", wait=0.0)
 
 
 @pytest.mark.parametrize("failure", ["fail", *FAILURES])
 def test_a_chosen_request_fails_and_the_others_do_not(failure: str) -> None:
-    model = LmEvalLanguageModel(ScriptedJudgeLM(**{failure: "trousers"}), "scripted", wait=0.0)  # type: ignore[arg-type]
-    scores = PromptedJudge(model).score([FITS, MISLEADS, HALF])
+    scores = PromptedJudge(served(ScriptedJudgeLM(**{failure: "trousers"}))).score([FITS, MISLEADS, HALF])  # type: ignore[arg-type]
     assert {index: item.reason for index, item in scores.unscored.items()} == {1: REASONS[failure], 2: REASONS[failure]}
     assert scores.values[0] == 1.0
 
 
 def test_a_chosen_request_has_no_log_probability() -> None:
-    model = LmEvalLanguageModel(ScriptedJudgeLM(garble="trousers", fail="tea"), "scripted", wait=0.0)
-    found = model.loglikelihood([("black trousers", " Yes"), ("black tea", " Yes"), ("else", " maybe")])
+    found = served(ScriptedJudgeLM(garble="trousers", fail="tea")).loglikelihood(
+        [("black trousers", " Yes"), ("black tea", " Yes"), ("else", " maybe")]
+    )
     assert math.isnan(found[0])  # type: ignore[arg-type]
     assert found[1:] == [Unscored(Reason.API_ERROR, "ConnectionError: scripted failure"), -7.0]
 
 
 def test_a_rule_that_has_a_reason_gives_no_answer() -> None:
     lm = ScriptedJudgeLM(lambda prompt: Unscored(Reason.REFUSAL), lambda context, continuation: Unscored(Reason.TRUNCATED))
-    model = LmEvalLanguageModel(lm, "scripted", wait=0.0)
+    model = served(lm)
     none = Unscored(Reason.API_ERROR, "the model gave no answer")
     assert model.generate(requests_for(["?"], max_tokens=1)) == [none]
     assert model.loglikelihood([("?", " Yes")]) == [none]
     assert lm.double.asked == ["?", "? Yes"]
 
 
-def test_an_unknown_option_is_refused() -> None:
+def test_what_it_does_not_have_is_refused() -> None:
     with refused(
         "scripted-judge: there is no option 'explode'. Accepted are fail, refuse, garble, truncate, overshoot, blank."
     ):
         ScriptedJudgeLM(explode="cats")
-
-
-def test_a_likelihood_of_a_text_is_refused() -> None:
     with refused(
         "scripted-judge: has no likelihood of a text, which the task asks for. "
         "Run it on the tasks of this package, for example dstc10_dialog_mini."

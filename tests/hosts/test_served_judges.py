@@ -7,6 +7,7 @@ echo log probabilities.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import subprocess
@@ -20,9 +21,10 @@ from typing import Any
 import pytest
 import torch
 
+from dialeval_plugin.core.scores import Scores
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.hosts.lm_eval.backend import LmEvalLanguageModel, load_language_model
-from dialeval_plugin.llm.answers import AnswerCache, CachedLanguageModel
+from dialeval_plugin.llm.answers import AnswerCache, CachedLanguageModel, Usage
 from dialeval_plugin.llm.language_model import Request
 from dialeval_plugin.methods.judging.judge import SCORING_PROMPTS, PromptedJudge
 from dialeval_plugin.methods.judging.prompts import goodness_prompt
@@ -34,9 +36,9 @@ from tests.tiny.language_models import write_random_language_model, write_rating
 pytestmark = pytest.mark.slow
 
 SERVE = "import sys; from transformers.cli.serve import Serve; Serve(host='127.0.0.1', port=int(sys.argv[1]), device='cpu')"
+UNTOKENIZED = {"tokenizer_backend": "none", "tokenized_requests": False}
 EXAMPLES = mini.read_examples("test")[:8]
 PROMPTS = [SCORING_PROMPTS["dre"].render(example) for example in EXAMPLES]
-STOP = ["\n\n"]
 
 
 class Server:
@@ -53,16 +55,12 @@ class Server:
         self.process = subprocess.Popen(
             [sys.executable, "-c", SERVE, str(self.port)], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        deadline = time.monotonic() + 180
-        while True:
+        for _ in range(1800):
             assert self.process.poll() is None, "the server ended"
-            assert time.monotonic() < deadline
-            try:
-                socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
-            except OSError:
-                time.sleep(0.1)
-            else:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
                 return
+            time.sleep(0.1)
+        raise AssertionError("the server did not start in three minutes")
 
     def kill(self) -> None:
         self.process.kill()
@@ -70,13 +68,7 @@ class Server:
 
     def model(self, folder: Path, kind: str = "local-completions", **arguments: object) -> LmEvalLanguageModel:
         path = "chat/completions" if "chat" in kind else "completions"
-        given = {
-            "model": folder,
-            "base_url": f"http://127.0.0.1:{self.port}/v1/{path}",
-            "tokenizer_backend": "none",
-            "tokenized_requests": False,
-            **arguments,
-        }
+        given = {"model": folder, "base_url": f"http://127.0.0.1:{self.port}/v1/{path}", **UNTOKENIZED, **arguments}
         return load_language_model(kind, ",".join(f"{name}={value}" for name, value in given.items()))
 
 
@@ -101,13 +93,11 @@ def rating_lm(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_same_prompts_get_the_same_texts_over_http_and_in_process(
     kind: str, concurrent: int, server: Server, random_lm: Path
 ) -> None:
+    requests = requests_for(PROMPTS, max_tokens=12, stop=["\n\n"])
     in_process = load_language_model("hf", f"pretrained={random_lm}", device="cpu", as_chat="chat" in kind)
-    expected = in_process.generate(requests_for(PROMPTS, max_tokens=12, stop=STOP))
+    expected = in_process.generate(requests)
     assert len(set(expected)) > 4
-    assert (
-        server.model(random_lm, kind, num_concurrent=concurrent).generate(requests_for(PROMPTS, max_tokens=12, stop=STOP))
-        == expected
-    )
+    assert server.model(random_lm, kind, num_concurrent=concurrent).generate(requests) == expected
 
 
 @pytest.mark.parametrize("kind", ["local-completions", "local-chat-completions"])
@@ -151,25 +141,20 @@ class Watched:
 def test_a_server_killed_half_way_costs_what_it_had_not_answered(server: Server, rating_lm: Path, tmp_path: Path) -> None:
     concurrent = 2
 
-    def judge(then: Callable[[], None], n_answers: int) -> tuple[PromptedJudge, CachedLanguageModel, Watched]:
+    def score(then: Callable[[], None], n_answers: int) -> tuple[Scores, Usage, list[str]]:
         watched = Watched(server.model(rating_lm, num_concurrent=concurrent, max_retries=1), n_answers, then)
         model = CachedLanguageModel(watched, AnswerCache(tmp_path / "answers.sqlite"))  # type: ignore[arg-type]
-        return PromptedJudge(model, prompt="dre"), model, watched
+        return PromptedJudge(model, prompt="dre").score(EXAMPLES), model.usage, watched.answered
 
-    first, asked_first, heard_first = judge(server.kill, 3)
-    broken = first.score(EXAMPLES)
-    n_answered = len(heard_first.answered)
-    assert 3 <= n_answered < 3 + concurrent
-    assert broken.n_scored == n_answered
-    assert broken.unscored_by_reason == {"api_error": len(EXAMPLES) - n_answered}
-    assert asked_first.usage.n_failed == len(EXAMPLES) - n_answered
-
+    broken, usage, first = score(server.kill, 3)
+    n_left = len(EXAMPLES) - len(first)
+    assert 3 <= len(first) < 3 + concurrent
+    assert (broken.n_scored, broken.unscored_by_reason, usage.n_failed) == (len(first), {"api_error": n_left}, n_left)
     server.start()
-    second, asked_second, heard_second = judge(lambda: None, 0)
-    assert second.score(EXAMPLES).values == (0.8,) * len(EXAMPLES)
-    assert (asked_second.usage.n_cached, asked_second.usage.n_asked) == (n_answered, len(EXAMPLES) - n_answered)
-    assert asked_second.usage.n_failed == 0
-    assert Counter(heard_first.answered + heard_second.answered) == dict.fromkeys(PROMPTS, 1)
+    whole, usage, second = score(lambda: None, 0)
+    assert whole.values == (0.8,) * len(EXAMPLES)
+    assert (usage.n_cached, usage.n_asked, usage.n_failed) == (len(first), n_left, 0)
+    assert Counter(first + second) == dict.fromkeys(PROMPTS, 1)
 
 
 # Log probabilities, from a server that echoes the prompt

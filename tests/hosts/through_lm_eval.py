@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import lm_eval
 from lm_eval.api.instance import Instance
@@ -12,7 +13,11 @@ from lm_eval.api.model import LM
 from lm_eval.loggers import EvaluationTracker
 from lm_eval.tasks import TaskManager
 
+from dialeval_plugin.core.dialogue import Example, Item
+from dialeval_plugin.core.registry import register_scorer
 from dialeval_plugin.core.resources import tasks_path
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.hosts.registration import register_models
 from dialeval_plugin.judgement_tasks.kinds import KINDS, MAIN, printed
 
@@ -28,6 +33,28 @@ class LikelihoodLM(LM):  # type: ignore[misc]  # the host is not typed
 
     def loglikelihood_rolling(self, requests: list[Instance], disable_tqdm: bool = False) -> list[float]:
         raise NotImplementedError
+
+
+@register_scorer("length_for_tests")
+class Length(Scorer):
+    """Length of the response on [0, 40], and no score for a response that mentions trains."""
+
+    name: ClassVar[str] = "length_for_tests"
+    columns = ("length",)
+    range: ClassVar[tuple[float, float]] = (0.0, 40.0)
+
+    def __init__(self, device: str | None = None, batch_size: int = 1, skip: str = "trains") -> None:
+        self.given = (device, batch_size)
+        self.skip = skip
+        self.calls: list[int] = []
+
+    def score_batch(self, items: Sequence[Item]) -> list[Row]:
+        self.calls.append(len(items))
+        texts = [item.response.text for item in items if isinstance(item, Example)]
+        return [Unscored(Reason.EMPTY_INPUT) if self.skip in text else {"length": float(len(text))} for text in texts]
+
+    def signature_fields(self) -> dict[str, str | int | float | bool | None]:
+        return {"method": self.name}
 
 
 def task_manager(metadata: Mapping[str, Any] | None = None) -> TaskManager:
@@ -67,3 +94,19 @@ def metrics(found: Mapping[str, Any], task: str, variant: str = "") -> dict[str,
     if kind == "rating" and variant not in {"", described.get("variant", "")}:
         return KINDS[kind].values([record.by(variant) for record in records])
     return values
+
+
+def result_of(output: Path) -> Any:
+    """Read the one result file of a run; NaN and infinity are errors."""
+    (path,) = output.glob("*/results_*.json")
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{path} holds {constant}, which is not JSON")
+
+    return json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)
+
+
+def samples_of(output: Path, task: str) -> list[dict[str, Any]]:
+    """Read the one file of samples of a task."""
+    (path,) = output.glob(f"*/samples_{task}_*.jsonl")
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

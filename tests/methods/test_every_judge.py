@@ -16,8 +16,7 @@ from dialeval_plugin.core.registry import load_scorer, scorer_factory, scorer_na
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.methods.judging.judge import SCORING_PROMPTS, PromptedJudge
-from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
-from dialeval_plugin.testing.scripted_rules import overlap_answer, overlap_log_probability
+from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel, overlap_answer, overlap_log_probability
 from tests.refusals import refusal
 
 MAKERS: dict[str, Callable[[ScriptedLanguageModel, Path], Scorer]] = {

@@ -26,8 +26,7 @@ from dialeval_plugin.methods.judging.judge import PromptedJudge
 from dialeval_plugin.methods.proxy_indicators.tasks import TASKS
 from dialeval_plugin.methods.reconstruction import scorer as reconstruction
 from dialeval_plugin.models import batching
-from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
-from dialeval_plugin.testing.scripted_rules import overlap_answer, overlap_log_probability
+from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel, overlap_answer, overlap_log_probability
 from tests.refusals import refusal
 from tests.tiny.breakdown import TinyModels
 from tests.tiny.classifiers import write_classifier

@@ -16,11 +16,13 @@ CHAT_TEMPLATE = (
 _TEXT = " 0 1 2 3 4 5 Yes No the a I you is it do like that what to of and . , ? ! Person A: Person B: Response: Context:"
 
 
-def write_random_language_model(folder: Path) -> Path:
-    """Write a GPT-2 of two small layers with random weights and a chat template: its texts are noise, and always the same."""
-    tokenizer = _write_tokenizer(folder)
-    torch.manual_seed(0)
-    GPT2LMHeadModel(_config(tokenizer)).save_pretrained(folder)
+def write_random_language_model(
+    folder: Path, *, words: str = _TEXT, chat_template: str | None = CHAT_TEMPLATE, seed: int = 0, **settings: int
+) -> Path:
+    """Write a GPT-2 of two small layers with random weights: its texts are noise, and always the same."""
+    tokenizer = _write_tokenizer(folder, words, chat_template)
+    torch.manual_seed(seed)
+    GPT2LMHeadModel(_config(tokenizer, **settings)).save_pretrained(folder)
     return folder
 
 
@@ -49,20 +51,20 @@ def write_rating_language_model(folder: Path, answer: str = " 4") -> Path:
     return folder
 
 
-def _write_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
+def _write_tokenizer(folder: Path, words: str = _TEXT, chat_template: str | None = CHAT_TEMPLATE) -> PreTrainedTokenizerFast:
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(vocab_size=400, special_tokens=[END], initial_alphabet=alphabet, show_progress=False)
-    tokenizer.train_from_iterator([_TEXT] * 50, trainer)
+    tokenizer.train_from_iterator([words] * 50, trainer)
     fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=END, bos_token=END, pad_token=END)
-    fast.chat_template = CHAT_TEMPLATE
+    fast.chat_template = chat_template
     fast.save_pretrained(folder)
     return fast
 
 
-def _config(tokenizer: PreTrainedTokenizerFast, **settings: bool) -> GPT2Config:
+def _config(tokenizer: PreTrainedTokenizerFast, **settings: int) -> GPT2Config:
     end = tokenizer.eos_token_id
     sizes = {"vocab_size": len(tokenizer), "n_positions": 4096, "n_embd": 16, "n_layer": 2, "n_head": 2}
-    return GPT2Config(**sizes, **settings, bos_token_id=end, eos_token_id=end)
+    return GPT2Config(**{**sizes, **settings}, bos_token_id=end, eos_token_id=end)

@@ -17,8 +17,8 @@ from dialeval_plugin.core.registry import scorer_factory, scorer_names
 from dialeval_plugin.core.resources import metrics_path
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Scores
-from dialeval_plugin.hosts.importing import importing
 from dialeval_plugin.hosts.judges import load_scorer_with_judge, scorer_options
+from dialeval_plugin.hosts.registration import importing
 
 with importing("evaluate"):
     import datasets
@@ -41,23 +41,6 @@ Returns:
     scorer, with None where a row has no score; `n_total`, `n_scored`, `n_unscored`, and `unscored` with the number of rows
     by reason; `signature`, the string that pins everything that can move a number.
 """
-
-
-def metric_info(scorer_name: str) -> evaluate.MetricInfo:
-    """Describe a scorer to the host: its docstring, its `citation` if it has one, its options, and our columns."""
-    factory = scorer_factory(scorer_name)
-    options = scorer_options(scorer_name)
-    texts = datasets.Sequence(datasets.Value("string"))
-    return evaluate.MetricInfo(
-        description=inspect.getdoc(factory) or "",
-        citation=getattr(factory, "citation", ""),
-        inputs_description=_INPUTS_DESCRIPTION.format(
-            name=scorer_name, options="any" if options is None else ", ".join(options) or "none"
-        ),
-        features=datasets.Features(
-            {"predictions": datasets.Value("string"), "contexts": texts, "references": texts, "facts": texts}
-        ),
-    )
 
 
 class DialogueMetric(evaluate.Metric):  # type: ignore[misc] # the host has no types
@@ -100,7 +83,15 @@ class DialogueMetric(evaluate.Metric):  # type: ignore[misc] # the host has no t
         super().__init__(config_name, **{**host_settings, "keep_in_memory": True})
 
     def _info(self) -> evaluate.MetricInfo:
-        return metric_info(self.scorer_name)
+        factory, options = scorer_factory(self.scorer_name), scorer_options(self.scorer_name)
+        shown = "any" if options is None else ", ".join(options) or "none"
+        text = datasets.Value("string")
+        return evaluate.MetricInfo(
+            description=inspect.getdoc(factory) or "",
+            citation=getattr(factory, "citation", ""),
+            inputs_description=_INPUTS_DESCRIPTION.format(name=self.scorer_name, options=shown),
+            features=datasets.Features({"predictions": text, **dict.fromkeys(COLUMNS[1:], datasets.Sequence(text))}),
+        )
 
     def _feature_names(self) -> list[str]:
         """Names of our columns; for `evaluate.combine`, which looks each up in the rows that it was given, of those only."""
@@ -171,13 +162,10 @@ class DialogueMetric(evaluate.Metric):  # type: ignore[misc] # the host has no t
             self._scorer = None  # the old model goes before the new one comes
             self._scorer = load_scorer_with_judge(self.scorer_name, options)
             self._scorer_options = options
-        items = [_whole(example) for example in rows] if self._scorer.level == "dialogue" else rows
-        return _result(self.scorer_name, self._scorer.score(items, progress=True))
-
-
-def _whole(example: Example) -> Dialogue:
-    """The dialogue that a row stands for where whole dialogues are judged: its last turn is in the column of responses."""
-    return Dialogue(example.id, (*example.context, example.response))
+        if self._scorer.level == "dialogue":
+            # The last turn of a whole dialogue is in the column of responses.
+            rows = [Dialogue(row.id, (*row.context, row.response)) for row in rows]
+        return _result(self.scorer_name, self._scorer.score(rows, progress=True))
 
 
 def _result(name: str, scores: Scores) -> dict[str, Any]:

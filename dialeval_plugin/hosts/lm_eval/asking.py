@@ -276,19 +276,16 @@ class Asking(Generic[Answer]):
         except GaveUp:
             self._settle(places[0], NOT_ASKED)
         except Exception as error:
-            self._ask_again([place for place in places if place not in self._answers], error, n_failed=len(places))
+            if len(places) == 1:
+                self._settle(places[0], Unscored(Reason.API_ERROR, describe(error)))
+                return
+            missing = [place for place in places if place not in self._answers]
+            middle = (len(missing) + 1) // 2
+            for part in filter(None, (missing[:middle], missing[middle:])):
+                self._ask(part)
         else:
             for place, answer in zip(places, answers, strict=True):
                 self._settle(place, answer)
-
-    def _ask_again(self, missing: list[int], error: Exception, *, n_failed: int) -> None:
-        if n_failed == 1:
-            for place in missing:
-                self._settle(place, Unscored(Reason.API_ERROR, describe(error)))
-            return
-        middle = (len(missing) + 1) // 2
-        for part in filter(None, (missing[:middle], missing[middle:])):
-            self._ask(part)
 
     def _call(self, places: list[int]) -> list[Any]:
         self._under_way = defaultdict(deque)

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 
 from dialeval_plugin.core.errors import DialevalError
 from dialeval_plugin.core.redaction import redacted
-from dialeval_plugin.hosts.importing import importing
-from dialeval_plugin.hosts.registration import register
+from dialeval_plugin.hosts.registration import importing, register
 
 from .logs import redact_host_logs
 

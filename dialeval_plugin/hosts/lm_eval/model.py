@@ -34,12 +34,13 @@ from dialeval_plugin.methods.judging.classification import NEGATIVE, POSITIVE
 from dialeval_plugin.methods.judging.goodness import NO, YES
 from dialeval_plugin.methods.judging.prompts import BREAKDOWN_PROMPTS, N_BREAKDOWN_LABELS, level_of
 
-from .cache import guard_cache
+from .run import guard_cache
 
 CLASSES: dict[str, str] = {POSITIVE: YES, NEGATIVE: NO}
 POSSIBLE_BREAKDOWN = "possible breakdown"
 _BREAKDOWN_LABELS = (YES, POSSIBLE_BREAKDOWN, NO)
 OPINION = "opinion"
+_OTHER_LEVEL = {"turn": Reason.SCORES_TURNS_ONLY, "dialogue": Reason.SCORES_DIALOGUES_ONLY}
 _BELOW = 0.5 - 1e-9
 """The highest share of a response that is not called positive: less than 0.5 also after a logarithm and an exponential."""
 
@@ -152,16 +153,16 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
         judged = self._judge(requests, progress=not disable_tqdm)
         results: list[tuple[float, bool]] = []
         for request, key, answer, one in zip(requests, keys, answers, judged, strict=True):
-            if one.verdict.score is None:
-                results.append(Choice(-math.inf, False, one.verdict))
-                continue
-            if answer == OPINION:
-                results.append(Choice(_turn_log_probability(one.unit, request), False, one.verdict))
-                continue
-            shares = self._shares(one, request)
-            share = shares[answer] / n_forms[key, answer]
-            is_likeliest = answer == max(shares, key=lambda answer: shares[answer])
-            results.append(Choice(math.log(share) if share > 0 else -math.inf, is_likeliest, one.verdict))
+            log_probability, is_likeliest = -math.inf, False
+            if one.verdict.score is not None and answer == OPINION:
+                # The log of 0 would say that there is no score.
+                log_probability = int(request.doc["n_words"]) * math.log(max(one.unit, sys.float_info.min))
+            elif one.verdict.score is not None:
+                shares = self._shares(one, request)
+                if (share := shares[answer] / n_forms[key, answer]) > 0:
+                    log_probability = math.log(share)
+                is_likeliest = answer == max(shares, key=lambda answer: shares[answer])
+            results.append(Choice(log_probability, is_likeliest, one.verdict))
         return results
 
     def _shares(self, judged: _Judged, request: Instance) -> dict[str, float]:
@@ -207,12 +208,8 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
         items = {_key(request): None if request.doc.get("is_absent", False) else item_of(request.doc) for request in requests}
         fitting = {content(item): item for item in items.values() if item is not None and level_of(item) == self.scorer.level}
         if n_others := sum(item is not None and level_of(item) != self.scorer.level for item in items.values()):
-            logger.warning(
-                "%s works at %s level: %d documents of another level stay unscored",
-                self.scorer.name,
-                self.scorer.level,
-                n_others,
-            )
+            text = "%s works at %s level: %d documents of another level stay unscored"
+            logger.warning(text, self.scorer.name, self.scorer.level, n_others)
         fresh = {each: item for each, item in fitting.items() if each not in self._judged}
         if fresh:
             scores = self.scorer.score(list(fresh.values()), progress=progress)
@@ -226,9 +223,9 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
             key = _key(request)
             item = items[key]
             if item is None:
-                one = _UNSCORED
+                one = _without_score()
             elif level_of(item) != self.scorer.level:
-                one = _OTHER_LEVEL[self.scorer.level]
+                one = _without_score(_OTHER_LEVEL[self.scorer.level].value)
             else:
                 one = self._judged[content(item)]
             if one.verdict.unscored:
@@ -238,7 +235,7 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
 
     def _verdict(self, value: float | None, unit: float | None, unscored: str | None) -> _Judged:
         if value is None or unit is None:
-            return _Judged(Verdict(None, None, unscored), 0.0, is_positive=False)
+            return _without_score(unscored)
         sign = -1 if self.scorer.orientation == "lower" else 1
         start = self.scorer.positive_from
         is_positive = unit >= self._cut if start is None else sign * value >= sign * start
@@ -257,24 +254,14 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
         low, high = self.scorer.range
         beyond = sum(value is not None and not low <= value <= high for value in values)
         if beyond:
-            logger.warning(
-                "%s: %d scores lie beyond its range %g to %g and count as its ends where a task asks for a probability",
-                self.scorer.name,
-                beyond,
-                low,
-                high,
-            )
+            text = "%s: %d scores lie beyond its range %g to %g and count as its ends where a task asks for a probability"
+            logger.warning(text, self.scorer.name, beyond, low, high)
         units = [None if value is None else to_unit(value, low, high) for value in values]
-        if self.scorer.orientation == "lower":
-            return [None if unit is None else 1 - unit for unit in units]
-        return units
+        return [None if unit is None else 1 - unit for unit in units] if self.scorer.orientation == "lower" else units
 
 
-_UNSCORED = _Judged(Verdict(None), 0.0, is_positive=False)
-_OTHER_LEVEL = {
-    "turn": _Judged(Verdict(None, None, Reason.SCORES_TURNS_ONLY.value), 0.0, is_positive=False),
-    "dialogue": _Judged(Verdict(None, None, Reason.SCORES_DIALOGUES_ONLY.value), 0.0, is_positive=False),
-}
+def _without_score(reason: str | None = None) -> _Judged:
+    return _Judged(Verdict(None, None, reason), 0.0, is_positive=False)
 
 
 def _is_there(device: str) -> bool:
@@ -313,11 +300,6 @@ def _in_words(request: Instance, judged: _Judged) -> str:
         # Without an exponent, which a task that reads numbers out of prose would take for another number.
         return format(Decimal(repr(judged.unit)), "f")
     return (POSITIVE if judged.is_positive else NEGATIVE).capitalize()
-
-
-def _turn_log_probability(score: float, request: Instance) -> float:
-    # The log of 0 would say that there is no score.
-    return int(request.doc["n_words"]) * math.log(max(score, sys.float_info.min))
 
 
 def _answer(request: Instance) -> str:

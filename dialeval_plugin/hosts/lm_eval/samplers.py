@@ -5,6 +5,7 @@ No example comes from the dialogue under test: several systems answer one contex
 
 from __future__ import annotations
 
+import functools
 import math
 import random
 import re
@@ -72,15 +73,16 @@ class RandomSampler(OtherDialogueSampler):
     the number of processes.
     """
 
-    _order: tuple[int | None, int, list[int]] | None = None
-
     def ranking(self, pool: Sequence[Document], eval_doc: Document | None) -> Sequence[int]:
         """Places in `pool` in random order."""
-        if self._order is None or self._order[:2] != (self._seed, len(pool)):
-            order = list(range(len(pool)))
-            random.Random(self._seed).shuffle(order)
-            self._order = (self._seed, len(pool), order)
-        return self._order[2]
+        return _shuffled(self._seed, len(pool))
+
+
+@functools.lru_cache(maxsize=8)
+def _shuffled(seed: int | None, number: int) -> Sequence[int]:
+    order = list(range(number))
+    random.Random(seed).shuffle(order)
+    return order
 
 
 class OkapiIndex:

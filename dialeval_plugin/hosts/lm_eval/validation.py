@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.core.resources import metrics_path, tasks_path
-from dialeval_plugin.hosts.importing import importing
+from dialeval_plugin.hosts.registration import importing
 
 Kind: TypeAlias = Literal["task", "group", "metric"]
 State: TypeAlias = Literal["ok", "absent", "error"]

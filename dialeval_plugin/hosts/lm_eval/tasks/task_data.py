@@ -17,8 +17,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.core.options import check_names
-from dialeval_plugin.hosts.lm_eval import run as lm_eval_run
-from dialeval_plugin.hosts.lm_eval.cache import guard_cache
+from dialeval_plugin.hosts.lm_eval.run import guard_cache, metadata
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +45,8 @@ def task_data(*others: Callable[..., Any]) -> Callable[[Build], Build]:
     """
 
     def decorate(build: Build) -> Build:
-        takes = {name for function in (build, *others) for name in _keywords(function)}
+        parameters = [one for function in (build, *others) for one in inspect.signature(function).parameters.values()]
+        takes = {parameter.name for parameter in parameters if parameter.kind is inspect.Parameter.KEYWORD_ONLY}
         _known.update(takes)
 
         @functools.wraps(build)
@@ -54,18 +54,13 @@ def task_data(*others: Callable[..., Any]) -> Callable[[Build], Build]:
             guard_cache()
             # What the task file says of itself stands apart from what a user or a model's argument of the same name says.
             of_task: dict[str, Any] = given.pop(DESCRIPTION, {})
-            typed = lm_eval_run.metadata()
+            typed = metadata()
             _check(given, {*given}.difference(_HOSTS) if typed is None else {*typed}, takes.difference(of_task))
             return build(**{name: value for name, value in {**given, **of_task}.items() if name in takes})
 
         return from_host
 
     return decorate
-
-
-def _keywords(function: Callable[..., Any]) -> list[str]:
-    parameters = inspect.signature(function).parameters.values()
-    return [parameter.name for parameter in parameters if parameter.kind is inspect.Parameter.KEYWORD_ONLY]
 
 
 def _check(given: Mapping[str, Any], typed: set[str], takes: set[str]) -> None:
