@@ -30,10 +30,7 @@ from .aggregation import (
     reported,
     turn_log_score,
 )
-from .causal_lm import CausalEvaluator
-from .evaluators import Alignment, Evaluator, Judged
-from .next_sentence import NextSentenceEvaluator
-from .permutation_lm import PermutationEvaluator
+from .evaluators import Alignment, CausalEvaluator, Evaluator, Judged, NextSentenceEvaluator, PermutationEvaluator
 
 Probability: TypeAlias = Literal["token", "max"]
 

@@ -18,12 +18,13 @@ from dialeval_plugin.methods.baselines import references
 from dialeval_plugin.methods.baselines.bertscore import BertScore
 from dialeval_plugin.methods.baselines.embedding import (
     EmbeddingOverlap,
+    EncoderVectors,
+    FileVectors,
     SentenceSimilarity,
     average_similarity,
     extrema_similarity,
     greedy_similarity,
 )
-from dialeval_plugin.methods.baselines.word_vectors import EncoderVectors, FileVectors
 
 VECTORS = """\
 tea 1.0 0.0

@@ -18,9 +18,7 @@ from safetensors.torch import load_file, save_file
 from dialeval_plugin import load_scorer
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLoadError
-from dialeval_plugin.methods.likelihood.causal_lm import CausalEvaluator
-from dialeval_plugin.methods.likelihood.evaluators import Alignment
-from dialeval_plugin.methods.likelihood.permutation_lm import PermutationEvaluator
+from dialeval_plugin.methods.likelihood.evaluators import Alignment, CausalEvaluator, PermutationEvaluator
 from dialeval_plugin.methods.likelihood.scorer import DialogueLikelihoodScorer
 from dialeval_plugin.models import language_models as models
 from tests.tiny.likelihood import N_TOKENS, WINDOW, write_likelihood_model
