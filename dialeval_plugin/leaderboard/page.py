@@ -20,7 +20,7 @@ from markupsafe import Markup, escape
 from dialeval_plugin.version import __version__
 
 from .board import Column, Cost, Figure, Leaderboard
-from .charts import ForestRow, distribution, forest, scatter
+from .charts import distribution, forest, scatter
 from .evidence import Evidence, cases
 
 TITLE = "Dialogue evaluators against people"
@@ -106,15 +106,12 @@ def _forests(board: Leaderboard, column: Column) -> dict[str, str]:
     pictures = {}
     for coefficient in board.coefficients:
         found = {name: board.figure(name, column, coefficient) for name in board.evaluators}
-        rows = [
-            ForestRow(name, figure.value, figure.ci_low, figure.ci_high, figure.is_rough)
-            for name, figure in found.items()
-            if figure is not None and figure.value is not None
-        ]
-        if rows:
-            rows.sort(key=lambda row: row.value, reverse=board.higher_is_better(coefficient))
-            name = coefficient_name(coefficient)
-            pictures[coefficient] = forest(rows, title=f"{name} of each evaluator on {column}", label=name)
+        known = {name: figure for name, figure in found.items() if figure is not None and figure.value is not None}
+        if known:
+            best_first = sorted(known, key=lambda name: known[name].value or 0, reverse=board.higher_is_better(coefficient))
+            label = coefficient_name(coefficient)
+            title = f"{label} of each evaluator on {column}"
+            pictures[coefficient] = forest({name: known[name] for name in best_first}, title=title, label=label)
     return pictures
 
 

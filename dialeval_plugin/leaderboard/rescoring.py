@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -14,7 +14,8 @@ from dialeval_plugin.reports.correlation_report import Finding, Judgements, Repo
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
 from dialeval_plugin.statistics.raters import aggregate
 
-from .result_files import RatedRow, TaskRun, check_one_scorer
+from .result_files import check_one_scorer
+from .task_runs import RatedRow, TaskRun
 
 logger = logging.getLogger(__name__)
 
@@ -74,11 +75,12 @@ def judgements(run: TaskRun, human: str = "mean") -> list[Judgements]:
     rows = list(run.rows or ())
     if human != "mean" and not all(row.ratings for row in rows):
         raise InputError(f"{run.path}: the samples of {run.task} do not have the single raters' answers. Use --human mean.")
-    seeds = sorted({row.seed for row in rows if row.seed is not None})
-    if not seeds:
-        return [_judgements(run, run.evaluator, rows, human)]
+    by_seed: dict[int | None, list[RatedRow]] = defaultdict(list)
+    for row in rows:
+        by_seed[row.seed].append(row)
     return [
-        _judgements(run, f"{run.evaluator}, seed {seed}", [row for row in rows if row.seed == seed], human) for seed in seeds
+        _judgements(run, run.evaluator if seed is None else f"{run.evaluator}, seed {seed}", by_seed[seed], human)
+        for seed in sorted(by_seed, key=lambda seed: seed or 0)
     ]
 
 

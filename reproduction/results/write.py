@@ -15,8 +15,9 @@ from typing import TypeAlias
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora.readers import dstc10
-from dialeval_plugin.leaderboard.references import ONE_PERSON
-from dialeval_plugin.leaderboard.result_files import TaskRun, read_runs
+from dialeval_plugin.leaderboard.evidence import ONE_PERSON
+from dialeval_plugin.leaderboard.result_files import read_runs
+from dialeval_plugin.leaderboard.task_runs import TaskRun
 from dialeval_plugin.reports.correlation_report import human_ceiling
 from dialeval_plugin.reports.tables import markdown_table
 from dialeval_plugin.statistics.estimates import ValueInterval, interval_text, mean_over_sets, number_text

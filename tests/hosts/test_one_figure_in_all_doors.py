@@ -14,7 +14,7 @@ from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.leaderboard.build import build
-from dialeval_plugin.leaderboard.references import HALF_THE_PEOPLE, ONE_PERSON
+from dialeval_plugin.leaderboard.evidence import HALF_THE_PEOPLE, ONE_PERSON
 from dialeval_plugin.leaderboard.rescoring import rescore
 from dialeval_plugin.leaderboard.result_files import read_runs
 from dialeval_plugin.reports.correlation_report import Finding, ReportOptions, find

@@ -15,7 +15,8 @@ from lm_eval.api.instance import Instance
 from dialeval_plugin.corpora.readers import cgdialog, dbdc
 from dialeval_plugin.judgement_tasks.kinds import printed
 from dialeval_plugin.leaderboard.rescoring import rescore
-from dialeval_plugin.leaderboard.result_files import TaskRun, read_runs
+from dialeval_plugin.leaderboard.result_files import read_runs
+from dialeval_plugin.leaderboard.task_runs import TaskRun
 from dialeval_plugin.reports.correlation_report import ReportOptions
 from dialeval_plugin.statistics.bootstrap import Estimate
 from tests.convai_files import write_convai

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dialeval_plugin.leaderboard.charts import MAX_POINTS, ForestRow, distribution, forest, scatter
+from dialeval_plugin.leaderboard.board import Figure
+from dialeval_plugin.leaderboard.charts import MAX_POINTS, distribution, forest, scatter
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -64,7 +65,7 @@ def test_ratings_between_0_and_1_fall_into_five_parts() -> None:
 
 
 def test_a_forest_plot_has_a_line_for_each_evaluator_and_none_without_an_interval() -> None:
-    picture = forest([ForestRow("a", 0.5, 0.4, 0.6), ForestRow("b", -0.2, None, None)], title="t", label="rho")
+    picture = forest({"a": Figure(value=0.5, ci_low=0.4, ci_high=0.6), "b": Figure(value=-0.2)}, title="t", label="rho")
     assert [element.text for element in parts(picture, "value")] == ["0.500", "-0.200"]
     assert len(parts(picture, "estimate")) == 2
     assert len(parts(picture, "interval")) == 1
@@ -72,7 +73,7 @@ def test_a_forest_plot_has_a_line_for_each_evaluator_and_none_without_an_interva
 
 def test_markup_in_a_name_is_text() -> None:
     name = "</text><script>x</script>"
-    picture = forest([ForestRow(name, 0.5, None, None)], title=name, label=name)
+    picture = forest({name: Figure(value=0.5)}, title=name, label=name)
     assert "<script>" not in picture
     assert ElementTree.fromstring(picture).findtext(f"{SVG}title") == name  # noqa: S314
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dialeval_plugin.leaderboard.build import build
-from dialeval_plugin.leaderboard.references import HALF_THE_PEOPLE, ONE_PERSON
+from dialeval_plugin.leaderboard.evidence import HALF_THE_PEOPLE, ONE_PERSON
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.ceiling import leave_one_rater_out, split_half
 from tests.leaderboard_files import GUPTA, documents, noisy_scores, scorer_config, write_run

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.leaderboard.result_files import TaskRun, read_runs
+from dialeval_plugin.leaderboard.result_files import read_runs
+from dialeval_plugin.leaderboard.task_runs import TaskRun
 
 HISTORIC = Path(__file__).parents[1] / "historic_results"
 DATE = "2026-11-20T16-37-41.528475"
