@@ -16,6 +16,9 @@ from dialeval_plugin.statistics.correlation import correlations
 
 HOSTILE = "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'> & \"quoted\" \u2028 {{ 7 * 7 }}"
 GUPTA, ZHAO = Column("dailydialog-gupta", "turn", "overall"), Column("dailydialog-zhao", "turn", "appropriateness")
+HISTORIC = Path(__file__).parent / "historic_results"
+DATE = "2026-11-20T16-37-41.528475"
+"""Of the run of a judge that is kept of 0.1.0."""
 JUDGE = "<b>judge</b>, dstc10_dialog"
 """The evaluator of `write_runs` that is a language model."""
 _METRICS = {"spearman": "spearman", "pearson": "pearson", "kendall": "kendall_b"}
@@ -60,6 +63,16 @@ def write_scores(
 ) -> Path:
     """Write one run of a scorer over `GUPTA`; options as those of `write_run`."""
     return write_run(folder, scorer_config(scorer), {"dstc10_dialog_dgu": (rows, scores)}, **options)
+
+
+def change_json(path: Path, *place: Any, value: Any) -> None:
+    """Set what stands at a place in a JSON file, as the keys from the outside in, to `value`."""
+    file = holder = json.loads(path.read_text(encoding="utf-8"))
+    *way, last = place
+    for name in way:
+        holder = holder[name]
+    holder[last] = value
+    path.write_text(json.dumps(file), encoding="utf-8")
 
 
 def write_run(

@@ -34,7 +34,7 @@ from dialeval_plugin.judgement_tasks.corpus_metrics import COUNTS, Undefined
 from dialeval_plugin.judgement_tasks.kinds import KINDS, MAIN, TaskKind
 from dialeval_plugin.judgement_tasks.opinions import AGGREGATIONS
 
-from .result_names import TaskDescription, describe_task, evaluator_and_method, evaluator_name, run_settings, run_signature
+from .result_names import TaskDescription, describe_task, evaluator_name, evaluator_of_run, run_signature
 from .task_runs import (
     AGAIN,
     PLACES,
@@ -190,15 +190,14 @@ def _read_results(path: Path, samples: Mapping[tuple[str, str], Path]) -> list[T
 @dataclass(frozen=True, slots=True)
 class _Samples:
     path: Path
-    values: tuple[dict[str, Any], ...]
-    offsets: tuple[int, ...]
+    values: list[tuple[dict[str, Any], Place]]
     n_requests: int
     n_characters: int
 
     @classmethod
     def read(cls, path: Path) -> _Samples:
         text = read_text(path)
-        values, offsets, requests, characters, offset = [], [], 0, 0, 0
+        values, requests, characters, offset = [], 0, 0, 0
         for number, line in enumerate(text.split("\n"), start=1):
             if line.strip():
                 sample = parse_json(line, f"{path}:{number}", constants=_NO_NUMBERS)
@@ -212,10 +211,9 @@ class _Samples:
                 characters += sum(len(str(given.get("arg_0", ""))) for given in prompts if isinstance(given, dict))
                 for name in ("resps", "filtered_resps", "metrics"):
                     sample.pop(name, None)
-                values.append(sample)
-                offsets.append(offset)
+                values.append((sample, Place(path, offset)))
             offset += len(line.encode()) + 1
-        return cls(path, tuple(values), tuple(offsets), requests, characters)
+        return cls(path, values, requests, characters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,14 +292,11 @@ class _Task:
                 "another's, out of a cache of the host. Run the task again."
             )
         reasons = self._reasons(rows, n_unscored)
-        evaluator, method = evaluator_and_method(self.file, self.task, about, variant)
-        document = self.samples.values[0]["doc"] if self.samples and self.samples.values else {}
+        document = self.samples.values[0][0]["doc"] if self.samples and self.samples.values else {}
         quality = about.quality if about.dataset == "fed" else document.get("quality") or about.quality
-        settings = run_settings(self.file, self.task, variant)
         return TaskRun(
-            evaluator=evaluator,
+            evaluator=evaluator_of_run(self.file, self.task, about, variant),
             model=evaluator_name(config),
-            method=method,
             variant=variant,
             task=self.task,
             version=str(self.file.get("versions", {}).get(self.task, "")),
@@ -316,13 +311,12 @@ class _Task:
             n_scored=n_scored,
             n_unscored=n_unscored,
             unscored_by_reason={reason: number for reason, number in sorted(reasons.items()) if number},
-            signature=run_signature(self.file, self.task, quality, settings, scorer_signature),
+            signature=run_signature(self.file, self.task, variant, quality, scorer_signature),
             scorer_signature=scorer_signature,
             is_partial=sizes.get("effective") != sizes.get("original"),
             seconds=self.seconds,
             n_requests=self.samples.n_requests if self.samples else None,
             n_prompt_characters=self.samples.n_characters if self.samples else None,
-            settings=settings,
             rows=rows,
             outcomes=outcomes,
             path=self.path,
@@ -345,7 +339,7 @@ class _Task:
 
     def _scorer_signature(self) -> str:
         of_scorer = self.file["config"].get("scorer_signature")
-        documents = [sample["doc"] for sample in self.samples.values] if self.samples else []
+        documents = [sample["doc"] for sample, _ in self.samples.values] if self.samples else []
         of_samples = sorted({str(document["signature"]) for document in documents if document.get("signature")})
         if len(of_samples) > 1:
             raise InputError(f"{self.path}: {self.task}: mixes samples of {of_samples[0]!r} and {of_samples[1]!r}. {AGAIN}")
@@ -353,9 +347,7 @@ class _Task:
 
     def _marked(self, mark: str) -> list[tuple[dict[str, Any], Place]]:
         """The samples that have the metric, which a placeholder for an absent set has not."""
-        table = self.samples
-        places = zip(table.values, table.offsets, strict=True) if table else ()
-        return [(sample, Place(table.path, offset)) for sample, offset in places if table and mark in sample]
+        return [(sample, place) for sample, place in self.samples.values if mark in sample] if self.samples else []
 
     def _outcomes(self, kind: TaskKind, mark: str) -> Outcomes | None:
         if self.samples is None:

@@ -161,45 +161,36 @@ def evaluator_name(config: Mapping[str, Any]) -> str:
     return _with_options(name, [_option(key, value) for key, value in given.items() if value != name])
 
 
-def evaluator_and_method(file: Mapping[str, Any], task: str, about: TaskDescription, variant: str) -> tuple[str, str]:
-    """Return who ran a task of a result file, with everything that tells it from others, and how its answers became scores.
+def evaluator_of_run(file: Mapping[str, Any], task: str, about: TaskDescription, variant: str) -> str:
+    """Return who ran a task of a result file, with everything that tells it from others.
 
     A scorer does not see the prompt, so its own name is all that tells it from others.
     """
-    config = file["config"]
-    model = evaluator_name(config)
-    if config.get("model") == "dialogue-metric":
-        return (f"{model}, {variant}" if variant else model), str(config.get("scorer") or model)
+    model = evaluator_name(file["config"])
     shots = file.get("n-shot", {}).get(task) or 0
-    parts = [
-        model,
+    of_prompt = [
         about.method,
         variant if variant != about.method else "",
         f"{shots} examples" if shots else "",
         "chat template" if file.get("chat_template_sha") else "",
         "system instruction" if file.get("system_instruction_sha") else "",
     ]
-    return ", ".join(filter(None, parts)), about.method
+    return ", ".join(filter(None, [model, *([variant] if file["config"].get("model") == "dialogue-metric" else of_prompt)]))
 
 
-def run_settings(file: Mapping[str, Any], task: str, variant: str) -> dict[str, Any]:
-    """Return everything in a result file that was set and can move a number of a task."""
+def run_signature(file: Mapping[str, Any], task: str, variant: str, quality: str, inner: str) -> str:
+    """Return everything in a result file that can move a number of a task, and the scorer's own signature, `inner`."""
     config = file["config"]
-    shared = ("chat_template_sha", "system_instruction_sha", "fewshot_as_multiturn")
-    return {
+    settings = {
         "model": config.get("model"),
         **model_arguments(config),
         "variant": variant or None,
         "n_shot": file.get("n-shot", {}).get(task),
         **{name: config.get(name) for name in _SETTINGS},
-        **{name: file.get(name) for name in shared},
+        **{name: file.get(name) for name in ("chat_template_sha", "system_instruction_sha", "fewshot_as_multiturn")},
         "task_hash": file.get("task_hashes", {}).get(task),
         **{name: file.get(name) for name in ("lm_eval_version", "transformers_version")},
     }
-
-
-def run_signature(file: Mapping[str, Any], task: str, quality: str, settings: Mapping[str, Any], inner: str) -> str:
-    """Return the signature of a run of a task: its settings, then the scorer's own signature, `inner`."""
     fields: dict[str, Value] = {"task": task, "version": file.get("versions", {}).get(task), "quality": quality or None}
     fields |= {name: value if value is None else str(value) for name, value in settings.items() if value != {}}
     return str(Signature(fields)) + (f"|[{inner}]" if inner else "")

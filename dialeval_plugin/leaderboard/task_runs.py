@@ -112,8 +112,6 @@ class TaskRun:
     """What ran, with everything that tells it from others: model or scorer, arguments, method, examples, template."""
     model: str
     """The language model or scorer with its arguments."""
-    method: str
-    """How its answers became scores: the task's group, or the scorer where that ran itself."""
     variant: str
     """Which of the task's scores this is, as "in_dre"; "" where the task has one."""
     task: str
@@ -141,7 +139,6 @@ class TaskRun:
     """The time of the whole run, shared out among its tasks by their requests."""
     n_requests: int | None
     n_prompt_characters: int | None
-    settings: Mapping[str, Any]
     rows: tuple[RatedRow, ...] | None
     """In file order; None where the samples are not there, or where the task compares or classifies (see `outcomes`)."""
     outcomes: Outcomes | None
