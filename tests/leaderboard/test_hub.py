@@ -11,10 +11,9 @@ from types import ModuleType
 import pytest
 import yaml
 
-from dialeval_plugin.leaderboard.build import FILES, build, write
+from dialeval_plugin.leaderboard.build import FILES, Built, write
 from dialeval_plugin.leaderboard.hub import push, write_space
 from tests.hub_stand_in import StandIn, hub_stand_in
-from tests.leaderboard_files import write_runs
 from tests.refusals import refused
 
 DIALEVAL = Path(sys.executable).parent / "dialeval"
@@ -22,12 +21,11 @@ TOKEN = "hf_thisIsTheSecret"  # noqa: S105 - made up
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("hub")
-    write_runs(place / "runs")
-    write(build([place / "runs"], rank_rounds=0), place / "board")
-    (place / "board" / "private notes.txt").write_text("not for the Hub")
-    return place / "board"
+def folder(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("board")
+    write(built, place)
+    (place / "private notes.txt").write_text("not for the Hub")
+    return place
 
 
 def pushed(hub: StandIn, folder: Path, *options: str, home: Path) -> subprocess.CompletedProcess[str]:
@@ -66,8 +64,7 @@ def test_a_refusal_is_one_line_without_the_token(folder: Path, tmp_path: Path) -
     with hub_stand_in() as hub:
         hub.refuse = 401
         done = pushed(hub, folder, home=tmp_path)
-    assert done.returncode == 2
-    assert done.stdout == ""
+    assert (done.returncode, done.stdout) == (2, "")
     assert TOKEN not in done.stderr
     assert done.stderr.startswith("dialeval: dataset me/board: the Hub refused (401: ")
     assert done.stderr.endswith("Type `hf auth login` with a token that may write.\n")

@@ -36,11 +36,12 @@ def board() -> Leaderboard:
 
 
 def test_a_missing_or_undefined_cell_is_in_no_mean_and_is_counted() -> None:
-    means = board().means("spearman")
-    assert means["weak"] == (pytest.approx(0.15), 2, 0)
-    assert means["strong"] == (0.6, 1, 1)
-    assert means["flat"] == (None, 0, 2)
+    assert board().means("spearman") == {"weak": (pytest.approx(0.15), 2, 0), "strong": (0.6, 1, 1), "flat": (None, 0, 2)}
     assert board().cell("strong", ZHAO) is None
+
+
+def test_an_empty_leaderboard_has_no_columns() -> None:
+    assert Leaderboard(()).columns == ()
 
 
 def test_evaluators_stand_in_the_order_of_their_means_and_those_without_one_last() -> None:
@@ -90,16 +91,15 @@ def test_json_comes_back_as_it_was(made: Callable[[], Leaderboard]) -> None:
     assert Leaderboard.from_dict(json.loads(text)) == made()
 
 
-def test_json_of_another_schema_version_is_refused() -> None:
-    with refused("old.json: schema_version is 7, this release reads 1. Build the leaderboard again from its result files."):
-        Leaderboard.from_dict({"schema_version": 7}, where="old.json")
-
-
-def test_json_that_lacks_a_field_names_the_cell() -> None:
+def test_json_of_another_schema_version_or_without_a_field_is_refused() -> None:
     data = board().to_dict()
     del data["cells"][1]["figures"]
-    with refused("cut.json: cells.1.figures: field required. Build the leaderboard again from its result files."):
-        Leaderboard.from_dict(data, where="cut.json")
+    for given, problem in (
+        ({"schema_version": 7}, "schema_version is 7, this release reads 1."),
+        (data, "cells.1.figures: field required."),
+    ):
+        with refused(f"board.json: {problem} Build the leaderboard again from its result files."):
+            Leaderboard.from_dict(given, where="board.json")
 
 
 def test_two_cells_for_one_place_are_refused_by_name() -> None:
