@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.core.resources import tasks_path
-from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.readers import cgdialog
 from dialeval_plugin.corpora.readers.cgdialog import CRITERIA, OPTIONS
 from dialeval_plugin.hosts.lm_eval.tasks.preference import preference_dataset
@@ -18,46 +16,15 @@ from dialeval_plugin.hosts.lm_eval.validation import validate_tasks
 from dialeval_plugin.methods.causalscore.scorer import CausalScorer
 from dialeval_plugin.statistics.preference.preferences import cont2cat, ignore_equal, preferences, voting
 from tests.hosts.through_lm_eval import evaluate, metrics
+from tests.preference_files import write_preferences
 
 SYSTEMS = ("human", "good", "bad", "blank")
-
-
-def preference_dialogue(number: int) -> dict[str, Any]:
-    """A dialogue whose responses are two of the embedded corpus', one that says little and one that says nothing."""
-    item = mini.read_response_sets("test")[number]
-    texts = dict(
-        zip(SYSTEMS, (item.positive[0], item.positive[1], f"No {number}.", " " if number == 0 else "Hm."), strict=True)
-    )
-    spoken = {name: {"speaker": "A", "utterance": text} for name, text in texts.items()}
-    row: dict[str, Any] = {
-        "id": str(number),
-        "history": [{"speaker": "AB"[place % 2], "utterance": text} for place, text in enumerate(item.context)],
-        **{f"{name}_response": turn for name, turn in spoken.items()},
-    }
-    for place, first in enumerate(SYSTEMS):
-        for second in SYSTEMS[place + 1 :]:
-            votes = {
-                f"human_evaluation_{rater}": {
-                    criterion: OPTIONS[(number * place + rater + len(criterion)) % 4] for criterion in CRITERIA
-                }
-                for rater in (1, 2, 3)
-            }
-            row[f"{first}_response-vs-{second}_response"] = {
-                f"{first}_response": spoken[first],
-                f"{second}_response": spoken[second],
-                **votes,
-            }
-    return row
 
 
 @pytest.fixture
 def two_corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A data folder with the preferences on two of the three corpora."""
-    folder = tmp_path / "data" / cgdialog.CORPUS.name
-    folder.mkdir(parents=True)
-    for name in ("dream", "msc"):
-        rows = [preference_dialogue(number) for number in range(12)]
-        (folder / cgdialog.PREFERENCE_FILES[name]).write_text(json.dumps(rows), encoding="utf-8")
+    folder = write_preferences(tmp_path / "data", SYSTEMS)
     monkeypatch.setenv("DIALEVAL_DATA_DIR", str(tmp_path / "data"))
     return folder
 
