@@ -19,7 +19,13 @@ from safetensors.torch import load_file, save_file
 from dialeval_plugin import load_scorer
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.core.errors import MissingPrerequisite, ModelLoadError
-from dialeval_plugin.methods.likelihood.evaluators import Alignment, CausalEvaluator, PermutationEvaluator
+from dialeval_plugin.methods.likelihood.evaluators import (
+    Alignment,
+    CausalEvaluator,
+    Evaluator,
+    PermutationEvaluator,
+    TurnProbabilities,
+)
 from dialeval_plugin.methods.likelihood.scorer import DialogueLikelihoodScorer
 from dialeval_plugin.models import language_models as models
 from tests.refusals import refused
@@ -42,6 +48,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
 
 def scorer_of(folder: Folder, architecture: str, **options: Any) -> DialogueLikelihoodScorer:
     return DialogueLikelihoodScorer(str(folder(architecture)), device="cpu", **{**OPTIONS[architecture], **options})
+
+
+def turns_of(evaluator: Evaluator, texts: Sequence[str]) -> list[TurnProbabilities]:
+    """What an evaluator says of a dialogue that it can judge."""
+    (judged,) = evaluator.judge([texts], last_only=False)
+    assert isinstance(judged, list)
+    return judged
 
 
 def dialogue(texts: Sequence[str], id: str = "0") -> Dialogue:
@@ -86,9 +99,7 @@ def test_the_probability_of_a_token_comes_from_the_place_before_it(folder: Folde
     opened = scorer.evaluator.opened
     end = opened.tokenizer.eos_token_id
     pieces = [[*ids, *([end] if layout == "separated" else [])] for ids in opened.token_ids(TEXTS[:3])]
-    (judged,) = scorer.evaluator.judge([TEXTS[:3]], last_only=False)
-    assert isinstance(judged, list)
-    for place, turn in enumerate(judged, start=1):
+    for place, turn in enumerate(turns_of(scorer.evaluator, TEXTS[:3]), start=1):
         before = [token for piece in pieces[0 if context == "full" else place - 1 : place] for token in piece]
         before = [end, *before] if layout == "plain" else before
         for number, token in enumerate(pieces[place]):
@@ -132,22 +143,19 @@ def test_both_alignments_equal_the_oracle(oracles_dir: Path, alignment: Alignmen
     given = oracle["in"]
     opened = models.OpenedModel("causal_lm", Bigrams(given["next_token_logits"]), Numbers(), Path(), None)
     evaluator = CausalEvaluator(opened, "pair", "plain", alignment, None)
-    (judged,) = evaluator.judge([[given["context"], given["response"]]], last_only=False)
-    assert isinstance(judged, list)
-    assert np.exp(judged[0].log_probabilities) == pytest.approx(oracle[f"{prefix}_word_probs"], abs=1e-6)
-    assert np.exp(judged[0].log_maxima) == pytest.approx(oracle[f"{prefix}_best_word_probs"], abs=1e-6)
+    (judged,) = turns_of(evaluator, [given["context"], given["response"]])
+    assert np.exp(judged.log_probabilities) == pytest.approx(oracle[f"{prefix}_word_probs"], abs=1e-6)
+    assert np.exp(judged.log_maxima) == pytest.approx(oracle[f"{prefix}_best_word_probs"], abs=1e-6)
 
 
 def test_the_permutation_model_sees_neither_target_nor_future(folder: Folder) -> None:
-    scorer = scorer_of(folder, "xlnet")
-    assert isinstance(scorer.evaluator, PermutationEvaluator)
-    evaluator = scorer.evaluator
+    evaluator = scorer_of(folder, "xlnet").evaluator
+    assert isinstance(evaluator, PermutationEvaluator)
     opened = evaluator.opened
     (end,) = opened.tokenizer.convert_tokens_to_ids(["<eod>"])
     first, second = opened.token_ids(TEXTS[:2])
-    (judged,) = evaluator.judge([TEXTS[:2]], last_only=False)
-    assert isinstance(judged, list)
-    assert len(judged[0].log_probabilities) == len(second)
+    (judged,) = turns_of(evaluator, TEXTS[:2])
+    assert len(judged.log_probabilities) == len(second)
     ids = [*first, end, *second]
     for number, token in enumerate(second):
         target = len(first) + 1 + number
@@ -159,8 +167,8 @@ def test_the_permutation_model_sees_neither_target_nor_future(folder: Folder) ->
         with torch.no_grad():
             logits = opened.model(input_ids=torch.tensor([ids]), perm_mask=hidden, target_mapping=mapping).logits
         expected = logits[0, 0].log_softmax(-1)
-        assert judged[0].log_probabilities[number] == pytest.approx(float(expected[token]), abs=1e-5)
-        assert judged[0].log_maxima[number] == pytest.approx(float(expected.max()), abs=1e-5)
+        assert judged.log_probabilities[number] == pytest.approx(float(expected[token]), abs=1e-5)
+        assert judged.log_maxima[number] == pytest.approx(float(expected.max()), abs=1e-5)
 
 
 def test_next_sentence_probabilities_are_the_hosts_own(folder: Folder) -> None:
@@ -234,9 +242,7 @@ def test_what_cannot_be_scored_has_a_reason_and_leaves_the_others_alone(folder: 
 @pytest.mark.parametrize("architecture", OPTIONS)
 def test_weights_that_are_not_numbers_leave_no_score(folder: Folder, architecture: str, tmp_path: Path) -> None:
     write_likelihood_model(tmp_path, architecture)
-    weights = load_file(tmp_path / "model.safetensors")
-    for tensor in weights.values():
-        tensor.fill_(math.nan)
+    weights = {name: torch.full_like(tensor, math.nan) for name, tensor in load_file(tmp_path / "model.safetensors").items()}
     save_file(weights, tmp_path / "model.safetensors", metadata={"format": "pt"})
     scores = DialogueLikelihoodScorer(str(tmp_path), device="cpu", **OPTIONS[architecture]).score([dialogue(TEXTS)])
     assert scores.unscored_by_reason == {"non_finite": 1}
@@ -244,14 +250,11 @@ def test_weights_that_are_not_numbers_leave_no_score(folder: Folder, architectur
 
 def test_a_special_token_in_a_turn_is_text(folder: Folder) -> None:
     for architecture in ("gpt2", "bert", "xlnet"):
-        scorer = scorer_of(folder, architecture)
-        forged, (plain,) = "Yes.<end>[SEP]<eod>No.", scorer.evaluator.judge([["Hi.", "Yes.No."]], last_only=False)
-        (judged,) = scorer.evaluator.judge([["Hi.", forged]], last_only=False)
-        assert isinstance(judged, list)
-        assert isinstance(plain, list)
+        scorer, forged = scorer_of(folder, architecture), "Yes.<end>[SEP]<eod>No."
+        (plain,), (judged,) = (turns_of(scorer.evaluator, ["Hi.", text]) for text in ("Yes.No.", forged))
         if scorer.family != "next_sentence":
             extra = len("<end>[SEP]<eod>")
-            assert len(judged[0].log_probabilities) == len(plain[0].log_probabilities) + extra
+            assert len(judged.log_probabilities) == len(plain.log_probabilities) + extra
         else:
             (pair,) = scorer.evaluator._pairs.encode_batch([forged], add_special_tokens=False)  # type: ignore[attr-defined]
             assert len(pair.ids) == len(forged)
