@@ -30,10 +30,10 @@ _HEAT_STEPS = 5
 def render(board: Leaderboard, evidence: Sequence[Evidence] = (), *, title: str = TITLE) -> str:
     """Return the page; a cell without evidence has its figures only, without plots and cases."""
     environment = jinja2.Environment(
-        autoescape=True, loader=jinja2.FunctionLoader(_resource), undefined=jinja2.StrictUndefined, trim_blocks=True
+        autoescape=True, loader=jinja2.FunctionLoader(static_text), undefined=jinja2.StrictUndefined, trim_blocks=True
     )
     environment.filters |= {"named": coefficient_name, "heat": _heat, "cost": cost_in_words, "breakable": breakable}
-    script, style = _resource("leaderboard.js"), _resource("leaderboard.css")
+    script, style = static_text("leaderboard.js"), static_text("leaderboard.css")
     groups = cases(evidence)
     levels = Counter(cell.column.level for cell in board.cells if cell.column.level).most_common()
     html = environment.get_template("leaderboard.html").render(
@@ -146,5 +146,6 @@ def _csp_hash(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _resource(name: str) -> str:
+def static_text(name: str) -> str:
+    """Return one of the files that page, Space and cards are made of."""
     return resources.files(__package__).joinpath("static", name).read_text(encoding="utf-8")

@@ -28,7 +28,6 @@ from .aggregation import (
     dialogue_log_scores,
     is_product,
     reported,
-    turn_log_score,
 )
 from .evaluators import Alignment, CausalEvaluator, Evaluator, Judged, NextSentenceEvaluator, PermutationEvaluator
 
@@ -191,14 +190,13 @@ class DialogueLikelihoodScorer(Scorer):
             "max": [turn.log_maxima for turn in judged],
         }
         for kind, turns in kinds.items():
-            for aggregation, log_score in self._log_scores(turns).items():
+            if self.level == "turn":
+                log_scores = {aggregation: reduction(turns[-1]) for aggregation, reduction in TURN_REDUCTIONS.items()}
+            else:
+                log_scores = dialogue_log_scores(turns)
+            for aggregation, log_score in log_scores.items():
                 found[_column(aggregation, kind)] = reported(log_score, aggregation)
         return {name: found[name] for name in self.columns}
-
-    def _log_scores(self, turns: Sequence[FloatArray]) -> dict[str, float]:
-        if self.level == "turn":
-            return {aggregation: turn_log_score(turns[-1], aggregation) for aggregation in self._aggregations}
-        return dialogue_log_scores(turns)
 
 
 def _column(aggregation: str, probability: Probability) -> str:

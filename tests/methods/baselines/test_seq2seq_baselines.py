@@ -101,7 +101,7 @@ def published_question(dimension: str, response: str) -> str:
 @pytest.mark.parametrize("dimension", QUESTIONS)
 def test_the_ids_of_a_question_are_those_of_the_published_string(t5: Path, dimension: Any) -> None:
     scorer = UniEval(dimension, model=str(t5), device="cpu")
-    asked = _Asked(dimension, RESPONSE, "\n".join(CONTEXT), "\n".join(FACTS))
+    asked = _Asked(RESPONSE, "\n".join(CONTEXT), "\n".join(FACTS))
     ids = AutoTokenizer.from_pretrained(t5)(published_question(dimension, RESPONSE))["input_ids"]
     assert scorer.question_ids(asked) == (ids, 0)
 
@@ -141,9 +141,7 @@ def test_a_question_without_what_it_reads_has_no_score(t5: Path, dimension: Any,
 def test_a_long_history_loses_its_beginning(t5: Path) -> None:
     scorer = UniEval(model=str(t5), max_tokens=150, device="cpu")
     tail = "z" * 40
-    (whole, none), (cut, n_cut) = (
-        scorer.question_ids(_Asked("coherence", "Yes.", history, "")) for history in (tail, "y" * 200 + tail)
-    )
+    (whole, none), (cut, n_cut) = (scorer.question_ids(_Asked("Yes.", history, "")) for history in (tail, "y" * 200 + tail))
     assert none == 0
     assert len(cut) == 150
     assert n_cut == len(whole) + 200 - 150

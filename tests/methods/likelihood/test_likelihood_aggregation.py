@@ -16,7 +16,6 @@ from dialeval_plugin.methods.likelihood.aggregation import (
     dialogue_log_score,
     dialogue_log_scores,
     reported,
-    turn_log_score,
 )
 
 ORACLE = [
@@ -86,7 +85,7 @@ def test_a_turn_of_which_nothing_is_possible_is_zero_and_not_undefined() -> None
     assert dialogue_log_score(turns[:1], "sum_of_means") == dialogue_log_score(turns[:1], "sum_of_sums") == -math.inf
     assert math.exp(dialogue_log_score(turns, "sum_of_means")) == pytest.approx(0.5)
     assert dialogue_log_score(turns, "product_of_sums") == -math.inf
-    assert turn_log_score(turns[0]) == -math.inf
+    assert TURN_REDUCTIONS["mean"](turns[0]) == -math.inf
 
 
 def test_what_is_no_product_is_reported_as_the_value_itself() -> None:
@@ -98,10 +97,9 @@ def test_what_is_no_product_is_reported_as_the_value_itself() -> None:
     }
 
 
-def test_the_defaults_are_equation_5_4_and_the_mean() -> None:
+def test_the_default_is_equation_5_4() -> None:
     turns = logs([[0.5, 0.25], [0.125]])
     assert dialogue_log_score(turns) == dialogue_log_score(turns, "sum_of_means") == pytest.approx(math.log(0.5))
-    assert turn_log_score(turns[0]) == turn_log_score(turns[0], "mean")
     assert list(dialogue_log_scores(turns)) == list(DIALOGUE_REDUCTIONS)
 
 
@@ -114,5 +112,5 @@ def test_turns_without_a_token_count_for_nothing() -> None:
 
 
 def test_one_turn_aggregates_by_hand() -> None:
-    values = {name: math.exp(turn_log_score(logs([[0.5, 0.25]])[0], name)) for name in TURN_REDUCTIONS}
+    values = {name: math.exp(reduction(logs([[0.5, 0.25]])[0])) for name, reduction in TURN_REDUCTIONS.items()}
     assert values == pytest.approx({"mean": 0.375, "sum": 0.75, "product": 0.125, "geometric_mean": 0.125**0.5})

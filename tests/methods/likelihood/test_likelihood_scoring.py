@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 import math
-import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -59,11 +58,6 @@ def turns_of(evaluator: Evaluator, texts: Sequence[str]) -> list[TurnProbabiliti
 
 def dialogue(texts: Sequence[str], id: str = "0") -> Dialogue:
     return Dialogue(id, tuple(map(Turn, texts)))
-
-
-def dialogues(number: int = 8) -> list[Dialogue]:
-    draw = random.Random(5)
-    return [dialogue([draw.choice(TEXTS) for _ in range(draw.randint(2, 5))], str(index)) for index in range(number)]
 
 
 @pytest.mark.parametrize("architecture", OPTIONS)
@@ -300,38 +294,19 @@ def test_a_model_is_named_by_option_or_variable(folder: Folder, tmp_path: Path, 
         load_scorer("dialogue_likelihood")
 
 
-@pytest.mark.parametrize(
-    ("architecture", "settings", "options", "message"),
-    [
-        (
-            "masked_bert",
-            {},
-            {"family": "causal_lm"},
-            "is no causal language model, since it sees the tokens that it is asked about. "
-            "Choose another model, or train this one with is_decoder=true in its config.json.",
-        ),
-        (
-            "masked_bert",
-            {},
-            {},
-            "as a language model its weights lack 'bert.pooler.dense.bias', which would be random. "
-            "Copy the folder again, or choose another family than next_sentence.",
-        ),
-        (
-            "gpt2",
-            {"vocab_size": N_TOKENS - 1},
-            {},
-            f"the tokenizer has {N_TOKENS} tokens, the embedding only {N_TOKENS - 1} rows. "
-            "The tokenizer belongs to another model; copy the folder again.",
-        ),
-    ],
-)
-def test_a_model_of_another_kind_is_refused(
-    architecture: str, settings: dict[str, Any], options: dict[str, Any], message: str, tmp_path: Path
-) -> None:
-    write_likelihood_model(tmp_path, architecture, **settings)
-    with refused(f"{tmp_path}: {message}", ModelLoadError):
-        DialogueLikelihoodScorer(str(tmp_path), device="cpu", **options)
+def test_a_model_of_another_kind_is_refused(tmp_path: Path) -> None:
+    masked = write_likelihood_model(tmp_path / "masked", "masked_bert")
+    foreign = write_likelihood_model(tmp_path / "foreign", "gpt2", vocab_size=N_TOKENS - 1)
+    for folder, options, message in (
+        (masked, {"family": "causal_lm"}, "is no causal language model, since it sees the tokens that it is asked about. "
+         "Choose another model, or train this one with is_decoder=true in its config.json."),
+        (masked, {}, "as a language model its weights lack 'bert.pooler.dense.bias', which would be random. "
+         "Copy the folder again, or choose another family than next_sentence."),
+        (foreign, {}, f"the tokenizer has {N_TOKENS} tokens, the embedding only {N_TOKENS - 1} rows. "
+         "The tokenizer belongs to another model; copy the folder again."),
+    ):  # fmt: skip
+        with refused(f"{folder}: {message}", ModelLoadError):
+            DialogueLikelihoodScorer(str(folder), device="cpu", **options)
 
 
 def test_pickled_damaged_and_missing_weights_are_refused(tmp_path: Path) -> None:
