@@ -63,6 +63,9 @@ def test_a_run_says_what_ran_on_what(runs: dict[tuple[str, str], TaskRun]) -> No
     assert "|lm_eval_version:0.4.13|" in run.signature
     assert "|[method:slide|prompt:slide-v1-" in run.signature
     assert run.n_requests == 8
+    scorer = runs["dstc10_dialog_mini", "slide (models/slm, slm)"]
+    assert scorer.seconds is not None
+    assert "|[method:slide|" in scorer.signature
 
 
 def test_the_time_of_a_run_is_shared_out_by_requests(runs: dict[tuple[str, str], TaskRun]) -> None:
@@ -83,12 +86,6 @@ def test_a_row_has_its_score_its_raters_and_its_document(runs: dict[tuple[str, s
     assert (document["id"], document["response"]["text"]) == ("63a4", "He ruled for nine years, and nobody missed him.")
     (unscored,) = (row for row in run.rows if row.score is None)
     assert (unscored.id, unscored.unscored) == ("62a4", "non_finite")
-
-
-def test_a_scorer_is_named_with_its_options_and_signature(runs: dict[tuple[str, str], TaskRun]) -> None:
-    run = runs["dstc10_dialog_mini", "slide (models/slm, slm)"]
-    assert run.seconds is not None
-    assert "|[method:slide|" in run.signature
 
 
 def test_a_classification_has_outcomes_instead_of_rows(runs: dict[tuple[str, str], TaskRun]) -> None:
@@ -157,18 +154,18 @@ def test_what_is_no_number_is_none(copy: Path) -> None:
     [
         (
             {"model": "m", "api_key": "sk-1", "header": {"Authorization": "x"}, "tokenizer": "t", "base_url": "u"},
-            "m (tokenizer=t), dstc10_dialog",
+            "m (tokenizer=t)",
         ),
         (
             {"scorer": "g_eval", "llm": "local-chat-completions", "llm_args": "model=m,api_key=sk-1,temperature=0.5"},
-            "g_eval (m (temperature=0.5)), dstc10_dialog",
+            "g_eval (m (temperature=0.5))",
         ),
     ],
 )
 def test_secrets_do_not_reach_name_and_signature(arguments: dict[str, Any], evaluator: str, copy: Path) -> None:
     change_json(result_file(copy), "config", "model_args", value=arguments)
     run = run_of(copy, "dstc10_dialog_mini", "")
-    assert run.evaluator == evaluator
+    assert run.evaluator == f"{evaluator}, dstc10_dialog"
     for secret in ("sk-1", "Authorization"):
         assert secret not in f"{run.evaluator}{run.signature}"
 
@@ -202,45 +199,38 @@ def test_a_damaged_file_is_named(copy: Path, name: str, text: str, message: str)
 
 
 SLIDE, RATED = ("results", "slide_mini", "llm_spearman,none"), ("results", "dstc10_dialog_mini", "n_scored,none")
-AGAIN = "Copy the file again."
 
 
 @pytest.mark.parametrize(
-    ("place", "value", "message"),
+    ("place", "value", "problem"),
     [
-        (("date",), 1e18, f"date: input should be less than or equal to 253402300799. {AGAIN}"),
+        (("date",), 1e18, "date: input should be less than or equal to 253402300799"),
         (
-            ("n-samples",),
-            {"slide_mini": {"original": -1}},
-            f"n-samples.slide_mini.original: input should be greater than or equal to 0. {AGAIN}",
+            ("n-samples", "slide_mini", "original"),
+            -1,
+            "n-samples.slide_mini.original: input should be greater than or equal to 0",
         ),
-        (("versions",), [1], f"versions: input should be an object. {AGAIN}"),
-        (("results",), {"slide_mini": []}, f"results.slide_mini: input should be an object. {AGAIN}"),
-        (SLIDE, 1.5, f"results.slide_mini.llm_spearman: is 1.5, expected a number from -1 to 1. {AGAIN}"),
-        (SLIDE, 1e308, f"results.slide_mini.llm_spearman: is 1e+308, expected a number from -1 to 1. {AGAIN}"),
-        (SLIDE, True, f"results.slide_mini.llm_spearman: is True, which is no number. {AGAIN}"),
-        (RATED, -1, f"results.dstc10_dialog_mini.n_scored: is -1, expected a number from 0. {AGAIN}"),
+        (("versions",), [1], "versions: input should be an object"),
+        (("results",), {"slide_mini": []}, "results.slide_mini: input should be an object"),
+        (SLIDE, 1.5, "results.slide_mini.llm_spearman: is 1.5, expected a number from -1 to 1"),
+        (SLIDE, 1e308, "results.slide_mini.llm_spearman: is 1e+308, expected a number from -1 to 1"),
+        (SLIDE, True, "results.slide_mini.llm_spearman: is True, which is no number"),
+        (RATED, -1, "results.dstc10_dialog_mini.n_scored: is -1, expected a number from 0"),
     ],
 )
-def test_a_field_or_figure_that_cannot_be_is_named(place: tuple[str, ...], value: Any, message: str, copy: Path) -> None:
+def test_a_field_or_figure_that_cannot_be_is_named(place: tuple[str, ...], value: Any, problem: str, copy: Path) -> None:
     change_json(result_file(copy), *place, value=value)
-    with refused(f"{result_file(copy)}: {message}"):
+    with refused(f"{result_file(copy)}: {problem}. Copy the file again."):
         read_runs([copy])
 
 
-@pytest.mark.parametrize(
-    ("place", "value", "message"),
-    [
-        (("config",), {"model": "hf", "model_args": [1, 2]}, "config.model_args"),
-        # R78: what the host writes where it has no number is none, but this is no number of the host's.
-        (RATED, 10**400, "has a number that cannot be read"),
-    ],
-)
-def test_arguments_and_numbers_that_cannot_be_read_are_refused(
-    place: tuple[str, ...], value: Any, message: str, copy: Path
-) -> None:
-    change_json(result_file(copy), *place, value=value)
-    with pytest.raises(InputError, match=rf"^{result_file(copy)}.*{message}"):
+def test_arguments_and_numbers_that_cannot_be_read_are_refused(copy: Path) -> None:
+    change_json(result_file(copy), "config", "model_args", value=[1, 2])
+    with pytest.raises(InputError, match=rf"^{result_file(copy)}: config\.model_args"):
+        read_runs([copy])
+    # R78: what the host writes where it has no number is none, but this is no number of the host's.
+    change_json(result_file(copy), *RATED, value=10**400)
+    with pytest.raises(InputError, match=rf"^{result_file(copy)}.* has a number that cannot be read"):
         read_runs([copy])
 
 
