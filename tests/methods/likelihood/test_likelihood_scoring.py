@@ -38,6 +38,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "roberta_pairs": {"next_label": "follows"},
 }
 TEXTS = ["Hi there.", "Hello! How are you?", "Fine, and you?", "Good.", "Rain again..."]
+EXAMPLES = [Example.from_texts(TEXTS[:place], TEXTS[place], id=str(place)) for place in range(1, len(TEXTS))]
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +62,9 @@ def dialogue(texts: Sequence[str], id: str = "0") -> Dialogue:
 
 
 @pytest.mark.parametrize("architecture", OPTIONS)
-def test_every_family_scores_and_its_columns_add_up(folder: Folder, architecture: str) -> None:
+def test_every_family_scores_its_columns_add_up_and_a_dialogue_is_the_sum_of_its_turns(
+    folder: Folder, architecture: str
+) -> None:
     scorer = scorer_of(folder, architecture)
     scores = scorer.score([dialogue(TEXTS)])
     assert (scores.main, scores.level, scores.n_scored) == ("sum_of_means", "dialogue", 1)
@@ -74,15 +77,8 @@ def test_every_family_scores_and_its_columns_add_up(folder: Folder, architecture
         assert row["max_sum_of_means"] > row["sum_of_means"]  # type: ignore[operator]
         assert row["log_product_of_products"] < row["max_log_product_of_products"]  # type: ignore[operator]
     assert scores.signature.fields["family"] == scorer.family
-
-
-@pytest.mark.parametrize("architecture", OPTIONS)
-def test_a_dialogue_is_the_sum_of_its_turns(folder: Folder, architecture: str) -> None:
-    whole = scorer_of(folder, architecture).score([dialogue(TEXTS)])
-    turns = tuple(map(Turn, TEXTS))
-    examples = [Example(str(place), turns[:place], turns[place]) for place in range(1, len(turns))]
-    single = scorer_of(folder, architecture, level="turn").score(examples)
-    assert whole.values[0] == pytest.approx(math.fsum(map(float, single.values)), abs=1e-5)  # type: ignore[arg-type]
+    single = scorer_of(folder, architecture, level="turn").score(EXAMPLES)
+    assert scores.values[0] == pytest.approx(math.fsum(map(float, single.values)), abs=1e-5)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("layout", ["separated", "plain"])
@@ -109,14 +105,12 @@ def test_the_probability_of_a_token_comes_from_the_place_before_it(folder: Folde
 class Bigrams(torch.nn.Module):
     """A causal model whose answer depends on the last token alone, by a table of the oracle."""
 
+    config = SimpleNamespace(pad_token_id=None)
+    device = torch.device("cpu")
+
     def __init__(self, table: list[list[float]]) -> None:
         super().__init__()
         self.table = torch.nn.Embedding.from_pretrained(torch.tensor(table))
-        self.config = SimpleNamespace(pad_token_id=None)
-        self.device = torch.device("cpu")
-
-    def get_input_embeddings(self) -> torch.nn.Module:
-        return self.table
 
     def forward(self, input_ids: torch.Tensor, use_cache: bool) -> SimpleNamespace:
         return SimpleNamespace(logits=self.table(input_ids))
@@ -185,12 +179,9 @@ def test_one_pass_answers_for_a_dialogue_with_its_full_context(folder: Folder, m
         return logits(self, rows)
 
     monkeypatch.setattr(CausalEvaluator, "logits", counted)
-    turns = tuple(map(Turn, TEXTS))
     scorer_of(folder, "gpt2").score([dialogue(TEXTS)])
-    assert read == [sum(len(text) + 1 for text in TEXTS)]
-    read.clear()
-    scorer_of(folder, "gpt2", level="turn").score([Example(str(n), turns[:n], turns[n]) for n in range(1, len(turns))])
-    assert read == [sum(len(text) + 1 for text in TEXTS)]
+    scorer_of(folder, "gpt2", level="turn").score(EXAMPLES)
+    assert read == [sum(len(text) + 1 for text in TEXTS)] * 2
 
 
 @pytest.mark.parametrize("architecture", ["gpt2", "bert", "xlnet"])
