@@ -78,29 +78,28 @@ def judgements(run: TaskRun, human: str = "mean") -> list[Judgements]:
     by_seed: dict[int | None, list[RatedRow]] = defaultdict(list)
     for row in rows:
         by_seed[row.seed].append(row)
-    return [
-        _judgements(run, run.evaluator if seed is None else f"{run.evaluator}, seed {seed}", by_seed[seed], human)
-        for seed in sorted(by_seed, key=lambda seed: seed or 0)
-    ]
-
-
-def _judgements(run: TaskRun, evaluator: str, rows: Sequence[RatedRow], human: str) -> Judgements:
-    systems = [row.system for row in rows if row.system is not None]
-    return Judgements(
-        evaluator=evaluator,
-        dataset=run.dataset,
-        quality=run.quality,
-        level="dialogue" if run.level == "dialogue" else "turn",
-        ids=[row.id for row in rows],
-        scores=[row.score for row in rows],
-        ratings=[row.rating for row in rows] if human == "mean" else aggregate([row.ratings for row in rows], human),
-        raters={row.id: row.ratings for row in rows},
-        clusters=[row.cluster for row in rows],
-        items=[row.item for row in rows],
-        systems=systems if len(systems) == len(rows) else None,
-        words=[row.response_words for row in rows],
-        unscored=run.unscored_by_reason,
-    )
+    found = []
+    for seed in sorted(by_seed, key=lambda seed: seed or 0):
+        rows = by_seed[seed]
+        systems = [row.system for row in rows if row.system is not None]
+        found.append(
+            Judgements(
+                evaluator=run.evaluator if seed is None else f"{run.evaluator}, seed {seed}",
+                dataset=run.dataset,
+                quality=run.quality,
+                level="dialogue" if run.level == "dialogue" else "turn",
+                ids=[row.id for row in rows],
+                scores=[row.score for row in rows],
+                ratings=[row.rating for row in rows] if human == "mean" else aggregate([row.ratings for row in rows], human),
+                raters={row.id: row.ratings for row in rows},
+                clusters=[row.cluster for row in rows],
+                items=[row.item for row in rows],
+                systems=systems if len(systems) == len(rows) else None,
+                words=[row.response_words for row in rows],
+                unscored=run.unscored_by_reason,
+            )
+        )
+    return found
 
 
 def _others(run: TaskRun, bootstrap: Bootstrap) -> list[Finding]:

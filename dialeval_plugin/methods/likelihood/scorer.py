@@ -18,7 +18,7 @@ from dialeval_plugin.core.signature import Value, content_hash
 from dialeval_plugin.models.causal import Window
 from dialeval_plugin.models.context_texts import turns_to_read, unread
 from dialeval_plugin.models.defaults import DefaultModel
-from dialeval_plugin.models.language_models import Family, OpenedModel, open_model
+from dialeval_plugin.models.language_models import Family, open_model
 from dialeval_plugin.models.passes import Context, Layout
 
 from .aggregation import (
@@ -108,7 +108,14 @@ class DialogueLikelihoodScorer(Scorer):
         self.layout = options.layout or ("separated" if self.family == "causal_lm" else None)
         self._refuse_unused()
         self._model_hash = content_hash(opened.folder)
-        self.evaluator = self._evaluator(opened)
+        self.evaluator: Evaluator
+        if opened.family == "next_sentence":
+            self.evaluator = NextSentenceEvaluator(opened, options.next_label, options.max_tokens)
+        elif opened.family == "permutation_lm":
+            self.evaluator = PermutationEvaluator(opened, self.context, options.max_tokens)
+        else:
+            layout = self.layout or "separated"
+            self.evaluator = CausalEvaluator(opened, self.context, layout, options.alignment, options.max_tokens)
         self.range = _range(self.aggregation)
 
     def _refuse_unused(self) -> None:
@@ -122,14 +129,6 @@ class DialogueLikelihoodScorer(Scorer):
         ):
             if is_given:
                 raise InputError(f"dialogue_likelihood: {self.family} {message}. Leave the option {option} out.")
-
-    def _evaluator(self, opened: OpenedModel) -> Evaluator:
-        options = self.options
-        if opened.family == "next_sentence":
-            return NextSentenceEvaluator(opened, options.next_label, options.max_tokens)
-        if opened.family == "permutation_lm":
-            return PermutationEvaluator(opened, self.context, options.max_tokens)
-        return CausalEvaluator(opened, self.context, self.layout or "separated", options.alignment, options.max_tokens)
 
     @property
     def columns(self) -> tuple[str, ...]:
