@@ -13,7 +13,7 @@ from dialeval_plugin.corpora.readers import cgdialog
 from dialeval_plugin.corpora.readers.cgdialog import CRITERIA, OPTIONS
 
 
-def preference_dialogue(number: int, systems: Sequence[str]) -> dict[str, Any]:
+def _dialogue(number: int, systems: Sequence[str]) -> dict[str, Any]:
     """A dialogue whose responses are two of the embedded corpus', one that says little and one that says nothing."""
     item = mini.read_response_sets("test")[number]
     texts = (item.positive[0], item.positive[1], f"No {number}.", " " if number == 0 else "Hm.")
@@ -34,7 +34,7 @@ def write_preferences(folder: Path, systems: Sequence[str]) -> Path:
     """Write twelve dialogues of two of the three corpora below a data folder, and return where they lie."""
     place = folder / cgdialog.CORPUS.name
     place.mkdir(parents=True)
-    rows = [preference_dialogue(number, systems) for number in range(12)]
+    rows = [_dialogue(number, systems) for number in range(12)]
     for name in ("dream", "msc"):
         (place / cgdialog.PREFERENCE_FILES[name]).write_text(json.dumps(rows), encoding="utf-8")
     return place

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from lm_eval.api.instance import Instance
 
-from dialeval_plugin.corpora.readers import cgdialog, dbdc
+from dialeval_plugin.corpora.readers import dbdc
 from dialeval_plugin.judgement_tasks.kinds import printed
 from dialeval_plugin.leaderboard.rescoring import rescore
 from dialeval_plugin.leaderboard.result_files import read_runs
@@ -21,9 +21,9 @@ from dialeval_plugin.reports.correlation_report import ReportOptions
 from dialeval_plugin.statistics.bootstrap import Estimate
 from tests.convai_files import write_convai
 from tests.fed_files import fed_rows, write_fed
-from tests.hosts.test_causalscore_doors import preference_dialogue
 from tests.hosts.test_lm_eval_breakdown import dialogue
 from tests.hosts.through_lm_eval import LikelihoodLM, evaluate
+from tests.preference_files import write_preferences
 
 TASKS = (
     "fed_dialog_turn_specific",
@@ -57,15 +57,13 @@ class Chance(LikelihoodLM):
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = write_convai(tmp_path_factory.mktemp("data"), 30)
     write_fed(root, fed_rows(10))
-    for corpus in (dbdc.CORPUS.name, cgdialog.CORPUS.name):
-        (root / corpus).mkdir()
+    (root / dbdc.CORPUS.name).mkdir()
     with zipfile.ZipFile(root / dbdc.CORPUS.name / dbdc.FILE, "w") as archive:
         for split in ("dev", "eval"):
             for number in range(12):
                 path = f"DBDC3/dbdc3_revised/en/{split}/YI_5/{number}.log.json"
                 archive.writestr(path, json.dumps(dialogue("yi", split, number)))
-    rows = [preference_dialogue(number) for number in range(12)]
-    (root / cgdialog.CORPUS.name / cgdialog.PREFERENCE_FILES["msc"]).write_text(json.dumps(rows), encoding="utf-8")
+    write_preferences(root, ("human", "good", "bad", "blank"))
     return root
 
 
