@@ -26,11 +26,7 @@ logger = logging.getLogger(__name__)
 JSON_FILE, CSV_FILE, MARKDOWN_FILE, PAGE_FILE = "leaderboard.json", "leaderboard.csv", "leaderboard.md", "index.html"
 FILES = (JSON_FILE, CSV_FILE, MARKDOWN_FILE, PAGE_FILE)
 
-_BESIDE = {
-    "always_breakdown_": "every turn called a breakdown",
-    "_floor": "coin flips",
-    "_ceiling": "what most people said",
-}
+_BESIDE = {"always_breakdown_": "every turn called a breakdown", "_floor": "coin flips", "_ceiling": "what most people said"}
 """With what the names of metrics begin or end that a task prints beside the evaluator's own, and what they are of."""
 
 

@@ -37,7 +37,7 @@ from dialeval_plugin.judgement_tasks.opinions import AGGREGATIONS
 from .result_names import TaskDescription, describe_task, evaluator_name, evaluator_of_run, run_signature
 from .task_runs import (
     AGAIN,
-    PLACES,
+    CLUSTER_AND_SCORE,
     RATING_METRICS,
     UNKNOWN,
     Document,
@@ -275,7 +275,7 @@ class _Task:
     ) -> TaskRun:
         config, is_historic = self.file["config"], about.kind is None
         rows = None
-        if outcomes is not None and kind not in PLACES:
+        if outcomes is not None and kind not in CLUSTER_AND_SCORE:
             rows = rated_rows(self._marked(mark), outcomes, mark, variant, self._default_reason())
         sizes = self.file.get("n-samples", {}).get(self.task, {})
         if is_historic:
@@ -303,7 +303,7 @@ class _Task:
             dataset=about.dataset,
             level=about.level or document.get("level") or "",
             quality=quality,
-            kind=cast("Kind", kind if kind in PLACES else "rating"),
+            kind=cast("Kind", kind if kind in CLUSTER_AND_SCORE else "rating"),
             date=datetime.fromtimestamp(self.file.get("date") or 0.0, tz=timezone.utc),
             printed=printed,
             lower_is_better=about.lower_is_better,

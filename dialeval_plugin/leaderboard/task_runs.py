@@ -31,7 +31,7 @@ AGAIN = "Run the task again."
 UNKNOWN = "unknown"
 """Reason of an unscored row where the file does not say why."""
 RATING_METRICS = tuple(f"{name}{end}" for name in COEFFICIENTS for end in ("", "_ci_low", "_ci_high", "_deviation"))
-PLACES: Mapping[Kind, tuple[int, int]] = {"classification": (2, 1), "breakdown": (2, 0), "preference": (0, 2)}
+CLUSTER_AND_SCORE: Mapping[Kind, tuple[int, int]] = {"classification": (2, 1), "breakdown": (2, 0), "preference": (0, 2)}
 """Where cluster and score stand in the outcomes of each kind that has no rows."""
 
 
@@ -177,7 +177,7 @@ class TaskRun:
             return len({row.cluster for row in self.rows if row.score is not None})
         if self.outcomes is None:
             return None
-        cluster, score = PLACES[self.kind]
+        cluster, score = CLUSTER_AND_SCORE[self.kind]
         return len({item[cluster] for item in self.outcomes if item[score] is not None})
 
     @property

@@ -207,9 +207,7 @@ def _task(code: str) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = script_parser(__doc__)
-    parser.add_argument("--work", type=Path, required=True, help="folder that keeps the results")
-    options = parser.parse_args(arguments)
+    options = script_parser(__doc__, work="the results").parse_args(arguments)
     write_tables(options.document, {"results": report(read_results(options.work / "runs"))})
 
 

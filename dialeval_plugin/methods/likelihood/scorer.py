@@ -21,14 +21,7 @@ from dialeval_plugin.models.defaults import DefaultModel
 from dialeval_plugin.models.language_models import Family, open_model
 from dialeval_plugin.models.passes import Context, Layout
 
-from .aggregation import (
-    DIALOGUE_REDUCTIONS,
-    TURN_REDUCTIONS,
-    FloatArray,
-    dialogue_log_scores,
-    is_product,
-    reported,
-)
+from .aggregation import DIALOGUE_REDUCTIONS, TURN_REDUCTIONS, FloatArray, dialogue_log_scores, is_product, reported
 from .evaluators import Alignment, CausalEvaluator, Evaluator, Judged, NextSentenceEvaluator, PermutationEvaluator
 
 Probability: TypeAlias = Literal["token", "max"]
