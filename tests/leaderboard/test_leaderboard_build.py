@@ -83,46 +83,26 @@ def test_a_folder_without_a_leaderboard_says_what_to_type(tmp_path: Path) -> Non
         read(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("task", "metrics", "coefficients", "quality", "references"),
-    [
-        pytest.param(
-            "dbdc_yi",
-            {"accuracy": 0.6, "f1_b": 0.4, "always_breakdown_f1_b": 0.5},
-            ("accuracy", "f1_b"),
-            None,
-            {"every turn called a breakdown": 0.5},
-            id="trivial answers",
-        ),
-        pytest.param(
-            "cgdialog_preference_dream",
-            {
-                **{"relevance_cont2cat": 0.3, "relevance_cont2cat_floor": 0.2, "relevance_cont2cat_ceiling": 0.4},
-                "empathy_cont2cat": 0.1,
-            },
-            ("cont2cat",),
-            "relevance",
-            {"coin flips": 0.2, "what most people said": 0.4},
-            id="floor and ceiling of a criterion",
-        ),
-    ],
-)
-def test_what_a_task_prints_beside_a_figure_is_a_reference_of_its_column_and_no_coefficient(
-    task: str,
-    metrics: dict[str, float],
-    coefficients: tuple[str, ...],
-    quality: str | None,
-    references: dict[str, float],
-    tmp_path: Path,
-) -> None:
+def board_of(folder: Path, task: str, metrics: dict[str, float]) -> Leaderboard:
+    """What is made of one run that printed these metrics of a task, without samples."""
     rows = documents(6)
-    path = write_run(tmp_path, scorer_config("one"), {task: (rows, noisy_scores(rows, 0.1))}, samples=False)
+    path = write_run(folder, scorer_config("one"), {task: (rows, noisy_scores(rows, 0.1))}, samples=False)
     values = {f"{name},none": value for name, value in {**metrics, "n_scored": 6, "n_unscored": 0}.items()}
     change_json(path, "results", task, value=values)
-    board = build([tmp_path]).board
-    (column,) = (column for column in board.columns if quality in {None, column.quality})
-    assert board.coefficients == coefficients
-    assert board.reference_rows(coefficients[-1]) == {name: {column: value} for name, value in references.items()}
+    return build([folder]).board
+
+
+def test_what_a_task_prints_beside_a_figure_is_a_reference_of_its_column_and_no_coefficient(tmp_path: Path) -> None:
+    board = board_of(tmp_path / "breakdown", "dbdc_yi", {"accuracy": 0.6, "f1_b": 0.4, "always_breakdown_f1_b": 0.5})
+    assert board.coefficients == ("accuracy", "f1_b")
+    assert board.reference_rows("f1_b") == {"every turn called a breakdown": {board.columns[0]: 0.5}}
+    assert len(board.columns) == 1
+    metrics = {"relevance_cont2cat": 0.3, "relevance_cont2cat_floor": 0.2, "relevance_cont2cat_ceiling": 0.4}
+    board = board_of(tmp_path / "preference", "cgdialog_preference_dream", {**metrics, "empathy_cont2cat": 0.1})
+    assert board.coefficients == ("cont2cat",)
+    empathy, relevance = board.columns
+    assert (empathy.quality, relevance.quality) == ("empathy", "relevance")
+    assert board.reference_rows("cont2cat") == {"coin flips": {relevance: 0.2}, "what most people said": {relevance: 0.4}}
 
 
 def test_a_signature_that_is_shown_to_others_names_no_folder(tmp_path: Path) -> None:
