@@ -34,7 +34,7 @@ from dialeval_plugin.core.dialogue import Dialogue, Turn, is_blank
 from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.readers import convai
-from dialeval_plugin.methods.likelihood.causal_lm import CausalEvaluator
+from dialeval_plugin.methods.likelihood.evaluators import CausalEvaluator
 from dialeval_plugin.methods.likelihood.scorer import DialogueLikelihoodScorer
 from dialeval_plugin.models.batching import length_batches
 from dialeval_plugin.models.causal import padded_ids, turn_pieces

@@ -18,10 +18,12 @@ def published(paper: str) -> Any:
     return read_json(Path(__file__).with_name(paper) / "published.json")
 
 
-def script_parser(description: str | None) -> argparse.ArgumentParser:
-    """Return the command line that every script has."""
+def script_parser(description: str | None, *, work: str = "") -> argparse.ArgumentParser:
+    """Return the command line that every script has; `work` says what is kept in the folder `--work`, where one is needed."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--document", type=Path, help="Markdown file with the markers; the tables are printed without it")
+    if work:
+        parser.add_argument("--work", type=Path, required=True, help=f"folder that keeps {work}")
     return parser
 
 

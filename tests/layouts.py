@@ -30,7 +30,7 @@ PREFERENCE = {"history": [SPOKEN], "human_response": SPOKEN, "x_response": SPOKE
 NOT_APPLICABLE = "N/A (no errors)"
 """What a rater of FED may answer."""
 
-_WORDS = ("tea", "rain", "cats", "music", "trains", "bread", "snow", "books")
+WORDS = ("tea", "rain", "cats", "music", "trains", "bread", "snow", "books")
 _TEXTS = ("Hi there.", "Hello, do you like tea?", "I do.", "And cake?", "Cake is fine.", "Bye.")
 
 
@@ -60,7 +60,7 @@ def fed_rows(n_dialogues: int) -> Rows:
     """Three rated responses of each dialogue, each followed by one turn, and the dialogue as a whole."""
     rows: Rows = []
     for number in range(n_dialogues):
-        word = _WORDS[number % len(_WORDS)]
+        word = WORDS[number % len(WORDS)]
         context = f"User: Hi! ({number})\nSystem: Do you like {word}?\nUser: Why?"
         for place in range(3):
             response = f"System: Because {word} number {number * place} is here."

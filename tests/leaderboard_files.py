@@ -10,15 +10,18 @@ from typing import Any
 
 import numpy as np
 
+from dialeval_plugin.judgement_tasks.ratings import COEFFICIENTS
 from dialeval_plugin.leaderboard.board import Column
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import correlations
 
 HOSTILE = "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'> & \"quoted\" \u2028 {{ 7 * 7 }}"
 GUPTA, ZHAO = Column("dailydialog-gupta", "turn", "overall"), Column("dailydialog-zhao", "turn", "appropriateness")
+HISTORIC = Path(__file__).parent / "historic_results"
+DATE = "2026-11-20T16-37-41.528475"
+"""Of the run of a judge that is kept of 0.1.0."""
 JUDGE = "<b>judge</b>, dstc10_dialog"
 """The evaluator of `write_runs` that is a language model."""
-_METRICS = {"spearman": "spearman", "pearson": "pearson", "kendall": "kendall_b"}
 
 
 def documents(n: int, *, text: str = HOSTILE, seed: int = 0) -> list[dict[str, Any]]:
@@ -60,6 +63,16 @@ def write_scores(
 ) -> Path:
     """Write one run of a scorer over `GUPTA`; options as those of `write_run`."""
     return write_run(folder, scorer_config(scorer), {"dstc10_dialog_dgu": (rows, scores)}, **options)
+
+
+def change_json(path: Path, *place: Any, value: Any) -> None:
+    """Set what stands at a place in a JSON file, as the keys from the outside in, to `value`."""
+    file = holder = json.loads(path.read_text(encoding="utf-8"))
+    *way, last = place
+    for name in way:
+        holder = holder[name]
+    holder[last] = value
+    path.write_text(json.dumps(file), encoding="utf-8")
 
 
 def write_run(
@@ -113,19 +126,15 @@ def _metrics(rows: Sequence[Mapping[str, Any]], scores: Sequence[float | None]) 
     found = correlations(
         scores,
         [row["rating"] for row in rows],
-        coefficients=tuple(_METRICS.values()),
+        coefficients=tuple(COEFFICIENTS.values()),
         clusters=[row["cluster"] for row in rows],
         bootstrap=Bootstrap(rounds=100),
     )
     values: dict[str, Any] = {}
-    for name, coefficient in _METRICS.items():
+    for name, coefficient in COEFFICIENTS.items():
         one = found[coefficient]
-        undefined = f"undefined ({one.reason})"
-        values[f"{name},none"] = undefined if one.value is None else one.value
-        values[f"{name}_stderr,none"] = "N/A"
-        for bound in ("ci_low", "ci_high"):
-            end = getattr(one, bound)
-            values[f"{name}_{bound},none"] = undefined if end is None else end
+        ends = {"": one.value, "_ci_low": one.ci_low, "_ci_high": one.ci_high, "_stderr": "N/A"}
+        values |= {f"{name}{end},none": f"undefined ({one.reason})" if value is None else value for end, value in ends.items()}
     return values
 
 
@@ -134,5 +143,5 @@ def _samples(rows: Sequence[Mapping[str, Any]], scores: Sequence[float | None]) 
     for number, (row, score) in enumerate(zip(rows, scores, strict=True)):
         judged = [score, row["rating"], row["cluster"]]
         sample = {"doc_id": number, "doc": row, "arguments": {"gen_args_0": {"arg_0": "prompt", "arg_1": " Yes"}}}
-        lines.append(json.dumps({**sample, **dict.fromkeys((*_METRICS, "n_scored", "n_unscored"), judged)}))
+        lines.append(json.dumps({**sample, **dict.fromkeys((*COEFFICIENTS, "n_scored", "n_unscored"), judged)}))
     return "\n".join(lines) + "\n"

@@ -12,7 +12,7 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dialeval_plugin.leaderboard.result_files import TaskRun
+    from dialeval_plugin.leaderboard.task_runs import TaskRun
 
 TASK = "dstc10_dialog_mini"
 

@@ -6,6 +6,7 @@ is never 0. Coefficients of different kinds are never averaged.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -213,11 +214,11 @@ class Leaderboard:
 
     def reference_rows(self, coefficient: str) -> dict[str, dict[Column, float]]:
         """Return the references of one coefficient that have a value, by name."""
-        found: dict[str, dict[Column, float]] = {}
+        found: dict[str, dict[Column, float]] = defaultdict(dict)
         for reference in self.references:
             if reference.coefficient == coefficient and reference.value is not None:
-                found.setdefault(reference.name, {})[reference.column] = reference.value
-        return found
+                found[reference.name][reference.column] = reference.value
+        return dict(found)
 
     def reference_means(self, coefficient: str) -> dict[str, MacroMean]:
         """Return the mean of each reference, as `means` does that of evaluators."""
@@ -233,9 +234,9 @@ class Leaderboard:
 
     def _mean(self, values: Mapping[Column, float], coefficient: str) -> MacroMean:
         n_sets = len({(column.dataset, column.level) for column in self.columns_with(coefficient)})
-        by_set: dict[tuple[str, str], list[float]] = {}
+        by_set: dict[tuple[str, str], list[float]] = defaultdict(list)
         for column, value in values.items():
-            by_set.setdefault((column.dataset, column.level), []).append(value)
+            by_set[column.dataset, column.level].append(value)
         means = [fmean(of_set) for of_set in by_set.values()]
         return MacroMean(fmean(means) if means else None, len(means), n_sets - len(means))
 
@@ -287,8 +288,8 @@ class Leaderboard:
         """Return this leaderboard with ranks, by evaluator, column and coefficient, in the figures."""
         cells = []
         for cell in self.cells:
-            places = {name: (cell.evaluator, cell.column, name) for name in cell.figures}
-            figures = {name: replace(figure, rank=ranks.get(places[name])) for name, figure in cell.figures.items()}
+            found = {name: ranks.get((cell.evaluator, cell.column, name)) for name in cell.figures}
+            figures = {name: replace(figure, rank=found[name]) for name, figure in cell.figures.items()}
             cells.append(replace(cell, figures=figures))
         return replace(self, cells=tuple(cells))
 

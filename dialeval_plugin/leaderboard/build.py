@@ -12,23 +12,22 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import read_json, to_json, write_text
 from dialeval_plugin.core.plain_text import for_markdown
 from dialeval_plugin.corpora.readers import dstc10
+from dialeval_plugin.judgement_tasks.corpus_metrics import BOUNDS, COUNTS
 from dialeval_plugin.statistics.bootstrap import MIN_CLUSTERS, too_few_clusters
 
 from .board import Cell, Column, Cost, Figure, Leaderboard, Reference
-from .evidence import Evidence
+from .evidence import Evidence, human_references, ranked
 from .page import TITLE, render
-from .ranks import ranked
-from .references import PRINTED_BESIDE, of_people, of_run
-from .result_files import TaskRun, check_one_scorer, read_runs
+from .result_files import check_one_scorer, read_runs
+from .task_runs import TaskRun
 
 logger = logging.getLogger(__name__)
 
 JSON_FILE, CSV_FILE, MARKDOWN_FILE, PAGE_FILE = "leaderboard.json", "leaderboard.csv", "leaderboard.md", "index.html"
 FILES = (JSON_FILE, CSV_FILE, MARKDOWN_FILE, PAGE_FILE)
 
-_BOUNDS = ("_ci_low", "_ci_high")
-_COUNTS = ("n_scored", "n_unscored")
-_SPREADS = ("_deviation",)
+_BESIDE = {"always_breakdown_": "every turn called a breakdown", "_floor": "coin flips", "_ceiling": "what most people said"}
+"""With what the names of metrics begin or end that a task prints beside the evaluator's own, and what they are of."""
 
 
 class Built(NamedTuple):
@@ -50,7 +49,7 @@ def build(paths: Iterable[Path | str], *, rank_rounds: int = 1000) -> Built:
     kept: list[TaskRun] = []
     n_older = 0
     for run in read_runs(paths):
-        for reference in of_run(run, _columns(run)):
+        for reference in _references(run):
             beside.setdefault((reference.name, reference.column, reference.coefficient), reference)
         for cell in cells_of(run):
             place = (cell.evaluator, cell.column)
@@ -65,7 +64,7 @@ def build(paths: Iterable[Path | str], *, rank_rounds: int = 1000) -> Built:
     if n_older:
         logger.warning("leaderboard: %d older results of the same evaluator and data are left out", n_older)
     rows = tuple(evidence.values())
-    board = Leaderboard(tuple(cells.values()), (*of_people(rows), *beside.values()))
+    board = Leaderboard(tuple(cells.values()), (*human_references(rows), *beside.values()))
     return Built(ranked(board, rows, rounds=rank_rounds), rows)
 
 
@@ -93,11 +92,11 @@ def read(folder: Path) -> Leaderboard:
 
 def cells_of(run: TaskRun) -> Iterator[Cell]:
     """Yield the cells of one run: one, or for human preferences one a criterion."""
-    for quality, names in _qualities(run).items():
+    for column, names in _columns(run).items():
         yield Cell(
             evaluator=run.evaluator,
-            column=_column(run, quality),
-            figures={coefficient: _figure(run, name) for coefficient, name in names.items()},
+            column=column,
+            figures={short: _figure(run, name) for short, name in names.items() if _is_coefficient(name)},
             n_scored=run.n_scored,
             n_total=run.n_total,
             signature=_without_folders(run.signature),
@@ -109,37 +108,41 @@ def cells_of(run: TaskRun) -> Iterator[Cell]:
         )
 
 
-def _qualities(run: TaskRun) -> dict[str, dict[str, str]]:
-    """Quality to the coefficients that its column shows, each with the metric's name in the file."""
-    names = [name for name in run.metrics if _is_coefficient(name)]
+def _references(run: TaskRun) -> Iterator[Reference]:
+    """What the task printed beside the evaluator's figures."""
+    for column, names in _columns(run).items():
+        for short, name in names.items():
+            value = run.metrics[name]
+            for part, reference in _BESIDE.items():
+                if value is not None and (name.startswith(part) or name.endswith(part)):
+                    coefficient = short.removeprefix(part).removesuffix(part)
+                    yield Reference(name=reference, column=column, coefficient=coefficient, value=value)
+
+
+def _columns(run: TaskRun) -> dict[Column, dict[str, str]]:
+    """The run's columns, each with its metrics: their names in it to those in the file."""
+    # The code of a DSTC10 set says little to most readers; its published name does.
+    dataset = dstc10.SETS[run.dataset].name if run.dataset in dstc10.SETS else run.dataset
     if run.kind != "preference":
-        return {run.quality: {name: name for name in names}}
+        return {Column(dataset, run.level, run.quality): {name: name for name in run.metrics}}
+    criteria = dict.fromkeys(name.partition("_")[0] for name in run.metrics if _is_coefficient(name))
     return {
-        criterion: {name.removeprefix(f"{criterion}_"): name for name in names if name.startswith(f"{criterion}_")}
-        for criterion in dict.fromkeys(name.partition("_")[0] for name in names)
+        Column(dataset, run.level, criterion): {
+            name.removeprefix(f"{criterion}_"): name for name in run.metrics if name.startswith(f"{criterion}_")
+        }
+        for criterion in criteria
     }
 
 
-def _columns(run: TaskRun) -> list[tuple[Column, str]]:
-    """The run's columns, each with what the names of its metrics begin with."""
-    return [(_column(run, quality), f"{quality}_" if run.kind == "preference" else "") for quality in _qualities(run)]
-
-
-def _column(run: TaskRun, quality: str) -> Column:
-    # The code of a DSTC10 set says little to most readers; its published name does.
-    dataset = dstc10.SETS[run.dataset].name if run.dataset in dstc10.SETS else run.dataset
-    return Column(dataset, run.level, quality)
-
-
 def _is_coefficient(name: str) -> bool:
-    if name in _COUNTS or name.endswith((*_BOUNDS, *_SPREADS)):
-        return False
-    return not any(name.startswith(part) or name.endswith(part) for part in PRINTED_BESIDE)
+    is_beside = any(name.startswith(part) or name.endswith(part) for part in _BESIDE)
+    return not (is_beside or name in COUNTS or name.endswith((*BOUNDS, "_deviation")))
 
 
 def _figure(run: TaskRun, name: str) -> Figure:
-    low, high = (run.metrics.get(f"{name}{bound}") for bound in _BOUNDS)
-    reason = _why(run.undefined.get(name) or run.undefined.get(f"{name}_ci_low"))
+    low, high = (run.metrics.get(f"{name}{bound}") for bound in BOUNDS)
+    undefined = run.undefined.get(name) or run.undefined.get(f"{name}_ci_low")
+    reason = None if undefined is None else undefined.removeprefix("undefined (").removesuffix(")")
     if low is not None and run.n_clusters is not None and run.n_clusters < MIN_CLUSTERS:
         # Files of older releases have intervals of any number of dialogues.
         low, high, reason = None, None, too_few_clusters(name, run.n_clusters)
@@ -151,11 +154,6 @@ def _figure(run: TaskRun, name: str) -> Figure:
         higher_is_better=name not in run.lower_is_better,
         reason=reason,
     )
-
-
-def _why(undefined: str | None) -> str | None:
-    """The reason alone, of what stands in a result file in a number's place."""
-    return None if undefined is None else undefined.removeprefix("undefined (").removesuffix(")")
 
 
 def _without_folders(signature: str) -> str:

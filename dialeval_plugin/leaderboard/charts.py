@@ -7,15 +7,16 @@ follow the page's light or dark colours through CSS classes, and are the same by
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 from xml.sax.saxutils import escape
 
 import numpy as np
 from scipy import stats
 
 from dialeval_plugin.statistics.arrays import FloatArray
+
+from .board import Figure
 
 MAX_POINTS = 200
 """Points of a scatter plot; of more, evenly spaced ones in the order of the rows are shown, and their number is stated."""
@@ -27,17 +28,7 @@ _WIDTH, _HEIGHT = 420.0, 260.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46.0, 12.0, 14.0, 42.0
 _MIDDLE = (_LEFT + _WIDTH - _RIGHT) / 2
 _ROW = 36.0
-
-
-class ForestRow(NamedTuple):
-    """One line of a forest plot."""
-
-    name: str
-    value: float
-    low: float | None
-    high: float | None
-    is_rough: bool = False
-    """Drawn with a broken line."""
+_LONGEST_NAME = 52
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +46,9 @@ class _Scale:
     @property
     def ticks(self) -> list[float]:
         """Three to seven round numbers between the ends."""
-        step = _round_step((self.high - self.low) / 5)
+        rough = (self.high - self.low) / 5
+        power = 10.0 ** math.floor(math.log10(rough))
+        step = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= rough * 0.999)
         first = math.ceil(self.low / step - 1e-9)
         return [step * number for number in range(first, math.floor(self.high / step + 1e-9) + 1)]
 
@@ -69,7 +62,8 @@ def scatter(scores: Sequence[float], ratings: Sequence[float], *, title: str) ->
     x, y = np.asarray(scores, dtype=np.float64), np.asarray(ratings, dtype=np.float64)
     horizontal, vertical = _axis(x, _LEFT, _WIDTH - _RIGHT), _axis(y, _HEIGHT - _BOTTOM, _TOP)
     shown = np.unique(np.linspace(0, len(x) - 1, min(len(x), MAX_POINTS)).round().astype(int))
-    parts = _frame(horizontal, vertical, "score", "human rating")
+    parts = [*_grid(vertical), _label_left("human rating"), _text(_MIDDLE, _HEIGHT - 8, "score", "label")]
+    parts += [_text(horizontal(tick), _HEIGHT - _BOTTOM + 13, f"{tick:g}", "tick") for tick in horizontal.ticks]
     parts += _regression(x, y, horizontal, vertical)
     points = "".join(f"M{_p(horizontal(x[i]))} {_p(vertical(y[i]))}h0" for i in shown)
     parts.append(f'<path class="points" d="{points}"/>')
@@ -104,10 +98,13 @@ def distribution(scores: Sequence[float], ratings: Sequence[float], *, title: st
     return _svg(parts, _HEIGHT, f"{title}. Median, quartiles, 5th and 95th percentile of the scores for each level.")
 
 
-def forest(rows: Sequence[ForestRow], *, title: str, label: str) -> str:
-    """Draw one coefficient, named by `label`, of one or more evaluators from top to bottom, each with its interval."""
-    bottom = _TOP + _ROW * len(rows)
-    ends = [end for row in rows for end in (row.value, row.low, row.high) if end is not None]
+def forest(figures: Mapping[str, Figure], *, title: str, label: str) -> str:
+    """Draw one coefficient, named by `label`, of one or more evaluators from top to bottom, each with its interval.
+
+    All have a value; a rough interval is a broken line.
+    """
+    bottom = _TOP + _ROW * len(figures)
+    ends = [end for figure in figures.values() for end in (figure.value, figure.ci_low, figure.ci_high) if end is not None]
     scale = _axis(np.array([0.0, *ends]), 8, _WIDTH - 8)
     parts = []
     for tick in scale.ticks:
@@ -115,15 +112,17 @@ def forest(rows: Sequence[ForestRow], *, title: str, label: str) -> str:
         parts.append(_text(scale(tick), bottom + 14, f"{tick:g}", "tick"))
     parts.append(f'<path class="zero" d="M{_p(scale(0))} {_TOP}V{_p(bottom)}"/>')
     parts.append(_text(_WIDTH / 2, bottom + 32, label, "label"))
-    for place, row in enumerate(rows):
+    for place, (name, figure) in enumerate(figures.items()):
         # The name stands above its line: beside it, it would leave a phone no room for the line.
         top = _TOP + place * _ROW
-        parts.append(_text(8, top + 13, _shortened(row.name), "name", "start"))
-        parts.append(_text(_WIDTH - 8, top + 13, f"{row.value:.3f}", "value", "end"))
-        if row.low is not None and row.high is not None:
-            kind = "interval rough" if row.is_rough else "interval"
-            parts.append(f'<path class="{kind}" d="M{_p(scale(row.low))} {_p(top + 24)}H{_p(scale(row.high))}"/>')
-        parts.append(f'<circle class="estimate" cx="{_p(scale(row.value))}" cy="{_p(top + 24)}" r="4"/>')
+        parts.append(
+            _text(8, top + 13, name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…", "name", "start")
+        )
+        parts.append(_text(_WIDTH - 8, top + 13, f"{figure.value:.3f}", "value", "end"))
+        if figure.ci_low is not None and figure.ci_high is not None:
+            kind = "interval rough" if figure.is_rough else "interval"
+            parts.append(f'<path class="{kind}" d="M{_p(scale(figure.ci_low))} {_p(top + 24)}H{_p(scale(figure.ci_high))}"/>')
+        parts.append(f'<circle class="estimate" cx="{_p(scale(figure.value or 0))}" cy="{_p(top + 24)}" r="4"/>')
     return _svg(parts, bottom + _BOTTOM, title)
 
 
@@ -161,18 +160,6 @@ def _axis(values: FloatArray, start: float, end: float) -> _Scale:
     return _Scale(low - room, high + room, start, end)
 
 
-def _round_step(rough: float) -> float:
-    power = 10.0 ** math.floor(math.log10(rough))
-    return next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= rough * 0.999)
-
-
-def _frame(horizontal: _Scale, vertical: _Scale, below: str, beside: str) -> list[str]:
-    parts = _grid(vertical)
-    for tick in horizontal.ticks:
-        parts.append(_text(horizontal(tick), _HEIGHT - _BOTTOM + 13, f"{tick:g}", "tick"))
-    return [*parts, _text(_MIDDLE, _HEIGHT - 8, below, "label"), _label_left(beside)]
-
-
 def _grid(vertical: _Scale) -> list[str]:
     parts = []
     for tick in vertical.ticks:
@@ -196,10 +183,6 @@ def _svg(parts: Sequence[str], height: float, title: str) -> str:
         f'<svg class="chart" viewBox="0 0 {_WIDTH:g} {height:g}" role="img" xmlns="http://www.w3.org/2000/svg">'
         f"<title>{escape(title)}</title>{''.join(parts)}</svg>"
     )
-
-
-def _shortened(name: str, length: int = 52) -> str:
-    return name if len(name) <= length else f"{name[: length - 1]}…"
 
 
 def _p(value: float) -> str:

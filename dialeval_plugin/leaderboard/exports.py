@@ -89,12 +89,17 @@ def eval_results(evaluator: str, cells: list[Cell], options: ExportOptions) -> d
             entry["date"] = cell.date
         if options.source_url:
             entry["source"] = {"url": options.source_url, "name": "dialeval-plugin"}
-        name = (
-            f"{coefficient_name(coefficient)} {bounds_text(figure.ci_low, figure.ci_high, is_rough=figure.is_rough)}".rstrip()
-        )
-        entry["notes"] = f"{name}, {_circumstances(cell)}; signature {cell.signature}"
+        interval = bounds_text(figure.ci_low, figure.ci_high, is_rough=figure.is_rough)
+        name = f"{coefficient_name(coefficient)} {interval}".rstrip()
+        of_rows = f"{cell.n_scored} of {cell.n_total} rows{' of a part of the set' if cell.is_partial else ''} scored"
+        entry["notes"] = f"{name}, {cell.column.detail or cell.column.dataset}, {of_rows}; signature {cell.signature}"
         entries.setdefault(coefficient, []).append(entry)
-    return {f".eval_results/dialeval_{_file_name(name)}.yaml": _yaml(found) for name, found in entries.items()}
+    files = {}
+    for coefficient, found in entries.items():
+        # A result file may have its name from anybody.
+        name = coefficient if re.fullmatch(r"[a-z0-9_]{1,60}", coefficient) else slug(coefficient)
+        files[f".eval_results/dialeval_{name}.yaml"] = yaml.safe_dump(found, sort_keys=False, allow_unicode=True, width=1000)
+    return files
 
 
 def model_index(evaluator: str, cells: list[Cell], options: ExportOptions) -> dict[str, str]:
@@ -163,11 +168,6 @@ def slug(evaluator: str) -> str:
     return f"{readable}-{text_hash(evaluator)[:6]}"
 
 
-def _file_name(coefficient: str) -> str:
-    # A result file may have its name from anybody.
-    return coefficient if re.fullmatch(r"[a-z0-9_]{1,60}", coefficient) else slug(coefficient)
-
-
 def _values(cells: list[Cell]) -> list[tuple[Cell, str, Figure]]:
     return [(cell, name, figure) for cell in cells for name, figure in cell.figures.items() if figure.value is not None]
 
@@ -207,13 +207,3 @@ def _every_eval_ever_result(cell: Cell, coefficient: str, figure: Figure) -> dic
 def _task_id(cell: Cell) -> str:
     parts = (cell.column.dataset, cell.column.level, cell.column.quality)
     return "_".join(re.sub(r"[^\w]+", "_", part.lower()) for part in parts if part)
-
-
-def _circumstances(cell: Cell) -> str:
-    partly = " of a part of the set" if cell.is_partial else ""
-    return f"{cell.column.detail or cell.column.dataset}, {cell.n_scored} of {cell.n_total} rows{partly} scored"
-
-
-def _yaml(value: Any) -> str:
-    text: str = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=1000)
-    return text

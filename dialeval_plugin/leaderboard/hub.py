@@ -7,7 +7,6 @@ import logging
 import re
 import shutil
 import tempfile
-from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +15,7 @@ from dialeval_plugin.core.files import read_text, write_text
 
 from .board import Leaderboard
 from .build import CSV_FILE, FILES, read
-from .page import TITLE
+from .page import TITLE, static_text
 
 logger = logging.getLogger(__name__)
 
@@ -38,10 +37,10 @@ def write_space(folder: Path, output: Path, *, title: str = TITLE) -> list[Path]
     """Write a ready Space to `output`: the page, a Gradio app that shows it, and the Space's README."""
     _check_complete(folder)
     texts = {name: read_text(folder / name) for name in FILES}
-    texts["app.py"] = resources.files(__package__).joinpath("static", "space_app.py").read_text(encoding="utf-8")
+    texts["app.py"] = static_text("space_app.py")
     # The Space's sdk brings gradio, and the app needs nothing else.
     texts["requirements.txt"] = ""
-    texts["README.md"] = _space_card(title)
+    texts["README.md"] = _card("space_card.md", title, sdk_version=SDK_VERSION)
     for name, text in texts.items():
         write_text(output / name, text)
     return [output / name for name in texts]
@@ -66,7 +65,8 @@ def push(
     with tempfile.TemporaryDirectory() as name:
         # What goes up, and nothing else that lies in `folder`.
         places = {"dataset": Path(name, "dataset")}
-        write_text(places["dataset"] / "README.md", _dataset_card(board, title))
+        table = board.to_markdown() if board.cells else ""
+        write_text(places["dataset"] / "README.md", _card("dataset_card.md", title, csv_file=CSV_FILE, table=table))
         for file in FILES:
             shutil.copyfile(folder / file, places["dataset"] / file)
         if space:
@@ -115,21 +115,6 @@ def _one_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
-def _dataset_card(board: Leaderboard, title: str) -> str:
-    table = board.to_markdown() if board.cells else ""
+def _card(name: str, title: str, **fields: str) -> str:
     # JSON strings are YAML strings, whatever the title holds.
-    return (
-        f"---\npretty_name: {json.dumps(title)}\ntags:\n- leaderboard\n- dialogue\n- evaluation\n"
-        f"configs:\n- config_name: default\n  data_files: {CSV_FILE}\n---\n\n# {title}\n\n"
-        "How far evaluators of open-domain dialogue agree with people, made by `dialeval leaderboard build` from lm-eval "
-        f"result files. One row of `{CSV_FILE}` is one coefficient of one evaluator on one rated quality; what was not run "
-        f"has no row. `index.html` is the page.\n\n{table}"
-    )
-
-
-def _space_card(title: str) -> str:
-    return (
-        f"---\ntitle: {json.dumps(title)}\nemoji: 💬\ncolorFrom: blue\ncolorTo: green\nsdk: gradio\n"
-        f"sdk_version: {SDK_VERSION}\napp_file: app.py\npinned: false\ntags:\n- leaderboard\n- dialogue\n---\n\n"
-        "The leaderboard of dialogue evaluators, made by dialeval-plugin. The page is `index.html`; it works from a file too.\n"
-    )
+    return static_text(name).format(title=title, quoted_title=json.dumps(title), **fields)

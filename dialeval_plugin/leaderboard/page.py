@@ -20,7 +20,7 @@ from markupsafe import Markup, escape
 from dialeval_plugin.version import __version__
 
 from .board import Column, Cost, Figure, Leaderboard
-from .charts import ForestRow, distribution, forest, scatter
+from .charts import distribution, forest, scatter
 from .evidence import Evidence, cases
 
 TITLE = "Dialogue evaluators against people"
@@ -30,10 +30,10 @@ _HEAT_STEPS = 5
 def render(board: Leaderboard, evidence: Sequence[Evidence] = (), *, title: str = TITLE) -> str:
     """Return the page; a cell without evidence has its figures only, without plots and cases."""
     environment = jinja2.Environment(
-        autoescape=True, loader=jinja2.FunctionLoader(_resource), undefined=jinja2.StrictUndefined, trim_blocks=True
+        autoescape=True, loader=jinja2.FunctionLoader(static_text), undefined=jinja2.StrictUndefined, trim_blocks=True
     )
     environment.filters |= {"named": coefficient_name, "heat": _heat, "cost": cost_in_words, "breakable": breakable}
-    script, style = _resource("leaderboard.js"), _resource("leaderboard.css")
+    script, style = static_text("leaderboard.js"), static_text("leaderboard.css")
     groups = cases(evidence)
     levels = Counter(cell.column.level for cell in board.cells if cell.column.level).most_common()
     html = environment.get_template("leaderboard.html").render(
@@ -106,15 +106,12 @@ def _forests(board: Leaderboard, column: Column) -> dict[str, str]:
     pictures = {}
     for coefficient in board.coefficients:
         found = {name: board.figure(name, column, coefficient) for name in board.evaluators}
-        rows = [
-            ForestRow(name, figure.value, figure.ci_low, figure.ci_high, figure.is_rough)
-            for name, figure in found.items()
-            if figure is not None and figure.value is not None
-        ]
-        if rows:
-            rows.sort(key=lambda row: row.value, reverse=board.higher_is_better(coefficient))
-            name = coefficient_name(coefficient)
-            pictures[coefficient] = forest(rows, title=f"{name} of each evaluator on {column}", label=name)
+        known = {name: figure for name, figure in found.items() if figure is not None and figure.value is not None}
+        if known:
+            best_first = sorted(known, key=lambda name: known[name].value or 0, reverse=board.higher_is_better(coefficient))
+            label = coefficient_name(coefficient)
+            title = f"{label} of each evaluator on {column}"
+            pictures[coefficient] = forest({name: known[name] for name in best_first}, title=title, label=label)
     return pictures
 
 
@@ -149,5 +146,6 @@ def _csp_hash(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _resource(name: str) -> str:
+def static_text(name: str) -> str:
+    """Return one of the files that page, Space and cards are made of."""
     return resources.files(__package__).joinpath("static", name).read_text(encoding="utf-8")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -14,7 +14,8 @@ from dialeval_plugin.reports.correlation_report import Finding, Judgements, Repo
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
 from dialeval_plugin.statistics.raters import aggregate
 
-from .result_files import RatedRow, TaskRun, check_one_scorer
+from .result_files import check_one_scorer
+from .task_runs import RatedRow, TaskRun
 
 logger = logging.getLogger(__name__)
 
@@ -74,31 +75,31 @@ def judgements(run: TaskRun, human: str = "mean") -> list[Judgements]:
     rows = list(run.rows or ())
     if human != "mean" and not all(row.ratings for row in rows):
         raise InputError(f"{run.path}: the samples of {run.task} do not have the single raters' answers. Use --human mean.")
-    seeds = sorted({row.seed for row in rows if row.seed is not None})
-    if not seeds:
-        return [_judgements(run, run.evaluator, rows, human)]
-    return [
-        _judgements(run, f"{run.evaluator}, seed {seed}", [row for row in rows if row.seed == seed], human) for seed in seeds
-    ]
-
-
-def _judgements(run: TaskRun, evaluator: str, rows: Sequence[RatedRow], human: str) -> Judgements:
-    systems = [row.system for row in rows if row.system is not None]
-    return Judgements(
-        evaluator=evaluator,
-        dataset=run.dataset,
-        quality=run.quality,
-        level="dialogue" if run.level == "dialogue" else "turn",
-        ids=[row.id for row in rows],
-        scores=[row.score for row in rows],
-        ratings=[row.rating for row in rows] if human == "mean" else aggregate([row.ratings for row in rows], human),
-        raters={row.id: row.ratings for row in rows},
-        clusters=[row.cluster for row in rows],
-        items=[row.item for row in rows],
-        systems=systems if len(systems) == len(rows) else None,
-        words=[row.response_words for row in rows],
-        unscored=run.unscored_by_reason,
-    )
+    by_seed: dict[int | None, list[RatedRow]] = defaultdict(list)
+    for row in rows:
+        by_seed[row.seed].append(row)
+    found = []
+    for seed in sorted(by_seed, key=lambda seed: seed or 0):
+        rows = by_seed[seed]
+        systems = [row.system for row in rows if row.system is not None]
+        found.append(
+            Judgements(
+                evaluator=run.evaluator if seed is None else f"{run.evaluator}, seed {seed}",
+                dataset=run.dataset,
+                quality=run.quality,
+                level="dialogue" if run.level == "dialogue" else "turn",
+                ids=[row.id for row in rows],
+                scores=[row.score for row in rows],
+                ratings=[row.rating for row in rows] if human == "mean" else aggregate([row.ratings for row in rows], human),
+                raters={row.id: row.ratings for row in rows},
+                clusters=[row.cluster for row in rows],
+                items=[row.item for row in rows],
+                systems=systems if len(systems) == len(rows) else None,
+                words=[row.response_words for row in rows],
+                unscored=run.unscored_by_reason,
+            )
+        )
+    return found
 
 
 def _others(run: TaskRun, bootstrap: Bootstrap) -> list[Finding]:

@@ -14,6 +14,7 @@ from typing_extensions import Required, TypedDict
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.redaction import redacted, without_secrets
 from dialeval_plugin.core.shapes import checked
+from dialeval_plugin.core.signature import Signature, Value
 from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.judgement_tasks.breakdown import LOWER_IS_BETTER
 from dialeval_plugin.judgement_tasks.kinds import TaskKind
@@ -21,25 +22,12 @@ from dialeval_plugin.judgement_tasks.kinds import TaskKind
 MODEL_NAMES = ("peft", "delta", "pretrained", "model", "path", "engine")
 
 # They say where and how fast a model runs, not what it says.
-_TECHNICAL = frozenset(
-    {
-        "answers",
-        "base_url",
-        "batch_size",
-        "device",
-        "device_map",
-        "gpu_memory_utilization",
-        "max_batch_size",
-        "max_retries",
-        "num_concurrent",
-        "parallelize",
-        "tensor_parallel_size",
-        "timeout",
-        "tokenized_requests",
-        "trust_remote_code",
-        "verify_certificate",
-    }
-)
+_TECHNICAL = {
+    *("answers", "base_url", "batch_size", "device", "device_map", "gpu_memory_utilization", "max_batch_size", "max_retries"),
+    *("num_concurrent", "parallelize", "tensor_parallel_size", "timeout", "tokenized_requests", "trust_remote_code"),
+    "verify_certificate",
+}
+_SETTINGS = ("model_sha", "model_revision", "model_dtype", "gen_kwargs", "limit", "random_seed", "fewshot_seed")
 _NUMBER = re.compile(r"[-+]?[\d.]+(?:e[-+]?\d+)?")
 
 _SHOTS = r"(?:(?:manual|random|bm25_c|bm25_cr|bm25_r)_)?"
@@ -171,6 +159,41 @@ def evaluator_name(config: Mapping[str, Any]) -> str:
     if order := given.pop("n", None):
         name = f"{name}-{order}"
     return _with_options(name, [_option(key, value) for key, value in given.items() if value != name])
+
+
+def evaluator_of_run(file: Mapping[str, Any], task: str, about: TaskDescription, variant: str) -> str:
+    """Return who ran a task of a result file, with everything that tells it from others.
+
+    A scorer does not see the prompt, so its own name is all that tells it from others.
+    """
+    model = evaluator_name(file["config"])
+    shots = file.get("n-shot", {}).get(task) or 0
+    of_prompt = [
+        about.method,
+        variant if variant != about.method else "",
+        f"{shots} examples" if shots else "",
+        "chat template" if file.get("chat_template_sha") else "",
+        "system instruction" if file.get("system_instruction_sha") else "",
+    ]
+    return ", ".join(filter(None, [model, *([variant] if file["config"].get("model") == "dialogue-metric" else of_prompt)]))
+
+
+def run_signature(file: Mapping[str, Any], task: str, variant: str, quality: str, inner: str) -> str:
+    """Return everything in a result file that can move a number of a task, and the scorer's own signature, `inner`."""
+    config = file["config"]
+    settings = {
+        "model": config.get("model"),
+        **model_arguments(config),
+        "variant": variant or None,
+        "n_shot": file.get("n-shot", {}).get(task),
+        **{name: config.get(name) for name in _SETTINGS},
+        **{name: file.get(name) for name in ("chat_template_sha", "system_instruction_sha", "fewshot_as_multiturn")},
+        "task_hash": file.get("task_hashes", {}).get(task),
+        **{name: file.get(name) for name in ("lm_eval_version", "transformers_version")},
+    }
+    fields: dict[str, Value] = {"task": task, "version": file.get("versions", {}).get(task), "quality": quality or None}
+    fields |= {name: value if value is None else str(value) for name, value in settings.items() if value != {}}
+    return str(Signature(fields)) + (f"|[{inner}]" if inner else "")
 
 
 def _with_options(name: str, options: Iterable[str]) -> str:

@@ -179,10 +179,9 @@ def thesis_table() -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = script_parser(__doc__)
+    parser = script_parser(__doc__, work="the scores")
     for name in ("model", "odin", "background"):
         parser.add_argument(f"--{name}", required=True, help="folder that `dialeval train language-model` wrote")
-    parser.add_argument("--work", type=Path, required=True, help="folder that keeps the scores")
     parser.add_argument("--context", default="full", help="full or pair")
     parser.add_argument("--rounds", type=int, default=1000, help="resamples of the intervals")
     parser.add_argument("--limit", type=int, help="dialogues of each system at most, to try the script")

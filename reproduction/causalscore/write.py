@@ -229,8 +229,7 @@ def pair(text: str) -> tuple[str, str]:
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = script_parser(__doc__)
-    parser.add_argument("--work", type=Path, required=True, help="folder that keeps the scores")
+    parser = script_parser(__doc__, work="the scores")
     for name, what in (
         ("--model", "trained on the corpus"),
         ("--without-self-training", "trained on it with --rounds 0"),

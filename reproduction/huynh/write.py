@@ -168,8 +168,7 @@ def run(judge: Any, task: str) -> Any:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = script_parser(__doc__)
-    parser.add_argument("--work", type=Path, required=True, help="folder for the model and the results")
+    parser = script_parser(__doc__, work="the model and the results")
     parser.add_argument("--batch_size", type=int, default=8)
     options = parser.parse_args(arguments)
     os.environ["HF_HUB_OFFLINE"] = "1"

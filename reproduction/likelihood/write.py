@@ -115,9 +115,8 @@ def corpus_table(corpus: RatedCorpus, model: str, work: Path, rounds: int) -> st
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = script_parser(__doc__)
+    parser = script_parser(__doc__, work="the scores")
     parser.add_argument("--model", required=True, help="folder or hub id of a causal language model")
-    parser.add_argument("--work", type=Path, required=True, help="folder that keeps the scores")
     parser.add_argument("--rounds", type=int, default=1000, help="resamples of the intervals")
     parser.add_argument("--limit", type=int, help="items of each corpus at most, to try the script")
     options = parser.parse_args(arguments)

@@ -15,8 +15,9 @@ from typing import TypeAlias
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora.readers import dstc10
-from dialeval_plugin.leaderboard.references import ONE_PERSON
-from dialeval_plugin.leaderboard.result_files import TaskRun, read_runs
+from dialeval_plugin.leaderboard.evidence import ONE_PERSON
+from dialeval_plugin.leaderboard.result_files import read_runs
+from dialeval_plugin.leaderboard.task_runs import TaskRun
 from dialeval_plugin.reports.correlation_report import human_ceiling
 from dialeval_plugin.reports.tables import markdown_table
 from dialeval_plugin.statistics.estimates import interval_text, number_text
@@ -207,9 +208,7 @@ def _task(code: str) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = script_parser(__doc__)
-    parser.add_argument("--work", type=Path, required=True, help="folder that keeps the results")
-    options = parser.parse_args(arguments)
+    options = script_parser(__doc__, work="the results").parse_args(arguments)
     write_tables(options.document, {"results": report(read_results(options.work / "runs"))})
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dialeval_plugin.core.resources import tasks_path
-from tests.hosts.small_corpora import write_dstc10
+from tests.small_corpora import write_dstc10
 
 
 @pytest.fixture(scope="session")

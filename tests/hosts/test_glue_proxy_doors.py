@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from click.testing import Result
-from tests.fed_files import WORDS
 from typer.testing import CliRunner
 
 from dialeval_plugin.cli.main import app
@@ -16,6 +15,7 @@ from dialeval_plugin.corpora.readers import usr
 from dialeval_plugin.methods.proxy_indicators.regression import ProxyModel
 from dialeval_plugin.methods.proxy_indicators.scorer import GlueProxyScorer
 from dialeval_plugin.methods.proxy_indicators.tasks import FEATURES, TASKS
+from tests.layouts import WORDS
 from tests.tiny.classifiers import write_classifier
 
 

@@ -24,9 +24,9 @@ from dialeval_plugin.methods.breakdown.scorer import DialogueBreakdownScorer
 from dialeval_plugin.methods.judging.prompts import BREAKDOWN_PROMPTS
 from dialeval_plugin.statistics.breakdown.detection import ALWAYS_BREAKDOWN, METRICS, breakdown_metrics, detections
 from dialeval_plugin.training.history import read_history
-from tests.hosts.small_corpora import turns_of_mini, write_dbdc
 from tests.hosts.through_lm_eval import LikelihoodLM, evaluate, metrics
 from tests.refusals import refused
+from tests.small_corpora import turns_of_mini, write_dbdc
 from tests.tiny.breakdown import SIZES, TinyModels, mini_dialogues
 
 SYSTEMS = dbdc.SYSTEMS

@@ -16,16 +16,16 @@ from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.judgement_tasks.kinds import printed
 from dialeval_plugin.leaderboard.build import build
-from dialeval_plugin.leaderboard.references import HALF_THE_PEOPLE, ONE_PERSON
+from dialeval_plugin.leaderboard.evidence import HALF_THE_PEOPLE, ONE_PERSON
 from dialeval_plugin.leaderboard.rescoring import rescore
 from dialeval_plugin.leaderboard.result_files import TaskRun, read_runs
 from dialeval_plugin.reports.correlation_report import ReportOptions, find
 from dialeval_plugin.reports.score_alignment import Alignment, align
 from dialeval_plugin.reports.scored_output import write_scores
 from dialeval_plugin.statistics.bootstrap import Estimate
-from tests.hosts.small_corpora import write_dbdc, write_preferences
 from tests.hosts.through_lm_eval import LikelihoodLM, evaluate, metrics
 from tests.layouts import fed_rows, write_convai, write_fed
+from tests.small_corpora import write_dbdc, write_preferences
 
 TASKS = (
     "fed_dialog_turn_specific",

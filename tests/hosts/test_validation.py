@@ -19,8 +19,8 @@ from dialeval_plugin.core.resources import metrics_path, tasks_path
 from dialeval_plugin.hosts.lm_eval.validation import Validation, validate_metrics, validate_tasks
 from dialeval_plugin.judgement_tasks.kinds import KINDS, MAIN, printed
 from dialeval_plugin.leaderboard.result_names import describe_task, task_name
-from tests.hosts.small_corpora import write_dbdc, write_dstc10, write_preferences
 from tests.layouts import write_convai
+from tests.small_corpora import write_dbdc, write_dstc10, write_preferences
 
 
 def states() -> dict[str, Validation]:

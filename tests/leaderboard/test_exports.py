@@ -29,37 +29,28 @@ def board() -> Leaderboard:
         "pearson": Figure(value=None, reason="undefined (all scores are 1)"),
         "jsd_nb_pb_b": Figure(value=0.4, higher_is_better=False),
     }
-    cell = Cell(
-        evaluator='judge "x": y',
-        column=GUPTA,
-        figures=figures,
-        n_scored=9,
-        n_total=10,
-        signature="method:x|seed:0",
-        date="2026-05-01T12:00:00+00:00",
-    )
-    return Leaderboard((cell,))
+    told = {"signature": "method:x|seed:0", "date": "2026-05-01T12:00:00+00:00"}
+    return Leaderboard((Cell(evaluator='judge "x": y', column=GUPTA, figures=figures, n_scored=9, n_total=10, **told),))
+
+
+def hostile(name: str, evaluator: str | None = None) -> Leaderboard:
+    """A board with one name in all places that a result file fills."""
+    (cell,) = board().cells
+    figures = {name: Figure(value=0.5)}
+    return Leaderboard((replace(cell, evaluator=evaluator or name, figures=figures, column=Column(name, "turn", name)),))
 
 
 def test_eval_results_are_what_the_hub_reads(tmp_path: Path) -> None:
     exported = export(board(), "eval-results", tmp_path, OPTIONS)
-    assert [path.relative_to(tmp_path).parts[1:] for path in exported.paths] == [
-        (".eval_results", "dialeval_spearman.yaml"),
-        (".eval_results", "dialeval_jsd_nb_pb_b.yaml"),
-    ]
+    names = [(".eval_results", f"dialeval_{name}.yaml") for name in ("spearman", "jsd_nb_pb_b")]
+    assert [path.relative_to(tmp_path).parts[1:] for path in exported.paths] == names
     assert exported.n_left_out == 1
     (entry,) = parse_eval_result_entries(yaml.safe_load(exported.paths[0].read_text(encoding="utf-8")))
     # 0 is a value.
     assert (entry.dataset_id, entry.task_id, entry.value) == ("me/ratings", "dailydialog_gupta_turn_overall", 0.0)
     assert (entry.date, entry.source_url) == ("2026-05-01T12:00:00+00:00", "https://example.org/board")
-    assert entry.notes == (
-        "Spearman's rho [-0.100, 0.100], overall, turn level, 9 of 10 rows scored; signature method:x|seed:0"
-    )
-
-
-def test_eval_results_need_the_name_of_a_data_set(tmp_path: Path) -> None:
-    with refused("--dataset-id None: the format names the Hub's data set of the human ratings. Give OWNER/NAME."):
-        export(board(), "eval-results", tmp_path, ExportOptions(created=OPTIONS.created))
+    name = "Spearman's rho [-0.100, 0.100], overall, turn level"
+    assert entry.notes == f"{name}, 9 of 10 rows scored; signature method:x|seed:0"
 
 
 def test_the_model_card_loads_with_its_results(tmp_path: Path) -> None:
@@ -67,10 +58,8 @@ def test_the_model_card_loads_with_its_results(tmp_path: Path) -> None:
     card = ModelCard.load(path)
     assert card.data.model_name == 'judge "x": y'
     assert card.data.eval_results is not None
-    assert {(result.metric_type, result.metric_value) for result in card.data.eval_results} == {
-        ("spearmanr", 0.0),
-        ("jsd_nb_pb_b", 0.4),
-    }
+    found = {(result.metric_type, result.metric_value) for result in card.data.eval_results}
+    assert found == {("spearmanr", 0.0), ("jsd_nb_pb_b", 0.4)}
     assert '| judge "x": y | 0.000 (1 of 1) | 0.000 [-0.100, 0.100] (9 of 10 scored) |' in card.text
 
 
@@ -104,7 +93,9 @@ def test_the_same_leaderboard_gives_the_same_bytes(format: str, tmp_path: Path) 
     assert texts[0] == texts[1]
 
 
-def test_another_format_is_refused_by_name(tmp_path: Path) -> None:
+def test_another_format_and_one_that_lacks_a_name_are_refused(tmp_path: Path) -> None:
+    with refused("--dataset-id None: the format names the Hub's data set of the human ratings. Give OWNER/NAME."):
+        export(board(), "eval-results", tmp_path, ExportOptions(created=OPTIONS.created))
     with refused("--format 'xml': there is no such format. Choose one of eval-results, model-index, every-eval-ever."):
         export(board(), "xml", tmp_path, OPTIONS)
 
@@ -115,16 +106,11 @@ def test_evaluators_whose_names_differ_in_signs_only_get_folders_of_their_own() 
     assert not slug("../../etc").startswith(".")
 
 
-HOSTILE = "zz/../../../../ELSEWHERE"
-
-
 @pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize("name", [HOSTILE, "/etc/x", "..", "a\\b", "x" * 300, "a\nb", ""])
+@pytest.mark.parametrize("name", ["zz/../../../../ELSEWHERE", "/etc/x", "..", "a\\b", "x" * 300, "a\nb", ""])
 def test_d4_no_name_of_a_result_file_reaches_a_path(format: str, name: str, tmp_path: Path) -> None:
-    (cell,) = board().cells
-    hostile = replace(cell, evaluator=name or "e", figures={name: Figure(value=0.5)}, column=Column(name, "turn", name))
     output = tmp_path / "one" / "two" / "three" / "four" / "out"
-    exported = export(Leaderboard((hostile,)), format, output, OPTIONS)
+    exported = export(hostile(name, name or "e"), format, output, OPTIONS)
     assert len(exported.paths) == 1
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert written == [path.resolve() for path in exported.paths]
@@ -141,12 +127,9 @@ def test_d4_an_address_that_is_none_of_the_web_is_refused(url: str, format: str,
 
 
 def test_d4_a_name_is_no_link_image_or_heading_in_the_tables_of_card_and_board(tmp_path: Path) -> None:
-    (cell,) = board().cells
     name = "![i](http://evil/p.png)\n# [x](javascript:y)"
-    cell = replace(cell, evaluator=name, figures={name: Figure(value=0.5)}, column=Column(name, "turn", name))
-    hostile = Leaderboard((cell,))
-    (path,) = export(hostile, "model-index", tmp_path, OPTIONS).paths
-    for text in (ModelCard.load(path).text, hostile.to_markdown(name)):
+    (path,) = export(hostile(name), "model-index", tmp_path, OPTIONS).paths
+    for text in (ModelCard.load(path).text, hostile(name).to_markdown(name)):
         assert "](" not in text
         assert "http://" not in text
         assert not any(line.startswith("# ") for line in text.split("\n"))
@@ -154,7 +137,7 @@ def test_d4_a_name_is_no_link_image_or_heading_in_the_tables_of_card_and_board(t
 
 def test_d19_no_cell_of_the_boards_csv_file_is_a_formula() -> None:
     (cell,) = board().cells
-    hostile = replace(cell, evaluator="=HYPERLINK(1)", column=Column("@SUM(1)", "turn", "+1"), source="-2+3")
-    (row, _, _) = csv.DictReader(io.StringIO(Leaderboard((hostile,)).to_csv(), newline=""))
+    formulas = replace(cell, evaluator="=HYPERLINK(1)", column=Column("@SUM(1)", "turn", "+1"), source="-2+3")
+    (row, _, _) = csv.DictReader(io.StringIO(Leaderboard((formulas,)).to_csv(), newline=""))
     assert (row["evaluator"], row["dataset"], row["quality"], row["source"]) == ("'=HYPERLINK(1)", "'@SUM(1)", "'+1", "'-2+3")
     assert (row["value"], row["ci_low"]) == ("0.0", "-0.1")

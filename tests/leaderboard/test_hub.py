@@ -11,10 +11,9 @@ from types import ModuleType
 import pytest
 import yaml
 
-from dialeval_plugin.leaderboard.build import FILES, build, write
+from dialeval_plugin.leaderboard.build import FILES, Built, write
 from dialeval_plugin.leaderboard.hub import push, write_space
 from tests.hub_stand_in import StandIn, hub_stand_in
-from tests.leaderboard_files import write_runs
 from tests.refusals import refused
 
 DIALEVAL = Path(sys.executable).parent / "dialeval"
@@ -22,26 +21,19 @@ TOKEN = "hf_thisIsTheSecret"  # noqa: S105 - made up
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("hub")
-    write_runs(place / "runs")
-    write(build([place / "runs"], rank_rounds=0), place / "board")
-    (place / "board" / "private notes.txt").write_text("not for the Hub")
-    return place / "board"
+def folder(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("board")
+    write(built, place)
+    (place / "private notes.txt").write_text("not for the Hub")
+    return place
 
 
 def pushed(hub: StandIn, folder: Path, *options: str, home: Path) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own: the host reads HF_ENDPOINT when it is imported."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "HUGGING"))}
     environment |= {"HF_ENDPOINT": hub.url, "HF_TOKEN": TOKEN, "HF_HOME": str(home), "HF_HUB_DISABLE_TELEMETRY": "1"}
-    return subprocess.run(
-        [str(DIALEVAL), "leaderboard", "push", "me/board", "--folder", str(folder), *options],
-        capture_output=True,
-        text=True,
-        env=environment,
-        timeout=120,
-        check=False,
-    )
+    command = [str(DIALEVAL), "leaderboard", "push", "me/board", "--folder", str(folder), *options]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
 
 
 def test_data_set_and_space_arrive_whole_and_nothing_else_does(folder: Path, tmp_path: Path) -> None:
@@ -66,8 +58,7 @@ def test_a_refusal_is_one_line_without_the_token(folder: Path, tmp_path: Path) -
     with hub_stand_in() as hub:
         hub.refuse = 401
         done = pushed(hub, folder, home=tmp_path)
-    assert done.returncode == 2
-    assert done.stdout == ""
+    assert (done.returncode, done.stdout) == (2, "")
     assert TOKEN not in done.stderr
     assert done.stderr.startswith("dialeval: dataset me/board: the Hub refused (401: ")
     assert done.stderr.endswith("Type `hf auth login` with a token that may write.\n")
@@ -79,9 +70,8 @@ def test_a_hub_that_cannot_be_reached_is_one_line(folder: Path, tmp_path: Path) 
         pass
     done = pushed(gone, folder, home=tmp_path)
     assert (done.returncode, done.stdout) == (3, "")
-    assert done.stderr == (
-        "dialeval: dataset me/board: the Hub cannot be reached (ConnectError). Check the network and HF_ENDPOINT.\n"
-    )
+    problem = "the Hub cannot be reached (ConnectError). Check the network and HF_ENDPOINT."
+    assert done.stderr == f"dialeval: dataset me/board: {problem}\n"
 
 
 def test_a_dry_run_names_the_files_and_asks_the_hub_nothing(folder: Path) -> None:
@@ -92,13 +82,10 @@ def test_a_dry_run_names_the_files_and_asks_the_hub_nothing(folder: Path) -> Non
     assert [upload.kind for upload in push(folder, "me/board", dry_run=True, space=False)] == ["dataset"]
 
 
-@pytest.mark.parametrize("name", ["board", "a/b/c", "../x", "me/bo ard", ""])
-def test_a_name_that_is_none_is_refused(folder: Path, name: str) -> None:
-    with refused(f"{name!r}: is not the name of a repository of the Hub. Give OWNER/NAME."):
-        push(folder, name, dry_run=True)
-
-
-def test_a_folder_that_lacks_the_page_is_refused(folder: Path, tmp_path: Path) -> None:
+def test_a_name_that_is_none_and_a_folder_that_lacks_the_page_are_refused(folder: Path, tmp_path: Path) -> None:
+    for name in ("board", "a/b/c", "../x", "me/bo ard", ""):
+        with refused(f"{name!r}: is not the name of a repository of the Hub. Give OWNER/NAME."):
+            push(folder, name, dry_run=True)
     (tmp_path / "leaderboard.json").write_bytes((folder / "leaderboard.json").read_bytes())
     with refused(f"{tmp_path}: leaderboard.csv is not there. Build the leaderboard again."):
         push(tmp_path, "me/board", dry_run=True)

@@ -25,29 +25,22 @@ def cell(evaluator: str, column: Column, value: float | None, **fields: object) 
 
 def board() -> Leaderboard:
     undefined = Figure(value=None, reason="undefined (all 10 scores are 1.0)")
-    return Leaderboard(
-        (
-            cell("weak", GUPTA, 0.1),
-            cell("weak", ZHAO, 0.2, cost=Cost(seconds=3.5, n_requests=40)),
-            cell("strong", GUPTA, 0.6, n_scored=10, is_partial=True),
-            replace(cell("flat", ZHAO, None), figures={"spearman": undefined}),
-        )
-    )
+    weak = cell("weak", GUPTA, 0.1), cell("weak", ZHAO, 0.2, cost=Cost(seconds=3.5, n_requests=40))
+    flat = replace(cell("flat", ZHAO, None), figures={"spearman": undefined})
+    return Leaderboard((*weak, cell("strong", GUPTA, 0.6, n_scored=10, is_partial=True), flat))
 
 
 def test_a_missing_or_undefined_cell_is_in_no_mean_and_is_counted() -> None:
-    means = board().means("spearman")
-    assert means["weak"] == (pytest.approx(0.15), 2, 0)
-    assert means["strong"] == (0.6, 1, 1)
-    assert means["flat"] == (None, 0, 2)
+    assert board().means("spearman") == {"weak": (pytest.approx(0.15), 2, 0), "strong": (0.6, 1, 1), "flat": (None, 0, 2)}
     assert board().cell("strong", ZHAO) is None
 
 
-def test_evaluators_stand_in_the_order_of_their_means_and_those_without_one_last() -> None:
+def test_an_empty_leaderboard_has_no_columns() -> None:
+    assert Leaderboard(()).columns == ()
+
+
+def test_evaluators_stand_in_the_order_of_their_means_the_best_first_and_those_without_one_last() -> None:
     assert board().evaluators == ("strong", "weak", "flat")
-
-
-def test_evaluators_stand_the_other_way_round_where_lower_is_better() -> None:
     figures = {name: {"jsd": Figure(value=value, higher_is_better=False)} for name, value in (("far", 0.9), ("near", 0.1))}
     cells = [replace(cell(name, GUPTA, None), figures=found) for name, found in figures.items()]
     assert Leaderboard(tuple(cells)).evaluators == ("near", "far")
@@ -76,10 +69,8 @@ def test_references_are_no_evaluators_but_stand_in_every_file() -> None:
     assert found.reference_means("spearman") == {"one person": (0.7, 1, 1)}
     assert found.to_markdown().splitlines()[-1] == "| *one person* | 0.700 (1 of 2) | 0.700 |  |"
     rows = list(csv.DictReader(io.StringIO(found.to_csv())))
-    assert [(row["kind"], row["evaluator"], row["dataset"], row["value"]) for row in rows[-2:]] == [
-        ("reference", "one person", "gupta", "0.7"),
-        ("reference", "one person", "zhao", "0.5"),
-    ]
+    told = [(row["kind"], row["evaluator"], row["dataset"], row["value"]) for row in rows[-2:]]
+    assert told == [("reference", "one person", name, value) for name, value in (("gupta", "0.7"), ("zhao", "0.5"))]
     assert (found.tests_of(GUPTA), found.tests_of(ZHAO)) == (found.tests[0], None)
     assert (found.n_rows(GUPTA), found.n_rows(Column("none", "", ""))) == (10, 0)
 
@@ -90,16 +81,15 @@ def test_json_comes_back_as_it_was(made: Callable[[], Leaderboard]) -> None:
     assert Leaderboard.from_dict(json.loads(text)) == made()
 
 
-def test_json_of_another_schema_version_is_refused() -> None:
-    with refused("old.json: schema_version is 7, this release reads 1. Build the leaderboard again from its result files."):
-        Leaderboard.from_dict({"schema_version": 7}, where="old.json")
-
-
-def test_json_that_lacks_a_field_names_the_cell() -> None:
+def test_json_of_another_schema_version_or_without_a_field_is_refused() -> None:
     data = board().to_dict()
     del data["cells"][1]["figures"]
-    with refused("cut.json: cells.1.figures: field required. Build the leaderboard again from its result files."):
-        Leaderboard.from_dict(data, where="cut.json")
+    for given, problem in (
+        ({"schema_version": 7}, "schema_version is 7, this release reads 1."),
+        (data, "cells.1.figures: field required."),
+    ):
+        with refused(f"board.json: {problem} Build the leaderboard again from its result files."):
+            Leaderboard.from_dict(given, where="board.json")
 
 
 def test_two_cells_for_one_place_are_refused_by_name() -> None:
@@ -110,12 +100,8 @@ def test_two_cells_for_one_place_are_refused_by_name() -> None:
 
 def test_csv_has_one_line_for_each_figure_and_leaves_unknown_empty() -> None:
     rows = list(csv.DictReader(io.StringIO(board().to_csv())))
-    assert [(row["evaluator"], row["dataset"], row["value"]) for row in rows] == [
-        ("weak", "gupta", "0.1"),
-        ("weak", "zhao", "0.2"),
-        ("strong", "gupta", "0.6"),
-        ("flat", "zhao", ""),
-    ]
+    told = [(row["evaluator"], row["dataset"], row["value"]) for row in rows]
+    assert told == [("weak", "gupta", "0.1"), ("weak", "zhao", "0.2"), ("strong", "gupta", "0.6"), ("flat", "zhao", "")]
     assert (rows[0]["seconds"], rows[1]["seconds"], rows[1]["n_requests"]) == ("", "3.5", "40")
     assert rows[3]["reason"] == "undefined (all 10 scores are 1.0)"
 

@@ -7,19 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from dialeval_plugin.leaderboard.build import build, write
+from dialeval_plugin.leaderboard.build import Built, write
 from tests.browser import Page, browser_page
-from tests.leaderboard_files import HOSTILE, JUDGE, write_runs
+from tests.leaderboard_files import HOSTILE, JUDGE
 
 NAMES = "[...document.querySelectorAll('#board tbody tr')].filter((row) => !row.hidden).map((row) => row.dataset.name)"
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> str:
-    folder = tmp_path_factory.mktemp("leaderboard")
-    write_runs(folder / "runs")
-    write(build([folder / "runs"], rank_rounds=0), folder / "page")
-    return (folder / "page" / "index.html").as_uri()
+def address(built: Built, tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("page")
+    write(built, folder)
+    return (folder / "index.html").as_uri()
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +47,7 @@ def choose(page: Page, control: str, value: str) -> None:
     )
 
 
-def test_a_click_sorts_by_a_column_and_a_second_one_turns_it_round(page: Page) -> None:
+def test_a_click_sorts_by_a_column_a_second_one_turns_it_round_and_the_keyboard_sorts_too(page: Page) -> None:
     assert page.evaluate(NAMES) == ["sharp", JUDGE, "blunt"]
     header = "document.querySelector('#board th[data-key=\"1\"]')"
     page.evaluate(f"{header}.querySelector('button').click()")
@@ -60,9 +59,6 @@ def test_a_click_sorts_by_a_column_and_a_second_one_turns_it_round(page: Page) -
     assert page.evaluate(f"{header}.ariaSort") == "ascending"
     sorted_by = "[...document.querySelectorAll('#board th[aria-sort]')].filter((th) => th.ariaSort !== 'none').length"
     assert page.evaluate(sorted_by) == 1
-
-
-def test_the_keyboard_sorts_too(page: Page) -> None:
     page.evaluate("document.querySelector('#board th[data-key=name] button').focus()")
     page.press("Enter")
     assert page.evaluate(NAMES) == sorted(["sharp", "blunt", JUDGE])
@@ -80,7 +76,7 @@ def test_filters_hide_rows_and_columns_and_say_how_many_are_left(page: Page) -> 
     assert page.evaluate(NAMES) == []
 
 
-def test_the_mean_is_over_the_columns_that_are_shown(page: Page) -> None:
+def test_the_mean_and_the_evaluators_are_those_of_the_columns_that_are_shown(page: Page) -> None:
     mean = "document.querySelector('#board tr[data-name=blunt] td .figure:not([hidden])').innerText.split('\\n')"
     values = "[...document.querySelectorAll('#board tr[data-name=blunt] td:not([hidden]) .figure:not([hidden]) b')]"
     both, first, second = map(float, page.evaluate(f"{values}.map((b) => b.textContent)"))
@@ -88,10 +84,7 @@ def test_the_mean_is_over_the_columns_that_are_shown(page: Page) -> None:
     assert page.evaluate(mean)[1] == "2 of 2"
     choose(page, "#dataset", "dailydialog-zhao")
     assert page.evaluate(mean) == [f"{second:.3f}", "1 of 1"]
-
-
-def test_an_evaluator_that_did_not_run_on_what_is_shown_is_hidden(page: Page) -> None:
-    choose(page, "#dataset", "dailydialog-zhao")
+    # An evaluator that did not run on what is shown is hidden.
     assert page.evaluate(NAMES) == ["sharp", "blunt"]
     choose(page, "#dataset", "")
     assert page.evaluate(NAMES) == ["sharp", JUDGE, "blunt"]
@@ -111,20 +104,16 @@ def test_head_and_names_stay_where_a_long_table_scrolls(page: Page) -> None:
     assert page.evaluate(f"{place}('#board tbody .name')")[0] == pytest.approx(0, abs=2)
 
 
-def test_another_coefficient_shows_its_own_figures(page: Page) -> None:
-    visible = "[...document.querySelectorAll('#board .figure b')].filter((b) => b.offsetParent).map((b) => b.textContent)"
-    spearman = page.evaluate(visible)
+def test_another_coefficient_shows_its_own_figures_and_intervals_can_be_left_out(page: Page) -> None:
+    shown = "[...document.querySelectorAll('#board {}')].filter((item) => item.offsetParent).map((item) => item.textContent)"
+    spearman = page.evaluate(shown.format(".figure b"))
     choose(page, "#coefficient", "kendall")
-    kendall = page.evaluate(visible)
+    kendall = page.evaluate(shown.format(".figure b"))
     assert len(spearman) == len(kendall) == 8
     assert set(spearman).isdisjoint(kendall)
-
-
-def test_intervals_can_be_left_out(page: Page) -> None:
-    visible = "[...document.querySelectorAll('#board .ci')].filter((item) => item.offsetParent).length"
-    assert page.evaluate(visible) == 5
+    assert len(page.evaluate(shown.format(".ci"))) == 5
     page.evaluate("document.querySelector('#intervals').click()")
-    assert page.evaluate(visible) == 0
+    assert page.evaluate(shown.format(".ci")) == []
 
 
 def test_a_plot_is_shown_on_demand(page: Page) -> None:

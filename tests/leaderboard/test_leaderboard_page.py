@@ -10,16 +10,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from dialeval_plugin.leaderboard.build import Built, build
+from dialeval_plugin.leaderboard.build import Built
 from dialeval_plugin.leaderboard.page import render
-from tests.leaderboard_files import HOSTILE, write_runs
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
-    folder = tmp_path_factory.mktemp("runs")
-    write_runs(folder)
-    return build([folder], rank_rounds=0)
+from tests.leaderboard_files import HOSTILE
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,15 @@ from typing import Any
 import pytest
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.leaderboard.result_files import TaskRun, read_runs
+from dialeval_plugin.leaderboard.build import build
+from dialeval_plugin.leaderboard.rescoring import newest, rescore
+from dialeval_plugin.leaderboard.result_files import read_runs
+from dialeval_plugin.leaderboard.task_runs import TaskRun
+from dialeval_plugin.reports.correlation_report import ReportOptions
+from dialeval_plugin.statistics.bootstrap import Bootstrap
+from tests.leaderboard_files import DATE, HISTORIC, change_json, write_runs
+from tests.refusals import refused
 
-HISTORIC = Path(__file__).parents[1] / "historic_results"
-DATE = "2026-11-20T16-37-41.528475"
 JUDGE = "scripted-judge (garble=grapes)"
 
 
@@ -23,20 +28,14 @@ def runs() -> dict[tuple[str, str], TaskRun]:
     return {(run.task, run.evaluator): run for run in read_runs([HISTORIC / "0.1.0"])}
 
 
-@pytest.fixture
-def copy(tmp_path: Path) -> Path:
-    """The files of one run, beside one another, to damage them."""
-    for path in (HISTORIC / "0.1.0").glob("*_*"):
-        shutil.copy(path, tmp_path)
-    return tmp_path
-
-
 def result_file(folder: Path) -> Path:
     return folder / f"judge_{DATE}.json"
 
 
-def change(path: Path, **values: Any) -> None:
-    path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
+def run_of(folder: Path, task: str = "slide_mini", variant: str = "llm") -> TaskRun:
+    """The one run of a task and variant in a folder."""
+    (run,) = (run for run in read_runs([folder]) if (run.task, run.variant) == (task, variant))
+    return run
 
 
 def test_the_files_of_0_1_0_load_newest_first() -> None:
@@ -52,7 +51,7 @@ def test_the_files_of_0_1_0_load_newest_first() -> None:
 
 def test_a_run_says_what_ran_on_what(runs: dict[tuple[str, str], TaskRun]) -> None:
     run = runs["slide_mini", f"{JUDGE}, slide, llm"]
-    assert (run.model, run.method, run.variant, run.dataset) == (JUDGE, "slide", "llm", "mini")
+    assert (run.model, run.variant, run.dataset) == (JUDGE, "llm", "mini")
     assert (run.level, run.quality, run.version, run.is_partial) == ("turn", "fits", "1.0", True)
     assert run.date.isoformat() == "2026-11-20T16:36:51.092803+00:00"
     assert (run.n_total, run.n_scored, run.n_unscored, run.unscored_by_reason) == (8, 7, 1, {"parse_failure": 1})
@@ -61,18 +60,19 @@ def test_a_run_says_what_ran_on_what(runs: dict[tuple[str, str], TaskRun]) -> No
     assert run.signature.startswith(
         "task:slide_mini|version:1.0|quality:fits|model:scripted-judge|garble:grapes|variant:llm|n_shot:0"
     )
+    assert "|lm_eval_version:0.4.13|" in run.signature
     assert "|[method:slide|prompt:slide-v1-" in run.signature
-    assert (run.n_requests, run.settings["lm_eval_version"]) == (8, "0.4.13")
+    assert run.n_requests == 8
+    scorer = runs["dstc10_dialog_mini", "slide (models/slm, slm)"]
+    assert scorer.seconds is not None
+    assert "|[method:slide|" in scorer.signature
 
 
 def test_the_time_of_a_run_is_shared_out_by_requests(runs: dict[tuple[str, str], TaskRun]) -> None:
     tasks = {run.task: run for run in runs.values() if run.model == JUDGE}
     whole = float(json.loads(result_file(HISTORIC / "0.1.0").read_text())["total_evaluation_time_seconds"])
-    assert {task: run.n_requests for task, run in tasks.items()} == {
-        "dailydialog_pp_mini": 32,
-        "dstc10_dialog_mini": 32,
-        "slide_mini": 8,
-    }
+    requests = {"dailydialog_pp_mini": 32, "dstc10_dialog_mini": 32, "slide_mini": 8}
+    assert {task: run.n_requests for task, run in tasks.items()} == requests
     assert math.fsum(run.seconds or 0 for run in tasks.values()) == pytest.approx(whole)
 
 
@@ -88,12 +88,6 @@ def test_a_row_has_its_score_its_raters_and_its_document(runs: dict[tuple[str, s
     assert (unscored.id, unscored.unscored) == ("62a4", "non_finite")
 
 
-def test_a_scorer_is_named_with_its_options_and_signature(runs: dict[tuple[str, str], TaskRun]) -> None:
-    run = runs["dstc10_dialog_mini", "slide (models/slm, slm)"]
-    assert (run.method, run.seconds is not None) == ("slide", True)
-    assert "|[method:slide|" in run.signature
-
-
 def test_a_classification_has_outcomes_instead_of_rows(runs: dict[tuple[str, str], TaskRun]) -> None:
     run = runs["dailydialog_pp_mini", f"{JUDGE}, dailydialog_pp, 5 examples"]
     assert run.rows is None
@@ -106,8 +100,7 @@ def test_a_classification_has_outcomes_instead_of_rows(runs: dict[tuple[str, str
 def test_results_without_samples_keep_their_metrics(copy: Path) -> None:
     for path in copy.glob("samples_*"):
         path.unlink()
-    found = {run.task: run for run in read_runs([copy]) if run.variant in {"", "llm"}}
-    run = found["slide_mini"]
+    run = run_of(copy)
     assert (run.rows, run.outcomes, run.n_requests, run.seconds) == (None, None, None, None)
     assert (run.metrics["n_scored"], run.unscored_by_reason) == (7, {"unknown": 1})
 
@@ -137,59 +130,49 @@ def test_repetitions_of_a_cell_are_kept_newest_first(copy: Path) -> None:
     for path in list(copy.iterdir()):
         shutil.copy(path, copy / path.name.replace(DATE, later))
     path = copy / f"judge_{later}.json"
-    change(path, date=json.loads(path.read_text())["date"] + 86400)
-    found = [run for run in read_runs([copy]) if run.task == "dstc10_dialog_mini"]
-    assert len(found) == 2
-    assert found[0].cell == found[1].cell
-    assert found[0].date > found[1].date
+    change_json(path, "date", value=json.loads(path.read_text())["date"] + 86400)
+    one, other = (run for run in read_runs([copy]) if run.task == "dstc10_dialog_mini")
+    assert one.cell == other.cell
+    assert one.date > other.date
 
 
 def test_foreign_tasks_and_absent_sets_are_left_out(copy: Path) -> None:
-    path = result_file(copy)
-    file = json.loads(path.read_text())
-    file["configs"] |= {"gsm8k": {}, "dstc10_dialog_dgr": {}}
-    file["results"] |= {"gsm8k": {"alias": "gsm8k", "exact_match,strict-match": 0.1}, "dstc10_dialog_dgr": {"alias": "x"}}
-    change(path, configs=file["configs"], results=file["results"])
+    foreign = {"gsm8k": {"alias": "gsm8k", "exact_match,strict-match": 0.1}, "dstc10_dialog_dgr": {"alias": "x"}}
+    for task, results in foreign.items():
+        change_json(result_file(copy), "configs", task, value={})
+        change_json(result_file(copy), "results", task, value=results)
     assert {run.task for run in read_runs([copy])} == {"dailydialog_pp_mini", "dstc10_dialog_mini", "slide_mini"}
 
 
 def test_what_is_no_number_is_none(copy: Path) -> None:
-    path = result_file(copy)
-    path.write_text(path.read_text().replace('"llm_spearman,none": -0.4409585518440985', '"llm_spearman,none": NaN'))
-    (run,) = (run for run in read_runs([copy]) if run.variant == "llm")
-    assert run.metrics["spearman"] is None
+    change_json(result_file(copy), "results", "slide_mini", "llm_spearman,none", value=math.nan)
+    assert run_of(copy).metrics["spearman"] is None
 
 
-def test_secrets_do_not_reach_the_settings(copy: Path) -> None:
-    path = result_file(copy)
-    config = json.loads(path.read_text())["config"]
-    config["model_args"] = {
-        "model": "m",
-        "api_key": "sk-1",
-        "header": {"Authorization": "x"},
-        "tokenizer": "t",
-        "base_url": "u",
-    }
-    change(path, config=config)
-    run = next(run for run in read_runs([copy]) if run.task == "dstc10_dialog_mini")
-    assert run.evaluator == "m (tokenizer=t), dstc10_dialog"
-    assert "sk-1" not in f"{run.settings}{run.signature}"
-    assert "Authorization" not in f"{run.settings}{run.signature}"
-
-
-def test_secrets_of_the_model_that_a_scorer_asks_do_not_either(copy: Path) -> None:
-    path = result_file(copy)
-    config = json.loads(path.read_text())["config"]
-    asked = "model=m,api_key=sk-1,temperature=0.5"
-    config["model_args"] = {"scorer": "g_eval", "llm": "local-chat-completions", "llm_args": asked}
-    change(path, config=config)
-    run = next(run for run in read_runs([copy]) if run.task == "dstc10_dialog_mini")
-    assert "m (temperature=0.5)" in run.evaluator
-    assert "sk-1" not in f"{run.evaluator}{run.settings}{run.signature}"
+@pytest.mark.parametrize(
+    ("arguments", "evaluator"),
+    [
+        (
+            {"model": "m", "api_key": "sk-1", "header": {"Authorization": "x"}, "tokenizer": "t", "base_url": "u"},
+            "m (tokenizer=t)",
+        ),
+        (
+            {"scorer": "g_eval", "llm": "local-chat-completions", "llm_args": "model=m,api_key=sk-1,temperature=0.5"},
+            "g_eval (m (temperature=0.5))",
+        ),
+    ],
+)
+def test_secrets_do_not_reach_name_and_signature(arguments: dict[str, Any], evaluator: str, copy: Path) -> None:
+    change_json(result_file(copy), "config", "model_args", value=arguments)
+    run = run_of(copy, "dstc10_dialog_mini", "")
+    assert run.evaluator == f"{evaluator}, dstc10_dialog"
+    for secret in ("sk-1", "Authorization"):
+        assert secret not in f"{run.evaluator}{run.signature}"
 
 
 NOT_JSON = "not valid JSON (Expecting property name enclosed in double quotes). Was the file cut off?"
 NO_RESULTS = "{path}: is not a result file of lm-eval: it has no 'results'. Leave it out."
+NO_CLUSTER = '{"doc_id": 1, "doc": {"id": "x"}, "slide_spearman": [1.0, 2.0, "c"], "slm_spearman": null, "llm_spearman": null}'
 
 
 @pytest.mark.parametrize(
@@ -202,7 +185,7 @@ NO_RESULTS = "{path}: is not a result file of lm-eval: it has no 'results'. Leav
         ("samples_slide_mini", '{"doc_id": 1}', "{path}:1: is not a sample of lm-eval: it has no 'doc'. Leave the file out."),
         (
             "samples_slide_mini",
-            '{"doc_id": 1, "doc": {"id": "x"}, "slide_spearman": [1.0, 2.0, "c"], "slm_spearman": null, "llm_spearman": null}',
+            NO_CLUSTER,
             "{path}: sample 1: slide_spearman or its document is not as this package's tasks write them (KeyError('cluster')). "
             "Run the task again.",
         ),
@@ -211,36 +194,96 @@ NO_RESULTS = "{path}: is not a result file of lm-eval: it has no 'results'. Leav
 def test_a_damaged_file_is_named(copy: Path, name: str, text: str, message: str) -> None:
     path = copy / f"{name}_{DATE}.{'json' if name == 'judge' else 'jsonl'}"
     path.write_text(text)
-    with pytest.raises(InputError) as caught:
+    with refused(message.replace("{path}", str(path))):
         read_runs([copy])
-    assert str(caught.value) == message.replace("{path}", str(path))
 
 
-def test_samples_without_results_are_refused(copy: Path) -> None:
+SLIDE, RATED = ("results", "slide_mini", "llm_spearman,none"), ("results", "dstc10_dialog_mini", "n_scored,none")
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "problem"),
+    [
+        (("date",), 1e18, "date: input should be less than or equal to 253402300799"),
+        (
+            ("n-samples", "slide_mini", "original"),
+            -1,
+            "n-samples.slide_mini.original: input should be greater than or equal to 0",
+        ),
+        (("versions",), [1], "versions: input should be an object"),
+        (("results",), {"slide_mini": []}, "results.slide_mini: input should be an object"),
+        (SLIDE, 1.5, "results.slide_mini.llm_spearman: is 1.5, expected a number from -1 to 1"),
+        (SLIDE, 1e308, "results.slide_mini.llm_spearman: is 1e+308, expected a number from -1 to 1"),
+        (SLIDE, True, "results.slide_mini.llm_spearman: is True, which is no number"),
+        (RATED, -1, "results.dstc10_dialog_mini.n_scored: is -1, expected a number from 0"),
+    ],
+)
+def test_a_field_or_figure_that_cannot_be_is_named(place: tuple[str, ...], value: Any, problem: str, copy: Path) -> None:
+    change_json(result_file(copy), *place, value=value)
+    with refused(f"{result_file(copy)}: {problem}. Copy the file again."):
+        read_runs([copy])
+
+
+def test_arguments_and_numbers_that_cannot_be_read_are_refused(copy: Path) -> None:
+    change_json(result_file(copy), "config", "model_args", value=[1, 2])
+    with pytest.raises(InputError, match=rf"^{result_file(copy)}: config\.model_args"):
+        read_runs([copy])
+    # R78: what the host writes where it has no number is none, but this is no number of the host's.
+    change_json(result_file(copy), *RATED, value=10**400)
+    with pytest.raises(InputError, match=rf"^{result_file(copy)}.* has a number that cannot be read"):
+        read_runs([copy])
+
+
+def test_what_is_not_there_is_said(copy: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    run, empty = run_of(copy), tmp_path_factory.mktemp("empty")
+    advice = "Give what `dialeval lm-eval --output_path FOLDER --log_samples` wrote."
+    with refused(f"{empty}: no result of this package's tasks is there. {advice}"):
+        read_runs([empty])
+    with refused(f"{empty / 'absent'}: there is no such file or folder."):
+        read_runs([empty / "absent"])
     result_file(copy).unlink()
     path = copy / f"samples_slide_mini_{DATE}.jsonl"
-    with pytest.raises(InputError) as caught:
+    with refused(f"{path}: the result file of this run, ..._{DATE}.json, is not there. Give it as well."):
         read_runs([path])
-    assert str(caught.value) == f"{path}: the result file of this run, ..._{DATE}.json, is not there. Give it as well."
-
-
-def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError) as caught:
-        read_runs([tmp_path])
-    assert str(caught.value) == (
-        f"{tmp_path}: no result of this package's tasks is there. Give what `dialeval lm-eval --output_path FOLDER "
-        "--log_samples` wrote."
-    )
-    with pytest.raises(InputError) as caught:
-        read_runs([tmp_path / "absent"])
-    assert str(caught.value) == f"{tmp_path / 'absent'}: there is no such file or folder."
-
-
-def test_a_document_that_is_gone_is_said(copy: Path) -> None:
-    (run,) = (run for run in read_runs([copy]) if run.variant == "llm")
-    assert run.rows is not None
-    path = copy / f"samples_slide_mini_{DATE}.jsonl"
     path.write_text("x")
-    with pytest.raises(InputError) as caught:
+    assert run.rows is not None
+    with refused(f"{path}: has changed since it was read. Read the run again."):
         run.rows[-1].document()
-    assert str(caught.value) == f"{path}: has changed since it was read. Read the run again."
+
+
+def test_scores_without_their_scorers_signature_are_refused(tmp_path: Path) -> None:
+    # TRIAL S1: what `--use_cache` of an older release left behind, another scorer's answers under this one's name.
+    write_runs(tmp_path)
+    path = tmp_path / "run-1" / "results_2026-05-01T12-00-01.000000.json"
+    change_json(path, "config", "scorer_signature", value=None)
+    question = ReportOptions(bootstrap=Bootstrap(0), permutations=0)
+    for action in (lambda: rescore(read_runs([tmp_path]), question), lambda: build([tmp_path], rank_rounds=0)):
+        with refused(
+            f"{path}: dstc10_dialog_dgu: has scores, but not the signature of the scorer that gave them: they may be "
+            "another's, out of a cache of the host. Run the task again."
+        ):
+            action()
+
+
+def test_two_scorers_under_one_name_are_refused(tmp_path: Path) -> None:
+    write_runs(tmp_path)
+    one, two = (tmp_path / f"run-{n}" / f"results_2026-05-01T12-00-0{n}.000000.json" for n in (1, 2))
+    config = {**json.loads(one.read_text(encoding="utf-8"))["config"], "scorer_signature": "method:sharp|slm:other"}
+    change_json(two, "config", value=config)
+    change_json(two, "configs", value={"dstc10_dialog_dz": {}})
+    for action in (lambda: newest(read_runs([tmp_path])), lambda: build([tmp_path], rank_rounds=0)):
+        with refused(
+            f"{one}: 'sharp' is another scorer than in {two}: its signature is 'method:sharp', and there it is "
+            "'method:sharp|slm:other'. Leave one of the files out, or run its tasks again."
+        ):
+            action()
+
+
+def test_samples_of_two_small_models_in_one_file_are_refused(copy: Path) -> None:
+    path = copy / f"samples_slide_mini_{DATE}.jsonl"
+    first, *others = path.read_text(encoding="utf-8").splitlines()
+    sample = json.loads(first)
+    sample["doc"]["signature"] = "method:slide|slm:other"
+    path.write_text("\n".join([json.dumps(sample), *others]) + "\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r": slide_mini: mixes samples of 'method:slide.*' and 'method:slide.*'\. Run"):
+        read_runs([copy])

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.readers import cgdialog
 from dialeval_plugin.corpora.readers.cgdialog import CRITERIA, OPTIONS, PreferenceDialogue
 from dialeval_plugin.hosts.lm_eval.tasks.preference import compared_with
@@ -22,8 +19,9 @@ from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.preference import preferences as agreement
 from reproduction import kept_results
 from reproduction.causalscore import tables, write
-from reproduction.causalscore.tables import PaperRow
+from reproduction.causalscore.tables import PaperRow, ScoresById
 from reproduction.documents import published
+from tests.small_corpora import write_preferences
 from tests.tiny.likelihood import write_likelihood_model
 from tests.tiny.models import write_tiny_causal_model
 
@@ -39,38 +37,13 @@ def few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agreement, "N_FLIPS", 4)
 
 
-def preferences(number: int) -> dict[str, Any]:
-    item = mini.read_response_sets("test")[number]
-    texts = dict(zip(SYSTEMS, (item.positive[0], item.positive[1], f"No {number}."), strict=True))
-    spoken = {name: {"speaker": "A", "utterance": text} for name, text in texts.items()}
-    row: dict[str, Any] = {
-        "id": str(number),
-        "history": [{"speaker": "AB"[place % 2], "utterance": text} for place, text in enumerate(item.context)],
-        **{f"{name}_response": turn for name, turn in spoken.items()},
-    }
-    for place, first in enumerate(SYSTEMS):
-        for second in SYSTEMS[place + 1 :]:
-            row[f"{first}_response-vs-{second}_response"] = {
-                f"human_evaluation_{rater}": {
-                    criterion: OPTIONS[(number * place + rater + len(criterion)) % 4] for criterion in CRITERIA
-                }
-                for rater in (1, 2, 3)
-            }
-    return row
-
-
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "data" / cgdialog.CORPUS.name
-    folder.mkdir(parents=True)
-    for name in ("dream", "msc"):
-        rows = [preferences(number) for number in range(12)]
-        (folder / cgdialog.PREFERENCE_FILES[name]).write_text(json.dumps(rows), encoding="utf-8")
     monkeypatch.setenv("DIALEVAL_DATA_DIR", str(tmp_path / "data"))
-    return folder
+    return write_preferences(tmp_path / "data", "dream", "msc", systems=SYSTEMS)
 
 
-def scores_of(dialogues: list[PreferenceDialogue], score: Callable[[str], float]) -> dict[str, float | None]:
+def scores_of(dialogues: list[PreferenceDialogue], score: Callable[[str], float]) -> ScoresById:
     return {example.id: score(example.response.text) for dialogue in dialogues for example in dialogue.examples()}
 
 
@@ -109,18 +82,12 @@ def test_the_figures_are_those_of_the_lm_eval_task(data: Path) -> None:
     dialogues = cgdialog.read_preferences("dream")
     scores = scores_of(dialogues, len)
     found = tables.figures_of(dialogues, scores, CRITERIA)
-    hosted = agreements(
-        [
-            JudgedResponse(
-                dialogue.id,
-                system,
-                scores[f"{dialogue.id}/{system}"],
-                tuple((other, tuple(map(tuple, votes))) for other, votes in compared_with(dialogue, system)),
-            )
-            for dialogue in dialogues
-            for system in dialogue.responses
-        ]
-    )
+    judged = []
+    for dialogue in dialogues:
+        for system in dialogue.responses:
+            compared = tuple((other, tuple(map(tuple, votes))) for other, votes in compared_with(dialogue, system))
+            judged.append(JudgedResponse(dialogue.id, system, scores[f"{dialogue.id}/{system}"], compared))
+    hosted = agreements(judged)
     assert set(found) == set(hosted)
     for key, value in found.items():
         assert value.value == pytest.approx(hosted[key].value, abs=1e-12)
@@ -133,11 +100,8 @@ def test_the_figures_are_those_of_the_lm_eval_task(data: Path) -> None:
 def test_a_table_sets_ours_beside_the_papers_with_floor_and_ceiling(data: Path) -> None:
     dialogues = cgdialog.read_preferences("msc")
     scores = scores_of(dialogues, len)
-    missing = {**scores, "0/human": None}
-    figures = {
-        "length": tables.figures_of(dialogues, missing, ["overall"]),
-        "letters": tables.figures_of(dialogues, scores, ["overall"]),
-    }
+    of_metrics = {"length": {**scores, "0/human": None}, "letters": scores}
+    figures = {name: tables.figures_of(dialogues, found, ["overall"]) for name, found in of_metrics.items()}
     rows = (PaperRow("length", "BLEU"), PaperRow("letters"), PaperRow("SLM"), PaperRow(None, "GRADE"))
     table = tables.metrics_table(figures, rows, "msc", "overall", "metrics")
     head, _, *lines = table.splitlines()
@@ -145,13 +109,8 @@ def test_a_table_sets_ours_beside_the_papers_with_floor_and_ceiling(data: Path) 
         "| MSC, overall | Voting, Pearson | paper | Voting, Spearman | paper | IgnoreEqual | paper | Cont2Cat | paper "
         "| scored |"
     )
-    assert [line.split(" |")[0] for line in lines] == [
-        "| length",
-        "| letters",
-        "| GRADE (not run here)",
-        "| coin flip",
-        "| human majority",
-    ]
+    names = ["length", "letters", "GRADE (not run here)", "coin flip", "human majority"]
+    assert [line.split(" |")[0] for line in lines] == [f"| {name}" for name in names]
     assert [len(line.split(" | ")) for line in (head, *lines[:3])] == [10] * 4
     assert cells(table, "length")[1::2] == ["0.019", "-0.019", "0.007", "0.422"]
     assert cells(table, "length")[-1] == "34 of 36"
@@ -162,21 +121,18 @@ def test_a_table_sets_ours_beside_the_papers_with_floor_and_ceiling(data: Path) 
     assert cells(table, "human majority")[6] == f"{figures['letters']['overall', 'cont2cat'].ceiling:.3f}"
 
 
-def test_the_fast_mode_is_compared_where_both_have_scores(data: Path) -> None:
-    dialogues = {"dream": cgdialog.read_preferences("dream")}
-    exact = {"dream": scores_of(dialogues["dream"], len)}
-    fast = {"dream": {**exact["dream"], "1/human": None}}
-    table = tables.difference_table(dialogues, fast, exact, ["relevance"])
+def test_differences_are_tested_together_where_both_have_scores(data: Path) -> None:
+    dialogues = cgdialog.read_preferences("dream")
+    one, other = scores_of(dialogues, len), scores_of(dialogues, lambda text: sum(map(ord, text)) % 7)
+
+    def difference_table(first: ScoresById, second: ScoresById) -> str:
+        return tables.difference_table({"dream": dialogues}, {"dream": first}, {"dream": second}, ["relevance"])
+
     # Equal scores on what both score: no difference, and no interval where all resamples give the same.
+    table = difference_table({**one, "1/human": None}, one)
     assert cells(table, "DREAM, relevance") == ["0.000"] * 4
     assert table.endswith("\n\n0 of 4 intervals exclude 0.")
-
-
-def test_differences_are_tested_together(data: Path) -> None:
-    dialogues = {"dream": cgdialog.read_preferences("dream")}
-    one = {"dream": scores_of(dialogues["dream"], len)}
-    other = {"dream": scores_of(dialogues["dream"], lambda text: sum(map(ord, text)) % 7)}
-    table = tables.difference_table(dialogues, one, other, ["relevance"])
+    table = difference_table(one, other)
     differences, p_values = 0, []
     for cell in cells(table, "DREAM, relevance"):
         value, low, high = map(float, re.findall(r"-?[\d.]+", cell))
@@ -213,14 +169,12 @@ def circles(dialogue: PreferenceDialogue, criterion: str) -> list[bool]:
 
 def test_the_training_figures_stand_before_and_after_each_round() -> None:
     figures = {"auroc": 0.9, "f1": 0.8, "accuracy": 0.7}
-    record = {
-        "unconditional": {"n_rows": 10, "validation": figures, "evaluation": {**figures, "auroc": 0.95}},
-        "rounds": [
-            {"round": 0, "n_rows": 8, "n_pseudo": 0, "validation": figures},
-            {"round": 1, "n_rows": 12, "n_pseudo": 4, "validation": {**figures, "f1": 0.85}},
-        ],
-        "best_round": 1,
-    }
+    rounds = [
+        {"round": 0, "n_rows": 8, "n_pseudo": 0, "validation": figures},
+        {"round": 1, "n_rows": 12, "n_pseudo": 4, "validation": {**figures, "f1": 0.85}},
+    ]
+    unconditional = {"n_rows": 10, "validation": figures, "evaluation": {**figures, "auroc": 0.95}}
+    record = {"unconditional": unconditional, "rounds": rounds, "best_round": 1}
     assert tables.training_table({"dream": record}).splitlines() == [
         "| corpus | classifier | rows | new pseudo-labels | validation AUROC | validation F1 | test AUROC | test F1 |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",

@@ -30,18 +30,12 @@ def test_figures_stand_beside_those_of_the_paper() -> None:
         "dstc10_dialog_bm25_c_fd": {"spearman,none": 0.5, "spearman_ci_low,none": "undefined (one cluster)"},
     }
     turn, dialogue, dstc10 = rows(results)
-    assert turn[0] == [
-        "FED, turn level",
-        *("tiny, no example", "tiny, 3 hand-picked", "tiny, 3 random", "tiny, 3 BM25_C+R"),
-        *("TNLGv2 6.7B, manual", "TNLGv2 6.7B, random", "TNLGv2 6.7B, BM25"),
-        *("TNLGv2 530B, manual", "Flan-T5 3B, manual", "InstructGPT 175B, manual"),
-    ]
-    assert turn[2:] == [
-        [
-            *("interesting", "0.123 [-0.100, 0.300]", "undefined", "0.050 ± 0.012", "0.123 [-0.100, 0.300]"),
-            *("0.455", "0.293", "0.358", "0.474", "0.519", "0.551"),
-        ]
-    ]
+    ours = [f"tiny, {examples}" for examples in ("no example", "3 hand-picked", "3 random", "3 BM25_C+R")]
+    small = [f"TNLGv2 6.7B, {examples}" for examples in ("manual", "random", "BM25")]
+    large = [f"{model}, manual" for model in ("TNLGv2 530B", "Flan-T5 3B", "InstructGPT 175B")]
+    assert turn[0] == ["FED, turn level", *ours, *small, *large]
+    figures = ["0.123 [-0.100, 0.300]", "undefined", "0.050 ± 0.012", "0.123 [-0.100, 0.300]"]
+    assert turn[2:] == [["interesting", *figures, "0.455", "0.293", "0.358", "0.474", "0.519", "0.551"]]
     assert dialogue[2:] == [["overall", "", "", "0.050 ± 0.012", "", "0.630", "0.479", "0.607", "0.688", "0.585", "0.690"]]
     assert dstc10[2:] == [["fd", "0.123 [-0.100, 0.300]", "0.500", "0.314", "0.549", "0.492", "0.412", "0.444", "0.228"]]
 

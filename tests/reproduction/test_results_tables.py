@@ -15,11 +15,10 @@ from dialeval_plugin.leaderboard.result_files import read_runs
 from reproduction.results import runs, write
 from reproduction.results.evaluators import KINDS, RatedTask, evaluators, plan, tasks_at_hand, tasks_of
 from tests.layouts import fed_rows, write_fed
-from tests.leaderboard_files import documents, noisy_scores, scorer_config, write_run
+from tests.leaderboard_files import HISTORIC, documents, noisy_scores, scorer_config, write_run
 from tests.refusals import refused
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-HISTORIC = Path(__file__).resolve().parents[1] / "historic_results"
 
 
 @pytest.fixture(scope="module")
@@ -38,14 +37,18 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder.parent
 
 
+@pytest.fixture(scope="module")
+def results(work: Path) -> write.Results:
+    return write.read_results(work / "runs")
+
+
 def cells(table: str) -> dict[str, list[str]]:
     """First cell of a line to the others; the title, the head and the rule are left out."""
     lines = [[cell.strip() for cell in line[2:-2].split(" | ")] for line in table.splitlines()[4:]]
     return {name: rest for name, *rest in lines}
 
 
-def test_a_figure_is_the_files_with_its_interval(work: Path) -> None:
-    results = write.read_results(work / "runs")
+def test_a_figure_is_the_files_with_its_interval(work: Path, results: write.Results) -> None:
     (run,) = (run for run in read_runs([work / "runs" / "bleu-1"]) if run.task == "dstc10_dialog_tu")
     found = run.metrics
     expected = f"{found['pearson']:.3f} [{found['pearson_ci_low']:.2f}, {found['pearson_ci_high']:.2f}]"
@@ -53,8 +56,8 @@ def test_a_figure_is_the_files_with_its_interval(work: Path) -> None:
     assert cells(topical)["BLEU-1"][:3] == ["0.352", "0.330", expected]
 
 
-def test_rows_of_the_paper_that_cannot_be_run_say_why(work: Path) -> None:
-    rows = cells(write.slide_tables(write.read_results(work / "runs"))[0])
+def test_rows_of_the_paper_that_cannot_be_run_say_why(results: write.Results) -> None:
+    rows = cells(write.slide_tables(results)[0])
     assert rows["SLIDE (GPT-4)"][:3] == ["0.773", "0.704", "not run (needs GPT-4)"]
     assert rows["BARTSCORE"][2] == "not run (needs facebook/bart-large-cnn from a model hub)"
     assert rows["Ours (SLM-Prob-only)"][2] == "not run (needs a model: SLM)"
@@ -63,8 +66,7 @@ def test_rows_of_the_paper_that_cannot_be_run_say_why(work: Path) -> None:
     assert len(rows) == 27 + 2
 
 
-def test_a_mean_is_over_all_of_its_sets_or_none(work: Path) -> None:
-    results = write.read_results(work / "runs")
+def test_a_mean_is_over_all_of_its_sets_or_none(results: write.Results) -> None:
     rows = cells(write.means_table(results))
     assert next(iter(rows)) == "slide (slm)"
     assert set(rows) == {"slide (slm)", "bleu-1", "dialogue_reconstruction (hred)", "dialogue_reconstruction (vhcr)"}
@@ -88,8 +90,8 @@ def test_what_is_scored_in_part_says_so(tmp_path: Path) -> None:
     assert cells(write.slide_tables(results)[2])["*dre (gpt2)*"][2].endswith("] (75% scored)")
 
 
-def test_the_twin_of_table_6_has_the_papers_rows_and_ours(work: Path) -> None:
-    rows = cells(write.huynh_table(write.read_results(work / "runs")))
+def test_the_twin_of_table_6_has_the_papers_rows_and_ours(results: write.Results) -> None:
+    rows = cells(write.huynh_table(results))
     opt = rows["paper: OPT 6.7B, 4 examples BM25_C"]
     assert opt == ["0.115", "0.258", "0.444", "0.228", "0.091", "0.486", "0.044", "0.657"]
     assert rows["paper: Best of DSTC10 baselines"] == ["0.319", "0.532", "0.493", "0.596", "0.363", "0.247", "0.395", "0.555"]
@@ -100,8 +102,8 @@ def test_the_twin_of_table_6_has_the_papers_rows_and_ours(work: Path) -> None:
     assert len(rows) == 10 + 5 + 1
 
 
-def test_what_has_no_results_is_listed(work: Path) -> None:
-    rows = cells(write.not_run_table(write.read_results(work / "runs")))
+def test_what_has_no_results_is_listed(results: write.Results) -> None:
+    rows = cells(write.not_run_table(results))
     assert rows["slide"] == ["needs a model: SLM and LLM"]
     assert rows["breakdown-likelihood-ratio"] == ["needs a model: language model and background"]
     assert not {"bleu-1", "slide-slm", "reconstruction", "judge"} & set(rows)
@@ -119,17 +121,14 @@ def test_the_script_writes_between_the_markers(work: Path, tmp_path: Path) -> No
     assert "### SLIDE, Table 2: PersonaChat" in text
 
 
-def test_results_of_old_releases_are_read(tmp_path: Path) -> None:
+def test_results_of_old_releases_are_read_and_a_folder_without_results_is_refused(tmp_path: Path) -> None:
+    advice = f"Type `python -m reproduction.results.runs --work {tmp_path}`."
+    with refused(f"{tmp_path / 'runs'}: no evaluator has results here. {advice}"):
+        write.read_results(tmp_path / "runs")
     shutil.copytree(HISTORIC / "0.1.0", tmp_path / "runs" / "old")
     results = write.read_results(tmp_path / "runs")
     assert set(results["old"]) == {"dstc10_dialog_mini", "dailydialog_pp_mini", "slide_mini"}
     assert write.huynh_table(results).count("\n") == 3 + 10 + 1
-
-
-def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
-    advice = f"Type `python -m reproduction.results.runs --work {tmp_path}`."
-    with refused(f"{tmp_path / 'runs'}: no evaluator has results here. {advice}"):
-        write.read_results(tmp_path / "runs")
 
 
 def test_every_row_names_a_scorer_and_every_scorer_has_a_row() -> None:
@@ -141,8 +140,14 @@ def test_every_row_names_a_scorer_and_every_scorer_has_a_row() -> None:
     assert set(write.SLIDE_ROWS.values()) <= {row.name for row in rows}
 
 
-def test_with_every_folder_all_run_but_what_needs_a_hub() -> None:
+def test_with_every_folder_all_run_but_what_needs_a_hub_and_without_one_its_option_is_said() -> None:
     folders = {kind: [f"/m/{kind}"] for kind in KINDS} | {"reconstruction": ["/m/hred", "/m/vhcr"]}
+    found = plan({"language_model": ["/m/lm"], "llm": ["/m/gpt2"]})
+    lacking = {"breakdown-likelihood-ratio": "--background", "slide": "--slm", "causalscore": "--causalscore"}
+    assert {name: found.not_run[name] for name in lacking} == {
+        name: f"needs {option} FOLDER" for name, option in lacking.items()
+    }
+    assert "judge" not in found.not_run
     found = plan(folders)
     assert set(found.not_run) == {row.name for row in evaluators() if row.not_here}
     options = {row.name: row.options for row in found.ready}
@@ -152,14 +157,6 @@ def test_with_every_folder_all_run_but_what_needs_a_hub() -> None:
     assert options["slide"] == {"slm": "/m/slm", "llm": "hf", "llm_args": "pretrained=/m/llm"}
     assert Path(options["bertscore"]["model"]).is_dir()
     assert not [value for values in options.values() for value in values.values() if "{" in str(value)]
-
-
-def test_without_a_folder_the_option_that_names_it_is_said() -> None:
-    found = plan({"language_model": ["/m/lm"], "llm": ["/m/gpt2"]})
-    assert found.not_run["breakdown-likelihood-ratio"] == "needs --background FOLDER"
-    assert found.not_run["slide"] == "needs --slm FOLDER"
-    assert found.not_run["causalscore"] == "needs --causalscore FOLDER"
-    assert "judge" not in found.not_run
 
 
 def test_tasks_fit_the_level_and_the_references(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,6 +211,5 @@ def test_evaluators_are_run_in_the_order_they_are_named_and_a_row_stands_for_all
 
 
 def test_an_evaluator_that_nobody_knows_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit) as caught:
+    with refused("--only: there is no evaluator blue. Type --list to see all.", SystemExit):
         runs.main(["--work", str(tmp_path), "--only", "blue"])
-    assert str(caught.value) == "--only: there is no evaluator blue. Type --list to see all."

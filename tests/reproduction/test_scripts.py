@@ -1,4 +1,4 @@
-"""Every script starts, its README says how, and what it has scored is kept."""
+"""What the scripts share: each starts, its README says how, it writes between its markers, and what it has scored is kept."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from pathlib import Path
 import pytest
 
 from reproduction import kept_results
+from reproduction.documents import put_between
 from reproduction.likelihood import write
 from tests.layouts import write_convai
+from tests.refusals import refused
 from tests.tiny.likelihood import write_likelihood_model
 
 ROOT = Path(__file__).resolve().parents[2]
+PAGE = "# Title\n\n<!-- table -->\nold\n<!-- end of table -->\n\nAfter, with \\1 in it.\n"
 
 
 @pytest.mark.parametrize("paper", sorted(path.parent.name for path in (ROOT / "reproduction").glob("*/write.py")))
@@ -46,3 +49,19 @@ def test_likelihoods_stand_beside_the_thesis_and_are_scored_once(
     monkeypatch.setattr(kept_results, "run", None)
     write.main(arguments)
     assert capsys.readouterr().out == text
+
+
+def test_only_what_stands_between_the_markers_is_replaced() -> None:
+    written = put_between(PAGE, "table", "| \\1 |\n")
+    assert written == "# Title\n\n<!-- table -->\n\n| \\1 |\n\n<!-- end of table -->\n\nAfter, with \\1 in it.\n"
+    assert put_between(written, "table", "| \\1 |") == written
+    assert put_between(written, "table", "") == PAGE.replace("old\n", "")
+
+
+@pytest.mark.parametrize(
+    "document",
+    ["# Title\n", "<!-- end of table -->\n<!-- table -->\n", "<!-- table -->\n<!-- table -->\n<!-- end of table -->\n"],
+)
+def test_a_document_without_a_single_place_is_refused(document: str) -> None:
+    with refused("document: has no single place between '<!-- table -->' and '<!-- end of table -->'. Put the markers in."):
+        put_between(document, "table", "x")

@@ -72,6 +72,7 @@ class BartScore(Seq2SeqScorer[_Pair, tuple[float, int]]):
         revision: str | None = None,
     ) -> None:
         self.direction = direction
+        self._reads_context = direction == "context_to_response"
         self._open(model, max_tokens, batch_size, device, revision)
 
     @property
@@ -81,13 +82,13 @@ class BartScore(Seq2SeqScorer[_Pair, tuple[float, int]]):
 
     def unscorable(self, item: Item) -> Unscored | None:
         """Also a response without a text that it could be compared with."""
-        nothing = NO_TURN if self.direction == "context_to_response" else NO_REFERENCE
+        nothing = NO_TURN if self._reads_context else NO_REFERENCE
         return super().unscorable(item) or (None if self.questions(cast("Example", item)) else nothing)
 
     def questions(self, example: Example) -> list[_Pair]:
         """Return the pairs of texts whose likelihood makes the score."""
         response = example.response.text
-        if self.direction == "context_to_response":
+        if self._reads_context:
             context = visible_texts(example.context)
             return [_Pair("\n".join(context), response)] if context else []
         references = [reference for reference in example.references if not is_blank(reference)]
@@ -99,19 +100,17 @@ class BartScore(Seq2SeqScorer[_Pair, tuple[float, int]]):
         """Return the mean log probability of each target, and how many of its two texts were cut."""
         sources, targets = (self.opened.pieces([pair[place] for pair in questions]) for place in (0, 1))
         room = self.opened.max_tokens - self.opened.n_ends
-        keeps_end = self.direction == "context_to_response"
-        rows = [
-            (self.opened.with_ends(source[-room:] if keeps_end else source[:room]), self.opened.with_ends(target[:room]))
-            for source, target in zip(sources, targets, strict=True)
-        ]
-        means = [0.0] * len(rows)
-        for places in length_batches([len(source) + len(target) for source, target in rows], rows=self.batch_size):
-            chosen = [rows[place] for place in places]
-            logs_of = self.opened.log_probabilities([source for source, _ in chosen], [target for _, target in chosen])
-            for place, logs in zip(places, logs_of, strict=True):
-                means[place] = float(logs.double().mean())
+        kept = slice(-room, None) if self._reads_context else slice(room)
+        read = [self.opened.with_ends(source[kept]) for source in sources]
+        asked = [self.opened.with_ends(target[:room]) for target in targets]
         cuts = [(len(source) > room) + (len(target) > room) for source, target in zip(sources, targets, strict=True)]
-        return list(zip(means, cuts, strict=True))
+        found = [(0.0, n_cut) for n_cut in cuts]
+        lengths = [len(source) + len(target) for source, target in zip(read, asked, strict=True)]
+        for places in length_batches(lengths, rows=self.batch_size):
+            logs_of = self.opened.log_probabilities([read[place] for place in places], [asked[place] for place in places])
+            for place, logs in zip(places, logs_of, strict=True):
+                found[place] = (float(logs.double().mean()), cuts[place])
+        return found
 
     def row(self, answers: Sequence[tuple[float, int]]) -> Row:
         """Return the mean over the pairs."""
@@ -120,13 +119,12 @@ class BartScore(Seq2SeqScorer[_Pair, tuple[float, int]]):
 
     def signature_fields(self) -> dict[str, Value]:
         """Method, direction, model and how texts are read."""
-        keeps_end = self.direction == "context_to_response"
+        of_context: dict[str, Value] = {"separator": "newline", "speakers": "none"} if self._reads_context else {}
         return {
             "method": self.name,
             "direction": self.direction,
             "model": self.model_hash,
-            "separator": "newline" if keeps_end else None,
-            "speakers": "none" if keeps_end else None,
+            **of_context,
             "window": self.opened.max_tokens,
-            "truncation": "left" if keeps_end else "right",
+            "truncation": "left" if self._reads_context else "right",
         }

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Sized
+import gzip
+import hashlib
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import ClassVar, Literal, TypeAlias
+from typing import BinaryIO, ClassVar, Literal, Protocol, TypeAlias, cast
 
 import numpy as np
+import numpy.typing as npt
+from nltk.tokenize import wordpunct_tokenize
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.options import checked_init
@@ -16,9 +21,9 @@ from dialeval_plugin.core.signature import Value, content_hash
 from dialeval_plugin.models.encoders import load_encoder
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
 
-from .references import Compared, ReferenceScorer, beyond_limit, texts_longer_than
-from .word_vectors import EncoderVectors, FileVectors, Vectors, WordVectors
+from .references import Compared, ReferenceScorer, texts_longer_than, too_long
 
+Vectors: TypeAlias = npt.NDArray[np.float64]
 Method: TypeAlias = Literal["average", "extrema", "greedy"]
 Similarity: TypeAlias = Callable[[Vectors, Vectors], float]
 
@@ -56,6 +61,87 @@ METHODS: Mapping[Method, Similarity] = MappingProxyType(
 )
 
 
+class WordVectors(Protocol):
+    """A source of word vectors."""
+
+    source: str
+    """What it is and a hash of it, for the signature."""
+
+    def of(self, text: str) -> Vectors:
+        """Return the vectors of a text's words, of shape (words, dimensions); no row for a word that has none."""
+        ...
+
+
+class EncoderVectors:
+    """The input embeddings of an encoder, for the pieces that its tokenizer cuts a text into; special tokens are text."""
+
+    def __init__(self, name: str, *, revision: str | None = None) -> None:
+        folder = resolve(name, revision=revision)
+        encoder = load_encoder(str(folder), device="cpu")
+        self._tokenizer = encoder.tokenizer
+        weights = encoder[0].auto_model.get_input_embeddings().weight
+        self._matrix = weights.detach().numpy().astype(np.float64)
+        self.source = f"encoder {content_hash(folder)}"
+
+    def of(self, text: str) -> Vectors:
+        """See `WordVectors.of`."""
+        ids = self._tokenizer(text, add_special_tokens=False, split_special_tokens=True, verbose=False)["input_ids"]
+        rows: Vectors = self._matrix[ids]
+        return rows
+
+
+class FileVectors:
+    """Vectors of a text file, a word and its numbers a line (GloVe), with or without word2vec's first line; .gz is unpacked.
+
+    Texts are lower-cased and split by nltk's `wordpunct_tokenize`. Of a word that occurs twice the first line counts.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._places: dict[str, int] = {}
+        rows: list[npt.NDArray[np.float32]] = []
+        digest = hashlib.sha256()
+        for word, numbers in _read(path, digest):
+            if self._places.setdefault(word, len(rows)) == len(rows):
+                rows.append(numbers)
+        self._matrix = np.stack(rows)
+        self.source = f"file {digest.hexdigest()[:16]}"
+
+    def of(self, text: str) -> Vectors:
+        """See `WordVectors.of`."""
+        words = wordpunct_tokenize(text.lower())
+        return self._matrix[[self._places[word] for word in words if word in self._places]].astype(np.float64)
+
+
+def _read(path: Path, digest: hashlib._Hash) -> Iterator[tuple[str, npt.NDArray[np.float32]]]:
+    dimensions = 0
+    try:
+        with cast("BinaryIO", gzip.open(path)) if path.suffix == ".gz" else path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                digest.update(line)
+                # A word may hold blanks (GloVe has some), its numbers do not.
+                cells = line.decode("utf-8").rstrip().rsplit(" ", dimensions or -1)
+                if number == 1 and len(cells) == 2:
+                    continue
+                dimensions = dimensions or len(cells) - 1
+                yield cells[0], _numbers(cells[1:], dimensions, f"{path}:{number}")
+    except UnicodeDecodeError:
+        raise InputError(f"{path}:{number}: is not UTF-8. Give vectors in text form, not word2vec's binary one.") from None
+    except (EOFError, zlib.error, OSError) as error:
+        raise InputError(f"{path}: cannot be read ({error}). Give a text file with a word and its numbers a line.") from error
+    if not dimensions:
+        raise InputError(f"{path}: is empty, expected a word and its numbers a line.")
+
+
+def _numbers(cells: Sequence[str], dimensions: int, where: str) -> npt.NDArray[np.float32]:
+    try:
+        numbers = np.array(cells, dtype=np.float32)
+    except ValueError:
+        numbers = np.empty(0, dtype=np.float32)
+    if len(numbers) != dimensions or not dimensions or not np.isfinite(numbers).all():
+        raise InputError(f"{where}: expected a word and {dimensions or 'its'} numbers, separated by single blanks.")
+    return numbers
+
+
 class EmbeddingOverlap(ReferenceScorer):
     """Embedding average, vector extrema and greedy matching (Liu et al. 2016), in [-1, 1]; the best reference counts.
 
@@ -86,26 +172,20 @@ class EmbeddingOverlap(ReferenceScorer):
         if vectors is not None and encoder is not None:
             raise InputError("embedding_overlap: both vectors and encoder are given. Leave one of them out.")
         self.method = method
+        self.measures = tuple(dict.fromkeys((method, *METHODS)))
         self._vectors: WordVectors = (
             EncoderVectors(encoder or PACKAGED_ENCODER, revision=revision) if vectors is None else FileVectors(Path(vectors))
         )
 
-    @property
-    def measures(self) -> tuple[str, ...]:
-        """The method asked for, then the others."""
-        return (self.method, *(name for name in METHODS if name != self.method))
-
-    def compare(self, compared: Sequence[Compared]) -> list[Row]:
-        """Compare each response with each of its references."""
-        return [self._row(one) for one in compared]
-
-    def _row(self, compared: Compared) -> Row:
+    def compare_one(self, compared: Compared) -> Row:
+        """Compare a response with each of its references."""
         # The vectors of a very long text take much memory themselves.
-        if too_long := _too_long([text.split() for text in (compared.response, *compared.references)]):
-            return too_long
-        response, *others = (self._vectors.of(text) for text in (compared.response, *compared.references))
-        if too_long := _too_long([response, *others]):
-            return too_long
+        response_words, *words = map(str.split, compared.texts)
+        if refused := too_long(response_words, words):
+            return refused
+        response, *others = map(self._vectors.of, compared.texts)
+        if refused := too_long(response, others):
+            return refused
         references = [found for found in others if len(found)]
         for n_found, what in ((len(response), "the response"), (len(references), "the references")):
             if not n_found:
@@ -162,11 +242,6 @@ class SentenceSimilarity(ReferenceScorer):
     def signature_fields(self) -> dict[str, Value]:
         """Method, encoder and its window."""
         return {"method": self.name, "encoder": self._hash, "window": self._encoder.max_seq_length, "truncation": "right"}
-
-
-def _too_long(texts: Sequence[Sized]) -> Unscored | None:
-    """Why the words of a response and of its references are not compared."""
-    return beyond_limit(len(texts[0]), "the response") or beyond_limit(max(map(len, texts[1:])), "a reference")
 
 
 def _extreme(vectors: Vectors) -> Vectors:

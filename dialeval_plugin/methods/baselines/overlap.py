@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from importlib import metadata
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
@@ -19,7 +18,7 @@ from dialeval_plugin.core.options import checked_init
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import Value
 
-from .references import Compared, ReferenceScorer, beyond_limit
+from .references import Compared, ReferenceScorer, too_long
 
 Smoothing: TypeAlias = Literal["exp", "floor", "add-k", "none"]
 RougeKind: TypeAlias = Literal["rouge_1", "rouge_2", "rouge_l"]
@@ -53,24 +52,17 @@ class Bleu(ReferenceScorer):
 
     @checked_init
     def __init__(self, n: NgramOrder = LONGEST_NGRAM, *, smooth: Smoothing = "exp") -> None:
-        orders = range(1, LONGEST_NGRAM + 1)
         self.n = n
         self._metrics = {
             f"bleu_{order}": BLEU(max_ngram_order=order, smooth_method=smooth, effective_order=True)
-            for order in (n, *(order for order in orders if order != n))
+            for order in dict.fromkeys((n, *range(1, LONGEST_NGRAM + 1)))
         }
+        self.measures = tuple(self._metrics)
 
-    @property
-    def measures(self) -> tuple[str, ...]:
-        """`bleu_<n>`, then the other orders."""
-        return tuple(self._metrics)
-
-    def compare(self, compared: Sequence[Compared]) -> list[Row]:
-        """Compare each response with all of its references at once."""
-        return [
-            {name: metric.sentence_score(one.response, list(one.references)).score for name, metric in self._metrics.items()}
-            for one in compared
-        ]
+    def compare_one(self, compared: Compared) -> Row:
+        """Compare a response with all of its references at once."""
+        response, references = compared.response, list(compared.references)
+        return {name: metric.sentence_score(response, references).score for name, metric in self._metrics.items()}
 
     def signature_fields(self) -> dict[str, Value]:
         """Method, order, and sacrebleu's own signature."""
@@ -99,9 +91,9 @@ class Chrf(ReferenceScorer):
     def __init__(self, *, word_order: Annotated[int, Ge(0)] = 0) -> None:
         self._metric = CHRF(word_order=word_order)
 
-    def compare(self, compared: Sequence[Compared]) -> list[Row]:
-        """Compare each response with each of its references."""
-        return [{"chrf": self._metric.sentence_score(one.response, list(one.references)).score} for one in compared]
+    def compare_one(self, compared: Compared) -> Row:
+        """Compare a response with each of its references."""
+        return {"chrf": self._metric.sentence_score(compared.response, list(compared.references)).score}
 
     def signature_fields(self) -> dict[str, Value]:
         """Method and sacrebleu's own signature."""
@@ -131,30 +123,21 @@ class Rouge(ReferenceScorer):
 
     @checked_init
     def __init__(self, kind: RougeKind = "rouge_l", *, stem: bool = False) -> None:
-        self.kind = kind
-        self.stem = stem
+        self.kind, self.stem = kind, stem
+        self.measures = tuple(dict.fromkeys((kind, *_ROUGE)))
         self._tokenizer = DefaultTokenizer(stem)
         self._scorer = RougeScorer(list(_ROUGE.values()), tokenizer=self._tokenizer)
 
-    @property
-    def measures(self) -> tuple[str, ...]:
-        """The kind asked for, then the others."""
-        return (self.kind, *(kind for kind in _ROUGE if kind != self.kind))
-
-    def compare(self, compared: Sequence[Compared]) -> list[Row]:
-        """Compare each response with each of its references."""
-        return [self._row(one) for one in compared]
-
-    def _row(self, compared: Compared) -> Row:
+    def compare_one(self, compared: Compared) -> Row:
+        """Compare a response with each of its references."""
         response = self._tokenizer.tokenize(compared.response)
         words = {reference: self._tokenizer.tokenize(reference) for reference in compared.references}
         references = [reference for reference in compared.references if words[reference]]
         for found, what in ((response, "the response"), (references, "every reference")):
             if not found:
                 return Unscored(Reason.EMPTY_INPUT, f"{what} is without the letters a to z and digits, all that ROUGE reads")
-        longest = max(map(len, words.values()))
-        if too_long := beyond_limit(len(response), "the response") or beyond_limit(longest, "a reference"):
-            return too_long
+        if refused := too_long(response, words.values()):
+            return refused
         scores = self._scorer.score_multi(references, compared.response)
         return {kind: scores[_ROUGE[kind]].fmeasure for kind in self.measures}
 
@@ -193,14 +176,10 @@ class Meteor(ReferenceScorer):
         self._wordnet = _wordnet() if synonyms else _NoSynonyms()
         self._stemmer = PorterStemmer()
 
-    def compare(self, compared: Sequence[Compared]) -> list[Row]:
-        """Compare each response with each of its references."""
-        return [{"meteor": self._score(one)} for one in compared]
-
-    def _score(self, compared: Compared) -> float:
-        references = [wordpunct_tokenize(reference) for reference in compared.references]
-        words = wordpunct_tokenize(compared.response)
-        return float(meteor_score(references, words, stemmer=self._stemmer, wordnet=self._wordnet))
+    def compare_one(self, compared: Compared) -> Row:
+        """Compare a response with each of its references."""
+        response, *references = map(wordpunct_tokenize, compared.texts)
+        return {"meteor": float(meteor_score(references, response, stemmer=self._stemmer, wordnet=self._wordnet))}
 
     def signature_fields(self) -> dict[str, Value]:
         """Method, stages, words, WordNet's version and the package's."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence, Sized
 from typing import Any, NamedTuple, cast
 
 from dialeval_plugin.core.dialogue import Example, Item, is_blank
@@ -40,17 +39,19 @@ class ReferenceScorer(Scorer):
     (`needs_references`). A response that equals a reference is scored like any other and counted in `n_references_equal`:
     where a human's response is the reference, its own score says nothing about it.
 
-    A subclass fills `measures` and `compare`; the rows of the latter hold the columns of `cuts` too.
+    A subclass fills `measures`, and either `compare_one` or `compare`; rows hold the columns of `cuts` too.
     """
 
-    @property
-    @abstractmethod
-    def measures(self) -> tuple[str, ...]:
-        """Names of the columns that `compare` gives, the main one first."""
+    measures: tuple[str, ...]
+    """Names of the columns that are compared, the main one first."""
 
-    @abstractmethod
+    def compare_one(self, compared: Compared) -> Row:
+        """Return the row of one response with the columns of `measures` and `cuts`."""
+        raise NotImplementedError
+
     def compare(self, compared: Sequence[Compared]) -> list[Row]:
-        """Return one row a response with the columns of `measures` and `cuts`."""
+        """Return one row a response; to be overridden where several at once are faster."""
+        return [self.compare_one(one) for one in compared]
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -69,26 +70,27 @@ class ReferenceScorer(Scorer):
     def _completed(self, row: Row, compared: Compared) -> Row:
         if isinstance(row, Unscored):
             return row
-        measured = {name: row[name] for name in self.measures}
-        within = {name: None if value is None else _within(value, *self.range) for name, value in measured.items()}
         response = compared.response.split()
-        return {**row, **within, N_EQUAL: float(sum(reference.split() == response for reference in compared.references))}
+        n_equal = sum(reference.split() == response for reference in compared.references)
+        return {**row, **{name: self._within(row[name]) for name in self.measures}, N_EQUAL: float(n_equal)}
+
+    def _within(self, value: float | None) -> float | None:
+        # Rounding takes equal texts a little beyond the end of the range (100.00000000000004). What is not finite stays so.
+        low, high = self.range
+        return min(high, max(low, value)) if value is not None and math.isfinite(value) else value
 
 
 def _visible_references(example: Example) -> tuple[str, ...]:
     return tuple(reference for reference in example.references if not is_blank(reference))
 
 
-def _within(value: float, low: float, high: float) -> float:
-    # Rounding takes equal texts a little beyond the end of the range (100.00000000000004). What is not finite stays so.
-    return min(high, max(low, value)) if math.isfinite(value) else value
-
-
-def beyond_limit(n_words: int, what: str) -> Unscored | None:
-    """Return why a text of so many words is not compared; None where it is."""
-    if n_words <= LONGEST_COMPARED:
-        return None
-    return Unscored(Reason.CONTEXT_TOO_LONG, f"{what} has {n_words} words, more than the {LONGEST_COMPARED} that are compared")
+def too_long(response: Sized, references: Collection[Sized]) -> Unscored | None:
+    """Return why a response of these words is not compared with references of these words; None where it is."""
+    for n_words, what in ((len(response), "the response"), (max(map(len, references)), "a reference")):
+        if n_words > LONGEST_COMPARED:
+            detail = f"{what} has {n_words} words, more than the {LONGEST_COMPARED} that are compared"
+            return Unscored(Reason.CONTEXT_TOO_LONG, detail)
+    return None
 
 
 def texts_longer_than(max_tokens: int | None, tokenizer: Any, texts: Iterable[str]) -> frozenset[str]:

@@ -7,7 +7,6 @@ import re
 from abc import abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar, cast
 
 import torch
@@ -38,7 +37,6 @@ class Seq2Seq:
 
     model: Any
     tokenizer: Any
-    folder: Path
     max_tokens: int
     special: re.Pattern[str]
     """Finds the strings that the tokenizer takes for special tokens."""
@@ -82,27 +80,12 @@ class Seq2Seq:
     def _logits(self, sources: Sequence[Ids], decoder_ids: Tensor) -> Tensor:
         ids, mask = self._padded(sources)
         with torch.inference_mode():
-            logits: Tensor = self.model(
-                input_ids=ids, attention_mask=mask, decoder_input_ids=decoder_ids, use_cache=False
-            ).logits.float()
+            answer = self.model(input_ids=ids, attention_mask=mask, decoder_input_ids=decoder_ids, use_cache=False)
+        logits: Tensor = answer.logits.float()
         return logits
 
     def _padded(self, rows: Sequence[Ids]) -> tuple[Tensor, Tensor]:
         return padded(rows, self.model.config.pad_token_id, self.model.device)
-
-
-def open_seq2seq(scorer: str, name: str, *, max_tokens: int | None, device: str | None, revision: str | None) -> Seq2Seq:
-    """Open a folder or a model of the hub; it reads the model's window, `LONGEST` tokens at most, or `max_tokens`."""
-    folder = resolve(name, revision=revision)
-    model, tokenizer = open_transformer(AutoModelForSeq2SeqLM, folder, _WHAT, device=device)
-    limit = getattr(model.config, "max_position_embeddings", None)
-    window = min(limit or LONGEST, LONGEST) if max_tokens is None else check_window(scorer, max_tokens, limit)
-    with opening(folder, _WHAT), torch.inference_mode():
-        # What does not fit together shows in the first answer, if not before.
-        first = torch.zeros(1, 1, dtype=torch.long, device=model.device)
-        model(input_ids=first, decoder_input_ids=first)
-    special = re.compile("|".join(map(re.escape, tokenizer.all_special_tokens)))
-    return Seq2Seq(model, tokenizer, folder, window, special, _ends(tokenizer))
 
 
 def _ends(tokenizer: Any) -> tuple[Ids, Ids]:
@@ -118,9 +101,19 @@ class Seq2SeqScorer(Scorer, Generic[Question, Answer]):
     window: ClassVar[int] = 256
 
     def _open(self, model: str, max_tokens: int | None, batch_size: int, device: str | None, revision: str | None) -> None:
-        self.opened = open_seq2seq(self.name, model, max_tokens=max_tokens, device=device, revision=revision)
+        """Open a folder or a model of the hub; it reads the model's window, `LONGEST` tokens at most, or `max_tokens`."""
+        folder = resolve(model, revision=revision)
+        opened, tokenizer = open_transformer(AutoModelForSeq2SeqLM, folder, _WHAT, device=device)
+        limit = getattr(opened.config, "max_position_embeddings", None)
+        window = min(limit or LONGEST, LONGEST) if max_tokens is None else check_window(self.name, max_tokens, limit)
+        with opening(folder, _WHAT), torch.inference_mode():
+            # What does not fit together shows in the first answer, if not before.
+            first = torch.zeros(1, 1, dtype=torch.long, device=opened.device)
+            opened(input_ids=first, decoder_input_ids=first)
+        special = re.compile("|".join(map(re.escape, tokenizer.all_special_tokens)))
+        self.opened = Seq2Seq(opened, tokenizer, window, special, _ends(tokenizer))
         self.batch_size = batch_size
-        self.model_hash = content_hash(self.opened.folder)
+        self.model_hash = content_hash(folder)
 
     @abstractmethod
     def questions(self, example: Example) -> list[Question]:

@@ -48,7 +48,6 @@ QUESTIONS: Mapping[str, Question] = MappingProxyType(
 class _Asked(NamedTuple):
     """One question about one response or one of its sentences."""
 
-    dimension: str
     response: str
     history: str
     facts: str
@@ -129,7 +128,7 @@ class UniEval(Seq2SeqScorer[_Asked, tuple[float, int] | Unscored]):
         facts = "\n".join(fact for fact in example.facts if not is_blank(fact))
         response = example.response.text
         parts = self._sentences.tokenize(response) if self.dimension == "engagingness" else [response]
-        return [_Asked(self.dimension, part, history, facts) for part in parts]
+        return [_Asked(part, history, facts) for part in parts]
 
     def row(self, answers: Sequence[tuple[float, int] | Unscored]) -> Row:
         """Return the sum over the questions, of which most dimensions have one."""
@@ -156,7 +155,7 @@ class UniEval(Seq2SeqScorer[_Asked, tuple[float, int] | Unscored]):
 
         The published string has `</s>` between its parts; here the token is put there, so that one in a response is text.
         """
-        question = QUESTIONS[asked.dimension]
+        question = QUESTIONS[self.dimension]
         parts = [f"question: {question.text} ", f" response: {asked.response}"]
         for name, is_read, text in (
             ("dialogue history", question.reads_history, asked.history),

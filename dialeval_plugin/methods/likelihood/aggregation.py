@@ -46,7 +46,7 @@ def log_geometric_mean(logs: FloatArray) -> float:
 TURN_REDUCTIONS: Mapping[str, Reduction] = MappingProxyType(
     {"mean": log_mean, "sum": log_sum, "product": log_product, "geometric_mean": log_geometric_mean}
 )
-"""What may be done to the tokens of one turn; the geometric mean is one over the turn's perplexity."""
+"""What may be done to the tokens of one turn, of shape (tokens,); the geometric mean is one over the turn's perplexity."""
 
 DIALOGUE_REDUCTIONS: Mapping[str, tuple[Reduction, Reduction]] = MappingProxyType(
     {
@@ -65,11 +65,6 @@ DIALOGUE_REDUCTIONS: Mapping[str, tuple[Reduction, Reduction]] = MappingProxyTyp
 def is_product(aggregation: str) -> bool:
     """True where an aggregation's score is reported as its log, because the value itself vanishes."""
     return aggregation.startswith("product")
-
-
-def turn_log_score(log_probabilities: FloatArray, aggregation: str = "mean") -> float:
-    """Return the log of a turn's score from the log probabilities of its tokens, of shape (tokens,)."""
-    return TURN_REDUCTIONS[aggregation](log_probabilities)
 
 
 def dialogue_log_score(turns: Sequence[FloatArray], aggregation: str = "sum_of_means") -> float:
@@ -91,14 +86,10 @@ def dialogue_log_scores(turns: Sequence[FloatArray], aggregations: Iterable[str]
     scored = [turn for turn in turns if len(turn)]
     if not scored:
         raise ValueError("no turn has a token")
-    of_tokens: dict[Reduction, FloatArray] = {}
-    scores = {}
-    for name in aggregations:
-        of_turns, reduction = DIALOGUE_REDUCTIONS[name]
-        if reduction not in of_tokens:
-            of_tokens[reduction] = np.array([reduction(turn) for turn in scored])
-        scores[name] = of_turns(of_tokens[reduction])
-    return scores
+    reductions = {name: DIALOGUE_REDUCTIONS[name] for name in aggregations}
+    needed = {reduction for _, reduction in reductions.values()}
+    of_tokens = {reduction: np.array([reduction(turn) for turn in scored]) for reduction in needed}
+    return {name: of_turns(of_tokens[reduction]) for name, (of_turns, reduction) in reductions.items()}
 
 
 def reported(log_score: float, aggregation: str) -> float:

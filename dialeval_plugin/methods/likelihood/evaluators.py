@@ -1,16 +1,41 @@
-"""What every likelihood evaluator gives for a dialogue, whatever model stands behind it."""
+"""How each family of language models judges the turns of a dialogue: causal ones, permutation models, next-sentence heads."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, NamedTuple, Protocol, TypeAlias
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple, TypeAlias
 
+import numpy as np
+import torch
+from torch import Tensor
+
+from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.core.scores import Unscored
-from dialeval_plugin.models.passes import Span
+from dialeval_plugin.models.batching import length_batches, padded
+from dialeval_plugin.models.causal import (
+    as_array,
+    check_causal,
+    layout_tokens,
+    log_probabilities,
+    padded_ids,
+    turn_pieces,
+    window,
+)
+from dialeval_plugin.models.language_models import OpenedModel
+from dialeval_plugin.models.passes import Context, Layout, Overlong, Pass, Span, all_passes, share_beginnings, too_long
 
 from .aggregation import FloatArray
 
 Alignment: TypeAlias = Literal["correct", "published"]
+Answer: TypeAlias = tuple[Span, FloatArray, FloatArray]
+"""A turn in a pass, the log probabilities of its tokens, and those of the likeliest ones in their places."""
+
+END = "<eod>"
+"""XLNet's end of a document, which the thesis puts between context and response."""
+IS_NEXT = 0
+"""Label of "is next" in a next-sentence head."""
 
 
 class TurnProbabilities(NamedTuple):
@@ -27,27 +52,232 @@ class TurnProbabilities(NamedTuple):
 Judged: TypeAlias = list[TurnProbabilities] | Unscored
 
 
-class Evaluator(Protocol):
-    """Gives the turns of dialogues probabilities."""
+class Evaluator(ABC):
+    """Gives the turns of dialogues probabilities. The window is by default the model's, 1024 tokens at most."""
 
-    @property
-    def max_tokens(self) -> int:
-        """Longest sequence that is read at once."""
-        ...
+    def __init__(self, opened: OpenedModel, max_tokens: int | None) -> None:
+        self.opened = opened
+        self.max_tokens = window(opened, max_tokens, "dialogue_likelihood")
 
+    @abstractmethod
     def judge(self, dialogues: Sequence[Sequence[str]], *, last_only: bool) -> list[Judged]:
         """Judge all turns but the first of each dialogue, or the last one only; of two turns at least, none blank."""
-        ...
 
 
-def by_dialogue(
-    n_dialogues: int, refused: dict[int, Unscored], found: Sequence[tuple[Span, FloatArray, FloatArray]]
-) -> list[Judged]:
-    """Sort spans with their answers back into dialogues, turns in order."""
-    turns: list[list[tuple[int, TurnProbabilities]]] = [[] for _ in range(n_dialogues)]
-    for span, logs, maxima in found:
-        turns[span.dialogue].append((span.turn, TurnProbabilities(logs, maxima, span.is_cut)))
-    return [
-        refused[number] if number in refused else [answer for _, answer in sorted(answers, key=lambda pair: pair[0])]
-        for number, answers in enumerate(turns)
-    ]
+class TokenEvaluator(Evaluator):
+    """Judges a turn by its tokens, each of which is predicted from those before it.
+
+    A subclass says what every pass begins with, what ends a turn, and how a model answers.
+    """
+
+    prefix: list[int]
+    end: list[int]
+
+    def __init__(self, opened: OpenedModel, context: Context, max_tokens: int | None) -> None:
+        super().__init__(opened, max_tokens)
+        self.context = context
+
+    @abstractmethod
+    def answers(self, passes: Sequence[Pass]) -> Iterator[Answer]:
+        """Yield the answer to each span of the passes, in any order."""
+
+    def judge(self, dialogues: Sequence[Sequence[str]], *, last_only: bool) -> list[Judged]:
+        """See `Evaluator`."""
+        pieces = turn_pieces(self.opened, dialogues, self.end, last_only=last_only)
+        passes, refused = all_passes(pieces, self.prefix, self.max_tokens, context=self.context, last_only=last_only)
+        turns: list[list[TurnProbabilities]] = [[] for _ in dialogues]
+        with torch.inference_mode():
+            for span, logs, maxima in sorted(self.answers(passes), key=lambda answer: answer[0].turn):
+                turns[span.dialogue].append(TurnProbabilities(logs, maxima, span.is_cut))
+        return [refused.get(number, answers) for number, answers in enumerate(turns)]
+
+
+class CausalEvaluator(TokenEvaluator):
+    """GPT-2, DialoGPT and any other, P(token | tokens before it), equations 5.2 and 8.1: one pass answers for a dialogue.
+
+    Layout "separated" ends every turn by the end-of-text token, as DialoGPT does, and counts that token as part of the turn.
+    Layout "plain" puts turns side by side after the beginning-of-text token, as the thesis' GPT-2 evaluator does, and counts
+    the turn's own tokens only. A model that has a beginning of its own, unlike GPT-2, gets it in both.
+
+    Alignment "correct" predicts a token from the place before it. The thesis' published code looks one place too far, so
+    that it gives the probability that the token follows itself; "published" reproduces its numbers.
+    """
+
+    def __init__(
+        self, opened: OpenedModel, context: Context, layout: Layout, alignment: Alignment, max_tokens: int | None
+    ) -> None:
+        super().__init__(opened, context, max_tokens)
+        self._shift = 1 if alignment == "correct" else 0
+        check_causal(opened)
+        self.prefix, self.end = layout_tokens(opened, layout)
+
+    def answers(self, passes: Sequence[Pass]) -> Iterator[Answer]:
+        """Read each pass once, and passes that begin alike together."""
+        shared, shift = share_beginnings(passes), self._shift
+        for places in length_batches([len(one.ids) for one in shared], self.opened.batch_tokens):
+            batch = [shared[place] for place in places]
+            logs, maxima = log_probabilities(self.logits([one.ids for one in batch]), [one.ids[shift:] for one in batch])
+            for row, one in enumerate(batch):
+                for span in one.spans:
+                    tokens = slice(span.start - shift, span.end - shift)
+                    yield span, logs[row, tokens], maxima[row, tokens]
+
+    def logits(self, rows: Sequence[Sequence[int]]) -> Tensor:
+        """Run the model on token ids; returns shape (rows, longest row, vocabulary)."""
+        logits: Tensor = self.opened.model(input_ids=padded_ids(self.opened, rows), use_cache=False).logits
+        return logits
+
+
+class _Row(NamedTuple):
+    """One token to predict, the last of `ids`, and where its answer belongs."""
+
+    ids: tuple[int, ...]
+    span: int
+    place: int
+
+
+class PermutationEvaluator(TokenEvaluator):
+    """XLNet: gives each token of a turn its probability; the end between turns is read, and not scored.
+
+    As in the thesis' code there is one row a token, in which nothing sees the target or what follows it. The tokens before the
+    target see one another whole, which is why one pass over a dialogue cannot answer for all of its tokens. Nothing limits its
+    relative positions, so the window is by default 1024 tokens.
+    """
+
+    prefix: list[int] = []  # noqa: RUF012 - never changed
+
+    def __init__(self, opened: OpenedModel, context: Context, max_tokens: int | None) -> None:
+        super().__init__(opened, context, max_tokens)
+        end = opened.tokenizer.get_vocab().get(END, opened.tokenizer.sep_token_id)
+        if end is None:
+            raise ModelLoadError(f"{opened.folder}: the tokenizer has neither {END!r} nor a separator. Choose an XLNet.")
+        self.end = [int(end)]
+
+    def answers(self, passes: Sequence[Pass]) -> Iterator[Answer]:
+        """Read a row for each token of each span."""
+        spans = [(one.ids, span) for one in passes for span in one.spans]
+        rows = [
+            _Row(ids[: target + 1], number, target - span.start)
+            for number, (ids, span) in enumerate(spans)
+            for target in range(span.start, span.end - 1)
+        ]
+        found = [np.empty((2, span.end - 1 - span.start)) for _, span in spans]
+        for places in length_batches([len(row.ids) for row in rows], self.opened.batch_tokens):
+            batch = [rows[place] for place in places]
+            logits = self.logits([row.ids for row in batch])[:, None]
+            logs, maxima = log_probabilities(logits, [row.ids[-1:] for row in batch])
+            for row, log, maximum in zip(batch, logs[:, 0], maxima[:, 0], strict=True):
+                found[row.span][:, row.place] = log, maximum
+        for (_, span), (own_logs, own_maxima) in zip(spans, found, strict=True):
+            yield span, own_logs, own_maxima
+
+    def logits(self, rows: Sequence[Sequence[int]]) -> Tensor:
+        """Predict the last token of each row without a look at it; returns shape (rows, vocabulary)."""
+        device = self.opened.device
+        ids, _ = padded(rows, self.opened.pad, device)
+        targets = torch.tensor([len(row) - 1 for row in rows], device=device)
+        places = torch.arange(ids.shape[1], device=device)
+        # From the target on nothing is seen, padding included.
+        hidden = (places[None] >= targets[:, None]).float()
+        logits: Tensor = self.opened.model(
+            input_ids=ids,
+            perm_mask=hidden[:, None].expand(-1, ids.shape[1], -1),
+            target_mapping=(places[None] == targets[:, None]).float()[:, None],
+        ).logits
+        return logits[:, 0]
+
+
+class _Pair(NamedTuple):
+    ids: tuple[int, ...]
+    types: tuple[int, ...]
+    is_cut: bool
+
+
+class NextSentenceEvaluator(Evaluator):
+    """BERT's P(the turn follows the one before it), equation 5.1, of the pairs of sentences that the model was trained on.
+
+    Of a pair that is longer than the window the first turn is cut, at its beginning. Where the first turn would be lost
+    whole, the dialogue has no score.
+
+    Args:
+        opened: a model with a next-sentence head, or a classifier of pairs.
+        next_label: number or name of the label that stands for "follows"; a classifier needs it.
+    """
+
+    def __init__(self, opened: OpenedModel, next_label: int | str | None, max_tokens: int | None) -> None:
+        super().__init__(opened, max_tokens)
+        self.next_label = _label(opened, next_label)
+        self._pairs = opened.tokenizer.backend_tokenizer
+        # A special token that stands in a turn is text.
+        self._pairs.encode_special_tokens = True
+        self._pairs.no_truncation()
+        self._pairs.no_padding()
+        self._n_special = int(self._pairs.num_special_tokens_to_add(True))
+        if not self._n_special:
+            raise ModelLoadError(
+                f"{opened.folder}: the tokenizer puts nothing between the sentences of a pair. Choose a model for pairs."
+            )
+
+    def judge(self, dialogues: Sequence[Sequence[str]], *, last_only: bool) -> list[Judged]:
+        """See `Evaluator`; a turn has one probability, and its maximum is the same number."""
+        wanted = [list(itertools.pairwise(dialogue))[-1 if last_only else None :] for dialogue in dialogues]
+        pairs = {pair: self._encode(*pair) for pair in dict.fromkeys(itertools.chain.from_iterable(wanted))}
+        readable = {pair: encoded for pair, encoded in pairs.items() if not isinstance(encoded, Overlong)}
+        answers: dict[tuple[str, str], TurnProbabilities | Overlong] = {
+            pair: encoded for pair, encoded in pairs.items() if isinstance(encoded, Overlong)
+        }
+        known = list(readable)
+        with torch.inference_mode():
+            for places in length_batches([len(one.ids) for one in readable.values()], self.opened.batch_tokens):
+                batch = [known[place] for place in places]
+                for pair, log in zip(batch, self._log_probabilities([readable[pair] for pair in batch]), strict=True):
+                    answers[pair] = TurnProbabilities(log, log, readable[pair].is_cut)
+        return [
+            self._judged([answers[pair] for pair in found], first=len(dialogue) - len(found))
+            for dialogue, found in zip(dialogues, wanted, strict=True)
+        ]
+
+    def _judged(self, answers: Sequence[TurnProbabilities | Overlong], *, first: int) -> Judged:
+        turns = []
+        for number, answer in enumerate(answers, start=first):
+            if isinstance(answer, Overlong):
+                return too_long(answer._replace(turn=number), self.max_tokens)
+            turns.append(answer)
+        return turns
+
+    def _encode(self, first: str, second: str) -> _Pair | Overlong:
+        before, after = self._pairs.encode_batch([first, second], add_special_tokens=False)
+        room = self.max_tokens - self._n_special - len(after.ids)
+        if room < 1:
+            return Overlong(0, len(after.ids))
+        is_cut = len(before.ids) > room
+        before.truncate(room, direction="left")
+        pair = self._pairs.post_process(before, after)
+        return _Pair(tuple(pair.ids), tuple(pair.type_ids), is_cut)
+
+    def _log_probabilities(self, pairs: Sequence[_Pair]) -> FloatArray:
+        """One a pair, of shape (pairs, 1)."""
+        ids, mask = padded([pair.ids for pair in pairs], self.opened.pad, self.opened.device)
+        inputs = {"input_ids": ids, "attention_mask": mask}
+        # RoBERTa has one type of sentence, BERT two.
+        if getattr(self.opened.model.config, "type_vocab_size", 1) > 1:
+            inputs["token_type_ids"], _ = padded([pair.types for pair in pairs], 0, self.opened.device)
+        logits = self.opened.model(**inputs).logits
+        return as_array(logits.double().log_softmax(-1)[:, [self.next_label]].cpu())
+
+
+def _label(opened: OpenedModel, label: int | str | None) -> int:
+    config = opened.model.config
+    is_classifier = type(opened.model).__name__.endswith("ForSequenceClassification")
+    names = (
+        {int(number): str(name) for number, name in config.id2label.items()} if is_classifier else {0: "next", 1: "not next"}
+    )
+    if label is None and not is_classifier:
+        return IS_NEXT
+    for number, name in names.items():
+        if label is not None and label in (number, name):
+            return number
+    known = ", ".join(f"{number} ({name})" for number, name in names.items())
+    raise InputError(
+        f"dialogue_likelihood: next_label is {label!r}. Name the label that stands for a turn that follows: {known}."
+    )

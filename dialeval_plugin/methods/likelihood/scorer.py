@@ -18,22 +18,11 @@ from dialeval_plugin.core.signature import Value, content_hash
 from dialeval_plugin.models.causal import Window
 from dialeval_plugin.models.context_texts import turns_to_read, unread
 from dialeval_plugin.models.defaults import DefaultModel
-from dialeval_plugin.models.language_models import Family, OpenedModel, open_model
+from dialeval_plugin.models.language_models import Family, open_model
 from dialeval_plugin.models.passes import Context, Layout
 
-from .aggregation import (
-    DIALOGUE_REDUCTIONS,
-    TURN_REDUCTIONS,
-    FloatArray,
-    dialogue_log_scores,
-    is_product,
-    reported,
-    turn_log_score,
-)
-from .causal_lm import CausalEvaluator
-from .evaluators import Alignment, Evaluator, Judged
-from .next_sentence import NextSentenceEvaluator
-from .permutation_lm import PermutationEvaluator
+from .aggregation import DIALOGUE_REDUCTIONS, TURN_REDUCTIONS, FloatArray, dialogue_log_scores, is_product, reported
+from .evaluators import Alignment, CausalEvaluator, Evaluator, Judged, NextSentenceEvaluator, PermutationEvaluator
 
 Probability: TypeAlias = Literal["token", "max"]
 
@@ -112,7 +101,14 @@ class DialogueLikelihoodScorer(Scorer):
         self.layout = options.layout or ("separated" if self.family == "causal_lm" else None)
         self._refuse_unused()
         self._model_hash = content_hash(opened.folder)
-        self.evaluator = self._evaluator(opened)
+        self.evaluator: Evaluator
+        if opened.family == "next_sentence":
+            self.evaluator = NextSentenceEvaluator(opened, options.next_label, options.max_tokens)
+        elif opened.family == "permutation_lm":
+            self.evaluator = PermutationEvaluator(opened, self.context, options.max_tokens)
+        else:
+            layout = self.layout or "separated"
+            self.evaluator = CausalEvaluator(opened, self.context, layout, options.alignment, options.max_tokens)
         self.range = _range(self.aggregation)
 
     def _refuse_unused(self) -> None:
@@ -126,14 +122,6 @@ class DialogueLikelihoodScorer(Scorer):
         ):
             if is_given:
                 raise InputError(f"dialogue_likelihood: {self.family} {message}. Leave the option {option} out.")
-
-    def _evaluator(self, opened: OpenedModel) -> Evaluator:
-        options = self.options
-        if opened.family == "next_sentence":
-            return NextSentenceEvaluator(opened, options.next_label, options.max_tokens)
-        if opened.family == "permutation_lm":
-            return PermutationEvaluator(opened, self.context, options.max_tokens)
-        return CausalEvaluator(opened, self.context, self.layout or "separated", options.alignment, options.max_tokens)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -194,14 +182,13 @@ class DialogueLikelihoodScorer(Scorer):
             "max": [turn.log_maxima for turn in judged],
         }
         for kind, turns in kinds.items():
-            for aggregation, log_score in self._log_scores(turns).items():
+            if self.level == "turn":
+                log_scores = {aggregation: reduction(turns[-1]) for aggregation, reduction in TURN_REDUCTIONS.items()}
+            else:
+                log_scores = dialogue_log_scores(turns)
+            for aggregation, log_score in log_scores.items():
                 found[_column(aggregation, kind)] = reported(log_score, aggregation)
         return {name: found[name] for name in self.columns}
-
-    def _log_scores(self, turns: Sequence[FloatArray]) -> dict[str, float]:
-        if self.level == "turn":
-            return {aggregation: turn_log_score(turns[-1], aggregation) for aggregation in self._aggregations}
-        return dialogue_log_scores(turns)
 
 
 def _column(aggregation: str, probability: Probability) -> str:

@@ -18,12 +18,14 @@ from dialeval_plugin.methods.baselines import references
 from dialeval_plugin.methods.baselines.bertscore import BertScore
 from dialeval_plugin.methods.baselines.embedding import (
     EmbeddingOverlap,
+    EncoderVectors,
+    FileVectors,
     SentenceSimilarity,
     average_similarity,
     extrema_similarity,
     greedy_similarity,
 )
-from dialeval_plugin.methods.baselines.word_vectors import EncoderVectors, FileVectors
+from tests.refusals import refused
 
 VECTORS = """\
 tea 1.0 0.0
@@ -33,6 +35,8 @@ snow -3.0 1.0
 nothing 0.0 0.0
 tea 9.0 9.0
 """
+LINE_2 = (b"tea 1 2\nrain 1\n", b"tea 1 2\nrain 1 x\n", b"tea 1 2\n\nrain 1 2\n")
+"""Files whose second line is malformed."""
 
 
 def example(response: str, *references: str) -> Example:
@@ -57,74 +61,60 @@ def test_the_three_formulas_by_hand() -> None:
     # tea: -3 / root, rain: 1 / root; the other way round the better of both.
     assert greedy_similarity(one, other) == pytest.approx(((-3 / root + 1 / root) / 2 + 1 / root) / 2)
     assert greedy_similarity(one, other) == greedy_similarity(other, one)
-
-
-def test_extremes_that_are_equally_far_count_as_the_lower_one() -> None:
+    # Extremes that are equally far count as the lower one.
     assert extrema_similarity(np.array([[2.0], [-2.0]]), np.array([[-1.0]])) == pytest.approx(1)
 
 
-def test_a_vector_of_zeros_resembles_nothing(vectors: Path) -> None:
-    scores = EmbeddingOverlap(vectors=str(vectors)).score([example("nothing", "tea")])
-    assert [scores.columns[name] for name in ("greedy", "average", "extrema")] == [(0.0,)] * 3
-
-
 def test_words_come_from_the_file_in_lower_case_and_the_best_reference_counts(vectors: Path) -> None:
-    row = next(iter(EmbeddingOverlap("average", vectors=str(vectors)).score([example("TEA?", "rain", "Snow, tea")]).rows()))
+    (row,) = EmbeddingOverlap("average", vectors=str(vectors)).score([example("TEA?", "rain", "Snow, tea")]).rows()
     # Of "snow tea" the mean is (-1, 0.5); rain is orthogonal to tea and so nearer.
     assert row["average"] == pytest.approx(0)
     assert row["greedy"] == pytest.approx((1 + (1 - 3 / 10**0.5) / 2) / 2)
     assert list(row) == ["id", "average", "extrema", "greedy", "n_references_equal"]
 
 
-def test_words_without_a_vector_leave_no_score(vectors: Path) -> None:
-    scores = EmbeddingOverlap(vectors=str(vectors)).score([example("Coffee!", "tea"), example("tea", "coffee", "milk")])
-    assert [row.detail for row in scores.unscored.values()] == [
-        "no word of the response has a vector",
-        "no word of the references has a vector",
-    ]
+def test_words_without_a_vector_leave_no_score_and_a_vector_of_zeros_resembles_nothing(vectors: Path) -> None:
+    items = [example("Coffee!", "tea"), example("tea", "coffee", "milk"), example("nothing", "tea")]
+    scores = EmbeddingOverlap(vectors=str(vectors)).score(items)
+    details = {place: row.detail for place, row in scores.unscored.items()}
+    assert details == {0: "no word of the response has a vector", 1: "no word of the references has a vector"}
+    assert [scores.columns[name][2] for name in ("greedy", "average", "extrema")] == [0.0] * 3
 
 
-def test_a_word_with_a_blank_is_read_and_the_first_of_two_lines_counts(vectors: Path) -> None:
-    found = FileVectors(vectors)
-    assert found.of("tea").tolist() == [[1.0, 0.0]]
-    assert found.of("rain, rain").tolist() == [[0.0, 2.0], [0.0, 2.0]]
-    assert found.of("?").shape == (0, 2)
-
-
-def test_word2vecs_first_line_and_gzip_change_nothing(vectors: Path, tmp_path: Path) -> None:
+def test_the_first_of_two_lines_counts_and_word2vecs_first_line_and_gzip_change_nothing(vectors: Path, tmp_path: Path) -> None:
     packed = tmp_path / "vectors.gz"
-    with gzip.open(packed, "wb") as file:
-        file.write(b"6 2\n" + VECTORS.encode())
-    assert FileVectors(packed).of("rain snow tea").tolist() == FileVectors(vectors).of("rain snow tea").tolist()
+    packed.write_bytes(gzip.compress(b"6 2\n" + VECTORS.encode()))
+    for path in (vectors, packed):
+        found = FileVectors(path)
+        assert found.of("tea").tolist() == [[1.0, 0.0]]
+        assert found.of("snow").tolist() == [[-3.0, 1.0]]
+        assert found.of("rain, rain").tolist() == [[0.0, 2.0], [0.0, 2.0]]
+        assert found.of("?").shape == (0, 2)
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"tea 1 2\nrain 1\n", ":2: expected a word and 2 numbers, separated by single blanks."),
-        (b"tea 1 2\nrain 1 x\n", ":2: expected a word and 2 numbers, separated by single blanks."),
+        *((text, ":2: expected a word and 2 numbers, separated by single blanks.") for text in LINE_2),
         (b"tea 1 nan\n", ":1: expected a word and 2 numbers, separated by single blanks."),
         (b"tea 1 2\n\xff 1 2\n", ":2: is not UTF-8. Give vectors in text form, not word2vec's binary one."),
-        (b"tea 1 2\n\nrain 1 2\n", ":2: expected a word and 2 numbers, separated by single blanks."),
-        (b"", ": is empty, expected a word and its numbers a line."),
-        (b"2 2\n", ": is empty, expected a word and its numbers a line."),
+        *((text, ": is empty, expected a word and its numbers a line.") for text in (b"", b"2 2\n")),
+        (
+            None,
+            ": cannot be read ([Errno 2] No such file or directory: '{path}'). "
+            "Give a text file with a word and its numbers a line.",
+        ),
     ],
 )
-def test_a_malformed_file_is_one_message_with_its_line(tmp_path: Path, content: bytes, message: str) -> None:
+def test_a_missing_or_malformed_file_is_one_message_with_its_line(tmp_path: Path, content: bytes | None, message: str) -> None:
     path = tmp_path / "vectors.txt"
-    path.write_bytes(content)
-    with pytest.raises(InputError) as caught:
+    if content is not None:
+        path.write_bytes(content)
+    with refused(f"{path}{message.replace('{path}', str(path))}"):
         FileVectors(path)
-    assert str(caught.value) == f"{path}{message}"
 
 
-def test_a_missing_or_damaged_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError) as caught:
-        FileVectors(tmp_path / "none.txt")
-    assert str(caught.value) == (
-        f"{tmp_path / 'none.txt'}: cannot be read ([Errno 2] No such file or directory: '{tmp_path / 'none.txt'}'). "
-        "Give a text file with a word and its numbers a line."
-    )
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     cut = tmp_path / "cut.gz"
     cut.write_bytes(gzip.compress(VECTORS.encode())[:-12])
     with pytest.raises(
@@ -144,9 +134,8 @@ def test_an_encoders_vectors_are_its_input_embeddings(tiny_encoder: Path) -> Non
 
 
 def test_sources_exclude_each_other(vectors: Path) -> None:
-    with pytest.raises(InputError) as caught:
+    with refused("embedding_overlap: both vectors and encoder are given. Leave one of them out."):
         EmbeddingOverlap(vectors=str(vectors), encoder="x")
-    assert str(caught.value) == "embedding_overlap: both vectors and encoder are given. Leave one of them out."
 
 
 def test_sentence_similarity_is_the_cosine_of_the_encoders_vectors(tiny_encoder: Path) -> None:
@@ -182,9 +171,8 @@ def test_texts_longer_than_the_encoders_window_are_counted(
         else BertScore(str(tiny_encoder), num_layers=1, device="cpu")
     )
     fits, long = "x" * 256, "x" * 257
-    scores = scorer.score(
-        [example(fits, fits), example(long, fits), example(fits, long, "y", long + "z"), example("y", f" {fits}")]
-    )
+    texts = [(fits, fits), (long, fits), (fits, long, "y", long + "z"), ("y", f" {fits}")]
+    scores = scorer.score([example(*given) for given in texts])
     # bert_score strips a text, sentence-transformers does not.
     blanks = 0.0 if name == "bertscore" else 1.0
     assert scores.columns["n_cut"] == (0.0, 1.0, 2.0, blanks)
@@ -203,24 +191,22 @@ def test_bertscore_reads_special_tokens_as_letters_and_cuts_what_is_too_long(tin
 
 def test_without_the_package_bertscore_says_what_to_type(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "bert_score", None)
-    with pytest.raises(MissingPrerequisite) as caught:
-        BertScore("x", num_layers=1)
-    assert str(caught.value) == (
+    with refused(
         "bertscore: the package bert_score is not installed (import of bert_score halted; None in sys.modules). "
-        "Run `pip install 'dialeval-plugin[bertscore]'`."
-    )
+        "Run `pip install 'dialeval-plugin[bertscore]'`.",
+        MissingPrerequisite,
+    ):
+        BertScore("x", num_layers=1)
 
 
 def test_bertscore_needs_a_layer_that_the_model_has(tiny_encoder: Path) -> None:
-    with pytest.raises(InputError) as caught:
-        BertScore(str(tiny_encoder))
-    assert str(caught.value) == (
+    with refused(
         f"bertscore: bert_score has tuned no layer for {str(tiny_encoder)!r}. "
         "Give num_layers, the number of the layer that embeds."
-    )
-    with pytest.raises(InputError) as caught:
+    ):
+        BertScore(str(tiny_encoder))
+    with refused(f"bertscore: Invalid num_layers: num_layers should be between 0 and 1 for {tiny_encoder}."):
         BertScore(str(tiny_encoder), num_layers=7)
-    assert str(caught.value) == (f"bertscore: Invalid num_layers: num_layers should be between 0 and 1 for {tiny_encoder}.")
 
 
 @pytest.mark.parametrize(

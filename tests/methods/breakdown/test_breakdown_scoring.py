@@ -219,7 +219,11 @@ def test_foreign_and_uncalibrated_models_are_refused(make: Make, tiny_breakdown_
 @pytest.mark.parametrize("architecture", ["gpt2", "roberta_decoder"])
 def test_other_architectures_score(make: Make, tmp_path: Path, architecture: str) -> None:
     folder = write_likelihood_model(tmp_path / "model", architecture)
-    odin = train(sources(), tmp_path / "odin", options("odin", folder)).folder
+    trained = train(sources(), tmp_path / "odin", options("odin", folder))
+    odin = trained.folder
+    # Training goes on from the architecture.
+    assert trained.history[0].figures["perplexity"] > 1
+    assert load_file(str(odin / "odin_head.safetensors"))["weight"].shape == (1, 16)
     for method in METHODS:
         background = {"background": str(folder)} if method == "likelihood_ratio" else {}
         model = str(odin if method.startswith("odin") else folder)

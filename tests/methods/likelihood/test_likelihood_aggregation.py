@@ -16,18 +16,31 @@ from dialeval_plugin.methods.likelihood.aggregation import (
     dialogue_log_score,
     dialogue_log_scores,
     reported,
-    turn_log_score,
 )
 
-EQUATIONS = {
-    "sum_of_means": "5.4_sum_of_means",
-    "sum_of_sums": "5.5_sum_of_sums",
-    "mean_of_means": "5.6_mean_of_means",
-    "mean_of_sums": "5.7_mean_of_sums",
-    "product_of_sums": "5.8_prod_of_sums",
-    "product_of_means": "5.9_prod_of_means",
-    "product_of_products": "5.10_prod_of_prods",
-}
+ORACLE = [
+    *(
+        ("gpt2_sentences_word_probs", aggregation, name)
+        for aggregation, name in (
+            ("sum_of_means", "5.4_sum_of_means"),
+            ("sum_of_sums", "5.5_sum_of_sums"),
+            ("mean_of_means", "5.6_mean_of_means"),
+            ("mean_of_sums", "5.7_mean_of_sums"),
+            ("product_of_sums", "5.8_prod_of_sums"),
+            ("product_of_means", "5.9_prod_of_means"),
+            ("product_of_products", "5.10_prod_of_prods"),
+            # The columns that the notebook computed.
+            ("sum_of_means", "gpt2_sentences_word_probs_s_avg_d_sum"),
+            ("mean_of_means", "gpt2_sentences_word_probs_s_avg_d_avg"),
+        )
+    ),
+    # The maximum in the place of the token is equation 5.11.
+    ("gpt2_sentences_best_word_probs", "sum_of_means", "5.11_sum_of_mean_max"),
+    # A next-sentence probability is a turn of one token.
+    ("bert-base-uncased_nsp_0", "sum_of_means", "bert_nsp_sum"),
+    ("bert-base-uncased_nsp_0", "mean_of_means", "bert_nsp_avg"),
+    ("bert-base-uncased_nsp_0", "product_of_means", "bert_nsp_prod"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -42,11 +55,14 @@ def logs(rows: list[list[float]]) -> list[np.ndarray]:
         return [np.log(np.array(row, dtype=float)) for row in rows]
 
 
-@pytest.mark.parametrize("aggregation", EQUATIONS)
-def test_every_aggregation_equals_its_equation(aggregation: str, cases: list[dict[str, Any]]) -> None:
+@pytest.mark.parametrize(("given", "aggregation", "name"), ORACLE)
+def test_every_aggregation_equals_its_equation_and_the_notebook(
+    given: str, aggregation: str, name: str, cases: list[dict[str, Any]]
+) -> None:
     for case in cases:
-        found = dialogue_log_score(logs(case["in"]["gpt2_sentences_word_probs"]), aggregation)
-        assert math.exp(found) == pytest.approx(case["out"][EQUATIONS[aggregation]], rel=1e-6)
+        turns = logs([turn if isinstance(turn, list) else [turn] for turn in case["in"][given]])
+        published = {**case["out"], **case["out"]["notebook_columns"]}[name]
+        assert math.exp(dialogue_log_score(turns, aggregation)) == pytest.approx(published, rel=1e-6)
 
 
 def test_the_log_of_a_product_that_vanishes_is_kept(cases: list[dict[str, Any]]) -> None:
@@ -56,28 +72,6 @@ def test_the_log_of_a_product_that_vanishes_is_kept(cases: list[dict[str, Any]])
     tiny = [np.full(400, -50.0)] * 30
     assert dialogue_log_score(tiny, "product_of_products") == pytest.approx(-600_000.0)
     assert reported(-600_000.0, "product_of_products") == -600_000.0
-
-
-def test_the_maximum_in_place_of_the_token_is_equation_5_11(cases: list[dict[str, Any]]) -> None:
-    for case in cases:
-        found = dialogue_log_score(logs(case["in"]["gpt2_sentences_best_word_probs"]), "sum_of_means")
-        assert math.exp(found) == pytest.approx(case["out"]["5.11_sum_of_mean_max"], rel=1e-6)
-
-
-def test_a_next_sentence_probability_is_a_turn_of_one_token(cases: list[dict[str, Any]]) -> None:
-    names = {"sum_of_means": "bert_nsp_sum", "mean_of_means": "bert_nsp_avg", "product_of_means": "bert_nsp_prod"}
-    for case in cases:
-        turns = logs([[value] for value in case["in"]["bert-base-uncased_nsp_0"]])
-        for aggregation, name in names.items():
-            assert math.exp(dialogue_log_score(turns, aggregation)) == pytest.approx(case["out"][name], rel=1e-6), name
-
-
-def test_the_columns_that_the_notebook_computed_are_the_same(cases: list[dict[str, Any]]) -> None:
-    for case in cases:
-        turns = logs(case["in"]["gpt2_sentences_word_probs"])
-        for aggregation, name in (("sum_of_means", "s_avg_d_sum"), ("mean_of_means", "s_avg_d_avg")):
-            published = case["out"]["notebook_columns"][f"gpt2_sentences_word_probs_{name}"]
-            assert math.exp(dialogue_log_score(turns, aggregation)) == pytest.approx(published, rel=1e-6)
 
 
 def test_a_probability_of_zero_counts_in_a_mean_and_makes_a_product_zero() -> None:
@@ -91,7 +85,7 @@ def test_a_turn_of_which_nothing_is_possible_is_zero_and_not_undefined() -> None
     assert dialogue_log_score(turns[:1], "sum_of_means") == dialogue_log_score(turns[:1], "sum_of_sums") == -math.inf
     assert math.exp(dialogue_log_score(turns, "sum_of_means")) == pytest.approx(0.5)
     assert dialogue_log_score(turns, "product_of_sums") == -math.inf
-    assert turn_log_score(turns[0]) == -math.inf
+    assert TURN_REDUCTIONS["mean"](turns[0]) == -math.inf
 
 
 def test_what_is_no_product_is_reported_as_the_value_itself() -> None:
@@ -103,10 +97,9 @@ def test_what_is_no_product_is_reported_as_the_value_itself() -> None:
     }
 
 
-def test_the_defaults_are_equation_5_4_and_the_mean() -> None:
+def test_the_default_is_equation_5_4() -> None:
     turns = logs([[0.5, 0.25], [0.125]])
     assert dialogue_log_score(turns) == dialogue_log_score(turns, "sum_of_means") == pytest.approx(math.log(0.5))
-    assert turn_log_score(turns[0]) == turn_log_score(turns[0], "mean")
     assert list(dialogue_log_scores(turns)) == list(DIALOGUE_REDUCTIONS)
 
 
@@ -119,10 +112,5 @@ def test_turns_without_a_token_count_for_nothing() -> None:
 
 
 def test_one_turn_aggregates_by_hand() -> None:
-    values = {name: math.exp(turn_log_score(logs([[0.5, 0.25]])[0], name)) for name in TURN_REDUCTIONS}
-    assert values == {
-        "mean": pytest.approx(0.375),
-        "sum": pytest.approx(0.75),
-        "product": pytest.approx(0.125),
-        "geometric_mean": pytest.approx(0.125**0.5),
-    }
+    values = {name: math.exp(reduction(logs([[0.5, 0.25]])[0])) for name, reduction in TURN_REDUCTIONS.items()}
+    assert values == pytest.approx({"mean": 0.375, "sum": 0.75, "product": 0.125, "geometric_mean": 0.125**0.5})

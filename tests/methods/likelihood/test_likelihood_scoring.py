@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
-import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -17,51 +17,54 @@ from safetensors.torch import load_file, save_file
 
 from dialeval_plugin import load_scorer
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
-from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLoadError
-from dialeval_plugin.methods.likelihood.causal_lm import CausalEvaluator
-from dialeval_plugin.methods.likelihood.evaluators import Alignment
-from dialeval_plugin.methods.likelihood.permutation_lm import PermutationEvaluator
+from dialeval_plugin.core.errors import MissingPrerequisite, ModelLoadError
+from dialeval_plugin.methods.likelihood.evaluators import (
+    Alignment,
+    CausalEvaluator,
+    Evaluator,
+    PermutationEvaluator,
+    TurnProbabilities,
+)
 from dialeval_plugin.methods.likelihood.scorer import DialogueLikelihoodScorer
 from dialeval_plugin.models import language_models as models
+from tests.refusals import refused
 from tests.tiny.likelihood import N_TOKENS, WINDOW, write_likelihood_model
 
+Folder: TypeAlias = Callable[[str], Path]
+"""Of the model of an architecture."""
+
 OPTIONS: dict[str, dict[str, Any]] = {
-    "gpt2": {},
-    "bert": {},
-    "roberta_decoder": {},
+    **{name: {} for name in ("gpt2", "bert", "roberta_decoder", "xlnet")},
     "roberta_pairs": {"next_label": "follows"},
-    "xlnet": {},
 }
 TEXTS = ["Hi there.", "Hello! How are you?", "Fine, and you?", "Good.", "Rain again..."]
+EXAMPLES = [Example.from_texts(TEXTS[:place], TEXTS[place], id=str(place)) for place in range(1, len(TEXTS))]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    written: dict[str, Path] = {}
-
-    def write(architecture: str) -> Path:
-        if architecture not in written:
-            written[architecture] = write_likelihood_model(tmp_path_factory.mktemp(architecture), architecture)
-        return written[architecture]
-
-    return write
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+    return functools.cache(lambda name: write_likelihood_model(tmp_path_factory.mktemp(name), name))
 
 
-def scorer_of(folder: Callable[[str], Path], architecture: str, **options: Any) -> DialogueLikelihoodScorer:
+def scorer_of(folder: Folder, architecture: str, **options: Any) -> DialogueLikelihoodScorer:
     return DialogueLikelihoodScorer(str(folder(architecture)), device="cpu", **{**OPTIONS[architecture], **options})
+
+
+def turns_of(evaluator: Evaluator, texts: Sequence[str]) -> list[TurnProbabilities]:
+    """What an evaluator says of a dialogue that it can judge."""
+    (judged,) = evaluator.judge([texts], last_only=False)
+    assert isinstance(judged, list)
+    return judged
 
 
 def dialogue(texts: Sequence[str], id: str = "0") -> Dialogue:
     return Dialogue(id, tuple(map(Turn, texts)))
 
 
-def dialogues(number: int = 8) -> list[Dialogue]:
-    draw = random.Random(5)
-    return [dialogue([draw.choice(TEXTS) for _ in range(draw.randint(2, 5))], str(index)) for index in range(number)]
-
-
 @pytest.mark.parametrize("architecture", OPTIONS)
-def test_every_family_scores_and_its_columns_add_up(folder: Callable[[str], Path], architecture: str) -> None:
+def test_every_family_scores_its_columns_add_up_and_a_dialogue_is_the_sum_of_its_turns(
+    folder: Folder, architecture: str
+) -> None:
     scorer = scorer_of(folder, architecture)
     scores = scorer.score([dialogue(TEXTS)])
     assert (scores.main, scores.level, scores.n_scored) == ("sum_of_means", "dialogue", 1)
@@ -74,30 +77,19 @@ def test_every_family_scores_and_its_columns_add_up(folder: Callable[[str], Path
         assert row["max_sum_of_means"] > row["sum_of_means"]  # type: ignore[operator]
         assert row["log_product_of_products"] < row["max_log_product_of_products"]  # type: ignore[operator]
     assert scores.signature.fields["family"] == scorer.family
-
-
-@pytest.mark.parametrize("architecture", OPTIONS)
-def test_a_dialogue_is_the_sum_of_its_turns(folder: Callable[[str], Path], architecture: str) -> None:
-    whole = scorer_of(folder, architecture).score([dialogue(TEXTS)])
-    turns = tuple(map(Turn, TEXTS))
-    examples = [Example(str(place), turns[:place], turns[place]) for place in range(1, len(turns))]
-    single = scorer_of(folder, architecture, level="turn").score(examples)
-    assert whole.values[0] == pytest.approx(math.fsum(map(float, single.values)), abs=1e-5)  # type: ignore[arg-type]
+    single = scorer_of(folder, architecture, level="turn").score(EXAMPLES)
+    assert scores.values[0] == pytest.approx(math.fsum(map(float, single.values)), abs=1e-5)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("layout", ["separated", "plain"])
 @pytest.mark.parametrize("context", ["full", "pair"])
-def test_the_probability_of_a_token_comes_from_the_place_before_it(
-    folder: Callable[[str], Path], context: str, layout: str
-) -> None:
+def test_the_probability_of_a_token_comes_from_the_place_before_it(folder: Folder, context: str, layout: str) -> None:
     scorer = scorer_of(folder, "gpt2", context=context, layout=layout)
     assert isinstance(scorer.evaluator, CausalEvaluator)
     opened = scorer.evaluator.opened
     end = opened.tokenizer.eos_token_id
     pieces = [[*ids, *([end] if layout == "separated" else [])] for ids in opened.token_ids(TEXTS[:3])]
-    (judged,) = scorer.evaluator.judge([TEXTS[:3]], last_only=False)
-    assert isinstance(judged, list)
-    for place, turn in enumerate(judged, start=1):
+    for place, turn in enumerate(turns_of(scorer.evaluator, TEXTS[:3]), start=1):
         before = [token for piece in pieces[0 if context == "full" else place - 1 : place] for token in piece]
         before = [end, *before] if layout == "plain" else before
         for number, token in enumerate(pieces[place]):
@@ -113,14 +105,12 @@ def test_the_probability_of_a_token_comes_from_the_place_before_it(
 class Bigrams(torch.nn.Module):
     """A causal model whose answer depends on the last token alone, by a table of the oracle."""
 
+    config = SimpleNamespace(pad_token_id=None)
+    device = torch.device("cpu")
+
     def __init__(self, table: list[list[float]]) -> None:
         super().__init__()
         self.table = torch.nn.Embedding.from_pretrained(torch.tensor(table))
-        self.config = SimpleNamespace(pad_token_id=None)
-        self.device = torch.device("cpu")
-
-    def get_input_embeddings(self) -> torch.nn.Module:
-        return self.table
 
     def forward(self, input_ids: torch.Tensor, use_cache: bool) -> SimpleNamespace:
         return SimpleNamespace(logits=self.table(input_ids))
@@ -141,22 +131,19 @@ def test_both_alignments_equal_the_oracle(oracles_dir: Path, alignment: Alignmen
     given = oracle["in"]
     opened = models.OpenedModel("causal_lm", Bigrams(given["next_token_logits"]), Numbers(), Path(), None)
     evaluator = CausalEvaluator(opened, "pair", "plain", alignment, None)
-    (judged,) = evaluator.judge([[given["context"], given["response"]]], last_only=False)
-    assert isinstance(judged, list)
-    assert np.exp(judged[0].log_probabilities) == pytest.approx(oracle[f"{prefix}_word_probs"], abs=1e-6)
-    assert np.exp(judged[0].log_maxima) == pytest.approx(oracle[f"{prefix}_best_word_probs"], abs=1e-6)
+    (judged,) = turns_of(evaluator, [given["context"], given["response"]])
+    assert np.exp(judged.log_probabilities) == pytest.approx(oracle[f"{prefix}_word_probs"], abs=1e-6)
+    assert np.exp(judged.log_maxima) == pytest.approx(oracle[f"{prefix}_best_word_probs"], abs=1e-6)
 
 
-def test_the_permutation_model_sees_neither_target_nor_future(folder: Callable[[str], Path]) -> None:
-    scorer = scorer_of(folder, "xlnet")
-    assert isinstance(scorer.evaluator, PermutationEvaluator)
-    evaluator = scorer.evaluator
+def test_the_permutation_model_sees_neither_target_nor_future(folder: Folder) -> None:
+    evaluator = scorer_of(folder, "xlnet").evaluator
+    assert isinstance(evaluator, PermutationEvaluator)
     opened = evaluator.opened
     (end,) = opened.tokenizer.convert_tokens_to_ids(["<eod>"])
     first, second = opened.token_ids(TEXTS[:2])
-    (judged,) = evaluator.judge([TEXTS[:2]], last_only=False)
-    assert isinstance(judged, list)
-    assert len(judged[0].log_probabilities) == len(second)
+    (judged,) = turns_of(evaluator, TEXTS[:2])
+    assert len(judged.log_probabilities) == len(second)
     ids = [*first, end, *second]
     for number, token in enumerate(second):
         target = len(first) + 1 + number
@@ -168,11 +155,11 @@ def test_the_permutation_model_sees_neither_target_nor_future(folder: Callable[[
         with torch.no_grad():
             logits = opened.model(input_ids=torch.tensor([ids]), perm_mask=hidden, target_mapping=mapping).logits
         expected = logits[0, 0].log_softmax(-1)
-        assert judged[0].log_probabilities[number] == pytest.approx(float(expected[token]), abs=1e-5)
-        assert judged[0].log_maxima[number] == pytest.approx(float(expected.max()), abs=1e-5)
+        assert judged.log_probabilities[number] == pytest.approx(float(expected[token]), abs=1e-5)
+        assert judged.log_maxima[number] == pytest.approx(float(expected.max()), abs=1e-5)
 
 
-def test_next_sentence_probabilities_are_the_hosts_own(folder: Callable[[str], Path]) -> None:
+def test_next_sentence_probabilities_are_the_hosts_own(folder: Folder) -> None:
     scores = scorer_of(folder, "bert").score([dialogue(TEXTS[:3])])
     opened = models.open_model(str(folder("bert")), device="cpu")
     expected = []
@@ -183,9 +170,7 @@ def test_next_sentence_probabilities_are_the_hosts_own(folder: Callable[[str], P
     assert scores.values[0] == pytest.approx(sum(expected), abs=1e-5)
 
 
-def test_one_pass_answers_for_a_dialogue_with_its_full_context(
-    folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_pass_answers_for_a_dialogue_with_its_full_context(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[int] = []
     logits = CausalEvaluator.logits
 
@@ -194,17 +179,14 @@ def test_one_pass_answers_for_a_dialogue_with_its_full_context(
         return logits(self, rows)
 
     monkeypatch.setattr(CausalEvaluator, "logits", counted)
-    turns = tuple(map(Turn, TEXTS))
     scorer_of(folder, "gpt2").score([dialogue(TEXTS)])
-    assert read == [sum(len(text) + 1 for text in TEXTS)]
-    read.clear()
-    scorer_of(folder, "gpt2", level="turn").score([Example(str(n), turns[:n], turns[n]) for n in range(1, len(turns))])
-    assert read == [sum(len(text) + 1 for text in TEXTS)]
+    scorer_of(folder, "gpt2", level="turn").score(EXAMPLES)
+    assert read == [sum(len(text) + 1 for text in TEXTS)] * 2
 
 
 @pytest.mark.parametrize("architecture", ["gpt2", "bert", "xlnet"])
 def test_a_dialogue_longer_than_the_window_loses_its_beginning_and_says_so(
-    folder: Callable[[str], Path], architecture: str, caplog: pytest.LogCaptureFixture
+    folder: Folder, architecture: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     texts = [f"{number} " + "word " * 8 for number in range(6)]
     scores = scorer_of(folder, architecture, max_tokens=64).score([dialogue(texts), dialogue(TEXTS[:2])])
@@ -216,7 +198,7 @@ def test_a_dialogue_longer_than_the_window_loses_its_beginning_and_says_so(
     assert scores.signature.fields["window"] == 64
 
 
-def test_a_turn_after_a_cut_context_has_the_score_that_its_window_gives(folder: Callable[[str], Path]) -> None:
+def test_a_turn_after_a_cut_context_has_the_score_that_its_window_gives(folder: Folder) -> None:
     scorer = scorer_of(folder, "gpt2", level="turn", max_tokens=20)
     (cut,) = scorer.score([Example.from_texts(["a" * 30], "bcde")]).values
     opened = models.open_model(str(folder("gpt2")), device="cpu")
@@ -230,51 +212,34 @@ def test_a_turn_after_a_cut_context_has_the_score_that_its_window_gives(folder: 
 
 
 @pytest.mark.parametrize("architecture", OPTIONS)
-def test_what_cannot_be_scored_has_a_reason_and_leaves_the_others_alone(
-    folder: Callable[[str], Path], architecture: str
-) -> None:
-    window = 40
-    items = [
-        dialogue(TEXTS[:3]),
-        dialogue(["Alone."]),
-        dialogue([]),
-        dialogue(["Hi.", " ", "\u200b"]),
-        dialogue(["Hi.", "x" * 50, "Yes."]),
-        dialogue([TEXTS[0], "", *TEXTS[1:3]]),
-    ]
-    scores = scorer_of(folder, architecture, max_tokens=window).score(items)
+def test_what_cannot_be_scored_has_a_reason_and_leaves_the_others_alone(folder: Folder, architecture: str) -> None:
+    texts = [TEXTS[:3], ["Alone."], [], ["Hi.", " ", "\u200b"], ["Hi.", "x" * 50, "Yes."], [TEXTS[0], "", *TEXTS[1:3]]]
+    scores = scorer_of(folder, architecture, max_tokens=40).score([dialogue(turns) for turns in texts])
+    # Next-sentence models put no end behind a turn.
+    n_tokens = 50 if architecture in {"bert", "roberta_pairs"} else 51
     assert {place: (missing.reason.value, missing.detail) for place, missing in scores.unscored.items()} == {
         **dict.fromkeys((1, 2, 3), ("empty_input", "fewer than two turns have a visible character")),
-        4: ("context_too_long", f"turn 1 has {50 + _own_end(architecture)} tokens, the model's window {window}"),
+        4: ("context_too_long", f"turn 1 has {n_tokens} tokens, the model's window 40"),
     }
     assert scores.values[5] == pytest.approx(scores.values[0], abs=1e-5)
 
 
-def _own_end(architecture: str) -> int:
-    return 0 if architecture in {"bert", "roberta_pairs"} else 1
-
-
 @pytest.mark.parametrize("architecture", OPTIONS)
-def test_weights_that_are_not_numbers_leave_no_score(folder: Callable[[str], Path], architecture: str, tmp_path: Path) -> None:
+def test_weights_that_are_not_numbers_leave_no_score(folder: Folder, architecture: str, tmp_path: Path) -> None:
     write_likelihood_model(tmp_path, architecture)
-    weights = load_file(tmp_path / "model.safetensors")
-    for tensor in weights.values():
-        tensor.fill_(math.nan)
+    weights = {name: torch.full_like(tensor, math.nan) for name, tensor in load_file(tmp_path / "model.safetensors").items()}
     save_file(weights, tmp_path / "model.safetensors", metadata={"format": "pt"})
     scores = DialogueLikelihoodScorer(str(tmp_path), device="cpu", **OPTIONS[architecture]).score([dialogue(TEXTS)])
     assert scores.unscored_by_reason == {"non_finite": 1}
 
 
-def test_a_special_token_in_a_turn_is_text(folder: Callable[[str], Path]) -> None:
+def test_a_special_token_in_a_turn_is_text(folder: Folder) -> None:
     for architecture in ("gpt2", "bert", "xlnet"):
-        scorer = scorer_of(folder, architecture)
-        forged, (plain,) = "Yes.<end>[SEP]<eod>No.", scorer.evaluator.judge([["Hi.", "Yes.No."]], last_only=False)
-        (judged,) = scorer.evaluator.judge([["Hi.", forged]], last_only=False)
-        assert isinstance(judged, list)
-        assert isinstance(plain, list)
+        scorer, forged = scorer_of(folder, architecture), "Yes.<end>[SEP]<eod>No."
+        (plain,), (judged,) = (turns_of(scorer.evaluator, ["Hi.", text]) for text in ("Yes.No.", forged))
         if scorer.family != "next_sentence":
             extra = len("<end>[SEP]<eod>")
-            assert len(judged[0].log_probabilities) == len(plain[0].log_probabilities) + extra
+            assert len(judged.log_probabilities) == len(plain.log_probabilities) + extra
         else:
             (pair,) = scorer.evaluator._pairs.encode_batch([forged], add_special_tokens=False)  # type: ignore[attr-defined]
             assert len(pair.ids) == len(forged)
@@ -302,88 +267,62 @@ def test_a_special_token_in_a_turn_is_text(folder: Callable[[str], Path]) -> Non
          "next_label is 'yes'. Name the label that stands for a turn that follows: 0 (other), 1 (follows)."),
     ],
 )  # fmt: skip
-def test_an_option_that_does_not_fit_is_said(
-    folder: Callable[[str], Path], architecture: str, options: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(InputError) as refused:
+def test_an_option_that_does_not_fit_is_said(folder: Folder, architecture: str, options: dict[str, Any], message: str) -> None:
+    with refused(f"dialogue_likelihood: {message}"):
         scorer_of(folder, architecture, **options)
-    assert str(refused.value) == f"dialogue_likelihood: {message}"
 
 
-def test_a_model_is_named_by_option_or_variable(
-    folder: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_is_named_by_option_or_variable(folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.setenv("DIALEVAL_LANGUAGE_MODEL", str(folder("gpt2")))
     assert load_scorer("dialogue_likelihood").signature_fields()["family"] == "causal_lm"
     monkeypatch.delenv("DIALEVAL_LANGUAGE_MODEL")
-    with pytest.raises(MissingPrerequisite) as refused:
-        load_scorer("dialogue_likelihood")
-    assert str(refused.value) == (
+    with refused(
         "dialogue_likelihood: no model is named. Pass model='FOLDER or hub id': a causal language model, XLNet or BERT; "
-        "or set DIALEVAL_LANGUAGE_MODEL."
-    )
+        "or set DIALEVAL_LANGUAGE_MODEL.",
+        MissingPrerequisite,
+    ):
+        load_scorer("dialogue_likelihood")
 
 
-def test_a_model_that_sees_its_target_is_refused(tmp_path: Path) -> None:
-    write_likelihood_model(tmp_path, "masked_bert")
-    with pytest.raises(ModelLoadError) as refused:
-        DialogueLikelihoodScorer(str(tmp_path), family="causal_lm", device="cpu")
-    assert str(refused.value) == (
-        f"{tmp_path}: is no causal language model, since it sees the tokens that it is asked about. "
-        "Choose another model, or train this one with is_decoder=true in its config.json."
-    )
-
-
-def test_a_model_without_a_next_sentence_head_is_refused(tmp_path: Path) -> None:
-    write_likelihood_model(tmp_path, "masked_bert")
-    with pytest.raises(ModelLoadError) as refused:
-        DialogueLikelihoodScorer(str(tmp_path), device="cpu")
-    assert str(refused.value) == (
-        f"{tmp_path}: as a language model its weights lack 'bert.pooler.dense.bias', which would be random. "
-        "Copy the folder again, or choose another family than next_sentence."
-    )
-
-
-def test_pickled_and_damaged_weights_and_a_foreign_tokenizer_are_refused(tmp_path: Path) -> None:
-    pickled = write_likelihood_model(tmp_path / "pickled", "gpt2")
-    (pickled / "model.safetensors").rename(pickled / "pytorch_model.bin")
-    with pytest.raises(ModelLoadError, match="pickled weights run code when they are read, so they are never opened"):
-        DialogueLikelihoodScorer(str(pickled), device="cpu")
-    (pickled / "pytorch_model.bin").unlink()
-    with pytest.raises(ModelLoadError) as refused:
-        DialogueLikelihoodScorer(str(pickled), device="cpu")
-    assert str(refused.value) == (f"{pickled}: has no safetensors. Choose a revision that has them, or convert the model.")
-    damaged = write_likelihood_model(tmp_path / "damaged", "gpt2")
-    weights = (damaged / "model.safetensors").read_bytes()
-    (damaged / "model.safetensors").write_bytes(weights[: len(weights) // 2])
-    with pytest.raises(ModelLoadError, match=r"model\.safetensors: is damaged"):
-        DialogueLikelihoodScorer(str(damaged), device="cpu")
+def test_a_model_of_another_kind_is_refused(tmp_path: Path) -> None:
+    masked = write_likelihood_model(tmp_path / "masked", "masked_bert")
     foreign = write_likelihood_model(tmp_path / "foreign", "gpt2", vocab_size=N_TOKENS - 1)
-    with pytest.raises(ModelLoadError) as refused:
-        DialogueLikelihoodScorer(str(foreign), device="cpu")
-    assert str(refused.value) == (
-        f"{foreign}: the tokenizer has {N_TOKENS} tokens, the embedding only {N_TOKENS - 1} rows. "
-        "The tokenizer belongs to another model; copy the folder again."
-    )
+    for folder, options, message in (
+        (masked, {"family": "causal_lm"}, "is no causal language model, since it sees the tokens that it is asked about. "
+         "Choose another model, or train this one with is_decoder=true in its config.json."),
+        (masked, {}, "as a language model its weights lack 'bert.pooler.dense.bias', which would be random. "
+         "Copy the folder again, or choose another family than next_sentence."),
+        (foreign, {}, f"the tokenizer has {N_TOKENS} tokens, the embedding only {N_TOKENS - 1} rows. "
+         "The tokenizer belongs to another model; copy the folder again."),
+    ):  # fmt: skip
+        with refused(f"{folder}: {message}", ModelLoadError):
+            DialogueLikelihoodScorer(str(folder), device="cpu", **options)
 
 
-def test_the_signature_pins_what_moves_a_number(folder: Callable[[str], Path]) -> None:
+def test_pickled_damaged_and_missing_weights_are_refused(tmp_path: Path) -> None:
+    weights = write_likelihood_model(tmp_path, "gpt2") / "model.safetensors"
+    whole = weights.read_bytes()
+    weights.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ModelLoadError, match=r"model\.safetensors: is damaged"):
+        DialogueLikelihoodScorer(str(tmp_path), device="cpu")
+    pickled = weights.rename(tmp_path / "pytorch_model.bin")
+    with pytest.raises(ModelLoadError, match="pickled weights run code when they are read, so they are never opened"):
+        DialogueLikelihoodScorer(str(tmp_path), device="cpu")
+    pickled.unlink()
+    with refused(f"{tmp_path}: has no safetensors. Choose a revision that has them, or convert the model.", ModelLoadError):
+        DialogueLikelihoodScorer(str(tmp_path), device="cpu")
+
+
+def test_the_signature_pins_what_moves_a_number(folder: Folder) -> None:
     base = scorer_of(folder, "gpt2")
     assert base.evaluator.max_tokens == WINDOW
     fields = base.signature_fields()
     assert (fields["family"], fields["context"], fields["layout"], fields["window"]) == ("causal_lm", "full", "separated", 96)
-    for options in (
-        {"context": "pair"},
-        {"layout": "plain"},
-        {"alignment": "published"},
-        {"probability": "max"},
-        {"aggregation": "mean_of_means"},
-        {"max_tokens": 32},
-    ):
-        other = scorer_of(folder, "gpt2", **options)
-        assert other.signature_fields() != fields, options
-        assert (
-            other.columns[0] != base.columns[0] or other.score([dialogue(TEXTS)]).values != base.score([dialogue(TEXTS)]).values
-        )
-    json.dumps(base.score([dialogue(TEXTS)]).to_dict(), allow_nan=False)
+    scores = base.score([dialogue(TEXTS)])
+    changes = {"context": "pair", "layout": "plain", "alignment": "published", "probability": "max", "max_tokens": 32}
+    for option, value in {**changes, "aggregation": "mean_of_means"}.items():
+        other = scorer_of(folder, "gpt2", **{option: value})
+        assert other.signature_fields() != fields, option
+        assert other.columns[0] != base.columns[0] or other.score([dialogue(TEXTS)]).values != scores.values
+    json.dumps(scores.to_dict(), allow_nan=False)

@@ -9,11 +9,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.fed_files import WORDS
-
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.readers import cgdialog, dbdc, dstc10
 from dialeval_plugin.corpora.readers.cgdialog import CRITERIA, OPTIONS
+from tests.layouts import WORDS
 from tests.tiny.breakdown import mini_dialogues
 
 QUALITIES = {"tu": "Overall", "pu": "Overall", "dz": "appropriateness", "dgu": "overall", "ft": "Overall", "eg": "relevance"}
@@ -89,11 +88,11 @@ def write_dbdc(
     return path
 
 
-def preference_dialogue(number: int) -> dict[str, Any]:
+def preference_dialogue(number: int, systems: Sequence[str]) -> dict[str, Any]:
     """A dialogue whose responses are two of the embedded corpus', one that says little and one that says nothing."""
     item = mini.read_response_sets("test")[number]
     texts = (item.positive[0], item.positive[1], f"No {number}.", " " if number == 0 else "Hm.")
-    spoken = {f"{name}_response": {"speaker": "A", "utterance": text} for name, text in zip(PREFERRED, texts, strict=True)}
+    spoken = {f"{name}_response": {"speaker": "A", "utterance": text} for name, text in zip(systems, texts, strict=False)}
     history = [{"speaker": "AB"[place % 2], "utterance": text} for place, text in enumerate(item.context)]
     row: dict[str, Any] = {"id": str(number), "history": history, **spoken}
     for first, second in itertools.combinations(spoken, 2):
@@ -105,11 +104,11 @@ def preference_dialogue(number: int) -> dict[str, Any]:
     return row
 
 
-def write_preferences(root: Path, *names: str) -> Path:
+def write_preferences(root: Path, *names: str, systems: Sequence[str] = PREFERRED) -> Path:
     """Write the preferences on some of the three corpora where a data folder has them."""
     folder = root / cgdialog.CORPUS.name
     folder.mkdir(parents=True)
     for name in names:
-        rows = [preference_dialogue(number) for number in range(12)]
+        rows = [preference_dialogue(number, systems) for number in range(12)]
         (folder / cgdialog.PREFERENCE_FILES[name]).write_text(json.dumps(rows), encoding="utf-8")
     return folder

@@ -1,0 +1,267 @@
+"""What one evaluator did on one task, as lm-eval's files tell it: its figures, and one row a rated response or dialogue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from typing_extensions import Required, TypedDict
+
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.files import parse_json
+from dialeval_plugin.core.scores import Reason
+from dialeval_plugin.core.shapes import checked
+from dialeval_plugin.core.signature import text_hash
+from dialeval_plugin.judgement_tasks.corpus_metrics import COUNTS, Undefined
+from dialeval_plugin.judgement_tasks.kinds import KINDS, TaskKind
+from dialeval_plugin.judgement_tasks.opinions import AGGREGATIONS, DialogueOpinion, Opinion, dialogue_opinions
+from dialeval_plugin.judgement_tasks.ratings import COEFFICIENTS
+from dialeval_plugin.statistics.bootstrap import MIN_CLUSTERS, ROUGH_CLUSTERS
+
+Kind: TypeAlias = Literal["rating", "classification", "preference", "breakdown"]
+Figures: TypeAlias = Mapping[str, float | Undefined]
+Outcomes: TypeAlias = tuple[Any, ...]
+"""The records of a run's documents, one an item; see `judgement_tasks.kinds`."""
+
+AGAIN = "Run the task again."
+UNKNOWN = "unknown"
+"""Reason of an unscored row where the file does not say why."""
+RATING_METRICS = tuple(f"{name}{end}" for name in COEFFICIENTS for end in ("", "_ci_low", "_ci_high", "_deviation"))
+CLUSTER_AND_SCORE: Mapping[Kind, tuple[int, int]] = {"classification": (2, 1), "breakdown": (2, 0), "preference": (0, 2)}
+"""Where cluster and score stand in the outcomes of each kind that has no rows."""
+
+
+class _Turn(TypedDict, total=False):
+    text: Required[str]
+    speaker: str | None
+
+
+class Document(TypedDict, total=False):
+    """What is read of a task's document, beside what rows demand."""
+
+    id: Required[str]
+    level: str
+    context: list[_Turn] | None
+    response: _Turn | None
+    turns: list[_Turn] | None
+    references: list[str] | None
+    facts: list[str] | None
+    system: str | None
+    raters: list[float] | None
+    cluster: str | None
+    dialogue: str
+    quality: str | None
+    signature: str | None
+
+
+class Place(NamedTuple):
+    """Where a sample stands."""
+
+    path: Path
+    offset: int
+    """Bytes before its line."""
+
+
+@dataclass(frozen=True, slots=True)
+class RatedRow:
+    """One rated response or dialogue."""
+
+    id: str
+    cluster: str
+    """Of its dialogue: rows that share it are resampled together."""
+    item: str
+    """Of its context: the same for all systems' responses to it."""
+    system: str | None
+    score: float | None
+    unscored: str | None
+    """Why it is: a value of `scores.Reason`, or `UNKNOWN`; None where it has a score."""
+    rating: float
+    ratings: tuple[float, ...]
+    """Each rater's answer; () in files that do not tell."""
+    response_words: int
+    """Words of the response; of the whole dialogue where that was rated."""
+    context_words: int
+    seed: int | None
+    """Of the few-shot examples, in a task that runs with several; the same id then occurs once for each."""
+    place: Place = field(repr=False)
+
+    def document(self) -> dict[str, Any]:
+        """Read the task's document: context, response, references, facts or turns, as `judgement_tasks.documents` writes them.
+
+        Raises:
+            InputError: the file is gone or has changed since the run was read.
+        """
+        try:
+            with self.place.path.open("rb") as file:
+                file.seek(self.place.offset)
+                document = parse_json(file.readline().decode("utf-8"), str(self.place.path))["doc"]
+            return dict(checked(document, Document, str(self.place.path), advice=AGAIN))
+        except (OSError, ValueError, KeyError, TypeError, InputError) as error:
+            raise InputError(f"{self.place.path}: has changed since it was read. Read the run again.") from error
+
+
+@dataclass(frozen=True)
+class TaskRun:
+    """What one evaluator did on one task, once."""
+
+    evaluator: str
+    """What ran, with everything that tells it from others: model or scorer, arguments, method, examples, template."""
+    model: str
+    """The language model or scorer with its arguments."""
+    variant: str
+    """Which of the task's scores this is, as "in_dre"; "" where the task has one."""
+    task: str
+    version: str
+    dataset: str
+    level: str
+    quality: str
+    kind: Kind
+    date: datetime
+    """When the run started, in UTC."""
+    printed: Figures
+    """The metrics that the run printed of this variant."""
+    lower_is_better: tuple[str, ...]
+    n_total: int
+    n_scored: int
+    n_unscored: int
+    unscored_by_reason: Mapping[str, int]
+    signature: str
+    """Everything in the file that can move a number."""
+    scorer_signature: str
+    """The part of it that the scorer, or the task's own small model, wrote; "" where there is none."""
+    is_partial: bool
+    """Whether the host was told to run a part of the documents only."""
+    seconds: float | None
+    """The time of the whole run, shared out among its tasks by their requests."""
+    n_requests: int | None
+    n_prompt_characters: int | None
+    rows: tuple[RatedRow, ...] | None
+    """In file order; None where the samples are not there, or where the task compares or classifies (see `outcomes`)."""
+    outcomes: Outcomes | None
+    """What the task's own aggregations take, one an item; None where the samples are not there."""
+    path: Path
+    recomputed: TaskKind | None
+    """The kind of task whose metrics are computed of `outcomes`; None where the run printed all that there are, as in 0.1.0."""
+
+    @cached_property
+    def _figures(self) -> Figures:
+        if self.recomputed is None or self.outcomes is None:
+            return self.printed
+        found = KINDS[self.recomputed].values(self.outcomes)
+        if self.recomputed == "opinion":
+            names = {f"{self.variant}_{name}".removeprefix("_"): name for name in RATING_METRICS}
+            found = {names.get(name, name): value for name, value in found.items() if name in names or name in COUNTS}
+        return {**found, **self.printed}
+
+    @property
+    def metrics(self) -> Mapping[str, float | None]:
+        """Every metric of this variant, as the task's own aggregations compute it; None where undefined.
+
+        Without samples those that the run printed.
+        """
+        return {name: None if isinstance(value, str) else value for name, value in self._figures.items()}
+
+    @property
+    def undefined(self) -> Mapping[str, str]:
+        """Why a metric is None."""
+        return {name: str(value) for name, value in self._figures.items() if isinstance(value, str)}
+
+    @property
+    def n_clusters(self) -> int | None:
+        """Dialogues with a scored row, which the intervals resample; None where the samples are not there."""
+        if self.rows is not None:
+            return len({row.cluster for row in self.rows if row.score is not None})
+        if self.outcomes is None:
+            return None
+        cluster, score = CLUSTER_AND_SCORE[self.kind]
+        return len({item[cluster] for item in self.outcomes if item[score] is not None})
+
+    @property
+    def has_rough_intervals(self) -> bool:
+        """Whether its intervals rest on few dialogues; see `bootstrap.Estimate`."""
+        return self.n_clusters is not None and MIN_CLUSTERS <= self.n_clusters < ROUGH_CLUSTERS
+
+    @property
+    def cell(self) -> tuple[str, str, str, str]:
+        """Evaluator, data, level and quality: what makes two runs repetitions of each other."""
+        return self.evaluator, self.dataset, self.level, self.quality
+
+
+def rated_rows(
+    samples: Sequence[tuple[Mapping[str, Any], Place]], outcomes: Outcomes, mark: str, variant: str, default_reason: str
+) -> tuple[RatedRow, ...]:
+    """Return a row a sample, from what became of it; of opinions one a dialogue.
+
+    Args:
+        samples: those that have the metric `mark`, in file order, one an outcome.
+        outcomes: see `TaskRun.outcomes`.
+        mark: the metric that every sample has.
+        variant: see `TaskRun.variant`.
+        default_reason: why a sample that logs no reason has no score.
+    """
+    if outcomes and isinstance(outcomes[0], Opinion):
+        # Turns are joined as the task's own aggregation joins them.
+        last = {sample["doc"]["dialogue"]: (sample["doc"], place) for sample, place in samples}
+        return tuple(_opinion_row(*last[opinion.dialogue], opinion, variant) for opinion in dialogue_opinions(outcomes))
+    return tuple(
+        _row(sample, place, mark, outcome, _why(sample, variant) or default_reason)
+        for (sample, place), outcome in zip(samples, outcomes, strict=True)
+    )
+
+
+def _row(sample: Mapping[str, Any], place: Place, mark: str, outcome: Any, reason: str) -> RatedRow:
+    document = sample["doc"]
+    try:
+        return RatedRow(
+            id=document["id"],
+            cluster=document["cluster"],
+            item=text_hash(*(turn["text"] for turn in document["context"])) if document["context"] else document["id"],
+            system=document.get("system"),
+            score=outcome.score,
+            unscored=(outcome.unscored or reason) if outcome.score is None else None,
+            rating=float(outcome.rating),
+            ratings=tuple(document.get("raters") or ()),
+            response_words=_words([document["response"] or {}] if document["level"] == "turn" else document["turns"]),
+            context_words=_words(document["context"]),
+            seed=getattr(outcome, "seed", None),
+            place=place,
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"{place.path}: sample {sample.get('doc_id')}: {mark} or its document is not as this package's tasks write them "
+            f"({error!r}). Run the task again."
+        ) from error
+
+
+def _opinion_row(document: Mapping[str, Any], place: Place, opinion: DialogueOpinion, variant: str) -> RatedRow:
+    return RatedRow(
+        id=opinion.dialogue,
+        cluster=opinion.dialogue,
+        item=opinion.dialogue,
+        system=document.get("system"),
+        score=None if opinion.scores is None else opinion.scores[AGGREGATIONS[variant]],
+        unscored=Reason.NON_FINITE.value if opinion.scores is None else None,
+        rating=opinion.rating,
+        ratings=tuple(document.get("raters") or ()),
+        response_words=_words([*document["context"], document["response"]]),
+        context_words=0,
+        seed=None,
+        place=place,
+    )
+
+
+def _why(sample: Mapping[str, Any], variant: str) -> str | None:
+    """The logged reason: the variant's own, else the first that the sample has, else None."""
+    names = [name for name in sample if name.endswith("_unscored") and not name.endswith("n_unscored")]
+    for name in sorted(names, key=lambda name: name != f"{variant}_unscored"):
+        if isinstance(sample[name], list) and sample[name]:
+            return str(sample[name][0])
+    return None
+
+
+def _words(turns: Iterable[Mapping[str, Any]]) -> int:
+    return sum(len(str(turn.get("text", "")).split()) for turn in turns)

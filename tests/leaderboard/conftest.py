@@ -1,0 +1,33 @@
+"""What the tests of the leaderboard share: result files of a past release to damage, and a leaderboard of three evaluators."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from dialeval_plugin.leaderboard.build import Built, build
+from tests.leaderboard_files import HISTORIC, write_runs
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """The files of the runs of 0.1.0, beside one another."""
+    for path in (HISTORIC / "0.1.0").glob("*_*"):
+        shutil.copy(path, tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="session")
+def runs_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files of `write_runs`, which no test changes."""
+    folder = tmp_path_factory.mktemp("runs")
+    write_runs(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def built(runs_folder: Path) -> Built:
+    """What is made of them, without ranks."""
+    return build([runs_folder], rank_rounds=0)

@@ -1,0 +1,107 @@
+"""What rows say beside figures: cases, how far people agree, and rank clusters from the rows of several runs."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from dialeval_plugin.leaderboard.board import PairTests
+from dialeval_plugin.leaderboard.build import Built, build
+from dialeval_plugin.leaderboard.evidence import HALF_THE_PEOPLE, ONE_PERSON, cases
+from dialeval_plugin.statistics.bootstrap import Bootstrap
+from dialeval_plugin.statistics.raters import leave_one_rater_out, split_half
+from tests.leaderboard_files import GUPTA, JUDGE, ZHAO, documents, noisy_scores, scorer_config, write_run, write_scores
+
+
+def ranks(folder: Path, noise: dict[str, float | None], n_rows: int = 60, **options: int) -> dict[str, int | None]:
+    """Ranks of evaluators whose scores follow the same ratings up to noise; None for one that scores nothing."""
+    rows = documents(n_rows)
+    for second, (name, width) in enumerate(noise.items()):
+        scores = [None] * n_rows if width is None else noisy_scores(rows, width, seed=second)
+        write_scores(folder, name, rows, scores, second=second)
+    return {cell.evaluator: cell.figures["spearman"].rank for cell in build([folder], **options).board.cells}
+
+
+def test_evaluators_that_differ_stand_in_clusters_of_their_own_and_equal_ones_in_one(tmp_path: Path) -> None:
+    noise: dict[str, float | None] = {"sharp": 0.01, "sharp too": 0.011, "random": 9.0}
+    assert ranks(tmp_path, noise, rank_rounds=200) == {"sharp": 1, "sharp too": 1, "random": 2}
+    assert {cell.figures["spearman"].rank for cell in build([tmp_path], rank_rounds=0).board.cells} == {None}
+
+
+def test_where_nothing_can_be_told_apart_there_are_no_ranks_but_the_number_of_tests(tmp_path: Path) -> None:
+    assert set(ranks(tmp_path, dict.fromkeys(("one", "two", "three"), 5.0), 12, rank_rounds=100).values()) == {None}
+    assert build([tmp_path], rank_rounds=100).board.tests == (
+        PairTests(column=GUPTA, coefficient="spearman", n_rows=12, n_dialogues=6, n_pairs=3, n_different=0, n_rounds=120),
+    )
+
+
+def test_many_evaluators_can_still_be_told_apart(tmp_path: Path) -> None:
+    """Of 66 pairs none survives Holm's correction with 1000 permutations of each."""
+    noise = {f"{number:02}": 0.01 if number < 6 else 9.0 for number in range(12)}
+    assert list(ranks(tmp_path, {**noise}).values()).count(1) == 6
+
+
+def test_an_evaluator_without_a_score_keeps_no_other_from_its_rank(tmp_path: Path) -> None:
+    noise = {"sharp": 0.01, "random": 9.0, "silent": None}
+    assert ranks(tmp_path, noise) == {"sharp": 1, "random": 2, "silent": None}
+
+
+def test_only_the_main_coefficient_is_ranked_and_no_column_with_one_evaluator(runs_folder: Path) -> None:
+    board = build([runs_folder], rank_rounds=50).board
+    found = {cell.evaluator: cell.figures for cell in board.cells if cell.column == ZHAO}
+    assert found["sharp"]["spearman"].rank == 1
+    assert found["sharp"]["pearson"].rank is None
+
+
+def test_rows_that_are_rated_differently_in_two_runs_give_no_ranks(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    rows, others = documents(20), documents(20)
+    others[3]["rating"] = rows[3]["rating"] + 1
+    write_scores(tmp_path, "one", rows, noisy_scores(rows, 0.1), second=1)
+    write_scores(tmp_path, "two", others, noisy_scores(others, 0.1), second=2)
+    with caplog.at_level(logging.WARNING):
+        board = build([tmp_path]).board
+    assert [cell.figures["spearman"].rank for cell in board.cells] == [None, None]
+    assert caplog.messages == [
+        f"{GUPTA}: 'response-3' is rated {others[3]['rating']} in one run and {rows[3]['rating']} in another, so there are no "
+        "ranks. Run the older one again."
+    ]
+
+
+def test_people_are_compared_with_each_other_where_their_answers_are_known(tmp_path: Path) -> None:
+    rows = documents(40)
+    raters = [[row["rating"], min(5.0, row["rating"] + place % 2), 3.0 if place % 3 else 1.0] for place, row in enumerate(rows)]
+    known = [{**row, "raters": answers} for row, answers in zip(rows, raters, strict=True)]
+    tasks = {"dstc10_dialog_dgu": (known, noisy_scores(rows, 0.1)), "dstc10_dialog_dz": (rows, noisy_scores(rows, 0.1))}
+    write_run(tmp_path, scorer_config("one"), tasks)
+    board = build([tmp_path]).board
+    for name, coefficient in (("spearman", "spearman"), ("pearson", "pearson"), ("kendall", "kendall_b")):
+        one, half = (
+            function(raters, coefficient=coefficient, bootstrap=Bootstrap(rounds=0)).value
+            for function in (leave_one_rater_out, split_half)
+        )
+        expected = {ONE_PERSON: {GUPTA: pytest.approx(one)}, HALF_THE_PEOPLE: {GUPTA: pytest.approx(half)}}
+        assert board.reference_rows(name) == expected
+
+
+def test_a_case_lays_scores_on_one_scale_and_leaves_an_unscored_one_out(built: Built) -> None:
+    group = next(group for group in cases(built.evidence) if group["name"] == str(GUPTA))
+    assert group["n_total"] == 40
+    assert len(group["cases"]) == 30
+    first = group["cases"][0]
+    by_name = {item["evaluator"]: item for item in first["judgements"]}
+    assert (by_name[JUDGE]["value"], by_name[JUDGE]["rescaled"]) == (None, None)
+    assert by_name[JUDGE]["reason"]
+    rows = next(item for item in built.evidence if item.evaluator == "sharp" and item.column == GUPTA).scored
+    low, high = min(rows)[0], max(rows)[0]
+    assert by_name["sharp"]["rescaled"] == pytest.approx(1 + 4 * (by_name["sharp"]["value"] - low) / (high - low))
+    # Ratings that lie between 1 and 5 are people's own.
+    assert first["human"]["value"] == first["human"]["rescaled"]
+
+
+def test_ratings_on_another_scale_are_stretched(tmp_path: Path) -> None:
+    rows = [{**row, "rating": place / 9} for place, row in enumerate(documents(10))]
+    write_scores(tmp_path, "one", rows, noisy_scores(rows, 0.1))
+    (group,) = cases(build([tmp_path], rank_rounds=0).evidence)
+    assert [case["human"]["rescaled"] for case in group["cases"]] == pytest.approx([1 + 4 * place / 9 for place in range(10)])
