@@ -43,7 +43,7 @@ def test_the_public_names_are_listed() -> None:
     "code",
     [
         "import dialeval_plugin",
-        "import dialeval_plugin.core.registry, dialeval_plugin.core.runner, dialeval_plugin.corpora.registry",
+        "import dialeval_plugin.core.scorer, dialeval_plugin.core.runner, dialeval_plugin.corpora.registry",
         "from dialeval_plugin import Dialogue, Example, Scores, register_scorer; import dialeval_plugin as d; d.scorer_names()",
         "import sys; sys.argv = ['dialeval', '--help']\n"
         "import dialeval_plugin.cli.main as command\n"

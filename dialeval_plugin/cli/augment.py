@@ -38,7 +38,7 @@ def augment(
     """
     from dialeval_plugin.core.errors import InputError
     from dialeval_plugin.core.files import check_output
-    from dialeval_plugin.core.registry import load_scorer
+    from dialeval_plugin.core.scorer import load_scorer
     from dialeval_plugin.corpora.readers.dailydialog_pp import read_contexts
     from dialeval_plugin.hosts.judges import load_cached_model
     from dialeval_plugin.methods.augmentation.augmentation import augment as run

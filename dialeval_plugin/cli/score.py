@@ -36,9 +36,9 @@ def score(
     from dialeval_plugin.core.errors import InputError
     from dialeval_plugin.core.files import check_output, is_stream
     from dialeval_plugin.core.options import option_kinds, pairs_from_text
-    from dialeval_plugin.core.registry import scorer_factory
     from dialeval_plugin.core.runner import dry_run as count_requests
     from dialeval_plugin.core.runner import run, run_id
+    from dialeval_plugin.core.scorer import scorer_factory
     from dialeval_plugin.corpora.registry import read_items
     from dialeval_plugin.hosts.judges import load_cached_model, load_scorer_with_judge
     from dialeval_plugin.reports.scored_output import journal_of, refuse_other_scores, summary, write_scores

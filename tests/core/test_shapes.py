@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from dialeval_plugin.core.shapes import checked
+from dialeval_plugin.core.files import checked
 from tests.refusals import refused
 
 

@@ -18,11 +18,8 @@ from dialeval_plugin.core.signature import Signature, content_hash, text_hash
 FIELDS = {"method": "slide", "seed": 3, "window": None, "scale": 0.5, "clip": True}
 
 
-def test_the_string_has_the_fields_in_order_without_those_that_are_none_and_extended_adds_at_the_end() -> None:
-    signature = Signature(FIELDS)
-
-    assert str(signature.extended(seed=4, n=7)) == "method:slide|seed:4|scale:0.5|clip:True|n:7"
-    assert str(signature) == "method:slide|seed:3|scale:0.5|clip:True"
+def test_the_string_has_the_fields_in_order_without_those_that_are_none() -> None:
+    assert str(Signature(FIELDS)) == "method:slide|seed:3|scale:0.5|clip:True"
 
 
 def test_a_signature_does_not_follow_the_dictionary_it_came_from() -> None:

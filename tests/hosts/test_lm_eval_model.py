@@ -13,8 +13,7 @@ import pytest
 from lm_eval.api.instance import Instance
 
 from dialeval_plugin.core.dialogue import Example, Item
-from dialeval_plugin.core.registry import load_scorer, register_scorer
-from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scorer import Scorer, load_scorer, register_scorer
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.corpora.items import context_key, mean_rating
 from dialeval_plugin.corpora.readers import dstc10, fed

@@ -104,7 +104,7 @@ def test_a_metric_whose_base_class_would_be_loaded_is_an_error(tmp_path: Path) -
 def test_the_command_counts_and_fails(tmp_path: Path) -> None:
     import typer
 
-    from dialeval_plugin.cli.validate import validate
+    from dialeval_plugin.cli.hosts import validate
 
     app = typer.Typer()
     app.command()(validate)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialeval_plugin.models.passes import (
+from dialeval_plugin.models.causal import (
     Overlong,
     Pass,
     Span,

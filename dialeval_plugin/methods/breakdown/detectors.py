@@ -9,9 +9,8 @@ import torch
 
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.models.batching import length_batches
-from dialeval_plugin.models.causal import FloatArray, layout_tokens, turn_pieces
+from dialeval_plugin.models.causal import Context, FloatArray, all_passes, layout_tokens, share_beginnings, turn_pieces
 from dialeval_plugin.models.language_models import OpenedModel
-from dialeval_plugin.models.passes import Context, all_passes, share_beginnings
 
 
 class Places(NamedTuple):

@@ -10,7 +10,7 @@ from annotated_types import Ge
 
 from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.core.options import check_value
-from dialeval_plugin.models.opening import check_fast, text_ids
+from dialeval_plugin.models.language_models import check_fast, text_ids
 
 from .aggregation import IntArray
 

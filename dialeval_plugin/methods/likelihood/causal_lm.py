@@ -8,9 +8,21 @@ import torch
 from torch import Tensor
 
 from dialeval_plugin.models.batching import length_batches
-from dialeval_plugin.models.causal import check_causal, layout_tokens, log_probabilities, padded_ids, turn_pieces, window
+from dialeval_plugin.models.causal import (
+    Context,
+    Layout,
+    Pass,
+    Span,
+    all_passes,
+    check_causal,
+    layout_tokens,
+    log_probabilities,
+    padded_ids,
+    share_beginnings,
+    turn_pieces,
+    window,
+)
 from dialeval_plugin.models.language_models import OpenedModel
-from dialeval_plugin.models.passes import Context, Layout, Pass, Span, all_passes, share_beginnings
 
 from .aggregation import FloatArray
 from .evaluators import Alignment, Judged, by_dialogue

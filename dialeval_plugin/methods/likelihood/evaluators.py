@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from dialeval_plugin.core.scores import Unscored
-from dialeval_plugin.models.passes import Span
+from dialeval_plugin.models.causal import Span
 
 from .aggregation import FloatArray
 

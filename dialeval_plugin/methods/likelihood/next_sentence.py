@@ -10,9 +10,8 @@ import torch
 
 from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.models.batching import length_batches, padded
-from dialeval_plugin.models.causal import as_array, window
+from dialeval_plugin.models.causal import Overlong, as_array, too_long, window
 from dialeval_plugin.models.language_models import OpenedModel
-from dialeval_plugin.models.passes import Overlong, too_long
 
 from .evaluators import Judged, TurnProbabilities
 

@@ -15,9 +15,8 @@ from torch import Tensor
 
 from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.models.batching import length_batches, padded
-from dialeval_plugin.models.causal import log_probabilities, turn_pieces, window
+from dialeval_plugin.models.causal import Context, Span, all_passes, log_probabilities, turn_pieces, window
 from dialeval_plugin.models.language_models import OpenedModel
-from dialeval_plugin.models.passes import Context, Span, all_passes
 
 from .aggregation import FloatArray
 from .evaluators import Judged, by_dialogue

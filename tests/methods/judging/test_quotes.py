@@ -53,10 +53,14 @@ GOLDEN: list[tuple[tuple[str, ...], float | Reason, list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("answer", "content", "expected"),
-    [(answer, content, expected) for content, expected, answers in GOLDEN for answer in answers],
-)
+GOLDEN_ANSWERS = [(answer, content, expected) for content, expected, answers in GOLDEN for answer in answers]
+
+
+def test_there_are_as_many_golden_answers_as_were_asked_for() -> None:
+    assert len(GOLDEN_ANSWERS) == 49
+
+
+@pytest.mark.parametrize(("answer", "content", "expected"), GOLDEN_ANSWERS)
 def test_golden_answers(answer: str, content: tuple[str, ...], expected: float | Reason) -> None:
     found = parse_rating(answer, (1, 5), content=content)
     assert (found.reason if isinstance(found, Unscored) else found) == expected

@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.core.errors import DialevalError, MissingPrerequisite, ModelLoadError
-from dialeval_plugin.core.registry import load_scorer
+from dialeval_plugin.core.scorer import load_scorer
 from dialeval_plugin.methods.reconstruction.batches import make_batch
 from dialeval_plugin.methods.reconstruction.latent import Noise
 from dialeval_plugin.methods.reconstruction.scorer import DialogueReconstructionScorer
