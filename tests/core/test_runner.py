@@ -75,10 +75,15 @@ def journal(tmp_path: Path) -> Path:
     return tmp_path / "journal"
 
 
+def asked_to_the_end(scorer: Scripted, items: Sequence[Item], journal: Path) -> list[list[str]]:
+    """Finish a run, which ends as one that nothing ever stopped, and return what was asked of `scorer` for it."""
+    assert run(scorer, items, journal=journal) == Scripted().score(items)
+    return scorer.asked
+
+
 def test_items_come_in_windows_and_rows_in_order() -> None:
     scorer = Scripted()
     scores = scorer.score(examples(NUMBERS))
-
     assert scorer.asked == [NUMBERS[:4], NUMBERS[4:8], NUMBERS[8:]]
     assert scores.values == tuple(float(number) for number in NUMBERS)
     assert scores.ids == tuple(f"e{index}" for index in range(10))
@@ -88,14 +93,12 @@ def test_items_come_in_windows_and_rows_in_order() -> None:
 def test_the_window_changes_no_row(window: int, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = Scripted().score(examples(NUMBERS))
     monkeypatch.setattr(Scripted, "window", window)
-
     assert Scripted().score(examples(NUMBERS)) == whole
 
 
 def test_equal_items_of_a_window_are_scored_once() -> None:
     scorer = Scripted()
     scores = scorer.score(examples(["1", "2", "1", "1", "2", "refuse", "refuse"]))
-
     assert scorer.asked == [["1", "2"], ["2", "refuse"]]
     assert scores.values == (1.0, 2.0, 1.0, 1.0, 2.0, None, None)
 
@@ -128,7 +131,6 @@ def test_items_are_equal_when_everything_that_a_score_may_depend_on_is() -> None
 def test_dialogues_are_scored_at_their_level() -> None:
     scorer = Scripted(level="dialogue")
     scores = scorer.score([Dialogue("a", (Turn("1"),)), Dialogue("b", (Turn("1"),)), Dialogue("c", (Turn("2"),))])
-
     assert scorer.asked == [["1", "2"]]
     assert (scores.values, scores.level) == ((1.0, 1.0, 2.0), "dialogue")
 
@@ -148,7 +150,7 @@ def test_an_item_of_another_level_is_refused_before_any_is_scored(
     with refused(f"scripted: {wrong}, but this scorer works at {level} level. Pass {wanted} objects."):
         run(scorer, items, journal=journal)
     assert scorer.asked == []
-    assert not (journal).exists()
+    assert not journal.exists()
 
 
 def test_the_signature_ends_with_level_and_version_and_the_orientation_is_the_scorers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,7 +168,6 @@ def test_no_items_give_an_empty_table() -> None:
 
 def test_rows_without_a_score_are_counted_in_one_warning(caplog: pytest.LogCaptureFixture) -> None:
     Scripted().score(examples(["1", "refuse", "nan", "refuse", "5"]))
-
     assert [(record.levelno, record.getMessage()) for record in caplog.records] == [
         (logging.WARNING, "scripted: 3 of 5 examples have no score: {'non_finite': 1, 'refusal': 2}")
     ]
@@ -220,7 +221,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Scores, bytes]:
 
 def test_a_journal_is_a_header_and_a_line_a_window(finished: tuple[Scores, bytes]) -> None:
     header, *windows = finished[1].splitlines()
-
     assert list(json.loads(header)) == ["run"]
     assert [len(json.loads(window)) for window in windows] == [4, 4, 4, 2]
 
@@ -301,9 +301,7 @@ def test_a_full_disk_keeps_the_finished_windows(journal: Path, monkeypatch: pyte
         patch.setattr(os, "fsync", fsync)
         with pytest.raises(InputError, match="No space left on device"):
             run(Scripted(), ITEMS, journal=journal)
-    again = Scripted()
-    assert run(again, ITEMS, journal=journal) == Scripted().score(ITEMS)
-    assert len(again.asked) < 4
+    assert len(asked_to_the_end(Scripted(), ITEMS, journal)) < 4
 
 
 def test_ctrl_c_keeps_the_finished_windows(journal: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -439,13 +437,8 @@ def test_a_resumed_run_scores_failed_rows_again_and_ends_as_if_none_had_failed(j
     assert run(second, items, journal=journal).unscored_by_reason == {"api_error": 1, "refusal": 1}
     assert second.asked == [["2", "6"]]
 
-    third = Failing()
-    assert run(third, items, journal=journal) == Scripted().score(items)
-    assert third.asked == [["6"]]
-
-    fourth = Failing()
-    assert run(fourth, items, journal=journal) == Scripted().score(items)
-    assert fourth.asked == []
+    assert asked_to_the_end(Failing(), items, journal) == [["6"]]
+    assert asked_to_the_end(Failing(), items, journal) == []
 
 
 def test_rows_scored_again_survive_a_cut_of_the_journal(journal: Path) -> None:
@@ -456,9 +449,7 @@ def test_rows_scored_again_survive_a_cut_of_the_journal(journal: Path) -> None:
     raw = journal.read_bytes()
     for cut in (n_before, n_before + 1, (n_before + len(raw)) // 2, len(raw) - 1, len(raw)):
         journal.write_bytes(raw[:cut])
-        scorer = Failing()
-        assert run(scorer, items, journal=journal) == Scripted().score(items)
-        assert scorer.asked == ([["5"]] if cut == len(raw) else [["2", "5"]])
+        assert asked_to_the_end(Failing(), items, journal) == ([["5"]] if cut == len(raw) else [["2", "5"]])
 
 
 HOLD = """
@@ -485,7 +476,7 @@ def test_a_second_process_on_the_same_journal_is_refused_until_the_first_is_gone
         holder.send_signal(signal.SIGKILL)
         holder.wait()
 
-    assert run(Scripted(), ITEMS, journal=journal) == Scripted().score(ITEMS)
+    asked_to_the_end(Scripted(), ITEMS, journal)
     assert [path.name for path in tmp_path.iterdir()] == ["journal"]
 
 
@@ -557,9 +548,6 @@ def test_an_error_meant_for_people_is_not_logged_beside(
     assert caplog.records == []
 
 
-# Read as a mutation tester would.
-
-
 JOURNALLED = {"columns": {"value": 1.0, "length": 1.0}}
 
 
@@ -582,10 +570,9 @@ def test_r61_a_journal_with_rows_of_no_item_is_damaged(
 
 def test_rows_that_failed_are_asked_again_in_windows(journal: Path) -> None:
     items = examples([str(number) for number in range(12)])
-    run(Failing(*(str(number) for number in range(1, 11))), items, journal=journal)
-    again = Failing()
-    assert run(again, items, journal=journal) == Scripted().score(items)
-    assert again.asked == [["1", "2", "3", "4"], ["5", "6", "7", "8"], ["9", "10"]]
+    for _ in range(2):  # a repetition that failed as well stands in the journal
+        run(Failing(*map(str, range(10))), items, journal=journal)
+    assert asked_to_the_end(Failing(), items, journal) == [["0", "1", "2", "3"], ["4", "5", "6", "7"], ["8", "9"]]
 
 
 def test_a_resumed_run_says_how_many_are_done(journal: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -663,10 +650,3 @@ def test_the_order_of_signature_fields_is_no_part_of_a_runs_identity(monkeypatch
     one = runner.run_id(Scripted(), examples(["1"]))
     monkeypatch.setattr(Scripted, "signature_fields", lambda self: dict(reversed(fields.items())))
     assert runner.run_id(Scripted(), examples(["1"])) == one
-
-
-def test_the_first_row_of_a_run_is_scored_again_as_any_other(journal: Path) -> None:
-    items = examples(["0", "1"])
-    for _ in range(2):  # a repetition that failed as well stands in the journal
-        run(Failing("0"), items, journal=journal)
-    assert run(Failing(), items, journal=journal) == Scripted().score(items)

@@ -64,7 +64,6 @@ def test_rows_become_columns_in_order() -> None:
 @pytest.mark.parametrize("column", ["main", "part"])
 def test_a_value_that_is_not_finite_makes_its_row_unscored(column: str, value: float) -> None:
     scores = table([{"main": 1.0, "part": 1.0}, {"main": 2.0, "part": 2.0, column: value}])
-
     assert scores.columns == {"main": (1.0, None), "part": (1.0, None)}
     assert scores.unscored == {1: Unscored(Reason.NON_FINITE, f"{column} is {value}")}
 
@@ -97,7 +96,6 @@ def test_the_mean_leaves_out_what_has_no_value(rows: list[Row], column: str | No
 
 def test_reasons_are_counted_in_alphabetical_order() -> None:
     scores = table([REFUSED, Unscored(Reason.EMPTY_INPUT), REFUSED, {"main": math.nan}])
-
     assert list(scores.unscored_by_reason.items()) == [("empty_input", 1), ("non_finite", 1), ("refusal", 2)]
 
 
@@ -121,7 +119,6 @@ ROWS = st.lists(
 def test_any_table_round_trips_through_strict_json(rows: list[Any]) -> None:
     scores = table(rows)
     written = json.dumps(scores.to_dict(), allow_nan=False)
-
     assert Scores.from_dict(json.loads(written)) == scores
     for row in scores.rows():
         assert json.loads(to_json(row)) == row
@@ -129,7 +126,6 @@ def test_any_table_round_trips_through_strict_json(rows: list[Any]) -> None:
 
 def test_level_and_orientation_round_trip() -> None:
     scores = Scores.from_rows([{"main": 1.0}], ["d"], ["main"], SIGNATURE, "dialogue", "lower")
-
     read = Scores.from_dict(json.loads(json.dumps(scores.to_dict())))
     assert (read.level, read.orientation, str(read.signature)) == ("dialogue", "lower", str(SIGNATURE))
 
@@ -155,7 +151,6 @@ def declare(name: str, value: str) -> metadata.EntryPoint:
 
 def test_a_registered_scorer_is_made_by_name_with_its_options(registry: list[metadata.EntryPoint]) -> None:
     register_scorer("length")(Length)
-
     assert scorer_names() == ["length"]
     scorer = load_scorer("length", scale=2.0)
     assert isinstance(scorer, Length)
@@ -227,7 +222,6 @@ def test_an_installed_package_that_takes_a_name_of_ours_hurts_that_name_only(
 def test_a_package_that_is_found_twice_or_registered_here_is_no_duplicate(registry: list[metadata.EntryPoint]) -> None:
     registry += [declare("length", f"{__name__}:Length")] * 2 + [declare("own", "elsewhere:Length")]
     register_scorer("own")(Length)  # comes before a declared one
-
     assert scorer_names() == ["length", "own"]
     assert scorer_factory("length") is scorer_factory("own") is Length
 
@@ -281,6 +275,5 @@ def test_a_scorer_that_takes_any_option_gets_them(registry: list[metadata.EntryP
 
 def test_the_package_declares_its_own_scorers() -> None:
     declared = {point.name: point.value for point in metadata.entry_points(group=ENTRY_POINT_GROUP)}
-
     assert declared["slide"] == "dialeval_plugin.methods.slide.scorer:SlideScorer"
     assert declared["llm_judge"] == "dialeval_plugin.methods.judging.judge:PromptedJudge"

@@ -39,7 +39,7 @@ def python(environment: Path, clean_run: Run) -> Run:
 
 
 def command(name: str) -> tuple[str, str]:
-    return "-c", f"import typer; from dialeval_plugin.cli import enable as c; typer.run(c.{name})"
+    return "-c", f"import typer; from dialeval_plugin.cli import hosts as c; typer.run(c.{name})"
 
 
 def test_enabling_is_idempotent_and_reversible(tmp_path: Path) -> None:

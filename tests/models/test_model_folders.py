@@ -42,21 +42,26 @@ class Kind(NamedTuple):
     open: Callable[[str], Any]
 
 
-@pytest.fixture(params=["slm", "general", "independence", "language-model", "reconstruction"])
+OPENERS: dict[str, Callable[[str], Any]] = {
+    "tiny_slm": TrainedSmallModel.load,
+    "tiny_general": TrainedGeneral.load,
+    "tiny_causal_model": CausalModel.load,
+    "tiny_breakdown_models": open_model,
+    "tiny_reconstruction": TrainedReconstruction.load,
+}
+
+
+@pytest.fixture
+def tiny_reconstruction(tmp_path: Path) -> Path:
+    return write_tiny_model(tmp_path / "reconstruction", "hred")
+
+
+@pytest.fixture(params=OPENERS)
 def kind(request: pytest.FixtureRequest, tmp_path: Path) -> Kind:
     """A copy of a tiny model of each kind."""
-    if request.param == "reconstruction":
-        return Kind(write_tiny_model(tmp_path / "model", "hred"), TrainedReconstruction.load)
-    openers: dict[str, tuple[str, Callable[[str], Any]]] = {
-        "slm": ("tiny_slm", TrainedSmallModel.load),
-        "general": ("tiny_general", TrainedGeneral.load),
-        "independence": ("tiny_causal_model", CausalModel.load),
-        "language-model": ("tiny_breakdown_models", open_model),
-    }
-    name, opener = openers[request.param]
-    source: Path | TinyModels = request.getfixturevalue(name)
+    source: Path | TinyModels = request.getfixturevalue(request.param)
     shutil.copytree(source.odin if isinstance(source, TinyModels) else source, tmp_path / "model")
-    return Kind(tmp_path / "model", opener)
+    return Kind(tmp_path / "model", OPENERS[request.param])
 
 
 def weight_files(folder: Path) -> list[Path]:
@@ -132,9 +137,8 @@ def test_d21_without_its_training_contexts_a_model_does_not_count_leaks_from_non
     path.unlink()
     if value is not None:
         path.write_text(value)
-    load = {"tiny_slm": TrainedSmallModel, "tiny_general": TrainedGeneral, "tiny_causal_model": CausalModel}[fixture].load
     with refused(said[value], ModelLoadError):
-        load(str(folder))
+        OPENERS[fixture](str(folder))
 
 
 FOREIGN = "names the class {!r}, which is not sentence-transformers' own. Choose a model without code of its own."
