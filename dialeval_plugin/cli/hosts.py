@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dialeval_plugin.core import resources
+
 if TYPE_CHECKING:
     from dialeval_plugin.hosts.enable import Change
 
@@ -64,16 +66,12 @@ def validate(
 
 def tasks_path() -> None:
     """Print the folder of the lm-eval tasks: lm_eval --include_path "$(dialeval tasks-path)"."""
-    from dialeval_plugin.core.resources import tasks_path as path
-
-    typer.echo(path())
+    typer.echo(resources.tasks_path())
 
 
 def metrics_path() -> None:
     """Print the folder of the `evaluate` metrics."""
-    from dialeval_plugin.core.resources import metrics_path as path
-
-    typer.echo(path())
+    typer.echo(resources.metrics_path())
 
 
 def lm_eval(context: typer.Context) -> None:

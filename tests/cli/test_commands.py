@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +18,7 @@ from dialeval_plugin import scorer_names
 from dialeval_plugin.core.resources import metrics_path, tasks_path
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.methods.slide.scorer import SlideScorer
-from tests.cli.running import names, write_rows
-
-DIALEVAL = Path(sys.executable).parent / "dialeval"
+from tests.cli.running import DIALEVAL, environment, names, run_installed, write_rows
 
 # A package of somebody else: installed as far as Python can tell, and light, so that most tests here need no torch.
 SCORERS = '''
@@ -69,26 +66,8 @@ def plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def environment(plugins: Path, tmp_path: Path) -> dict[str, str]:
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("DIALEVAL_")}
-    places = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "data"), "PYTHONPATH": str(plugins)}
-    return {**inherited, **places, "HF_HUB_OFFLINE": "1", "COLUMNS": "200"}
-
-
-@pytest.fixture
-def dialeval(environment: dict[str, str], tmp_path: Path) -> Run:
-    def run(*words: object, **variables: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [DIALEVAL, *(str(word) for word in words)],
-            cwd=tmp_path,
-            env={**environment, **variables},
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-
-    return run
+def dialeval(plugins: Path, tmp_path: Path) -> Run:
+    return partial(run_installed, tmp_path, PYTHONPATH=str(plugins))
 
 
 def examples(*responses: str) -> list[dict[str, Any]]:
@@ -156,20 +135,6 @@ def test_nothing_scored_has_no_mean(dialeval: Run, tmp_path: Path) -> None:
     done = dialeval(*SCRIPTED)
     assert (done.returncode, done.stdout.splitlines()[0]) == (1, "length: no score, 0 of 1 scored")
     assert json.loads((tmp_path / "out.jsonl.meta.json").read_text())["mean"] is None
-
-
-@pytest.mark.parametrize(
-    ("word", "shown"),
-    [
-        *(("7", "7"), ("-0.5", "-0.5"), ("1e-3", "0.001"), ("true", "True"), ("False", "False"), ("none", "None")),
-        *(("a=b", "'a=b'"), ("", "''"), ("3 apples", "'3 apples'")),
-    ],
-)
-def test_an_option_becomes_what_it_looks_like(word: str, shown: str, dialeval: Run, tmp_path: Path) -> None:
-    write_rows(tmp_path / "in.jsonl", examples("a"))
-    done = dialeval(*SCRIPTED, "--option", f"note={word}")
-    assert done.returncode == 0, done.stderr
-    assert f"|note:{shown}|" in done.stdout
 
 
 def test_ctrl_c_exits_with_130_and_the_same_command_goes_on(dialeval: Run, tmp_path: Path) -> None:
@@ -286,40 +251,10 @@ def test_a_wrong_choice_exits_with_one_line(
     assert (tmp_path / "in.jsonl").read_bytes() == before
 
 
-class Canary:
-    """Writes a file when it is unpickled."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __reduce__(self) -> tuple[Any, tuple[str, int]]:
-        return os.mkdir, (str(self.path), 0o777)
-
-
-def test_pickled_weights_are_refused_and_never_opened(dialeval: Run, tmp_path: Path) -> None:
-    import pickle  # noqa: TID251 - writes the trap, reads nothing
-
-    folder = tmp_path / "slm"
-    folder.mkdir()
-    (folder / "slm.json").write_text("{}")
-    (folder / "pytorch_model.bin").write_bytes(pickle.dumps(Canary(tmp_path / "opened")))
-    write_rows(tmp_path / "in.jsonl", GOOD)
-    done = dialeval(*IN_TO_OUT, "--variant", "slm", "--slm", folder)
-
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == (
-        f"dialeval: {folder}/pytorch_model.bin: pickled weights run code when they are read, so they are never opened. "
-        "Convert them to safetensors where you trust them: `safetensors.torch.save_file(state_dict, 'model.safetensors')`.\n"
-    )
-    assert not (tmp_path / "opened").exists()
-
-
 # The real scorer
 
 
-def test_a_killed_score_ends_with_the_same_bytes(
-    dialeval: Run, environment: dict[str, str], tiny_slm: Path, tmp_path: Path
-) -> None:
+def test_a_killed_score_ends_with_the_same_bytes(dialeval: Run, tiny_slm: Path, tmp_path: Path) -> None:
     window = SlideScorer.window
     n_rows = 4 * window + 300
     write_rows(tmp_path / "in.jsonl", examples(*(f"Plum {index}." for index in range(n_rows))))
@@ -339,7 +274,7 @@ def test_a_killed_score_ends_with_the_same_bytes(
 
     nowhere = subprocess.DEVNULL
     killed = subprocess.Popen(
-        [DIALEVAL, *command("killed.jsonl")], cwd=tmp_path, env=environment, stdout=nowhere, stderr=nowhere
+        [DIALEVAL, *command("killed.jsonl")], cwd=tmp_path, env=environment(tmp_path), stdout=nowhere, stderr=nowhere
     )
     journal = tmp_path / "killed.jsonl.journal"
     deadline = time.monotonic() + 300

@@ -5,32 +5,24 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from dialeval_plugin.cli.main import main
 from dialeval_plugin.leaderboard.build import build, write
-from tests.cli.running import run, write_rows
+from tests.cli.running import run, run_installed, write_rows
 from tests.leaderboard_files import documents, noisy_scores, scorer_config, write_run
 
-DIALEVAL = Path(sys.executable).parent / "dialeval"
 HISTORIC = Path(__file__).parents[1] / "historic_results" / "0.1.0" / "scorer"
 
 
-class Done(NamedTuple):
-    """What a command left behind."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-
-
+Done = subprocess.CompletedProcess[str]
 Run = Callable[..., Done]
 
 RATINGS: Mapping[str, list[float]] = {"a": [1, 2], "b": [2, 2], "c": [3, 5], "d": [4, 4], "e": [5, 4], "f": [1, 1], "g": [2, 4]}
@@ -48,29 +40,15 @@ def dialeval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
         monkeypatch.setattr(sys, "argv", ["dialeval", *map(str, words)])
         with pytest.raises(SystemExit) as ended:
             main()
-        return Done(int(ended.value.code or 0), *capsys.readouterr())
+        return Done([], int(ended.value.code or 0), *capsys.readouterr())
 
     return run
 
 
 @pytest.fixture
 def process(tmp_path: Path) -> Run:
-    """The installed command."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("DIALEVAL_")}
-
-    def run(*words: object) -> Done:
-        done = subprocess.run(
-            [DIALEVAL, *map(str, words)],
-            cwd=tmp_path,
-            env={**inherited, "HOME": str(tmp_path), "HF_HUB_OFFLINE": "1", "COLUMNS": "200"},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        return Done(done.returncode, done.stdout, done.stderr)
-
-    return run
+    """The installed command, for what it logs."""
+    return partial(run_installed, tmp_path)
 
 
 def write_scores(path: Path, scores: Mapping[str, float | None]) -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -56,18 +55,6 @@ def test_d7_scores_go_to_standard_output(folder: Path) -> None:
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.startswith(SCORED + b"words: mean 1.5000, 2 of 2 scored\n")
     assert names(folder) == ["in.jsonl", "stdout"]
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes devices")
-def test_d7_a_null_device_stays_one(folder: Path) -> None:
-    try:
-        os.mknod(folder / "null", stat.S_IFCHR | 0o666, os.makedev(1, 3))
-        (folder / "null").open("wb").close()
-    except PermissionError:
-        pytest.skip("this machine lets nobody make devices")
-    assert run(folder, *score("null")).returncode == 0
-    assert stat.S_ISCHR((folder / "null").stat().st_mode)
-    assert names(folder) == ["in.jsonl", "null"]
 
 
 def test_d32_a_long_name_is_written_or_refused_before_anything_is_scored(folder: Path) -> None:

@@ -271,9 +271,3 @@ def test_a_scorer_that_takes_any_option_gets_them(registry: list[metadata.EntryP
         return Length(**options)
 
     assert load_scorer("length", scale=3.0).signature_fields()["scale"] == 3.0
-
-
-def test_the_package_declares_its_own_scorers() -> None:
-    declared = {point.name: point.value for point in metadata.entry_points(group=ENTRY_POINT_GROUP)}
-    assert declared["slide"] == "dialeval_plugin.methods.slide.scorer:SlideScorer"
-    assert declared["llm_judge"] == "dialeval_plugin.methods.judging.judge:PromptedJudge"
