@@ -7,7 +7,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -136,29 +136,28 @@ def test_another_schema_version_is_refused(version: object) -> None:
         Scores.from_dict({**table([]).to_dict(), "schema_version": version})
 
 
+Declare = Callable[[str, str], None]
+
+
 @pytest.fixture
-def registry(monkeypatch: pytest.MonkeyPatch) -> list[metadata.EntryPoint]:
-    """An empty registry, and the list of entry points that it sees."""
+def declare(monkeypatch: pytest.MonkeyPatch) -> Declare:
+    """An empty registry, and what declares a scorer in it as an installed package does."""
     points: list[metadata.EntryPoint] = []
     monkeypatch.setattr(scorers, "_factories", {})
     monkeypatch.setattr(metadata, "entry_points", lambda *, group: [point for point in points if point.group == group])
-    return points
+    return lambda name, value: points.append(metadata.EntryPoint(name, value, ENTRY_POINT_GROUP))
 
 
-def declare(name: str, value: str) -> metadata.EntryPoint:
-    return metadata.EntryPoint(name, value, ENTRY_POINT_GROUP)
-
-
-def test_a_registered_scorer_is_made_by_name_with_its_options(registry: list[metadata.EntryPoint]) -> None:
+def test_a_registered_scorer_is_made_by_name_with_its_options(declare: Declare) -> None:
     register_scorer("length")(Length)
-    assert scorer_names() == ["length"]
-    scorer = load_scorer("length", scale=2.0)
-    assert isinstance(scorer, Length)
-    assert scorer.score([Example.from_texts([], "four")]).values == (8.0,)
+    register_scorer("any")(lambda **options: Length(options["scale"]))
+    assert scorer_names() == ["any", "length"]
+    for name in scorer_names():
+        assert load_scorer(name, scale=2.0).score([Example.from_texts([], "four")]).values == (8.0,)
 
 
 def test_r74_d29_one_file_under_two_module_names_is_no_duplicate(
-    registry: list[metadata.EntryPoint], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    declare: Declare, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "own_scorer.py"
     file.write_text("from tests.core.test_scoring import Length\nclass Own(Length):\n    pass\n")
@@ -175,7 +174,7 @@ def test_r74_d29_one_file_under_two_module_names_is_no_duplicate(
     assert scorer_factory("own") is found[1]
 
 
-def test_a_second_class_of_one_name_is_refused_with_both_origins(registry: list[metadata.EntryPoint]) -> None:
+def test_a_second_class_of_one_name_is_refused_with_both_origins(declare: Declare) -> None:
     class Other(Length):
         pass
 
@@ -188,14 +187,10 @@ def test_a_second_class_of_one_name_is_refused_with_both_origins(registry: list[
     assert scorer_factory("length") is Length
 
 
-def test_two_packages_that_declare_one_name_are_refused_under_that_name_only(registry: list[metadata.EntryPoint]) -> None:
+def test_two_packages_that_declare_one_name_are_refused_under_that_name_only(declare: Declare) -> None:
     """TRIAL section 5: one clash disabled every scorer and every command."""
-    registry += [
-        declare("length", f"{__name__}:Length"),
-        declare("length", "elsewhere:Length"),
-        declare("size", f"{__name__}:Length"),
-    ]
-
+    for name, value in (("length", f"{__name__}:Length"), ("length", "elsewhere:Length"), ("size", f"{__name__}:Length")):
+        declare(name, value)
     with refused(f"scorer 'length' is declared by {__name__}:Length and by elsewhere:Length. Uninstall one of the packages."):
         load_scorer("length")
     assert scorer_names() == ["length", "size"]
@@ -219,16 +214,17 @@ def test_an_installed_package_that_takes_a_name_of_ours_hurts_that_name_only(
         assert f" by {origin}" in str(refused.value)
 
 
-def test_a_package_that_is_found_twice_or_registered_here_is_no_duplicate(registry: list[metadata.EntryPoint]) -> None:
-    registry += [declare("length", f"{__name__}:Length")] * 2 + [declare("own", "elsewhere:Length")]
+def test_a_package_that_is_found_twice_or_registered_here_is_no_duplicate(declare: Declare) -> None:
+    for name, value in (("length", f"{__name__}:Length"), ("length", f"{__name__}:Length"), ("own", "elsewhere:Length")):
+        declare(name, value)
     register_scorer("own")(Length)  # comes before a declared one
     assert scorer_names() == ["length", "own"]
     assert scorer_factory("length") is scorer_factory("own") is Length
 
 
-def test_a_broken_package_stops_only_those_who_ask_for_it(registry: list[metadata.EntryPoint]) -> None:
-    registry += [declare("broken", "no_such_package.scorers:Broken"), declare("length", f"{__name__}:Length")]
-
+def test_a_broken_package_stops_only_those_who_ask_for_it(declare: Declare) -> None:
+    declare("broken", "no_such_package.scorers:Broken")
+    declare("length", f"{__name__}:Length")
     assert scorer_names() == ["broken", "length"]
     assert load_scorer("length").name == "length"
     with pytest.raises(MissingPrerequisite) as refused:
@@ -249,25 +245,17 @@ def test_a_broken_package_stops_only_those_who_ask_for_it(registry: list[metadat
     ],
 )
 def test_a_wrong_name_or_option_is_answered_with_what_is_right(
-    name: str, options: dict[str, float], message: str, registry: list[metadata.EntryPoint]
+    name: str, options: dict[str, float], message: str, declare: Declare
 ) -> None:
-    registry.append(declare("declared", "elsewhere:Scorer"))
+    declare("declared", "elsewhere:Scorer")
     register_scorer("length")(Length)
     register_scorer("shifted")(lambda scale, *, shift=0.0: Length(scale + shift))
     with refused(message):
         load_scorer(name, **options)
 
 
-def test_a_type_error_from_inside_a_scorer_is_not_the_users_option(registry: list[metadata.EntryPoint]) -> None:
+def test_a_type_error_from_inside_a_scorer_is_not_the_users_option(declare: Declare) -> None:
     """Issue item 7: the old check took any message that holds the word "argument" for a wrong option."""
     register_scorer("broken")(lambda scale=1.0: Length(scale, 3))  # type: ignore[call-arg]
     with refused("Length.__init__() takes from 1 to 2 positional arguments but 3 were given", TypeError):
         load_scorer("broken", scale=2.0)
-
-
-def test_a_scorer_that_takes_any_option_gets_them(registry: list[metadata.EntryPoint]) -> None:
-    @register_scorer("length")
-    def make(**options: float) -> Length:
-        return Length(**options)
-
-    assert load_scorer("length", scale=3.0).signature_fields()["scale"] == 3.0
