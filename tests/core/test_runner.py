@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ClassVar
+from unittest.mock import MagicMock, Mock, call
 
 import pytest
 import torch
@@ -490,41 +491,21 @@ def test_what_was_cut_is_said_once_a_run(caplog: pytest.LogCaptureFixture, monke
     ]
 
 
-class Bar:
-    """Stands for the progress bar, of which it keeps what it was told."""
-
-    made: ClassVar[list[Bar]] = []
-
-    def __init__(self, **settings: object) -> None:
-        self.settings = settings
-        self.steps: list[int] = []
-        self.made.append(self)
-
-    def __enter__(self) -> Bar:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def update(self, n: int) -> None:
-        self.steps.append(n)
-
-
 def test_the_bar_counts_examples_also_of_a_run_that_goes_on(journal: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Bar, "made", [])
-    monkeypatch.setattr(runner, "tqdm", Bar)
-    items = examples([str(number) for number in range(10)])
-    run(Failing("0", "1"), items[:8], progress=True)
+    bars = Mock(return_value=MagicMock())
+    monkeypatch.setattr(runner, "tqdm", bars)
     settings = {"unit": "example", "desc": "scripted"}
-    assert [(bar.settings, bar.steps) for bar in Bar.made] == [
-        ({**settings, "total": 8, "initial": 0, "disable": None}, [4, 4])  # None: shown on a terminal only
-    ]
-    run(Failing("0", "1"), items, journal=journal)
-    run(Failing(), items, progress=True, journal=journal)
-    assert [(bar.settings, bar.steps) for bar in Bar.made[1:]] == [
-        ({**settings, "total": 10, "initial": 0, "disable": True}, [4, 4, 2]),
-        ({**settings, "total": 10, "initial": 8, "disable": None}, [2]),
-    ]
+    items = examples([str(number) for number in range(10)])
+    # None: shown on a terminal only.
+    for scorer, own, n_done, disable, steps in (
+        (Failing("0", "1"), {"journal": journal}, 0, True, [4, 4, 2]),
+        (Failing(), {"journal": journal, "progress": True}, 8, None, [2]),
+        (Failing(), {"progress": True}, 0, None, [4, 4, 2]),
+    ):
+        run(scorer, items, **own)  # type: ignore[arg-type]
+        assert bars.call_args == call(**settings, total=10, initial=n_done, disable=disable)
+        assert bars.return_value.update.call_args_list == [call(n) for n in steps]
+        bars.return_value.update.reset_mock()
 
 
 def test_an_error_of_the_same_kind_is_not_taken_for_a_lack_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
