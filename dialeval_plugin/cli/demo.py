@@ -109,8 +109,8 @@ def comparison(runs: Mapping[str, TaskRun]) -> str:
     lines = [f"{'':22}{'Spearman':>26}{'Pearson':>26}{'Kendall':>26}{'scored':>10}"]
     for name, run in runs.items():
         cells = [
-            interval_text(*(run.metrics[f"{coefficient}{end}"] for end in ("", "_ci_low", "_ci_high")))
-            for coefficient in ("spearman", "pearson", "kendall")
+            interval_text(run.metrics[one], run.metrics[f"{one}_ci_low"], run.metrics[f"{one}_ci_high"])
+            for one in ("spearman", "pearson", "kendall")
         ]
         scored = f"{run.n_scored}/{run.n_total}"
         lines.append(f"{name:22}{cells[0]:>26}{cells[1]:>26}{cells[2]:>26}{scored:>10}")
