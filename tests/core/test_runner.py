@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 from unittest.mock import MagicMock, Mock, call
@@ -237,24 +237,21 @@ def test_a_journal_cut_at_any_byte_is_finished_to_the_same_bytes(
     assert [text for window in scorer.asked for text in window] == [scorer.text(item) for item in ITEMS[n_whole:]]
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda items, scorer: (items[:-1], scorer),
-        lambda items, scorer: ([*items[1:], items[0]], scorer),
-        lambda items, scorer: ([Example.from_texts(["Hi!"], "0", id="e0"), *items[1:]], scorer),
-        lambda items, scorer: ([Example.from_texts(["Hi."], "0.0", id="other"), *items[1:]], scorer),
-        lambda items, scorer: (items, Scripted(options="other")),
-        lambda items, scorer: ([Example("e0", (Turn("Hi.", "User"),), Turn("0.0")), *items[1:]], scorer),
-        lambda items, scorer: (items, Wider()),
-    ],
-    ids=["fewer", "order", "context", "id", "options", "speaker", "window"],
-)
-def test_a_journal_of_another_run_is_refused_and_kept(
-    change: Callable[[list[Example], Scripted], tuple[list[Example], Scripted]], finished: tuple[Scores, bytes], journal: Path
-) -> None:
+OTHERS: dict[str, tuple[list[Example], Scripted]] = {
+    "fewer": (ITEMS[:-1], Scripted()),
+    "order": ([*ITEMS[1:], ITEMS[0]], Scripted()),
+    "context": ([Example.from_texts(["Hi!"], "0", id="e0"), *ITEMS[1:]], Scripted()),
+    "id": ([Example.from_texts(["Hi."], "0.0", id="other"), *ITEMS[1:]], Scripted()),
+    "speaker": ([Example("e0", (Turn("Hi.", "User"),), Turn("0.0")), *ITEMS[1:]], Scripted()),
+    "options": (ITEMS, Scripted(options="other")),
+    "window": (ITEMS, Wider()),
+}
+
+
+@pytest.mark.parametrize("change", OTHERS)
+def test_a_journal_of_another_run_is_refused_and_kept(change: str, finished: tuple[Scores, bytes], journal: Path) -> None:
     journal.write_bytes(finished[1])
-    items, scorer = change(ITEMS, Scripted())
+    items, scorer = OTHERS[change]
     with pytest.raises(InputError, match=ANOTHER_RUN):
         run(scorer, items, journal=journal)
     assert scorer.asked == []
