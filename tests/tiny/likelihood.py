@@ -57,7 +57,7 @@ def write_likelihood_model(folder: Path, architecture: str, **settings: Any) -> 
     )
     torch.manual_seed(3)
     host_class, configuration, small = FAMILIES[architecture]
-    model = host_class(configuration(vocab_size=N_TOKENS, **{**small, **settings}))
+    model = host_class(configuration(**{"vocab_size": N_TOKENS, **small, **settings}))
     spread(model.parameters(), 0.4)
     model.save_pretrained(folder)
     return folder
