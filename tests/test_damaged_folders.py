@@ -8,7 +8,7 @@ import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -22,24 +22,15 @@ from tests.tiny.reconstruction import write_tiny_model
 
 N_DAMAGED = 40
 EXAMPLE = Example.from_texts(["Do you like jazz?", "I do."], "Where is the station?")
+REFERRED = Example.from_texts(["Hi."], "Hello.", references=["Hello there."])
 DIALOGUE = Dialogue("1", tuple(Turn(text) for text in ("do you like jazz ?", "i do not .", "where is the station ?")))
 ODD: list[Any] = [None, True, 0, -1, 3, 0.5, 1e300, "", "x", [], ["x"], {}, {"x": 1}]
 
 
-class Kind(NamedTuple):
-    """A folder, and the scorer over a copy of it."""
-
-    folder: Path
-    scorer: Callable[[Path], Any]
-    item: Item = EXAMPLE
-
-
-def _encoder(folder: Path) -> Any:
-    return load_scorer("sentence_similarity", encoder=str(folder))
-
-
-def write_proxy(folder: Path) -> Path:
+@pytest.fixture
+def proxy_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A regression over one indicator, and its classifier beside it."""
+    folder = tmp_path_factory.mktemp("proxy")
     write_classifier(folder / "cola", ("unacceptable", "acceptable"))
     settings = IndicatorSettings(("cola",), {"cola": Choice("cola")})
     regression = LinearRegression(("cola",), (Range(0.0, 1.0),), (0.5,), 0.1, Range(1.0, 5.0), 9)
@@ -47,37 +38,25 @@ def write_proxy(folder: Path) -> Path:
     return folder
 
 
-@pytest.fixture(params=["slm", "general", "independence", "likelihood", "breakdown", "reconstruction", "proxy", "encoder"])
-def kind(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Kind:
-    def given(name: str) -> Path:
-        folder: Path = request.getfixturevalue(name)
-        return folder
+@pytest.fixture
+def reconstruction_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny_model(tmp_path_factory.mktemp("rec") / "model", "vhcr")
 
-    match request.param:
-        case "slm":
-            return Kind(given("tiny_slm"), lambda folder: load_scorer("slide", slm=str(folder), variant="slm"))
-        case "general":
-            return Kind(given("tiny_general"), lambda folder: load_scorer("general", model=str(folder)))
-        case "independence":
-            return Kind(given("tiny_causal_model"), lambda folder: load_scorer("causalscore", model=str(folder)))
-        case "likelihood":
-            models = request.getfixturevalue("tiny_breakdown_models")
-            return Kind(models.lm, lambda folder: load_scorer("dialogue_likelihood", model=str(folder)), DIALOGUE)
-        case "breakdown":
-            models = request.getfixturevalue("tiny_breakdown_models")
-            return Kind(models.odin, lambda folder: load_scorer("dialogue_breakdown", model=str(folder), method="odin_g"))
-        case "reconstruction":
-            folder = write_tiny_model(tmp_path_factory.mktemp("rec") / "model", "vhcr")
-            return Kind(folder, lambda folder: load_scorer("dialogue_reconstruction", model=str(folder)), DIALOGUE)
-        case "proxy":
-            return Kind(
-                write_proxy(tmp_path_factory.mktemp("proxy")),
-                lambda folder: load_scorer(
-                    "glue_proxy", regression=str(folder / "proxy.json"), models={"cola": str(folder / "cola")}
-                ),
-            )
-    example = Example.from_texts(["Hi."], "Hello.", references=["Hello there."])
-    return Kind(given("tiny_encoder"), _encoder, example)
+
+KINDS: dict[str, tuple[Callable[[str], Any], Item]] = {
+    "tiny_slm": (lambda folder: load_scorer("slide", slm=folder, variant="slm"), EXAMPLE),
+    "tiny_general": (lambda folder: load_scorer("general", model=folder), EXAMPLE),
+    "tiny_causal_model": (lambda folder: load_scorer("causalscore", model=folder), EXAMPLE),
+    "tiny_breakdown_models.lm": (lambda folder: load_scorer("dialogue_likelihood", model=folder), DIALOGUE),
+    "tiny_breakdown_models.odin": (lambda folder: load_scorer("dialogue_breakdown", model=folder, method="odin_g"), EXAMPLE),
+    "reconstruction_folder": (lambda folder: load_scorer("dialogue_reconstruction", model=folder), DIALOGUE),
+    "proxy_folder": (
+        lambda folder: load_scorer("glue_proxy", regression=f"{folder}/proxy.json", models={"cola": f"{folder}/cola"}),
+        EXAMPLE,
+    ),
+    "tiny_encoder": (lambda folder: load_scorer("sentence_similarity", encoder=folder), REFERRED),
+}
+"""By the fixture that has the folder: the scorer over a copy of it, and what it scores."""
 
 
 def damage(path: Path, rng: random.Random) -> str:
@@ -114,17 +93,21 @@ def _changed(value: Any, rng: random.Random, place: list[Any]) -> Any:
     return odd
 
 
-def test_d16_a_damaged_folder_is_a_clear_error_or_a_score(kind: Kind, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_d16_a_damaged_folder_is_a_clear_error_or_a_score(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     rng = random.Random(16)
-    undamaged = kind.scorer(kind.folder).score([kind.item])
-    assert undamaged.n_scored == 1
+    fixture, _, objective = kind.partition(".")
+    found = request.getfixturevalue(fixture)
+    whole: Path = getattr(found, objective) if objective else found
+    scorer, item = KINDS[kind]
+    assert scorer(str(whole)).score([item]).n_scored == 1
     failures, n_refused = [], 0
     for number in range(N_DAMAGED):
-        folder = shutil.copytree(kind.folder, tmp_path / str(number))
+        folder = shutil.copytree(whole, tmp_path / str(number))
         path = rng.choice(sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".safetensors"))
         done = damage(path, rng)
         try:
-            (found,) = kind.scorer(folder).score([kind.item]).values
+            (score,) = scorer(str(folder)).score([item]).values
         except (InputError, MissingPrerequisite, ModelLoadError) as error:
             n_refused += 1
             if not str(error) or "\n" in str(error):
@@ -132,8 +115,8 @@ def test_d16_a_damaged_folder_is_a_clear_error_or_a_score(kind: Kind, tmp_path: 
         except Exception as error:
             failures.append(f"{number} {done}: {type(error).__name__}: {str(error)[:200]}")
         else:
-            if found is not None and not math.isfinite(found):
-                failures.append(f"{number} {done}: {found}")
+            if score is not None and not math.isfinite(score):
+                failures.append(f"{number} {done}: {score}")
         shutil.rmtree(folder)
     assert failures == []
     assert n_refused > 5

@@ -34,16 +34,11 @@ def loaded_by(code: str) -> list[str]:
     return names
 
 
-def test_the_public_names_are_listed() -> None:
-    """TRIAL section 2: `dir(dialeval_plugin)` had none of them, so that tab completion found nothing."""
-    assert dir(dialeval_plugin) == sorted(dialeval_plugin.__all__)
-
-
 @pytest.mark.parametrize(
     "code",
     [
         "import dialeval_plugin",
-        "import dialeval_plugin.core.registry, dialeval_plugin.core.runner, dialeval_plugin.corpora.registry",
+        "import dialeval_plugin.core.scorer, dialeval_plugin.core.runner, dialeval_plugin.corpora.registry",
         "from dialeval_plugin import Dialogue, Example, Scores, register_scorer; import dialeval_plugin as d; d.scorer_names()",
         "import sys; sys.argv = ['dialeval', '--help']\n"
         "import dialeval_plugin.cli.main as command\n"
@@ -57,8 +52,9 @@ def test_light_imports_load_neither_torch_nor_a_host(code: str) -> None:
     assert loaded_by(code) == []
 
 
-def test_every_public_name_resolves() -> None:
-    assert sorted(dialeval_plugin.__all__) == dialeval_plugin.__all__
+def test_every_public_name_is_listed_and_resolves() -> None:
+    """TRIAL section 2: `dir(dialeval_plugin)` had none of them, so that tab completion found nothing."""
+    assert dir(dialeval_plugin) == sorted(dialeval_plugin.__all__) == dialeval_plugin.__all__
     for name in dialeval_plugin.__all__:
         assert getattr(dialeval_plugin, name) is not None
     assert set(dialeval_plugin._HOMES) == set(dialeval_plugin.__all__) - {"__version__"}
@@ -98,7 +94,7 @@ def test_wheel_and_source_distribution_hold_every_file_of_the_repository(tmp_pat
 
 
 @pytest.mark.parametrize("metric", sorted(path.parent.name for path in metrics_path().glob("*/app.py")))
-def test_a_space_says_the_same_in_all_of_its_files(metric: str) -> None:
+def test_a_space_says_the_same_in_all_of_its_files_and_installs_what_its_page_may_use(metric: str) -> None:
     card, page, requirements, shim = (
         (metrics_path() / metric / name).read_text(encoding="utf-8")
         for name in ("README.md", "app.py", "requirements.txt", f"{metric}.py")
@@ -111,13 +107,6 @@ def test_a_space_says_the_same_in_all_of_its_files(metric: str) -> None:
     assert f'"{metric}"' in page or metric == "dbdc"
     assert f'load_metric("{metric}"' in body or f'load("{metric}"' in body
     assert [heading for heading in HEADINGS if f"\n## {heading}\n" not in body] == []
-
-
-@pytest.mark.parametrize("metric", sorted(path.parent.name for path in metrics_path().glob("*/app.py")))
-def test_a_space_installs_what_its_page_may_be_told_to_use(metric: str) -> None:
-    """TRIAL S1: a page whose DIALEVAL_LLM names a served judge had nothing that brings lm-eval's API models."""
-    page, requirements = (
-        (metrics_path() / metric / name).read_text(encoding="utf-8") for name in ("app.py", "requirements.txt")
-    )
+    # TRIAL S1: a page whose DIALEVAL_LLM names a served judge had nothing that brings lm-eval's API models.
     extras = {extra for line in re.findall(r"^dialeval-plugin\[(.*?)\]", requirements, re.M) for extra in line.split(",")}
     assert ("api" in extras) == ("DIALEVAL_LLM" in page)

@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -126,20 +126,15 @@ def _watch_writers() -> None:
     import safetensors.torch
     import torch
 
-    save_file, save = safetensors.torch.save_file, torch.save
+    def watched(save: Callable[..., None]) -> Callable[..., None]:
+        def save_watched(value: Any, place: Any, *arguments: Any, **named: Any) -> None:
+            save(value, place, *arguments, **named)
+            for events in _EVENTS:
+                events.wrote(place)
 
-    def watched_save_file(tensors: Any, filename: Any, *arguments: Any, **named: Any) -> None:
-        save_file(tensors, filename, *arguments, **named)
-        for events in _EVENTS:
-            events.wrote(filename)
+        return save_watched
 
-    def watched_save(value: Any, place: Any, *arguments: Any, **named: Any) -> None:
-        save(value, place, *arguments, **named)
-        for events in _EVENTS:
-            events.wrote(place)
-
-    safetensors.torch.save_file = watched_save_file
-    torch.save = watched_save
+    safetensors.torch.save_file, torch.save = watched(safetensors.torch.save_file), watched(torch.save)
 
 
 def _train(

@@ -11,6 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.files import write_text
+from dialeval_plugin.core.scores import NOT_FOR_THIS_DATA
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -19,8 +23,6 @@ if TYPE_CHECKING:
 
 def check_share(parameter: typer.CallbackParam, value: float) -> float:
     """Return what was typed for an option that is a share; the range of a `typer.Option` lets nan pass."""
-    from dialeval_plugin.core.errors import InputError
-
     if not 0 <= value <= 1:
         raise InputError(f"{parameter.opts[0]} is {value}. Give a number from 0 to 1.")
     return value
@@ -77,7 +79,6 @@ class AgreementOptions:
 
     def report(self, findings: Sequence[Finding], asked: ReportOptions) -> None:
         """Print or write the table; exit with 1 where an evaluator left too many rows unscored that are such as it scores."""
-        from dialeval_plugin.core.files import write_text
         from dialeval_plugin.reports.correlation_report import report_table
 
         text = report_table(findings, asked).render(self.format)
@@ -126,8 +127,6 @@ def takes_agreement_options(command: Callable[..., None]) -> Callable[..., None]
 
 def _is_not_for(one: Finding) -> bool:
     """Whether nothing has a score because the evaluator is not for such data: nothing failed."""
-    from dialeval_plugin.core.scores import NOT_FOR_THIS_DATA
-
     expected = {reason.value for reason in NOT_FOR_THIS_DATA}
     return not one.estimate.n_scored and bool(one.unscored) and expected.issuperset(one.unscored)
 

@@ -7,6 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.files import check_output
+from dialeval_plugin.core.scorer import load_scorer
+
 if TYPE_CHECKING:
     from dialeval_plugin.methods.augmentation.augmentation import Augmented
 
@@ -36,9 +40,6 @@ def augment(
 
     The same command goes on where it was killed. Contexts that could not be completed are in <output>.incomplete.jsonl.
     """
-    from dialeval_plugin.core.errors import InputError
-    from dialeval_plugin.core.files import check_output
-    from dialeval_plugin.core.registry import load_scorer
     from dialeval_plugin.corpora.readers.dailydialog_pp import read_contexts
     from dialeval_plugin.hosts.judges import load_cached_model
     from dialeval_plugin.methods.augmentation.augmentation import ResponseWriter, write_augmented, write_spot_check

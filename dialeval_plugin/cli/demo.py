@@ -104,16 +104,14 @@ def _lm_eval(model: str, arguments: str, folder: Path) -> TaskRun:
 
 def comparison(runs: Mapping[str, TaskRun]) -> str:
     """Judges by coefficient, each with its interval."""
+    from dialeval_plugin.statistics.estimates import interval_text
+
     lines = [f"{'':22}{'Spearman':>26}{'Pearson':>26}{'Kendall':>26}{'scored':>10}"]
     for name, run in runs.items():
-        cells = [_cell(run, coefficient) for coefficient in ("spearman", "pearson", "kendall")]
+        cells = [
+            interval_text(run.metrics[one], run.metrics[f"{one}_ci_low"], run.metrics[f"{one}_ci_high"])
+            for one in ("spearman", "pearson", "kendall")
+        ]
         scored = f"{run.n_scored}/{run.n_total}"
         lines.append(f"{name:22}{cells[0]:>26}{cells[1]:>26}{cells[2]:>26}{scored:>10}")
     return "\n".join(lines)
-
-
-def _cell(run: TaskRun, coefficient: str) -> str:
-    from dialeval_plugin.statistics.estimates import interval_text
-
-    value, low, high = (run.metrics[f"{coefficient}{end}"] for end in ("", "_ci_low", "_ci_high"))
-    return interval_text(value, low, high)

@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 from dialeval_plugin.core.errors import DialevalError, InputError
 from dialeval_plugin.version import __version__
 
-from . import agreement, augment, data, demo, enable, leaderboard, plot, score, validate
+from . import agreement, augment, data, demo, hosts, leaderboard, plot, score
 from .train import main as train
 
 _RESUMED = frozenset({"score", "augment", "train"})
@@ -55,10 +55,15 @@ app.command()(score.accuracy)
 app.command("meta-eval")(agreement.meta_eval)
 app.command()(agreement.rescore)
 app.command()(augment.augment)
-app.command()(enable.enable)
-app.command()(enable.disable)
-app.command()(enable.status)
-app.command()(validate.validate)
+app.command()(hosts.enable)
+app.command()(hosts.disable)
+app.command()(hosts.status)
+app.command()(hosts.validate)
+app.command("tasks-path")(hosts.tasks_path)
+app.command("metrics-path")(hosts.metrics_path)
+app.command("lm-eval", context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []})(
+    hosts.lm_eval
+)
 
 
 def _show_version(*, is_asked: bool) -> None:
@@ -76,30 +81,6 @@ def settings(
 ) -> None:
     """Evaluate open-domain dialogue: scorers, training, lm-eval tasks and evaluate metrics."""
     logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format="%(levelname)s %(message)s")
-
-
-@app.command("tasks-path")
-def tasks_path() -> None:
-    """Print the folder of the lm-eval tasks: lm_eval --include_path "$(dialeval tasks-path)"."""
-    from dialeval_plugin.core.resources import tasks_path as path
-
-    typer.echo(path())
-
-
-@app.command("metrics-path")
-def metrics_path() -> None:
-    """Print the folder of the `evaluate` metrics."""
-    from dialeval_plugin.core.resources import metrics_path as path
-
-    typer.echo(path())
-
-
-@app.command("lm-eval", context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []})
-def lm_eval(context: typer.Context) -> None:
-    """Run lm-eval's command line with this package's tasks and models known."""
-    from dialeval_plugin.hosts.lm_eval.cli import main as run
-
-    run(context.args)
 
 
 def main() -> None:

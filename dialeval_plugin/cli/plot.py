@@ -3,13 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 app = typer.Typer(help="Draw the plots of the papers, as PNG or SVG.", no_args_is_help=True)
 
-Output = Annotated[Path, typer.Option(help="File to write; its ending, .png or .svg, is its format.")]
+
+def _check_ending(path: Path) -> Path:
+    """Refuse a name of another ending before hours of work."""
+    from dialeval_plugin.reports.plots import check_format
+
+    check_format(path)
+    return path
+
+
+def _write(figure: Figure, path: Path) -> None:
+    from dialeval_plugin.reports.plots import write_figure
+
+    write_figure(figure, path)
+    typer.echo(path)
+
+
+Output = Annotated[Path, typer.Option(callback=_check_ending, help="File to write; its ending, .png or .svg, is its format.")]
 Data = Annotated[Path, typer.Argument(help="File in DailyDialog++'s layout.")]
 Slm = Annotated[str | None, typer.Option(help="Folder or hub id of the small model.")]
 
@@ -25,18 +44,16 @@ def disentangling(
 ) -> None:
     """Contexts and their responses before and after disentangling, by t-SNE (SLIDE figure 2)."""
     from dialeval_plugin.corpora.readers import dailydialog_pp
-    from dialeval_plugin.reports.plots import check_format, disentangling_figure, write_figure
+    from dialeval_plugin.reports.plots import disentangling_figure
     from dialeval_plugin.reports.slm import leak_note, vectors
 
-    check_format(output)
     sets = dailydialog_pp.read(data)[: max(contexts, fitted)]
     normal, disentangled = vectors(sets, slm)
-    write_figure(disentangling_figure(normal, disentangled, n_shown=contexts, seed=seed), output)
     typer.echo(leak_note(sets, slm))
     typer.echo(
         f"triplet accuracy: {100 * normal.triplet_accuracy():.1f} % before, {100 * disentangled.triplet_accuracy():.1f} % after"
     )
-    typer.echo(output)
+    _write(disentangling_figure(normal, disentangled, n_shown=contexts, seed=seed), output)
 
 
 @app.command()
@@ -45,27 +62,23 @@ def training(
     output: Output,
 ) -> None:
     """Loss and accuracy after each epoch, a panel for each stage (DRE figures 3 and 4)."""
-    from dialeval_plugin.reports.plots import check_format, training_figure, write_figure
+    from dialeval_plugin.reports.plots import training_figure
     from dialeval_plugin.training.history import read_history
 
-    check_format(output)
-    write_figure(training_figure(read_history(model)), output)
-    typer.echo(output)
+    _write(training_figure(read_history(model)), output)
 
 
 @app.command()
 def thresholds(data: Data, output: Output, slm: Slm = None) -> None:
     """Accuracy of the small model over all thresholds (DRE figure 6)."""
     from dialeval_plugin.corpora.readers import dailydialog_pp
-    from dialeval_plugin.reports.plots import check_format, threshold_figure, write_figure
-    from dialeval_plugin.reports.slm import leak_note, threshold_panels
+    from dialeval_plugin.reports import slm_plots
+    from dialeval_plugin.reports.plots import threshold_figure
 
-    check_format(output)
     sets = dailydialog_pp.read(data)
-    panels, marked = threshold_panels(sets, slm, where=str(data))
-    write_figure(threshold_figure(panels, marked), output)
-    typer.echo(leak_note(sets, slm))
-    typer.echo(output)
+    panels, marked = slm_plots.threshold_panels(sets, slm, where=str(data))
+    typer.echo(slm_plots.leak_note(sets, slm))
+    _write(threshold_figure(panels, marked), output)
 
 
 @app.command()
@@ -86,9 +99,8 @@ def distribution(
     Classes are DailyDialog++'s kinds of responses, or with --scores the levels of a rating, a mean for the nearest one.
     """
     from dialeval_plugin.corpora.readers import dailydialog_pp
-    from dialeval_plugin.reports.plots import check_format, distribution_figure, write_figure
+    from dialeval_plugin.reports.plots import distribution_figure
 
-    check_format(output)
     if scores is None:
         from dialeval_plugin.reports.slm import class_scores, leak_note
 
@@ -99,8 +111,7 @@ def distribution(
         from dialeval_plugin.reports.score_alignment import scores_by_rating
 
         label, classes = scores_by_rating(data, scores, column, quality)
-    write_figure(distribution_figure(classes, label=label), output)
-    typer.echo(output)
+    _write(distribution_figure(classes, label=label), output)
 
 
 @app.command()
@@ -111,9 +122,6 @@ def weights(
 ) -> None:
     """Weights of the regression over GLUE classifiers (thesis figure 6.2)."""
     from dialeval_plugin.methods.proxy_indicators.regression import ProxyModel
-    from dialeval_plugin.reports.plots import check_format, write_figure
     from dialeval_plugin.reports.proxy_indicators import weight_figure
 
-    check_format(output)
-    write_figure(weight_figure(ProxyModel.load(model).regression, title=title), output)
-    typer.echo(output)
+    _write(weight_figure(ProxyModel.load(model).regression, title=title), output)

@@ -7,6 +7,12 @@ from typing import Annotated
 
 import typer
 
+from dialeval_plugin.core import runner
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.files import check_output, is_stream
+from dialeval_plugin.core.options import option_kinds, pairs_from_text
+from dialeval_plugin.core.scorer import scorer_factory
+
 from .agreement import check_share
 
 
@@ -33,12 +39,6 @@ def score(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace scores of another scorer or input.")] = False,
 ) -> None:
     """Score responses; the same command goes on where it was killed."""
-    from dialeval_plugin.core.errors import InputError
-    from dialeval_plugin.core.files import check_output, is_stream
-    from dialeval_plugin.core.options import option_kinds, pairs_from_text
-    from dialeval_plugin.core.registry import scorer_factory
-    from dialeval_plugin.core.runner import dry_run as count_requests
-    from dialeval_plugin.core.runner import run, run_id
     from dialeval_plugin.corpora.registry import read_items
     from dialeval_plugin.hosts.judges import load_cached_model, load_scorer_with_judge
     from dialeval_plugin.reports.scored_output import journal_of, refuse_other_scores, summary, write_scores
@@ -59,15 +59,15 @@ def score(
         options["llm"] = model
     method = load_scorer_with_judge(scorer, options)
     if model is not None and dry_run:
-        count_requests(method, items)
+        runner.dry_run(method, items)
         typer.echo(f"dry run: {model.usage.estimate()}")
         return
-    identity = run_id(method, items)
+    identity = runner.run_id(method, items)
     if not overwrite:
         refuse_other_scores(output, identity)
     if explain:
         method.explain([])  # one that cannot says so before hours of work
-    scores = run(method, items, progress=True, journal=None if is_stream(output) else journal_of(output))
+    scores = runner.run(method, items, progress=True, journal=None if is_stream(output) else journal_of(output))
     complete = scores.n_unscored <= max_unscored * scores.n_total
     write_scores(scores, output, run=identity, complete=complete)
     if explain:

@@ -18,9 +18,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO, Any, NamedTuple, cast
+from typing import IO, Any, NamedTuple, TypeVar, cast
 
 from .errors import InputError
+
+T = TypeVar("T")
 
 LARGEST_TEXT = 10**9
 """Bytes of the largest file that is read, unpacked: several times what a million responses take."""
@@ -203,6 +205,38 @@ def read_json_lines(path: Path) -> list[Line]:
     if not lines:
         raise InputError(f"{path}: is empty, expected one JSON object a line.")
     return lines
+
+
+def checked(value: Any, shape: type[T], where: str, *, advice: str) -> T:
+    """Return `value`, as `parse_json` gives it, as an object of type `shape`.
+
+    Numbers and strings are not taken for each other, and true and false are no numbers. Whether a field may be missing, or
+    further fields be there, is for the shape to say.
+
+    Args:
+        value: of a JSON text.
+        shape: a type that pydantic knows; of a TypedDict, that of `typing_extensions`.
+        where: begins the message, which names the first field that is wrong.
+        advice: ends it.
+
+    Example:
+        >>> checked({"a": 1}, dict[str, float], "x.json", advice="Copy it again.")
+        {'a': 1.0}
+        >>> checked({"a": "1"}, dict[str, float], "x.json", advice="Copy it again.")
+        Traceback (most recent call last):
+        ...
+        dialeval_plugin.core.errors.InputError: x.json: a: input should be a valid number. Copy it again.
+    """
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        # As JSON: a list is then a tuple where the shape has one, and an object a dataclass, strictly as it is elsewhere.
+        return TypeAdapter(shape).validate_json(to_json(value), strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(map(str, first["loc"]))
+        problem = first["msg"][:1].lower() + first["msg"][1:]
+        raise InputError(f"{where}: {field + ': ' if field else ''}{problem}. {advice}") from None
 
 
 def to_json(value: Any, *, indent: int | None = None) -> str:

@@ -46,20 +46,15 @@ def run(scorer: Scorer, items: Sequence[Item], *, progress: bool = False, journa
         logger.warning(
             "%s: %d of %d examples have no score: %s", scorer.name, scores.n_unscored, scores.n_total, scores.unscored_by_reason
         )
-    warn_of_cuts(scorer, scores)
+    for column, lost in scorer.cuts.items():
+        if n_cut := sum(bool(value) for value in scores.columns[column]):
+            logger.warning("%s: in %d of %d examples %s", scorer.name, n_cut, scores.n_total, lost)
     return scores
 
 
 def run_signature(scorer: Scorer) -> Signature:
     """Everything that can move a number of a run."""
     return Signature({**scorer.signature_fields(), "level": scorer.level, "version": __version__})
-
-
-def warn_of_cuts(scorer: Scorer, scores: Scores) -> None:
-    """Say once for a whole run of how many examples something was not read, for each of the scorer's `cuts`."""
-    for column, lost in scorer.cuts.items():
-        if n_cut := sum(bool(value) for value in scores.columns[column]):
-            logger.warning("%s: in %d of %d examples %s", scorer.name, n_cut, scores.n_total, lost)
 
 
 def dry_run(scorer: Scorer, items: Sequence[Item]) -> None:

@@ -39,10 +39,6 @@ class Signature:
         """First 16 hexadecimal digits of the SHA-256 of the string: a name for files and cache rows."""
         return hashlib.sha256(str(self).encode()).hexdigest()[:16]
 
-    def extended(self, **fields: Value) -> Signature:
-        """This signature with `fields` added or replaced."""
-        return Signature({**self.fields, **fields})
-
 
 def content_hash(folder: Path, pattern: str = "*") -> str:
     """Return a hash of the names and bytes of a model folder's files: the identity of a model that has no hub revision."""

@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Turn
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
-from dialeval_plugin.core.files import parse_json_prefix, read_json, read_text
-from dialeval_plugin.core.shapes import checked
+from dialeval_plugin.core.files import checked, parse_json_prefix, read_json, read_text
 
 DATA_DIR_VARIABLE = "DIALEVAL_DATA_DIR"
 

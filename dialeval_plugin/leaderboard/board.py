@@ -17,7 +17,7 @@ from annotated_types import Ge, Interval
 from typing_extensions import TypedDict
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.shapes import checked
+from dialeval_plugin.core.files import checked
 from dialeval_plugin.reports.tables import TableRow, csv_text, markdown_table
 from dialeval_plugin.statistics.estimates import interval_text, number_text
 

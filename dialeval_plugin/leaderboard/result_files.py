@@ -27,9 +27,8 @@ from annotated_types import Ge, Interval
 from typing_extensions import Required, TypedDict
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.files import parse_json, read_text
+from dialeval_plugin.core.files import checked, parse_json, read_text
 from dialeval_plugin.core.scores import Reason
-from dialeval_plugin.core.shapes import checked
 from dialeval_plugin.judgement_tasks.corpus_metrics import COUNTS, Undefined
 from dialeval_plugin.judgement_tasks.kinds import KINDS, MAIN, TaskKind
 from dialeval_plugin.judgement_tasks.opinions import AGGREGATIONS

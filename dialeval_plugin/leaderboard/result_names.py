@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from typing_extensions import Required, TypedDict
 
 from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.files import checked
 from dialeval_plugin.core.redaction import redacted, without_secrets
-from dialeval_plugin.core.shapes import checked
 from dialeval_plugin.core.signature import Signature, Value
 from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.judgement_tasks.breakdown import LOWER_IS_BETTER

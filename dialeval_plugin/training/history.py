@@ -19,8 +19,7 @@ from pathlib import Path
 
 from typing_extensions import TypedDict
 
-from dialeval_plugin.core.files import read_json, to_json, write_text
-from dialeval_plugin.core.shapes import checked
+from dialeval_plugin.core.files import checked, read_json, to_json, write_text
 
 HISTORY_FILE = "history.json"
 

@@ -40,8 +40,7 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import atomic_path, read_json, remove_half_written, to_json, write_text
 from dialeval_plugin.core.journal import sole_process
 from dialeval_plugin.corpora.identity import LEAK_RULE
-from dialeval_plugin.models.defaults import DefaultModel
-from dialeval_plugin.models.folders import ModelFolder
+from dialeval_plugin.models.folders import DefaultModel, ModelFolder
 from dialeval_plugin.version import __version__
 
 from .checkpoints import SEAL

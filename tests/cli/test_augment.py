@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from dialeval_plugin.cli.main import app
-from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.corpora.readers import dailydialog_pp
+from tests.cli import running
+from tests.refusals import refused
 from tests.scripted_writer import CONTEXTS, NumberedScript, is_generation
 
 
@@ -28,13 +28,11 @@ def script(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> NumberedScript:
 
 @pytest.fixture
 def contexts(tmp_path: Path) -> Path:
-    path = tmp_path / "contexts.jsonl"
-    path.write_text("".join(json.dumps({"id": item.id, "context": item.context}) + "\n" for item in CONTEXTS), encoding="utf-8")
-    return path
+    return running.write_rows(tmp_path / "contexts.jsonl", [{"id": item.id, "context": item.context} for item in CONTEXTS])
 
 
 def run(*arguments: Any) -> Result:
-    return CliRunner().invoke(app, ["augment", *map(str, arguments), "--llm", "any"])
+    return running.run("augment", *arguments, "--llm", "any")
 
 
 def test_contexts_become_training_data_and_a_sheet(script: NumberedScript, contexts: Path, tmp_path: Path) -> None:
@@ -135,9 +133,8 @@ def test_wrong_options_are_named(script: NumberedScript, contexts: Path, tmp_pat
         (["x", "--answers", "y", "--no-answers"], "--answers and --no-answers: were both given. Leave one of them out."),
         (["x", "--rounds", "0"], "augment: rounds is 0. Give 1 or more."),
     ):
-        done = run(contexts, "--output", *options)
-        assert isinstance(done.exception, InputError)
-        assert str(done.exception) == message
+        with refused(message):
+            run(contexts, "--output", *options)
     assert script.model.asked == []
 
 

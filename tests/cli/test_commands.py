@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,7 @@ from dialeval_plugin import scorer_names
 from dialeval_plugin.core.resources import metrics_path, tasks_path
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.methods.slide.scorer import SlideScorer
-
-DIALEVAL = Path(sys.executable).parent / "dialeval"
+from tests.cli.running import DIALEVAL, environment, names, run_installed, write_rows
 
 # A package of somebody else: installed as far as Python can tell, and light, so that most tests here need no torch.
 SCORERS = '''
@@ -68,37 +66,8 @@ def plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def environment(plugins: Path, tmp_path: Path) -> dict[str, str]:
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("DIALEVAL_")}
-    return {
-        **inherited,
-        "HOME": str(tmp_path),
-        "XDG_DATA_HOME": str(tmp_path / "data"),
-        "HF_HUB_OFFLINE": "1",
-        "PYTHONPATH": str(plugins),
-        "COLUMNS": "200",
-    }
-
-
-@pytest.fixture
-def dialeval(environment: dict[str, str], tmp_path: Path) -> Run:
-    def run(*words: object, **variables: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [DIALEVAL, *(str(word) for word in words)],
-            cwd=tmp_path,
-            env={**environment, **variables},
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-
-    return run
-
-
-def write_rows(path: Path, rows: Sequence[object]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
+def dialeval(plugins: Path, tmp_path: Path) -> Run:
+    return partial(run_installed, tmp_path, PYTHONPATH=str(plugins))
 
 
 def examples(*responses: str) -> list[dict[str, Any]]:
@@ -107,10 +76,6 @@ def examples(*responses: str) -> list[dict[str, Any]]:
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
-
-
-def names(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir())
 
 
 IN_TO_OUT = ("score", "in.jsonl", "--output", "out.jsonl")
@@ -168,24 +133,8 @@ def test_as_many_unscored_as_allowed_exit_with_0(dialeval: Run, tmp_path: Path) 
 def test_nothing_scored_has_no_mean(dialeval: Run, tmp_path: Path) -> None:
     write_rows(tmp_path / "in.jsonl", examples("refuse"))
     done = dialeval(*SCRIPTED)
-
     assert (done.returncode, done.stdout.splitlines()[0]) == (1, "length: no score, 0 of 1 scored")
     assert json.loads((tmp_path / "out.jsonl.meta.json").read_text())["mean"] is None
-
-
-@pytest.mark.parametrize(
-    ("word", "shown"),
-    [
-        *(("7", "7"), ("-0.5", "-0.5"), ("1e-3", "0.001"), ("true", "True"), ("False", "False"), ("none", "None")),
-        *(("a=b", "'a=b'"), ("", "''"), ("3 apples", "'3 apples'")),
-    ],
-)
-def test_an_option_becomes_what_it_looks_like(word: str, shown: str, dialeval: Run, tmp_path: Path) -> None:
-    write_rows(tmp_path / "in.jsonl", examples("a"))
-    done = dialeval(*SCRIPTED, "--option", f"note={word}")
-
-    assert done.returncode == 0, done.stderr
-    assert f"|note:{shown}|" in done.stdout
 
 
 def test_ctrl_c_exits_with_130_and_the_same_command_goes_on(dialeval: Run, tmp_path: Path) -> None:
@@ -199,18 +148,6 @@ def test_ctrl_c_exits_with_130_and_the_same_command_goes_on(dialeval: Run, tmp_p
     assert resumed.returncode == 0
     assert "INFO out.jsonl.journal: 2 examples were scored before; going on with the next\n" in resumed.stderr
     assert [row["length"] for row in read_rows(tmp_path / "out.jsonl")] == [1.0, 2.0, 3.0, 9.0, 2.0]
-
-
-def test_an_unfinished_run_with_another_option_is_refused(dialeval: Run, tmp_path: Path) -> None:
-    write_rows(tmp_path / "in.jsonl", examples("a", "bb", "interrupt"))
-    dialeval(*SCRIPTED)
-    other = dialeval(*SCRIPTED, "--option", "scale=2", DO_NOT_INTERRUPT="1")
-
-    assert other.returncode == 2
-    assert other.stderr == (
-        "dialeval: out.jsonl.journal: this unfinished run has other inputs or settings than the present one. "
-        "Delete the file to start again, or repeat the first command to finish it.\n"
-    )
 
 
 def test_finished_scores_are_replaced_by_the_same_run_only(dialeval: Run, tmp_path: Path) -> None:
@@ -254,35 +191,23 @@ BOTH = "Give a list of turns as context and a string as response."
     [
         (None, "in.jsonl: there is no such file."),
         ("", "in.jsonl: is empty, expected one JSON object a line."),
-        (
-            f"{SOUND}\n{{",
-            "in.jsonl:2: not valid JSON (Expecting property name enclosed in double quotes). Was the file cut off?",
-        ),
+        (f"{SOUND}\n{{",
+         "in.jsonl:2: not valid JSON (Expecting property name enclosed in double quotes). Was the file cut off?"),
         (f'{SOUND}\n\n"a"\n', "in.jsonl:3: expected a JSON object, got str."),
         ([*GOOD, {"context": []}], f"in.jsonl:3: has no 'response'. {BOTH}"),
         ([{"response": "a"}], f"in.jsonl:1: has no 'context'. {BOTH}"),
-        (
-            [*GOOD, {"context": [], "response": "a", "contxt": 1}],
-            "in.jsonl:3: there is no field 'contxt'. Known are context, facts, id, references, response.",
-        ),
-        (
-            [GOOD[0], {"context": [], "response": None}],
-            "in.jsonl:2: Example '1': response: expected a string, got None (NoneType). Pass text.",
-        ),
-        (
-            [GOOD[0], {"context": ["Hi.", None], "response": "a"}],
-            "in.jsonl:2: Example '1': context[1]: expected a string, got None (NoneType). Pass text.",
-        ),
-        (
-            [{"context": "Hi.", "response": "a", "id": "x"}],
-            "in.jsonl:1: Example 'x': context: expected a list of strings, got 'Hi.' (str). Wrap a single string in a list.",
-        ),
-        (
-            '[{"dialogue_id": "d", "dialog": [], "annotations": {}}]',
-            "scripted: item 0 is of type Dialogue, but this scorer works at turn level. Pass Example objects.",
-        ),
+        ([*GOOD, {"context": [], "response": "a", "contxt": 1}],
+         "in.jsonl:3: there is no field 'contxt'. Known are context, facts, id, references, response."),
+        ([GOOD[0], {"context": [], "response": None}],
+         "in.jsonl:2: Example '1': response: expected a string, got None (NoneType). Pass text."),
+        ([GOOD[0], {"context": ["Hi.", None], "response": "a"}],
+         "in.jsonl:2: Example '1': context[1]: expected a string, got None (NoneType). Pass text."),
+        ([{"context": "Hi.", "response": "a", "id": "x"}],
+         "in.jsonl:1: Example 'x': context: expected a list of strings, got 'Hi.' (str). Wrap a single string in a list."),
+        ('[{"dialogue_id": "d", "dialog": [], "annotations": {}}]',
+         "scripted: item 0 is of type Dialogue, but this scorer works at turn level. Pass Example objects."),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_file_exits_with_2_and_one_line(content: Any, message: str, dialeval: Run, tmp_path: Path) -> None:
     if isinstance(content, str):
         (tmp_path / "in.jsonl").write_text(content)
@@ -298,86 +223,38 @@ def test_a_wrong_file_exits_with_2_and_one_line(content: Any, message: str, dial
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (
-            ("--scorer", "slied"),
-            2,
-            f"there is no scorer 'slied'. Known are: {', '.join(sorted([*scorer_names(), 'broken', 'scripted']))}.",
-        ),
-        (
-            ("--scorer", "broken"),
-            3,
-            "scorer 'broken' (scripted_scorers:Absent) cannot be imported: "
-            "module 'scripted_scorers' has no attribute 'Absent'. Repair or uninstall the package that declares it.",
-        ),
+        (("--scorer", "slied"), 2,
+         f"there is no scorer 'slied'. Known are: {', '.join(sorted([*scorer_names(), 'broken', 'scripted']))}."),
+        (("--scorer", "broken"), 3, "scorer 'broken' (scripted_scorers:Absent) cannot be imported: "
+         "module 'scripted_scorers' has no attribute 'Absent'. Repair or uninstall the package that declares it."),
         (("--scorer", "scripted", "--option", "scale"), 2, "--option 'scale': expected name=value."),
         (("--scorer", "scripted", "--option", "size=1"), 2, "scripted: there is no option 'size'. Known are: scale, note."),
-        (
-            ("--scorer", "scripted", "--llm-args", "pretrained=x"),
-            2,
-            "scripted: there is no option 'llm_args'. Known are: scale, note.",
-        ),
+        (("--scorer", "scripted", "--llm-args", "pretrained=x"), 2,
+         "scripted: there is no option 'llm_args'. Known are: scale, note."),
         (("--scorer", "scripted", "--output", "in.jsonl"), 2, "in.jsonl: is the input. Choose another name for the scores."),
-        (
-            ("--scorer", "scripted", "--output", "in.jsonl/out.jsonl"),
-            2,
-            "in.jsonl/out.jsonl.journal: cannot be written (File exists). "
-            "Finished parts are kept; repeat the command when there is room.",
-        ),
+        (("--scorer", "scripted", "--output", "in.jsonl/out.jsonl"), 2,
+         "in.jsonl/out.jsonl.journal: cannot be written (File exists). "
+         "Finished parts are kept; repeat the command when there is room."),
         (("--variant", "big"), 2, "slide: variant is 'big'. Give one of slide, slm, slm_probability, slm_distance."),
-        (
-            ("--variant", "slm"),
-            3,
-            "slide: no SLM is named. Train one with `dialeval train slm --data FILE --output FOLDER`, "
-            "or pass slm='FOLDER or hub id', or set DIALEVAL_SLM.",
-        ),
+        (("--variant", "slm"), 3, "slide: no SLM is named. Train one with `dialeval train slm --data FILE --output FOLDER`, "
+         "or pass slm='FOLDER or hub id', or set DIALEVAL_SLM."),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_choice_exits_with_one_line(
     words: Sequence[str], code: int, message: str, dialeval: Run, tmp_path: Path
 ) -> None:
     write_rows(tmp_path / "in.jsonl", GOOD)
     before = (tmp_path / "in.jsonl").read_bytes()
     done = dialeval(*IN_TO_OUT, *words)
-
     assert (done.returncode, done.stdout, done.stderr) == (code, "", f"dialeval: {message}\n")
     assert names(tmp_path) == ["in.jsonl"]
     assert (tmp_path / "in.jsonl").read_bytes() == before
 
 
-class Canary:
-    """Writes a file when it is unpickled."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __reduce__(self) -> tuple[Any, tuple[str, int]]:
-        return os.mkdir, (str(self.path), 0o777)
-
-
-def test_pickled_weights_are_refused_and_never_opened(dialeval: Run, tmp_path: Path) -> None:
-    import pickle  # noqa: TID251 - writes the trap, reads nothing
-
-    folder = tmp_path / "slm"
-    folder.mkdir()
-    (folder / "slm.json").write_text("{}")
-    (folder / "pytorch_model.bin").write_bytes(pickle.dumps(Canary(tmp_path / "opened")))
-    write_rows(tmp_path / "in.jsonl", GOOD)
-    done = dialeval(*IN_TO_OUT, "--variant", "slm", "--slm", folder)
-
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == (
-        f"dialeval: {folder}/pytorch_model.bin: pickled weights run code when they are read, so they are never opened. "
-        "Convert them to safetensors where you trust them: `safetensors.torch.save_file(state_dict, 'model.safetensors')`.\n"
-    )
-    assert not (tmp_path / "opened").exists()
-
-
 # The real scorer
 
 
-def test_a_killed_score_ends_with_the_same_bytes(
-    dialeval: Run, environment: dict[str, str], tiny_slm: Path, tmp_path: Path
-) -> None:
+def test_a_killed_score_ends_with_the_same_bytes(dialeval: Run, tiny_slm: Path, tmp_path: Path) -> None:
     window = SlideScorer.window
     n_rows = 4 * window + 300
     write_rows(tmp_path / "in.jsonl", examples(*(f"Plum {index}." for index in range(n_rows))))
@@ -395,12 +272,9 @@ def test_a_killed_score_ends_with_the_same_bytes(
     first = read_rows(tmp_path / "whole.jsonl")[0]
     assert list(first) == ["id", "slm", "slm_probability", "slm_distance", "context_tokens_cut", "response_tokens_cut"]
 
+    nowhere = subprocess.DEVNULL
     killed = subprocess.Popen(
-        [DIALEVAL, *command("killed.jsonl")],
-        cwd=tmp_path,
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        [DIALEVAL, *command("killed.jsonl")], cwd=tmp_path, env=environment(tmp_path), stdout=nowhere, stderr=nowhere
     )
     journal = tmp_path / "killed.jsonl.journal"
     deadline = time.monotonic() + 300
@@ -424,19 +298,12 @@ def test_a_killed_score_ends_with_the_same_bytes(
 
 def corpus(path: Path, *splits: mini.Split, n_sets: int) -> Path:
     """A file in DailyDialog++'s layout."""
-    return write_rows(
-        path,
-        [
-            {
-                "id": item.id,
-                "context": item.context,
-                "positive_responses": item.positive,
-                "adversarial_negative_responses": item.adversarial,
-            }
-            for split in splits
-            for item in mini.read_response_sets(split)[:n_sets]
-        ],
-    )
+    sets = [item for split in splits for item in mini.read_response_sets(split)[:n_sets]]
+    rows = []
+    for item in sets:
+        responses = {"positive_responses": item.positive, "adversarial_negative_responses": item.adversarial}
+        rows.append({"id": item.id, "context": item.context, **responses})
+    return write_rows(path, rows)
 
 
 def test_train_then_score_and_accuracy_find_the_model_by_themselves(dialeval: Run, tiny_encoder: Path, tmp_path: Path) -> None:
@@ -473,12 +340,8 @@ def test_train_then_score_and_accuracy_find_the_model_by_themselves(dialeval: Ru
     assert table.returncode == 0, table.stderr
     lines = table.stdout.splitlines()
     assert lines[0] == f"{'':24}{'positive':>22}{'adversarial':>22}{'overall':>22}"
-    assert [line[:24].strip() for line in lines[1:5]] == [
-        "SLM (distance)",
-        "SLM (probability)",
-        "SLM (both)",
-        "SLM (both, >= 0.5)",
-    ]
+    names_of_rows = ["SLM (distance)", "SLM (probability)", "SLM (both)", "SLM (both, >= 0.5)"]
+    assert [line[:24].strip() for line in lines[1:5]] == names_of_rows
     assert [line.partition(":")[0] for line in lines[5:7]] == ["both - distance", "both - probability"]
     assert lines[7] == "6 contexts, 0 of them were in training or validation"
     assert len(lines) == 8
@@ -487,7 +350,6 @@ def test_train_then_score_and_accuracy_find_the_model_by_themselves(dialeval: Ru
 def test_accuracy_of_a_model_without_thresholds_is_refused(dialeval: Run, tiny_slm: Path, tmp_path: Path) -> None:
     corpus(tmp_path / "test.jsonl", "test", n_sets=2)
     done = dialeval("accuracy", "test.jsonl", "--slm", tiny_slm)
-
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         f"dialeval: {tiny_slm}: has no thresholds, which training finds on its validation contexts. Use `dialeval train slm`.\n"
@@ -508,24 +370,14 @@ def test_the_hosts_command_line_gets_every_word(dialeval: Run) -> None:
     shown = dialeval("lm-eval", "run", "--help")
     assert shown.returncode == 0, shown.stderr
     assert shown.stdout.startswith("usage: lm-eval run")
-
     wrong = dialeval("lm-eval", "run", "--no-such-flag")
     assert wrong.returncode == 2
     assert "--no-such-flag" in wrong.stderr
 
 
-def test_help_names_every_command(dialeval: Run) -> None:
-    done = dialeval("--help")
-
-    assert done.returncode == 0
-    for command in ("score", "accuracy", "train", "demo", "data", "enable", "disable", "status", "validate", "lm-eval"):
-        assert f" {command} " in done.stdout
-
-
 @pytest.mark.parametrize("words", [("scroe",), ("score",), ("score", "in.jsonl"), ("train", "slm", "--epochs", "many")])
 def test_a_wrong_command_line_exits_with_2_and_no_traceback(words: Sequence[str], dialeval: Run) -> None:
     done = dialeval(*words)
-
     assert done.returncode == 2
     assert done.stderr.startswith("Usage: dialeval ")
     assert "Traceback" not in done.stderr

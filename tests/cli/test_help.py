@@ -10,10 +10,11 @@ from collections.abc import Iterator
 import click
 import pytest
 import typer
-from typer.testing import CliRunner
 
 from dialeval_plugin.cli.main import app
 from dialeval_plugin.version import __version__
+from tests import smoke
+from tests.cli.running import run
 
 
 def commands(command: click.Command, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
@@ -31,9 +32,10 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("words", COMMANDS)
-def test_help_shows_every_text_as_it_is_written(words: str) -> None:
+def test_help_shows_every_text_as_it_is_written(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     command = COMMANDS[words]
-    done = CliRunner().invoke(app, [*words.split(), "--help"], env={"COLUMNS": "200"})
+    monkeypatch.setenv("COLUMNS", "200")
+    done = run(*words.split(), "--help")
     assert done.exit_code == 0
     texts = [command.help, *(getattr(parameter, "help", None) for parameter in command.params)]
     shown = squeezed(done.stdout)
@@ -45,16 +47,10 @@ def squeezed(text: str) -> str:
     return re.sub(r"[\s│]", "", text)
 
 
-def test_help_keeps_the_brackets_of_an_extra() -> None:
-    done = CliRunner().invoke(app, ["train", "slm", "--help"], env={"COLUMNS": "200"})
-    assert "the extra [offline] brings." in " ".join(done.stdout.split())
+def test_the_commands_are_those_that_an_installation_is_tried_with() -> None:
+    assert {*COMMANDS, "lm-eval"} == set(smoke.COMMANDS)
 
 
-def test_the_version_is_shown() -> None:
-    done = CliRunner().invoke(app, ["--version"])
-    assert (done.exit_code, done.stdout) == (0, f"dialeval {__version__}\n")
-
-
-def test_the_package_can_be_run_as_a_module() -> None:
+def test_the_package_can_be_run_as_a_module_and_shows_its_version() -> None:
     done = subprocess.run([sys.executable, "-m", "dialeval_plugin", "--version"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, f"dialeval {__version__}\n", "")

@@ -4,32 +4,27 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from typer.testing import CliRunner, Result
-
-from dialeval_plugin.cli.leaderboard import app
-from tests.leaderboard_files import documents, noisy_scores, write_run, write_runs
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
+from tests.cli.running import run
+from tests.leaderboard_files import documents, noisy_scores, write_runs, write_scores
 
 
 def test_a_leaderboard_is_built_exported_and_made_a_space(tmp_path: Path) -> None:
     write_runs(tmp_path / "runs")
     board = tmp_path / "board"
-    built = run("build", tmp_path / "runs", "--output", board, "--title", "Ours & <theirs>", "--rank-rounds", "20")
+    built = run(
+        "leaderboard", "build", tmp_path / "runs", "--output", board, "--title", "Ours & <theirs>", "--rank-rounds", "20"
+    )
     assert built.stdout.endswith(f"{board / 'index.html'}\n3 evaluators, 2 columns, 5 cells\n")
     assert built.stderr == ""
     assert "<h1>Ours &amp; &lt;theirs&gt;</h1>" in (board / "index.html").read_text(encoding="utf-8")
-    exported = run("export", board, "--output", tmp_path / "out", "--format", "every-eval-ever")
+    exported = run("leaderboard", "export", board, "--output", tmp_path / "out", "--format", "every-eval-ever")
     assert len(exported.stdout.splitlines()) == len(list((tmp_path / "out").glob("*/*.json"))) == 3
-    run("space", board, "--output", tmp_path / "space")
+    run("leaderboard", "space", board, "--output", tmp_path / "space")
     assert (tmp_path / "space" / "index.html").read_bytes() == (board / "index.html").read_bytes()
 
 
 def test_without_samples_it_is_said_why_there_are_no_plots(tmp_path: Path) -> None:
     rows = documents(20)
-    config = {"model": "dialogue-metric", "model_args": {"scorer": "one"}, "scorer": "one"}
-    write_run(tmp_path / "runs", config, {"dstc10_dialog_dgu": (rows, noisy_scores(rows, 0.1))}, samples=False)
-    built = run("build", tmp_path / "runs", "--output", tmp_path / "board")
+    write_scores(tmp_path / "runs", "one", rows, noisy_scores(rows, 0.1), samples=False)
+    built = run("leaderboard", "build", tmp_path / "runs", "--output", tmp_path / "board")
     assert built.stderr == "no samples were found, so there are no plots and no cases: run lm-eval with --log_samples\n"

@@ -5,29 +5,24 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from dialeval_plugin.cli.main import main
+from dialeval_plugin.leaderboard.build import build, write
+from tests.cli.running import run, run_installed, write_rows
+from tests.leaderboard_files import documents, noisy_scores, scorer_config, write_run
 
-DIALEVAL = Path(sys.executable).parent / "dialeval"
 HISTORIC = Path(__file__).parents[1] / "historic_results" / "0.1.0" / "scorer"
 
 
-class Done(NamedTuple):
-    """What a command left behind."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-
-
+Done = subprocess.CompletedProcess[str]
 Run = Callable[..., Done]
 
 RATINGS: Mapping[str, list[float]] = {"a": [1, 2], "b": [2, 2], "c": [3, 5], "d": [4, 4], "e": [5, 4], "f": [1, 1], "g": [2, 4]}
@@ -45,38 +40,19 @@ def dialeval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
         monkeypatch.setattr(sys, "argv", ["dialeval", *map(str, words)])
         with pytest.raises(SystemExit) as ended:
             main()
-        return Done(int(ended.value.code or 0), *capsys.readouterr())
+        return Done([], int(ended.value.code or 0), *capsys.readouterr())
 
     return run
 
 
 @pytest.fixture
 def process(tmp_path: Path) -> Run:
-    """The installed command."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("DIALEVAL_")}
-
-    def run(*words: object) -> Done:
-        done = subprocess.run(
-            [DIALEVAL, *map(str, words)],
-            cwd=tmp_path,
-            env={**inherited, "HOME": str(tmp_path), "HF_HUB_OFFLINE": "1", "COLUMNS": "200"},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        return Done(done.returncode, done.stdout, done.stderr)
-
-    return run
-
-
-def write_lines(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
+    """The installed command, for what it logs."""
+    return partial(run_installed, tmp_path)
 
 
 def write_scores(path: Path, scores: Mapping[str, float | None]) -> Path:
-    return write_lines(path, [{"id": id, "score": score} for id, score in scores.items()])
+    return write_rows(path, [{"id": id, "score": score} for id, score in scores.items()])
 
 
 @pytest.fixture
@@ -86,7 +62,7 @@ def files(tmp_path: Path) -> Path:
         {"id": id, "ratings": {"overall": values}, "dialogue": "wxyz"[place // 2], "system": "AB"[place % 2]}
         for place, (id, values) in enumerate(RATINGS.items())
     ]
-    write_lines(tmp_path / "ratings.jsonl", rows)
+    write_rows(tmp_path / "ratings.jsonl", rows)
     write_scores(tmp_path / "good.jsonl", GOOD)
     write_scores(tmp_path / "bad.jsonl", BAD)
     return tmp_path
@@ -115,7 +91,7 @@ def test_the_same_table_in_markdown_and_latex(dialeval: Run, files: Path) -> Non
 def test_csv_and_json_hold_every_value_unrounded(dialeval: Run, files: Path) -> None:
     """Each response three times, each time in another dialogue: the values stay what they are."""
     ratings = [{"id": f"{id}{n}", "rating": of, "dialogue": f"{id}{n}"} for id, of in RATINGS.items() for n in range(3)]
-    write_lines(files / "ratings.jsonl", ratings)
+    write_rows(files / "ratings.jsonl", ratings)
     write_scores(files / "good.jsonl", {f"{id}{n}": score for id, score in GOOD.items() for n in range(3)})
     words = ("meta-eval", "good.jsonl", "--ratings", "ratings.jsonl", "--coefficient", "pearson", "--rounds", "200")
     done = dialeval(*words, "--format", "json")
@@ -163,7 +139,7 @@ def test_d32_a_share_that_is_none_is_refused_at_once(dialeval: Run, files: Path,
 
 def test_the_ceiling_is_of_the_raters_whoever_scored_what(dialeval: Run, files: Path) -> None:
     """TRIAL 17: "half the people" moved with the evaluator's order and with the rows that it scored."""
-    write_lines(files / "back.jsonl", [{"id": id, "score": GOOD[id]} for id in reversed(GOOD)])
+    write_rows(files / "back.jsonl", [{"id": id, "score": GOOD[id]} for id in reversed(GOOD)])
     write_scores(files / "some.jsonl", {id: GOOD[id] for id in "dcba"})
     words = ("--ratings", "ratings.jsonl", "--rounds", "0", "--format", "json", "--coefficient", "pearson")
     found = []
@@ -197,7 +173,7 @@ def test_a_word_that_is_no_choice_is_refused_with_the_choices(dialeval: Run, fil
 
 
 def test_the_scores_of_dialeval_score_bring_main_column_and_orientation(dialeval: Run, files: Path) -> None:
-    write_lines(files / "d.jsonl", [{"id": id, "distance": -score, "other": 1.0} for id, score in GOOD.items()])
+    write_rows(files / "d.jsonl", [{"id": id, "distance": -score, "other": 1.0} for id, score in GOOD.items()])
     meta = {"schema_version": 1, "main": "distance", "orientation": "lower", "signature": "method:d"}
     (files / "d.jsonl.meta.json").write_text(json.dumps(meta))
     words = ("--ratings", "ratings.jsonl", "--coefficient", "spearman", "--rounds", "0", "--format", "json")
@@ -255,11 +231,8 @@ def test_what_does_not_fit_together_is_refused_or_said(dialeval: Run, process: R
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        (
-            "s.jsonl",
-            '{"id": "a", "s": 1}\n{"id": "a", "s": 2}',
-            ":2: the id 'a' is also that of s.jsonl:1. Give every response one score.",
-        ),
+        ("s.jsonl", '{"id": "a", "s": 1}\n{"id": "a", "s": 2}',
+         ":2: the id 'a' is also that of s.jsonl:1. Give every response one score."),
         ("s.jsonl", '{"id": "a", "s": NaN}', ":1: holds NaN, which is not JSON. Leave out what has no value, or write null."),
         ("s.jsonl", '{"id": "a", "s": 1}\n{"id": ', ":2: not valid JSON (Expecting value). Was the file cut off?"),
         ("s.jsonl", '{"s": 1}\n{"s": 2}', ":1: has no 'id', a text or a whole number. Give the id of the rated response."),
@@ -269,14 +242,10 @@ def test_what_does_not_fit_together_is_refused_or_said(dialeval: Run, process: R
         ("s.csv", "id,s,s\na,1,2", ":1: the column 's' occurs twice. Rename one."),
         ("s.csv", "id,s\n", ": has no rows below a header. Give one row a response."),
         ("s.json", '{"a": [1, 2], "b": [1]}', ": has lists of 1 to 2 numbers. Give as many for each quality."),
-        (
-            "s.json",
-            '{"overall": [1, 2]}',
-            ": has 2 scores in file order, but there are 7 ratings at turn level. "
-            "Give the file that was scored, or the other level with --rows.",
-        ),
+        ("s.json", '{"overall": [1, 2]}', ": has 2 scores in file order, but there are 7 ratings at turn level. "
+         "Give the file that was scored, or the other level with --rows."),
     ],
-)
+)  # fmt: skip
 def test_bad_scores_end_with_2_and_say_where(dialeval: Run, files: Path, name: str, text: str, message: str) -> None:
     (files / name).write_text(text)
     done = dialeval("meta-eval", name, "--ratings", "ratings.jsonl", *(() if name == "s.json" else ("--partial",)))
@@ -289,24 +258,17 @@ def test_bad_scores_end_with_2_and_say_where(dialeval: Run, files: Path, name: s
     [
         ("--column", "t", "s.jsonl:1: has no column 't'. It has: id, s."),
         ("--quality", "style", "--quality 'style': is not rated. There are: overall."),
-        (
-            "--coefficient",
-            "tau",
-            "there is no coefficient 'tau'. Known are: auroc, kendall_b, kendall_c, "
-            "pairwise_accuracy, pearson, point_biserial, spearman.",
-        ),
-        (
-            "--human",
-            "sum",
-            "there is no way 'sum' to make one rating of several. Known are: mean, median, without_furthest, minimum, maximum.",
-        ),
+        ("--coefficient", "tau", "there is no coefficient 'tau'. Known are: auroc, kendall_b, kendall_c, "
+         "pairwise_accuracy, pearson, point_biserial, spearman."),
+        ("--human", "sum",
+         "there is no way 'sum' to make one rating of several. Known are: mean, median, without_furthest, minimum, maximum."),
         ("--rows", "dialogue", "ratings.jsonl: has no ratings at dialogue level, only at turn level. Change --rows."),
         ("--lower", "t", "--lower 't': there is no such evaluator. There are: s."),
         ("--average-by", "item", "correlate: average_by='item' needs to know the item of each row. Give `items`."),
         ("--min-coverage", "2", "--min-coverage is 2.0. Give a number from 0 to 1."),
         ("--threshold", "0.5", "--threshold: ratings of 'overall' are not all 0 or 1, 1.5 is there. Leave the option out."),
     ],
-)
+)  # fmt: skip
 def test_bad_options_end_with_2_and_say_why(dialeval: Run, files: Path, option: str, value: str, message: str) -> None:
     (files / "s.jsonl").write_text('{"id": "a", "s": 1}')
     done = dialeval("meta-eval", "s.jsonl", "--ratings", "ratings.jsonl", "--partial", option, value)
@@ -317,20 +279,16 @@ def test_bad_options_end_with_2_and_say_why(dialeval: Run, files: Path, option: 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            '{"id": "a", "rating": "4 "}',
-            ":1: rating['rating'][0]: expected a finite number, got '4 '. Leave out what a rater did not answer.",
-        ),
+        ('{"id": "a", "rating": "4 "}',
+         ":1: rating['rating'][0]: expected a finite number, got '4 '. Leave out what a rater did not answer."),
         ('{"id": "a"}', ":1: has neither 'rating' nor 'ratings', only id. Give one of them."),
         ('{"rating": 4}', ":1: has no 'id'. Name the response that is rated, as its scores do."),
         ('{"id": "a", "rating": 4, "level": "system"}', ":1: level is 'system'. Give turn or dialogue."),
         ('{"id": "a", "rating": 4}\n{"id": "a", "rating": 4}', ": the id 'a' occurs twice. Give every response its own."),
-        (
-            '{"id": "a", "rating": 1}\n{"id": "b", "rating": 2, "level": "dialogue"}',
-            ": has ratings of responses and of whole dialogues. Choose with --rows turn or --rows dialogue.",
-        ),
+        ('{"id": "a", "rating": 1}\n{"id": "b", "rating": 2, "level": "dialogue"}',
+         ": has ratings of responses and of whole dialogues. Choose with --rows turn or --rows dialogue."),
     ],
-)
+)  # fmt: skip
 def test_bad_ratings_end_with_2_and_say_where(dialeval: Run, files: Path, text: str, message: str) -> None:
     (files / "r.jsonl").write_text(text)
     done = dialeval("meta-eval", "good.jsonl", "--ratings", "r.jsonl")
@@ -348,7 +306,7 @@ def test_every_column_of_numbers_in_a_csv_of_ratings_is_a_quality(dialeval: Run,
 
 def test_systems_are_compared_by_their_means(dialeval: Run, files: Path) -> None:
     rows = [{"id": id, "rating": values[0], "system": "pqr"[place % 3]} for place, (id, values) in enumerate(RATINGS.items())]
-    write_lines(files / "r.jsonl", rows)
+    write_rows(files / "r.jsonl", rows)
     words = ("--coefficient", "pearson", "--rounds", "0", "--by-system", "--format", "json")
     (row,) = rows_of(dialeval("meta-eval", "good.jsonl", "--ratings", "r.jsonl", *words))
     assert (row["level"], row["n_groups"], row["n_scored"]) == ("system", 3, 7)
@@ -409,6 +367,55 @@ def test_rescore_needs_samples(process: Run, tmp_path: Path) -> None:
         "WARNING no samples: dstc10_dialog_mini. Run with --log_samples.\n"
         "dialeval: rescore: no run with samples is there. Run lm-eval with --log_samples, and give the whole folder.\n"
     )
+
+
+def write_undefined(folder: Path, reason: str) -> None:
+    """A run of which one set has no score at all, for this reason."""
+    rows, others = documents(40, text="Hello."), documents(12, text="Hello.", seed=2)
+    config = {
+        **scorer_config("sharp"),
+        "scorer_signature": "method:sharp",
+        "scorer_unscored": {"dstc10_dialog_fd": {reason: 12}},
+    }
+    tasks = {"dstc10_dialog_dgu": (rows, noisy_scores(rows, 0.1)), "dstc10_dialog_fd": (others, [None] * 12)}
+    path = write_run(folder, config, tasks)
+    words = reason.replace("_", " ")
+    text = path.read_text(encoding="utf-8")
+    # As the host's table has it.
+    for name in ("spearman", "pearson", "kendall_b"):
+        old = f"undefined ({name}: 0 pairs of score and rating, at least 3 are needed. Score and rate more examples.)"
+        assert old in text
+        text = text.replace(old, f"undefined ({words})")
+    path.write_text(text, encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("reason", "words", "code"),
+    [
+        ("scores_turns_only", "scores turns only", 0),
+        ("needs_references", "needs references", 0),
+        ("parse_failure", "no scores: parse failure 12", 1),
+    ],
+)
+def test_the_gate_counts_what_the_scorer_is_for(reason: str, words: str, code: int, tmp_path: Path) -> None:
+    """TRIAL 19, issue G 11 and 12: a set that a scorer is not for is reported with its reason, and fails no gate."""
+    write_undefined(tmp_path, reason)
+    done = run("rescore", tmp_path, "--rounds", "0", "--permutations", "0")
+    assert done.exit_code == code, done.output
+    assert f"sharp, fd: undefined ({words})." in done.stdout
+    assert "Score and rate more examples" not in done.stdout
+    last = done.stderr.strip().splitlines()[-1]
+    if code == 0:
+        assert last == f"sharp, fd, Overall: undefined ({words})"
+    else:
+        assert last == "sharp, fd, Overall: 12 of 12 rows have no score, more than --max-unscored 0.05 allows"
+
+
+def test_the_page_says_why(tmp_path: Path) -> None:
+    write_undefined(tmp_path / "runs", "scores_turns_only")
+    write(build([tmp_path / "runs"], rank_rounds=0), tmp_path / "board")
+    page = (tmp_path / "board" / "index.html").read_text(encoding="utf-8")
+    assert '<span class="missing">undefined</span><small class="partial">scores turns only</small>' in page
 
 
 TEXT = """\

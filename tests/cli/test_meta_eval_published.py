@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from dialeval_plugin.cli.main import app
+from tests.cli.running import run
 
 pytestmark = pytest.mark.real_data
 
@@ -24,21 +22,13 @@ LLM_SETS = {
 }
 MODELS = ("Baichuan2-13B", "Chatglm3-6B", "Llama2-13B", "Qwen14B", "Vicuna13B")
 
-NO_TESTS = ("--rounds", "0", "--permutations", "0")
 
-MetaEval = Callable[..., list[dict[str, Any]]]
-
-
-@pytest.fixture
-def meta_eval() -> MetaEval:
-    def run(*words: object, statistics: list[str]) -> list[dict[str, Any]]:
-        options = [word for name in statistics if name != "accuracy" for word in ("--coefficient", name)]
-        done = CliRunner().invoke(app, ["meta-eval", *map(str, words), *options, *NO_TESTS, "--format", "json"])
-        assert done.exit_code == 0, done.output
-        rows: list[dict[str, Any]] = json.loads(done.stdout)["rows"]
-        return rows
-
-    return run
+def meta_eval(*words: object, statistics: list[str]) -> list[dict[str, Any]]:
+    options = [word for name in statistics if name != "accuracy" for word in ("--coefficient", name)]
+    done = run("meta-eval", *words, *options, "--rounds", "0", "--permutations", "0", "--format", "json")
+    assert done.exit_code == 0, done.output
+    rows: list[dict[str, Any]] = json.loads(done.stdout)["rows"]
+    return rows
 
 
 def by_quality(rows: list[dict[str, Any]], statistics: list[str], decimals: int) -> dict[str, list[float]]:
@@ -49,18 +39,10 @@ def by_quality(rows: list[dict[str, Any]], statistics: list[str], decimals: int)
 
 
 @pytest.mark.parametrize("level", ["dialogue", "turn"])
-def test_fed_replication(level: str, data_dir: Path, meta_eval: MetaEval) -> None:
+def test_fed_replication(level: str, data_dir: Path) -> None:
     published = PUBLISHED["fed_replication"]
-    rows = meta_eval(
-        data_dir / "fed" / FED_FILES[level],
-        "--ratings",
-        data_dir / "fed" / "fed_data.json",
-        "--rows",
-        level,
-        "--human",
-        "without_furthest",
-        statistics=published["statistics"],
-    )
+    scores, options = data_dir / "fed" / FED_FILES[level], ("--rows", level, "--human", "without_furthest")
+    rows = meta_eval(scores, "--ratings", data_dir / "fed" / "fed_data.json", *options, statistics=published["statistics"])
     found = by_quality(rows, published["statistics"], published["decimals"])
     # The one quality that does not: see `not_reproduced` in the golden file.
     recovery = found.pop("Error recovery", None)
@@ -68,14 +50,14 @@ def test_fed_replication(level: str, data_dir: Path, meta_eval: MetaEval) -> Non
     assert recovery == ([0.03323, 0.036637] if level == "dialogue" else None)
 
 
-def test_unieval(data_dir: Path, meta_eval: MetaEval) -> None:
+def test_unieval(data_dir: Path) -> None:
     published = PUBLISHED["unieval"]
     rows = meta_eval(data_dir / "usr" / "unieval_topical_chat_result.json", statistics=published["statistics"])
     assert by_quality(rows, published["statistics"], published["decimals"]) == published["turn"]
 
 
 @pytest.mark.parametrize("name", ["deb_rand", "deb_rand_adv"])
-def test_deb_on_dailydialog_pp(name: str, data_dir: Path, meta_eval: MetaEval) -> None:
+def test_deb_on_dailydialog_pp(name: str, data_dir: Path) -> None:
     published = PUBLISHED["dailydialog_pp"]
     path = data_dir / "dailydialog_pp" / "predictions" / f"{name}.json"
     rows = meta_eval(path, "--threshold", "0.5", statistics=published["statistics"])
@@ -85,7 +67,7 @@ def test_deb_on_dailydialog_pp(name: str, data_dir: Path, meta_eval: MetaEval) -
 
 @pytest.mark.parametrize("dialogue_set", LLM_SETS)
 @pytest.mark.parametrize("model", MODELS)
-def test_probabilities_of_yes(model: str, dialogue_set: str, data_dir: Path, meta_eval: MetaEval) -> None:
+def test_probabilities_of_yes(model: str, dialogue_set: str, data_dir: Path) -> None:
     (path,) = (data_dir / "llm_judgements" / model / dialogue_set).glob("*_metrics.json")
     ratings, level = LLM_SETS[dialogue_set]
     printed = json.loads(path.read_text())["metrics"]
@@ -97,12 +79,10 @@ def test_probabilities_of_yes(model: str, dialogue_set: str, data_dir: Path, met
         assert {row["statistic"]: row["value"] for row in rows} == pytest.approx(expected, abs=1e-9)
 
 
-def test_glue_classifiers_on_topical_chat(data_dir: Path, meta_eval: MetaEval) -> None:
+def test_glue_classifiers_on_topical_chat(data_dir: Path) -> None:
     lines = (data_dir / "usr" / "topical_scores.csv").read_text().splitlines()[1:]
-    published = {}
-    for line in lines:
-        name, pearson, _, spearman, _ = line.split(",")
-        published[name] = (float(pearson), float(spearman))
+    cells = [line.split(",") for line in lines]
+    published = {name: (float(pearson), float(spearman)) for name, pearson, _, spearman, _ in cells}
     path = data_dir / "usr" / "eval_usr_topical_chat.json"
     found: dict[str, dict[str, float]] = {}
     for row in meta_eval(path, "--quality", "all", statistics=["pearson", "spearman"]):

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from dialeval_plugin.cli.plot import app
 from dialeval_plugin.training.history import HistoryRow, write_history
+from tests.cli.running import run, write_rows
 from tests.refusals import refused
 
 SET = {
@@ -23,20 +21,14 @@ SET = {
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    path = tmp_path / "sets.json"
-    lines = [json.dumps({"id": str(number), **SET, "context": [f"Question {number}?"]}) for number in range(4)]
-    path.write_text("\n".join(lines))
-    return path
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
+    rows = [{"id": str(number), **SET, "context": [f"Question {number}?"]} for number in range(4)]
+    return write_rows(tmp_path / "sets.json", rows)
 
 
 @pytest.mark.parametrize("command", ["disentangling", "thresholds", "distribution"])
 def test_a_small_model_is_drawn(command: str, data: Path, tiny_slm: Path, tmp_path: Path) -> None:
     output = tmp_path / "plot.svg"
-    done = run(command, data, "--slm", tiny_slm, "--output", output)
+    done = run("plot", command, data, "--slm", tiny_slm, "--output", output)
     assert "4 contexts, 0 of them were in training or validation\n" in done.stdout
     assert done.stdout.endswith(f"{output}\n")
     text = output.read_text()
@@ -46,21 +38,20 @@ def test_a_small_model_is_drawn(command: str, data: Path, tiny_slm: Path, tmp_pa
 
 def test_training_curves_come_from_a_folders_history(tmp_path: Path) -> None:
     write_history(tmp_path, [HistoryRow("joint", 1.0, 9, {"loss": 0.6, "accuracy": 88.0})])
-    run("training", tmp_path, "--output", tmp_path / "curves.png")
+    run("plot", "training", tmp_path, "--output", tmp_path / "curves.png")
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
 
 
 def write_rated(folder: Path, ratings: Callable[[int], dict[str, list[int]]]) -> tuple[Path, Path]:
     """Eight rated rows and the scores of all but the last."""
-    data, scores = folder / "rated.jsonl", folder / "scores.jsonl"
-    data.write_text("\n".join(json.dumps({"id": str(n), "ratings": ratings(n)}) for n in range(8)))
-    scores.write_text("\n".join(json.dumps({"id": str(n), "mine": None if n == 7 else n / 10}) for n in range(8)))
-    return data, scores
+    data = write_rows(folder / "rated.jsonl", [{"id": str(n), "ratings": ratings(n)} for n in range(8)])
+    scores = [{"id": str(n), "mine": None if n == 7 else n / 10} for n in range(8)]
+    return data, write_rows(folder / "scores.jsonl", scores)
 
 
 def test_scores_of_a_file_are_drawn_by_the_level_of_their_rating(tmp_path: Path) -> None:
     data, scores = write_rated(tmp_path, lambda n: {"overall": [1 + n % 2 * 3]})
-    words = ("distribution", data, "--scores", scores, "--column", "mine", "--output", tmp_path / "plot.svg")
+    words = ("plot", "distribution", data, "--scores", scores, "--column", "mine", "--output", tmp_path / "plot.svg")
     run(*words)
     text = (tmp_path / "plot.svg").read_text()
     assert "overall 1 (n=4)" in text
@@ -73,16 +64,16 @@ def test_scores_of_a_file_are_drawn_by_the_level_of_their_rating(tmp_path: Path)
 def test_without_a_quality_it_is_the_overall_one_or_a_question(tmp_path: Path) -> None:
     """D32: the message read "--quality None"."""
     data, scores = write_rated(tmp_path, lambda n: {"style": [1], "Overall": [1 + n % 2 * 3]})
-    run("distribution", data, "--scores", scores, "--output", tmp_path / "plot.svg")
+    run("plot", "distribution", data, "--scores", scores, "--output", tmp_path / "plot.svg")
     assert "Overall 4 (n=3)" in (tmp_path / "plot.svg").read_text()
     write_rated(tmp_path, lambda n: {"style": [1], "grace": [2]})
     with refused(f"{data}: several qualities are rated. Name one with --quality: style, grace."):
-        run("distribution", data, "--scores", scores, "--output", tmp_path / "plot.svg")
+        run("plot", "distribution", data, "--scores", scores, "--output", tmp_path / "plot.svg")
 
 
 def test_the_format_is_checked_before_a_model_is_run(data: Path, tmp_path: Path) -> None:
     with refused(f"{tmp_path}/plot.gif: plots are written as PNG or SVG. End the name in .png or .svg."):
-        run("thresholds", data, "--slm", "nowhere", "--output", tmp_path / "plot.gif")
+        run("plot", "thresholds", data, "--slm", "nowhere", "--output", tmp_path / "plot.gif")
 
 
 def test_the_weights_of_a_regression_are_drawn(tmp_path: Path) -> None:
@@ -93,5 +84,5 @@ def test_the_weights_of_a_regression_are_drawn(tmp_path: Path) -> None:
     unit = Range(0.0, 1.0)
     regression = LinearRegression(features, (unit,) * len(features), (0.5,) * len(features), 0.1, unit, 20)
     ProxyModel(IndicatorSettings(features), regression, "Overall", {}).save(tmp_path / "proxy.json")
-    run("weights", tmp_path / "proxy.json", "--output", tmp_path / "weights.svg")
+    run("plot", "weights", tmp_path / "proxy.json", "--output", tmp_path / "weights.svg")
     assert (tmp_path / "weights.svg").read_text().count("+0.50") == len(features)

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from dialeval_plugin.cli.main import app
 from dialeval_plugin.hosts.evaluate.metric import load_metric
 from dialeval_plugin.testing.scripted_lm import ScriptedJudgeLM
+from tests.cli import running
 from tests.refusals import refused
 
 ROWS = [
@@ -39,11 +39,10 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def score(tiny_slm: Path, tmp_path: Path, asked: list[str]) -> Any:
-    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    rows = running.write_rows(tmp_path / "in.jsonl", ROWS)
 
     def run(*words: object, output: str = "out.jsonl") -> Result:
-        command = ["score", tmp_path / "in.jsonl", "--output", tmp_path / output, "--slm", tiny_slm, *words]
-        return CliRunner().invoke(app, [str(word) for word in command], catch_exceptions=False)
+        return running.run("score", rows, "--output", tmp_path / output, "--slm", tiny_slm, *words)
 
     return run
 

@@ -24,7 +24,6 @@ FROM_TEXTS = "Make plain strings into an example with Example.from_texts."
 
 def test_an_example_from_texts_keeps_the_order_of_its_turns() -> None:
     example = Example.from_texts(["Hi.", "Hello."], "Bye.", id="x", references=("Later.",), facts=["I like tea."])
-
     assert example == Example("x", (Turn("Hi."), Turn("Hello.")), Turn("Bye."), ("Later.",), ("I like tea.",))
     assert (example.system, example.ratings) == (None, {})
 
@@ -34,7 +33,6 @@ def test_an_example_from_texts_keeps_the_order_of_its_turns() -> None:
 )
 def test_empty_and_strange_texts_are_data(context: list[str], response: str) -> None:
     example = Example.from_texts(context, response)
-
     assert [turn.text for turn in example.context] == context
     assert example.response.text == response
 
@@ -62,29 +60,22 @@ def test_a_value_of_the_wrong_type_is_named_with_its_index(options: dict[str, An
 def test_a_rating_that_is_no_finite_number_is_refused(value: object) -> None:
     end = f"rating 1 of 'overall' is {value!r}, {NOT_FINITE}"
     ratings = {"engaging": (1.0,), "overall": (3, value)}
-
     with refused(f"Example '7': {end}"):
         Example("7", (), HI, ratings=ratings)  # type: ignore[arg-type]
     with refused(f"Dialogue '7': {end}"):
         Dialogue("7", (), ratings=ratings)  # type: ignore[arg-type]
 
 
-def test_ratings_become_tuples_and_may_be_empty() -> None:
-    dialogue = Dialogue("d", (Turn("Hi."),), ratings={"overall": [3, 4.5], "coherent": []})  # type: ignore[dict-item]
-
-    assert dialogue.ratings == {"overall": (3, 4.5), "coherent": ()}
-
-
-def test_ratings_of_a_generator_are_read_once() -> None:
-    # The check used it up, and no rating was left.
-    assert Dialogue("d", (), ratings={"q": (value for value in (1, 2))}).ratings == {"q": (1, 2)}  # type: ignore[dict-item]
+def test_ratings_become_tuples_may_be_empty_and_are_read_once() -> None:
+    once = (value for value in (1, 2))  # the check used it up, and no rating was left
+    dialogue = Dialogue("d", (HI,), ratings={"overall": [3, 4.5], "coherent": [], "q": once})  # type: ignore[dict-item]
+    assert dialogue.ratings == {"overall": (3, 4.5), "coherent": (), "q": (1, 2)}
 
 
 def test_ratings_do_not_follow_the_dictionary_they_came_from() -> None:
     ratings = {"overall": (3.0,)}
     example = Example("7", (), Turn("Hi."), ratings=ratings)
     ratings["overall"] = (1.0,)
-
     assert example.ratings == {"overall": (3.0,)}
 
 

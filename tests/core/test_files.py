@@ -1,4 +1,4 @@
-"""FAULTS R06 (any text round-trips), R09 (file faults), R64 (nothing is half written), R65 (no NaN)."""
+"""FAULTS R06 (any text round-trips), R09 (file faults), R67 (other shapes), R64 (nothing is half written), R65 (no NaN)."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tracemalloc
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from dialeval_plugin.core import files
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import (
     atomic_path,
+    checked,
     parse_json,
     parse_json_prefix,
     read_json,
@@ -113,25 +115,23 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         read_text(tmp_path / "rows.jsonl")
 
 
+PACKED = gzip.compress(bytes(range(256)) * 40, mtime=0)
+
+
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (b"plain text", "Not a gzipped file (b'pl')"),
-        (gzip.compress(b"text" * 100, mtime=0)[:-9], "Compressed file ended before the end-of-stream marker was reached"),
+        (b"plain text", r"Not a gzipped file \(b'pl'\)"),
+        (PACKED[:-9], "Compressed file ended before the end-of-stream marker was reached"),
+        (PACKED[:20] + b"\xff" * 20 + PACKED[40:], ".*"),
     ],
 )
 def test_damaged_gzip(tmp_path: Path, content: bytes, problem: str) -> None:
     path = tmp_path / "rows.jsonl.gz"
     path.write_bytes(content)
-    with refused(f"{path}: is not a complete gzip file ({problem}). Copy it again."):
-        read_text(path)
-
-
-def test_a_damaged_gzip_stream_is_an_input_error(tmp_path: Path) -> None:
-    path = tmp_path / "rows.jsonl.gz"
-    packed = gzip.compress(bytes(range(256)) * 40)
-    path.write_bytes(packed[:20] + b"\xff" * 20 + packed[40:])
-    with pytest.raises(InputError, match=f"^{re.escape(str(path))}: is not a complete gzip file"):
+    with pytest.raises(
+        InputError, match=rf"^{re.escape(str(path))}: is not a complete gzip file \({problem}\)\. Copy it again\.$"
+    ):
         read_text(path)
 
 
@@ -166,8 +166,7 @@ def test_full_disk_leaves_the_previous_file_and_nothing_else(
     path = tmp_path / "rows.jsonl"
     path.write_text("before")
     monkeypatch.setattr(files.os, name, refuse_with(errno.ENOSPC))
-    text = f"{path}: cannot be written (No space left on device). The previous file, if any, is unchanged."
-    with refused(text):
+    with refused(f"{path}: cannot be written (No space left on device). The previous file, if any, is unchanged."):
         write_text(path, "after")
     assert path.read_text() == "before"
     assert names(tmp_path) == ["rows.jsonl"]
@@ -265,6 +264,32 @@ def test_a_text_that_is_no_json_is_named_with_its_line(tmp_path: Path) -> None:
     write_text(tmp_path / "x.json", '{"a": 1,\n"b": }')
     with refused(f"{tmp_path / 'x.json'}:2: {problem}"):
         read_json(tmp_path / "x.json")
+
+
+@dataclass(frozen=True, slots=True)
+class _Point:
+    name: str
+    place: tuple[float, ...]
+
+
+def test_an_object_becomes_a_dataclass_and_a_list_a_tuple() -> None:
+    assert checked({"name": "a", "place": [1, 2.5]}, _Point, "x.json", advice="") == _Point("a", (1.0, 2.5))
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ({"name": "a", "place": [1, "2"]}, "place.1: input should be a valid number"),
+        ({"name": "a", "place": [True]}, "place.0: input should be a valid number"),
+        ({"name": 1, "place": []}, "name: input should be a valid string"),
+        ({"place": []}, "name: field required"),
+        ([], "input should be an object"),
+        (None, "input should be an object"),
+    ],
+)
+def test_the_first_field_that_is_wrong_is_named(value: object, problem: str) -> None:
+    with refused(f"x.json: {problem}. Copy it again."):
+        checked(value, _Point, "x.json", advice="Copy it again.")
 
 
 @pytest.mark.parametrize("name", ["rows.jsonl", "rows.jsonl.gz"])
@@ -387,8 +412,7 @@ def test_d7_a_link_stays_and_its_target_is_replaced(tmp_path: Path) -> None:
 def test_a_link_to_itself_is_one_error(tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to("link")
-    text = f"{link}: cannot be written (Too many levels of symbolic links). Choose another place."
-    with refused(text):
+    with refused(f"{link}: cannot be written (Too many levels of symbolic links). Choose another place."):
         write_text(link, "text")
 
 
@@ -460,7 +484,6 @@ def test_d32_a_name_as_long_as_the_file_system_takes_is_written(tmp_path: Path) 
 @pytest.mark.parametrize("name", ["a\ud800", "a\x00b"])
 def test_a_path_that_cannot_be_is_one_error(name: str) -> None:
     path = Path(name)
-    with refused(f"{name!r}: cannot be the name of a file. Choose another."):
-        read_text(path)
-    with refused(f"{name!r}: cannot be the name of a file. Choose another."):
-        write_text(path, "text")
+    for call in (read_text, lambda path: write_text(path, "text")):
+        with refused(f"{name!r}: cannot be the name of a file. Choose another."):
+            call(path)

@@ -11,13 +11,8 @@ from typing import Any
 
 import pytest
 
-from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.journal import Journal
 from tests.refusals import refused
-
-
-def message_of(error: pytest.ExceptionInfo[InputError]) -> str:
-    return str(error.value)
 
 
 def same(value: Any) -> Any:

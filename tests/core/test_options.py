@@ -156,7 +156,8 @@ def test_kinds_of_options() -> None:
     ("text", "kind", "value"),
     [
         ("4", int, 4), ("4", float, 4.0), ("4", str, "4"), ("4", Any, 4), ("4e1", Any, 40.0), ("4", str | int, 4),
-        ("all", int | str, "all"),
+        ("all", int | str, "all"), ("-0.5", Any, -0.5), ("False", Any, False), ("none", Any, None), ("", Any, ""),
+        ("a=b", Any, "a=b"), ("3 apples", Any, "3 apples"),
         ("true", bool, True), ("False", bool, False), ("true", str, "true"), ("True", Any, True),
         ("none", int | None, None), ("None", str | None, None), ("none", str, "none"),
         ("none", Literal["none", "all"] | None, "none"),

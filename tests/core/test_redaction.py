@@ -11,17 +11,9 @@ from dialeval_plugin.leaderboard.result_names import evaluator_name, model_argum
 
 SECRETS = [
     *("api_key", "apikey", "api-key", "api_keys", "apiKey", "key", "bearer", "credentials", "passwd", "password", "pwd"),
-    *(
-        "authorization",
-        "Authorization",
-        "auth",
-        "access_key_id",
-        "aws_secret_access_key",
-        "token",
-        "hf_token",
-        "use_auth_token",
-    ),
-    *("header", "headers", "extra_headers", "X-Api-Key", "secret", "client_secret", "clientSecret", "cookie", "OPENAI_API_KEY"),
+    *("authorization", "Authorization", "auth", "access_key_id", "aws_secret_access_key", "token", "hf_token"),
+    *("use_auth_token", "header", "headers", "extra_headers", "X-Api-Key", "secret", "client_secret", "clientSecret"),
+    *("cookie", "OPENAI_API_KEY"),
 ]
 OPEN = [
     *("tokenizer", "tokenizer_backend", "use_fast_tokenizer", "prefix_token_id", "think_end_token", "add_bos_token", "model"),
@@ -72,14 +64,11 @@ def test_d11_a_secret_is_known_by_its_place(text: str, shown: str | None) -> Non
         assert redacted(text) == shown
 
 
-def test_d11_a_secret_of_the_environment_is_known_by_its_value(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_d11_a_secret_of_the_environment_is_known_by_its_value_and_one_in_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_API_KEY", "a-value-of-mine")
     monkeypatch.setenv("SHORT_TOKEN", "m")
     config = {"model": "local-completions", "model_args": "model=m,nickname=a-value-of-mine"}
     assert evaluator_name(config) == "m (nickname=***)"
-
-
-def test_d11_a_password_in_a_models_name_is_not_published() -> None:
     assert evaluator_name({"model": "hf", "model_args": "pretrained=https://user:pw@host/model"}) == "https://host/model"
 
 

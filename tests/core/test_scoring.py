@@ -7,7 +7,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialeval_plugin.core import registry as scorers
+from dialeval_plugin.core import scorer as scorers
 from dialeval_plugin.core.dialogue import Example, Item
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.core.files import to_json
-from dialeval_plugin.core.registry import ENTRY_POINT_GROUP, load_scorer, register_scorer, scorer_factory, scorer_names
-from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scorer import ENTRY_POINT_GROUP, Scorer, load_scorer, register_scorer, scorer_factory, scorer_names
 from dialeval_plugin.core.scores import Reason, Row, Scores, Unscored
 from dialeval_plugin.core.signature import Signature
 from tests.refusals import refused
@@ -65,7 +64,6 @@ def test_rows_become_columns_in_order() -> None:
 @pytest.mark.parametrize("column", ["main", "part"])
 def test_a_value_that_is_not_finite_makes_its_row_unscored(column: str, value: float) -> None:
     scores = table([{"main": 1.0, "part": 1.0}, {"main": 2.0, "part": 2.0, column: value}])
-
     assert scores.columns == {"main": (1.0, None), "part": (1.0, None)}
     assert scores.unscored == {1: Unscored(Reason.NON_FINITE, f"{column} is {value}")}
 
@@ -98,7 +96,6 @@ def test_the_mean_leaves_out_what_has_no_value(rows: list[Row], column: str | No
 
 def test_reasons_are_counted_in_alphabetical_order() -> None:
     scores = table([REFUSED, Unscored(Reason.EMPTY_INPUT), REFUSED, {"main": math.nan}])
-
     assert list(scores.unscored_by_reason.items()) == [("empty_input", 1), ("non_finite", 1), ("refusal", 2)]
 
 
@@ -122,7 +119,6 @@ ROWS = st.lists(
 def test_any_table_round_trips_through_strict_json(rows: list[Any]) -> None:
     scores = table(rows)
     written = json.dumps(scores.to_dict(), allow_nan=False)
-
     assert Scores.from_dict(json.loads(written)) == scores
     for row in scores.rows():
         assert json.loads(to_json(row)) == row
@@ -130,7 +126,6 @@ def test_any_table_round_trips_through_strict_json(rows: list[Any]) -> None:
 
 def test_level_and_orientation_round_trip() -> None:
     scores = Scores.from_rows([{"main": 1.0}], ["d"], ["main"], SIGNATURE, "dialogue", "lower")
-
     read = Scores.from_dict(json.loads(json.dumps(scores.to_dict())))
     assert (read.level, read.orientation, str(read.signature)) == ("dialogue", "lower", str(SIGNATURE))
 
@@ -141,30 +136,28 @@ def test_another_schema_version_is_refused(version: object) -> None:
         Scores.from_dict({**table([]).to_dict(), "schema_version": version})
 
 
+Declare = Callable[[str, str], None]
+
+
 @pytest.fixture
-def registry(monkeypatch: pytest.MonkeyPatch) -> list[metadata.EntryPoint]:
-    """An empty registry, and the list of entry points that it sees."""
+def declare(monkeypatch: pytest.MonkeyPatch) -> Declare:
+    """An empty registry, and what declares a scorer in it as an installed package does."""
     points: list[metadata.EntryPoint] = []
     monkeypatch.setattr(scorers, "_factories", {})
     monkeypatch.setattr(metadata, "entry_points", lambda *, group: [point for point in points if point.group == group])
-    return points
+    return lambda name, value: points.append(metadata.EntryPoint(name, value, ENTRY_POINT_GROUP))
 
 
-def declare(name: str, value: str) -> metadata.EntryPoint:
-    return metadata.EntryPoint(name, value, ENTRY_POINT_GROUP)
-
-
-def test_a_registered_scorer_is_made_by_name_with_its_options(registry: list[metadata.EntryPoint]) -> None:
+def test_a_registered_scorer_is_made_by_name_with_its_options(declare: Declare) -> None:
     register_scorer("length")(Length)
-
-    assert scorer_names() == ["length"]
-    scorer = load_scorer("length", scale=2.0)
-    assert isinstance(scorer, Length)
-    assert scorer.score([Example.from_texts([], "four")]).values == (8.0,)
+    register_scorer("any")(lambda **options: Length(options["scale"]))
+    assert scorer_names() == ["any", "length"]
+    for name in scorer_names():
+        assert load_scorer(name, scale=2.0).score([Example.from_texts([], "four")]).values == (8.0,)
 
 
 def test_r74_d29_one_file_under_two_module_names_is_no_duplicate(
-    registry: list[metadata.EntryPoint], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    declare: Declare, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "own_scorer.py"
     file.write_text("from tests.core.test_scoring import Length\nclass Own(Length):\n    pass\n")
@@ -181,7 +174,7 @@ def test_r74_d29_one_file_under_two_module_names_is_no_duplicate(
     assert scorer_factory("own") is found[1]
 
 
-def test_a_second_class_of_one_name_is_refused_with_both_origins(registry: list[metadata.EntryPoint]) -> None:
+def test_a_second_class_of_one_name_is_refused_with_both_origins(declare: Declare) -> None:
     class Other(Length):
         pass
 
@@ -194,14 +187,10 @@ def test_a_second_class_of_one_name_is_refused_with_both_origins(registry: list[
     assert scorer_factory("length") is Length
 
 
-def test_two_packages_that_declare_one_name_are_refused_under_that_name_only(registry: list[metadata.EntryPoint]) -> None:
+def test_two_packages_that_declare_one_name_are_refused_under_that_name_only(declare: Declare) -> None:
     """TRIAL section 5: one clash disabled every scorer and every command."""
-    registry += [
-        declare("length", f"{__name__}:Length"),
-        declare("length", "elsewhere:Length"),
-        declare("size", f"{__name__}:Length"),
-    ]
-
+    for name, value in (("length", f"{__name__}:Length"), ("length", "elsewhere:Length"), ("size", f"{__name__}:Length")):
+        declare(name, value)
     with refused(f"scorer 'length' is declared by {__name__}:Length and by elsewhere:Length. Uninstall one of the packages."):
         load_scorer("length")
     assert scorer_names() == ["length", "size"]
@@ -225,17 +214,17 @@ def test_an_installed_package_that_takes_a_name_of_ours_hurts_that_name_only(
         assert f" by {origin}" in str(refused.value)
 
 
-def test_a_package_that_is_found_twice_or_registered_here_is_no_duplicate(registry: list[metadata.EntryPoint]) -> None:
-    registry += [declare("length", f"{__name__}:Length")] * 2 + [declare("own", "elsewhere:Length")]
+def test_a_package_that_is_found_twice_or_registered_here_is_no_duplicate(declare: Declare) -> None:
+    for name, value in (("length", f"{__name__}:Length"), ("length", f"{__name__}:Length"), ("own", "elsewhere:Length")):
+        declare(name, value)
     register_scorer("own")(Length)  # comes before a declared one
-
     assert scorer_names() == ["length", "own"]
     assert scorer_factory("length") is scorer_factory("own") is Length
 
 
-def test_a_broken_package_stops_only_those_who_ask_for_it(registry: list[metadata.EntryPoint]) -> None:
-    registry += [declare("broken", "no_such_package.scorers:Broken"), declare("length", f"{__name__}:Length")]
-
+def test_a_broken_package_stops_only_those_who_ask_for_it(declare: Declare) -> None:
+    declare("broken", "no_such_package.scorers:Broken")
+    declare("length", f"{__name__}:Length")
     assert scorer_names() == ["broken", "length"]
     assert load_scorer("length").name == "length"
     with pytest.raises(MissingPrerequisite) as refused:
@@ -256,32 +245,17 @@ def test_a_broken_package_stops_only_those_who_ask_for_it(registry: list[metadat
     ],
 )
 def test_a_wrong_name_or_option_is_answered_with_what_is_right(
-    name: str, options: dict[str, float], message: str, registry: list[metadata.EntryPoint]
+    name: str, options: dict[str, float], message: str, declare: Declare
 ) -> None:
-    registry.append(declare("declared", "elsewhere:Scorer"))
+    declare("declared", "elsewhere:Scorer")
     register_scorer("length")(Length)
     register_scorer("shifted")(lambda scale, *, shift=0.0: Length(scale + shift))
     with refused(message):
         load_scorer(name, **options)
 
 
-def test_a_type_error_from_inside_a_scorer_is_not_the_users_option(registry: list[metadata.EntryPoint]) -> None:
+def test_a_type_error_from_inside_a_scorer_is_not_the_users_option(declare: Declare) -> None:
     """Issue item 7: the old check took any message that holds the word "argument" for a wrong option."""
     register_scorer("broken")(lambda scale=1.0: Length(scale, 3))  # type: ignore[call-arg]
     with refused("Length.__init__() takes from 1 to 2 positional arguments but 3 were given", TypeError):
         load_scorer("broken", scale=2.0)
-
-
-def test_a_scorer_that_takes_any_option_gets_them(registry: list[metadata.EntryPoint]) -> None:
-    @register_scorer("length")
-    def make(**options: float) -> Length:
-        return Length(**options)
-
-    assert load_scorer("length", scale=3.0).signature_fields()["scale"] == 3.0
-
-
-def test_the_package_declares_its_own_scorers() -> None:
-    declared = {point.name: point.value for point in metadata.entry_points(group=ENTRY_POINT_GROUP)}
-
-    assert declared["slide"] == "dialeval_plugin.methods.slide.scorer:SlideScorer"
-    assert declared["llm_judge"] == "dialeval_plugin.methods.judging.judge:PromptedJudge"

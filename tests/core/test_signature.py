@@ -18,18 +18,14 @@ from dialeval_plugin.core.signature import Signature, content_hash, text_hash
 FIELDS = {"method": "slide", "seed": 3, "window": None, "scale": 0.5, "clip": True}
 
 
-def test_the_string_has_the_fields_in_order_without_those_that_are_none_and_extended_adds_at_the_end() -> None:
-    signature = Signature(FIELDS)
-
-    assert str(signature.extended(seed=4, n=7)) == "method:slide|seed:4|scale:0.5|clip:True|n:7"
-    assert str(signature) == "method:slide|seed:3|scale:0.5|clip:True"
+def test_the_string_has_the_fields_in_order_without_those_that_are_none() -> None:
+    assert str(Signature(FIELDS)) == "method:slide|seed:3|scale:0.5|clip:True"
 
 
 def test_a_signature_does_not_follow_the_dictionary_it_came_from() -> None:
     fields: dict[str, str | int | float | bool | None] = {"method": "slide"}
     signature = Signature(fields)
     fields["method"] = "other"
-
     assert str(signature) == "method:slide"
     with pytest.raises(TypeError):
         signature.fields["method"] = "other"  # type: ignore[index]
@@ -38,7 +34,6 @@ def test_a_signature_does_not_follow_the_dictionary_it_came_from() -> None:
 @given(st.sampled_from(["method", "seed", "scale", "clip"]), st.integers() | st.booleans() | st.none())
 def test_any_other_value_gives_another_digest(name: str, value: int | bool | None) -> None:
     assume(str(value) != str(FIELDS[name]))
-
     assert Signature({**FIELDS, name: value}).digest != Signature(FIELDS).digest
 
 
@@ -51,34 +46,24 @@ def test_processes_agree_on_digest_and_run_whatever_their_hash_seed() -> None:
         f"print(Signature({FIELDS!r}).digest, text_hash('a', 'b'))\n"
         "print(run_id(Length(), [Example.from_texts(['Hi.'], 'Hello.', facts=['tea', 'rain'])]))\n"
     )
-    root = Path(__file__).resolve().parents[2]
-    said = {
-        subprocess.run(
-            [sys.executable, "-c", code],
-            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(root)},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for seed in ("0", "1", "4242")
-    }
-
+    said = set()
+    for seed in ("0", "1", "4242"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+        said.add(
+            subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True).stdout
+        )
     assert len(said) == 1
     assert said.pop().split()[:2] == [Signature(FIELDS).digest, text_hash("a", "b")]
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
+    files = {"config.json": b"{}", "vocab.txt": b"a\nb\n", "pooling/config.json": b'{"n": 1}', "merges": b"a b"}
+    files |= {"model.safetensors": b"\x00\x01", "sentencepiece.model": b"\x02", "pytorch_model.bin": b"\x03\x04"}
     model = tmp_path / "model"
     (model / "pooling").mkdir(parents=True)
-    (model / "config.json").write_text("{}")
-    (model / "vocab.txt").write_text("a\nb\n")
-    (model / "pooling" / "config.json").write_text('{"n": 1}')
-    (model / "model.safetensors").write_bytes(b"\x00\x01")
-    (model / "sentencepiece.model").write_bytes(b"\x02")
-    (model / "pytorch_model.bin").write_bytes(b"\x03\x04")
-    (model / "chat_template.jinja").write_text("{{ messages }}")
-    (model / "merges").write_text("a b")
+    for name, content in {**files, "chat_template.jinja": b"{{ messages }}"}.items():
+        (model / name).write_bytes(content)
     return model
 
 
@@ -86,7 +71,6 @@ def test_the_content_hash_does_not_depend_on_where_the_folder_lies(folder: Path,
     copy = shutil.copytree(folder, tmp_path / "elsewhere" / "copy")
     link = tmp_path / "link"
     link.symlink_to(folder)
-
     assert content_hash(copy) == content_hash(folder) == content_hash(link)
     assert len(content_hash(folder)) == 16
 
@@ -119,7 +103,6 @@ def test_bytes_moved_from_one_file_to_the_next_change_the_content_hash(tmp_path:
         (tmp_path / name).mkdir()
         (tmp_path / name / "a.txt").write_text(first)
         (tmp_path / name / "b.txt").write_text(second)
-
     assert content_hash(tmp_path / "one") != content_hash(tmp_path / "two")
 
 
@@ -131,7 +114,6 @@ def test_a_readme_and_hidden_files_are_no_part_of_the_model(folder: Path, name: 
     before = content_hash(folder)
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text("x")
-
     assert content_hash(folder) == before
 
 

@@ -51,7 +51,7 @@ class Here(Scorer):
 
 
 def command(name: str) -> tuple[str, str]:
-    return "-c", f"import typer; from dialeval_plugin.cli import enable as c; typer.run(c.{name})"
+    return "-c", f"import typer; from dialeval_plugin.cli import hosts as c; typer.run(c.{name})"
 
 
 def test_enabling_is_idempotent_and_reversible(tmp_path: Path) -> None:

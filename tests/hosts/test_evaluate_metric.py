@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from dialeval_plugin import __version__, load_metric
-from dialeval_plugin.core import registry
+from dialeval_plugin.core import scorer as scorers
 from dialeval_plugin.core.dialogue import Example, Item, is_blank
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.resources import metrics_path
@@ -68,10 +68,10 @@ SCORER_METRICS = [name for name in metric_names() if name != "dbdc"]
 @pytest.fixture(autouse=True)
 def _stub(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every metric folder gets the stub as its scorer, so that no test here needs a model."""
-    monkeypatch.setattr(registry, "_factories", {})
+    monkeypatch.setattr(scorers, "_factories", {})
     monkeypatch.setattr(StubScorer, "loads", 0)
     for name in SCORER_METRICS:
-        registry.register_scorer(name)(StubScorer)
+        scorers.register_scorer(name)(StubScorer)
 
 
 @pytest.fixture
@@ -227,7 +227,7 @@ def test_options_of_a_scorer_that_are_named_as_ones_of_the_hosts_load_reach_it(m
         def __init__(self, revision: str | None = None) -> None:
             super().__init__(bias=float(revision or 0))
 
-    monkeypatch.setitem(registry._factories, "slide", Revised)
+    monkeypatch.setitem(scorers._factories, "slide", Revised)
     rows = {"predictions": RESPONSES[:1], "contexts": CONTEXTS[:1]}
     assert load_metric("slide", revision="3").compute(**rows)["slide"] == load_metric("slide").compute(**rows)["slide"] + 3
 

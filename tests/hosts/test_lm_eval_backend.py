@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import pickle  # noqa: TID251 - writes what has to be refused
 import shutil
 from collections.abc import Callable
 from importlib.metadata import version
@@ -24,7 +23,7 @@ from dialeval_plugin.methods.judging.criterion_judges import GEval, LlmChiang
 from dialeval_plugin.methods.judging.dialogue_rating import DialogueRatingScorer
 from dialeval_plugin.methods.judging.judge import PromptedJudge
 from dialeval_plugin.methods.slide.dre import DreScorer
-from tests.refusals import refusal, refused
+from tests.refusals import refusal, refused, write_pickle
 from tests.requests_for import requests_for
 from tests.tiny.language_models import write_rating_language_model
 
@@ -302,21 +301,12 @@ def test_r60_d2_another_server_is_another_model_and_no_secret_is_in_its_identity
 # Pickles (R40)
 
 
-class Canary:
-    """Leaves a trace where somebody unpickles it."""
-
-    def __init__(self, trace: Path) -> None:
-        self.trace = trace
-
-    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
-        return Path.touch, (self.trace,)
-
-
 @pytest.mark.parametrize("name", ["pretrained", "peft", "delta"])
 def test_r40_d20_a_judges_pickle_is_refused_unopened(tiny_lm: Path, tmp_path: Path, name: str) -> None:
     folder = shutil.copytree(tiny_lm, tmp_path / "pickled")
     (folder / "model.safetensors").unlink()
-    (folder / "pytorch_model.bin").write_bytes(pickle.dumps(Canary(tmp_path / "trace")))
+    write_pickle(folder / "pytorch_model.bin", tmp_path / "trace")
+    given = {"pretrained": tiny_lm, name: folder, "device": "cpu"}
     with refused(
         f"llm 'hf': {folder / 'pytorch_model.bin'}: pickled weights run code when they are read, so they are never opened. "
         "Convert them to safetensors where you trust them: `safetensors.torch.save_file(state_dict, 'model.safetensors')`. "

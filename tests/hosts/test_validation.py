@@ -14,7 +14,6 @@ import yaml
 from lm_eval.tasks import TaskManager
 from typer.testing import CliRunner
 
-from dialeval_plugin.cli.main import app
 from dialeval_plugin.core.resources import metrics_path, tasks_path
 from dialeval_plugin.hosts.lm_eval.validation import Validation, validate_metrics, validate_tasks
 from dialeval_plugin.judgement_tasks.kinds import KINDS, MAIN, printed
@@ -118,9 +117,15 @@ def test_a_metric_whose_base_class_would_be_loaded_is_an_error(tmp_path: Path) -
 
 
 def test_the_command_counts_and_fails(tmp_path: Path) -> None:
-    for name in ("tasks", "metrics"):
-        (tmp_path / name).mkdir()
-    arguments = ["validate", "--tasks", str(tmp_path / "tasks"), "--metrics", str(tmp_path / "metrics")]
+    import typer
+
+    from dialeval_plugin.cli.hosts import validate
+
+    app = typer.Typer()
+    app.command()(validate)
+    (tmp_path / "tasks").mkdir()
+    (tmp_path / "metrics").mkdir()
+    arguments = ["--tasks", str(tmp_path / "tasks"), "--metrics", str(tmp_path / "metrics")]
     done = CliRunner().invoke(app, arguments)
     assert (done.exit_code, done.output) == (0, "0 ok, 0 absent, 0 error\n")
     path = tmp_path / "tasks" / "x.yaml"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import pickle  # noqa: TID251 - writes what has to be refused
 import shutil
 import stat
 import subprocess
@@ -29,7 +28,7 @@ from dialeval_plugin.methods.slide.model import HEAD_FILE, TrainedSmallModel
 from dialeval_plugin.models.encoders import load_encoder
 from dialeval_plugin.models.folders import TRAINING_FILE, check_device, resolve
 from dialeval_plugin.models.language_models import open_model
-from tests.refusals import refused
+from tests.refusals import refused, write_pickle
 from tests.sealed import seal
 from tests.tiny.breakdown import TinyModels
 from tests.tiny.reconstruction import write_tiny_model
@@ -42,21 +41,26 @@ class Kind(NamedTuple):
     open: Callable[[str], Any]
 
 
-@pytest.fixture(params=["slm", "general", "independence", "language-model", "reconstruction"])
+OPENERS: dict[str, Callable[[str], Any]] = {
+    "tiny_slm": TrainedSmallModel.load,
+    "tiny_general": TrainedGeneral.load,
+    "tiny_causal_model": CausalModel.load,
+    "tiny_breakdown_models": open_model,
+    "tiny_reconstruction": TrainedReconstruction.load,
+}
+
+
+@pytest.fixture
+def tiny_reconstruction(tmp_path: Path) -> Path:
+    return write_tiny_model(tmp_path / "reconstruction", "hred")
+
+
+@pytest.fixture(params=OPENERS)
 def kind(request: pytest.FixtureRequest, tmp_path: Path) -> Kind:
     """A copy of a tiny model of each kind."""
-    if request.param == "reconstruction":
-        return Kind(write_tiny_model(tmp_path / "model", "hred"), TrainedReconstruction.load)
-    openers: dict[str, tuple[str, Callable[[str], Any]]] = {
-        "slm": ("tiny_slm", TrainedSmallModel.load),
-        "general": ("tiny_general", TrainedGeneral.load),
-        "independence": ("tiny_causal_model", CausalModel.load),
-        "language-model": ("tiny_breakdown_models", open_model),
-    }
-    name, opener = openers[request.param]
-    source: Path | TinyModels = request.getfixturevalue(name)
+    source: Path | TinyModels = request.getfixturevalue(request.param)
     shutil.copytree(source.odin if isinstance(source, TinyModels) else source, tmp_path / "model")
-    return Kind(tmp_path / "model", opener)
+    return Kind(tmp_path / "model", OPENERS[request.param])
 
 
 def weight_files(folder: Path) -> list[Path]:
@@ -132,9 +136,8 @@ def test_d21_without_its_training_contexts_a_model_does_not_count_leaks_from_non
     path.unlink()
     if value is not None:
         path.write_text(value)
-    load = {"tiny_slm": TrainedSmallModel, "tiny_general": TrainedGeneral, "tiny_causal_model": CausalModel}[fixture].load
     with refused(said[value], ModelLoadError):
-        load(str(folder))
+        OPENERS[fixture](str(folder))
 
 
 FOREIGN = "names the class {!r}, which is not sentence-transformers' own. Choose a model without code of its own."
@@ -188,16 +191,6 @@ def test_d3_a_module_inside_a_module_neither(tiny_encoder: Path, tmp_path: Path)
     assert not (tmp_path / "trace").exists()
 
 
-class Canary:
-    """Leaves a trace where somebody unpickles it."""
-
-    def __init__(self, trace: Path) -> None:
-        self.trace = trace
-
-    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
-        return Path.touch, (self.trace,)
-
-
 def test_d20_a_pickle_in_a_sub_module_is_refused_unopened(tiny_encoder: Path, tmp_path: Path) -> None:
     """R40: the safetensors of the root let it pass."""
     from sentence_transformers.sentence_transformer.modules import Dense
@@ -210,7 +203,7 @@ def test_d20_a_pickle_in_a_sub_module_is_refused_unopened(tiny_encoder: Path, tm
     (dense,) = folder.glob("2_Dense")
     (dense / "model.safetensors").rename(dense / "other.safetensors")
     pickled = dense / "pytorch_model.bin"
-    pickled.write_bytes(pickle.dumps(Canary(tmp_path / "trace")))
+    write_pickle(pickled, tmp_path / "trace")
     with refused(
         f"{pickled}: pickled weights run code when they are read, so they are never opened. Convert them to safetensors where "
         "you trust them: `safetensors.torch.save_file(state_dict, 'model.safetensors')`.",
@@ -223,7 +216,7 @@ def test_d20_a_pickle_in_a_sub_module_is_refused_unopened(tiny_encoder: Path, tm
 def test_a_pickle_beside_the_safetensors_that_the_hosts_prefer_is_let_lie(tiny_encoder: Path, tmp_path: Path) -> None:
     """As most models of the hub have it, OpenVINO's .bin, which is no pickle, among them."""
     folder = shutil.copytree(tiny_encoder, tmp_path / "encoder")
-    (folder / "pytorch_model.bin").write_bytes(pickle.dumps(Canary(tmp_path / "trace")))
+    write_pickle(folder / "pytorch_model.bin", tmp_path / "trace")
     (folder / "openvino").mkdir()
     (folder / "openvino" / "openvino_model.bin").write_bytes(b"weights")
     load_encoder(str(folder))

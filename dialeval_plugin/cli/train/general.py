@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dialeval_plugin.core.dialogue import Example, is_blank
+from dialeval_plugin.core.errors import InputError
+
 from .options import ENCODER, Backbone, Device, Epochs, Evaluation, MaxMinutes, Output, Precision, Seed, Share, read_evaluation
 
 if TYPE_CHECKING:
@@ -76,17 +79,16 @@ def general(
 
 
 def _print_areas(areas: Mapping[str, Mapping[str, float | None]]) -> None:
+    def figure(value: float | None) -> str:
+        return "-" if value is None else f"{value:.3f}"
+
     kinds = list(areas["general"])
     typer.echo(f"\nAUROC of the real response, on validation\n{'':14}{''.join(f'{kind:>12}' for kind in kinds)}")
     for head, found in areas.items():
         if head != "coherence":
-            typer.echo(f"{head:14}{''.join(f'{_figure(found[kind]):>12}' for kind in kinds)}")
-    shown = ", ".join(f"{kind} {_figure(value)}" for kind, value in areas["coherence"].items())
+            typer.echo(f"{head:14}{''.join(f'{figure(found[kind]):>12}' for kind in kinds)}")
+    shown = ", ".join(f"{kind} {figure(value)}" for kind, value in areas["coherence"].items())
     typer.echo(f"coherence of whole dialogues: {shown}")
-
-
-def _figure(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
 
 
 def mixing(
@@ -119,8 +121,6 @@ def mixing(
 def _rated_set(source: str, scorer: GeneralScorer) -> RatedSet:
     import numpy as np
 
-    from dialeval_plugin.core.dialogue import Example, is_blank
-    from dialeval_plugin.core.errors import InputError
     from dialeval_plugin.corpora.items import mean_rating
     from dialeval_plugin.corpora.readers.dstc10 import SETS, overall_quality
     from dialeval_plugin.corpora.registry import read_reported
@@ -132,12 +132,12 @@ def _rated_set(source: str, scorer: GeneralScorer) -> RatedSet:
         raise InputError(f"--data {place}: stands for {len(sets)} sets. Name each, so that it can be left out.")
     ((name, items),) = sets.items()
     quality = quality or overall_quality(items, SETS.get(name))
-    rated: list[tuple[Example, float]] = []
-    for item in items:
-        if isinstance(item, Example) and quality in item.ratings and not is_blank(item.response.text):
-            rating = mean_rating(item, quality)
-            if rating is not None:
-                rated.append((item, rating))
+    rated = [
+        (item, rating)
+        for item in items
+        if isinstance(item, Example) and quality in item.ratings and not is_blank(item.response.text)
+        if (rating := mean_rating(item, quality)) is not None
+    ]
     if not rated:
         raise InputError(f"--data {place}: has no response that is rated in {quality!r}. Name another quality or set.")
     examples = [example for example, _ in rated]

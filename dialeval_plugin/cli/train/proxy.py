@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
 
+from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError
 
 from .options import Device
 
 if TYPE_CHECKING:
-    from dialeval_plugin.core.dialogue import Example
     from dialeval_plugin.methods.proxy_indicators.indicators import IndicatorModels
     from dialeval_plugin.methods.proxy_indicators.regression import FloatArray
     from dialeval_plugin.methods.proxy_indicators.tasks import IndicatorSettings
@@ -96,7 +96,6 @@ def proxy(
 
 
 def _rows(data: Path, indicators: IndicatorModels, quality: str) -> _Rows:
-    from dialeval_plugin.core.dialogue import Example
     from dialeval_plugin.corpora.registry import read_items
 
     examples = [item for item in read_items(data) if isinstance(item, Example)]

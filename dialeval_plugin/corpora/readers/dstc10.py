@@ -15,8 +15,7 @@ from types import MappingProxyType
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Turn
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
-from dialeval_plugin.core.files import Line, read_json
-from dialeval_plugin.core.shapes import checked
+from dialeval_plugin.core.files import Line, checked, read_json
 from dialeval_plugin.corpora.corpus import Corpus
 from dialeval_plugin.corpora.rows import (
     as_path,

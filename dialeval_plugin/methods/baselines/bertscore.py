@@ -13,7 +13,7 @@ from dialeval_plugin.core.options import Positive, checked_init
 from dialeval_plugin.core.scores import Row
 from dialeval_plugin.core.signature import Value, content_hash
 from dialeval_plugin.models.folders import check_complete, check_weights, opening, resolve
-from dialeval_plugin.models.opening import choose_device, longest_input
+from dialeval_plugin.models.language_models import choose_device, longest_input
 
 from .references import Compared, ReferenceScorer, texts_longer_than
 

@@ -19,7 +19,7 @@ from dialeval_plugin.core.scores import Row
 from dialeval_plugin.core.signature import content_hash
 from dialeval_plugin.models.batching import padded
 from dialeval_plugin.models.folders import opening, resolve
-from dialeval_plugin.models.opening import check_window, open_transformer
+from dialeval_plugin.models.language_models import check_window, open_transformer
 
 Ids: TypeAlias = list[int]
 Question = TypeVar("Question", bound=Hashable)

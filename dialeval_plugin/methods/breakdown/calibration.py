@@ -18,10 +18,9 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import to_json, write_text
 from dialeval_plugin.core.scores import Unscored
 from dialeval_plugin.core.signature import content_hash
-from dialeval_plugin.models.causal import window
+from dialeval_plugin.models.causal import Context, window
 from dialeval_plugin.models.folders import checked_model_file, read_versioned
 from dialeval_plugin.models.language_models import OpenedModel, open_model
-from dialeval_plugin.models.passes import Context
 
 from .detectors import ConfidenceHead, Detector, LikelihoodRatio, MaxProbability, Odin, read_responses
 

@@ -13,9 +13,17 @@ from torch import Tensor, nn
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.models.batching import length_batches
-from dialeval_plugin.models.causal import FloatArray, as_array, layout_tokens, padded_ids, turn_pieces
+from dialeval_plugin.models.causal import (
+    Context,
+    FloatArray,
+    all_passes,
+    as_array,
+    layout_tokens,
+    padded_ids,
+    share_beginnings,
+    turn_pieces,
+)
 from dialeval_plugin.models.language_models import OpenedModel
-from dialeval_plugin.models.passes import Context, all_passes, share_beginnings
 
 HEAD_NAME = "odin_head"
 

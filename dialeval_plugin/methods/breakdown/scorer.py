@@ -14,10 +14,9 @@ from dialeval_plugin.core.options import ModelOptions, Share, check_choice, chec
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Orientation, Row, Unscored, finite_or_unscored
 from dialeval_plugin.core.signature import Value, content_hash
-from dialeval_plugin.models.causal import Window, check_causal, window
+from dialeval_plugin.models.causal import Context, MaxTokens, check_causal, window
 from dialeval_plugin.models.context_texts import turns_to_read, unread
 from dialeval_plugin.models.language_models import OpenedModel, open_model
-from dialeval_plugin.models.passes import Context
 
 from .calibration import CALIBRATION_FILE, Calibration, ScoreRange, learn_range, weights_hash
 from .detectors import Detector, LikelihoodRatio, MaxProbability, Odin, Reading, read_responses
@@ -74,7 +73,7 @@ class BreakdownOptions(ModelOptions):
     calibration: str | None = None
     transductive: bool = False
     cut: Share = 0.5
-    max_tokens: Window | None = None
+    max_tokens: MaxTokens | None = None
 
 
 class DialogueBreakdownScorer(Scorer):

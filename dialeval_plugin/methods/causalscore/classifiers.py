@@ -20,7 +20,7 @@ from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.core.options import check_value
 from dialeval_plugin.models.batching import length_batches, padded, tokens_at_once
 from dialeval_plugin.models.folders import check_complete, check_device, check_vocabulary, check_weights, opening
-from dialeval_plugin.models.opening import check_fast, text_ids
+from dialeval_plugin.models.language_models import check_fast, text_ids
 
 from .aggregation import FloatArray, IntArray
 

@@ -14,8 +14,7 @@ from dialeval_plugin.core.options import ModelOptions, with_options
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import Value, content_hash
-from dialeval_plugin.models.defaults import DefaultModel
-from dialeval_plugin.models.folders import resolve
+from dialeval_plugin.models.folders import DefaultModel, resolve
 
 from .aggregation import Aggregation, FloatArray, IntArray, combine, conditional_pairs, dependent_turns, score
 from .classifiers import CausalWindow, IndependenceClassifier, Layout, Probabilities, Truncate

@@ -15,8 +15,7 @@ from dialeval_plugin.core.options import checked_init
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import TOO_FEW_TURNS, Row, Unscored
 from dialeval_plugin.core.signature import Value, content_hash, text_hash
-from dialeval_plugin.models.defaults import DefaultModel
-from dialeval_plugin.models.folders import resolve
+from dialeval_plugin.models.folders import DefaultModel, resolve
 
 from .mixing import FloatArray
 from .model import TOKENS_CUT, Judgement, TrainedGeneral, Triple

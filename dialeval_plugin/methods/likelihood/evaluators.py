@@ -15,16 +15,23 @@ from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.core.scores import Unscored
 from dialeval_plugin.models.batching import length_batches, padded
 from dialeval_plugin.models.causal import (
+    Context,
+    Layout,
+    Overlong,
+    Pass,
+    Span,
+    all_passes,
     as_array,
     check_causal,
     layout_tokens,
     log_probabilities,
     padded_ids,
+    share_beginnings,
+    too_long,
     turn_pieces,
     window,
 )
 from dialeval_plugin.models.language_models import OpenedModel
-from dialeval_plugin.models.passes import Context, Layout, Overlong, Pass, Span, all_passes, share_beginnings, too_long
 
 from .aggregation import FloatArray
 

@@ -15,11 +15,10 @@ from dialeval_plugin.core.options import ModelOptions, check_choice, with_option
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import BLANK_RESPONSE, TOO_FEW_TURNS, Reason, Row, Unscored
 from dialeval_plugin.core.signature import Value, content_hash
-from dialeval_plugin.models.causal import Window
+from dialeval_plugin.models.causal import Context, Layout, MaxTokens
 from dialeval_plugin.models.context_texts import turns_to_read, unread
-from dialeval_plugin.models.defaults import DefaultModel
+from dialeval_plugin.models.folders import DefaultModel
 from dialeval_plugin.models.language_models import Family, open_model
-from dialeval_plugin.models.passes import Context, Layout
 
 from .aggregation import DIALOGUE_REDUCTIONS, TURN_REDUCTIONS, FloatArray, dialogue_log_scores, is_product, reported
 from .evaluators import Alignment, CausalEvaluator, Evaluator, Judged, NextSentenceEvaluator, PermutationEvaluator
@@ -45,7 +44,7 @@ class LikelihoodOptions(ModelOptions):
     alignment: Alignment = "correct"
     probability: Probability = "token"
     aggregation: str | None = None
-    max_tokens: Window | None = None
+    max_tokens: MaxTokens | None = None
     next_label: int | str | None = None
 
 

@@ -16,8 +16,7 @@ import numpy.typing as npt
 from typing_extensions import TypedDict
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.files import read_json, to_json, write_text
-from dialeval_plugin.core.shapes import checked
+from dialeval_plugin.core.files import checked, read_json, to_json, write_text
 
 from .tasks import DEFAULT_CHOICES, Choice, Entailment, IndicatorSettings, Truncate
 

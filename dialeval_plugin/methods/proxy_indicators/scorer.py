@@ -16,7 +16,7 @@ from dialeval_plugin.core.options import with_options
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import Value, text_hash
-from dialeval_plugin.models.defaults import DefaultModel
+from dialeval_plugin.models.folders import DefaultModel
 
 from .indicators import IndicatorModels
 from .regression import ProxyModel

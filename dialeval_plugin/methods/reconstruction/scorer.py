@@ -18,8 +18,7 @@ from dialeval_plugin.core.scores import Orientation, Row, Unscored
 from dialeval_plugin.core.signature import Value, content_hash
 from dialeval_plugin.models.batching import length_batches
 from dialeval_plugin.models.context_texts import turns_to_read, unread
-from dialeval_plugin.models.defaults import DefaultModel
-from dialeval_plugin.models.folders import resolve
+from dialeval_plugin.models.folders import DefaultModel, resolve
 
 from .layers import Noise
 from .model import TrainedReconstruction

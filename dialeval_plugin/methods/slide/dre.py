@@ -9,9 +9,9 @@ from typing import ClassVar, Literal, TypeAlias, cast
 
 from dialeval_plugin.core.dialogue import Example, Item
 from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.files import checked
 from dialeval_plugin.core.options import with_options
 from dialeval_plugin.core.scores import Reason, Row, Unscored
-from dialeval_plugin.core.shapes import checked
 from dialeval_plugin.core.signature import Value
 from dialeval_plugin.llm.language_model import LanguageModel, Pending, PromptingScorer, Request, require_language_model
 from dialeval_plugin.methods.judging.judge import SCORING_PROMPTS, InteriorPrompt, MeasuredAccuracy, read_interior

@@ -14,8 +14,7 @@ from dialeval_plugin.core.runner import score_rows
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Row, Unscored, finite_or_unscored
 from dialeval_plugin.core.signature import content_hash
-from dialeval_plugin.models.defaults import DefaultModel
-from dialeval_plugin.models.folders import resolve
+from dialeval_plugin.models.folders import DefaultModel, resolve
 
 from .fusion import POSITIVE_FROM, DistanceRange, fuse_rows, slm_score
 from .fusion import Reading as FusionReading

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle  # noqa: TID251 - writes what has to be refused
 import shutil
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from torch import Tensor
 from dialeval_plugin.core.errors import MissingPrerequisite, ModelLoadError
 from dialeval_plugin.methods.slide.model import HEAD_FILE, TrainedSmallModel
 from dialeval_plugin.models.folders import resolve
-from tests.refusals import refused
+from tests.refusals import refused, write_pickle
 from tests.sealed import seal
 
 ADVICE = (
@@ -23,16 +22,6 @@ ADVICE = (
 )
 
 LAYER = "encoder.layer.0.output.dense.weight"
-
-
-class Canary:
-    """Leaves a trace where somebody unpickles it."""
-
-    def __init__(self, trace: Path) -> None:
-        self.trace = trace
-
-    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
-        return Path.touch, (self.trace,)
 
 
 @pytest.fixture
@@ -46,7 +35,7 @@ def test_a_pickled_checkpoint_is_refused_unopened(suffix: str, slm: Path, tmp_pa
     (slm / "model.safetensors").unlink()
     (slm / HEAD_FILE).unlink()
     weights = slm / f"pytorch_model{suffix}"
-    weights.write_bytes(pickle.dumps(Canary(tmp_path / "trace")))
+    write_pickle(weights, tmp_path / "trace")
 
     for name in (slm, weights):
         with refused(f"{weights}: {ADVICE}`safetensors.torch.save_file(state_dict, 'model.safetensors')`.", ModelLoadError):

@@ -1,47 +1,33 @@
-"""`dialeval train general` and `dialeval train mixing`, on small files and a tiny encoder."""
+"""`dialeval train` of the general evaluator, its mixing and the independence classifiers, on small files and a tiny encoder."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from dialeval_plugin.cli.main import app
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.files import write_json_lines
 from dialeval_plugin.corpora import mini
-
-REPORTED = "dialogue number 7"
-
-
-@pytest.fixture(autouse=True)
-def own_last_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "xdg"))
-
-
-def run(*words: object) -> Result:
-    return CliRunner().invoke(app, list(map(str, words)))
+from dialeval_plugin.corpora.registry import read_items
+from dialeval_plugin.methods.causalscore.scorer import CausalScorer
+from tests.cli.running import run, write_rows
+from tests.refusals import refused
 
 
 def write_dialogues(path: Path, number: int = 24) -> Path:
     things = ["harbour", "violin", "glacier", "orchid", "kettle", "quarry"]
-    write_json_lines(
-        path,
-        (
-            {
-                "turns": [
-                    f"This is dialogue number {place} about the old {things[place % 6]} we both saw.",
-                    f"Indeed, number {place}, the {things[place % 6]} was a lovely sight for everybody there.",
-                    "Shall we go and look at it again?",
-                    f"Yes, tomorrow at {place} in the morning.",
-                ]
-            }
-            for place in range(number)
-        ),
-    )
-    return path
+    rows = []
+    for place in range(number):
+        thing = things[place % 6]
+        seen = f"This is dialogue number {place} about the old {thing} we both saw."
+        praised = f"Indeed, number {place}, the {thing} was a lovely sight for everybody there."
+        rows.append(
+            {"turns": [seen, praised, "Shall we go and look at it again?", f"Yes, tomorrow at {place} in the morning."]}
+        )
+    return write_rows(path, rows)
 
 
 def write_reported(path: Path) -> Path:
@@ -50,8 +36,7 @@ def write_reported(path: Path) -> Path:
         "this is dialogue number 7 about the old violin we both saw",
         "Indeed , number 7 , the violin was a lovely sight for everybody there .",
     ]
-    write_json_lines(path, [{"context": context, "response": "No, thanks."}])
-    return path
+    return write_rows(path, [{"context": context, "response": "No, thanks."}])
 
 
 def test_it_trains_keeps_reported_dialogues_out_and_shows_validation(tiny_encoder: Path, tmp_path: Path) -> None:
@@ -117,16 +102,57 @@ def test_mixing_is_fitted_on_rated_sets_and_refuses_to_score_them(tiny_general: 
     assert set(json.loads((tmp_path / "mixing.json").read_text())["responses"]) == {"mini", other}
 
     line = {"context": [turn.text for turn in examples[0].context], "response": examples[0].response.text}
-    write_json_lines(tmp_path / "in.jsonl", [line])
+    write_rows(tmp_path / "in.jsonl", [line])
     score = ["score", tmp_path / "in.jsonl", "--scorer", "general"]
     score += ["--option", f"model={tiny_general}", "--option", f"mixing={tmp_path / 'mixing.json'}"]
-    refused = run(*score, "--output", tmp_path / "seen.jsonl")
-    assert isinstance(refused.exception, InputError)
-    assert f"which is in its set {other!r}" in str(refused.exception)
+    with pytest.raises(InputError, match=re.escape(f"which is in its set {other!r}")):
+        run(*score, "--output", tmp_path / "seen.jsonl")
     assert run(*score, "--output", tmp_path / "unseen.jsonl", "--option", f"leave_out={other}").exit_code == 0
 
 
 def test_a_quality_that_nobody_rated_is_refused(tiny_general: Path, tmp_path: Path) -> None:
-    done = run("train", "mixing", "--model", tiny_general, "--output", tmp_path / "m.json", "--data", "mini:charm")
-    assert isinstance(done.exception, InputError)
-    assert str(done.exception) == ("--data mini: has no response that is rated in 'charm'. Name another quality or set.")
+    with refused("--data mini: has no response that is rated in 'charm'. Name another quality or set."):
+        run("train", "mixing", "--model", tiny_general, "--output", tmp_path / "m.json", "--data", "mini:charm")
+
+
+def causes(path: Path, split: Any, first: int, last: int) -> Path:
+    rows = [
+        {
+            "history": [*(f"{'AB'[place % 2]}: {text[:40]}" for place, text in enumerate(item.context)), ""],
+            "response": item.positive[0][:40],
+            "entities": [item.context[-1][:40]],
+        }
+        for item in mini.read_response_sets(split)[first:last]
+    ]
+    path.write_text(json.dumps(rows), encoding="utf-8")
+    return path
+
+
+def test_train_and_score_with_an_explanation(tiny_encoder: Path, tmp_path: Path) -> None:
+    training, validation = causes(tmp_path / "a.json", "train", 0, 8), causes(tmp_path / "b.json", "validation", 0, 6)
+    unlabelled = causes(tmp_path / "c.json", "train", 6, 14)
+    evaluation = causes(tmp_path / "d.json", "test", 0, 4)
+    model = tmp_path / "model"
+    shown = run(
+        *("train", "independence", "--data", training, "--validation", validation, "--output", model),
+        *("--unlabelled", unlabelled, "--evaluation", evaluation, "--backbone", tiny_encoder),
+        *("--epochs", "1", "--rounds", "1", "--round-epochs", "1", "--max-tokens", "128", "--learning-rate", "0.001"),
+    ).stdout
+    assert f"{model}: trained on 8 responses, validated on 6, best round 0\n" in shown
+    rows = [line.split() for line in shown.splitlines() if "validation" in line or "evaluation" in line]
+    assert [row[0] for row in rows[-4:]] == ["unconditional", "unconditional", "round", "round"]
+
+    lines = write_rows(tmp_path / "in.jsonl", [{"id": "q", "context": ["Do you like tea?", "Why?"], "response": "I do."}])
+    shown = run("score", lines, "--output", tmp_path / "out.jsonl", "--scorer", "causalscore", "--explain").stdout
+    scorer = CausalScorer(str(model))
+    items = read_items(lines)
+    assert shown.startswith("\n".join(scorer.explain(items)) + "\n")
+    (row,) = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert row["causalscore"] == scorer.score(items).values[0]
+
+
+def test_a_scorer_that_cannot_explain_says_so_first(tiny_slm: Path, tmp_path: Path) -> None:
+    lines = write_rows(tmp_path / "in.jsonl", [{"context": ["a"], "response": "b"}])
+    with refused("slide: has nothing to explain. Leave --explain out."):
+        run("score", lines, "--output", tmp_path / "out", "--slm", tiny_slm, "--variant", "slm", "--explain")
+    assert not (tmp_path / "out").exists()

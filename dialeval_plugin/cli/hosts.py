@@ -1,0 +1,81 @@
+"""How hosts know our names: `dialeval enable`, `disable`, `status`, `validate`, `lm-eval`, and the paths of our folders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dialeval_plugin.core import resources
+
+if TYPE_CHECKING:
+    from dialeval_plugin.hosts.enable import Change
+
+
+def enable() -> None:
+    """Make plain `lm_eval` and `evaluate.load` know this package's tasks, models and metrics, in this Python environment."""
+    from dialeval_plugin.hosts import enable as hosts
+
+    _show(hosts.enable())
+    typer.echo("Python processes that start from now on know dialeval's names. `dialeval disable` takes this back.")
+
+
+def disable() -> None:
+    """Take back what `dialeval enable` did."""
+    from dialeval_plugin.hosts import enable as hosts
+
+    _show(hosts.disable())
+
+
+def _show(changes: Iterable[Change]) -> None:
+    for change in changes:
+        typer.echo(f"{change.action}: {change.path}")
+
+
+def status() -> None:
+    """Say whether `dialeval enable` is in force here, and whether it works."""
+    from dialeval_plugin.hosts import enable as hosts
+
+    found = hosts.status()
+    typer.echo(f"{found.state} in {found.folder}")
+    if found.state == "outdated":
+        typer.echo("The files are another version's. Type `dialeval enable` to renew them.")
+    for problem in found.problems:
+        typer.echo(f"problem: {problem}")
+    if found.problems:
+        raise typer.Exit(code=1)
+
+
+def validate(
+    tasks: Annotated[Path | None, typer.Option(help="Folder of lm-eval task files; this package's by default.")] = None,
+    metrics: Annotated[Path | None, typer.Option(help="Folder of metric folders; this package's by default.")] = None,
+) -> None:
+    """Build every lm-eval task and load every metric; exit with 1 if one of them is wrong."""
+    from dialeval_plugin.hosts.lm_eval import validation
+
+    found = validation.validate(tasks, metrics)
+    for name, kind, state, detail in found:
+        typer.echo(f"{state:6} {kind:6} {name}" + (f": {detail}" if detail else ""))
+    counts = {state: sum(result.state == state for result in found) for state in ("ok", "absent", "error")}
+    typer.echo(", ".join(f"{number} {state}" for state, number in counts.items()))
+    if counts["error"]:
+        raise typer.Exit(code=1)
+
+
+def tasks_path() -> None:
+    """Print the folder of the lm-eval tasks: lm_eval --include_path "$(dialeval tasks-path)"."""
+    typer.echo(resources.tasks_path())
+
+
+def metrics_path() -> None:
+    """Print the folder of the `evaluate` metrics."""
+    typer.echo(resources.metrics_path())
+
+
+def lm_eval(context: typer.Context) -> None:
+    """Run lm-eval's command line with this package's tasks and models known."""
+    from dialeval_plugin.hosts.lm_eval.cli import main as run
+
+    run(context.args)
