@@ -72,12 +72,12 @@ def training(
 def thresholds(data: Data, output: Output, slm: Slm = None) -> None:
     """Accuracy of the small model over all thresholds (DRE figure 6)."""
     from dialeval_plugin.corpora.readers import dailydialog_pp
-    from dialeval_plugin.reports import slm_plots
+    from dialeval_plugin.reports import slm as slm_report
     from dialeval_plugin.reports.plots import threshold_figure
 
     sets = dailydialog_pp.read(data)
-    panels, marked = slm_plots.threshold_panels(sets, slm, where=str(data))
-    typer.echo(slm_plots.leak_note(sets, slm))
+    panels, marked = slm_report.threshold_panels(sets, slm, where=str(data))
+    typer.echo(slm_report.leak_note(sets, slm))
     _write(threshold_figure(panels, marked), output)
 
 

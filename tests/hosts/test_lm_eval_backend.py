@@ -306,7 +306,6 @@ def test_r40_d20_a_judges_pickle_is_refused_unopened(tiny_lm: Path, tmp_path: Pa
     folder = shutil.copytree(tiny_lm, tmp_path / "pickled")
     (folder / "model.safetensors").unlink()
     write_pickle(folder / "pytorch_model.bin", tmp_path / "trace")
-    given = {"pretrained": tiny_lm, name: folder, "device": "cpu"}
     with refused(
         f"llm 'hf': {folder / 'pytorch_model.bin'}: pickled weights run code when they are read, so they are never opened. "
         "Convert them to safetensors where you trust them: `safetensors.torch.save_file(state_dict, 'model.safetensors')`. "
