@@ -14,8 +14,7 @@ from dialeval_plugin.core.files import write_json_lines
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.models.folders import ModelFolder
 from dialeval_plugin.training.loop import TrainingLoop
-from dialeval_plugin.training.options import TrainingOptions
-from dialeval_plugin.training.run import TrainingRun
+from dialeval_plugin.training.run import TrainingOptions, TrainingRun
 from tests.training.launched import launch
 from tests.training_processes import files_of
 

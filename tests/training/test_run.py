@@ -22,8 +22,7 @@ from typing_extensions import TypedDict
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.models.folders import ModelFolder, save_weights
 from dialeval_plugin.training.history import HistoryRow, read_history
-from dialeval_plugin.training.options import TrainingOptions
-from dialeval_plugin.training.run import TrainingRun, data_hash
+from dialeval_plugin.training.run import TrainingOptions, TrainingRun, data_hash
 from tests.refusals import refused
 from tests.training_processes import files_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.training.options import choose_recipe
+from dialeval_plugin.training.run import choose_recipe
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,7 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.signature import content_hash
 from dialeval_plugin.models.causal import check_causal
 from dialeval_plugin.models.language_models import open_model
-from dialeval_plugin.training.options import TrainingOptions
-from dialeval_plugin.training.run import TrainingResult, TrainingRun, data_hash
+from dialeval_plugin.training.run import TrainingOptions, TrainingResult, TrainingRun, data_hash
 
 from .calibration import calibrate_trained
 from .from_scratch import write_new_model

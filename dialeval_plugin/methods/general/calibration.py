@@ -16,8 +16,8 @@ from sklearn.metrics import roc_auc_score
 from dialeval_plugin.core.errors import InputError
 
 from .conversations import Conversation, Pair, by_corpus
-from .mixing import CoherenceWeights, FloatArray, Mixing, equal_mixture, fit_weights, turn_statistics, weighted_sum
-from .model import EXPERTS, TOKENS_CUT, GeneralModel, Judgement, Triple
+from .mixing import CoherenceWeights, FloatArray, Mixing, fit_weights, turn_statistics, weighted_sum
+from .model import EXPERTS, TOKENS_CUT, GeneralModel, Judgement, Triple, triples_of_turns
 from .recipes import GeneralRecipe
 from .signals import DIALOGUE_NEGATIVES, HEADS, NEGATIVES, CorpusSignals, replaced_turn, shuffled_turns
 
@@ -151,14 +151,6 @@ def fit(model: GeneralModel, rows: Sequence[ValidationRow], dialogues: Sequence[
     return Fitted(mixing, coherence, figures, counts)
 
 
-def fits_of_turns(model: GeneralModel, dialogues: Sequence[Sequence[str]]) -> list[FloatArray]:
-    """Return the log odds of fit of each dialogue's turns from the second on."""
-    triples: list[Triple] = [(tuple(turns[:place]), turns[place], ()) for turns in dialogues for place in range(1, len(turns))]
-    fit = judge(model, triples).log_odds["fit"]
-    ends = np.cumsum([len(turns) - 1 for turns in dialogues])
-    return np.split(fit, ends[:-1])
-
-
 def judge(model: GeneralModel, triples: Sequence[Triple]) -> Judgement:
     """Judge any number of triples, in windows, so that memory does not grow with them."""
     parts = [model.judge(triples[start : start + _WINDOW]) for start in range(0, len(triples), _WINDOW)]
@@ -175,7 +167,8 @@ def _fit_blend(model: GeneralModel, head: str, experts: FloatArray, kinds: np.nd
     if len(set(kinds[used] == REAL)) < 2:
         return
     names = EXPERTS[head]
-    found = _fitted(dict(zip(names, experts[used].T, strict=True)), kinds[used], dict.fromkeys(names, 1 / len(names)))
+    columns = dict(zip(names, experts[used].T, strict=True))
+    found = fit_weights(columns, kinds[used], REAL, dict.fromkeys(names, 1 / len(names)))
     with torch.no_grad():
         model.head.blend[head].copy_(torch.tensor(list(found.values())))
 
@@ -195,22 +188,12 @@ def fit_mixing(
     """
     told = fitted & ~np.isnan(log_odds["knowledge"])
     is_told = "knowledge" in heads and bool((kinds[told] == "other_facts").any())
-    return Mixing(
-        _mixing_weights(log_odds, [head for head in heads if head in _PLAIN_HEADS], kinds, fitted & (kinds != "other_facts")),
-        _mixing_weights(log_odds, heads, kinds, told) if is_told else None,
-    )
 
+    def weights(of: Sequence[str], rows: np.ndarray) -> dict[str, float]:
+        return fit_weights({head: log_odds[head][rows] for head in of}, kinds[rows], REAL, dict.fromkeys(of, 1 / len(of)))
 
-def _mixing_weights(
-    log_odds: Mapping[str, FloatArray], heads: Sequence[str], kinds: np.ndarray, rows: np.ndarray
-) -> dict[str, float]:
-    return _fitted({head: log_odds[head][rows] for head in heads}, kinds[rows], dict.fromkeys(heads, 1 / len(heads)))
-
-
-def _fitted(columns: Mapping[str, FloatArray], kinds: np.ndarray, start: Mapping[str, float]) -> dict[str, float]:
-    """Weights of real rows against an equal mixture of the wrong ones."""
-    row_weights = equal_mixture(list(kinds), REAL)
-    return fit_weights(columns, (kinds == REAL).astype(np.float64), start=start, row_weights=row_weights)
+    plain = [head for head in heads if head in _PLAIN_HEADS]
+    return Mixing(weights(plain, fitted & (kinds != "other_facts")), weights(heads, told) if is_told else None)
 
 
 def _fit_coherence(
@@ -222,8 +205,9 @@ def _fit_coherence(
     kinds = np.array([row.kind for row in dialogues])
     if not fitted.any():
         return CoherenceWeights(**start, offset=0.0), dict.fromkeys(DIALOGUE_NEGATIVES)
-    columns = turn_statistics(fits_of_turns(model, [row.turns for row in dialogues]))
-    found = _fitted({name: values[fitted] for name, values in columns.items()}, kinds[fitted], start)
+    triples, starts = triples_of_turns([row.turns for row in dialogues])
+    columns = turn_statistics(np.split(judge(model, triples).log_odds["fit"], starts))
+    found = fit_weights({name: values[fitted] for name, values in columns.items()}, kinds[fitted], REAL, start)
     judged = weighted_sum(columns, found)
     return CoherenceWeights(**found), {
         kind: _area(judged[~fitted & (kinds == REAL)], judged[~fitted & (kinds == kind)]) for kind in DIALOGUE_NEGATIVES

@@ -26,6 +26,7 @@ from dialeval_plugin.models.lexical import FEATURES, LexicalFeatures
 
 from .mixing import CoherenceWeights, HeadWeights, HeadWeightsWithoutFacts, Mixing
 from .recipes import GeneralRecipe
+from .signals import HEADS, SAYING
 
 HEAD_FILE = "general_head.safetensors"
 
@@ -62,15 +63,6 @@ class GeneralConfig:
     has_knowledge: bool = False
 
 
-class Parts(NamedTuple):
-    """What a response's vector is parted into, each of shape (n, width)."""
-
-    robust: Tensor
-    """What fits the context."""
-    non_robust: Tensor
-    """How it is said."""
-
-
 def _classifier(n_inputs: int, width: int) -> nn.Sequential:
     return nn.Sequential(nn.Dropout(0.1), nn.Linear(n_inputs, width), nn.GELU(), nn.Dropout(0.1), nn.Linear(width, 1))
 
@@ -82,9 +74,10 @@ def _word_classifier(n_features: int) -> nn.Sequential:
 class GeneralHead(nn.Module):
     """Linear maps, classifiers, and the weights that blend them.
 
-    All maps have full width. Those of contexts, facts and robust parts, which are compared with each other, start from the
-    identity: the encoder was pre-trained to have what belongs together close by, and a random map would undo that. That of the
-    non-robust part starts at random, as in SLIDE: two equal maps could not be driven apart, since a cosine has no slope there.
+    A response's vector is parted into a robust part, what fits the context, and a non-robust one, how it is said. All maps have
+    full width. Those of contexts, facts and robust parts, which are compared with each other, start from the identity: the
+    encoder was pre-trained to have what belongs together close by, and a random map would undo that. That of the non-robust
+    part starts at random, as in SLIDE: two equal maps could not be driven apart, since a cosine has no slope there.
 
     Vectors and counted words are classified apart, each with a loss of its own, and blended after training. In one classifier
     the words settle what is easy and the encoder learns from the rest alone, which makes it worse (docs/slm_recipes.md).
@@ -99,22 +92,11 @@ class GeneralHead(nn.Module):
             nn.init.eye_(layer.weight)
             nn.init.zeros_(layer.bias)
         self.log_scale = nn.Parameter(torch.tensor(float(np.log(_FIRST_SCALE))))
-        self.vectors = nn.ModuleDict(
-            {
-                "fit": _classifier(4 * hidden_size, hidden_size),
-                "fluency": _classifier(hidden_size, hidden_size // 2),
-                "specificity": _classifier(hidden_size, hidden_size // 2),
-                "knowledge": _classifier(4 * hidden_size, hidden_size),
-            }
-        )
+        alone, compared = (hidden_size, hidden_size // 2), (4 * hidden_size, hidden_size)
+        self.vectors = nn.ModuleDict({head: _classifier(*(alone if head in SAYING else compared)) for head in HEADS})
         self.context_words, self.fact_words = LexicalFeatures(vocabulary_size), LexicalFeatures(vocabulary_size)
         self.words = nn.ModuleDict(
-            {
-                "fit": _word_classifier(len(FEATURES)),
-                "fluency": _word_classifier(RESPONSE_FEATURES),
-                "specificity": _word_classifier(RESPONSE_FEATURES),
-                "knowledge": _word_classifier(len(FEATURES)),
-            }
+            {head: _word_classifier(RESPONSE_FEATURES if head in SAYING else len(FEATURES)) for head in HEADS}
         )
         # The last number is an offset; fitted on validation responses after training.
         self.blend = nn.ParameterDict(
@@ -129,10 +111,6 @@ class GeneralHead(nn.Module):
         """Inverse temperature of the ranking loss, kept below 100."""
         return self.log_scale.clamp(max=float(np.log(100))).exp()
 
-    def parts(self, responses: Tensor) -> Parts:
-        """Part responses, of shape (n, hidden)."""
-        return Parts(self.robust(responses), self.non_robust(responses))
-
     def vector_logits(self, head: str, part: Tensor, against: Tensor | None = None) -> Tensor:
         """Log odds (n,) of one of `HEADS` by vectors (n, width): the part that it reads; context or facts after their map."""
         inputs = [part] if against is None else [against, part, against * part, (against - part).abs()]
@@ -146,7 +124,7 @@ class GeneralHead(nn.Module):
     def word_logits(self, head: str, features: Tensor) -> Tensor:
         """Log odds of a head by counted words, of shape (n,); `features` is (n, number of features), not standardised."""
         shown = self.words_of(head).standardised(features)
-        if head in ("fluency", "specificity"):
+        if head in SAYING:
             shown = shown[:, :RESPONSE_FEATURES]
         logits: Tensor = self.words[head](shown).squeeze(-1)
         return logits
@@ -173,10 +151,8 @@ class EncodedTriples(NamedTuple):
 
     def tokens_cut(self) -> dict[str, np.ndarray]:
         """How many tokens of each triple's context, response and facts did not fit; each of shape (triples,)."""
-        found = {}
-        for name, texts, column in zip(TOKENS_CUT, self[:3], zip(*self.rows, strict=True), strict=True):
-            found[name] = np.array([texts[place].n_cut if place >= 0 else 0 for place in column])
-        return found
+        columns = zip(TOKENS_CUT, self[:3], zip(*self.rows, strict=True), strict=True)
+        return {name: np.array([texts[row].n_cut if row >= 0 else 0 for row in rows]) for name, texts, rows in columns}
 
 
 class Judgement(NamedTuple):
@@ -249,15 +225,15 @@ class GeneralModel(nn.Module):
         of_context, of_response, of_facts = (torch.tensor(column) for column in zip(*encoded.rows, strict=True))
         # Each distinct text goes through the maps once, as it did through the encoder.
         contexts = head.context(vectors[:n_contexts])[of_context]
-        distinct = head.parts(vectors[n_contexts : n_contexts + n_responses])
-        robust = distinct.robust[of_response]
+        distinct = vectors[n_contexts : n_contexts + n_responses]
+        robust, non_robust = head.robust(distinct)[of_response], head.non_robust(distinct)
         responses = [response_ids[row[1]] for row in encoded.rows]
         features = self.features("fit", context_ids, of_context.tolist(), responses)
         cosine = functional.cosine_similarity(contexts, robust, dim=-1)
         fit = [head.vector_logits("fit", robust, contexts), head.word_logits("fit", features), head.scale * cosine]
         experts = {"fit": torch.stack(fit, dim=-1)}
-        for name in ("fluency", "specificity"):
-            by_vectors = head.vector_logits(name, distinct.non_robust)[of_response]
+        for name in SAYING:
+            by_vectors = head.vector_logits(name, non_robust)[of_response]
             experts[name] = torch.stack([by_vectors, head.word_logits(name, features)], dim=-1)
         experts["knowledge"] = torch.full((len(encoded.rows), 2), torch.nan, device=vectors.device)
         told = (of_facts >= 0).nonzero().flatten()
@@ -268,6 +244,12 @@ class GeneralModel(nn.Module):
             both = [head.vector_logits("knowledge", robust[told], facts), head.word_logits("knowledge", shared)]
             experts["knowledge"][told] = torch.stack(both, dim=-1)
         return experts, cosine
+
+
+def triples_of_turns(dialogues: Sequence[Sequence[str]]) -> tuple[list[Triple], np.ndarray]:
+    """Every turn from the second on after those before it, and where the turns of each dialogue but the first begin."""
+    triples: list[Triple] = [(tuple(turns[:place]), turns[place], ()) for turns in dialogues for place in range(1, len(turns))]
+    return triples, np.cumsum([len(turns) - 1 for turns in dialogues])[:-1]
 
 
 def _numbered(texts: Sequence[Any]) -> dict[Any, int]:

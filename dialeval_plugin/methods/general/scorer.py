@@ -18,9 +18,8 @@ from dialeval_plugin.core.signature import Value, content_hash, text_hash
 from dialeval_plugin.models.defaults import DefaultModel
 from dialeval_plugin.models.folders import resolve
 
-from .mixing import FloatArray
-from .model import TOKENS_CUT, Judgement, TrainedGeneral, Triple
-from .rated_mixing import RatedMixing, rated_log_odds, response_hash
+from .mixing import FloatArray, RatedMixing, rated_log_odds, response_hash
+from .model import TOKENS_CUT, Judgement, TrainedGeneral, Triple, triples_of_turns
 from .signals import HEADS
 
 GENERAL_MODEL = DefaultModel(
@@ -207,29 +206,27 @@ class GeneralScorer(Scorer):
                 )
 
     def _dialogue_rows(self, dialogues: Sequence[Dialogue]) -> list[Row]:
-        turns = [tuple(visible_texts(dialogue.turns)) for dialogue in dialogues]
-        triples: list[Triple] = [(texts[:number], texts[number], ()) for texts in turns for number in range(1, len(texts))]
+        turns = [visible_texts(dialogue.turns) for dialogue in dialogues]
+        triples, starts = triples_of_turns(turns)
         judgement = self._judge(triples)
-        ends = np.cumsum([len(texts) - 1 for texts in turns])[:-1]
         of_turns = {
             "general": self._main(judgement.log_odds),
             **{head: expit(judgement.log_odds[head]) for head in ("fit", "fluency", "specificity")},
             "cosine": judgement.cosine,
         }
-        coherence = self._trained.coherence.probability(np.split(judgement.log_odds["fit"], ends))
-        tokens_cut = {name: [part.sum() for part in np.split(judgement.tokens_cut[name], ends)] for name in self.cuts}
-        means = {name: [part.mean() for part in np.split(values, ends)] for name, values in of_turns.items()}
-        rows: list[Row] = []
-        for number, texts in enumerate(turns):
-            row: dict[str, float | None] = {name: float(values[number]) for name, values in means.items()}
-            row |= {
+        coherence = self._trained.coherence.probability(np.split(judgement.log_odds["fit"], starts))
+        tokens_cut = {name: [part.sum() for part in np.split(judgement.tokens_cut[name], starts)] for name in self.cuts}
+        means = {name: [part.mean() for part in np.split(values, starts)] for name, values in of_turns.items()}
+        return [
+            {
+                **{name: float(values[number]) for name, values in means.items()},
                 "general": float((means["general"][number] + coherence[number]) / 2),
                 "coherence": float(coherence[number]),
                 "n_turns": float(len(texts) - 1),
                 **{name: float(counts[number]) for name, counts in tokens_cut.items()},
             }
-            rows.append(row)
-        return rows
+            for number, texts in enumerate(turns)
+        ]
 
 
 def _triple(example: Example) -> Triple:

@@ -21,6 +21,9 @@ from .conversations import Conversation, Pair
 HEADS = ("fit", "fluency", "specificity", "knowledge")
 """What is judged of a response: does it come next, is it well formed, does it say something, does it use the facts."""
 
+SAYING = ("fluency", "specificity")
+"""Heads that read a response alone."""
+
 NEGATIVES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "fit": ("random", "in_dialogue", "keyword", "splice", "written"),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from dialeval_plugin.training.options import check_at_least, choose_recipe
+from dialeval_plugin.training.run import check_at_least, choose_recipe
 
 from .layers import Architecture
 

@@ -12,8 +12,7 @@ import torch
 
 from dialeval_plugin.training.history import HistoryRow
 from dialeval_plugin.training.loop import TrainingLoop, fit_in_main_process
-from dialeval_plugin.training.options import Precision, TrainingOptions, seconds_of
-from dialeval_plugin.training.run import TrainingResult, TrainingRun, data_hash
+from dialeval_plugin.training.run import Precision, TrainingOptions, TrainingResult, TrainingRun, data_hash, seconds_of
 
 from .data import ReconstructionCorpus, ReconstructionSources, prepare
 from .model import RECONSTRUCTION_FOLDER, TrainedReconstruction

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from dialeval_plugin.training.options import check_at_least
+from dialeval_plugin.training.run import check_at_least
 
 from .model import SmallModelConfig
 

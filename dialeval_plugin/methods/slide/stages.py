@@ -24,8 +24,7 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.models.batching import padded
 from dialeval_plugin.models.context_texts import TextEncoder
 from dialeval_plugin.training.host_trainers import fit
-from dialeval_plugin.training.options import adamw
-from dialeval_plugin.training.run import TrainingRun
+from dialeval_plugin.training.run import TrainingRun, adamw
 
 from .data import LabelledResponses, MixedSets, ResponseSetLike
 from .losses import MARGIN, RANKING_SCALE, Parts, Triple, code_terms, cosine_distance, paper_terms, ranking_loss

@@ -13,8 +13,7 @@ from dialeval_plugin.core.signature import content_hash
 from dialeval_plugin.corpora.identity import dialogue_key
 from dialeval_plugin.models.encoders import load_encoder, without_normalisation
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
-from dialeval_plugin.training.options import TrainingOptions, choose_recipe
-from dialeval_plugin.training.run import TrainingResult, TrainingRun, data_hash
+from dialeval_plugin.training.run import TrainingOptions, TrainingResult, TrainingRun, choose_recipe, data_hash
 
 from .calibration import calibrate, fit_blend, validate
 from .data import ResponseSetLike, split_by_context, without_leaks
