@@ -48,6 +48,13 @@ class LabelledResponses:
     ranked: bool = False
 
 
+def all_labelled(item: ResponseSetLike, unrelated: Sequence[str] = ()) -> LabelledResponses:
+    """Label a set's positive responses, its adversarial ones, and others that do not fit."""
+    n_wrong = len(item.adversarial) + len(unrelated)
+    labels = (1,) * len(item.positive) + (0,) * n_wrong
+    return LabelledResponses(item.context, (*item.positive, *item.adversarial, *unrelated), labels)
+
+
 class Splits(NamedTuple):
     """Training and validation sets; no context is in both."""
 
@@ -151,17 +158,10 @@ class MixedSets:
     def __getitem__(self, position: int) -> LabelledResponses:
         generator = random.Random(f"{self._seed} {self.epoch} {position}")
         if position < len(self._full):
-            return self._labelled(self._full[position], generator)
+            item = self._full[position]
+            return all_labelled(item, generator.sample(list(item.random), min(self.N_UNRELATED, len(item.random))))
         place = self.epoch * self._n_ranked + position - len(self._full)
         return self._ranked(self._order[place % len(self._order)], generator)
-
-    def _labelled(self, item: ResponseSetLike, generator: random.Random) -> LabelledResponses:
-        unrelated = generator.sample(list(item.random), min(self.N_UNRELATED, len(item.random)))
-        return LabelledResponses(
-            item.context,
-            (*item.positive, *item.adversarial, *unrelated),
-            (1,) * len(item.positive) + (0,) * (len(item.adversarial) + len(unrelated)),
-        )
 
     def _ranked(self, index: int, generator: random.Random) -> LabelledResponses:
         if self._negatives is None:

@@ -18,8 +18,8 @@ from dialeval_plugin.llm.prompting import Pending, PromptingScorer
 from dialeval_plugin.methods.judging.interior import Evidence, InteriorPrompt, MeasuredAccuracy, read_interior
 from dialeval_plugin.methods.judging.prompts import SCORING_PROMPTS
 
+from .fusion import LLM_SCALE, Refinement, read_clamp
 from .model import SLM_FOLDER
-from .refinement import LLM_SCALE, Refinement, read_clamp
 from .scorer import SlideScorer
 
 DreVariant: TypeAlias = Literal["dre", "in_dre", "ex_dre", "non_dre"]

@@ -26,7 +26,7 @@ from dialeval_plugin.models.context_texts import TextEncoder
 from dialeval_plugin.training.host_trainers import fit
 from dialeval_plugin.training.run import TrainingRun, adamw
 
-from .data import LabelledResponses, MixedSets, ResponseSetLike
+from .data import LabelledResponses, MixedSets, ResponseSetLike, all_labelled
 from .losses import MARGIN, RANKING_SCALE, Parts, Triple, code_terms, cosine_distance, paper_terms, ranking_loss
 from .model import LexicalClassifier, SmallModel
 from .recipes import SlideRecipe, Stage
@@ -37,15 +37,6 @@ DISENTANGLING_WEIGHT, RANKING_WEIGHT = 0.5, 0.5
 """Weights beside the cross-entropy in `JointObjective`."""
 RANKED_PER_SET = 4
 """Positives-only contexts for each one with adversarial responses in the joint stage."""
-
-
-def _pair_to_rank(item: ResponseSetLike) -> LabelledResponses:
-    return LabelledResponses(item.context, (item.positive[0], item.adversarial[0]), (1, 0), ranked=True)
-
-
-def _all_labelled(item: ResponseSetLike) -> LabelledResponses:
-    labels = (1,) * len(item.positive) + (0,) * len(item.adversarial)
-    return LabelledResponses(item.context, (*item.positive, *item.adversarial), labels)
 
 
 class JointObjective(nn.Module):
@@ -231,15 +222,12 @@ def measure(prediction: EvalPrediction) -> dict[str, float]:
         "auroc": 100 * float(roc_auc_score(label[is_response], probability[is_response])),
     }
     if prediction.predictions.shape[-1] > 1:
-        figures["triplet_accuracy"] = _triplet_accuracy(prediction.predictions[..., 1], label)
+        # A row a context, a place a response.
+        distance = prediction.predictions[..., 1]
+        is_pair = (label == 1)[:, :, None] & (label == 0)[:, None, :]
+        is_nearer = distance[:, :, None] < distance[:, None, :]
+        figures["triplet_accuracy"] = 100 * float(np.mean(is_nearer[is_pair]))
     return figures
-
-
-def _triplet_accuracy(distance: np.ndarray, label: np.ndarray) -> float:
-    """In per cent; both arguments have a row a context and a place a response."""
-    is_pair = (label == 1)[:, :, None] & (label == 0)[:, None, :]
-    is_nearer = distance[:, :, None] < distance[:, None, :]
-    return 100 * float(np.mean(is_nearer[is_pair]))
 
 
 def train_stage(
@@ -344,6 +332,12 @@ def _joint(
 ) -> dict[str, Any]:
     """Encoder and head together on labelled and ranked responses, or the encoder alone on ranked ones."""
     ranks_only = stage.kind == "rank"
+    held_out = [
+        LabelledResponses(item.context, (item.positive[0], item.adversarial[0]), (1, 0), ranked=True)
+        if ranks_only
+        else all_labelled(item)
+        for item in validation
+    ]
     objective = JointObjective(model)
     sets = MixedSets(training, ranked_per_set=RANKED_PER_SET, seed=seed)
     # Half of MiniLM's weights are word embeddings, of which a small corpus touches few: they would only overfit.
@@ -353,7 +347,7 @@ def _joint(
     return {
         "model": objective,
         "train_dataset": sets,
-        "eval_dataset": [_pair_to_rank(item) if ranks_only else _all_labelled(item) for item in validation],
+        "eval_dataset": held_out,
         "data_collator": objective.collate,
         # The head has learnt nothing yet where responses are only ranked.
         "compute_metrics": None if ranks_only else measure,
@@ -363,7 +357,7 @@ def _joint(
 
 
 def _lexical_rows(model: SmallModel, classifier: LexicalClassifier, sets: Sequence[ResponseSetLike]) -> list[dict[str, Tensor]]:
-    rows = [_all_labelled(item) for item in sets if item.adversarial]
+    rows = [all_labelled(item) for item in sets if item.adversarial]
     contexts = [context.ids for context in model.texts.contexts([row.context for row in rows])]
     responses = model.texts.responses([text for row in rows for text in row.responses])
     owners = [number for number, row in enumerate(rows) for _ in row.responses]

@@ -13,8 +13,8 @@ from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.methods.judging.interior import MeasuredAccuracy
 from dialeval_plugin.methods.slide.dre import DreScorer, DreVariant, measured_accuracy
+from dialeval_plugin.methods.slide.fusion import Refinement
 from dialeval_plugin.methods.slide.model import TrainedSmallModel
-from dialeval_plugin.methods.slide.refinement import Refinement
 from dialeval_plugin.methods.slide.scorer import SlideScorer
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
 from tests.refusals import refusal

@@ -1,4 +1,4 @@
-"""Training on the embedded corpus with a tiny encoder: every recipe, leaks, and what it refuses."""
+"""Training on the embedded corpus with a tiny encoder: every recipe, leaks, what it refuses, and what is measured."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import pytest
 import torch
 from scipy.special import expit
 from sentence_transformers import SentenceTransformer
+from transformers import EvalPrediction
 
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
-from dialeval_plugin.methods.slide.calibration import best_threshold
 from dialeval_plugin.methods.slide.model import BLEND_BEFORE_FIT, TrainedSmallModel
 from dialeval_plugin.methods.slide.recipes import RECIPES
-from dialeval_plugin.methods.slide.training import SlideTrainingOptions, train
+from dialeval_plugin.methods.slide.stages import NO_RESPONSE, measure
+from dialeval_plugin.methods.slide.training import SlideTrainingOptions, best_threshold, train
 from dialeval_plugin.training.history import read_history
 from tests.refusals import refused
 
@@ -121,3 +122,15 @@ def test_the_best_threshold_separates_what_can_be_separated() -> None:
     # 0.3 is on the wrong side whatever the threshold; between 0.3 and 0.6 only that one is lost.
     assert best_threshold(np.array([0.3, 0.6, 0.9]), np.array([0.1, 0.2, 0.35])) == pytest.approx(0.25)
     assert best_threshold(np.array([0.5]), np.array([0.5])) == 0.5
+
+
+def test_a_triplet_counts_within_its_context_only() -> None:
+    label = np.array([[1, 0, 0], [1, 0, NO_RESPONSE]])
+    # The first positive is nearer than one of its two negatives, the second than its only one; the padding is no response.
+    distance = np.array([[0.5, 0.9, 0.1], [0.2, 0.3, -100.0]])
+    probability = np.array([[0.9, 0.2, 0.7], [0.4, 0.1, -100.0]])
+    found = measure(EvalPrediction(np.stack([probability, distance], axis=-1), label))
+    accuracies = {"accuracy_positive": 50.0, "accuracy_adversarial": 200 / 3, "accuracy": 175 / 3}
+    assert found == pytest.approx({**accuracies, "auroc": 500 / 6, "triplet_accuracy": 200 / 3})
+    without_distances = measure(EvalPrediction(np.array([[0.9], [0.2]]), np.array([1, 0])))
+    assert "triplet_accuracy" not in without_distances
