@@ -8,7 +8,6 @@ import json
 import logging
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -38,7 +37,7 @@ def open_run(folder: Path, *, seed: int = 13, progress: bool = False) -> Any:
     return TrainingRun.open(folder, FOLDER, TrainingOptions(seed=seed, precision="float32"), progress=progress)
 
 
-@contextmanager
+@contextlib.contextmanager
 def interrupted(folder: Path, *, progress: bool = False) -> Iterator[TrainingRun]:
     """A run that has begun and is interrupted where the block ends."""
     with contextlib.suppress(KeyboardInterrupt), open_run(folder, progress=progress) as run:
@@ -52,12 +51,6 @@ def new_model() -> nn.Linear:
     return nn.Linear(2, 2)
 
 
-def disturb(model: nn.Linear) -> None:
-    """A training: adds noise."""
-    with torch.no_grad():
-        model.weight += torch.rand(2, 2)
-
-
 def train(folder: Path, *, die_in: str = "", data: int = 2) -> None:
     """Two stages with a report each."""
     with open_run(folder) as run:
@@ -68,7 +61,8 @@ def train(folder: Path, *, die_in: str = "", data: int = 2) -> None:
             def fit(name: str = name, step: int = step) -> None:
                 if name == die_in:
                     raise KeyboardInterrupt
-                disturb(model)
+                with torch.no_grad():
+                    model.weight += torch.rand(2, 2)
                 run.report(name, {"loss": model.weight[0, 0].item()}, step=step, epoch=1.0, n_epochs=1)
 
             run.stage(name, model, fit)
@@ -173,10 +167,7 @@ def test_reports_after_the_checkpoint_that_a_stage_goes_on_from_are_dropped(
             run.report("joint", {"loss": math.nan, "auroc": step}, step=step)
     stored = json.loads((tmp_path / "model" / ".training" / "history.json").read_text())
     assert stored[1] == {"stage": "joint", "epoch": None, "step": 4, "figures": {"loss": None, "auroc": 4.0}}
-    assert capsys.readouterr().err.split("\n")[:2] == [
-        "rank, epoch 3 of 3: loss 0.5",
-        "joint, step 4: loss nan, auroc 4",
-    ]
+    assert capsys.readouterr().err.split("\n")[:2] == ["rank, epoch 3 of 3: loss 0.5", "joint, step 4: loss nan, auroc 4"]
     with caplog.at_level(logging.INFO), open_run(tmp_path / "model") as run:
         run.start()
         run.rewind("joint", 4)

@@ -88,7 +88,6 @@ def test_an_empty_context_has_a_score(slm: SlideScorer) -> None:
 def test_a_long_context_loses_its_oldest_tokens_and_says_so(slm: SlideScorer, caplog: pytest.LogCaptureFixture) -> None:
     long = "x" * 10_000
     scores = slm.score([Example.from_texts([long, "Hi."], "Hello."), Example.from_texts(["Hi."], "Hello.")])
-
     # Of 80 tokens one opens; 10,000 characters and [SEP], and 3 characters and [SEP], compete for the other 79.
     assert scores.columns["context_tokens_cut"] == (10_005 - 79, 0)
     assert caplog.messages == ["slide: in 1 of 2 examples the context is longer than 80 tokens; its beginning was not read"]
@@ -103,7 +102,6 @@ def test_a_long_response_loses_its_end_and_says_so_once_a_run(
     monkeypatch.setattr(SlideScorer, "window", 1)
     long = ["x" * 60 + end for end in ("nice", "bad", "")]
     scores = slm.score([Example.from_texts(["Hi."], response) for response in [*long, "x" * 38, "x" * 39]])
-
     # Of 40 tokens one opens and one closes.
     assert scores.columns["response_tokens_cut"] == (26, 25, 22, 0, 1)
     assert scores.columns["context_tokens_cut"] == (0, 0, 0, 0, 0)
@@ -114,7 +112,6 @@ def test_a_long_response_loses_its_end_and_says_so_once_a_run(
 def test_special_tokens_in_a_text_are_text(slm: SlideScorer) -> None:
     model = TrainedSmallModel.load(slm.slm_name).model
     special = set(model.texts.tokenizer.all_special_ids)
-
     (response,) = model.texts.responses(["[SEP] [CLS] [PAD]"])
     assert special.isdisjoint(set(response[1:-1]) - {model.texts.tokenizer.unk_token_id})
     (context,) = model.texts.contexts([["one [SEP] two"]])
@@ -248,7 +245,6 @@ def test_the_variable_and_the_last_trained_name_an_slm(tiny_slm: Path, tmp_path:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.setenv("DIALEVAL_SLM", str(tiny_slm))
     assert SlideScorer(variant="slm").slm_name == str(tiny_slm)
-
     monkeypatch.delenv("DIALEVAL_SLM")
     (tmp_path / "dialeval").mkdir()
     (tmp_path / "dialeval" / "last_slm").write_text(f"{tiny_slm}\n")
@@ -281,6 +277,5 @@ def test_a_model_with_nan_weights_gives_unscored_rows(tmp_path: Path) -> None:
     trained = TrainedSmallModel.load(str(folder))
     trained.model.head.linear.weight.data.fill_(float("nan"))
     trained.save(folder)
-
     scores = SlideScorer(str(folder), variant="slm").score(examples(3))
     assert scores.unscored_by_reason == {"non_finite": 3}

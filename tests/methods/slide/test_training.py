@@ -38,7 +38,6 @@ def options(encoder: Path, recipe: str = "default", n_epochs: int = 2) -> SlideT
 @pytest.mark.parametrize("recipe", ["default", "paper", "code"])
 def test_every_recipe_ends_with_a_folder_that_opens(recipe: str, tiny_encoder: Path, tmp_path: Path) -> None:
     record = train(SETS, tmp_path / "slm", options(tiny_encoder, recipe, 1)).record
-
     assert record["counts"]["n_training_contexts"] == 21
     assert record["counts"]["n_validation_contexts"] == 3
     assert set(record["validation"]) == {
@@ -58,7 +57,6 @@ def test_every_recipe_ends_with_a_folder_that_opens(recipe: str, tiny_encoder: P
 
 def test_the_probability_blends_vectors_and_words_by_fitted_weights(tiny_encoder: Path, tiny_slm: Path, tmp_path: Path) -> None:
     train(SETS, tmp_path / "slm", options(tiny_encoder, n_epochs=1))
-
     model = TrainedSmallModel.load(str(tmp_path / "slm")).model
     weights = model.head.blend.double().numpy()
     pairs = [(item.context, response) for item in SETS[:3] for response in item.positive]
@@ -76,7 +74,6 @@ def test_training_moves_encoder_and_head(tiny_encoder: Path, tmp_path: Path) -> 
     train(SETS, tmp_path / "slm", options(tiny_encoder))
     before = SentenceTransformer(str(tiny_encoder), device="cpu")[0].auto_model.state_dict()
     after = TrainedSmallModel.load(str(tmp_path / "slm")).model.transformer.state_dict()
-
     name = "encoder.layer.0.output.dense.weight"
     assert not np.allclose(before[name].numpy(), after[name].numpy())
     frozen = "embeddings.word_embeddings.weight"
@@ -88,7 +85,6 @@ def test_contexts_of_the_evaluation_are_left_out_and_counted(
 ) -> None:
     planted = ResponseSet("other id", tuple(f" {turn} ".upper() for turn in SETS[0].context), ("Yes.",), ("No.",))
     record = train(SETS, tmp_path / "slm", options(tiny_encoder, n_epochs=1), evaluation=list(planted.examples())).record
-
     assert record["counts"]["n_training_contexts"] + record["counts"]["n_validation_contexts"] == len(SETS) - 1
     example = " / ".join(SETS[0].context)[:80]
     assert caplog.messages[0] == (
