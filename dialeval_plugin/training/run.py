@@ -79,7 +79,9 @@ class TrainingOptions:
 
     def resolved(self) -> Self:
         """The same with what "auto" means here, so that a run is not finished on another machine in another precision."""
-        return replace(self, precision="bfloat16" if _uses_bfloat16(self.precision) else "float32")
+        if self.precision not in get_args(Precision):
+            raise InputError(f"precision: there is no {self.precision!r}. Choose one of {', '.join(get_args(Precision))}.")
+        return replace(self, precision=_fast_precision() if self.precision == "auto" else self.precision)
 
 
 class TrainingResult(NamedTuple):
@@ -102,11 +104,10 @@ class TrainingRun:
         history: the rows so far.
     """
 
-    def __init__(self, output: Path, folder: ModelFolder, options: TrainingOptions, *, progress: bool) -> None:
+    def __init__(self, output: Path, options: TrainingOptions, *, progress: bool) -> None:
         self.output = output
         self.options = options.resolved()
         self.checkpoint_dir = output / CHECKPOINTS
-        self._folder = folder
         # Without being told, accelerate sees no processes where there are no GPUs.
         self._state = PartialState(cpu=not torch.cuda.is_available())
         self.device = str(self._state.device)
@@ -125,13 +126,16 @@ class TrainingRun:
         Raises:
             InputError: `output` holds a trained model, another process is at work in it, or it cannot be written.
         """
-        run = cls(output, folder, options, progress=progress)
+        run = cls(output, options, progress=progress)
         is_new = not output.exists()
         try:
             with contextlib.ExitStack() as stack:
                 if run.is_main_process:
                     stack.enter_context(sole_process(run.checkpoint_dir))
-                    run._refuse_finished()
+                    if folder.is_finished(output):
+                        # A run that was killed after its last file left its checkpoints.
+                        shutil.rmtree(run.checkpoint_dir, ignore_errors=True)
+                        raise InputError(f"{output}: holds a trained model already. Choose another folder, or delete this one.")
                 stack.enter_context(_clear_disk_errors(output))
                 yield run
                 run.wait()
@@ -232,19 +236,14 @@ class TrainingRun:
         self.wait()
         return TrainingResult(self.output, record, self.history)
 
-    def _refuse_finished(self) -> None:
-        if self._folder.is_finished(self.output):
-            # A run that was killed after its last file left its checkpoints.
-            shutil.rmtree(self.checkpoint_dir, ignore_errors=True)
-            raise InputError(f"{self.output}: holds a trained model already. Choose another folder, or delete this one.")
-
     def _check_identity(self, identity: Mapping[str, Any]) -> None:
         path = self.checkpoint_dir / _IDENTITY_FILE
         remove_half_written(self.output)
         if path.exists():
             stored = read_json(path)
             if differing := [name for name, value in identity.items() if stored.get(name) != value]:
-                if self._has_checkpoint():
+                # Something was learnt: a finished stage, weights of a loop of ours, or a host's checkpoint.
+                if any(self.checkpoint_dir.glob("*.safetensors")) or any(self.checkpoint_dir.rglob(SEAL)):
                     raise InputError(
                         f"{self.checkpoint_dir}: holds an unfinished run with other {' and '.join(differing)}. "
                         "Repeat that run's command to finish it, or delete the folder to start anew."
@@ -253,10 +252,6 @@ class TrainingRun:
             else:
                 logger.info("%s: going on with an unfinished run", self.checkpoint_dir)
         write_text(path, to_json(identity, indent=2) + "\n")
-
-    def _has_checkpoint(self) -> bool:
-        """Whether anything was learnt: a finished stage, weights of a loop of ours, or a host's checkpoint."""
-        return any(self.checkpoint_dir.glob("*.safetensors")) or any(self.checkpoint_dir.rglob(SEAL))
 
 
 def choose_recipe(recipes: Mapping[str, R], name: str, *, may_be_zero: Sequence[str] = (), **numbers: float | None) -> R:
@@ -293,16 +288,13 @@ def seconds_of(max_minutes: float | None) -> float:
     return math.inf if max_minutes is None else 60 * max_minutes
 
 
-def _uses_bfloat16(precision: Precision) -> bool:
-    if precision not in get_args(Precision):
-        raise InputError(f"precision: there is no {precision!r}. Choose one of {', '.join(get_args(Precision))}.")
-    if precision != "auto":
-        return precision == "bfloat16"
+def _fast_precision() -> Precision:
     if torch.cuda.is_available():
-        return bool(torch.cuda.is_bf16_supported())
+        return "bfloat16" if torch.cuda.is_bf16_supported() else "float32"
     # Without the instructions bfloat16 is emulated, and slower than float32.
     probe = getattr(torch.cpu, "_is_avx512_bf16_supported", None)
-    return torch.backends.cpu.get_cpu_capability() in ("AVX512", "AVX512_BF16", "AMX") and bool(probe and probe())
+    has_instructions = torch.backends.cpu.get_cpu_capability() in ("AVX512", "AVX512_BF16", "AMX") and probe and probe()
+    return "bfloat16" if has_instructions else "float32"
 
 
 def data_hash(*parts: Iterable[object]) -> str:

@@ -21,12 +21,13 @@ from torch.utils.data import Dataset
 from transformers import EvalPrediction, TrainerCallback
 
 from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
 from dialeval_plugin.models.batching import padded
 from dialeval_plugin.models.context_texts import TextEncoder
 from dialeval_plugin.training.host_trainers import fit
 from dialeval_plugin.training.run import TrainingRun, adamw
 
-from .data import LabelledResponses, MixedSets, ResponseSetLike, all_labelled
+from .data import LabelledResponses, MixedSets, all_labelled
 from .losses import MARGIN, RANKING_SCALE, Parts, Triple, code_terms, cosine_distance, paper_terms, ranking_loss
 from .model import LexicalClassifier, SmallModel
 from .recipes import SlideRecipe, Stage
@@ -235,8 +236,8 @@ def train_stage(
     stage: Stage,
     recipe: SlideRecipe,
     run: TrainingRun,
-    training: Sequence[ResponseSetLike],
-    validation: Sequence[ResponseSetLike],
+    training: Sequence[ResponseSet],
+    validation: Sequence[ResponseSet],
 ) -> None:
     """Train one stage of a recipe in place; it ends with the weights of its best epoch on validation."""
     match stage.kind:
@@ -259,7 +260,7 @@ def train_stage(
 
 
 def _contrast(
-    model: SmallModel, recipe: SlideRecipe, training: Sequence[ResponseSetLike], validation: Sequence[ResponseSetLike]
+    model: SmallModel, recipe: SlideRecipe, training: Sequence[ResponseSet], validation: Sequence[ResponseSet]
 ) -> dict[str, Any]:
     """The encoder on (context, positive, negative) triples."""
     triples = [(list(item.context), p, a) for item in training for p in item.positive for a in item.adversarial]
@@ -291,8 +292,8 @@ def _head(
     model: SmallModel,
     stage: Stage,
     recipe: SlideRecipe,
-    training: Sequence[ResponseSetLike],
-    validation: Sequence[ResponseSetLike],
+    training: Sequence[ResponseSet],
+    validation: Sequence[ResponseSet],
 ) -> dict[str, Any]:
     """The head, or its two-class layer, on what the frozen encoder says."""
     return {
@@ -304,7 +305,7 @@ def _head(
 
 
 def _lexical(
-    model: SmallModel, recipe: SlideRecipe, training: Sequence[ResponseSetLike], validation: Sequence[ResponseSetLike]
+    model: SmallModel, recipe: SlideRecipe, training: Sequence[ResponseSet], validation: Sequence[ResponseSet]
 ) -> dict[str, Any]:
     """The lexical classifier alone.
 
@@ -328,7 +329,7 @@ def _lexical(
 
 
 def _joint(
-    model: SmallModel, stage: Stage, training: Sequence[ResponseSetLike], validation: Sequence[ResponseSetLike], *, seed: int
+    model: SmallModel, stage: Stage, training: Sequence[ResponseSet], validation: Sequence[ResponseSet], *, seed: int
 ) -> dict[str, Any]:
     """Encoder and head together on labelled and ranked responses, or the encoder alone on ranked ones."""
     ranks_only = stage.kind == "rank"
@@ -356,7 +357,7 @@ def _joint(
     }
 
 
-def _lexical_rows(model: SmallModel, classifier: LexicalClassifier, sets: Sequence[ResponseSetLike]) -> list[dict[str, Tensor]]:
+def _lexical_rows(model: SmallModel, classifier: LexicalClassifier, sets: Sequence[ResponseSet]) -> list[dict[str, Tensor]]:
     rows = [all_labelled(item) for item in sets if item.adversarial]
     contexts = [context.ids for context in model.texts.contexts([row.context for row in rows])]
     responses = model.texts.responses([text for row in rows for text in row.responses])
@@ -366,7 +367,7 @@ def _lexical_rows(model: SmallModel, classifier: LexicalClassifier, sets: Sequen
     return [{"features": found, "labels": label} for found, label in zip(features, labels, strict=True)]
 
 
-def _frozen_triples(model: SmallModel, sets: Sequence[ResponseSetLike]) -> VectorTriples:
+def _frozen_triples(model: SmallModel, sets: Sequence[ResponseSet]) -> VectorTriples:
     full = [item for item in sets if item.adversarial]
     model.eval()
     with torch.no_grad():

@@ -18,12 +18,13 @@ from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.core.signature import content_hash
 from dialeval_plugin.corpora.identity import dialogue_key
+from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
 from dialeval_plugin.models.encoders import load_encoder, without_normalisation
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
 from dialeval_plugin.models.logistic import logistic_regression
 from dialeval_plugin.training.run import TrainingOptions, TrainingResult, TrainingRun, choose_recipe, data_hash
 
-from .data import ResponseSetLike, all_labelled, split_by_context, without_leaks
+from .data import all_labelled, split_by_context, without_leaks
 from .fusion import DistanceRange, slm_score
 from .model import BLEND_BEFORE_FIT, SLM_FOLDER, SmallModel, TrainedSmallModel
 from .recipes import RECIPES
@@ -49,7 +50,7 @@ class SlideTrainingOptions(TrainingOptions):
 
 
 def train(
-    sets: Sequence[ResponseSetLike],
+    sets: Sequence[ResponseSet],
     output: Path,
     options: SlideTrainingOptions = SlideTrainingOptions(),
     *,
@@ -100,7 +101,7 @@ def train(
         return run.publish(trained.save, record, remember=SLM if remember else None)
 
 
-def fit_blend(model: SmallModel, sets: Sequence[ResponseSetLike]) -> None:
+def fit_blend(model: SmallModel, sets: Sequence[ResponseSet]) -> None:
     """Weigh the vectors' log odds against the words' by logistic regression on validation responses.
 
     Held-out responses: on those of training the vectors are surer than they should be. The penalty keeps the weights near
@@ -112,14 +113,14 @@ def fit_blend(model: SmallModel, sets: Sequence[ResponseSetLike]) -> None:
     model.head.blend.copy_(torch.as_tensor(weights))
 
 
-def _labelled_pairs(sets: Sequence[ResponseSetLike]) -> tuple[list[tuple[tuple[str, ...], str]], np.ndarray]:
+def _labelled_pairs(sets: Sequence[ResponseSet]) -> tuple[list[tuple[tuple[str, ...], str]], np.ndarray]:
     """Positive and adversarial responses with their contexts; labels are 1 for positive, 0 for adversarial."""
     rows = [all_labelled(item) for item in sets]
     pairs = [(row.context, response) for row in rows for response in row.responses]
     return pairs, np.array([label for row in rows for label in row.labels])
 
 
-def calibrate(model: SmallModel, sets: Sequence[ResponseSetLike]) -> tuple[DistanceRange, int]:
+def calibrate(model: SmallModel, sets: Sequence[ResponseSet]) -> tuple[DistanceRange, int]:
     """d_min and d_max: the extremes over all training pairs (the notebooks' reading of equation 7)."""
     distance = model.judge(_labelled_pairs(sets)[0]).distance
     if not np.isfinite(distance).all():
@@ -131,7 +132,7 @@ def calibrate(model: SmallModel, sets: Sequence[ResponseSetLike]) -> tuple[Dista
 
 
 def validate(
-    model: SmallModel, sets: Sequence[ResponseSetLike], distance_range: DistanceRange
+    model: SmallModel, sets: Sequence[ResponseSet], distance_range: DistanceRange
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Accuracies on the validation sets, and for each variant the threshold that gives the highest balanced accuracy."""
     pairs, label = _labelled_pairs(sets)
