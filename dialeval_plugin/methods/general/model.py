@@ -19,7 +19,7 @@ from torch.nn import functional
 from typing_extensions import TypedDict
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.models.context_texts import TextEncoder, TextIds
+from dialeval_plugin.models.context_texts import TextEncoder
 from dialeval_plugin.models.encoders import embed, load_encoder, transformer_of, without_normalisation
 from dialeval_plugin.models.folders import ModelFolder, load_weights, resolve, save_weights
 from dialeval_plugin.models.lexical import FEATURES, LexicalFeatures
@@ -135,26 +135,6 @@ class GeneralHead(nn.Module):
         return experts @ weights[:-1] + weights[-1]
 
 
-class EncodedTriples(NamedTuple):
-    """Token ids of distinct texts, and for each triple which of them are its own."""
-
-    contexts: list[TextIds]
-    responses: list[TextIds]
-    facts: list[TextIds]
-    rows: list[tuple[int, int, int]]
-    """Context, response and facts of each triple; -1 for no facts."""
-
-    @property
-    def ids(self) -> list[list[list[int]]]:
-        """Token ids of the contexts, of the responses and of the facts."""
-        return [[text.ids for text in texts] for texts in self[:3]]
-
-    def tokens_cut(self) -> dict[str, np.ndarray]:
-        """How many tokens of each triple's context, response and facts did not fit; each of shape (triples,)."""
-        columns = zip(TOKENS_CUT, self[:3], zip(*self.rows, strict=True), strict=True)
-        return {name: np.array([texts[row].n_cut if row >= 0 else 0 for row in rows]) for name, texts, rows in columns}
-
-
 class Judgement(NamedTuple):
     """What the heads say of n triples."""
 
@@ -191,43 +171,44 @@ class GeneralModel(nn.Module):
         """Where the weights are."""
         return self.head.log_scale.device
 
-    def encode(self, triples: Sequence[Triple]) -> EncodedTriples:
-        """Turn each distinct text of the triples into token ids."""
-        contexts, responses, facts = (_numbered(column) for column in zip(*triples, strict=True))
-        facts.pop((), None)
-        facts = {text: number for number, text in enumerate(facts)}
-        return EncodedTriples(
-            self.texts.contexts(list(contexts)),
-            self.texts.counted_responses(list(responses)),
-            self.texts.contexts(list(facts)),
-            [(contexts[context], responses[response], facts.get(fact, -1)) for context, response, fact in triples],
-        )
-
     def features(self, head: str, texts: Sequence[list[int]], owners: Sequence[int], of: Sequence[list[int]]) -> Tensor:
         """What a head's word classifier reads of responses `of` in the contexts or facts `texts[owners]`."""
         return self.head.words_of(head).features(texts, owners, of, self.texts.special)
 
     def judge(self, triples: Sequence[Triple]) -> Judgement:
         """Judge responses; each distinct context, response and fact set is embedded once, in one pass."""
-        encoded = self.encode(triples)
+        contexts, responses = (_numbered([triple[place] for triple in triples]) for place in range(2))
+        facts = _numbered([triple[2] for triple in triples if triple[2]])
+        encoded = (
+            self.texts.contexts(list(contexts)),
+            self.texts.counted_responses(list(responses)),
+            self.texts.contexts(list(facts)),
+        )
+        rows = [(contexts[context], responses[response], facts.get(fact, -1)) for context, response, fact in triples]
         with torch.inference_mode():
-            vectors = embed(self.encoder, [row for texts in encoded.ids for row in texts])
-            experts, cosine = self._experts(encoded, vectors)
+            experts, cosine = self._experts([[text.ids for text in texts] for texts in encoded], rows)
             log_odds = {head: _to_array(self.head.blended(head, values)) for head, values in experts.items()}
+        columns = zip(TOKENS_CUT, encoded, zip(*rows, strict=True), strict=True)
         return Judgement(
-            {head: _to_array(values) for head, values in experts.items()}, log_odds, _to_array(cosine), encoded.tokens_cut()
+            {head: _to_array(values) for head, values in experts.items()},
+            log_odds,
+            _to_array(cosine),
+            {name: np.array([texts[row].n_cut if row >= 0 else 0 for row in places]) for name, texts, places in columns},
         )
 
-    def _experts(self, encoded: EncodedTriples, vectors: Tensor) -> tuple[dict[str, Tensor], Tensor]:
+    def _experts(
+        self, ids: Sequence[list[list[int]]], rows: Sequence[tuple[int, int, int]]
+    ) -> tuple[dict[str, Tensor], Tensor]:
+        """Log odds by head, and the cosines, of rows of a context, a response and facts, -1 for none."""
         head = self.head
-        context_ids, response_ids, fact_ids = encoded.ids
-        n_contexts, n_responses = len(context_ids), len(response_ids)
-        of_context, of_response, of_facts = (torch.tensor(column) for column in zip(*encoded.rows, strict=True))
+        context_ids, response_ids, fact_ids = ids
+        vectors = embed(self.encoder, [*context_ids, *response_ids, *fact_ids])
+        contexts, distinct, facts = torch.split(vectors, [len(texts) for texts in ids])
+        of_context, of_response, of_facts = (torch.tensor(column) for column in zip(*rows, strict=True))
         # Each distinct text goes through the maps once, as it did through the encoder.
-        contexts = head.context(vectors[:n_contexts])[of_context]
-        distinct = vectors[n_contexts : n_contexts + n_responses]
+        contexts = head.context(contexts)[of_context]
         robust, non_robust = head.robust(distinct)[of_response], head.non_robust(distinct)
-        responses = [response_ids[row[1]] for row in encoded.rows]
+        responses = [response_ids[place] for _, place, _ in rows]
         features = self.features("fit", context_ids, of_context.tolist(), responses)
         cosine = functional.cosine_similarity(contexts, robust, dim=-1)
         fit = [head.vector_logits("fit", robust, contexts), head.word_logits("fit", features), head.scale * cosine]
@@ -235,13 +216,13 @@ class GeneralModel(nn.Module):
         for name in SAYING:
             by_vectors = head.vector_logits(name, non_robust)[of_response]
             experts[name] = torch.stack([by_vectors, head.word_logits(name, features)], dim=-1)
-        experts["knowledge"] = torch.full((len(encoded.rows), 2), torch.nan, device=vectors.device)
+        experts["knowledge"] = torch.full((len(rows), 2), torch.nan, device=vectors.device)
         told = (of_facts >= 0).nonzero().flatten()
         if self.config.has_knowledge and len(told):
-            facts = head.facts(vectors[n_contexts + n_responses :])[of_facts[told]]
             owners, texts = of_facts[told].tolist(), [responses[place] for place in told.tolist()]
             shared = self.features("knowledge", fact_ids, owners, texts)
-            both = [head.vector_logits("knowledge", robust[told], facts), head.word_logits("knowledge", shared)]
+            by_vectors = head.vector_logits("knowledge", robust[told], head.facts(facts)[of_facts[told]])
+            both = [by_vectors, head.word_logits("knowledge", shared)]
             experts["knowledge"][told] = torch.stack(both, dim=-1)
         return experts, cosine
 

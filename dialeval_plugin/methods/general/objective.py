@@ -240,11 +240,10 @@ def loss_terms(model: GeneralModel, step: Step, *, bfloat16: bool) -> dict[str, 
     - `separate`: squared hinge of the cosine distance between the two parts of a response (SLIDE's equation 2).
     """
     head = model.head
-    n_contexts, n_responses = len(step.contexts), len(step.responses)
     with torch.autocast(model.device.type, dtype=torch.bfloat16, enabled=bfloat16):
         vectors = embed(model.encoder, [*step.contexts, *step.responses, *step.facts])
     vectors = vectors.float()
-    contexts, responses, facts = vectors.split([n_contexts, n_responses, len(step.facts)])
+    contexts, responses, facts = torch.split(vectors, [len(step.contexts), len(step.responses), len(step.facts)])
     contexts, robust, non_robust = head.context(contexts), head.robust(responses), head.non_robust(responses)
     terms = {"rank": _rank(head.scale, contexts, robust[step.ranked], step)}
     words = []

@@ -88,13 +88,13 @@ class GeneralScorer(Scorer):
         self.level = level
         self.folder = resolve(GENERAL_MODEL.find(model), revision=revision)
         self._trained = TrainedGeneral.load(str(self.folder), device=device)
-        self._model_hash = content_hash(self.folder)
+        self.model_hash = content_hash(self.folder)
         self._leave_out = leave_out
         self._score_fitted = score_fitted
         self._rated = None if mixing is None else RatedMixing.load(Path(mixing))
-        if self._rated is not None and self._rated.model != self._model_hash:
+        if self._rated is not None and self._rated.model != self.model_hash:
             raise InputError(
-                f"{mixing}: was fitted with the model {self._rated.model}, and this one is {self._model_hash}. "
+                f"{mixing}: was fitted with the model {self._rated.model}, and this one is {self.model_hash}. "
                 "Fit it again with `dialeval train mixing`."
             )
         self._weights = None if self._rated is None else self._rated.weights_without(leave_out)
@@ -116,17 +116,12 @@ class GeneralScorer(Scorer):
         )
         return {name: words for name, words in zip(TOKENS_CUT, lost, strict=True) if name in self.columns}
 
-    @property
-    def model_hash(self) -> str:
-        """Identity of the model."""
-        return self._model_hash
-
     def signature_fields(self) -> dict[str, Value]:
         """Method, model, reading of the texts, and whose weights mix the heads."""
         config, rated = self._trained.model.config, self._rated
         return {
             "method": self.name,
-            "model": self._model_hash,
+            "model": self.model_hash,
             "recipe": config.recipe,
             "separator": "sep",
             "speakers": "none",

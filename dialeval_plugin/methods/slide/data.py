@@ -141,12 +141,10 @@ class MixedSets:
         if position < len(self._full):
             item = self._full[position]
             return all_labelled(item, generator.sample(list(item.random), min(self.N_UNRELATED, len(item.random))))
-        place = self.epoch * self._n_ranked + position - len(self._full)
-        return self._ranked(self._order[place % len(self._order)], generator)
-
-    def _ranked(self, index: int, generator: random.Random) -> LabelledResponses:
         if self._negatives is None:
-            raise IndexError(index)
+            raise IndexError(position)
+        place = self.epoch * self._n_ranked + position - len(self._full)
+        index = self._order[place % len(self._order)]
         item = self._weak[index]
         responses = (generator.choice(item.positive), self._negatives.draw(index, generator))
         return LabelledResponses(item.context, responses, (1, 0), ranked=True)

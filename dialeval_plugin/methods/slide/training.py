@@ -24,7 +24,7 @@ from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
 from dialeval_plugin.models.logistic import logistic_regression
 from dialeval_plugin.training.run import TrainingOptions, TrainingResult, TrainingRun, choose_recipe, data_hash
 
-from .data import all_labelled, split_by_context, without_leaks
+from .data import Splits, all_labelled, split_by_context, without_leaks
 from .fusion import DistanceRange, slm_score
 from .model import BLEND_BEFORE_FIT, SLM_FOLDER, SmallModel, TrainedSmallModel
 from .recipes import RECIPES
@@ -76,11 +76,11 @@ def train(
         model = SmallModel(encoder, recipe.config).to(run.device)
         weak, full = ([item for item in training if bool(item.adversarial) == is_full] for is_full in (False, True))
         for stage in recipe.stages:
-            rows = weak if stage.kind == "rank" else training
-            if not rows:
+            splits = Splits(weak if stage.kind == "rank" else training, validation)
+            if not splits.training:
                 logger.info("stage %s is left out: no context has positive responses only", stage.kind)
                 continue
-            run.stage(stage.kind, model, partial(train_stage, model, stage, recipe, run, rows, validation))
+            run.stage(stage.kind, model, partial(train_stage, model, stage, recipe, run, splits))
         model.eval()
         if model.head.lexical is not None:
             fit_blend(model, validation)
