@@ -138,9 +138,10 @@ def fit(model: GeneralModel, rows: Sequence[ValidationRow], dialogues: Sequence[
                 "measure. Give more validation dialogues."
             )
     judged = judge(model, [row.triple for row in rows])
-    for head, kinds_of_head in NEGATIVES.items():
-        _fit_blend(model, head, judged.experts[head], kinds, fitted & np.isin(kinds, (REAL, *kinds_of_head)))
-    log_odds = {head: _blend(model, head, judged.experts[head]) for head in HEADS}
+    log_odds = {
+        head: _calibrated(model, head, judged.experts[head], kinds, fitted & np.isin(kinds, (REAL, *wrong)))
+        for head, wrong in NEGATIVES.items()
+    }
     mixing = fit_mixing(log_odds, kinds, fitted)
     figures = {head: areas(values, kinds, ~fitted) for head, values in log_odds.items()}
     figures["cosine"] = areas(judged.cosine, kinds, ~fitted)
@@ -162,21 +163,19 @@ def judge(model: GeneralModel, triples: Sequence[Triple]) -> Judgement:
     )
 
 
-def _fit_blend(model: GeneralModel, head: str, experts: FloatArray, kinds: np.ndarray, chosen: np.ndarray) -> None:
+def _calibrated(model: GeneralModel, head: str, experts: FloatArray, kinds: np.ndarray, chosen: np.ndarray) -> FloatArray:
+    """Fit the blend of a head's experts on the chosen rows, where both sides are among them, and return its log odds."""
     used = chosen & ~np.isnan(experts).any(axis=1)
-    if len(set(kinds[used] == REAL)) < 2:
-        return
-    names = EXPERTS[head]
-    columns = dict(zip(names, experts[used].T, strict=True))
-    found = fit_weights(columns, kinds[used], REAL, dict.fromkeys(names, 1 / len(names)))
-    with torch.no_grad():
-        model.head.blend[head].copy_(torch.tensor(list(found.values())))
-
-
-def _blend(model: GeneralModel, head: str, experts: FloatArray) -> FloatArray:
-    weights = model.head.blend[head].double().cpu().numpy()
-    blended: FloatArray = experts @ weights[:-1] + weights[-1]
-    return blended
+    blend = model.head.blend[head]
+    if len(set(kinds[used] == REAL)) == 2:
+        names = EXPERTS[head]
+        columns = dict(zip(names, experts[used].T, strict=True))
+        found = fit_weights(columns, kinds[used], REAL, dict.fromkeys(names, 1 / len(names)))
+        with torch.no_grad():
+            blend.copy_(torch.tensor(list(found.values())))
+    weights = blend.double().cpu().numpy()
+    log_odds: FloatArray = experts @ weights[:-1] + weights[-1]
+    return log_odds
 
 
 def fit_mixing(

@@ -67,10 +67,6 @@ def _classifier(n_inputs: int, width: int) -> nn.Sequential:
     return nn.Sequential(nn.Dropout(0.1), nn.Linear(n_inputs, width), nn.GELU(), nn.Dropout(0.1), nn.Linear(width, 1))
 
 
-def _word_classifier(n_features: int) -> nn.Sequential:
-    return nn.Sequential(nn.Linear(n_features, 64), nn.GELU(), nn.Linear(64, 1))
-
-
 class GeneralHead(nn.Module):
     """Linear maps, classifiers, and the weights that blend them.
 
@@ -95,8 +91,9 @@ class GeneralHead(nn.Module):
         alone, compared = (hidden_size, hidden_size // 2), (4 * hidden_size, hidden_size)
         self.vectors = nn.ModuleDict({head: _classifier(*(alone if head in SAYING else compared)) for head in HEADS})
         self.context_words, self.fact_words = LexicalFeatures(vocabulary_size), LexicalFeatures(vocabulary_size)
+        counted = {head: RESPONSE_FEATURES if head in SAYING else len(FEATURES) for head in HEADS}
         self.words = nn.ModuleDict(
-            {head: _word_classifier(RESPONSE_FEATURES if head in SAYING else len(FEATURES)) for head in HEADS}
+            {head: nn.Sequential(nn.Linear(n, 64), nn.GELU(), nn.Linear(64, 1)) for head, n in counted.items()}
         )
         # The last number is an offset; fitted on validation responses after training.
         self.blend = nn.ParameterDict(

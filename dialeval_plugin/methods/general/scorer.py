@@ -147,7 +147,12 @@ class GeneralScorer(Scorer):
             starts = range(0, len(dialogues), DIALOGUES_AT_ONCE)
             return [row for start in starts for row in self._dialogue_rows(dialogues[start : start + DIALOGUES_AT_ONCE])]
         examples = cast("Sequence[Example]", items)
-        self._refuse_fitted(examples)
+        for example in examples if self._seen else ():
+            if (name := self._seen.get(response_hash(example))) is not None:
+                raise InputError(
+                    f"general: the mixing has seen the rating of {example.id!r}, which is in its set {name!r}. "
+                    f"Give leave_out={name!r} for weights of the other sets, or score_fitted=true."
+                )
         return self._turn_rows(examples)
 
     def log_odds(self, examples: Sequence[Example]) -> dict[str, FloatArray]:
@@ -191,14 +196,6 @@ class GeneralScorer(Scorer):
                 row |= {"knowledge": None, "fact_tokens_cut": None}
             rows.append(row)
         return rows
-
-    def _refuse_fitted(self, examples: Sequence[Example]) -> None:
-        for example in examples if self._seen else ():
-            if (name := self._seen.get(response_hash(example))) is not None:
-                raise InputError(
-                    f"general: the mixing has seen the rating of {example.id!r}, which is in its set {name!r}. "
-                    f"Give leave_out={name!r} for weights of the other sets, or score_fitted=true."
-                )
 
     def _dialogue_rows(self, dialogues: Sequence[Dialogue]) -> list[Row]:
         turns = [visible_texts(dialogue.turns) for dialogue in dialogues]
