@@ -39,22 +39,8 @@ DIALOGUE_NEGATIVES = ("shuffled_turns", "replaced_turn")
 """Kinds of spoiled dialogues."""
 
 GENERIC_REPLIES = (
-    "I don't know.",
-    "I'm not sure.",
-    "I see.",
-    "Okay.",
-    "Yes.",
-    "No.",
-    "That's great!",
-    "That's nice.",
-    "Really?",
-    "Sounds good.",
-    "I think so.",
-    "Me too.",
-    "Thank you.",
-    "What do you mean?",
-    "That is interesting.",
-    "I agree with you.",
+    *("I don't know.", "I'm not sure.", "I see.", "Okay.", "Yes.", "No.", "That's great!", "That's nice.", "Really?"),
+    *("Sounds good.", "I think so.", "Me too.", "Thank you.", "What do you mean?", "That is interesting.", "I agree with you."),
 )
 """Stand beside a corpus' own frequent utterances, which a small one has too few of."""
 

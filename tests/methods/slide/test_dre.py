@@ -161,9 +161,6 @@ def test_the_range_is_that_of_the_products(tiny_slm: Path, llm: ScriptedLanguage
     ("options", "message"),
     [
         ({"variant": "big"}, "variant is 'big'. Give one of dre, in_dre, ex_dre, non_dre."),
-        ({"eq26": "yes"}, "eq26 is 'yes'. Give true or false."),
-        ({"clip": 1}, "clip is 1. Give true or false."),
-        ({"ablation": "no"}, "ablation is 'no'. Give true or false."),
         (
             {"ablation": True, "variant": "ex_dre"},
             "ablation gives every variant beside 'dre', and variant is 'ex_dre'. Leave one of them out.",

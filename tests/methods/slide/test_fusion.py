@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -92,19 +95,6 @@ def test_a_distance_beyond_the_range_is_cut_by_clip_only() -> None:
     assert [narrow.normalise(distance, clip=True) for distance in (0.25, 0.5, 0.625, 1.0, 1.5)] == [0.0, 0.0, 0.25, 1.0, 1.0]
 
 
-@pytest.mark.parametrize("extremes", [(1.0, 1.0), (1.5, 0.5)])
-def test_a_range_without_width_is_refused(extremes: tuple[float, float]) -> None:
-    assert refusal(DistanceRange, *extremes) == (
-        f"DistanceRange: d_min is {extremes[0]} and d_max is {extremes[1]}, so that no distance can be normalised. "
-        "Calibrate on responses of both kinds."
-    )
-
-
-def test_an_unknown_reading_is_refused() -> None:
-    message = refusal(fuse, 1.0, 0.5, reading="mean")
-    assert message == "fuse: reading is 'mean'. Give one of first_match, llm_first, agree."
-
-
 def test_every_variant_and_option_of_dre(oracles_dir: Path) -> None:
     cases = json.loads((oracles_dir / "dre_scores.json").read_text())["cases"]
     assert len(cases) == 100
@@ -129,10 +119,6 @@ def test_every_variant_and_option_of_dre(oracles_dir: Path) -> None:
         assert found == pytest.approx(expected, abs=1e-6)
 
 
-def test_without_a_small_model_there_is_the_plain_score() -> None:
-    assert Refinement().plain(None, llm=3.0) == {"non_dre": 3.0}
-
-
 @pytest.mark.parametrize(
     ("clamp", "bounds"), [(None, None), (False, None), (True, (0.0, 5.0)), ([1, 4], (1.0, 4.0)), ((0, 5), (0.0, 5.0))]
 )
@@ -148,6 +134,8 @@ def test_bounds_hold_for_the_products_at_both_ends_and_for_nothing_else() -> Non
     assert refinement.plain(2.0, llm=4.5) == {"ex_dre": 4.0, "non_dre": 4.5}
     assert refinement.plain(0.5, llm=0.5) == {"ex_dre": 1.0, "non_dre": 0.5}
     assert Refinement().plain(2.0, llm=5.0) == {"ex_dre": 10.0, "non_dre": 5.0}
+    # Without a small model there is the plain score.
+    assert Refinement().plain(None, llm=3.0) == {"non_dre": 3.0}
 
 
 def test_dres_signature_has_the_options_that_differ_from_their_defaults() -> None:
@@ -156,9 +144,18 @@ def test_dres_signature_has_the_options_that_differ_from_their_defaults() -> Non
     assert Refinement(clamp=(0.5, 4.25)).signature_fields() == {"eq26": None, "clamp": "0.5-4.25"}
 
 
+NO_WIDTH = "d_min is {} and d_max is {}, so that no distance can be normalised. Calibrate on responses of both kinds."
+CLAMP = "dre: clamp is {!r}. Give true (0 to 5), false, or the lowest and the highest score."
+CLAMPS = ["05", (3, 3), (True, 5), (math.nan, 5), "no", 5, (5, 0), (0, 5, 9), ("0", "5"), (0, math.inf), (0, True)]
+
+
 @pytest.mark.parametrize(
-    "clamp", ["05", (3, 3), (True, 5), (float("nan"), 5), "no", 5, (5, 0), (0, 5, 9), ("0", "5"), (0, float("inf")), (0, True)]
+    ("call", "arguments", "message"),
+    [
+        *((DistanceRange, extremes, f"DistanceRange: {NO_WIDTH.format(*extremes)}") for extremes in ((1.0, 1.0), (1.5, 0.5))),
+        (partial(fuse, reading="mean"), (1.0, 0.5), "fuse: reading is 'mean'. Give one of first_match, llm_first, agree."),
+        *((read_clamp, (clamp,), CLAMP.format(clamp)) for clamp in CLAMPS),
+    ],
 )
-def test_other_clamps_are_refused(clamp: object) -> None:
-    message = refusal(read_clamp, clamp)
-    assert message == f"dre: clamp is {clamp!r}. Give true (0 to 5), false, or the lowest and the highest score."
+def test_what_makes_no_sense_is_refused(call: Callable[..., object], arguments: tuple[object, ...], message: str) -> None:
+    assert refusal(call, *arguments) == message

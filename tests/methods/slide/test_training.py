@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -40,11 +41,8 @@ def test_every_recipe_ends_with_a_folder_that_opens(recipe: str, tiny_encoder: P
     record = train(SETS, tmp_path / "slm", options(tiny_encoder, recipe, 1)).record
     assert record["counts"]["n_training_contexts"] == 21
     assert record["counts"]["n_validation_contexts"] == 3
-    assert set(record["validation"]) == {
-        f"{variant}_{kind}"
-        for variant in ("slm", "slm_probability", "slm_distance")
-        for kind in ("positive", "adversarial", "overall")
-    }
+    variants, kinds = ("slm", "slm_probability", "slm_distance"), ("positive", "adversarial", "overall")
+    assert set(record["validation"]) == {f"{variant}_{kind}" for variant in variants for kind in kinds}
     assert all(0 <= value <= 100 for value in record["validation"].values())
     assert {path.suffix for path in (tmp_path / "slm").rglob("*") if path.is_file()} <= {".json", ".safetensors", ".txt"}
     assert SentenceTransformer(str(tmp_path / "slm")).encode(["Hello."]).shape == (1, 16)
@@ -55,29 +53,24 @@ def test_every_recipe_ends_with_a_folder_that_opens(recipe: str, tiny_encoder: P
     assert (tmp_path / "xdg" / "dialeval" / "last_slm").read_text() == f"{(tmp_path / 'slm').resolve()}\n"
 
 
-def test_the_probability_blends_vectors_and_words_by_fitted_weights(tiny_encoder: Path, tiny_slm: Path, tmp_path: Path) -> None:
+def test_the_default_recipe_moves_the_encoder_and_blends_vectors_and_words_by_fitted_weights(
+    tiny_encoder: Path, tiny_slm: Path, tmp_path: Path
+) -> None:
     train(SETS, tmp_path / "slm", options(tiny_encoder, n_epochs=1))
     model = TrainedSmallModel.load(str(tmp_path / "slm")).model
     weights = model.head.blend.double().numpy()
     pairs = [(item.context, response) for item in SETS[:3] for response in item.positive]
     assert weights.tolist() != list(BLEND_BEFORE_FIT)
-    np.testing.assert_allclose(
-        model.judge(pairs).probability, expit(model.log_odds(pairs) @ weights[:2] + weights[2]), atol=1e-6
-    )
+    blended = expit(model.log_odds(pairs) @ weights[:2] + weights[2])
+    np.testing.assert_allclose(model.judge(pairs).probability, blended, atol=1e-6)
+    before = SentenceTransformer(str(tiny_encoder), device="cpu")[0].auto_model.state_dict()
+    trained, frozen = "encoder.layer.0.output.dense.weight", "embeddings.word_embeddings.weight"
+    assert not torch.allclose(before[trained], model.transformer.state_dict()[trained])
+    assert before[frozen].equal(model.transformer.state_dict()[frozen])
     with refused("DisentanglingHead: no lexical features were given. Make them with SmallModel.lexical_features."):
         model.head(torch.zeros(1, 16), torch.zeros(1, 16))
     with refused("DisentanglingHead: has no lexical classifier. Choose probability_from='interaction+lexical'."):
         TrainedSmallModel.load(str(tiny_slm)).model.log_odds([(("Hi.",), "Hello.")])
-
-
-def test_training_moves_encoder_and_head(tiny_encoder: Path, tmp_path: Path) -> None:
-    train(SETS, tmp_path / "slm", options(tiny_encoder))
-    before = SentenceTransformer(str(tiny_encoder), device="cpu")[0].auto_model.state_dict()
-    after = TrainedSmallModel.load(str(tmp_path / "slm")).model.transformer.state_dict()
-    name = "encoder.layer.0.output.dense.weight"
-    assert not np.allclose(before[name].numpy(), after[name].numpy())
-    frozen = "embeddings.word_embeddings.weight"
-    assert np.array_equal(before[frozen].numpy(), after[frozen].numpy())
 
 
 def test_contexts_of_the_evaluation_are_left_out_and_counted(
@@ -93,24 +86,24 @@ def test_contexts_of_the_evaluation_are_left_out_and_counted(
     )
 
 
-def test_data_without_adversarial_responses_do_not_suffice(tiny_encoder: Path, tmp_path: Path) -> None:
-    with refused(
-        "training data: 0 contexts have both positive and adversarial responses, at least 2 are needed. "
-        "Add a file in DailyDialog++'s layout that has both."
-    ):
-        train(SETS[10:], tmp_path / "slm", options(tiny_encoder))
-
-
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("sets", "changes", "message"),
     [
-        ({"recipe": "best"}, "recipe: there is no 'best'. Choose one of paper, code, default."),
-        ({"n_epochs": 0}, "epochs: expected at least 1, got 0."),
+        (SETS, {"recipe": "best"}, "recipe: there is no 'best'. Choose one of paper, code, default."),
+        (SETS, {"n_epochs": 0}, "epochs: expected at least 1, got 0."),
+        (
+            SETS[10:],
+            {},
+            "training data: 0 contexts have both positive and adversarial responses, at least 2 are needed. "
+            "Add a file in DailyDialog++'s layout that has both.",
+        ),
     ],
 )
-def test_unknown_recipes_are_refused(changes: dict[str, object], message: str, tmp_path: Path) -> None:
+def test_what_cannot_be_trained_is_refused(
+    sets: list[ResponseSet], changes: dict[str, Any], message: str, tmp_path: Path
+) -> None:
     with refused(message):
-        train(SETS, tmp_path / "slm", SlideTrainingOptions(**changes))  # type: ignore[arg-type]
+        train(sets, tmp_path / "slm", SlideTrainingOptions(**changes))
 
 
 def test_the_best_threshold_separates_what_can_be_separated() -> None:
