@@ -36,12 +36,9 @@ def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
 
-def test_no_folder_has_no_checkpoint(tmp_path: Path) -> None:
+def test_the_last_is_that_of_the_highest_step(tmp_path: Path) -> None:
     assert find_last(tmp_path / "none") is None
     remove_broken(tmp_path / "none")
-
-
-def test_the_last_is_that_of_the_highest_step(tmp_path: Path) -> None:
     for step in (9, 10, 100):
         write(tmp_path, step, 9, is_end=step == 100)
     assert find_last(tmp_path) == Checkpoint(tmp_path / "checkpoint-100", 100, "checkpoint-9", is_end=True)
@@ -60,9 +57,8 @@ def test_a_broken_checkpoint_is_left_out_and_removed(
     """A file of it is missing (None), cut, or one too many."""
     write(tmp_path, 1)
     broken = write(tmp_path, 2)
-    if content is None:
-        (broken / file).unlink()
-    else:
+    (broken / file).unlink(missing_ok=True)
+    if content is not None:
         (broken / file).write_text(content)
     assert find_last(tmp_path) == Checkpoint(tmp_path / "checkpoint-1", 1, None, is_end=False)
     with caplog.at_level(logging.WARNING):

@@ -97,16 +97,13 @@ def test_two_processes_end_with_the_folder_of_one(
 def test_where_one_process_takes_the_steps_two_end_with_the_files_of_one(
     command: str, tiny_encoder: Path, tmp_path: Path
 ) -> None:
-    talk = ([*item.context, item.positive[0]] for item in mini.read_response_sets("train")[:40])
-    write_json_lines(tmp_path / "talk.jsonl", ({"turns": turns} for turns in talk))
-    words = {
-        "general": ["general", "--corpus", f"talk={tmp_path / 'talk.jsonl'}", "--backbone", tiny_encoder],
-        "reconstruction": ["reconstruction", "--data", tmp_path / "talk.jsonl", "--epochs", 2],
-    }[command]
+    path, sets = tmp_path / "talk.jsonl", mini.read_response_sets("train")[:40]
+    write_json_lines(path, ({"turns": [*item.context, item.positive[0]]} for item in sets))
+    words = ["--corpus", path, "--backbone", tiny_encoder] if command == "general" else ["--data", path, "--epochs", 2]
     found = []
     for n_processes in (1, 2):
         output = tmp_path / "model"
-        done = launch("train", *words, "--validation-fraction", 0.4, "--output", output, n_processes=n_processes)
+        done = launch("train", command, *words, "--validation-fraction", 0.4, "--output", output, n_processes=n_processes)
         assert done.returncode == 0, done.stderr
         assert ("2 processes: this training takes its steps in the first one alone" in done.stderr) == (n_processes == 2)
         found.append(files_of(output))

@@ -181,15 +181,16 @@ def make_step(model: GeneralModel, rows: Sequence[SampledResponse]) -> Step:
     labelled = {head: Labelled([], [], []) for head in HEADS}
     ranked = dict.fromkeys(own)
     for number, row in enumerate(rows):
-        for head in ("fit", *SAYING):
-            wrong = [responses[text] for kind, text in row.negatives if kind in NEGATIVES[head]]
+        wrong = {
+            head: [responses[text] for kind, text in row.negatives if kind in NEGATIVES[head]] for head in ("fit", *SAYING)
+        }
+        ranked |= dict.fromkeys(wrong["fit"])
+        for head, found in wrong.items():
             # The right response once to each head that has a wrong one in this row.
-            if wrong or head == "fit":
+            if found or head == "fit":
                 labelled[head].add(number, own[number], 1.0)
-            for response in wrong:
+            for response in found:
                 labelled[head].add(number, response, 0.0)
-            if head == "fit":
-                ranked |= dict.fromkeys(wrong)
         others = list(_others(rows, number))
         if others:
             labelled["fit"].add(number, own[others[0]], 0.0)
@@ -199,9 +200,9 @@ def make_step(model: GeneralModel, rows: Sequence[SampledResponse]) -> Step:
             labelled["knowledge"].add(facts[row.pair.facts], own[number], 1.0)
             labelled["knowledge"].add(facts[strange], own[number], 0.0)
     return Step(
-        [found.ids for found in model.texts.contexts([row.pair.context for row in rows])],
+        [text.ids for text in model.texts.contexts([row.pair.context for row in rows])],
         model.texts.responses(list(responses)),
-        [found.ids for found in model.texts.contexts(list(facts))],
+        [text.ids for text in model.texts.contexts(list(facts))],
         own,
         list(ranked),
         _masked(rows, own, list(ranked)),
