@@ -87,6 +87,9 @@ def test_too_little_is_refused(sets: list[RatedSet], message: str) -> None:
         fit_on_ratings(sets, "model")
 
 
+MakeScorer = Callable[..., GeneralScorer]
+
+
 @pytest.fixture(scope="module")
 def plain(tiny_general: Path) -> GeneralScorer:
     return GeneralScorer(str(tiny_general), device="cpu")
@@ -102,7 +105,7 @@ def mixing_file(plain: GeneralScorer, tmp_path_factory: pytest.TempPathFactory) 
 
 
 @pytest.fixture(scope="module")
-def mixed(mixing_file: Path, tiny_general: Path) -> Callable[..., GeneralScorer]:
+def mixed(mixing_file: Path, tiny_general: Path) -> MakeScorer:
     """Makes a scorer with the file's weights, or another file's."""
 
     def make(mixing: Path = mixing_file, **options: Any) -> GeneralScorer:
@@ -111,9 +114,7 @@ def mixed(mixing_file: Path, tiny_general: Path) -> Callable[..., GeneralScorer]
     return make
 
 
-def test_scores_use_the_weights_and_say_whose(
-    mixing_file: Path, plain: GeneralScorer, mixed: Callable[..., GeneralScorer]
-) -> None:
+def test_scores_use_the_weights_and_say_whose(mixing_file: Path, plain: GeneralScorer, mixed: MakeScorer) -> None:
     items = [Example.from_texts(["New."], f"A response {number} of nobody.") for number in range(5)]
     scores = mixed().score(items)
     stored = RatedMixing.load(mixing_file)
@@ -123,9 +124,7 @@ def test_scores_use_the_weights_and_say_whose(
     assert "|mixing_sets:a,b,c|" in str(scores.signature)
 
 
-def test_a_response_whose_rating_was_seen_is_scored_with_the_others_weights_only(
-    mixing_file: Path, mixed: Callable[..., GeneralScorer]
-) -> None:
+def test_a_response_whose_rating_was_seen_is_scored_with_the_others_weights_only(mixing_file: Path, mixed: MakeScorer) -> None:
     (seen,) = rated_set("b", 1).examples
     for item in (seen, Example.from_texts([" B"], "b  0!", id="copy")):
         with refused(
@@ -144,7 +143,7 @@ def test_a_response_whose_rating_was_seen_is_scored_with_the_others_weights_only
 
 
 def test_what_does_not_belong_together_is_refused(
-    mixing_file: Path, plain: GeneralScorer, mixed: Callable[..., GeneralScorer], tmp_path: Path
+    mixing_file: Path, plain: GeneralScorer, mixed: MakeScorer, tmp_path: Path
 ) -> None:
     with refused("general: leave_out='d' is no set of the mixing. It was fitted on a, b, c."):
         mixed(leave_out="d")

@@ -13,20 +13,15 @@ FULL = mini.read_response_sets("train")
 WEAK = [ResponseSet(f"w{item.id}", item.context, item.positive) for item in mini.read_response_sets("validation")]
 
 
-def test_no_context_is_on_both_sides_of_the_split() -> None:
+def test_no_context_is_on_both_sides_of_the_split_whatever_their_order() -> None:
     twice = [*FULL, ResponseSet("copy", FULL[3].context, ("Another answer.",), ("Another trap.",)), *WEAK]
     training, validation = split_by_context(twice, fraction=0.2, seed=1)
     assert len(training) + len(validation) == len(twice)
     assert {dialogue_key(item.context) for item in training}.isdisjoint(dialogue_key(item.context) for item in validation)
     assert all(item.adversarial for item in validation)
     assert len({dialogue_key(item.context) for item in validation}) == round(0.2 * len(FULL))
-
-
-def test_the_split_depends_on_the_seed_alone() -> None:
-    forwards = split_by_context(FULL, fraction=0.2, seed=1).validation
-    backwards = split_by_context(FULL[::-1], fraction=0.2, seed=1).validation
-    assert {item.id for item in forwards} == {item.id for item in backwards}
-    assert {item.id for item in forwards} != {item.id for item in split_by_context(FULL, fraction=0.2, seed=2).validation}
+    found = {seed: {item.id for item in split_by_context(twice[::-1], fraction=0.2, seed=seed).validation} for seed in (1, 2)}
+    assert found[1] == {item.id for item in validation} != found[2]
 
 
 def test_a_leak_is_found_whatever_its_spacing_and_case() -> None:
