@@ -27,8 +27,8 @@ from .signals import HEADS
 
 FloatArray = NDArray[np.float64]
 OFFSET = "offset"
-
 FORMAT_VERSION = 1
+"""Of the files of weights that were fitted on ratings."""
 RIDGE = 0.1
 """Penalty of a squared weight beside the mean squared error of standardised ratings. Set by hand, not searched for."""
 MIN_RATED = 10
