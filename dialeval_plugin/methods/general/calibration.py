@@ -68,6 +68,7 @@ def _fitting_half(corpora: Mapping[str, Sequence[Pair]], seed: int) -> frozenset
 def validation_rows(corpora: Mapping[str, Sequence[Pair]], *, max_pairs: int, seed: int) -> list[ValidationRow]:
     """Draw pairs, at most `max_pairs` and the same number of each corpus, with one wrong text of every kind that a pair has."""
     found: list[ValidationRow] = []
+    kinds = [kind for head in _PLAIN_HEADS for kind in NEGATIVES[head]]
     fitting = _fitting_half(corpora, seed)
     for corpus, pairs in corpora.items():
         signals = CorpusSignals(pairs)
@@ -75,19 +76,13 @@ def validation_rows(corpora: Mapping[str, Sequence[Pair]], *, max_pairs: int, se
         for number in order:
             pair = pairs[number]
             generator = random.Random(f"{seed} {corpus} {number}")
-            found += _rows_of(pair, signals, generator, fitted=pair.conversation.key in fitting)
+            is_fitted = pair.conversation.key in fitting
+            found.append(ValidationRow((pair.context, pair.response, pair.facts), REAL, is_fitted))
+            for kind, text in signals.drawn(kinds, pair, generator):
+                found.append(ValidationRow((pair.context, text, pair.facts), kind, is_fitted))
+            if (facts := signals.other_facts(pair, generator)) is not None:
+                found.append(ValidationRow((pair.context, pair.response, facts), "other_facts", is_fitted))
     return found
-
-
-def _rows_of(pair: Pair, signals: CorpusSignals, generator: random.Random, *, fitted: bool) -> list[ValidationRow]:
-    rows = [ValidationRow((pair.context, pair.response, pair.facts), REAL, fitted)]
-    for head in _PLAIN_HEADS:
-        for kind in NEGATIVES[head]:
-            if (text := signals.draw(kind, pair, generator)) is not None:
-                rows.append(ValidationRow((pair.context, text, pair.facts), kind, fitted))
-    if (facts := signals.other_facts(pair, generator)) is not None:
-        rows.append(ValidationRow((pair.context, pair.response, facts), "other_facts", fitted))
-    return rows
 
 
 def validation_dialogues(

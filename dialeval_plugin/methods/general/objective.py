@@ -6,6 +6,7 @@ the parting of robust and non-robust.
 
 from __future__ import annotations
 
+import itertools
 import random
 from array import array
 from collections import defaultdict
@@ -123,13 +124,8 @@ def _first(
     signals: CorpusSignals, pair: Pair, kinds: Sequence[str], number: int, generator: random.Random
 ) -> list[tuple[str, str]]:
     """The first kinds, in an order drawn for this pair, that it has a wrong text of."""
-    found: list[tuple[str, str]] = []
-    for kind in generator.sample(list(kinds), len(kinds)):
-        if len(found) == number:
-            break
-        if (text := signals.draw(kind, pair, generator)) is not None:
-            found.append((kind, text))
-    return found
+    order = generator.sample(kinds, len(kinds))
+    return list(itertools.islice(signals.drawn(order, pair, generator), number))
 
 
 class Labelled(NamedTuple):

@@ -209,6 +209,11 @@ class CorpusSignals:
         found = self._drawn[kind](pair, generator)
         return None if found is None or words(found) == words(pair.response) else found
 
+    def drawn(self, kinds: Sequence[str], pair: Pair, generator: random.Random) -> Iterator[tuple[str, str]]:
+        """Draw a wrong text of one kind after the other, and yield those that there are with their kinds."""
+        texts = ((kind, self.draw(kind, pair, generator)) for kind in kinds)
+        return ((kind, text) for kind, text in texts if text is not None)
+
     def other_facts(self, pair: Pair, generator: random.Random) -> tuple[str, ...] | None:
         """Return the facts of another dialogue; None where this pair or all others have none."""
         drawn = (other.facts for other in self._drawn_of_others(pair.conversation, generator)) if pair.facts else ()
