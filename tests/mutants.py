@@ -22,9 +22,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "mutants"
 MODULES = {
-    "methods/slide/fusion.py": ("methods/slide/test_fusion.py", "methods/slide/test_oracles.py"),
-    "methods/slide/losses.py": ("methods/slide/test_losses.py", "methods/slide/test_oracles.py"),
-    "methods/slide/refinement.py": ("methods/slide/test_refinement.py",),
+    "methods/slide/fusion.py": ("methods/slide/test_fusion.py",),
+    "methods/slide/losses.py": ("methods/slide/test_losses.py",),
     "methods/causalscore/aggregation.py": ("methods/causalscore/test_aggregation.py",),
     "methods/likelihood/aggregation.py": ("methods/likelihood/test_likelihood_aggregation.py",),
     "llm/parsing.py": ("methods/judging/test_parsing.py",),

@@ -41,14 +41,13 @@ def seal(folder: Path) -> None:
 
 def find_last(folder: Path) -> Checkpoint | None:
     """Return the newest checkpoint that is whole, and whose best one is, too; `folder` need not be there."""
-    usable = _usable(_whole(folder))
+    usable = _usable(folder)
     return usable[-1] if usable else None
 
 
 def remove_broken(folder: Path) -> None:
     """Remove the checkpoints that no run can go on from."""
-    whole = _whole(folder)
-    needed = _with_best(_usable(whole))
+    needed = _with_best(_usable(folder))
     for path in _folders(folder):
         if path.name not in needed:
             logger.warning("%s: was not written to its end and is left out", path)
@@ -74,10 +73,6 @@ def _step(path: Path) -> int:
     return int(path.name.rpartition("-")[2])
 
 
-def _whole(folder: Path) -> list[Checkpoint]:
-    return [_read(path) for path in _folders(folder) if _is_whole(path)]
-
-
 def _is_whole(path: Path) -> bool:
     try:
         return bool(read_json(path / SEAL) == _hashes(path))
@@ -100,7 +95,9 @@ def _read(path: Path) -> Checkpoint:
     return Checkpoint(path, _step(path), best and Path(best).name, control["args"]["should_training_stop"])
 
 
-def _usable(whole: Sequence[Checkpoint]) -> list[Checkpoint]:
+def _usable(folder: Path) -> list[Checkpoint]:
+    """Those that are whole, and whose best one is, too."""
+    whole = [_read(path) for path in _folders(folder) if _is_whole(path)]
     names = {None, *(checkpoint.folder.name for checkpoint in whole)}
     return [checkpoint for checkpoint in whole if checkpoint.best in names]
 

@@ -47,18 +47,17 @@ def read_history(folder: Path) -> list[HistoryRow]:
     """Return the rows of a folder's history."""
     path = folder / HISTORY_FILE
     stored = checked(read_json(path), list[_StoredRow], str(path), advice="Copy the folder again.")
-    return [HistoryRow(row["stage"], row["epoch"], row["step"], _numbers(row["figures"])) for row in stored]
+    found = []
+    for row in stored:
+        figures = {name: math.nan if value is None else value for name, value in row["figures"].items()}
+        found.append(HistoryRow(row["stage"], row["epoch"], row["step"], figures))
+    return found
 
 
 def write_history(folder: Path, rows: Sequence[HistoryRow]) -> None:
     """Write a folder's history, whole or not at all."""
-    lines = ",\n".join(to_json({**asdict(row), "figures": _finite(row.figures)}) for row in rows)
-    write_text(folder / HISTORY_FILE, f"[\n{lines}\n]\n")
-
-
-def _finite(figures: Mapping[str, float]) -> dict[str, float | None]:
-    return {name: value if math.isfinite(value) else None for name, value in figures.items()}
-
-
-def _numbers(figures: Mapping[str, float | None]) -> dict[str, float]:
-    return {name: math.nan if value is None else value for name, value in figures.items()}
+    lines = []
+    for row in rows:
+        figures = {name: value if math.isfinite(value) else None for name, value in row.figures.items()}
+        lines.append(to_json({**asdict(row), "figures": figures}))
+    write_text(folder / HISTORY_FILE, "[\n{}\n]\n".format(",\n".join(lines)))

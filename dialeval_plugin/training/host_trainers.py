@@ -68,8 +68,7 @@ def fit(
     host.remove_callback(ProgressCallback)
     if run.progress:
         host.add_callback(_QuietBars())
-    host.add_callback(_History(run, stage))
-    host.add_callback(_WholeCheckpoints(run, None if last is None else last.best))
+    host.add_callback(_Epochs(run, stage, None if last is None else last.best))
     if last is not None and last.is_end:
         # An early end is none to the host: without this it would train on for one more epoch.
         host.args.max_steps = last.step
@@ -99,38 +98,29 @@ class _QuietBars(ProgressCallback):  # type: ignore[misc] # the host is not type
         pass
 
 
-class _History(TrainerCallback):  # type: ignore[misc]
-    """Takes the losses and validation figures of each epoch into the run's history."""
+class _Epochs(TrainerCallback):  # type: ignore[misc]
+    """Takes the figures of each epoch into the run's history, and seals the checkpoint that it ends with.
 
-    def __init__(self, run: TrainingRun, stage: str) -> None:
-        self._run = run
-        self._stage = stage
+    Then the oldest are removed; the host's own limit would not know yet that the next one is whole.
+    """
+
+    def __init__(self, run: TrainingRun, stage: str, best: str | None) -> None:
+        self._run, self._stage, self._best = run, stage, best
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self._run.rewind(self._stage, state.global_step)
         if state.global_step:
             self._run.say(f"{self._stage}: going on from step {state.global_step} of {state.max_steps}")
+        # The host stores the path that it had then and drops one that is not there: relative to another folder, or moved since.
+        if self._best is not None:
+            state.best_model_checkpoint = str(Path(args.output_dir) / self._best)
 
     def on_evaluate(self, args: Any, state: Any, control: Any, *, metrics: Mapping[str, float], **kwargs: Any) -> None:
         logged = [entry for entry in state.log_history if "loss" in entry and entry["step"] == state.global_step]
         figures = {"training_loss": logged[-1]["loss"]} if logged else {}
-        figures |= {name.removeprefix("eval_"): value for name, value in metrics.items() if name.startswith("eval_")}
-        for name in _SPEEDS:
-            figures.pop(name, None)
+        measured = {name.removeprefix("eval_"): value for name, value in metrics.items() if name.startswith("eval_")}
+        figures |= {name: value for name, value in measured.items() if name not in _SPEEDS}
         self._run.report(self._stage, figures, step=state.global_step, epoch=state.epoch, n_epochs=args.num_train_epochs)
-
-
-class _WholeCheckpoints(TrainerCallback):  # type: ignore[misc]
-    """Seals finished checkpoints, then removes the oldest; the host's limit would not know yet that the next one is whole."""
-
-    def __init__(self, run: TrainingRun, best: str | None) -> None:
-        self._run = run
-        self._best = best
-
-    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        # The host stores the path that it had then and drops one that is not there: relative to another folder, or moved since.
-        if self._best is not None:
-            state.best_model_checkpoint = str(Path(args.output_dir) / self._best)
 
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         # Every process has written its generator's state.

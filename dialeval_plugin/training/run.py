@@ -20,14 +20,15 @@ import errno
 import hashlib
 import json
 import logging
+import math
 import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 import torch
 from accelerate import PartialState
@@ -35,6 +36,7 @@ from safetensors.torch import load_model, save_model
 from torch import nn
 from tqdm.auto import tqdm
 from transformers import set_seed
+from typing_extensions import Self
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import atomic_path, read_json, remove_half_written, to_json, write_text
@@ -45,9 +47,11 @@ from dialeval_plugin.version import __version__
 
 from .checkpoints import SEAL
 from .history import HISTORY_FILE, HistoryRow, read_history, write_history
-from .options import TrainingOptions
 
 logger = logging.getLogger(__name__)
+
+R = TypeVar("R", bound=Any)
+Precision: TypeAlias = Literal["auto", "float32", "bfloat16"]
 
 CHECKPOINTS = ".training"
 """Folder in the model's in which a run keeps what it has finished."""
@@ -55,6 +59,28 @@ CHECKPOINTS = ".training"
 _IDENTITY_FILE = "run.json"
 _DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
 _ERROR_NUMBER = re.compile(r"\(os error (\d+)\)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingOptions:
+    """What a training depends on, apart from its data; a method adds its own.
+
+    Attributes:
+        validation_fraction: share of the dialogues that is set aside where no validation data are given.
+        seed: of the split, the initial weights, the order and every draw.
+        precision: of the forward passes of training; "auto" takes bfloat16, in about half the time, where the GPU or the
+            processor has instructions for it. Figures are measured in float32.
+    """
+
+    validation_fraction: float = 0.1
+    seed: int = 13
+    precision: Precision = "auto"
+
+    def resolved(self) -> Self:
+        """The same with what "auto" means here, so that a run is not finished on another machine in another precision."""
+        if self.precision not in get_args(Precision):
+            raise InputError(f"precision: there is no {self.precision!r}. Choose one of {', '.join(get_args(Precision))}.")
+        return replace(self, precision=_fast_precision() if self.precision == "auto" else self.precision)
 
 
 class TrainingResult(NamedTuple):
@@ -77,11 +103,10 @@ class TrainingRun:
         history: the rows so far.
     """
 
-    def __init__(self, output: Path, folder: ModelFolder, options: TrainingOptions, *, progress: bool) -> None:
+    def __init__(self, output: Path, options: TrainingOptions, *, progress: bool) -> None:
         self.output = output
         self.options = options.resolved()
         self.checkpoint_dir = output / CHECKPOINTS
-        self._folder = folder
         # Without being told, accelerate sees no processes where there are no GPUs.
         self._state = PartialState(cpu=not torch.cuda.is_available())
         self.device = str(self._state.device)
@@ -100,13 +125,16 @@ class TrainingRun:
         Raises:
             InputError: `output` holds a trained model, another process is at work in it, or it cannot be written.
         """
-        run = cls(output, folder, options, progress=progress)
+        run = cls(output, options, progress=progress)
         is_new = not output.exists()
         try:
             with contextlib.ExitStack() as stack:
                 if run.is_main_process:
                     stack.enter_context(sole_process(run.checkpoint_dir))
-                    run._refuse_finished()
+                    if folder.is_finished(output):
+                        # A run that was killed after its last file left its checkpoints.
+                        shutil.rmtree(run.checkpoint_dir, ignore_errors=True)
+                        raise InputError(f"{output}: holds a trained model already. Choose another folder, or delete this one.")
                 stack.enter_context(_clear_disk_errors(output))
                 yield run
                 run.wait()
@@ -207,19 +235,14 @@ class TrainingRun:
         self.wait()
         return TrainingResult(self.output, record, self.history)
 
-    def _refuse_finished(self) -> None:
-        if self._folder.is_finished(self.output):
-            # A run that was killed after its last file left its checkpoints.
-            shutil.rmtree(self.checkpoint_dir, ignore_errors=True)
-            raise InputError(f"{self.output}: holds a trained model already. Choose another folder, or delete this one.")
-
     def _check_identity(self, identity: Mapping[str, Any]) -> None:
         path = self.checkpoint_dir / _IDENTITY_FILE
         remove_half_written(self.output)
         if path.exists():
             stored = read_json(path)
             if differing := [name for name, value in identity.items() if stored.get(name) != value]:
-                if self._has_checkpoint():
+                # Something was learnt: a finished stage, weights of a loop of ours, or a host's checkpoint.
+                if any(self.checkpoint_dir.glob("*.safetensors")) or any(self.checkpoint_dir.rglob(SEAL)):
                     raise InputError(
                         f"{self.checkpoint_dir}: holds an unfinished run with other {' and '.join(differing)}. "
                         "Repeat that run's command to finish it, or delete the folder to start anew."
@@ -229,9 +252,48 @@ class TrainingRun:
                 logger.info("%s: going on with an unfinished run", self.checkpoint_dir)
         write_text(path, to_json(identity, indent=2) + "\n")
 
-    def _has_checkpoint(self) -> bool:
-        """Whether anything was learnt: a finished stage, weights of a loop of ours, or a host's checkpoint."""
-        return any(self.checkpoint_dir.glob("*.safetensors")) or any(self.checkpoint_dir.rglob(SEAL))
+
+def choose_recipe(recipes: Mapping[str, R], name: str, *, may_be_zero: Sequence[str] = (), **numbers: float | None) -> R:
+    """Return a recipe by name with the numbers that are given: positive, or 0 where they `may_be_zero`; None leaves its own."""
+    if name not in recipes:
+        raise InputError(f"recipe: there is no {name!r}. Choose one of {', '.join(recipes)}.")
+    changes = {field: number for field, number in numbers.items() if number is not None}
+    for field, number in changes.items():
+        if field == "learning_rate" and not 0 < number < 1:
+            raise InputError(f"{field}: expected a number between 0 and 1, got {number!r}.")
+        if number < 0 or (number == 0 and field not in may_be_zero):
+            expected = "0 or more" if field in may_be_zero else "a positive number"
+            raise InputError(f"{field}: expected {expected}, got {number!r}.")
+    return replace(recipes[name], **changes)
+
+
+def check_at_least(lowest: int, **numbers: int) -> None:
+    """Refuse a number that is lower, by its name."""
+    for name, number in numbers.items():
+        if number < lowest:
+            raise InputError(f"{name}: expected at least {lowest}, got {number}.")
+
+
+def adamw(*parts: tuple[nn.Module, float]) -> torch.optim.AdamW:
+    """Optimise the weights of each part that want a gradient at a learning rate of its own."""
+    groups = [{"params": [weight for weight in part.parameters() if weight.requires_grad], "lr": rate} for part, rate in parts]
+    return torch.optim.AdamW(groups, weight_decay=0.01, fused=True)
+
+
+def seconds_of(max_minutes: float | None) -> float:
+    """How many seconds a training may take; infinitely many without a limit."""
+    if max_minutes is not None and max_minutes <= 0:
+        raise InputError(f"max_minutes: expected more than 0, got {max_minutes}.")
+    return math.inf if max_minutes is None else 60 * max_minutes
+
+
+def _fast_precision() -> Precision:
+    if torch.cuda.is_available():
+        return "bfloat16" if torch.cuda.is_bf16_supported() else "float32"
+    # Without the instructions bfloat16 is emulated, and slower than float32.
+    probe = getattr(torch.cpu, "_is_avx512_bf16_supported", None)
+    has_instructions = torch.backends.cpu.get_cpu_capability() in ("AVX512", "AVX512_BF16", "AMX") and probe and probe()
+    return "bfloat16" if has_instructions else "float32"
 
 
 def data_hash(*parts: Iterable[object]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -83,11 +82,9 @@ def test_a_folder_that_another_process_is_at_work_in_is_refused(
 ) -> None:
     """FAULTS D9, R62: two trainings into one folder ended with a wrong model and exit code 0."""
     place = tmp_path / "model" / ".training"
+    said = f"{place}: another process is at work on this run. Wait until it ends, or choose another output."
     with sole_process(place):
-        second = processes.run(name, tmp_path / "model")
-    assert second == Ended(
-        2, f"{place}: another process is at work on this run. Wait until it ends, or choose another output.", 0
-    )
+        assert processes.run(name, tmp_path / "model") == Ended(2, said, 0)
     assert files_of(tmp_path / "model") == {}
 
 
@@ -106,11 +103,10 @@ def test_an_unfinished_run_with_other_options_is_refused(name: str, processes: T
     (place / "run.json").write_text(json.dumps({"options": {}, "recipe": {}, "data": "", "version": "0.1.0"}))
     (place / "finished.safetensors").touch()
     status, said, _ = processes.run(name, tmp_path / "model")
+    advice = "Repeat that run's command to finish it, or delete the folder to start anew."
     assert status == 2
-    assert re.fullmatch(
-        rf"{re.escape(str(place))}: holds an unfinished run with other options (and recipe )?and data\. "
-        r"Repeat that run's command to finish it, or delete the folder to start anew\.",
-        said,
+    assert said.replace("options and recipe and", "options and") == (
+        f"{place}: holds an unfinished run with other options and data. {advice}"
     )
 
 
@@ -125,19 +121,13 @@ def test_a_training_holds_its_folder_until_it_ends(name: str, processes: Trainin
 
 
 @pytest.mark.parametrize(
-    ("name", "wrong"),
-    [
-        ("slm", {"backbone": "./no-such-folder"}),
-        ("general", {"backbone": "./no-such-folder"}),
-        ("independence", {"backbone": "./no-such-folder"}),
-        ("language_model", {"backbone": "./no-such-folder", "sizes": None}),
-    ],
+    ("name", "more"), [("slm", {}), ("general", {}), ("independence", {}), ("language_model", {"sizes": None})]
 )
 def test_a_corrected_command_starts_anew(
-    name: str, wrong: dict[str, Any], unbroken: Unbroken, processes: TrainingProcesses, tmp_path: Path
+    name: str, more: dict[str, Any], unbroken: Unbroken, processes: TrainingProcesses, tmp_path: Path
 ) -> None:
     """FAULTS D22: the right backbone was refused because of the wrong one before it."""
-    refused = processes.run(name, tmp_path / "model", changes=wrong)
+    refused = processes.run(name, tmp_path / "model", changes={"backbone": "./no-such-folder", **more})
     assert refused.status == 2
     assert refused.said.startswith("./no-such-folder: there is no such folder.")
     corrected = processes.run(name, tmp_path / "model")

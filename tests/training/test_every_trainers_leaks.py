@@ -144,25 +144,17 @@ def reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def arguments(trainer: str, folder: Path, encoder: Path) -> list[object]:
     """Writes what a trainer reads, the others in its layout, and returns its options."""
     if trainer == "slm":
-        rows = (
-            {
-                "id": number,
-                "context": list(texts[:-1]),
-                "positive_responses": [texts[-1]],
-                "adversarial_negative_responses": ["It is not old."],
-                "random_negative_responses": [],
-            }
-            for number, texts in enumerate(OTHERS)
-        )
-        write_json_lines(folder / "sets.jsonl", rows)
+        wrong = {"adversarial_negative_responses": ["It is not old."], "random_negative_responses": []}
+        sets = [{"id": n, "context": texts[:-1], "positive_responses": texts[-1:], **wrong} for n, texts in enumerate(OTHERS)]
+        write_json_lines(folder / "sets.jsonl", sets)
         fast: list[object] = ["--backbone", encoder, "--epochs", 1, "--validation-fraction", 0.4]
         return ["--data", folder / "sets.jsonl", *fast, "--precision", "float32"]
     if trainer == "independence":
-        causes = [{"history": list(texts[:-1]), "response": texts[-1], "entities": [texts[1]]} for texts in OTHERS]
+        causes = [{"history": texts[:-1], "response": texts[-1], "entities": [texts[1]]} for texts in OTHERS]
         (folder / "causes.json").write_text(json.dumps(causes))
         fast = ["--backbone", encoder, "--epochs", 1, "--rounds", 0, "--validation-fraction", 0.4, "--max-tokens", 128]
         return ["--data", folder / "causes.json", *fast, "--precision", "float32"]
-    write_json_lines(folder / "talk.jsonl", ({"turns": list(texts)} for texts in OTHERS))
+    write_json_lines(folder / "talk.jsonl", ({"turns": texts} for texts in OTHERS))
     if trainer == "language-model":
         sizes = [f"--{name.removeprefix('n_')}={value}" for name, value in SIZES.items() if name != "batch_size"]
         return ["--data", folder / "talk.jsonl", *sizes, "--precision", "float32"]
@@ -186,8 +178,7 @@ def test_every_command_reads_rated_sets_and_records_the_rule(
     with caplog.at_level(logging.WARNING):
         done = CliRunner().invoke(app, list(map(str, words)), catch_exceptions=False)
     assert done.exit_code == 0, done.output
-    assert caplog.messages[0].startswith(
-        f"1 of 6 {name} are in the evaluation data too, or have a part of it, and are left out"
-    )
+    said = f"1 of 6 {name} are in the evaluation data too, or have a part of it, and are left out"
+    assert caplog.messages[0].startswith(said)
     read = json.loads((output / record).read_text())
     assert read.get("training", read)["leak_rule"] == LEAK_RULE

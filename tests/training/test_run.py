@@ -8,7 +8,6 @@ import json
 import logging
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,8 +21,7 @@ from typing_extensions import TypedDict
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.models.folders import ModelFolder, save_weights
 from dialeval_plugin.training.history import HistoryRow, read_history
-from dialeval_plugin.training.options import TrainingOptions
-from dialeval_plugin.training.run import TrainingRun, data_hash
+from dialeval_plugin.training.run import TrainingOptions, TrainingRun, data_hash
 from tests.refusals import refused
 from tests.training_processes import files_of
 
@@ -39,7 +37,7 @@ def open_run(folder: Path, *, seed: int = 13, progress: bool = False) -> Any:
     return TrainingRun.open(folder, FOLDER, TrainingOptions(seed=seed, precision="float32"), progress=progress)
 
 
-@contextmanager
+@contextlib.contextmanager
 def interrupted(folder: Path, *, progress: bool = False) -> Iterator[TrainingRun]:
     """A run that has begun and is interrupted where the block ends."""
     with contextlib.suppress(KeyboardInterrupt), open_run(folder, progress=progress) as run:
@@ -53,12 +51,6 @@ def new_model() -> nn.Linear:
     return nn.Linear(2, 2)
 
 
-def disturb(model: nn.Linear) -> None:
-    """A training: adds noise."""
-    with torch.no_grad():
-        model.weight += torch.rand(2, 2)
-
-
 def train(folder: Path, *, die_in: str = "", data: int = 2) -> None:
     """Two stages with a report each."""
     with open_run(folder) as run:
@@ -69,7 +61,8 @@ def train(folder: Path, *, die_in: str = "", data: int = 2) -> None:
             def fit(name: str = name, step: int = step) -> None:
                 if name == die_in:
                     raise KeyboardInterrupt
-                disturb(model)
+                with torch.no_grad():
+                    model.weight += torch.rand(2, 2)
                 run.report(name, {"loss": model.weight[0, 0].item()}, step=step, epoch=1.0, n_epochs=1)
 
             run.stage(name, model, fit)
@@ -174,10 +167,7 @@ def test_reports_after_the_checkpoint_that_a_stage_goes_on_from_are_dropped(
             run.report("joint", {"loss": math.nan, "auroc": step}, step=step)
     stored = json.loads((tmp_path / "model" / ".training" / "history.json").read_text())
     assert stored[1] == {"stage": "joint", "epoch": None, "step": 4, "figures": {"loss": None, "auroc": 4.0}}
-    assert capsys.readouterr().err.split("\n")[:2] == [
-        "rank, epoch 3 of 3: loss 0.5",
-        "joint, step 4: loss nan, auroc 4",
-    ]
+    assert capsys.readouterr().err.split("\n")[:2] == ["rank, epoch 3 of 3: loss 0.5", "joint, step 4: loss nan, auroc 4"]
     with caplog.at_level(logging.INFO), open_run(tmp_path / "model") as run:
         run.start()
         run.rewind("joint", 4)
@@ -209,8 +199,3 @@ def test_auto_takes_bfloat16_where_there_are_instructions_for_it(
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert TrainingOptions(precision="auto").resolved().precision == taken
     assert TrainingOptions(precision="bfloat16").resolved().precision == "bfloat16"
-
-
-def test_an_unknown_precision_is_refused() -> None:
-    with refused("precision: there is no 'half'. Choose one of auto, float32, bfloat16."):
-        TrainingOptions(precision="half").resolved()  # type: ignore[arg-type]

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,13 +16,30 @@ from safetensors.torch import load_file
 from dialeval_plugin.core.files import write_json_lines
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.training.history import read_history
-from tests.training.launched import launch
-from tests.training_processes import files_of
+from tests.training_processes import ROOT, files_of
 
 SETS = mini.read_response_sets("train")[:12]
 SLM = ["slm", "--data", "sets.jsonl", "--epochs", 2, "--validation-fraction", 0.3]
 INDEPENDENCE = ["independence", "--data", "causes.json", "--unlabelled", "talk.jsonl", "--epochs", 2, "--rounds", 1]
 LANGUAGE_MODEL = ["language-model", "--data", "talk.jsonl", "--layers", 1, "--width", 16, "--vocabulary", 300, "--block", 64]
+
+
+def launch(*arguments: object, n_processes: int) -> subprocess.CompletedProcess[str]:
+    """Run `dialeval` in processes that train together, as `accelerate launch` starts them on GPUs.
+
+    On processors accelerate leaves the start to MPI; torchrun, which it uses itself for GPUs, sets the same environment.
+    """
+    launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={n_processes}", "--no-python"]
+    command = [str(Path(sys.executable).with_name("dialeval")), *map(str, arguments)]
+    return subprocess.run(
+        [sys.executable, *launcher, *command] if n_processes > 1 else command,
+        cwd=ROOT,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"},
+        capture_output=True,
+        text=True,
+        timeout=540,
+        check=False,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -69,3 +90,22 @@ def test_two_processes_end_with_the_folder_of_one(
     for path in one.rglob("*.safetensors"):
         weights, others = load_file(path), load_file(two / path.relative_to(one))
         assert all(torch.allclose(weights[name], others[name], atol=0.05) for name in weights)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["general", "reconstruction"])
+def test_where_one_process_takes_the_steps_two_end_with_the_files_of_one(
+    command: str, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    path, sets = tmp_path / "talk.jsonl", mini.read_response_sets("train")[:40]
+    write_json_lines(path, ({"turns": [*item.context, item.positive[0]]} for item in sets))
+    words = ["--corpus", path, "--backbone", tiny_encoder] if command == "general" else ["--data", path, "--epochs", 2]
+    found = []
+    for n_processes in (1, 2):
+        output = tmp_path / "model"
+        done = launch("train", command, *words, "--validation-fraction", 0.4, "--output", output, n_processes=n_processes)
+        assert done.returncode == 0, done.stderr
+        assert ("2 processes: this training takes its steps in the first one alone" in done.stderr) == (n_processes == 2)
+        found.append(files_of(output))
+        shutil.rmtree(output)
+    assert found[0] == found[1]

@@ -15,7 +15,7 @@ from dialeval_plugin.core.errors import InputError
 from .options import ENCODER, Backbone, Device, Epochs, Evaluation, MaxMinutes, Output, Precision, Seed, Share, read_evaluation
 
 if TYPE_CHECKING:
-    from dialeval_plugin.methods.general.rated_mixing import RatedSet
+    from dialeval_plugin.methods.general.mixing import RatedSet
     from dialeval_plugin.methods.general.scorer import GeneralScorer
 
 
@@ -105,7 +105,7 @@ def mixing(
     Score with `--option mixing=FILE`; of a set that the weights have seen nothing is scored, but `--option leave_out=NAME`
     takes those that have not seen it.
     """
-    from dialeval_plugin.methods.general.rated_mixing import fit_on_ratings
+    from dialeval_plugin.methods.general.mixing import fit_on_ratings
     from dialeval_plugin.methods.general.scorer import GeneralScorer
 
     scorer = GeneralScorer(model, device=device)
@@ -124,7 +124,7 @@ def _rated_set(source: str, scorer: GeneralScorer) -> RatedSet:
     from dialeval_plugin.corpora.items import mean_rating
     from dialeval_plugin.corpora.readers.dstc10 import SETS, overall_quality
     from dialeval_plugin.corpora.registry import read_reported
-    from dialeval_plugin.methods.general.rated_mixing import RatedSet
+    from dialeval_plugin.methods.general.mixing import RatedSet
 
     place, _, quality = source.partition(":")
     sets = read_reported([place]).sets

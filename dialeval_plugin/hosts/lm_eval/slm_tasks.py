@@ -37,8 +37,7 @@ from dialeval_plugin.llm.language_model import Request
 from dialeval_plugin.methods.judging.judge import SCORING_PROMPTS, PromptedJudge
 from dialeval_plugin.methods.slide.dre import INTERIOR_VARIANTS, PLAIN, DreScorer, read_answers
 from dialeval_plugin.methods.slide.dre import VARIANTS as DRE_VARIANTS
-from dialeval_plugin.methods.slide.fusion import Reading, fuse_rows
-from dialeval_plugin.methods.slide.refinement import Refinement
+from dialeval_plugin.methods.slide.fusion import Reading, Refinement, fuse_rows
 from dialeval_plugin.methods.slide.scorer import SLM, SlideScorer
 
 from .tasks.responses import rated_items, read_unless_absent

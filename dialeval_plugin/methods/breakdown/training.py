@@ -36,8 +36,7 @@ from dialeval_plugin.core.signature import content_hash
 from dialeval_plugin.models.causal import check_causal
 from dialeval_plugin.models.language_models import OpenedModel, open_model
 from dialeval_plugin.training.host_trainers import fit
-from dialeval_plugin.training.options import TrainingOptions, choose_recipe
-from dialeval_plugin.training.run import TrainingResult, TrainingRun, data_hash
+from dialeval_plugin.training.run import TrainingOptions, TrainingResult, TrainingRun, choose_recipe, data_hash
 
 from .calibration import calibrate_trained
 from .data import IGNORED, MU, Noise, PadRows, RowsByLength, Sources, Spacing, TokenRows, ordinary_tokens, prepare, token_blocks

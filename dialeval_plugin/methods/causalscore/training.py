@@ -9,8 +9,7 @@ from typing import get_args
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.signature import content_hash
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
-from dialeval_plugin.training.options import TrainingOptions, choose_recipe
-from dialeval_plugin.training.run import TrainingResult, TrainingRun, data_hash
+from dialeval_plugin.training.run import TrainingOptions, TrainingResult, TrainingRun, choose_recipe, data_hash
 
 from .classifiers import new_classifier
 from .data import Sources, pair_hash, prepare

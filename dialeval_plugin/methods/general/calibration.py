@@ -16,8 +16,8 @@ from sklearn.metrics import roc_auc_score
 from dialeval_plugin.core.errors import InputError
 
 from .conversations import Conversation, Pair, by_corpus
-from .mixing import CoherenceWeights, FloatArray, Mixing, equal_mixture, fit_weights, turn_statistics, weighted_sum
-from .model import EXPERTS, TOKENS_CUT, GeneralModel, Judgement, Triple
+from .mixing import CoherenceWeights, FloatArray, Mixing, fit_weights, turn_statistics, weighted_sum
+from .model import EXPERTS, TOKENS_CUT, GeneralModel, Judgement, Triple, triples_of_turns
 from .recipes import GeneralRecipe
 from .signals import DIALOGUE_NEGATIVES, HEADS, NEGATIVES, CorpusSignals, replaced_turn, shuffled_turns
 
@@ -68,6 +68,7 @@ def _fitting_half(corpora: Mapping[str, Sequence[Pair]], seed: int) -> frozenset
 def validation_rows(corpora: Mapping[str, Sequence[Pair]], *, max_pairs: int, seed: int) -> list[ValidationRow]:
     """Draw pairs, at most `max_pairs` and the same number of each corpus, with one wrong text of every kind that a pair has."""
     found: list[ValidationRow] = []
+    kinds = [kind for head in _PLAIN_HEADS for kind in NEGATIVES[head]]
     fitting = _fitting_half(corpora, seed)
     for corpus, pairs in corpora.items():
         signals = CorpusSignals(pairs)
@@ -75,19 +76,13 @@ def validation_rows(corpora: Mapping[str, Sequence[Pair]], *, max_pairs: int, se
         for number in order:
             pair = pairs[number]
             generator = random.Random(f"{seed} {corpus} {number}")
-            found += _rows_of(pair, signals, generator, fitted=pair.conversation.key in fitting)
+            is_fitted = pair.conversation.key in fitting
+            found.append(ValidationRow((pair.context, pair.response, pair.facts), REAL, is_fitted))
+            for kind, text in signals.drawn(kinds, pair, generator):
+                found.append(ValidationRow((pair.context, text, pair.facts), kind, is_fitted))
+            if (facts := signals.other_facts(pair, generator)) is not None:
+                found.append(ValidationRow((pair.context, pair.response, facts), "other_facts", is_fitted))
     return found
-
-
-def _rows_of(pair: Pair, signals: CorpusSignals, generator: random.Random, *, fitted: bool) -> list[ValidationRow]:
-    rows = [ValidationRow((pair.context, pair.response, pair.facts), REAL, fitted)]
-    for head in _PLAIN_HEADS:
-        for kind in NEGATIVES[head]:
-            if (text := signals.draw(kind, pair, generator)) is not None:
-                rows.append(ValidationRow((pair.context, text, pair.facts), kind, fitted))
-    if (facts := signals.other_facts(pair, generator)) is not None:
-        rows.append(ValidationRow((pair.context, pair.response, facts), "other_facts", fitted))
-    return rows
 
 
 def validation_dialogues(
@@ -138,9 +133,10 @@ def fit(model: GeneralModel, rows: Sequence[ValidationRow], dialogues: Sequence[
                 "measure. Give more validation dialogues."
             )
     judged = judge(model, [row.triple for row in rows])
-    for head, kinds_of_head in NEGATIVES.items():
-        _fit_blend(model, head, judged.experts[head], kinds, fitted & np.isin(kinds, (REAL, *kinds_of_head)))
-    log_odds = {head: _blend(model, head, judged.experts[head]) for head in HEADS}
+    log_odds = {
+        head: _calibrated(model, head, judged.experts[head], kinds, fitted & np.isin(kinds, (REAL, *wrong)))
+        for head, wrong in NEGATIVES.items()
+    }
     mixing = fit_mixing(log_odds, kinds, fitted)
     figures = {head: areas(values, kinds, ~fitted) for head, values in log_odds.items()}
     figures["cosine"] = areas(judged.cosine, kinds, ~fitted)
@@ -149,14 +145,6 @@ def fit(model: GeneralModel, rows: Sequence[ValidationRow], dialogues: Sequence[
     figures["coherence"] = of_dialogues
     counts = {kind: int((kinds == kind).sum()) for kind in (REAL, *(kind for group in NEGATIVES.values() for kind in group))}
     return Fitted(mixing, coherence, figures, counts)
-
-
-def fits_of_turns(model: GeneralModel, dialogues: Sequence[Sequence[str]]) -> list[FloatArray]:
-    """Return the log odds of fit of each dialogue's turns from the second on."""
-    triples: list[Triple] = [(tuple(turns[:place]), turns[place], ()) for turns in dialogues for place in range(1, len(turns))]
-    fit = judge(model, triples).log_odds["fit"]
-    ends = np.cumsum([len(turns) - 1 for turns in dialogues])
-    return np.split(fit, ends[:-1])
 
 
 def judge(model: GeneralModel, triples: Sequence[Triple]) -> Judgement:
@@ -170,20 +158,19 @@ def judge(model: GeneralModel, triples: Sequence[Triple]) -> Judgement:
     )
 
 
-def _fit_blend(model: GeneralModel, head: str, experts: FloatArray, kinds: np.ndarray, chosen: np.ndarray) -> None:
+def _calibrated(model: GeneralModel, head: str, experts: FloatArray, kinds: np.ndarray, chosen: np.ndarray) -> FloatArray:
+    """Fit the blend of a head's experts on the chosen rows, where both sides are among them, and return its log odds."""
     used = chosen & ~np.isnan(experts).any(axis=1)
-    if len(set(kinds[used] == REAL)) < 2:
-        return
-    names = EXPERTS[head]
-    found = _fitted(dict(zip(names, experts[used].T, strict=True)), kinds[used], dict.fromkeys(names, 1 / len(names)))
-    with torch.no_grad():
-        model.head.blend[head].copy_(torch.tensor(list(found.values())))
-
-
-def _blend(model: GeneralModel, head: str, experts: FloatArray) -> FloatArray:
-    weights = model.head.blend[head].double().cpu().numpy()
-    blended: FloatArray = experts @ weights[:-1] + weights[-1]
-    return blended
+    blend = model.head.blend[head]
+    if len(set(kinds[used] == REAL)) == 2:
+        names = EXPERTS[head]
+        columns = dict(zip(names, experts[used].T, strict=True))
+        found = fit_weights(columns, kinds[used], REAL, dict.fromkeys(names, 1 / len(names)))
+        with torch.no_grad():
+            blend.copy_(torch.tensor(list(found.values())))
+    weights = blend.double().cpu().numpy()
+    log_odds: FloatArray = experts @ weights[:-1] + weights[-1]
+    return log_odds
 
 
 def fit_mixing(
@@ -195,22 +182,12 @@ def fit_mixing(
     """
     told = fitted & ~np.isnan(log_odds["knowledge"])
     is_told = "knowledge" in heads and bool((kinds[told] == "other_facts").any())
-    return Mixing(
-        _mixing_weights(log_odds, [head for head in heads if head in _PLAIN_HEADS], kinds, fitted & (kinds != "other_facts")),
-        _mixing_weights(log_odds, heads, kinds, told) if is_told else None,
-    )
 
+    def weights(of: Sequence[str], rows: np.ndarray) -> dict[str, float]:
+        return fit_weights({head: log_odds[head][rows] for head in of}, kinds[rows], REAL, dict.fromkeys(of, 1 / len(of)))
 
-def _mixing_weights(
-    log_odds: Mapping[str, FloatArray], heads: Sequence[str], kinds: np.ndarray, rows: np.ndarray
-) -> dict[str, float]:
-    return _fitted({head: log_odds[head][rows] for head in heads}, kinds[rows], dict.fromkeys(heads, 1 / len(heads)))
-
-
-def _fitted(columns: Mapping[str, FloatArray], kinds: np.ndarray, start: Mapping[str, float]) -> dict[str, float]:
-    """Weights of real rows against an equal mixture of the wrong ones."""
-    row_weights = equal_mixture(list(kinds), REAL)
-    return fit_weights(columns, (kinds == REAL).astype(np.float64), start=start, row_weights=row_weights)
+    plain = [head for head in heads if head in _PLAIN_HEADS]
+    return Mixing(weights(plain, fitted & (kinds != "other_facts")), weights(heads, told) if is_told else None)
 
 
 def _fit_coherence(
@@ -222,8 +199,9 @@ def _fit_coherence(
     kinds = np.array([row.kind for row in dialogues])
     if not fitted.any():
         return CoherenceWeights(**start, offset=0.0), dict.fromkeys(DIALOGUE_NEGATIVES)
-    columns = turn_statistics(fits_of_turns(model, [row.turns for row in dialogues]))
-    found = _fitted({name: values[fitted] for name, values in columns.items()}, kinds[fitted], start)
+    triples, starts = triples_of_turns([row.turns for row in dialogues])
+    columns = turn_statistics(np.split(judge(model, triples).log_odds["fit"], starts))
+    found = fit_weights({name: values[fitted] for name, values in columns.items()}, kinds[fitted], REAL, start)
     judged = weighted_sum(columns, found)
     return CoherenceWeights(**found), {
         kind: _area(judged[~fitted & (kinds == REAL)], judged[~fitted & (kinds == kind)]) for kind in DIALOGUE_NEGATIVES

@@ -19,13 +19,14 @@ from torch.nn import functional
 from typing_extensions import TypedDict
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.models.context_texts import TextEncoder, TextIds
+from dialeval_plugin.models.context_texts import TextEncoder
 from dialeval_plugin.models.encoders import embed, load_encoder, transformer_of, without_normalisation
 from dialeval_plugin.models.folders import ModelFolder, load_weights, resolve, save_weights
 from dialeval_plugin.models.lexical import FEATURES, LexicalFeatures
 
 from .mixing import CoherenceWeights, HeadWeights, HeadWeightsWithoutFacts, Mixing
 from .recipes import GeneralRecipe
+from .signals import HEADS, SAYING
 
 HEAD_FILE = "general_head.safetensors"
 
@@ -62,29 +63,17 @@ class GeneralConfig:
     has_knowledge: bool = False
 
 
-class Parts(NamedTuple):
-    """What a response's vector is parted into, each of shape (n, width)."""
-
-    robust: Tensor
-    """What fits the context."""
-    non_robust: Tensor
-    """How it is said."""
-
-
 def _classifier(n_inputs: int, width: int) -> nn.Sequential:
     return nn.Sequential(nn.Dropout(0.1), nn.Linear(n_inputs, width), nn.GELU(), nn.Dropout(0.1), nn.Linear(width, 1))
-
-
-def _word_classifier(n_features: int) -> nn.Sequential:
-    return nn.Sequential(nn.Linear(n_features, 64), nn.GELU(), nn.Linear(64, 1))
 
 
 class GeneralHead(nn.Module):
     """Linear maps, classifiers, and the weights that blend them.
 
-    All maps have full width. Those of contexts, facts and robust parts, which are compared with each other, start from the
-    identity: the encoder was pre-trained to have what belongs together close by, and a random map would undo that. That of the
-    non-robust part starts at random, as in SLIDE: two equal maps could not be driven apart, since a cosine has no slope there.
+    A response's vector is parted into a robust part, what fits the context, and a non-robust one, how it is said. All maps have
+    full width. Those of contexts, facts and robust parts, which are compared with each other, start from the identity: the
+    encoder was pre-trained to have what belongs together close by, and a random map would undo that. That of the non-robust
+    part starts at random, as in SLIDE: two equal maps could not be driven apart, since a cosine has no slope there.
 
     Vectors and counted words are classified apart, each with a loss of its own, and blended after training. In one classifier
     the words settle what is easy and the encoder learns from the rest alone, which makes it worse (docs/slm_recipes.md).
@@ -99,22 +88,12 @@ class GeneralHead(nn.Module):
             nn.init.eye_(layer.weight)
             nn.init.zeros_(layer.bias)
         self.log_scale = nn.Parameter(torch.tensor(float(np.log(_FIRST_SCALE))))
-        self.vectors = nn.ModuleDict(
-            {
-                "fit": _classifier(4 * hidden_size, hidden_size),
-                "fluency": _classifier(hidden_size, hidden_size // 2),
-                "specificity": _classifier(hidden_size, hidden_size // 2),
-                "knowledge": _classifier(4 * hidden_size, hidden_size),
-            }
-        )
+        alone, compared = (hidden_size, hidden_size // 2), (4 * hidden_size, hidden_size)
+        self.vectors = nn.ModuleDict({head: _classifier(*(alone if head in SAYING else compared)) for head in HEADS})
         self.context_words, self.fact_words = LexicalFeatures(vocabulary_size), LexicalFeatures(vocabulary_size)
+        counted = {head: RESPONSE_FEATURES if head in SAYING else len(FEATURES) for head in HEADS}
         self.words = nn.ModuleDict(
-            {
-                "fit": _word_classifier(len(FEATURES)),
-                "fluency": _word_classifier(RESPONSE_FEATURES),
-                "specificity": _word_classifier(RESPONSE_FEATURES),
-                "knowledge": _word_classifier(len(FEATURES)),
-            }
+            {head: nn.Sequential(nn.Linear(n, 64), nn.GELU(), nn.Linear(64, 1)) for head, n in counted.items()}
         )
         # The last number is an offset; fitted on validation responses after training.
         self.blend = nn.ParameterDict(
@@ -129,10 +108,6 @@ class GeneralHead(nn.Module):
         """Inverse temperature of the ranking loss, kept below 100."""
         return self.log_scale.clamp(max=float(np.log(100))).exp()
 
-    def parts(self, responses: Tensor) -> Parts:
-        """Part responses, of shape (n, hidden)."""
-        return Parts(self.robust(responses), self.non_robust(responses))
-
     def vector_logits(self, head: str, part: Tensor, against: Tensor | None = None) -> Tensor:
         """Log odds (n,) of one of `HEADS` by vectors (n, width): the part that it reads; context or facts after their map."""
         inputs = [part] if against is None else [against, part, against * part, (against - part).abs()]
@@ -146,7 +121,7 @@ class GeneralHead(nn.Module):
     def word_logits(self, head: str, features: Tensor) -> Tensor:
         """Log odds of a head by counted words, of shape (n,); `features` is (n, number of features), not standardised."""
         shown = self.words_of(head).standardised(features)
-        if head in ("fluency", "specificity"):
+        if head in SAYING:
             shown = shown[:, :RESPONSE_FEATURES]
         logits: Tensor = self.words[head](shown).squeeze(-1)
         return logits
@@ -155,28 +130,6 @@ class GeneralHead(nn.Module):
         """Calibrated log odds of a head, of shape (n,), from those of its experts, (n, number of experts)."""
         weights: Tensor = self.blend[head]
         return experts @ weights[:-1] + weights[-1]
-
-
-class EncodedTriples(NamedTuple):
-    """Token ids of distinct texts, and for each triple which of them are its own."""
-
-    contexts: list[TextIds]
-    responses: list[TextIds]
-    facts: list[TextIds]
-    rows: list[tuple[int, int, int]]
-    """Context, response and facts of each triple; -1 for no facts."""
-
-    @property
-    def ids(self) -> list[list[list[int]]]:
-        """Token ids of the contexts, of the responses and of the facts."""
-        return [[text.ids for text in texts] for texts in self[:3]]
-
-    def tokens_cut(self) -> dict[str, np.ndarray]:
-        """How many tokens of each triple's context, response and facts did not fit; each of shape (triples,)."""
-        found = {}
-        for name, texts, column in zip(TOKENS_CUT, self[:3], zip(*self.rows, strict=True), strict=True):
-            found[name] = np.array([texts[place].n_cut if place >= 0 else 0 for place in column])
-        return found
 
 
 class Judgement(NamedTuple):
@@ -215,59 +168,66 @@ class GeneralModel(nn.Module):
         """Where the weights are."""
         return self.head.log_scale.device
 
-    def encode(self, triples: Sequence[Triple]) -> EncodedTriples:
-        """Turn each distinct text of the triples into token ids."""
-        contexts, responses, facts = (_numbered(column) for column in zip(*triples, strict=True))
-        facts.pop((), None)
-        facts = {text: number for number, text in enumerate(facts)}
-        return EncodedTriples(
-            self.texts.contexts(list(contexts)),
-            self.texts.counted_responses(list(responses)),
-            self.texts.contexts(list(facts)),
-            [(contexts[context], responses[response], facts.get(fact, -1)) for context, response, fact in triples],
-        )
-
     def features(self, head: str, texts: Sequence[list[int]], owners: Sequence[int], of: Sequence[list[int]]) -> Tensor:
         """What a head's word classifier reads of responses `of` in the contexts or facts `texts[owners]`."""
         return self.head.words_of(head).features(texts, owners, of, self.texts.special)
 
     def judge(self, triples: Sequence[Triple]) -> Judgement:
         """Judge responses; each distinct context, response and fact set is embedded once, in one pass."""
-        encoded = self.encode(triples)
+        contexts, responses = (_numbered([triple[place] for triple in triples]) for place in range(2))
+        facts = _numbered([triple[2] for triple in triples if triple[2]])
+        encoded = (
+            self.texts.contexts(list(contexts)),
+            self.texts.counted_responses(list(responses)),
+            self.texts.contexts(list(facts)),
+        )
+        rows = [(contexts[context], responses[response], facts.get(fact, -1)) for context, response, fact in triples]
         with torch.inference_mode():
-            vectors = embed(self.encoder, [row for texts in encoded.ids for row in texts])
-            experts, cosine = self._experts(encoded, vectors)
+            experts, cosine = self._experts([[text.ids for text in texts] for texts in encoded], rows)
             log_odds = {head: _to_array(self.head.blended(head, values)) for head, values in experts.items()}
+        columns = zip(TOKENS_CUT, encoded, zip(*rows, strict=True), strict=True)
         return Judgement(
-            {head: _to_array(values) for head, values in experts.items()}, log_odds, _to_array(cosine), encoded.tokens_cut()
+            {head: _to_array(values) for head, values in experts.items()},
+            log_odds,
+            _to_array(cosine),
+            {name: np.array([texts[row].n_cut if row >= 0 else 0 for row in places]) for name, texts, places in columns},
         )
 
-    def _experts(self, encoded: EncodedTriples, vectors: Tensor) -> tuple[dict[str, Tensor], Tensor]:
+    def _experts(
+        self, ids: Sequence[list[list[int]]], rows: Sequence[tuple[int, int, int]]
+    ) -> tuple[dict[str, Tensor], Tensor]:
+        """Log odds by head, and the cosines, of rows of a context, a response and facts, -1 for none."""
         head = self.head
-        context_ids, response_ids, fact_ids = encoded.ids
-        n_contexts, n_responses = len(context_ids), len(response_ids)
-        of_context, of_response, of_facts = (torch.tensor(column) for column in zip(*encoded.rows, strict=True))
+        context_ids, response_ids, fact_ids = ids
+        vectors = embed(self.encoder, [*context_ids, *response_ids, *fact_ids])
+        contexts, distinct, facts = torch.split(vectors, [len(texts) for texts in ids])
+        of_context, of_response, of_facts = (torch.tensor(column) for column in zip(*rows, strict=True))
         # Each distinct text goes through the maps once, as it did through the encoder.
-        contexts = head.context(vectors[:n_contexts])[of_context]
-        distinct = head.parts(vectors[n_contexts : n_contexts + n_responses])
-        robust = distinct.robust[of_response]
-        responses = [response_ids[row[1]] for row in encoded.rows]
+        contexts = head.context(contexts)[of_context]
+        robust, non_robust = head.robust(distinct)[of_response], head.non_robust(distinct)
+        responses = [response_ids[place] for _, place, _ in rows]
         features = self.features("fit", context_ids, of_context.tolist(), responses)
         cosine = functional.cosine_similarity(contexts, robust, dim=-1)
         fit = [head.vector_logits("fit", robust, contexts), head.word_logits("fit", features), head.scale * cosine]
         experts = {"fit": torch.stack(fit, dim=-1)}
-        for name in ("fluency", "specificity"):
-            by_vectors = head.vector_logits(name, distinct.non_robust)[of_response]
+        for name in SAYING:
+            by_vectors = head.vector_logits(name, non_robust)[of_response]
             experts[name] = torch.stack([by_vectors, head.word_logits(name, features)], dim=-1)
-        experts["knowledge"] = torch.full((len(encoded.rows), 2), torch.nan, device=vectors.device)
+        experts["knowledge"] = torch.full((len(rows), 2), torch.nan, device=vectors.device)
         told = (of_facts >= 0).nonzero().flatten()
         if self.config.has_knowledge and len(told):
-            facts = head.facts(vectors[n_contexts + n_responses :])[of_facts[told]]
             owners, texts = of_facts[told].tolist(), [responses[place] for place in told.tolist()]
             shared = self.features("knowledge", fact_ids, owners, texts)
-            both = [head.vector_logits("knowledge", robust[told], facts), head.word_logits("knowledge", shared)]
+            by_vectors = head.vector_logits("knowledge", robust[told], head.facts(facts)[of_facts[told]])
+            both = [by_vectors, head.word_logits("knowledge", shared)]
             experts["knowledge"][told] = torch.stack(both, dim=-1)
         return experts, cosine
+
+
+def triples_of_turns(dialogues: Sequence[Sequence[str]]) -> tuple[list[Triple], np.ndarray]:
+    """Every turn from the second on after those before it, and where the turns of each dialogue but the first begin."""
+    triples: list[Triple] = [(tuple(turns[:place]), turns[place], ()) for turns in dialogues for place in range(1, len(turns))]
+    return triples, np.cumsum([len(turns) - 1 for turns in dialogues])[:-1]
 
 
 def _numbered(texts: Sequence[Any]) -> dict[Any, int]:

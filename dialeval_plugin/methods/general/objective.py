@@ -1,7 +1,14 @@
-"""The loss of a step: ranking, a classification for each head, and the parting of robust and non-robust."""
+"""A step of training: the responses that it reads with wrong texts in their place, and its loss.
+
+What a step reads depends on seed, epoch and place alone. The loss has a ranking, a classification for each head, and
+the parting of robust and non-robust.
+"""
 
 from __future__ import annotations
 
+import itertools
+import random
+from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -15,16 +22,110 @@ from dialeval_plugin.models.encoders import embed
 
 from .conversations import Pair
 from .model import GeneralModel
-from .sampling import SAYING, SampledResponse, SamplingPlan
-from .signals import HEADS, NEGATIVES
+from .recipes import GeneralRecipe
+from .signals import HEADS, NEGATIVES, SAYING, CorpusSignals
 
 MARGIN = 0.5
 """Cosine distance from which on robust and non-robust part cost nothing, as in SLIDE's equation 2."""
 
+_DRAWN_FIT = tuple(kind for kind in NEGATIVES["fit"] if kind != "random")
 _TABLE_RESPONSES, _TABLE_STEPS = 100_000, 20
 """Responses that the tables of token rarity are counted on, and steps that the scale of the features is learnt on."""
 _WINDOW = 1000
 """Responses that are tokenised at once: the tokenizer holds a kilobyte for each until all are read."""
+
+
+class SampledResponse(NamedTuple):
+    """A response with wrong texts in its place."""
+
+    pair: Pair
+    negatives: tuple[tuple[str, str], ...]
+    """Kind and text of each; none is of a kind that the batch gives (random, other_facts)."""
+
+
+def quotas(sizes: Mapping[str, int], *, max_pairs: int, exponent: float) -> dict[str, int]:
+    """Return how many responses an epoch takes of each corpus: shares in proportion to size ** exponent, never more than all.
+
+    What a small corpus cannot give, the others do.
+
+    Example:
+        >>> quotas({"large": 10_000, "small": 100}, max_pairs=1100, exponent=0.5)
+        {'large': 1000, 'small': 100}
+    """
+    left, room = dict(sizes), min(max_pairs, sum(sizes.values()))
+    found: dict[str, int] = {}
+    while left:
+        total = sum(size**exponent for size in left.values())
+        share = {name: room * size**exponent / total for name, size in left.items()}
+        full = [name for name, size in left.items() if share[name] >= size]
+        if not full:
+            found |= {name: int(value) for name, value in share.items()}
+            break
+        for name in full:
+            found[name] = left.pop(name)
+            room -= found[name]
+    return {name: found[name] for name in sizes}
+
+
+class SamplingPlan:
+    """The steps of a training run over the distinct pairs of some corpora."""
+
+    def __init__(
+        self, corpora: Mapping[str, Sequence[Pair]], recipe: GeneralRecipe, seed: int, *, progress: bool = False
+    ) -> None:
+        self._corpora = corpora
+        self._recipe = recipe
+        self._seed = seed
+        counted = tqdm(corpora.items(), desc="words of the corpora", disable=None if progress else True, leave=False)
+        self.signals = {name: CorpusSignals(pairs) for name, pairs in counted}
+        sizes = {name: len(pairs) for name, pairs in corpora.items()}
+        self.quotas = quotas(sizes, max_pairs=recipe.max_pairs, exponent=recipe.corpus_exponent)
+        self._order = {name: array("I", range(size)) for name, size in sizes.items()}
+        for name, order in self._order.items():
+            random.Random(f"{seed} {name}").shuffle(order)
+        self._epoch, self._batches = 0, self._batches_of(0)
+        self.steps_per_epoch = len(self._batches)
+
+    @property
+    def n_steps(self) -> int:
+        """Of the whole run."""
+        return self.steps_per_epoch * self._recipe.n_epochs
+
+    def rows(self, step: int) -> list[SampledResponse]:
+        """Return the rows of a step, counted from 0."""
+        epoch, place = divmod(step, self.steps_per_epoch)
+        if epoch != self._epoch:
+            self._epoch, self._batches = epoch, self._batches_of(epoch)
+        corpus, numbers = self._batches[place]
+        return [self._row(corpus, number, epoch) for number in numbers]
+
+    def _batches_of(self, epoch: int) -> list[tuple[str, list[int]]]:
+        """An epoch's batches in their order; each takes up a corpus where the epoch before left it."""
+        size, batches = self._recipe.batch_size, []
+        for name, quota in self.quotas.items():
+            order = self._order[name]
+            chosen = [order[(epoch * quota + place) % len(order)] for place in range(quota)]
+            random.Random(f"{self._seed} {epoch} {name}").shuffle(chosen)
+            # Batches of nearly the same size: none is too small to have negatives.
+            n_batches = max(1, round(len(chosen) / size))
+            batches += [(name, chosen[start::n_batches]) for start in range(n_batches) if len(chosen[start::n_batches]) > 1]
+        random.Random(f"{self._seed} {epoch}").shuffle(batches)
+        return batches
+
+    def _row(self, corpus: str, number: int, epoch: int) -> SampledResponse:
+        pair, signals = self._corpora[corpus][number], self.signals[corpus]
+        generator = random.Random(f"{self._seed} {epoch} {corpus} {number}")
+        drawn = _first(signals, pair, _DRAWN_FIT, self._recipe.n_fit_negatives, generator)
+        drawn += _first(signals, pair, NEGATIVES[generator.choice(SAYING)], 1, generator)
+        return SampledResponse(pair, tuple(drawn))
+
+
+def _first(
+    signals: CorpusSignals, pair: Pair, kinds: Sequence[str], number: int, generator: random.Random
+) -> list[tuple[str, str]]:
+    """The first kinds, in an order drawn for this pair, that it has a wrong text of."""
+    order = generator.sample(kinds, len(kinds))
+    return list(itertools.islice(signals.drawn(order, pair, generator), number))
 
 
 class Labelled(NamedTuple):
@@ -55,7 +156,12 @@ class Step(NamedTuple):
     """(rows, ranked): candidates that are another right answer to the row, or may be."""
     labelled: dict[str, Labelled]
     """By head; owners are rows, for knowledge fact sets."""
-    n_tokens: int
+
+    def features(self, model: GeneralModel, head: str) -> Tensor:
+        """What the word classifier of a head reads of the pairs that are labelled for it."""
+        owners, places, _ = self.labelled[head]
+        texts = self.facts if head == "knowledge" else self.contexts
+        return model.features(head, texts, owners, [self.responses[place] for place in places])
 
 
 def make_step(model: GeneralModel, rows: Sequence[SampledResponse]) -> Step:
@@ -71,50 +177,40 @@ def make_step(model: GeneralModel, rows: Sequence[SampledResponse]) -> Step:
     labelled = {head: Labelled([], [], []) for head in HEADS}
     ranked = dict.fromkeys(own)
     for number, row in enumerate(rows):
-        _label(labelled, number, row, own[number], responses)
-        ranked |= {responses[text]: None for kind, text in row.negatives if kind in NEGATIVES["fit"]}
-        if (other := _other_row(rows, number)) is not None:
-            labelled["fit"].add(number, own[other], 0.0)
-        if row.pair.facts and (strange := _other_facts(rows, number)) is not None:
+        wrong = {
+            head: [responses[text] for kind, text in row.negatives if kind in NEGATIVES[head]] for head in ("fit", *SAYING)
+        }
+        ranked |= dict.fromkeys(wrong["fit"])
+        for head, found in wrong.items():
+            # The right response once to each head that has a wrong one in this row.
+            if found or head == "fit":
+                labelled[head].add(number, own[number], 1.0)
+            for response in found:
+                labelled[head].add(number, response, 0.0)
+        others = list(_others(rows, number))
+        if others:
+            labelled["fit"].add(number, own[others[0]], 0.0)
+        known = (rows[place].pair.facts for place in others)
+        strange = next((told for told in known if told and told != row.pair.facts), None)
+        if row.pair.facts and strange is not None:
             labelled["knowledge"].add(facts[row.pair.facts], own[number], 1.0)
             labelled["knowledge"].add(facts[strange], own[number], 0.0)
-    contexts = [found.ids for found in model.texts.contexts([row.pair.context for row in rows])]
-    response_ids = model.texts.responses(list(responses))
-    fact_ids = [found.ids for found in model.texts.contexts(list(facts))]
     return Step(
-        contexts,
-        response_ids,
-        fact_ids,
+        [text.ids for text in model.texts.contexts([row.pair.context for row in rows])],
+        model.texts.responses(list(responses)),
+        [text.ids for text in model.texts.contexts(list(facts))],
         own,
         list(ranked),
         _masked(rows, own, list(ranked)),
         labelled,
-        sum(map(len, (*contexts, *response_ids, *fact_ids))),
     )
 
 
-def _label(labelled: dict[str, Labelled], number: int, row: SampledResponse, own: int, responses: dict[str, int]) -> None:
-    """Add the right response once to each head that has a wrong one in this row, and the wrong ones."""
-    for head in ("fit", *SAYING):
-        wrong = [responses[text] for kind, text in row.negatives if kind in NEGATIVES[head]]
-        if wrong or head == "fit":
-            labelled[head].add(number, own, 1.0)
-        for response in wrong:
-            labelled[head].add(number, response, 0.0)
-
-
-def _other_row(rows: Sequence[SampledResponse], number: int) -> int | None:
-    """The next row, round the end, that belongs to another dialogue."""
+def _others(rows: Sequence[SampledResponse], number: int) -> Iterator[int]:
+    """The rows after one, round the end, that belong to other dialogues."""
     key = rows[number].pair.conversation.key
     following = (place % len(rows) for place in range(number + 1, number + len(rows)))
-    return next((place for place in following if rows[place].pair.conversation.key != key), None)
-
-
-def _other_facts(rows: Sequence[SampledResponse], number: int) -> tuple[str, ...] | None:
-    pair = rows[number].pair
-    following = (rows[place % len(rows)].pair for place in range(number + 1, number + len(rows)))
-    strange = (other for other in following if other.conversation.key != pair.conversation.key)
-    return next((other.facts for other in strange if other.facts and other.facts != pair.facts), None)
+    return (place for place in following if rows[place].pair.conversation.key != key)
 
 
 def _masked(rows: Sequence[SampledResponse], own: Sequence[int], ranked: Sequence[int]) -> Tensor:
@@ -141,28 +237,26 @@ def loss_terms(model: GeneralModel, step: Step, *, bfloat16: bool) -> dict[str, 
     - `separate`: squared hinge of the cosine distance between the two parts of a response (SLIDE's equation 2).
     """
     head = model.head
-    n_contexts, n_responses = len(step.contexts), len(step.responses)
     with torch.autocast(model.device.type, dtype=torch.bfloat16, enabled=bfloat16):
         vectors = embed(model.encoder, [*step.contexts, *step.responses, *step.facts])
     vectors = vectors.float()
-    contexts, parts = head.context(vectors[:n_contexts]), head.parts(vectors[n_contexts : n_contexts + n_responses])
-    terms = {"rank": _rank(head.scale, contexts, parts.robust[step.ranked], step)}
+    contexts, responses, facts = torch.split(vectors, [len(step.contexts), len(step.responses), len(step.facts)])
+    contexts, robust, non_robust = head.context(contexts), head.robust(responses), head.non_robust(responses)
+    terms = {"rank": _rank(head.scale, contexts, robust[step.ranked], step)}
     words = []
     for name, labelled in step.labelled.items():
         if not labelled.labels:
             continue
         labels = torch.tensor(labelled.labels, device=vectors.device)
         if name in SAYING:
-            logits = head.vector_logits(name, parts.non_robust[labelled.responses])
+            logits = head.vector_logits(name, non_robust[labelled.responses])
         else:
-            against = contexts if name == "fit" else head.facts(vectors[n_contexts + n_responses :])
-            logits = head.vector_logits(name, parts.robust[labelled.responses], against[labelled.owners])
+            against = contexts if name == "fit" else head.facts(facts)
+            logits = head.vector_logits(name, robust[labelled.responses], against[labelled.owners])
         terms[name] = _balanced(logits, labels)
-        texts = step.facts if name == "knowledge" else step.contexts
-        features = model.features(name, texts, labelled.owners, [step.responses[place] for place in labelled.responses])
-        words.append(_balanced(head.word_logits(name, features), labels))
+        words.append(_balanced(head.word_logits(name, step.features(model, name)), labels))
     terms["words"] = torch.stack(words).sum()
-    distance = 1 - functional.cosine_similarity(parts.robust[step.own], parts.non_robust[step.own], dim=-1)
+    distance = 1 - functional.cosine_similarity(robust[step.own], non_robust[step.own], dim=-1)
     terms["separate"] = (functional.relu(MARGIN - distance) ** 2).mean()
     return terms
 
@@ -200,8 +294,6 @@ def learn_tables(model: GeneralModel, plan: SamplingPlan, corpora: Mapping[str, 
         step = make_step(model, plan.rows(number))
         for name, labelled in step.labelled.items():
             if labelled.labels:
-                texts = step.facts if name == "knowledge" else step.contexts
-                judged = [step.responses[response] for response in labelled.responses]
-                features[head.words_of(name)].append(model.features(name, texts, labelled.owners, judged))
+                features[head.words_of(name)].append(step.features(model, name))
     for table, found in features.items():
         table.learn_scale(torch.cat(found))

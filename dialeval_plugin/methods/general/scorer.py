@@ -17,9 +17,8 @@ from dialeval_plugin.core.scores import TOO_FEW_TURNS, Row, Unscored
 from dialeval_plugin.core.signature import Value, content_hash, text_hash
 from dialeval_plugin.models.folders import DefaultModel, resolve
 
-from .mixing import FloatArray
-from .model import TOKENS_CUT, Judgement, TrainedGeneral, Triple
-from .rated_mixing import RatedMixing, rated_log_odds, response_hash
+from .mixing import FloatArray, RatedMixing, rated_log_odds, response_hash
+from .model import TOKENS_CUT, Judgement, TrainedGeneral, Triple, triples_of_turns
 from .signals import HEADS
 
 GENERAL_MODEL = DefaultModel(
@@ -88,13 +87,13 @@ class GeneralScorer(Scorer):
         self.level = level
         self.folder = resolve(GENERAL_MODEL.find(model), revision=revision)
         self._trained = TrainedGeneral.load(str(self.folder), device=device)
-        self._model_hash = content_hash(self.folder)
+        self.model_hash = content_hash(self.folder)
         self._leave_out = leave_out
         self._score_fitted = score_fitted
         self._rated = None if mixing is None else RatedMixing.load(Path(mixing))
-        if self._rated is not None and self._rated.model != self._model_hash:
+        if self._rated is not None and self._rated.model != self.model_hash:
             raise InputError(
-                f"{mixing}: was fitted with the model {self._rated.model}, and this one is {self._model_hash}. "
+                f"{mixing}: was fitted with the model {self._rated.model}, and this one is {self.model_hash}. "
                 "Fit it again with `dialeval train mixing`."
             )
         self._weights = None if self._rated is None else self._rated.weights_without(leave_out)
@@ -116,17 +115,12 @@ class GeneralScorer(Scorer):
         )
         return {name: words for name, words in zip(TOKENS_CUT, lost, strict=True) if name in self.columns}
 
-    @property
-    def model_hash(self) -> str:
-        """Identity of the model."""
-        return self._model_hash
-
     def signature_fields(self) -> dict[str, Value]:
         """Method, model, reading of the texts, and whose weights mix the heads."""
         config, rated = self._trained.model.config, self._rated
         return {
             "method": self.name,
-            "model": self._model_hash,
+            "model": self.model_hash,
             "recipe": config.recipe,
             "separator": "sep",
             "speakers": "none",
@@ -152,7 +146,12 @@ class GeneralScorer(Scorer):
             starts = range(0, len(dialogues), DIALOGUES_AT_ONCE)
             return [row for start in starts for row in self._dialogue_rows(dialogues[start : start + DIALOGUES_AT_ONCE])]
         examples = cast("Sequence[Example]", items)
-        self._refuse_fitted(examples)
+        for example in examples if self._seen else ():
+            if (name := self._seen.get(response_hash(example))) is not None:
+                raise InputError(
+                    f"general: the mixing has seen the rating of {example.id!r}, which is in its set {name!r}. "
+                    f"Give leave_out={name!r} for weights of the other sets, or score_fitted=true."
+                )
         return self._turn_rows(examples)
 
     def log_odds(self, examples: Sequence[Example]) -> dict[str, FloatArray]:
@@ -197,38 +196,28 @@ class GeneralScorer(Scorer):
             rows.append(row)
         return rows
 
-    def _refuse_fitted(self, examples: Sequence[Example]) -> None:
-        for example in examples if self._seen else ():
-            if (name := self._seen.get(response_hash(example))) is not None:
-                raise InputError(
-                    f"general: the mixing has seen the rating of {example.id!r}, which is in its set {name!r}. "
-                    f"Give leave_out={name!r} for weights of the other sets, or score_fitted=true."
-                )
-
     def _dialogue_rows(self, dialogues: Sequence[Dialogue]) -> list[Row]:
-        turns = [tuple(visible_texts(dialogue.turns)) for dialogue in dialogues]
-        triples: list[Triple] = [(texts[:number], texts[number], ()) for texts in turns for number in range(1, len(texts))]
+        turns = [visible_texts(dialogue.turns) for dialogue in dialogues]
+        triples, starts = triples_of_turns(turns)
         judgement = self._judge(triples)
-        ends = np.cumsum([len(texts) - 1 for texts in turns])[:-1]
         of_turns = {
             "general": self._main(judgement.log_odds),
             **{head: expit(judgement.log_odds[head]) for head in ("fit", "fluency", "specificity")},
             "cosine": judgement.cosine,
         }
-        coherence = self._trained.coherence.probability(np.split(judgement.log_odds["fit"], ends))
-        tokens_cut = {name: [part.sum() for part in np.split(judgement.tokens_cut[name], ends)] for name in self.cuts}
-        means = {name: [part.mean() for part in np.split(values, ends)] for name, values in of_turns.items()}
-        rows: list[Row] = []
-        for number, texts in enumerate(turns):
-            row: dict[str, float | None] = {name: float(values[number]) for name, values in means.items()}
-            row |= {
+        coherence = self._trained.coherence.probability(np.split(judgement.log_odds["fit"], starts))
+        tokens_cut = {name: [part.sum() for part in np.split(judgement.tokens_cut[name], starts)] for name in self.cuts}
+        means = {name: [part.mean() for part in np.split(values, starts)] for name, values in of_turns.items()}
+        return [
+            {
+                **{name: float(values[number]) for name, values in means.items()},
                 "general": float((means["general"][number] + coherence[number]) / 2),
                 "coherence": float(coherence[number]),
                 "n_turns": float(len(texts) - 1),
                 **{name: float(counts[number]) for name, counts in tokens_cut.items()},
             }
-            rows.append(row)
-        return rows
+            for number, texts in enumerate(turns)
+        ]
 
 
 def _triple(example: Example) -> Triple:

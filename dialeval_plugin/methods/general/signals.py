@@ -7,19 +7,23 @@ language model takes part.
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 import re
 import sys
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from .conversations import Conversation, Pair
 
 HEADS = ("fit", "fluency", "specificity", "knowledge")
 """What is judged of a response: does it come next, is it well formed, does it say something, does it use the facts."""
+
+SAYING = ("fluency", "specificity")
+"""Heads that read a response alone."""
 
 NEGATIVES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -35,22 +39,8 @@ DIALOGUE_NEGATIVES = ("shuffled_turns", "replaced_turn")
 """Kinds of spoiled dialogues."""
 
 GENERIC_REPLIES = (
-    "I don't know.",
-    "I'm not sure.",
-    "I see.",
-    "Okay.",
-    "Yes.",
-    "No.",
-    "That's great!",
-    "That's nice.",
-    "Really?",
-    "Sounds good.",
-    "I think so.",
-    "Me too.",
-    "Thank you.",
-    "What do you mean?",
-    "That is interesting.",
-    "I agree with you.",
+    *("I don't know.", "I'm not sure.", "I see.", "Okay.", "Yes.", "No.", "That's great!", "That's nice.", "Really?"),
+    *("Sounds good.", "I think so.", "Me too.", "Thank you.", "What do you mean?", "That is interesting.", "I agree with you."),
 )
 """Stand beside a corpus' own frequent utterances, which a small one has too few of."""
 
@@ -110,11 +100,7 @@ def shuffled(text: str, generator: random.Random, window: int = 5) -> str | None
 
 def dropped(text: str, generator: random.Random) -> str | None:
     """Leave out between a fifth and two fifths of the words."""
-    n = len(_WORD.findall(text))
-    if n < 3:
-        return None
-    places = generator.sample(range(n), max(1, round(generator.uniform(0.2, 0.4) * n)))
-    return _if_changed(replaced(text, dict.fromkeys(places, "")), text)
+    return _if_changed(replaced(text, dict.fromkeys(_some_places(text, 0.2, 0.4, generator), "")), text)
 
 
 def repeated(text: str, generator: random.Random) -> str | None:
@@ -130,27 +116,29 @@ def repeated(text: str, generator: random.Random) -> str | None:
 
 def swapped(text: str, generator: random.Random, others: Sequence[str]) -> str | None:
     """Put words out of `others` in the place of a tenth to a third of the words."""
-    n = len(_WORD.findall(text))
-    if n < 3 or not others:
+    if not others:
         return None
-    places = generator.sample(range(n), max(1, round(generator.uniform(0.1, 0.34) * n)))
-    return _if_changed(replaced(text, {place: generator.choice(others) for place in places}), text)
+    by_place = {place: generator.choice(others) for place in _some_places(text, 0.1, 0.34, generator)}
+    return _if_changed(replaced(text, by_place), text)
+
+
+def _some_places(text: str, lowest: float, highest: float, generator: random.Random) -> list[int]:
+    """Places of a share of the words; none of a text of less than three."""
+    n = len(_WORD.findall(text))
+    return generator.sample(range(n), max(1, round(generator.uniform(lowest, highest) * n))) if n > 2 else []
 
 
 def without_rare_words(text: str, is_rare: Callable[[str], bool]) -> str | None:
     """Leave out the rare words of a text; None where there is none, or nothing else."""
     places = [place for place, word in enumerate(words(text)) if is_rare(word)]
-    return _if_changed(replaced(text, dict.fromkeys(places, "")), text) if places else None
+    return _if_changed(replaced(text, dict.fromkeys(places, "")), text)
 
 
 def spliced(text: str, other: str, is_rare: Callable[[str], bool]) -> str | None:
     """Put the rare words of another text in the places of this one's: it reads as before and speaks of something else."""
     places = [place for place, word in enumerate(words(text)) if is_rare(word)]
-    donor = [word for word in _WORD.findall(other) if is_rare(word.lower())]
-    if not places or not donor:
-        return None
-    by_place = {place: donor[number % len(donor)] for number, place in enumerate(places)}
-    return _if_changed(replaced(text, by_place), text)
+    donor = itertools.cycle(word for word in _WORD.findall(other) if is_rare(word.lower()))
+    return _if_changed(replaced(text, dict(zip(places, donor, strict=False))), text)
 
 
 def other_turn(pair: Pair, generator: random.Random) -> str | None:
@@ -221,23 +209,23 @@ class CorpusSignals:
         found = self._drawn[kind](pair, generator)
         return None if found is None or words(found) == words(pair.response) else found
 
+    def drawn(self, kinds: Sequence[str], pair: Pair, generator: random.Random) -> Iterator[tuple[str, str]]:
+        """Draw a wrong text of one kind after the other, and yield those that there are with their kinds."""
+        texts = ((kind, self.draw(kind, pair, generator)) for kind in kinds)
+        return ((kind, text) for kind, text in texts if text is not None)
+
     def other_facts(self, pair: Pair, generator: random.Random) -> tuple[str, ...] | None:
         """Return the facts of another dialogue; None where this pair or all others have none."""
-        if not pair.facts:
-            return None
-        for _ in range(_N_DRAWS):
-            other = generator.choice(self._pairs)
-            if other.facts and other.facts != pair.facts and other.conversation.key != pair.conversation.key:
-                return other.facts
-        return None
+        drawn = (other.facts for other in self._drawn_of_others(pair.conversation, generator)) if pair.facts else ()
+        return next((facts for facts in drawn if facts and facts != pair.facts), None)
 
     def other_response(self, conversation: Conversation, generator: random.Random) -> str | None:
         """Return a response of another dialogue; None where chance finds none."""
-        for _ in range(_N_DRAWS):
-            other = generator.choice(self._pairs)
-            if other.conversation.key != conversation.key:
-                return other.response
-        return None
+        return next((other.response for other in self._drawn_of_others(conversation, generator)), None)
+
+    def _drawn_of_others(self, conversation: Conversation, generator: random.Random) -> Iterator[Pair]:
+        drawn = (generator.choice(self._pairs) for _ in range(_N_DRAWS))
+        return (other for other in drawn if other.conversation.key != conversation.key)
 
     def _splice(self, pair: Pair, generator: random.Random) -> str | None:
         for _ in range(_N_DRAWS):

@@ -14,15 +14,21 @@ from torch.optim.lr_scheduler import LambdaLR
 from dialeval_plugin.core.signature import content_hash
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
 from dialeval_plugin.training.loop import TrainingLoop, fit_in_main_process
-from dialeval_plugin.training.options import TrainingOptions, adamw, check_at_least, seconds_of
-from dialeval_plugin.training.run import TrainingResult, TrainingRun, data_hash
+from dialeval_plugin.training.run import (
+    TrainingOptions,
+    TrainingResult,
+    TrainingRun,
+    adamw,
+    check_at_least,
+    data_hash,
+    seconds_of,
+)
 
 from .calibration import fit_on_validation
 from .conversations import GeneralSources, Pair, by_corpus, split
 from .model import GENERAL_FOLDER, GeneralModel, TrainedGeneral, new_model
-from .objective import learn_tables, loss_terms, make_step
+from .objective import SamplingPlan, learn_tables, loss_terms, make_step, quotas
 from .recipes import GeneralRecipe
-from .sampling import SamplingPlan, quotas
 from .scorer import GENERAL_MODEL
 
 _STAGE = "general"

@@ -18,8 +18,16 @@ from dialeval_plugin.corpora.identity import LeakIndex, leave_out_leaks, opening
 from dialeval_plugin.models.batching import length_batches
 from dialeval_plugin.training.history import HistoryRow
 from dialeval_plugin.training.loop import TrainingLoop, fit_in_main_process
-from dialeval_plugin.training.options import Precision, TrainingOptions, check_at_least, choose_recipe, seconds_of
-from dialeval_plugin.training.run import TrainingResult, TrainingRun, data_hash
+from dialeval_plugin.training.run import (
+    Precision,
+    TrainingOptions,
+    TrainingResult,
+    TrainingRun,
+    check_at_least,
+    choose_recipe,
+    data_hash,
+    seconds_of,
+)
 
 from .layers import Architecture, Noise
 from .model import RECONSTRUCTION_FOLDER, TrainedReconstruction

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -13,26 +13,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora.identity import dialogue_key, leave_out_leaks, set_aside
-
-
-class ResponseSetLike(Protocol):
-    """A context with the responses written for it, as `corpora.dailydialog_pp` reads it."""
-
-    @property
-    def context(self) -> tuple[str, ...]:
-        """Turns, oldest first."""
-
-    @property
-    def positive(self) -> tuple[str, ...]:
-        """Responses that fit."""
-
-    @property
-    def adversarial(self) -> tuple[str, ...]:
-        """Responses that share words with the context and do not fit; may be empty."""
-
-    @property
-    def random(self) -> tuple[str, ...]:
-        """Responses that fit another context; may be empty."""
+from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +29,21 @@ class LabelledResponses:
     ranked: bool = False
 
 
+def all_labelled(item: ResponseSet, unrelated: Sequence[str] = ()) -> LabelledResponses:
+    """Label a set's positive responses, its adversarial ones, and others that do not fit."""
+    n_wrong = len(item.adversarial) + len(unrelated)
+    labels = (1,) * len(item.positive) + (0,) * n_wrong
+    return LabelledResponses(item.context, (*item.positive, *item.adversarial, *unrelated), labels)
+
+
 class Splits(NamedTuple):
     """Training and validation sets; no context is in both."""
 
-    training: list[ResponseSetLike]
-    validation: list[ResponseSetLike]
+    training: list[ResponseSet]
+    validation: list[ResponseSet]
 
 
-def split_by_context(sets: Sequence[ResponseSetLike], *, fraction: float, seed: int) -> Splits:
+def split_by_context(sets: Sequence[ResponseSet], *, fraction: float, seed: int) -> Splits:
     """Set aside a fraction of the contexts that have adversarial responses; a context that occurs twice stays together."""
     full = [item for item in sets if item.positive and item.adversarial]
     keys = {dialogue_key(item.context) for item in full}
@@ -71,7 +59,7 @@ def split_by_context(sets: Sequence[ResponseSetLike], *, fraction: float, seed: 
     )
 
 
-def without_leaks(sets: Sequence[ResponseSetLike], evaluation: Sequence[Item]) -> list[ResponseSetLike]:
+def without_leaks(sets: Sequence[ResponseSet], evaluation: Sequence[Item]) -> list[ResponseSet]:
     """Leave out sets of which the context, alone or with a response, is in the evaluation data too, and say how many."""
     return leave_out_leaks(
         sets,
@@ -81,7 +69,7 @@ def without_leaks(sets: Sequence[ResponseSetLike], evaluation: Sequence[Item]) -
     )
 
 
-def trained_on(training: Iterable[str], sets: Sequence[ResponseSetLike]) -> list[ResponseSetLike]:
+def trained_on(training: Iterable[str], sets: Sequence[ResponseSet]) -> list[ResponseSet]:
     """Return the sets whose context's key is among those of the training contexts."""
     known = frozenset(training)
     return [item for item in sets if dialogue_key(item.context) in known]
@@ -94,7 +82,7 @@ class LexicalNegatives:
     of them fit; training gives them less weight. The `n_candidates` nearest are kept for each context.
     """
 
-    def __init__(self, sets: Sequence[ResponseSetLike], n_candidates: int = 25) -> None:
+    def __init__(self, sets: Sequence[ResponseSet], n_candidates: int = 25) -> None:
         self._responses = [response for item in sets for response in item.positive]
         self._owners = np.repeat(np.arange(len(sets)), [len(item.positive) for item in sets])
         # Rarity over the responses: shared rare words are what makes a negative misleading.
@@ -134,7 +122,7 @@ class MixedSets:
 
     N_UNRELATED = 2
 
-    def __init__(self, sets: Sequence[ResponseSetLike], *, ranked_per_set: int, seed: int) -> None:
+    def __init__(self, sets: Sequence[ResponseSet], *, ranked_per_set: int, seed: int) -> None:
         self._full = [item for item in sets if item.adversarial]
         self._weak = [item for item in sets if item.positive and not item.adversarial]
         self._negatives = LexicalNegatives(self._weak) if self._weak else None
@@ -151,21 +139,12 @@ class MixedSets:
     def __getitem__(self, position: int) -> LabelledResponses:
         generator = random.Random(f"{self._seed} {self.epoch} {position}")
         if position < len(self._full):
-            return self._labelled(self._full[position], generator)
-        place = self.epoch * self._n_ranked + position - len(self._full)
-        return self._ranked(self._order[place % len(self._order)], generator)
-
-    def _labelled(self, item: ResponseSetLike, generator: random.Random) -> LabelledResponses:
-        unrelated = generator.sample(list(item.random), min(self.N_UNRELATED, len(item.random)))
-        return LabelledResponses(
-            item.context,
-            (*item.positive, *item.adversarial, *unrelated),
-            (1,) * len(item.positive) + (0,) * (len(item.adversarial) + len(unrelated)),
-        )
-
-    def _ranked(self, index: int, generator: random.Random) -> LabelledResponses:
+            item = self._full[position]
+            return all_labelled(item, generator.sample(list(item.random), min(self.N_UNRELATED, len(item.random))))
         if self._negatives is None:
-            raise IndexError(index)
+            raise IndexError(position)
+        place = self.epoch * self._n_ranked + position - len(self._full)
+        index = self._order[place % len(self._order)]
         item = self._weak[index]
         responses = (generator.choice(item.positive), self._negatives.draw(index, generator))
         return LabelledResponses(item.context, responses, (1, 0), ranked=True)

@@ -16,8 +16,8 @@ from dialeval_plugin.core.signature import Value
 from dialeval_plugin.llm.language_model import LanguageModel, Pending, PromptingScorer, Request, require_language_model
 from dialeval_plugin.methods.judging.judge import SCORING_PROMPTS, InteriorPrompt, MeasuredAccuracy, read_interior
 
+from .fusion import LLM_SCALE, Refinement, read_clamp
 from .model import SLM_FOLDER
-from .refinement import LLM_SCALE, Refinement, read_clamp
 from .scorer import SlideScorer
 
 DreVariant: TypeAlias = Literal["dre", "in_dre", "ex_dre", "non_dre"]

@@ -1,18 +1,24 @@
-"""SLIDE's scores from distance, probability and an LLM's score (Zhao et al. 2024, equations 7-9)."""
+"""What is made of both models' numbers: SLIDE's scores (Zhao et al. 2024, equations 7-9) and DRE's (2025, 25 and 26)."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.options import check_choice
+from dialeval_plugin.core.options import check_choice, wrong_value
 from dialeval_plugin.core.scores import Row, Unscored
+from dialeval_plugin.core.signature import Value
 
 Reading: TypeAlias = Literal["first_match", "llm_first", "agree"]
+Bounds: TypeAlias = tuple[float, float]
 
 POSITIVE_FROM = 0.5
 """Both papers call a response positive from this score on, although Score_SLM lies in [0, 2]."""
+LLM_SCALE: Bounds = (0.0, 5.0)
+"""Scale of the large model's score in both of DRE's prompts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,3 +89,56 @@ def fuse_rows(small: Row, llm: float | Unscored, *, reading: Reading = "first_ma
     if isinstance(llm, Unscored):
         return llm
     return {**small, "llm": llm, "slide": fuse(cast("float", small["slm"]), llm, reading=reading, slm_scale=slm_scale)}
+
+
+@dataclass(frozen=True, slots=True)
+class Refinement:
+    """How the small model's score refines the large one's.
+
+    Equation 26 multiplies Score_LLM by s_c. The sentence above it and the caption of Table 4 multiply by c, without which the
+    influence degree would be asked for and never used; that is the default.
+
+    Example:
+        >>> Refinement().interior(1.5, llm=4.0, influence=0.5)
+        {'dre': 3.0, 'in_dre': 4.0, 'coefficient': 0.75}
+        >>> Refinement(clamp=(0, 5)).plain(1.5, llm=4.0)
+        {'ex_dre': 5, 'non_dre': 4.0}
+    """
+
+    eq26: bool = False
+    """Multiply by s_c, as equation 26 is printed."""
+    clamp: Bounds | None = None
+    """Lowest and highest final score. None leaves a product as it is: it reaches 10, and cutting ties the top."""
+
+    def interior(self, slm: float, *, llm: float, influence: float) -> dict[str, float]:
+        """Return c = s_c * s_Inf, where s_c is Score_SLM, and the scores of the variants that ask the interior prompt.
+
+        Score_LLM is in [0, 5], s_Inf in [0, 1].
+        """
+        c = slm * influence
+        return {"dre": self._bounded((slm if self.eq26 else c) * llm), "in_dre": llm, "coefficient": c}
+
+    def plain(self, slm: float | None, *, llm: float) -> dict[str, float]:
+        """Return the scores of the variants that ask the plain prompt; without a Score_SLM only the one that needs none."""
+        if slm is None:
+            return {"non_dre": llm}
+        # The plain prompt asks for no influence degree, so c has no second factor.
+        return {"ex_dre": self._bounded(slm * llm), "non_dre": llm}
+
+    def signature_fields(self) -> dict[str, Value]:
+        """The options that differ from their defaults."""
+        return {"eq26": self.eq26 or None, "clamp": "{:g}-{:g}".format(*self.clamp) if self.clamp else None}
+
+    def _bounded(self, score: float) -> float:
+        return score if self.clamp is None else min(self.clamp[1], max(self.clamp[0], score))
+
+
+def read_clamp(clamp: object) -> Bounds | None:
+    """The option `clamp` as bounds: true is the large model's scale, false or None no bounds."""
+    if clamp is None or isinstance(clamp, bool):
+        return LLM_SCALE if clamp else None
+    if isinstance(clamp, Sequence) and len(clamp) == 2:
+        low, high = clamp
+        if all(type(end) in (int, float) and math.isfinite(end) for end in clamp) and low < high:
+            return (float(low), float(high))
+    raise wrong_value("dre", "clamp", clamp, "true (0 to 5), false, or the lowest and the highest score")

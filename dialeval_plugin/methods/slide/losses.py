@@ -66,17 +66,11 @@ def classification_terms(context: Tensor, parts: Parts, classifier: nn.Module) -
 
     As printed, sum_i y_i p_i with class numbers for y has its minimum at "always class 0", whatever the input.
     """
-
-    def cross_entropy(part: Tensor, label: int) -> Tensor:
+    terms = {}
+    for (name, part), label in zip(parts._asdict().items(), (POSITIVE, NON_ROBUST, ADVERSARIAL, NON_ROBUST), strict=True):
         target = torch.full((len(part),), label, device=part.device)
-        return functional.cross_entropy(classifier(torch.cat([context, part], dim=-1)), target)
-
-    return {
-        "classify_positive_robust": cross_entropy(parts.positive_robust, POSITIVE),
-        "classify_positive_non_robust": cross_entropy(parts.positive_non_robust, NON_ROBUST),
-        "classify_adversarial_robust": cross_entropy(parts.adversarial_robust, ADVERSARIAL),
-        "classify_adversarial_non_robust": cross_entropy(parts.adversarial_non_robust, NON_ROBUST),
-    }
+        terms[f"classify_{name}"] = functional.cross_entropy(classifier(torch.cat([context, part], dim=-1)), target)
+    return terms
 
 
 class Triple(NamedTuple):

@@ -197,11 +197,6 @@ class SmallModel(nn.Module):
         """The transformers model inside the encoder."""
         return transformer_of(self.encoder)
 
-    @property
-    def device(self) -> torch.device:
-        """Where the weights are."""
-        return next(self.head.parameters()).device
-
     def embed(self, ids: Sequence[list[int]]) -> Tensor:
         """Embed texts, given as token ids, in batches of one length; (n, hidden), in the order given."""
         return embed(self.encoder, ids)

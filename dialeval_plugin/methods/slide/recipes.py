@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from dialeval_plugin.training.options import check_at_least
+from dialeval_plugin.training.run import check_at_least
 
 from .model import SmallModelConfig
 
@@ -43,7 +43,6 @@ class SlideRecipe:
         stages: in order; each starts from the best epoch of the one before.
     """
 
-    name: str
     config: SmallModelConfig
     terms: Literal["paper", "code"]
     stages: tuple[Stage, ...]
@@ -60,7 +59,6 @@ RECIPES: dict[str, SlideRecipe] = {
     # Equations 1-5: triplet hinge on cosine distance, classifier of equation 4 as the source of s_p. The paper names no
     # optimiser; learning rate and batch are DRE's and the notebooks'.
     "paper": SlideRecipe(
-        name="paper",
         config=SmallModelConfig("paper", split="pad", probability_from="three_class"),
         terms="paper",
         stages=(
@@ -70,7 +68,6 @@ RECIPES: dict[str, SlideRecipe] = {
     ),
     # The published notebooks: ranking loss, doubled special tokens, a separate two-class layer on frozen robust parts.
     "code": SlideRecipe(
-        name="code",
         config=SmallModelConfig(
             "code",
             split="pad",
@@ -89,7 +86,6 @@ RECIPES: dict[str, SlideRecipe] = {
     # Ours, chosen on validation contexts (docs/slm_recipes.md): relevance first, from contexts that have positives only, then
     # everything at once.
     "default": SlideRecipe(
-        name="default",
         config=SmallModelConfig("default", split="full_width", probability_from="interaction+lexical"),
         terms="paper",
         stages=(

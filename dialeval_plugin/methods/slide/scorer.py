@@ -18,7 +18,7 @@ from dialeval_plugin.models.folders import DefaultModel, resolve
 
 from .fusion import POSITIVE_FROM, DistanceRange, fuse_rows, slm_score
 from .fusion import Reading as FusionReading
-from .model import SLM_FOLDER, TrainedSmallModel
+from .model import TrainedSmallModel
 
 logger = logging.getLogger(__name__)
 
@@ -104,7 +104,7 @@ class SlideScorer(Scorer):
         self._trained = TrainedSmallModel.load(str(self.folder), device=options.device)
         # Of what was loaded, and once: reading the weights again takes longer than scoring a hundred responses.
         self._model_hash = content_hash(self.folder)
-        self.positive_from = self._positive_from(SLM_FOLDER.read_settings(self.folder)["thresholds"])
+        self.positive_from = self._positive_from(self._trained.thresholds)
 
     @property
     def columns(self) -> tuple[str, ...]:

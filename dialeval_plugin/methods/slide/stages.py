@@ -21,13 +21,13 @@ from torch.utils.data import Dataset
 from transformers import EvalPrediction, TrainerCallback
 
 from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
 from dialeval_plugin.models.batching import padded
 from dialeval_plugin.models.context_texts import TextEncoder
 from dialeval_plugin.training.host_trainers import fit
-from dialeval_plugin.training.options import adamw
-from dialeval_plugin.training.run import TrainingRun
+from dialeval_plugin.training.run import TrainingRun, adamw
 
-from .data import LabelledResponses, MixedSets, ResponseSetLike
+from .data import LabelledResponses, MixedSets, Splits, all_labelled
 from .losses import MARGIN, RANKING_SCALE, Parts, Triple, code_terms, cosine_distance, paper_terms, ranking_loss
 from .model import LexicalClassifier, SmallModel
 from .recipes import SlideRecipe, Stage
@@ -38,15 +38,6 @@ DISENTANGLING_WEIGHT, RANKING_WEIGHT = 0.5, 0.5
 """Weights beside the cross-entropy in `JointObjective`."""
 RANKED_PER_SET = 4
 """Positives-only contexts for each one with adversarial responses in the joint stage."""
-
-
-def _pair_to_rank(item: ResponseSetLike) -> LabelledResponses:
-    return LabelledResponses(item.context, (item.positive[0], item.adversarial[0]), (1, 0), ranked=True)
-
-
-def _all_labelled(item: ResponseSetLike) -> LabelledResponses:
-    labels = (1,) * len(item.positive) + (0,) * len(item.adversarial)
-    return LabelledResponses(item.context, (*item.positive, *item.adversarial), labels)
 
 
 class JointObjective(nn.Module):
@@ -232,35 +223,25 @@ def measure(prediction: EvalPrediction) -> dict[str, float]:
         "auroc": 100 * float(roc_auc_score(label[is_response], probability[is_response])),
     }
     if prediction.predictions.shape[-1] > 1:
-        figures["triplet_accuracy"] = _triplet_accuracy(prediction.predictions[..., 1], label)
+        # A row a context, a place a response.
+        distance = prediction.predictions[..., 1]
+        is_pair = (label == 1)[:, :, None] & (label == 0)[:, None, :]
+        is_nearer = distance[:, :, None] < distance[:, None, :]
+        figures["triplet_accuracy"] = 100 * float(np.mean(is_nearer[is_pair]))
     return figures
 
 
-def _triplet_accuracy(distance: np.ndarray, label: np.ndarray) -> float:
-    """In per cent; both arguments have a row a context and a place a response."""
-    is_pair = (label == 1)[:, :, None] & (label == 0)[:, None, :]
-    is_nearer = distance[:, :, None] < distance[:, None, :]
-    return 100 * float(np.mean(is_nearer[is_pair]))
-
-
-def train_stage(
-    model: SmallModel,
-    stage: Stage,
-    recipe: SlideRecipe,
-    run: TrainingRun,
-    training: Sequence[ResponseSetLike],
-    validation: Sequence[ResponseSetLike],
-) -> None:
+def train_stage(model: SmallModel, stage: Stage, recipe: SlideRecipe, run: TrainingRun, splits: Splits) -> None:
     """Train one stage of a recipe in place; it ends with the weights of its best epoch on validation."""
     match stage.kind:
         case "contrast":
-            parts = _contrast(model, recipe, training, validation)
+            parts = _contrast(model, recipe, splits)
         case "lexical":
-            parts = _lexical(model, recipe, training, validation)
+            parts = _lexical(model, recipe, splits)
         case "rank" | "joint":
-            parts = _joint(model, stage, training, validation, seed=run.options.seed)
+            parts = _joint(model, stage, splits, seed=run.options.seed)
         case "disentangle" | "classify":
-            parts = _head(model, stage, recipe, training, validation)
+            parts = _head(model, stage, recipe, splits)
     settings = {
         "num_train_epochs": stage.n_epochs,
         "learning_rate": stage.learning_rate,
@@ -271,14 +252,12 @@ def train_stage(
     model.requires_grad_(True)
 
 
-def _contrast(
-    model: SmallModel, recipe: SlideRecipe, training: Sequence[ResponseSetLike], validation: Sequence[ResponseSetLike]
-) -> dict[str, Any]:
+def _contrast(model: SmallModel, recipe: SlideRecipe, splits: Splits) -> dict[str, Any]:
     """The encoder on (context, positive, negative) triples."""
-    triples = [(list(item.context), p, a) for item in training for p in item.positive for a in item.adversarial]
+    triples = [(list(item.context), p, a) for item in splits.training for p in item.positive for a in item.adversarial]
     # One triple a context. Both the paper and the notebooks train on all pairs, though the ranking loss then takes positives
     # of one context for each other's negatives; the choice of the best epoch need not suffer from that too.
-    held_out = [(list(item.context), item.positive[0], item.adversarial[0]) for item in validation]
+    held_out = [(list(item.context), item.positive[0], item.adversarial[0]) for item in splits.validation]
 
     def rows(triples: Sequence[tuple[list[str], str, str]]) -> datasets.Dataset:
         context, positive, negative = zip(*triples, strict=True)
@@ -300,25 +279,17 @@ def _contrast(
     }
 
 
-def _head(
-    model: SmallModel,
-    stage: Stage,
-    recipe: SlideRecipe,
-    training: Sequence[ResponseSetLike],
-    validation: Sequence[ResponseSetLike],
-) -> dict[str, Any]:
+def _head(model: SmallModel, stage: Stage, recipe: SlideRecipe, splits: Splits) -> dict[str, Any]:
     """The head, or its two-class layer, on what the frozen encoder says."""
     return {
         "model": HeadObjective(model, recipe, stage.kind),
-        "train_dataset": _frozen_triples(model, training),
-        "eval_dataset": _frozen_triples(model, validation),
+        "train_dataset": _frozen_triples(model, splits.training),
+        "eval_dataset": _frozen_triples(model, splits.validation),
         "compute_metrics": measure,
     }
 
 
-def _lexical(
-    model: SmallModel, recipe: SlideRecipe, training: Sequence[ResponseSetLike], validation: Sequence[ResponseSetLike]
-) -> dict[str, Any]:
+def _lexical(model: SmallModel, recipe: SlideRecipe, splits: Splits) -> dict[str, Any]:
     """The lexical classifier alone.
 
     It is blended with the vectors at the end. Trained together, the encoder gets little to learn from the many responses that
@@ -326,27 +297,31 @@ def _lexical(
     """
     classifier = model.head.lexical
     if classifier is None:
-        raise InputError(f"recipe {recipe.name!r}: the stage lexical needs a model with a lexical classifier.")
+        raise InputError(f"recipe {recipe.config.recipe!r}: the stage lexical needs a model with a lexical classifier.")
     special = model.texts.special
-    positive = model.texts.responses([text for item in training for text in item.positive])
+    positive = model.texts.responses([text for item in splits.training for text in item.positive])
     classifier.learn_rarity([[token for token in ids if token not in special] for ids in positive])
-    labelled = _lexical_rows(model, classifier, training)
+    labelled = _lexical_rows(model, classifier, splits.training)
     classifier.learn_scale(torch.stack([row["features"] for row in labelled]))
     return {
         "model": LexicalObjective(classifier),
         "train_dataset": labelled,
-        "eval_dataset": _lexical_rows(model, classifier, validation),
+        "eval_dataset": _lexical_rows(model, classifier, splits.validation),
         "compute_metrics": measure,
     }
 
 
-def _joint(
-    model: SmallModel, stage: Stage, training: Sequence[ResponseSetLike], validation: Sequence[ResponseSetLike], *, seed: int
-) -> dict[str, Any]:
+def _joint(model: SmallModel, stage: Stage, splits: Splits, *, seed: int) -> dict[str, Any]:
     """Encoder and head together on labelled and ranked responses, or the encoder alone on ranked ones."""
     ranks_only = stage.kind == "rank"
+    held_out = [
+        LabelledResponses(item.context, (item.positive[0], item.adversarial[0]), (1, 0), ranked=True)
+        if ranks_only
+        else all_labelled(item)
+        for item in splits.validation
+    ]
     objective = JointObjective(model)
-    sets = MixedSets(training, ranked_per_set=RANKED_PER_SET, seed=seed)
+    sets = MixedSets(splits.training, ranked_per_set=RANKED_PER_SET, seed=seed)
     # Half of MiniLM's weights are word embeddings, of which a small corpus touches few: they would only overfit.
     model.transformer.get_input_embeddings().requires_grad_(False)
     if model.head.lexical is not None:
@@ -354,7 +329,7 @@ def _joint(
     return {
         "model": objective,
         "train_dataset": sets,
-        "eval_dataset": [_pair_to_rank(item) if ranks_only else _all_labelled(item) for item in validation],
+        "eval_dataset": held_out,
         "data_collator": objective.collate,
         # The head has learnt nothing yet where responses are only ranked.
         "compute_metrics": None if ranks_only else measure,
@@ -363,8 +338,8 @@ def _joint(
     }
 
 
-def _lexical_rows(model: SmallModel, classifier: LexicalClassifier, sets: Sequence[ResponseSetLike]) -> list[dict[str, Tensor]]:
-    rows = [_all_labelled(item) for item in sets if item.adversarial]
+def _lexical_rows(model: SmallModel, classifier: LexicalClassifier, sets: Sequence[ResponseSet]) -> list[dict[str, Tensor]]:
+    rows = [all_labelled(item) for item in sets if item.adversarial]
     contexts = [context.ids for context in model.texts.contexts([row.context for row in rows])]
     responses = model.texts.responses([text for row in rows for text in row.responses])
     owners = [number for number, row in enumerate(rows) for _ in row.responses]
@@ -373,7 +348,7 @@ def _lexical_rows(model: SmallModel, classifier: LexicalClassifier, sets: Sequen
     return [{"features": found, "labels": label} for found, label in zip(features, labels, strict=True)]
 
 
-def _frozen_triples(model: SmallModel, sets: Sequence[ResponseSetLike]) -> VectorTriples:
+def _frozen_triples(model: SmallModel, sets: Sequence[ResponseSet]) -> VectorTriples:
     full = [item for item in sets if item.adversarial]
     model.eval()
     with torch.no_grad():

@@ -1,4 +1,7 @@
-"""Training a small model end to end: the recipe's stages, calibration, one folder. A run that was killed goes on."""
+"""Training a small model end to end: the recipe's stages, what is fitted after them, one folder.
+
+Fitted are the blend of the model's two classifiers, d_min and d_max, and thresholds. A run that was killed goes on.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +11,22 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+import torch
+
 from dialeval_plugin.core.dialogue import Item
+from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.core.signature import content_hash
 from dialeval_plugin.corpora.identity import dialogue_key
+from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
 from dialeval_plugin.models.encoders import load_encoder, without_normalisation
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
-from dialeval_plugin.training.options import TrainingOptions, choose_recipe
-from dialeval_plugin.training.run import TrainingResult, TrainingRun, data_hash
+from dialeval_plugin.models.logistic import logistic_regression
+from dialeval_plugin.training.run import TrainingOptions, TrainingResult, TrainingRun, choose_recipe, data_hash
 
-from .calibration import calibrate, fit_blend, validate
-from .data import ResponseSetLike, split_by_context, without_leaks
-from .model import SLM_FOLDER, SmallModel, TrainedSmallModel
+from .data import Splits, all_labelled, split_by_context, without_leaks
+from .fusion import DistanceRange, slm_score
+from .model import BLEND_BEFORE_FIT, SLM_FOLDER, SmallModel, TrainedSmallModel
 from .recipes import RECIPES
 from .scorer import SLM
 from .stages import train_stage
@@ -42,7 +50,7 @@ class SlideTrainingOptions(TrainingOptions):
 
 
 def train(
-    sets: Sequence[ResponseSetLike],
+    sets: Sequence[ResponseSet],
     output: Path,
     options: SlideTrainingOptions = SlideTrainingOptions(),
     *,
@@ -68,11 +76,11 @@ def train(
         model = SmallModel(encoder, recipe.config).to(run.device)
         weak, full = ([item for item in training if bool(item.adversarial) == is_full] for is_full in (False, True))
         for stage in recipe.stages:
-            rows = weak if stage.kind == "rank" else training
-            if not rows:
+            splits = Splits(weak if stage.kind == "rank" else training, validation)
+            if not splits.training:
                 logger.info("stage %s is left out: no context has positive responses only", stage.kind)
                 continue
-            run.stage(stage.kind, model, partial(train_stage, model, stage, recipe, run, rows, validation))
+            run.stage(stage.kind, model, partial(train_stage, model, stage, recipe, run, splits))
         model.eval()
         if model.head.lexical is not None:
             fit_blend(model, validation)
@@ -91,3 +99,72 @@ def train(
             "validation": figures,
         }
         return run.publish(trained.save, record, remember=SLM if remember else None)
+
+
+def fit_blend(model: SmallModel, sets: Sequence[ResponseSet]) -> None:
+    """Weigh the vectors' log odds against the words' by logistic regression on validation responses.
+
+    Held-out responses: on those of training the vectors are surer than they should be. The penalty keeps the weights near
+    where they start when the responses are few or easy to tell apart.
+    """
+    pairs, label = _labelled_pairs(sets)
+    columns = np.column_stack([model.log_odds(pairs), np.ones(len(pairs))])
+    weights = logistic_regression(columns, label, start=np.array(BLEND_BEFORE_FIT))
+    model.head.blend.copy_(torch.as_tensor(weights))
+
+
+def _labelled_pairs(sets: Sequence[ResponseSet]) -> tuple[list[tuple[tuple[str, ...], str]], np.ndarray]:
+    """Positive and adversarial responses with their contexts; labels are 1 for positive, 0 for adversarial."""
+    rows = [all_labelled(item) for item in sets]
+    pairs = [(row.context, response) for row in rows for response in row.responses]
+    return pairs, np.array([label for row in rows for label in row.labels])
+
+
+def calibrate(model: SmallModel, sets: Sequence[ResponseSet]) -> tuple[DistanceRange, int]:
+    """d_min and d_max: the extremes over all training pairs (the notebooks' reading of equation 7)."""
+    distance = model.judge(_labelled_pairs(sets)[0]).distance
+    if not np.isfinite(distance).all():
+        raise ModelLoadError(
+            "training: the model gives distances that are not finite, so it diverged. Train again with a lower learning rate "
+            "or precision='float32'."
+        )
+    return DistanceRange(float(distance.min()), float(distance.max())), len(distance)
+
+
+def validate(
+    model: SmallModel, sets: Sequence[ResponseSet], distance_range: DistanceRange
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Accuracies on the validation sets, and for each variant the threshold that gives the highest balanced accuracy."""
+    pairs, label = _labelled_pairs(sets)
+    judgement = model.judge(pairs)
+    normalised = [distance_range.normalise(value) for value in judgement.distance]
+    scores = {
+        "slm": np.array([slm_score(d, p) for d, p in zip(normalised, judgement.probability, strict=True)]),
+        "slm_probability": judgement.probability,
+        # Turned round, so that every variant's threshold is a lower end of what counts as positive.
+        "slm_distance": -judgement.distance,
+    }
+    figures: dict[str, float] = {}
+    thresholds: dict[str, float] = {}
+    for variant, values in scores.items():
+        thresholds[variant] = best_threshold(values[label == 1], values[label == 0])
+        positive = 100 * float(np.mean(values[label == 1] >= thresholds[variant]))
+        adversarial = 100 * float(np.mean(values[label == 0] < thresholds[variant]))
+        figures |= {
+            f"{variant}_positive": positive,
+            f"{variant}_adversarial": adversarial,
+            f"{variant}_overall": (positive + adversarial) / 2,
+        }
+    return figures, thresholds
+
+
+def best_threshold(positive: np.ndarray, negative: np.ndarray) -> float:
+    """Return the threshold t with the highest mean of P(positive >= t) and P(negative < t), midway between two values."""
+    values = np.unique(np.concatenate([positive, negative]))
+    middles = (values[1:] + values[:-1]) / 2
+    if not len(middles):
+        return float(values[0])
+    # Whole numbers: of thresholds that are equally good the lowest is taken, whatever the rounding.
+    hits = len(positive) - np.searchsorted(np.sort(positive), middles)
+    rejections = np.searchsorted(np.sort(negative), middles)
+    return float(middles[int(np.argmax(hits * len(negative) + rejections * len(positive)))])

@@ -10,8 +10,8 @@ import pytest
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.identity import LeakIndex
 from dialeval_plugin.methods.general.conversations import Conversation, Pair, by_corpus, conversation, read_conversations
+from dialeval_plugin.methods.general.objective import SamplingPlan, quotas
 from dialeval_plugin.methods.general.recipes import GeneralRecipe
-from dialeval_plugin.methods.general.sampling import SamplingPlan, quotas
 from dialeval_plugin.methods.general.signals import NEGATIVES
 from tests.refusals import refused
 
@@ -33,10 +33,7 @@ def test_facts_of_some_turns_only_are_refused() -> None:
 
 
 def test_copies_of_a_dialogue_share_a_key_and_give_each_pair_once() -> None:
-    whole, part = (
-        Conversation("a", ("One.", "Two.", "Three.", "Four.")),
-        Conversation("a", ("one .", "TWO.", "Three.", "Four.")),
-    )
+    whole, part = (Conversation("a", (*turns, "Three.", "Four.")) for turns in (("One.", "Two."), ("one .", "TWO.")))
     assert whole.key == part.key
     other = Conversation("a", ("One.", "Two.", "Three.", "Five."), misleading=("Six.",))
     pairs = by_corpus([whole, other])["a"]
@@ -102,11 +99,11 @@ def test_every_step_reads_one_corpus_and_an_epoch_its_quota() -> None:
     assert whole.quotas == {"x": 50, "y": 50}
     assert all(len({row.pair.conversation.corpus for row in rows}) == 1 for rows in steps)
     assert sum(map(len, steps)) == 200
-    first = [row.pair for rows in steps[: whole.steps_per_epoch] for row in rows]
-    assert len({(pair.context, pair.response) for pair in first}) == 100
+    read = [{(row.pair.context, row.pair.response) for row in rows} for rows in steps]
+    first, second = (set().union(*part) for part in (read[: whole.steps_per_epoch], read[whole.steps_per_epoch :]))
+    assert len(first) == 100
     # The second epoch goes on with what the first had no room for.
-    second = {(row.pair.context, row.pair.response) for rows in steps[whole.steps_per_epoch :] for row in rows}
-    assert len(second | {(pair.context, pair.response) for pair in first}) == 200
+    assert len(first | second) == 200
 
 
 def test_rows_depend_on_seed_and_place_alone() -> None:
@@ -120,10 +117,8 @@ def test_rows_depend_on_seed_and_place_alone() -> None:
 def test_a_row_has_wrong_texts_for_fit_and_for_one_of_the_others() -> None:
     rows = [row for step in range(5) for row in plan().rows(step)]
     head_of = {kind: head for head, kinds in NEGATIVES.items() for kind in kinds}
-    for row in rows:
-        heads = [head_of[kind] for kind, _ in row.negatives]
-        assert heads[:2] == ["fit", "fit"]
-        assert len(heads) == 3
-        assert heads[2] in ("fluency", "specificity")
-        assert len({kind for kind, _ in row.negatives}) == 3
-    assert {"fluency", "specificity"} <= {head_of[kind] for row in rows for kind, _ in row.negatives}
+    assert {tuple(head_of[kind] for kind, _ in row.negatives) for row in rows} == {
+        ("fit", "fit", "fluency"),
+        ("fit", "fit", "specificity"),
+    }
+    assert all(len({kind for kind, _ in row.negatives}) == 3 for row in rows)

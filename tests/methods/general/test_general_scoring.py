@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
+from dialeval_plugin import load_metric
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.core.errors import MissingPrerequisite, ModelLoadError
 from dialeval_plugin.methods.general.model import GeneralConfig, TrainedGeneral
@@ -47,15 +48,8 @@ def of_dialogues(tiny_general: Path) -> GeneralScorer:
 def test_the_main_score_mixes_the_heads_by_the_weights_of_the_folder(scorer: GeneralScorer, tiny_general: Path) -> None:
     scores = scorer.score(examples())
     assert list(scores.columns) == [
-        "general",
-        "fit",
-        "fluency",
-        "specificity",
-        "knowledge",
-        "cosine",
-        "context_tokens_cut",
-        "response_tokens_cut",
-        "fact_tokens_cut",
+        *("general", "fit", "fluency", "specificity", "knowledge", "cosine"),
+        *("context_tokens_cut", "response_tokens_cut", "fact_tokens_cut"),
     ]
     assert scores.n_scored == 12
     mixing = TrainedGeneral.load(str(tiny_general)).mixing
@@ -79,6 +73,14 @@ def test_facts_change_what_reads_them_and_nothing_else(scorer: GeneralScorer) ->
     assert with_facts["general"] != without["general"]
 
 
+def test_a_single_fact_may_be_given_to_the_metric_as_a_text(tiny_general: Path) -> None:
+    metric = load_metric("general", model=str(tiny_general), device="cpu")
+    texts = {"predictions": ["Long, but worth it.", "Two streets.", "None yet."], "contexts": [["Hi."], [], ["Any plans?"]]}
+    result = metric.compute(**texts, facts=[["I travel a lot."], [], "I never plan."])
+    assert result == metric.compute(**texts, facts=[["I travel a lot."], [], ["I never plan."]])
+    assert [value is None for value in result["knowledge"]] == [False, True, False]
+
+
 @pytest.mark.parametrize("context", [[], [""], [" ", "\u200b"]])
 def test_to_an_empty_context_nothing_fits_and_nothing_does_not(scorer: GeneralScorer, context: list[str]) -> None:
     (row,) = scorer.score([Example.from_texts(context, "Plums make good jam.")]).rows()
@@ -87,12 +89,17 @@ def test_to_an_empty_context_nothing_fits_and_nothing_does_not(scorer: GeneralSc
     assert row["general"] == pytest.approx(expit(even))
 
 
+CUT = {
+    "context": "general: in 1 of 2 examples a context is longer than 80 tokens; its beginning was not read",
+    "response": "general: in 1 of 2 examples a response is longer than 40 tokens; its end was not read",
+    "facts": "general: in 1 of 2 examples the facts are longer than 80 tokens; their beginning was not read",
+}
+
+
 def test_long_contexts_lose_their_oldest_tokens(scorer: GeneralScorer, caplog: pytest.LogCaptureFixture) -> None:
     scores = scorer.score([Example.from_texts(["x" * 1000, "Hi."], "Hello."), Example.from_texts(["Hi."], "Hello.")])
     assert scores.columns["context_tokens_cut"] == (1005 - 79, 0)
-    assert [record.getMessage() for record in caplog.records] == [
-        "general: in 1 of 2 examples a context is longer than 80 tokens; its beginning was not read"
-    ]
+    assert caplog.messages == [CUT["context"]]
 
 
 def test_long_responses_and_facts_are_counted(scorer: GeneralScorer, caplog: pytest.LogCaptureFixture) -> None:
@@ -103,10 +110,7 @@ def test_long_responses_and_facts_are_counted(scorer: GeneralScorer, caplog: pyt
     assert scores.columns["context_tokens_cut"] == (0, 0)
     assert scores.columns["response_tokens_cut"] == (60 - 38, 0)
     assert scores.columns["fact_tokens_cut"] == (104 - 79, None)
-    assert [record.getMessage() for record in caplog.records] == [
-        "general: in 1 of 2 examples a response is longer than 40 tokens; its end was not read",
-        "general: in 1 of 2 examples the facts are longer than 80 tokens; their beginning was not read",
-    ]
+    assert caplog.messages == [CUT["response"], CUT["facts"]]
 
 
 def test_what_is_cut_of_a_dialogue_is_summed_over_its_turns(
@@ -117,10 +121,7 @@ def test_what_is_cut_of_a_dialogue_is_summed_over_its_turns(
     # The first turn stands in two contexts, of 81 and 81 + 51 tokens with their ends, of which 79 fit.
     assert scores.columns["context_tokens_cut"] == (2 + 53, 0)
     assert scores.columns["response_tokens_cut"] == (50 - 38, 0)
-    assert [record.getMessage() for record in caplog.records] == [
-        "general: in 1 of 2 examples a context is longer than 80 tokens; its beginning was not read",
-        "general: in 1 of 2 examples a response is longer than 40 tokens; its end was not read",
-    ]
+    assert caplog.messages == [CUT["context"], CUT["response"]]
 
 
 def test_a_dialogue_is_the_mean_of_its_turns_and_their_coherence(
@@ -128,31 +129,20 @@ def test_a_dialogue_is_the_mean_of_its_turns_and_their_coherence(
 ) -> None:
     scores = of_dialogues.score(dialogues())
     assert list(scores.columns) == [
-        "general",
-        "coherence",
-        "fit",
-        "fluency",
-        "specificity",
-        "cosine",
-        "n_turns",
-        "context_tokens_cut",
-        "response_tokens_cut",
+        *("general", "coherence", "fit", "fluency", "specificity", "cosine"),
+        *("n_turns", "context_tokens_cut", "response_tokens_cut"),
     ]
     coherence = TrainedGeneral.load(str(tiny_general)).coherence
     for row, dialogue in zip(scores.rows(), dialogues(), strict=True):
-        turns = [
-            Example(f"{dialogue.id} {place}", dialogue.turns[:place], dialogue.turns[place])
-            for place in range(1, len(dialogue.turns))
-        ]
-        of_turns = scorer.score(turns)
+        places = range(1, len(dialogue.turns))
+        of_turns = scorer.score([Example(str(place), dialogue.turns[:place], dialogue.turns[place]) for place in places])
         fits = logit(np.array(of_turns.columns["fit"], dtype=float))
-        expected = expit(
-            coherence.mean * fits.mean() + coherence.lowest * fits.min() + coherence.last * fits[-1] + coherence.offset
-        )
+        weighed = coherence.mean * fits.mean() + coherence.lowest * fits.min() + coherence.last * fits[-1]
+        expected = expit(weighed + coherence.offset)
         assert row["coherence"] == pytest.approx(expected, abs=1e-5)
         assert row["general"] == pytest.approx((of_turns.mean() + expected) / 2, abs=1e-5)  # type: ignore[operator]
         assert row["fluency"] == pytest.approx(of_turns.mean("fluency"), abs=1e-5)
-        assert row["n_turns"] == len(turns)
+        assert row["n_turns"] == len(places)
 
 
 def test_the_signature_pins_model_window_and_mixing(scorer: GeneralScorer, tiny_general: Path, tmp_path: Path) -> None:
@@ -194,10 +184,7 @@ def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ("options", "message"),
     [
         ({"leave_out": "tu"}, "general: leave_out and score_fitted say how to use a mixing. Give mixing='FILE'."),
-        (
-            {"level": "dialogue", "mixing": "x"},
-            "general: a mixing is fitted on responses. Leave it out at level='dialogue'.",
-        ),
+        ({"level": "dialogue", "mixing": "x"}, "general: a mixing is fitted on responses. Leave it out at level='dialogue'."),
     ],
 )
 def test_wrong_options_are_refused(options: dict[str, object], message: str, tiny_general: Path) -> None:

@@ -58,14 +58,10 @@ def own_last_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def trained(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> TrainingResult:
     """A model that has read the toy corpus often enough to have learnt something."""
-    recipe = replace(options(tiny_encoder).recipe, n_epochs=8, max_validation_pairs=300)
-    return train(
-        GeneralSources(toy(300)),
-        tmp_path_factory.mktemp("trained") / "general",
-        options(tiny_encoder, recipe=recipe),
-        left_out={"toy": 2},
-        remember=False,
-    )
+    made = options(tiny_encoder)
+    made = replace(made, recipe=replace(made.recipe, n_epochs=8, max_validation_pairs=300))
+    folder = tmp_path_factory.mktemp("trained") / "general"
+    return train(GeneralSources(toy(300)), folder, made, left_out={"toy": 2}, remember=False)
 
 
 def test_the_heads_learn_what_they_are_there_for(trained: TrainingResult) -> None:
@@ -92,20 +88,16 @@ def test_every_kind_of_wrong_text_is_in_the_record(trained: TrainingResult) -> N
 
 
 def test_the_folder_opens_and_says_what_it_was_made_of(trained: TrainingResult) -> None:
-    settings = json.loads((trained.folder / "general.json").read_text())
+    record = json.loads((trained.folder / "general.json").read_text())["training"]
     assert {path.suffix for path in trained.folder.rglob("*") if path.is_file()} <= {".json", ".safetensors", ".txt"}
     assert SentenceTransformer(str(trained.folder)).encode(["Hello."]).shape == (1, 16)
-    counts = settings["training"]["counts"]
-    assert counts["training_dialogues"] == {"toy": 210}
-    assert counts["validation_dialogues"] == {"toy": 90}
-    assert counts["pairs_per_epoch"] == {"toy": 630}
-    assert counts["left_out_as_leaks"] == {"toy": 2}
-    assert settings["training"]["options"]["recipe"]["loss_weights"]["fit"] == 1.0
-    assert settings["training"]["options"]["seed"] == 13
-    assert len(settings["training"]["backbone_hash"]) == 16
+    sizes = {"training_dialogues": 210, "validation_dialogues": 90, "pairs_per_epoch": 630, "left_out_as_leaks": 2}
+    assert {name: record["counts"][name] for name in sizes} == {name: {"toy": size} for name, size in sizes.items()}
+    assert record["options"]["recipe"]["loss_weights"]["fit"] == 1.0
+    assert record["options"]["seed"] == 13
+    assert len(record["backbone_hash"]) == 16
     assert trained.history == read_history(trained.folder)
-    assert trained.history[-1].step == counts["steps"]
-    assert trained.history[-1].epoch == 8
+    assert (trained.history[-1].step, trained.history[-1].epoch) == (record["counts"]["steps"], 8)
     first, last = trained.history[0].figures, trained.history[-1].figures
     assert last["training_rank"] < first["training_rank"]
     assert last["training_loss"] < first["training_loss"]
@@ -142,28 +134,24 @@ def test_the_mixture_is_fitted_on_validation_dialogues_alone(tiny_encoder: Path,
 
 
 def test_a_run_with_a_limit_ends_by_it_with_a_learning_rate_of_nothing(tiny_encoder: Path, tmp_path: Path) -> None:
-    limited = options(tiny_encoder, max_minutes=1e-6)
-    done = train(GeneralSources(toy()), tmp_path / "general", limited)
+    done = train(GeneralSources(toy()), tmp_path / "general", options(tiny_encoder, max_minutes=1e-6))
     assert done.record["counts"]["steps"] == 1
     assert (tmp_path / "general" / "general.json").exists()
 
 
 @pytest.mark.parametrize(
-    ("changes", "recipe", "message"),
+    ("changes", "message"),
     [
-        ({}, {"max_pairs": 1}, "max_pairs: expected at least 2, got 1."),
-        ({}, {"batch_size": 1}, "batch_size: expected at least 2, got 1."),
-        ({}, {"n_epochs": 0}, "epochs: expected at least 1, got 0."),
-        ({"max_minutes": 0.0}, {}, "max_minutes: expected more than 0, got 0.0."),
-        ({"precision": "half"}, {}, "precision: there is no 'half'. Choose one of auto, float32, bfloat16."),
+        ({"recipe": GeneralRecipe(max_pairs=1)}, "max_pairs: expected at least 2, got 1."),
+        ({"recipe": GeneralRecipe(batch_size=1)}, "batch_size: expected at least 2, got 1."),
+        ({"recipe": GeneralRecipe(n_epochs=0)}, "epochs: expected at least 1, got 0."),
+        ({"max_minutes": 0.0}, "max_minutes: expected more than 0, got 0.0."),
+        ({"precision": "half"}, "precision: there is no 'half'. Choose one of auto, float32, bfloat16."),
     ],
 )
-def test_what_makes_no_sense_is_refused(
-    changes: dict[str, object], recipe: dict[str, int], message: str, tiny_encoder: Path, tmp_path: Path
-) -> None:
-    made = options(tiny_encoder, **changes)
+def test_what_makes_no_sense_is_refused(changes: dict[str, object], message: str, tiny_encoder: Path, tmp_path: Path) -> None:
     with refused(message):
-        train(GeneralSources(toy()), tmp_path / "general", replace(made, recipe=replace(made.recipe, **recipe)))
+        train(GeneralSources(toy()), tmp_path / "general", options(tiny_encoder, **changes))
 
 
 def test_too_few_validation_dialogues_are_refused_before_a_folder_is_written(tiny_encoder: Path, tmp_path: Path) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,11 +13,12 @@ from scipy.special import expit
 
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import ModelLoadError
-from dialeval_plugin.methods.general.mixing import Mixing, equal_mixture
-from dialeval_plugin.methods.general.rated_mixing import (
+from dialeval_plugin.methods.general.mixing import (
     RIDGE,
+    Mixing,
     RatedMixing,
     RatedSet,
+    equal_mixture,
     fit_on_ratings,
     rated_log_odds,
     response_hash,
@@ -31,9 +34,8 @@ def rated_set(name: str, number: int = 200, *, seed: int = 0, slope: float = 1.0
     log_odds = {head: generator.normal(size=number) for head in HEADS}
     log_odds["knowledge"] = np.full(number, np.nan)
     ratings = 3 + 0.5 * (slope * log_odds["fit"] + 0.01 * generator.normal(size=number))
-    return RatedSet(
-        name, "overall", [Example.from_texts([name], f"{name} {place}") for place in range(number)], ratings, log_odds
-    )
+    examples = [Example.from_texts([name], f"{name} {place}") for place in range(number)]
+    return RatedSet(name, "overall", examples, ratings, log_odds)
 
 
 def test_ridge_finds_what_ratings_follow_and_leaves_each_set_out_once() -> None:
@@ -66,47 +68,55 @@ def test_a_response_of_the_set_left_out_is_in_no_other_fit() -> None:
         fit_on_ratings([one, shared], "model")
 
 
+GIVE_TWO = "Give two or more of different names, so that each can be scored with weights of the others."
+
+
 @pytest.mark.parametrize(
     ("sets", "message"),
     [
-        (
-            [rated_set("a")],
-            "mixing: given are the sets a. Give two or more of different names, so that each can be scored with weights of the "
-            "others.",
-        ),
-        (
-            [rated_set("a"), rated_set("a", seed=1)],
-            "mixing: given are the sets a, a. Give two or more of different names, so that each can be scored with weights of "
-            "the others.",
-        ),
+        ([rated_set("a")], "given are the sets a. " + GIVE_TWO),
+        ([rated_set("a"), rated_set("a", seed=1)], "given are the sets a, a. " + GIVE_TWO),
         (
             [rated_set("a"), rated_set("b", 9)],
-            "mixing: b has 9 rated responses, or all ratings are equal. Give sets of at least 10 with different ratings.",
+            "b has 9 rated responses, or all ratings are equal. Give sets of at least 10 with different ratings.",
         ),
     ],
 )
 def test_too_little_is_refused(sets: list[RatedSet], message: str) -> None:
-    with refused(message):
+    with refused(f"mixing: {message}"):
         fit_on_ratings(sets, "model")
 
 
-@pytest.fixture
-def mixing_file(tiny_general: Path, tmp_path: Path) -> Path:
-    scorer = GeneralScorer(str(tiny_general), device="cpu")
-    sets = []
-    for number, name in enumerate(("a", "b", "c")):
-        base = rated_set(name, 30, seed=number)
-        sets.append(base._replace(log_odds=scorer.log_odds(base.examples)))
-    path = tmp_path / "mixing.json"
-    fit_on_ratings(sets, scorer.model_hash).save(path)
+MakeScorer = Callable[..., GeneralScorer]
+
+
+@pytest.fixture(scope="module")
+def plain(tiny_general: Path) -> GeneralScorer:
+    return GeneralScorer(str(tiny_general), device="cpu")
+
+
+@pytest.fixture(scope="module")
+def mixing_file(plain: GeneralScorer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    sets = [rated_set(name, 30, seed=number) for number, name in enumerate(("a", "b", "c"))]
+    judged = [one._replace(log_odds=plain.log_odds(one.examples)) for one in sets]
+    path = tmp_path_factory.mktemp("mixing") / "mixing.json"
+    fit_on_ratings(judged, plain.model_hash).save(path)
     return path
 
 
-def test_scores_use_the_weights_and_say_whose(mixing_file: Path, tiny_general: Path) -> None:
+@pytest.fixture(scope="module")
+def mixed(mixing_file: Path, tiny_general: Path) -> MakeScorer:
+    """Makes a scorer with the file's weights, or another file's."""
+
+    def make(mixing: Path = mixing_file, **options: Any) -> GeneralScorer:
+        return GeneralScorer(str(tiny_general), mixing=str(mixing), device="cpu", **options)
+
+    return make
+
+
+def test_scores_use_the_weights_and_say_whose(mixing_file: Path, plain: GeneralScorer, mixed: MakeScorer) -> None:
     items = [Example.from_texts(["New."], f"A response {number} of nobody.") for number in range(5)]
-    plain = GeneralScorer(str(tiny_general), device="cpu")
-    rated = GeneralScorer(str(tiny_general), mixing=str(mixing_file), device="cpu")
-    scores = rated.score(items)
+    scores = mixed().score(items)
     stored = RatedMixing.load(mixing_file)
     assert scores.values == pytest.approx(expit(rated_log_odds(stored.weights, plain.log_odds(items))))
     assert scores.columns["fit"] == pytest.approx(plain.score(items).columns["fit"])
@@ -114,42 +124,39 @@ def test_scores_use_the_weights_and_say_whose(mixing_file: Path, tiny_general: P
     assert "|mixing_sets:a,b,c|" in str(scores.signature)
 
 
-def test_a_response_whose_rating_was_seen_is_scored_with_the_others_weights_only(mixing_file: Path, tiny_general: Path) -> None:
+def test_a_response_whose_rating_was_seen_is_scored_with_the_others_weights_only(mixing_file: Path, mixed: MakeScorer) -> None:
     (seen,) = rated_set("b", 1).examples
-    spaced = Example.from_texts([" B"], "b  0!", id="copy")
-    rated = GeneralScorer(str(tiny_general), mixing=str(mixing_file), device="cpu")
-    for item in (seen, spaced):
+    for item in (seen, Example.from_texts([" B"], "b  0!", id="copy")):
         with refused(
             f"general: the mixing has seen the rating of {item.id!r}, which is in its set 'b'. "
             "Give leave_out='b' for weights of the other sets, or score_fitted=true."
         ):
-            rated.score([item])
-    left_out = GeneralScorer(str(tiny_general), mixing=str(mixing_file), leave_out="b", device="cpu")
+            mixed().score([item])
+    left_out = mixed(leave_out="b")
     scores = left_out.score([seen])
     stored = RatedMixing.load(mixing_file)
     assert scores.values == pytest.approx(expit(rated_log_odds(stored.without["b"], left_out.log_odds([seen]))))
     assert "|mixing_sets:a,c|mixing_leave_out:b|" in str(scores.signature)
-    asked = GeneralScorer(str(tiny_general), mixing=str(mixing_file), score_fitted=True, device="cpu")
-    assert asked.score([seen]).n_scored == 1
-    assert "|score_fitted:True|" in str(asked.score([seen]).signature)
+    scores = mixed(score_fitted=True).score([seen])
+    assert scores.n_scored == 1
+    assert "|score_fitted:True|" in str(scores.signature)
 
 
-def test_what_does_not_belong_together_is_refused(mixing_file: Path, tiny_general: Path, tmp_path: Path) -> None:
+def test_what_does_not_belong_together_is_refused(
+    mixing_file: Path, plain: GeneralScorer, mixed: MakeScorer, tmp_path: Path
+) -> None:
     with refused("general: leave_out='d' is no set of the mixing. It was fitted on a, b, c."):
-        GeneralScorer(str(tiny_general), mixing=str(mixing_file), leave_out="d", device="cpu")
-    value = json.loads(mixing_file.read_text())
-    (tmp_path / "other.json").write_text(json.dumps({**value, "model": "0123456789abcdef"}))
-    scorer = GeneralScorer(str(tiny_general), device="cpu")
+        mixed(leave_out="d")
+    other, none = tmp_path / "other.json", tmp_path / "none.json"
+    other.write_text(json.dumps({**json.loads(mixing_file.read_text()), "model": "0123456789abcdef"}))
     with refused(
-        f"{tmp_path / 'other.json'}: was fitted with the model 0123456789abcdef, and this one is {scorer.model_hash}. "
+        f"{other}: was fitted with the model 0123456789abcdef, and this one is {plain.model_hash}. "
         "Fit it again with `dialeval train mixing`."
     ):
-        GeneralScorer(str(tiny_general), mixing=str(tmp_path / "other.json"), device="cpu")
-    (tmp_path / "none.json").write_text("[]")
-    with refused(
-        f"{tmp_path / 'none.json'}: is no mixing that this release reads. Fit one with `dialeval train mixing`.", ModelLoadError
-    ):
-        GeneralScorer(str(tiny_general), mixing=str(tmp_path / "none.json"), device="cpu")
+        mixed(other)
+    none.write_text("[]")
+    with refused(f"{none}: is no mixing that this release reads. Fit one with `dialeval train mixing`.", ModelLoadError):
+        mixed(none)
 
 
 def test_the_hash_of_a_response_is_that_of_its_letters_and_digits() -> None:
@@ -158,7 +165,7 @@ def test_the_hash_of_a_response_is_that_of_its_letters_and_digits() -> None:
 
 
 def test_an_equal_mixture_gives_each_kind_the_same_weight() -> None:
-    weights = equal_mixture(["real", "real", "a", "a", "a", "b"], "real")
+    weights = equal_mixture(np.array(["real", "real", "a", "a", "a", "b"]), "real")
     assert weights.tolist() == pytest.approx([1, 1, 1 / 3, 1 / 3, 1 / 3, 1])
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialeval_plugin.methods.general import signals
-from dialeval_plugin.methods.general.conversations import Pair, by_corpus, conversation
+from dialeval_plugin.methods.general.conversations import Conversation, Pair, by_corpus
 from dialeval_plugin.methods.general.signals import (
     GENERIC_REPLIES,
     NEGATIVES,
@@ -30,22 +30,13 @@ texts = st.text(alphabet="ab c,.'d’E", max_size=40)
 def corpus() -> list[Pair]:
     """Ten dialogues that differ in what they are about, a word of a single response each."""
     things = ["lighthouse", "violin", "glacier", "compost", "orchid", "sledge", "kettle", "quarry", "magnet", "tandem"]
-    found = [
-        conversation(
-            "toy",
-            (
-                f"Have you ever seen a {thing} up close?",
-                "Only once, my aunt had an enormous one.",
-                "Really?",
-                f"Yes, we cleaned the {thing} every Sunday morning.",
-                "I see.",
-            ),
-            [(f"I own a {thing}.",)] * 5,
-            [f"A {thing} is what my dentist sells."],
-        )
-        for thing in things
-    ]
-    return by_corpus([item for item in found if item is not None])["toy"]
+    asked, answer = "Have you ever seen a {} up close?", "Yes, we cleaned the {} every Sunday morning."
+    found = []
+    for thing in things:
+        turns = (asked.format(thing), "Only once, my aunt had an enormous one.", "Really?", answer.format(thing), "I see.")
+        facts, misleading = ((f"I own a {thing}.",),) * 5, (f"A {thing} is what my dentist sells.",)
+        found.append(Conversation("toy", turns, facts, misleading))
+    return by_corpus(found)["toy"]
 
 
 @given(texts, st.integers(0, 50), st.sampled_from([signals.shuffled, signals.dropped, signals.repeated]))
@@ -58,18 +49,12 @@ def test_a_spoiled_text_has_other_words_than_the_text(text: str, seed: int, spoi
 def test_each_kind_is_wrong_in_its_own_way() -> None:
     generator = random.Random(1)
     before = Counter(words(TEXT))
-    shuffled = signals.shuffled(TEXT, generator)
-    assert shuffled is not None
-    assert Counter(words(shuffled)) == before
-    dropped = signals.dropped(TEXT, generator)
-    assert dropped is not None
-    assert not Counter(words(dropped)) - before
-    assert 3 <= before.total() - len(words(dropped)) <= 6
-    repeated = signals.repeated(TEXT, generator)
-    assert repeated is not None
-    assert not before - Counter(words(repeated))
-    swapped = signals.swapped(TEXT, generator, ["zebra"])
-    assert swapped is not None
+    shuffled, dropped, repeated = (spoil(TEXT, generator) for spoil in (signals.shuffled, signals.dropped, signals.repeated))
+    assert Counter(words(str(shuffled))) == before
+    assert not Counter(words(str(dropped))) - before
+    assert 3 <= before.total() - len(words(str(dropped))) <= 6
+    assert not before - Counter(words(str(repeated)))
+    swapped = str(signals.swapped(TEXT, generator, ["zebra"]))
     assert len(words(swapped)) == before.total()
     assert 1 <= words(swapped).count("zebra") <= 5
     # Spacing and punctuation stay, so that they say nothing of what was done.
@@ -105,17 +90,19 @@ def test_replaced_words_leave_the_rest_as_it_is() -> None:
 def test_every_kind_is_drawn_repeatably_and_never_equals_the_response() -> None:
     pairs = corpus()
     drawn: Counter[str] = Counter()
+    kinds = [kind for head in ("fit", "fluency", "specificity") for kind in NEGATIVES[head]]
     for seed in range(3):
-        toy = CorpusSignals(pairs)
-        again = CorpusSignals(pairs)
-        for kind in (kind for head in ("fit", "fluency", "specificity") for kind in NEGATIVES[head]):
-            for number, pair in enumerate(pairs):
-                text = toy.draw(kind, pair, random.Random(f"{seed} {number}"))
-                assert text == again.draw(kind, pair, random.Random(f"{seed} {number}"))
-                if text is not None:
-                    assert words(text) != words(pair.response)
-                    drawn[kind] += 1
-    assert set(drawn) == {kind for head in ("fit", "fluency", "specificity") for kind in NEGATIVES[head]}
+        toy, again = CorpusSignals(pairs), CorpusSignals(pairs)
+        tried = [(kind, number) for kind in kinds for number in range(len(pairs))]
+        found = {(kind, number): toy.draw(kind, pairs[number], random.Random(f"{seed} {number}")) for kind, number in tried}
+        # A draw does not depend on those before it.
+        for kind, number in reversed(tried):
+            text = found[kind, number]
+            assert text == again.draw(kind, pairs[number], random.Random(f"{seed} {number}"))
+            if text is not None:
+                assert words(text) != words(pairs[number].response)
+                drawn[kind] += 1
+    assert set(drawn) == set(kinds)
 
 
 def test_wrong_responses_come_from_where_their_kind_says() -> None:
@@ -126,12 +113,10 @@ def test_wrong_responses_come_from_where_their_kind_says() -> None:
         generator = random.Random(seed)
         assert toy.draw("in_dialogue", pair, generator) in pair.context
         assert "glacier" not in str(toy.draw("random", pair, generator))
-        keyword = toy.draw("keyword", pair, generator)
         # Only one dialogue is about glaciers, so what is shared is the other words of the context.
-        assert keyword is not None
-        assert set(words(keyword)) & {word for text in pair.context for word in words(text)}
-        splice = toy.draw("splice", pair, generator)
-        assert splice is not None
+        keyword = words(str(toy.draw("keyword", pair, generator)))
+        assert set(keyword) & {word for text in pair.context for word in words(text)}
+        splice = str(toy.draw("splice", pair, generator))
         assert "glacier" not in splice
         assert splice.startswith("Yes, we cleaned the")
         assert toy.other_facts(pair, generator) not in (None, pair.facts)
@@ -147,15 +132,6 @@ def test_the_corpus_own_frequent_utterances_are_generic_and_no_example_of_specif
     assert {*GENERIC_REPLIES, "Only once, my aunt had an enormous one."} == set(toy.generic)
     generic = next(pair for pair in pairs if pair.response == "I see.")
     assert toy.draw("generic", generic, random.Random(0)) is None
-
-
-def test_an_equal_draw_does_not_depend_on_other_pairs_being_drawn_before() -> None:
-    pairs = corpus()
-    toy = CorpusSignals(pairs)
-    alone = toy.draw("random", pairs[5], random.Random(9))
-    for pair in pairs:
-        toy.draw("random", pair, random.Random(1))
-    assert toy.draw("random", pairs[5], random.Random(9)) == alone
 
 
 def test_dialogues_are_spoiled_in_their_order_or_in_one_turn() -> None:

@@ -13,28 +13,20 @@ FULL = mini.read_response_sets("train")
 WEAK = [ResponseSet(f"w{item.id}", item.context, item.positive) for item in mini.read_response_sets("validation")]
 
 
-def test_no_context_is_on_both_sides_of_the_split() -> None:
+def test_no_context_is_on_both_sides_of_the_split_whatever_their_order() -> None:
     twice = [*FULL, ResponseSet("copy", FULL[3].context, ("Another answer.",), ("Another trap.",)), *WEAK]
     training, validation = split_by_context(twice, fraction=0.2, seed=1)
-
     assert len(training) + len(validation) == len(twice)
     assert {dialogue_key(item.context) for item in training}.isdisjoint(dialogue_key(item.context) for item in validation)
     assert all(item.adversarial for item in validation)
     assert len({dialogue_key(item.context) for item in validation}) == round(0.2 * len(FULL))
-
-
-def test_the_split_depends_on_the_seed_alone() -> None:
-    forwards = split_by_context(FULL, fraction=0.2, seed=1).validation
-    backwards = split_by_context(FULL[::-1], fraction=0.2, seed=1).validation
-
-    assert {item.id for item in forwards} == {item.id for item in backwards}
-    assert {item.id for item in forwards} != {item.id for item in split_by_context(FULL, fraction=0.2, seed=2).validation}
+    found = {seed: {item.id for item in split_by_context(twice[::-1], fraction=0.2, seed=seed).validation} for seed in (1, 2)}
+    assert found[1] == {item.id for item in validation} != found[2]
 
 
 def test_a_leak_is_found_whatever_its_spacing_and_case() -> None:
     known = {dialogue_key(item.context) for item in FULL}
     copy = ResponseSet("x", tuple(f"  {turn.upper()} " for turn in FULL[0].context), ("Yes.",))
-
     assert trained_on(known, [copy, *WEAK]) == [copy]
 
 
@@ -45,7 +37,6 @@ def test_mined_negatives_share_words_and_belong_to_another_context() -> None:
         ResponseSet("c", ("Is it far?",), ("Two stops.",)),
     ]
     negatives = LexicalNegatives(sets)
-
     assert {negatives.draw(0, random.Random(seed)) for seed in range(20)} == {"A vase of roses."}
     # "Is it far?" shares no word with any response: any but its own will do.
     assert "Two stops." not in {negatives.draw(2, random.Random(seed)) for seed in range(50)}
@@ -65,12 +56,6 @@ def test_an_epoch_has_every_written_set_and_fresh_ranked_ones() -> None:
 def test_a_row_depends_on_seed_epoch_and_position_alone() -> None:
     one, other = (MixedSets([*FULL, *WEAK], ranked_per_set=1, seed=5) for _ in range(2))
     one.epoch = other.epoch = 3
-
     assert [one[position] for position in (50, 2)] == [other[position] for position in (50, 2)]
-
-
-def test_labels_of_a_written_set() -> None:
-    row = MixedSets(FULL, ranked_per_set=4, seed=5)[0]
-
-    assert row.responses[:10] == (*FULL[0].positive, *FULL[0].adversarial)
-    assert row.labels == (1,) * 5 + (0,) * 7
+    assert one[0].responses[:10] == (*FULL[0].positive, *FULL[0].adversarial)
+    assert one[0].labels == (1,) * 5 + (0,) * 7

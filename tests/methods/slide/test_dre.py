@@ -13,8 +13,8 @@ from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.methods.judging.judge import MeasuredAccuracy
 from dialeval_plugin.methods.slide.dre import DreScorer, DreVariant, measured_accuracy
+from dialeval_plugin.methods.slide.fusion import Refinement
 from dialeval_plugin.methods.slide.model import TrainedSmallModel
-from dialeval_plugin.methods.slide.refinement import Refinement
 from dialeval_plugin.methods.slide.scorer import SlideScorer
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
 from tests.refusals import refusal
@@ -51,13 +51,16 @@ def examples(*responses: str) -> list[Example]:
 
 
 @pytest.mark.parametrize("variant", ["dre", "in_dre", "ex_dre", "non_dre"])
-def test_every_variant_asks_once_an_example(variant: DreVariant, tiny_slm: Path, llm: ScriptedLanguageModel) -> None:
+def test_every_variant_asks_once_an_example_and_has_the_numbers_of_the_ablation(
+    variant: DreVariant, tiny_slm: Path, llm: ScriptedLanguageModel
+) -> None:
     scores = DreScorer(llm, str(tiny_slm), variant=variant).score(examples())
-
     assert scores.n_scored == 9
     assert scores.main == variant
     assert llm.batches == [9]
     assert all((INTERIOR_MARK in prompt) == (variant in {"dre", "in_dre"}) for prompt in llm.asked)
+    together = DreScorer(llm, str(tiny_slm), ablation=True).score(examples())
+    assert scores.values == pytest.approx(together.columns[variant])
 
 
 @pytest.mark.parametrize("options", [{}, {"eq26": True}, {"clamp": True}, {"clamp": (1.0, 2.0)}, {"eq26": True, "clamp": True}])
@@ -67,7 +70,6 @@ def test_the_columns_follow_from_both_models_answers(
     scorer = DreScorer(llm, str(tiny_slm), ablation=True, **options)
     scores = scorer.score(examples())
     small = SlideScorer(str(tiny_slm), variant="slm").score(examples())
-
     assert llm.batches == [18]
     assert list(scores.columns) == [
         *("dre", "in_dre", "ex_dre", "non_dre", "llm", "influence", "coefficient"),
@@ -82,18 +84,9 @@ def test_the_columns_follow_from_both_models_answers(
         assert {name: row[name] for name in (*interior, *plain)} == pytest.approx({**interior, **plain})
 
 
-def test_one_variant_alone_has_the_numbers_of_the_ablation(tiny_slm: Path, llm: ScriptedLanguageModel) -> None:
-    together = DreScorer(llm, str(tiny_slm), ablation=True).score(examples())
-    for variant in ("dre", "in_dre", "ex_dre", "non_dre"):
-        alone = DreScorer(llm, str(tiny_slm), variant=variant).score(examples())  # type: ignore[arg-type]
-        assert alone.values == pytest.approx(together.columns[variant])
-
-
 def test_the_prompt_shows_the_small_models_numbers(tiny_slm: Path, llm: ScriptedLanguageModel) -> None:
-    scores = DreScorer(llm, str(tiny_slm)).score(examples("A plum."))
-    probability, slm = scores.columns["slm_probability"][0], scores.columns["slm"][0]
-    assert probability is not None
-    assert slm is not None
+    (row,) = DreScorer(llm, str(tiny_slm)).score(examples("A plum.")).rows()
+    probability, slm = row["slm_probability"], row["slm"]
     assert f"Probability that the response is positive (0 to 1): {probability:.2f}\n" in llm.asked[0]
     assert f"1 the closest): {slm - probability:.2f}\n" in llm.asked[0]
 
@@ -101,7 +94,6 @@ def test_the_prompt_shows_the_small_models_numbers(tiny_slm: Path, llm: Scripted
 def test_what_has_no_score_has_a_reason(tiny_slm: Path, llm: ScriptedLanguageModel) -> None:
     rows = examples("Fine.", "", "I refuse.", "We are offline.", "Only halfway.", "It forgets.", "plain fails")
     scores = DreScorer(llm, str(tiny_slm), ablation=True).score(rows)
-
     reasons = {index: item.reason.value for index, item in scores.unscored.items()}
     assert reasons == {1: "empty_input", 2: "refusal", 3: "api_error", 4: "truncated", 5: "parse_failure"}
     assert (scores.n_total, scores.n_scored) == (7, 2)
@@ -115,7 +107,6 @@ def test_a_small_model_without_numbers_costs_no_call(tmp_path: Path, llm: Script
     trained = TrainedSmallModel.load(str(folder))
     trained.model.head.linear.weight.data.fill_(float("nan"))
     trained.save(folder)
-
     assert DreScorer(llm, str(folder)).score(examples()).unscored_by_reason == {"non_finite": 9}
     assert llm.asked == []
 
@@ -137,7 +128,6 @@ def test_the_measured_accuracy_is_shown(tmp_path: Path, llm: ScriptedLanguageMod
     figures = {"slm_positive": 80.584, "slm_adversarial": 94.88, "slm_overall": 87.732}
     settings |= {"thresholds": {"slm": 1.18}, "training": {"validation": figures}}
     (folder / "slm.json").write_text(json.dumps(settings))
-
     assert measured_accuracy(folder) == MeasuredAccuracy(1.18, 80.584, 94.88, 87.732)
     DreScorer(llm, str(folder)).score(examples("A plum."))
     assert (
@@ -171,9 +161,6 @@ def test_the_range_is_that_of_the_products(tiny_slm: Path, llm: ScriptedLanguage
     ("options", "message"),
     [
         ({"variant": "big"}, "variant is 'big'. Give one of dre, in_dre, ex_dre, non_dre."),
-        ({"eq26": "yes"}, "eq26 is 'yes'. Give true or false."),
-        ({"clip": 1}, "clip is 1. Give true or false."),
-        ({"ablation": "no"}, "ablation is 'no'. Give true or false."),
         (
             {"ablation": True, "variant": "ex_dre"},
             "ablation gives every variant beside 'dre', and variant is 'ex_dre'. Leave one of them out.",

