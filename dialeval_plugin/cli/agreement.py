@@ -150,10 +150,10 @@ def meta_eval(
 ) -> None:
     """Say how far scores agree with people: coefficients with intervals, coverage and what they rest on."""
     from dialeval_plugin.reports.correlation_report import find
-    from dialeval_plugin.reports.score_alignment import Alignment, align
+    from dialeval_plugin.reports.score_alignment import AlignedScores, align
 
     asked = agreement.question(threshold)
-    how = Alignment(
+    how = AlignedScores(
         ratings=ratings,
         qualities=quality or (),
         level=rows,

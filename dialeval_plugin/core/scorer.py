@@ -14,7 +14,7 @@ from .errors import InputError, MissingPrerequisite
 from .options import check_names, option_names
 from .runner import run
 from .scores import BLANK_RESPONSE, Orientation, Row, Scores, Unscored
-from .signature import Value
+from .signature import SignatureValue
 
 ENTRY_POINT_GROUP = "dialeval_plugin.scorers"
 
@@ -62,7 +62,7 @@ class Scorer(ABC):
         """Score at most `window` items, none of them twice and none `unscorable`; one row an item, in their order."""
 
     @abstractmethod
-    def signature_fields(self) -> dict[str, Value]:
+    def signature_fields(self) -> dict[str, SignatureValue]:
         """Everything configured that can move a number; it names the method first."""
 
     def explain(self, items: Sequence[Item]) -> list[str]:

@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 
-Value = str | int | float | bool | None
+SignatureValue = str | int | float | bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Signature:
         'method:slide|seed:3|version:0.1.0'
     """
 
-    fields: Mapping[str, Value]
+    fields: Mapping[str, SignatureValue]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "fields", MappingProxyType(dict(self.fields)))

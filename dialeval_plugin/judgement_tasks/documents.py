@@ -16,7 +16,7 @@ from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.methods.judging.dialogue_rating import RatingPrompt, chained, heading
-from dialeval_plugin.methods.judging.goodness import Reading
+from dialeval_plugin.methods.judging.goodness import GEvalReading
 from dialeval_plugin.methods.judging.prompts import EXAMPLE_HEADING, goodness_instruction, goodness_question, level_of
 
 Document: TypeAlias = dict[str, Any]
@@ -32,7 +32,7 @@ ITEM_COLUMNS = frozenset({"id", "level", "context", "response", "references", "f
 
 
 def document(
-    item: Item, *, rating: float, cluster: str, midpoint: float, reading: Reading, quality: str = ""
+    item: Item, *, rating: float, cluster: str, midpoint: float, reading: GEvalReading, quality: str = ""
 ) -> dict[str, Any]:
     """Return the row of one rated item.
 
@@ -79,7 +79,7 @@ def rater_columns(item: Item, quality: str) -> dict[str, Any]:
     return {"quality": quality, "raters": [float(value) for value in item.ratings.get(quality, ())]}
 
 
-def absent_document(name: str, reading: Reading) -> dict[str, Any]:
+def absent_document(name: str, reading: GEvalReading) -> dict[str, Any]:
     """Return the row that stands for a set that is not on this machine: the host cannot build a task without one."""
     row = document(absent_item(name), rating=0.0, cluster="", midpoint=0.0, reading=reading)
     return {**row, "is_absent": True}
@@ -146,7 +146,7 @@ def _read_turn(value: Mapping[str, Any]) -> Turn:
 
 
 def rating_documents(
-    prompt: RatingPrompt, threads: Mapping[str, Sequence[Item]], ratings: Mapping[str, float], *, k: int, reading: Reading
+    prompt: RatingPrompt, threads: Mapping[str, Sequence[Item]], ratings: Mapping[str, float], *, k: int, reading: GEvalReading
 ) -> list[Document]:
     """Return the rows of a rating task, one a rated item.
 
@@ -228,12 +228,12 @@ class Verdict(NamedTuple):
     """Why there is no score: a value of `scores.Reason`."""
 
 
-class Choice(tuple[float, bool]):
+class ChoiceLikelihood(tuple[float, bool]):
     """A log probability, and whether the answer is the likeliest: what the host takes for one continuation."""
 
     verdict: Verdict
 
-    def __new__(cls, log_probability: float, is_likeliest: bool, verdict: Verdict) -> Choice:
+    def __new__(cls, log_probability: float, is_likeliest: bool, verdict: Verdict) -> ChoiceLikelihood:
         """Make the pair."""
         self = super().__new__(cls, (log_probability, is_likeliest))
         self.verdict = verdict

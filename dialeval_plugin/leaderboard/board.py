@@ -29,7 +29,7 @@ CSV_COLUMNS = (
 )
 _PREFERRED = ("spearman", "pearson", "kendall")
 
-Value: TypeAlias = Annotated[float, Interval(ge=-1, le=1)]
+CoefficientValue: TypeAlias = Annotated[float, Interval(ge=-1, le=1)]
 Count: TypeAlias = Annotated[int, Ge(0)]
 
 
@@ -58,9 +58,9 @@ class Figure:
     files do not hold what the tests need. `reason` says why the value or the interval is None.
     """
 
-    value: Value | None
-    ci_low: Value | None = None
-    ci_high: Value | None = None
+    value: CoefficientValue | None
+    ci_low: CoefficientValue | None = None
+    ci_high: CoefficientValue | None = None
     is_rough: bool = False
     higher_is_better: bool = True
     rank: Annotated[int, Ge(1)] | None = None
@@ -107,7 +107,7 @@ class Reference:
     name: str
     column: Column
     coefficient: str
-    value: Value | None
+    value: CoefficientValue | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from xml.sax.saxutils import escape
 import numpy as np
 from scipy import stats
 
-from dialeval_plugin.statistics.arrays import FloatArray
+from dialeval_plugin.core.arrays import FloatArray
 
 from .board import Figure
 

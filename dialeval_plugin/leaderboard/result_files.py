@@ -39,12 +39,12 @@ from .task_runs import (
     CLUSTER_AND_SCORE,
     RATING_METRICS,
     UNKNOWN,
-    Document,
     Figures,
-    Kind,
     Outcomes,
     Place,
     RatedRow,
+    RunKind,
+    SampleDocument,
     TaskRun,
     rated_rows,
 )
@@ -302,7 +302,7 @@ class _Task:
             dataset=about.dataset,
             level=about.level or document.get("level") or "",
             quality=quality,
-            kind=cast("Kind", kind if kind in CLUSTER_AND_SCORE else "rating"),
+            kind=cast("RunKind", kind if kind in CLUSTER_AND_SCORE else "rating"),
             date=datetime.fromtimestamp(self.file.get("date") or 0.0, tz=timezone.utc),
             printed=printed,
             lower_is_better=about.lower_is_better,
@@ -352,7 +352,7 @@ class _Task:
         if self.samples is None:
             return None
         found, path = [sample for sample, _ in self._marked(mark)], str(self.samples.path)
-        checked([sample["doc"] for sample in found], list[Document], f"{path}: documents", advice=AGAIN)
+        checked([sample["doc"] for sample in found], list[SampleDocument], f"{path}: documents", advice=AGAIN)
         record = KINDS[kind].record
         outcomes = [sample[mark] for sample in found]
         checked(outcomes, cast("type[list[Any]]", list[record]), f"{path}: {mark}", advice=AGAIN)  # type: ignore[valid-type]

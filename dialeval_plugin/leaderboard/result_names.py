@@ -14,7 +14,7 @@ from typing_extensions import Required, TypedDict
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import checked
 from dialeval_plugin.core.redaction import redacted, without_secrets
-from dialeval_plugin.core.signature import Signature, Value
+from dialeval_plugin.core.signature import Signature, SignatureValue
 from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.judgement_tasks.breakdown import LOWER_IS_BETTER
 from dialeval_plugin.judgement_tasks.kinds import TaskKind
@@ -191,7 +191,11 @@ def run_signature(file: Mapping[str, Any], task: str, variant: str, quality: str
         "task_hash": file.get("task_hashes", {}).get(task),
         **{name: file.get(name) for name in ("lm_eval_version", "transformers_version")},
     }
-    fields: dict[str, Value] = {"task": task, "version": file.get("versions", {}).get(task), "quality": quality or None}
+    fields: dict[str, SignatureValue] = {
+        "task": task,
+        "version": file.get("versions", {}).get(task),
+        "quality": quality or None,
+    }
     fields |= {name: value if value is None else str(value) for name, value in settings.items() if value != {}}
     return str(Signature(fields)) + (f"|[{inner}]" if inner else "")
 

@@ -21,7 +21,7 @@ from dialeval_plugin.judgement_tasks.opinions import AGGREGATIONS, DialogueOpini
 from dialeval_plugin.judgement_tasks.ratings import COEFFICIENTS
 from dialeval_plugin.statistics.bootstrap import MIN_CLUSTERS, ROUGH_CLUSTERS
 
-Kind: TypeAlias = Literal["rating", "classification", "preference", "breakdown"]
+RunKind: TypeAlias = Literal["rating", "classification", "preference", "breakdown"]
 Figures: TypeAlias = Mapping[str, float | Undefined]
 Outcomes: TypeAlias = tuple[Any, ...]
 """The records of a run's documents, one an item; see `judgement_tasks.kinds`."""
@@ -30,7 +30,7 @@ AGAIN = "Run the task again."
 UNKNOWN = "unknown"
 """Reason of an unscored row where the file does not say why."""
 RATING_METRICS = tuple(f"{name}{end}" for name in COEFFICIENTS for end in ("", "_ci_low", "_ci_high", "_deviation"))
-CLUSTER_AND_SCORE: Mapping[Kind, tuple[int, int]] = {"classification": (2, 1), "breakdown": (2, 0), "preference": (0, 2)}
+CLUSTER_AND_SCORE: Mapping[RunKind, tuple[int, int]] = {"classification": (2, 1), "breakdown": (2, 0), "preference": (0, 2)}
 """Where cluster and score stand in the outcomes of each kind that has no rows."""
 
 
@@ -39,7 +39,7 @@ class _Turn(TypedDict, total=False):
     speaker: str | None
 
 
-class Document(TypedDict, total=False):
+class SampleDocument(TypedDict, total=False):
     """What is read of a task's document, beside what rows demand."""
 
     id: Required[str]
@@ -98,7 +98,7 @@ class RatedRow:
             with self.place.path.open("rb") as file:
                 file.seek(self.place.offset)
                 document = parse_json(file.readline().decode("utf-8"), str(self.place.path))["doc"]
-            return dict(checked(document, Document, str(self.place.path), advice=AGAIN))
+            return dict(checked(document, SampleDocument, str(self.place.path), advice=AGAIN))
         except (OSError, ValueError, KeyError, TypeError, InputError) as error:
             raise InputError(f"{self.place.path}: has changed since it was read. Read the run again.") from error
 
@@ -118,7 +118,7 @@ class TaskRun:
     dataset: str
     level: str
     quality: str
-    kind: Kind
+    kind: RunKind
     date: datetime
     """When the run started, in UTC."""
     printed: Figures

@@ -45,7 +45,7 @@ _SHOWN = re.compile(
 _OPENS = re.compile(r"(?:\A|[^\w\s][\"'“„‘«(\[ ]*|\n)\Z")
 _CLOSES = re.compile(r"[\"'”’»)\] ]*(?:\Z|[^\w\s]|\n)")
 
-Span = tuple[int, int]
+TextSpan = tuple[int, int]
 
 
 class Grammar(ABC):
@@ -111,12 +111,12 @@ def _words(text: str) -> list[str]:
     return [word for word in _WORD.findall(text) if word != "\n"]
 
 
-def _runs(answer: str, known: _Known) -> Iterator[Span]:
+def _runs(answer: str, known: _Known) -> Iterator[TextSpan]:
     """Where words of the answer repeat the content; a run ends with its line, as a turn does in a prompt."""
     if not known.runs:
         return
     words = _WORD.findall(answer)
-    found: list[Span] = []
+    found: list[TextSpan] = []
     for size in range(1, RUN + 1):
         texts = known.runs if size == RUN else known.sentences
         if any(len(text) == size for text in texts):
@@ -137,7 +137,7 @@ def _runs(answer: str, known: _Known) -> Iterator[Span]:
         yield places[first][0], places[end - 1][1]
 
 
-def _is_sentence(answer: str, words: Sequence[Span]) -> bool:
+def _is_sentence(answer: str, words: Sequence[TextSpan]) -> bool:
     """Whether a few words stand in the answer as they do in the content: by themselves, or as something that is said."""
     start, end = words[0][0], words[-1][1]
     if _is_said(answer, start):
@@ -150,7 +150,7 @@ def _is_said(answer: str, start: int) -> bool:
     return _SAYING.search(answer, max(0, start - _SAYING_LENGTH), start) is not None
 
 
-def _is_told(answer: str, span: Span, grammar: Grammar) -> bool:
+def _is_told(answer: str, span: TextSpan, grammar: Grammar) -> bool:
     """Whether a run hides a verdict that is not the judge's."""
     if not grammar.sign.search(answer, *span):
         return False
@@ -159,7 +159,7 @@ def _is_told(answer: str, span: Span, grammar: Grammar) -> bool:
     return not grammar.heading.match(answer, *span) and not grammar.is_verdict(answer[span[0] : span[1]])
 
 
-def _quotations(answer: str) -> Iterator[Span]:
+def _quotations(answer: str) -> Iterator[TextSpan]:
     """Texts in quotation marks, with the marks; one that is not closed goes to the end of its line."""
     for match in _DOUBLE_QUOTES.finditer(answer):
         yield match.span()
@@ -177,7 +177,7 @@ def _quotations(answer: str) -> Iterator[Span]:
             start = match.start()
 
 
-def _is_repeated(answer: str, span: Span, known: _Known, grammar: Grammar) -> bool:
+def _is_repeated(answer: str, span: TextSpan, known: _Known, grammar: Grammar) -> bool:
     start, end = span
     inner = answer[start:end].strip(_MARKS)
     # A mark before a stop closes a quotation that has marks in it, and opens none.
@@ -191,7 +191,7 @@ def _is_repeated(answer: str, span: Span, known: _Known, grammar: Grammar) -> bo
     return not is_alone and before[-1:] not in {":", "="} and tuple(_words(inner)) in known.sentences
 
 
-def _shown(answer: str, repeated: Sequence[Span], known: _Known, grammar: Grammar) -> Iterator[Span]:
+def _shown(answer: str, repeated: Sequence[TextSpan], known: _Known, grammar: Grammar) -> Iterator[TextSpan]:
     """What stands behind the tags and headings of content."""
     places = iter(repeated)
     place = next(places, None)
@@ -220,7 +220,7 @@ def _opening_sentence(text: str, known: _Known) -> int:
     return 0
 
 
-def _without(text: str, spans: Iterable[Span]) -> str:
+def _without(text: str, spans: Iterable[TextSpan]) -> str:
     characters = list(text)
     for start, end in spans:
         characters[start:end] = HIDDEN * (end - start)

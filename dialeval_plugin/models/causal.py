@@ -8,18 +8,16 @@ from itertools import accumulate
 from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from annotated_types import Ge
 from torch import Tensor
 
+from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.core.scores import Reason, Unscored
 
 from .batching import padded
 from .language_models import OpenedModel, check_window
-
-FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 MaxTokens: TypeAlias = Annotated[int, Ge(8)]
 """Of a language model, in tokens."""
@@ -41,7 +39,7 @@ class Window(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TokenSpan:
     """Tokens of one turn inside a pass."""
 
     start: int
@@ -58,7 +56,7 @@ class Pass:
     """What the model reads at once."""
 
     ids: tuple[int, ...]
-    spans: tuple[Span, ...]
+    spans: tuple[TokenSpan, ...]
 
 
 class Overlong(NamedTuple):
@@ -142,7 +140,7 @@ def dialogue_passes(
         spans = []
         for turn in window.turns:
             is_cut = window.start > (0 if context == "full" else begins[turn - 1])
-            spans.append(Span(begins[turn] + shift, begins[turn + 1] + shift, dialogue, turn, is_cut))
+            spans.append(TokenSpan(begins[turn] + shift, begins[turn + 1] + shift, dialogue, turn, is_cut))
         passes.append(Pass((*prefix, *ids[window.start : window.end]), tuple(spans)))
     return passes
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit
 
-FloatArray = NDArray[np.float64]
+from dialeval_plugin.core.arrays import FloatArray
 
 
 def logistic_regression(

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES, ROUGH_CLUSTERS, Bootstrap, Estimate
 from dialeval_plugin.statistics.correlation import DEFAULT_COEFFICIENTS, level_correlations
-from dialeval_plugin.statistics.levels import AverageBy, LevelOrSystem, Range, Rated, Ratings
+from dialeval_plugin.statistics.levels import AverageBy, LevelOrSystem, Range, Rated, RatingTable
 from dialeval_plugin.statistics.means import mean_interval
 from dialeval_plugin.statistics.partial import covariate_bias
 from dialeval_plugin.statistics.ranking import Ranking, rank_metrics
@@ -198,7 +198,7 @@ def _ranking(judgements: Sequence[Judgements], measure: Measure, options: Report
     scores = {one.evaluator: dict(zip(one.ids, one.scores, strict=True)) for one in judgements}
     return rank_metrics(
         {name: [by_id.get(id) for id in rows] for name, by_id in scores.items()},
-        Ratings(
+        RatingTable(
             ratings=[rating if rating is not None and low <= rating <= high else None for rating in ratings],
             clusters=labels("clusters"),
             systems=labels("systems"),

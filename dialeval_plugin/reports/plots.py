@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.stats import gaussian_kde
 
+from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.core.files import atomic_path
-from dialeval_plugin.statistics.arrays import FloatArray, IntArray
 from dialeval_plugin.training.history import HistoryRow
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ ALL = "all"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Alignment:
+class AlignedScores:
     """How scores and ratings are put together.
 
     Attributes:
@@ -51,7 +51,7 @@ class Alignment:
     is_partial: bool = False
 
 
-def align(files: Sequence[Path], how: Alignment) -> list[Judgements]:
+def align(files: Sequence[Path], how: AlignedScores) -> list[Judgements]:
     """Read score files and set them beside the ratings, evaluators in the order given.
 
     InputError: a file is malformed, two evaluators have one name, an id is on one side only, or a quality is not rated.
@@ -109,7 +109,7 @@ def _placed(column: ScoreColumn, items: Sequence[RatedItem]) -> ScoreColumn:
     )
 
 
-def _matched(column: ScoreColumn, items: Sequence[RatedItem], how: Alignment) -> list[RatedItem]:
+def _matched(column: ScoreColumn, items: Sequence[RatedItem], how: AlignedScores) -> list[RatedItem]:
     """The rated items that have a row in the column."""
     rated = {item.id for item in items}
     extra = [id for id in column.scores if id not in rated]
@@ -133,7 +133,7 @@ def _matched(column: ScoreColumn, items: Sequence[RatedItem], how: Alignment) ->
     return [item for item in items if item.id in column.scores]
 
 
-def _qualities(column: ScoreColumn, items: Sequence[RatedItem], how: Alignment) -> list[str]:
+def _qualities(column: ScoreColumn, items: Sequence[RatedItem], how: AlignedScores) -> list[str]:
     rated = qualities(items)
     own = next((name for name in rated if column.quality and name.casefold() == column.quality.casefold()), None)
     asked = list(how.qualities)

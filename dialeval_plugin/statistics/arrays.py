@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-FloatArray: TypeAlias = npt.NDArray[np.float64]
-IntArray: TypeAlias = npt.NDArray[np.int64]
+from dialeval_plugin.core.arrays import FloatArray
+
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 Numbers: TypeAlias = Sequence[float] | npt.NDArray[Any]
 OptionalNumbers: TypeAlias = Sequence[float | None] | npt.NDArray[Any]

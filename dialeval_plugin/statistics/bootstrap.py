@@ -13,9 +13,10 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from scipy import sparse, special
 
+from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.core.errors import InputError
 
-from .arrays import FloatArray, IntArray, Statistic
+from .arrays import Statistic
 from .estimates import interval_text
 
 IntervalKind: TypeAlias = Literal["percentile", "bca"]

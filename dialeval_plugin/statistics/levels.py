@@ -9,12 +9,13 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 from scipy import sparse
 
+from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.core.errors import InputError, StatisticUndefined
 from dialeval_plugin.statistics.coefficients.by_name import Coefficient
 from dialeval_plugin.statistics.coefficients.pearson import moments, pearson_of_moments
 from dialeval_plugin.statistics.coefficients.samples import MIN_PAIRS
 
-from .arrays import FloatArray, IntArray, Labels, OptionalNumbers, Statistic
+from .arrays import Labels, OptionalNumbers, Statistic
 from .bootstrap import Counts, Resampled, rows_by_cell
 from .rows import canonical_rows, check_choice, distinct_rows, optional_numbers, rows_by_group, same_length
 
@@ -31,7 +32,7 @@ _FEW_LEVELS = 256
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ratings:
+class RatingTable:
     """Human ratings, a row a response or a dialogue.
 
     Attributes:
@@ -48,7 +49,7 @@ class Ratings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rated(Ratings):
+class Rated(RatingTable):
     """A metric's scores beside ratings; None where the row is unscored."""
 
     scores: OptionalNumbers
@@ -81,7 +82,7 @@ class LevelValue(NamedTuple):
 
 def rows_of(
     where: str,
-    rated: Ratings,
+    rated: RatingTable,
     scores: Mapping[str, OptionalNumbers],
     level: LevelOrSystem,
     average_by: AverageBy,
@@ -116,7 +117,7 @@ def rows_of(
     )
 
 
-def _grouping(where: str, rated: Ratings, level: LevelOrSystem, average_by: AverageBy) -> Labels | None:
+def _grouping(where: str, rated: RatingTable, level: LevelOrSystem, average_by: AverageBy) -> Labels | None:
     check_choice(where, "level", level, get_args(LevelOrSystem))
     check_choice(where, "average_by", average_by, get_args(AverageBy))
     if level == "system" and average_by != "none":

@@ -10,9 +10,11 @@ import math
 
 import numpy as np
 
-from .arrays import FloatArray, Labels, OptionalNumbers, Statistic
+from dialeval_plugin.core.arrays import FloatArray
+
+from .arrays import Labels, OptionalNumbers, Statistic
 from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Counts, Estimate, Resampled, rows_by_cell
-from .rows import Column, canonical_rows, cluster_codes, distinct_rows, optional_numbers, same_length
+from .rows import CheckedColumn, canonical_rows, cluster_codes, distinct_rows, optional_numbers, same_length
 
 
 def mean_interval(
@@ -51,7 +53,7 @@ def paired_difference_interval(
     where = "paired_difference_interval"
     same_length(where, values_a=values_a, values_b=values_b, clusters=clusters)
     a, b = optional_numbers(where, "values_a", values_a), optional_numbers(where, "values_b", values_b)
-    return _mean(where, "difference", Column(a.values - b.values, a.present & b.present), clusters, bootstrap)
+    return _mean(where, "difference", CheckedColumn(a.values - b.values, a.present & b.present), clusters, bootstrap)
 
 
 def balanced_mean_interval(
@@ -74,7 +76,7 @@ def balanced_mean_interval(
 
 
 def _mean(
-    where: str, name: str, column: Column, clusters: Labels | None, bootstrap: Bootstrap, groups: Labels | None = None
+    where: str, name: str, column: CheckedColumn, clusters: Labels | None, bootstrap: Bootstrap, groups: Labels | None = None
 ) -> Estimate:
     values, present = column
     labels: Labels = ["all"] * len(values) if groups is None else groups

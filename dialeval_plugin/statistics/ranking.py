@@ -15,12 +15,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
+from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.core.errors import InputError
 
-from .arrays import BoolArray, FloatArray, IntArray, Labels, OptionalNumbers
+from .arrays import BoolArray, Labels, OptionalNumbers
 from .bootstrap import NO_RESAMPLES, Bootstrap
 from .correlation import level_correlations
-from .levels import Rated, Ratings
+from .levels import Rated, RatingTable
 from .rows import canonical_rows, cluster_codes, optional_numbers, same_length
 from .significance import DEFAULT_MEASURE, EXACT_UNITS, ROUNDING, Comparison, Measure, Paired, permutation_test, swaps
 
@@ -99,7 +100,7 @@ def rank_clusters(
 
 def rank_metrics(
     scores: Mapping[str, OptionalNumbers],
-    rated: Ratings,
+    rated: RatingTable,
     measure: Measure = DEFAULT_MEASURE,
     *,
     alpha: float = 0.05,
@@ -128,7 +129,9 @@ def rank_metrics(
     return Ranking(ranks, comparisons, adjusted)
 
 
-def _values_on_common_rows(scores: Mapping[str, OptionalNumbers], rated: Ratings, measure: Measure) -> dict[str, float | None]:
+def _values_on_common_rows(
+    scores: Mapping[str, OptionalNumbers], rated: RatingTable, measure: Measure
+) -> dict[str, float | None]:
     has_all = [all(value is not None for value in row) for row in zip(*scores.values(), strict=True)]
     values = {}
     for name, column in scores.items():

@@ -18,10 +18,11 @@ from typing import Literal, TypeAlias
 import krippendorff
 import numpy as np
 
+from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.core.errors import InputError, StatisticUndefined
 from dialeval_plugin.statistics.coefficients.by_name import coefficient_named
 
-from .arrays import BoolArray, FloatArray, IntArray, Labels, OptionalNumbers, Statistic
+from .arrays import BoolArray, Labels, OptionalNumbers, Statistic
 from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Counts, Estimate, Resampled, rows_by_cell
 from .rows import canonical_rows, optional_numbers, same_length
 

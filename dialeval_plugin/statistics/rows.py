@@ -15,14 +15,15 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.core.errors import InputError
 
-from .arrays import BoolArray, FloatArray, IntArray, Labels, Numbers, OptionalNumbers
+from .arrays import BoolArray, Labels, Numbers, OptionalNumbers
 
 Columns: TypeAlias = Sequence[FloatArray | IntArray]
 
 
-class Column(NamedTuple):
+class CheckedColumn(NamedTuple):
     """Numbers with gaps."""
 
     values: FloatArray
@@ -35,7 +36,7 @@ def numbers(where: str, name: str, values: Numbers) -> FloatArray:
     return _column(where, name, values, has_gaps=False).values
 
 
-def optional_numbers(where: str, name: str, values: OptionalNumbers) -> Column:
+def optional_numbers(where: str, name: str, values: OptionalNumbers) -> CheckedColumn:
     """Return `values`, which may hold None, as an array and a mask; InputError names the index of any other.
 
     NaN does not stand for "no value": it is refused like infinity, because it is what a failed computation leaves behind.
@@ -169,21 +170,21 @@ def symmetric(metrics: Iterable[Columns], beside: Columns) -> list[FloatArray | 
     return [*beside, *(column for columns in sorted(metrics, key=content) for column in columns)]
 
 
-def _column(where: str, name: str, values: Any, *, has_gaps: bool) -> Column:
+def _column(where: str, name: str, values: Any, *, has_gaps: bool) -> CheckedColumn:
     # A mask says "no value here" in a way that every numpy function reads differently, or not at all.
     if isinstance(values, np.ma.MaskedArray):
         raise InputError(f"{where}: {name} is a masked array. Give a list with None where there is no value.")
     is_numeric = isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "fiub"
     if is_numeric and np.isfinite(values).all():
         # There is nothing to look for: a million values are checked at once.
-        return Column(np.asarray(values, dtype=np.float64), np.ones(len(values), dtype=np.bool_))
+        return CheckedColumn(np.asarray(values, dtype=np.float64), np.ones(len(values), dtype=np.bool_))
     present = np.array([value is not None or not has_gaps for value in values], dtype=np.bool_)
     remedy = "Give None where there is no value." if has_gaps else "Leave the row out."
     filled = np.zeros(len(present))
     for index, value in enumerate(values):
         if present[index]:
             filled[index] = _number(where, name, index, value, remedy)
-    return Column(filled, present)
+    return CheckedColumn(filled, present)
 
 
 def _number(where: str, name: str, index: int, value: Any, remedy: str) -> float:

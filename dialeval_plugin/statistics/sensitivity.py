@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.errors import InputError, StatisticUndefined
 from dialeval_plugin.statistics.coefficients.by_name import Coefficient, coefficient_named
 
-from .arrays import FloatArray, OptionalNumbers
+from .arrays import OptionalNumbers
 from .levels import Range
 from .rows import optional_numbers, same_length
 

@@ -14,12 +14,13 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 from scipy import stats
 
+from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.errors import StatisticUndefined
 from dialeval_plugin.statistics.coefficients.by_name import coefficient_named, pearson
 
-from .arrays import BoolArray, FloatArray, OptionalNumbers
+from .arrays import BoolArray, OptionalNumbers
 from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Counts, Estimate
-from .levels import AverageBy, LevelOrSystem, LevelStatistic, Ratings, Rows, rows_of
+from .levels import AverageBy, LevelOrSystem, LevelStatistic, RatingTable, Rows, rows_of
 from .rows import check_choice
 
 Test: TypeAlias = Literal["permutation", "williams"]
@@ -34,7 +35,7 @@ ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True)
-class Paired(Ratings):
+class Paired(RatingTable):
     """Scores of two metrics beside the same ratings, aligned by the caller."""
 
     scores_a: OptionalNumbers

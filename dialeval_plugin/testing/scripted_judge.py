@@ -108,7 +108,7 @@ def prefer(continuation: str, share: float) -> Callable[[str, str], float]:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PromptContent:
     """What a prompt asks, as far as a rule needs it."""
 
     context: str
@@ -117,7 +117,7 @@ class Asked:
     """The prompt without what is judged: what a response says about scales is not a scale."""
 
     @classmethod
-    def read(cls, prompt: str) -> Asked:
+    def read(cls, prompt: str) -> PromptContent:
         """Read the last block of a prompt; where it shows no response, the last turn is judged by those before it."""
         contexts, responses = list(_CONTEXT_HEADING.finditer(prompt)), list(_RESPONSE_HEADING.finditer(prompt))
         if not contexts:
@@ -162,7 +162,7 @@ def overlap_answer(prompt: str) -> str:
     """
     if (to_write := _TO_WRITE.search(prompt)) is not None:
         return _response_lists(to_write["context"])
-    asked = Asked.read(prompt)
+    asked = PromptContent.read(prompt)
     if scales := asked.scales:
         ratings = [(label, _rating(asked.overlap, low, high)) for label, low, high in scales]
         return "\n".join(rating if label is None else f"{label}: {rating}" for label, rating in ratings)
@@ -179,7 +179,7 @@ def overlap_log_probability(context: str, continuation: str) -> float:
 
     Any other continuation gets less the longer it is. The spellings of one answer share its probability.
     """
-    asked, answer = Asked.read(context), continuation.strip().casefold()
+    asked, answer = PromptContent.read(context), continuation.strip().casefold()
     if answer in {YES, "positive", NO, "negative"}:
         share = asked.overlap if answer in {YES, "positive"} else 1 - asked.overlap
         return _log_share(share)

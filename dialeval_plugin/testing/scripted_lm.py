@@ -19,9 +19,9 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.scores import Unscored
 from dialeval_plugin.llm.language_model import Request
 
-from .scripted_judge import Asked, ScriptedLanguageModel, overlap_answer, overlap_log_probability
+from .scripted_judge import PromptContent, ScriptedLanguageModel, overlap_answer, overlap_log_probability
 
-Answer = Callable[[str], str | Unscored]
+AnswerFunction = Callable[[str], str | Unscored]
 LogProbability = Callable[[str, str], float | Unscored]
 
 FAILURES: dict[str, Callable[[str], str]] = {
@@ -50,7 +50,7 @@ class ScriptedJudgeLM(LM):  # type: ignore[misc]  # the host is not typed
 
     def __init__(
         self,
-        answer: Answer = overlap_answer,
+        answer: AnswerFunction = overlap_answer,
         log_probability: LogProbability = overlap_log_probability,
         *,
         fail: str | None = None,
@@ -108,7 +108,7 @@ class ScriptedJudgeLM(LM):  # type: ignore[misc]  # the host is not typed
         return self._log_probability(context, continuation) if self._failure_of(context) is None else math.nan
 
     def _failure_of(self, prompt: str) -> str | None:
-        asked = Asked.read(prompt)
+        asked = PromptContent.read(prompt)
         judged = f"{asked.context}\n{asked.response}" if asked.response else prompt
         if self._fail is not None and self._fail in judged:
             raise ConnectionError("scripted failure")

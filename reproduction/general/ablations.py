@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.corpora.identity import LeakIndex
 from dialeval_plugin.corpora.registry import read_reported
 from dialeval_plugin.methods.general.calibration import ValidationRow, areas, fit_mixing, judge, validation_rows
@@ -29,7 +30,6 @@ from dialeval_plugin.methods.general.conversations import (
     read_conversations,
     split,
 )
-from dialeval_plugin.methods.general.mixing import FloatArray
 from dialeval_plugin.methods.general.model import GENERAL_FOLDER, TrainedGeneral
 from dialeval_plugin.methods.general.recipes import GeneralRecipe
 from dialeval_plugin.methods.general.signals import HEADS, NEGATIVES

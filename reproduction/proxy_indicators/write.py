@@ -14,8 +14,9 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from scipy import stats
 
+from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.corpora.readers import usr
-from dialeval_plugin.methods.proxy_indicators.regression import DEFAULT_FOLDS, FloatArray, fit, predict_held_out
+from dialeval_plugin.methods.proxy_indicators.regression import DEFAULT_FOLDS, fit, predict_held_out
 from dialeval_plugin.methods.proxy_indicators.tasks import SUBSETS
 from dialeval_plugin.reports.tables import Table, named_column
 from reproduction.documents import script_parser, write_tables

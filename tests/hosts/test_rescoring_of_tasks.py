@@ -20,7 +20,7 @@ from dialeval_plugin.leaderboard.evidence import HALF_THE_PEOPLE, ONE_PERSON
 from dialeval_plugin.leaderboard.rescoring import rescore
 from dialeval_plugin.leaderboard.result_files import TaskRun, read_runs
 from dialeval_plugin.reports.correlation_report import ReportOptions, find
-from dialeval_plugin.reports.score_alignment import Alignment, align
+from dialeval_plugin.reports.score_alignment import AlignedScores, align
 from dialeval_plugin.reports.scored_output import write_scores
 from dialeval_plugin.statistics.bootstrap import Estimate
 from tests.hosts.through_lm_eval import LikelihoodLM, evaluate, metrics
@@ -181,7 +181,7 @@ def test_one_figure_has_one_value(dataset: str, scorer: str | None, tmp_path: Pa
         write_scores(load_scorer(scorer).score(items[::-1]), tmp_path / "scores.jsonl", run="", complete=True)
     own = {
         one.statistic: one
-        for one in find(align([tmp_path / "scores.jsonl"], Alignment(ratings=dataset)), ReportOptions(permutations=0))
+        for one in find(align([tmp_path / "scores.jsonl"], AlignedScores(ratings=dataset)), ReportOptions(permutations=0))
     }
     board = build([output]).board
     (cell,) = board.cells

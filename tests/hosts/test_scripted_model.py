@@ -14,7 +14,7 @@ from dialeval_plugin.hosts.lm_eval.backend import LmEvalLanguageModel, load_lang
 from dialeval_plugin.methods.judging.goodness import goodness_of_forms
 from dialeval_plugin.methods.judging.judge import PromptedJudge
 from dialeval_plugin.methods.judging.prompts import goodness_prompt
-from dialeval_plugin.testing.scripted_judge import Asked, overlap_answer, overlap_log_probability
+from dialeval_plugin.testing.scripted_judge import PromptContent, overlap_answer, overlap_log_probability
 from dialeval_plugin.testing.scripted_lm import FAILURES, ScriptedJudgeLM
 from tests.hosts.through_lm_eval import evaluate
 from tests.refusals import refused
@@ -27,12 +27,12 @@ MISLEADS = Example.from_texts(CONTEXT, "My trousers cost 5 pounds.", id="mislead
 
 
 def test_a_response_is_read_out_of_the_block_that_is_asked() -> None:
-    asked = Asked.read(goodness_prompt(MISLEADS, [(FITS, True), (HALF, False)]))
+    asked = PromptContent.read(goodness_prompt(MISLEADS, [(FITS, True), (HALF, False)]))
     assert asked.context == "\nPerson B: Hello.\nPerson A: Would you like some black tea?\n"
     assert asked.response == "My trousers cost 5 pounds."
     assert MISLEADS.response.text not in asked.instructions
     # The last turn of a dialogue is judged by those before it.
-    asked = Asked.read(goodness_prompt(Dialogue("0", (Turn("Black tea?"), Turn("Yes, black.")))))
+    asked = PromptContent.read(goodness_prompt(Dialogue("0", (Turn("Black tea?"), Turn("Yes, black.")))))
     assert (asked.context, asked.response) == ("\nPerson B: Black tea?", "Person A: Yes, black.")
     assert asked.instructions.endswith("\nQuestion: Is the overall quality of the above conversation good?\nAnswer:")
 

@@ -13,7 +13,7 @@ from dialeval_plugin.models.batching import length_batches, padded
 from dialeval_plugin.models.causal import (
     Overlong,
     Pass,
-    Span,
+    TokenSpan,
     Window,
     dialogue_passes,
     full_windows,
@@ -72,7 +72,7 @@ def test_passes_begin_with_the_prefix_and_point_at_the_turns() -> None:
     ]
     first, second = _passes(pieces, max_tokens=6)
     assert (first.ids, second.ids) == ((9, 1, 2, 3, 4, 5), (9, 4, 5, 6))
-    assert second.spans == (Span(3, 4, 7, 2, is_cut=True),)
+    assert second.spans == (TokenSpan(3, 4, 7, 2, is_cut=True),)
     assert [one.ids for one in _passes(pieces, max_tokens=10, context="pair")] == [(9, 1, 2, 3, 4, 5), (9, 3, 4, 5, 6)]
     assert [span.turn for one in _passes(pieces, max_tokens=10, last_only=True) for span in one.spans] == [2]
 
@@ -83,7 +83,7 @@ def _passes(pieces: list[list[int]], *, max_tokens: int, context: str = "full", 
 
 @given(st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=5), max_size=12))
 def test_shared_beginnings_keep_every_span_in_a_pass_that_begins_as_its_own(rows: list[list[int]]) -> None:
-    passes = [Pass(tuple(row), (Span(0, len(row), number, 0, is_cut=False),)) for number, row in enumerate(rows)]
+    passes = [Pass(tuple(row), (TokenSpan(0, len(row), number, 0, is_cut=False),)) for number, row in enumerate(rows)]
     merged = share_beginnings(passes)
     homes = {span.dialogue: one.ids for one in merged for span in one.spans}
     assert sorted(homes) == list(range(len(rows)))

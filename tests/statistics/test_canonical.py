@@ -16,7 +16,7 @@ from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.breakdown.detection import breakdown_differences, breakdown_metrics, detections
 from dialeval_plugin.statistics.coefficients.tie_calibration import MAX_CANDIDATES, calibrated_epsilon
 from dialeval_plugin.statistics.correlation import correlations, level_correlations
-from dialeval_plugin.statistics.levels import Rated, Ratings
+from dialeval_plugin.statistics.levels import Rated, RatingTable
 from dialeval_plugin.statistics.means import balanced_mean_interval, mean_interval, paired_difference_interval
 from dialeval_plugin.statistics.partial import covariate_bias, partial_correlation
 from dialeval_plugin.statistics.preference.preferences import cont2cat, ignore_equal, preference_difference, preferences, voting
@@ -143,7 +143,7 @@ STATISTICS: dict[str, Callable[[Data], Any]] = {
     ],
     "permutation": lambda data: permutation_test(data.paired(), rounds=30),
     "paired bootstrap": lambda data: paired_bootstrap(data.paired(), bootstrap=FEW),
-    "ranking": lambda data: rank_metrics(data.metrics, Ratings(**data.labels), Measure("pearson"), rounds=30),
+    "ranking": lambda data: rank_metrics(data.metrics, RatingTable(**data.labels), Measure("pearson"), rounds=30),
     "ranks": lambda data: rank_permutation_tests(data.metrics, data.ratings, clusters=data.clusters, rounds=30),
 }
 

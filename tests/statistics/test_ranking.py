@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from dialeval_plugin.statistics.levels import Ratings
+from dialeval_plugin.statistics.levels import RatingTable
 from dialeval_plugin.statistics.ranking import holm, rank_clusters, rank_metrics, rank_permutation_tests
 from dialeval_plugin.statistics.significance import Measure, Paired, permutation_test
 from tests.refusals import refusal
@@ -46,7 +46,7 @@ def test_rank_metrics() -> None:
     ratings = generator.integers(1, 6, size=80)
     good, fair, none = (ratings + generator.normal(scale=scale, size=80) for scale in (1, 1, 20))
     scores = {"none": none, "good": good, "fair": fair, "constant": [1] * 80}
-    found = rank_metrics(scores, Ratings(ratings=ratings), Measure("pearson"), rounds=199)
+    found = rank_metrics(scores, RatingTable(ratings=ratings), Measure("pearson"), rounds=199)
     assert found.ranks == {"none": 2, "good": 1, "fair": 1, "constant": None}
     assert list(found.comparisons) == list(found.adjusted)
     assert found.comparisons["none", "good"].p_value == 1 / 200
@@ -72,7 +72,7 @@ def test_wrong_input(call: partial[Any], message: str) -> None:
 def test_metrics_are_ordered_on_the_rows_that_all_have() -> None:
     ratings = list(range(10))
     scores = {"partly": [*range(5), *[None] * 5], "whole": [0, 1, 2, 3, 4, 9, 5, 8, 6, 7]}
-    found = rank_metrics(scores, Ratings(ratings=ratings), Measure("pearson"))
+    found = rank_metrics(scores, RatingTable(ratings=ratings), Measure("pearson"))
     assert found.comparisons["partly", "whole"].n_both == 5
     assert found.ranks == {"partly": 1, "whole": 1}
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from dialeval_plugin.core.dialogue import Dialogue, Turn
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.methods.breakdown.data import Sources
+from dialeval_plugin.methods.breakdown.data import LanguageModelSources
 from dialeval_plugin.methods.breakdown.training import LanguageModelTrainingOptions, train
 
 SIZES = {"n_layers": 1, "width": 16, "vocabulary": 300, "block": 64, "n_epochs": 1, "batch_size": 4}
@@ -27,8 +27,8 @@ def mini_dialogues(split: Any, number: int) -> list[Dialogue]:
     return [Dialogue(item.id, tuple(Turn(text) for text in (*item.context, item.positive[0]))) for item in sets]
 
 
-def sources() -> Sources:
-    return Sources(mini_dialogues("train", 12), mini_dialogues("validation", 4))
+def sources() -> LanguageModelSources:
+    return LanguageModelSources(mini_dialogues("train", 12), mini_dialogues("validation", 4))
 
 
 def options(objective: Any = "lm", backbone: Path | None = None, **changes: Any) -> LanguageModelTrainingOptions:

@@ -48,12 +48,12 @@ def independence(
 ) -> None:
     """Train CausalScore's independence classifiers. Of files of causes in --evaluation, the causes are measured."""
     from dialeval_plugin.corpora.readers.cgdialog import has_causes, read_causes
-    from dialeval_plugin.methods.causalscore.data import Sources
+    from dialeval_plugin.methods.causalscore.data import CausalSources
     from dialeval_plugin.methods.causalscore.training import CausalTrainingOptions, train
 
     measured = [source for source in evaluation or () if Path(source).is_file() and has_causes(Path(source))]
     trained = train(
-        Sources(
+        CausalSources(
             pairs=[pair for path in data for pair in read_causes(path)],
             validation=[pair for path in validation or () for pair in read_causes(path)],
             unlabelled=[dialogue.turns for dialogue in read_all_dialogues(unlabelled)],

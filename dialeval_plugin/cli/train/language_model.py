@@ -55,7 +55,7 @@ def language_model(
     precision: Precision = "auto",
 ) -> None:
     """Train a language model on dialogues."""
-    from dialeval_plugin.methods.breakdown.data import Sources
+    from dialeval_plugin.methods.breakdown.data import LanguageModelSources
     from dialeval_plugin.methods.breakdown.training import LanguageModelTrainingOptions, train
 
     sizes = {
@@ -68,7 +68,7 @@ def language_model(
         "batch_size": batch_size,
     }
     trained = train(
-        Sources(
+        LanguageModelSources(
             training=read_all_dialogues(data),
             validation=read_all_dialogues(validation),
             evaluation=read_evaluation_items(evaluation),

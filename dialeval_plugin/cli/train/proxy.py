@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
 
+from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError
 
@@ -15,7 +16,6 @@ from .options import Device
 
 if TYPE_CHECKING:
     from dialeval_plugin.methods.proxy_indicators.indicators import IndicatorModels
-    from dialeval_plugin.methods.proxy_indicators.regression import FloatArray
     from dialeval_plugin.methods.proxy_indicators.tasks import IndicatorSettings
 
 

@@ -61,7 +61,7 @@ class CausePair:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class RatedComparison:
     """The responses of two systems, A and B, to one context, and what each annotator answered."""
 
     first: str
@@ -78,7 +78,7 @@ class PreferenceDialogue:
     context: tuple[Turn, ...]
     responses: Mapping[str, Turn]
     """System to response; a response may be blank."""
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[RatedComparison, ...]
 
     def examples(self) -> Iterator[Example]:
         """Yield an example a response, with the id `<dialogue>/<system>` and the human's response as its reference."""
@@ -182,7 +182,7 @@ def _spoken(row: Line) -> Turn:
     return Turn(text_field(row, "utterance").strip(), text_field(row, "speaker") if row.value.get("speaker") else None)
 
 
-def _comparison(row: Line, name: str, responses: Mapping[str, Turn]) -> Comparison:
+def _comparison(row: Line, name: str, responses: Mapping[str, Turn]) -> RatedComparison:
     where = f"{row.where}: {name}"
     value = row.value[name]
     first, _, second = (part.removesuffix(_RESPONSE) for part in name.partition(_VERSUS))
@@ -193,7 +193,7 @@ def _comparison(row: Line, name: str, responses: Mapping[str, Turn]) -> Comparis
     if not annotators:
         raise InputError(f"{where}: has no '{_EVALUATION}1'. Is this another file's layout?")
     votes = {criterion: tuple(_vote(value[key], criterion, f"{where}: {key}") for key in annotators) for criterion in CRITERIA}
-    return Comparison(first, second, votes)
+    return RatedComparison(first, second, votes)
 
 
 def _vote(answers: object, criterion: str, where: str) -> str:

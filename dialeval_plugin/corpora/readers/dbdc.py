@@ -20,7 +20,7 @@ from dialeval_plugin.core.files import LARGEST_TEXT, Line, parse_json, read_boun
 from dialeval_plugin.corpora.corpus import Corpus, RatedDialogue
 from dialeval_plugin.corpora.rows import as_object, objects_field, text_field
 
-Split: TypeAlias = Literal["dev", "eval"]
+DbdcSplit: TypeAlias = Literal["dev", "eval"]
 Annotations: TypeAlias = Literal["revised", "original"]
 
 FILE = "DBDC3.zip"
@@ -38,7 +38,7 @@ _FOLDERS = {"revised": "dbdc3_revised", "original": "dbdc3"}
 
 
 def read(
-    system: str, *, split: Split = "eval", annotations: Annotations = "revised", path: Path | None = None
+    system: str, *, split: DbdcSplit = "eval", annotations: Annotations = "revised", path: Path | None = None
 ) -> list[RatedDialogue]:
     """Read the English dialogues with one of the `SYSTEMS` of DBDC3, in the order of their file names.
 

@@ -28,7 +28,7 @@ from dialeval_plugin.core.scorer import Scorer, scorer_factory
 from dialeval_plugin.core.scores import Reason
 from dialeval_plugin.core.signature import text_hash
 from dialeval_plugin.hosts.judges import load_scorer_with_judge, scorer_options
-from dialeval_plugin.judgement_tasks.documents import Choice, Verdict, Words, item_of
+from dialeval_plugin.judgement_tasks.documents import ChoiceLikelihood, Verdict, Words, item_of
 from dialeval_plugin.methods.judging.classification import NEGATIVE, POSITIVE
 from dialeval_plugin.methods.judging.goodness import NO, YES
 from dialeval_plugin.methods.judging.prompts import BREAKDOWN_PROMPTS, N_BREAKDOWN_LABELS, level_of
@@ -161,7 +161,7 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
                 if (share := shares[answer] / n_forms[key, answer]) > 0:
                     log_probability = math.log(share)
                 is_likeliest = answer == max(shares, key=lambda answer: shares[answer])
-            results.append(Choice(log_probability, is_likeliest, one.verdict))
+            results.append(ChoiceLikelihood(log_probability, is_likeliest, one.verdict))
         return results
 
     def _shares(self, judged: _Judged, request: Instance) -> dict[str, float]:

@@ -37,7 +37,7 @@ from dialeval_plugin.llm.language_model import Request
 from dialeval_plugin.methods.judging.judge import SCORING_PROMPTS, PromptedJudge
 from dialeval_plugin.methods.slide.dre import INTERIOR_VARIANTS, PLAIN, DreScorer, read_answers
 from dialeval_plugin.methods.slide.dre import VARIANTS as DRE_VARIANTS
-from dialeval_plugin.methods.slide.fusion import Reading, Refinement, fuse_rows
+from dialeval_plugin.methods.slide.fusion import FusionReading, Refinement, fuse_rows
 from dialeval_plugin.methods.slide.scorer import SLM, SlideScorer
 
 from .tasks.responses import rated_items, read_unless_absent
@@ -46,7 +46,7 @@ from .tasks.task_data import n_processes, task_data
 HOSTS_MODEL = UnaskedLanguageModel(identity="host")
 """The model under test, which the host asks, and names in its own records."""
 
-Columns = Callable[..., list[dict[str, Any]]]
+ColumnFunction = Callable[..., list[dict[str, Any]]]
 
 _NUMBERS = ("slm_probability", "slm_distance", "slm")
 _COLUMNS = (
@@ -58,7 +58,7 @@ _COLUMNS = (
 
 def set_documents(
     task: str,
-    columns: Columns,
+    columns: ColumnFunction,
     *,
     dataset: str,
     rated_quality: str | None = None,
@@ -121,7 +121,7 @@ def slide_columns(
     examples: Sequence[Example],
     *,
     slm: str | None = None,
-    fusion: Reading = "first_match",
+    fusion: FusionReading = "first_match",
     slm_scale: float = 1.0,
     clip: bool = False,
     round3: bool = False,

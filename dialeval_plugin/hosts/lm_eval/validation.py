@@ -17,7 +17,7 @@ from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.core.resources import metrics_path, tasks_path
 from dialeval_plugin.hosts.registration import importing
 
-Kind: TypeAlias = Literal["task", "group", "metric"]
+EntryKind: TypeAlias = Literal["task", "group", "metric"]
 State: TypeAlias = Literal["ok", "absent", "error"]
 
 
@@ -25,7 +25,7 @@ class Validation(NamedTuple):
     """What became of one task, group or metric."""
 
     name: str
-    kind: Kind
+    kind: EntryKind
     state: State
     """`absent` where its data is not on this machine: it may be right, but nothing shows it."""
     detail: str = ""
@@ -51,7 +51,7 @@ def validate_tasks(folder: Path) -> Iterator[Validation]:
         if isinstance(configuration, Exception):
             yield Validation(path.stem, "task", "error", f"{path}: {_describe(configuration)}")
             continue
-        kind: Kind = "group" if "group" in configuration else "task"
+        kind: EntryKind = "group" if "group" in configuration else "task"
         name = str(configuration.get(kind))
         if name in names:
             yield Validation(name, kind, "error", f"{path}: {names[name]} has the same name. Rename one of them.")

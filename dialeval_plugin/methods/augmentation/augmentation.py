@@ -28,28 +28,28 @@ from dialeval_plugin.core.journal import Journal
 from dialeval_plugin.core.plain_text import for_spreadsheet
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Unscored
-from dialeval_plugin.core.signature import Signature, Value, text_hash
+from dialeval_plugin.core.signature import Signature, SignatureValue, text_hash
 from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
 from dialeval_plugin.llm.language_model import LanguageModel, Request
 from dialeval_plugin.methods.judging.classification import NEGATIVE, POSITIVE, PROMPT, classify
 from dialeval_plugin.version import __version__
 
-from .prompts import KINDS, MAX_TOKENS, SHOWN, STOP, TEMPERATURE, Kind, generation_prompt, prompt_id, read_responses
+from .prompts import KINDS, MAX_TOKENS, SHOWN, STOP, TEMPERATURE, ResponseKind, generation_prompt, prompt_id, read_responses
 
 logger = logging.getLogger(__name__)
 
 N_RESPONSES = 5
 """Of each kind, for each context."""
 EXPECTED = {"positive": POSITIVE, "adversarial": NEGATIVE}
-FIELDS: dict[Kind, str] = {"positive": "positive_responses", "adversarial": "adversarial_negative_responses"}
+FIELDS: dict[ResponseKind, str] = {"positive": "positive_responses", "adversarial": "adversarial_negative_responses"}
 """Names in DailyDialog++'s layout."""
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class GeneratedResponse:
     """A response that was written, and what became of it."""
 
-    kind: Kind
+    kind: ResponseKind
     text: str
     round: int
     """From 1."""
@@ -66,21 +66,21 @@ class AugmentedContext:
 
     id: str
     context: tuple[str, ...]
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[GeneratedResponse, ...]
     reason: str | None = None
     """Why it has fewer than five accepted responses of each kind; None where it has them."""
 
-    def responses(self, kind: Kind) -> list[str]:
+    def responses(self, kind: ResponseKind) -> list[str]:
         """The accepted responses of a kind, in the order in which they were written."""
         return [candidate.text for candidate in self.candidates if candidate.kind == kind and candidate.is_accepted]
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> AugmentedContext:
         """Read what `dataclasses.asdict` gave, also through JSON."""
-        candidates = tuple(Candidate(**candidate) for candidate in data["candidates"])
+        candidates = tuple(GeneratedResponse(**candidate) for candidate in data["candidates"])
         return cls(data["id"], tuple(data["context"]), candidates, data["reason"])
 
-    def row(self, provenance: Mapping[str, Value]) -> dict[str, Any]:
+    def row(self, provenance: Mapping[str, SignatureValue]) -> dict[str, Any]:
         """A row in DailyDialog++'s layout; its further field `provenance` says where each response is from."""
         return {
             "id": self.id,
@@ -126,7 +126,7 @@ class ResponseWriter:
         self._reseed = reseed
 
     @property
-    def provenance(self) -> dict[str, Value]:
+    def provenance(self) -> dict[str, SignatureValue]:
         """Everything that can move a response: models, prompts, rounds, seed."""
         return {
             "llm": self.model.identity,
@@ -144,7 +144,7 @@ class ResponseWriter:
         if all(map(is_blank, context)):
             return AugmentedContext(id, tuple(context), (), "the context has no text")
         prompt = generation_prompt(context)
-        candidates: list[Candidate] = []
+        candidates: list[GeneratedResponse] = []
         unread: Counter[str] = Counter()
         for round in range(1, self.rounds + 1):
             open_kinds = [kind for kind in KINDS if _n_missing(candidates, kind)]
@@ -175,13 +175,15 @@ class ResponseWriter:
         (answer,) = self.model.generate([Request(prompt, MAX_TOKENS, STOP, TEMPERATURE, number)])
         return answer
 
-    def _check(self, context: Sequence[str], written: Sequence[tuple[Kind, str]], round: int) -> list[Candidate] | Unscored:
+    def _check(
+        self, context: Sequence[str], written: Sequence[tuple[ResponseKind, str]], round: int
+    ) -> list[GeneratedResponse] | Unscored:
         examples = [Example.from_texts(context, text) for _, text in written]
         verdicts = classify(self.model, examples)
         if failed := [item for item in verdicts if isinstance(item, Unscored) and item.reason is Reason.API_ERROR]:
             return failed[0]
         candidates = [
-            Candidate(kind, text, round, verdict.reason.value if isinstance(verdict, Unscored) else verdict)
+            GeneratedResponse(kind, text, round, verdict.reason.value if isinstance(verdict, Unscored) else verdict)
             for (kind, text), verdict in zip(written, verdicts, strict=True)
         ]
         passed = [index for index, candidate in enumerate(candidates) if candidate.llm_verdict == EXPECTED[candidate.kind]]
@@ -191,7 +193,7 @@ class ResponseWriter:
             candidates[index] = replace(candidates[index], slm_score=score, is_accepted=is_accepted)
         return candidates
 
-    def _reason(self, candidates: Sequence[Candidate], unread: Mapping[str, int]) -> str | None:
+    def _reason(self, candidates: Sequence[GeneratedResponse], unread: Mapping[str, int]) -> str | None:
         n_accepted = {kind: N_RESPONSES - _n_missing(candidates, kind) for kind in KINDS}
         if all(n == N_RESPONSES for n in n_accepted.values()):
             return None
@@ -211,7 +213,7 @@ class ResponseWriter:
         return "; ".join(parts)
 
 
-def _agrees(slm: Scorer, kind: Kind, score: float | None) -> bool:
+def _agrees(slm: Scorer, kind: ResponseKind, score: float | None) -> bool:
     """Whether the small model takes a response for what it is meant to be."""
     if score is None or slm.positive_from is None:
         return False
@@ -219,7 +221,7 @@ def _agrees(slm: Scorer, kind: Kind, score: float | None) -> bool:
     return is_positive == (kind == "positive")
 
 
-def _n_missing(candidates: Sequence[Candidate], kind: Kind) -> int:
+def _n_missing(candidates: Sequence[GeneratedResponse], kind: ResponseKind) -> int:
     return N_RESPONSES - sum(candidate.is_accepted for candidate in candidates if candidate.kind == kind)
 
 
@@ -272,7 +274,7 @@ def incomplete_path(output: Path) -> Path:
     return output.with_name(output.name + ".incomplete.jsonl")
 
 
-def write_augmented(augmented: Augmented, output: Path, provenance: dict[str, Value]) -> None:
+def write_augmented(augmented: Augmented, output: Path, provenance: dict[str, SignatureValue]) -> None:
     """Write the complete contexts to `output` and the others, with their reasons, to `<output>.incomplete.jsonl`.
 
     A file that would be empty is not written, and one that an earlier run left in its place is removed.

@@ -26,8 +26,8 @@ MAX_TOKENS = 512
 """Ten responses take about 200; lm-eval cuts the prompt where prompt and answer together exceed a model's window."""
 STOP = ("\nContext:",)
 
-Kind: TypeAlias = Literal["positive", "adversarial"]
-KINDS: tuple[Kind, ...] = ("positive", "adversarial")
+ResponseKind: TypeAlias = Literal["positive", "adversarial"]
+KINDS: tuple[ResponseKind, ...] = ("positive", "adversarial")
 
 
 class ResponseLists(NamedTuple):
@@ -171,10 +171,10 @@ def same_text(text: str) -> str:
     return " ".join(re.findall(r"[^\W_]+", text.casefold())) or text.strip()
 
 
-def _sections(text: str) -> defaultdict[Kind, _Section]:
+def _sections(text: str) -> defaultdict[ResponseKind, _Section]:
     """The lines of each list; without a heading over the second, all are the first's."""
-    sections: defaultdict[Kind, _Section] = defaultdict(_Section)
-    current: Kind = "positive"
+    sections: defaultdict[ResponseKind, _Section] = defaultdict(_Section)
+    current: ResponseKind = "positive"
     for line in text.splitlines():
         if _NEXT_EXAMPLE.match(line) and any(section.numbered or section.plain for section in sections.values()):
             break
@@ -192,11 +192,11 @@ def _sections(text: str) -> defaultdict[Kind, _Section]:
     return sections
 
 
-def _kind(match: re.Match[str]) -> Kind:
+def _kind(match: re.Match[str]) -> ResponseKind:
     return "positive" if match["kind"].casefold() == "positive" else "adversarial"
 
 
-def _split(items: list[tuple[int | None, str]], limit: int) -> dict[Kind, list[str]]:
+def _split(items: list[tuple[int | None, str]], limit: int) -> dict[ResponseKind, list[str]]:
     """Divide one run of items: where the numbers begin again, else after `limit` of twice as many."""
     restarts = [place for place, (number, _) in enumerate(items) if place and number == 1]
     middle = restarts[0] if restarts else limit if len(items) == 2 * limit else len(items)

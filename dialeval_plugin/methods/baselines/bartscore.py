@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, NamedTuple, TypeAlias, cast
 from dialeval_plugin.core.dialogue import Example, Item, is_blank, visible_texts
 from dialeval_plugin.core.options import Positive, checked_init
 from dialeval_plugin.core.scores import NO_TURN, Row, Unscored
-from dialeval_plugin.core.signature import Value
+from dialeval_plugin.core.signature import SignatureValue
 from dialeval_plugin.models.batching import length_batches
 
 from .references import NO_REFERENCE
@@ -117,9 +117,9 @@ class BartScore(Seq2SeqScorer[_Pair, tuple[float, int]]):
         means, cuts = zip(*answers, strict=True)
         return {"bartscore": math.fsum(means) / len(means), "n_cut": float(sum(cuts))}
 
-    def signature_fields(self) -> dict[str, Value]:
+    def signature_fields(self) -> dict[str, SignatureValue]:
         """Method, direction, model and how texts are read."""
-        of_context: dict[str, Value] = {"separator": "newline", "speakers": "none"} if self._reads_context else {}
+        of_context: dict[str, SignatureValue] = {"separator": "newline", "speakers": "none"} if self._reads_context else {}
         return {
             "method": self.name,
             "direction": self.direction,

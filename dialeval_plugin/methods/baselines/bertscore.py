@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.core.options import Positive, checked_init
 from dialeval_plugin.core.scores import Row
-from dialeval_plugin.core.signature import Value, content_hash
+from dialeval_plugin.core.signature import SignatureValue, content_hash
 from dialeval_plugin.models.folders import check_complete, check_weights, opening, resolve
 from dialeval_plugin.models.language_models import choose_device, longest_input
 
@@ -117,7 +117,7 @@ class BertScore(ReferenceScorer):
             for (precision, recall, f1), one in zip(best, compared, strict=True)
         ]
 
-    def signature_fields(self) -> dict[str, Value]:
+    def signature_fields(self) -> dict[str, SignatureValue]:
         """Method, model, layer, window and the package."""
         return {
             "method": self.name,

@@ -12,7 +12,7 @@ from dialeval_plugin.core.dialogue import Example, Item
 from dialeval_plugin.core.options import checked_init
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Row
-from dialeval_plugin.core.signature import Value
+from dialeval_plugin.core.signature import SignatureValue
 
 
 class ResponseLength(Scorer):
@@ -27,7 +27,7 @@ class ResponseLength(Scorer):
         texts = [item.response.text.strip() for item in cast("Sequence[Example]", items)]
         return [{"words": float(len(text.split())), "characters": float(len(text))} for text in texts]
 
-    def signature_fields(self) -> dict[str, Value]:
+    def signature_fields(self) -> dict[str, SignatureValue]:
         """The method; nothing is configured."""
         return {"method": self.name}
 
@@ -61,6 +61,6 @@ class RandomScore(Scorer):
         # 53 bits are what a float between 0 and 1 holds.
         return (int.from_bytes(hashlib.sha256(content.encode()).digest()[:8]) >> 11) / 2**53
 
-    def signature_fields(self) -> dict[str, Value]:
+    def signature_fields(self) -> dict[str, SignatureValue]:
         """Method and seed."""
         return {"method": self.name, "seed": self.seed}

@@ -17,15 +17,15 @@ from nltk.tokenize import wordpunct_tokenize
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.options import checked_init
 from dialeval_plugin.core.scores import Reason, Row, Unscored
-from dialeval_plugin.core.signature import Value, content_hash
+from dialeval_plugin.core.signature import SignatureValue, content_hash
 from dialeval_plugin.models.encoders import load_encoder
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
 
 from .references import Compared, ReferenceScorer, texts_longer_than, too_long
 
-Vectors: TypeAlias = npt.NDArray[np.float64]
-Method: TypeAlias = Literal["average", "extrema", "greedy"]
-Similarity: TypeAlias = Callable[[Vectors, Vectors], float]
+VectorArray: TypeAlias = npt.NDArray[np.float64]
+EmbeddingMethod: TypeAlias = Literal["average", "extrema", "greedy"]
+Similarity: TypeAlias = Callable[[VectorArray, VectorArray], float]
 
 LIU_2016 = """\
 @inproceedings{liu2016how,
@@ -37,12 +37,12 @@ LIU_2016 = """\
 }"""
 
 
-def average_similarity(one: Vectors, other: Vectors) -> float:
+def average_similarity(one: VectorArray, other: VectorArray) -> float:
     """Return the cosine of the mean vectors of two texts, each of shape (words, dimensions), in [-1, 1]."""
     return _cosine(one.mean(axis=0), other.mean(axis=0))
 
 
-def extrema_similarity(one: Vectors, other: Vectors) -> float:
+def extrema_similarity(one: VectorArray, other: VectorArray) -> float:
     """Return the cosine of the extreme vectors of two texts, in [-1, 1]: of each dimension the value farthest from 0.
 
     Of a maximum and a minimum that are equally far the minimum counts, as the paper's "max if it is greater than |min|" has it.
@@ -50,13 +50,13 @@ def extrema_similarity(one: Vectors, other: Vectors) -> float:
     return _cosine(_extreme(one), _extreme(other))
 
 
-def greedy_similarity(one: Vectors, other: Vectors) -> float:
+def greedy_similarity(one: VectorArray, other: VectorArray) -> float:
     """Return the mean over words of the best cosine with a word of the other text, averaged over both directions: [-1, 1]."""
     cosines = _unit(one) @ _unit(other).T
     return float((cosines.max(axis=1).mean() + cosines.max(axis=0).mean()) / 2)
 
 
-METHODS: Mapping[Method, Similarity] = MappingProxyType(
+METHODS: Mapping[EmbeddingMethod, Similarity] = MappingProxyType(
     {"average": average_similarity, "extrema": extrema_similarity, "greedy": greedy_similarity}
 )
 
@@ -67,7 +67,7 @@ class WordVectors(Protocol):
     source: str
     """What it is and a hash of it, for the signature."""
 
-    def of(self, text: str) -> Vectors:
+    def of(self, text: str) -> VectorArray:
         """Return the vectors of a text's words, of shape (words, dimensions); no row for a word that has none."""
         ...
 
@@ -83,10 +83,10 @@ class EncoderVectors:
         self._matrix = weights.detach().numpy().astype(np.float64)
         self.source = f"encoder {content_hash(folder)}"
 
-    def of(self, text: str) -> Vectors:
+    def of(self, text: str) -> VectorArray:
         """See `WordVectors.of`."""
         ids = self._tokenizer(text, add_special_tokens=False, split_special_tokens=True, verbose=False)["input_ids"]
-        rows: Vectors = self._matrix[ids]
+        rows: VectorArray = self._matrix[ids]
         return rows
 
 
@@ -106,7 +106,7 @@ class FileVectors:
         self._matrix = np.stack(rows)
         self.source = f"file {digest.hexdigest()[:16]}"
 
-    def of(self, text: str) -> Vectors:
+    def of(self, text: str) -> VectorArray:
         """See `WordVectors.of`."""
         words = wordpunct_tokenize(text.lower())
         return self._matrix[[self._places[word] for word in words if word in self._places]].astype(np.float64)
@@ -167,7 +167,12 @@ class EmbeddingOverlap(ReferenceScorer):
 
     @checked_init
     def __init__(
-        self, method: Method = "greedy", *, vectors: str | None = None, encoder: str | None = None, revision: str | None = None
+        self,
+        method: EmbeddingMethod = "greedy",
+        *,
+        vectors: str | None = None,
+        encoder: str | None = None,
+        revision: str | None = None,
     ) -> None:
         if vectors is not None and encoder is not None:
             raise InputError("embedding_overlap: both vectors and encoder are given. Leave one of them out.")
@@ -192,7 +197,7 @@ class EmbeddingOverlap(ReferenceScorer):
                 return Unscored(Reason.EMPTY_INPUT, f"no word of {what} has a vector")
         return {name: max(METHODS[name](response, reference) for reference in references) for name in METHODS}
 
-    def signature_fields(self) -> dict[str, Value]:
+    def signature_fields(self) -> dict[str, SignatureValue]:
         """Method and source of the vectors."""
         return {"method": self.name, "similarity": self.method, "vectors": self._vectors.source}
 
@@ -239,23 +244,23 @@ class SentenceSimilarity(ReferenceScorer):
             for one in compared
         ]
 
-    def signature_fields(self) -> dict[str, Value]:
+    def signature_fields(self) -> dict[str, SignatureValue]:
         """Method, encoder and its window."""
         return {"method": self.name, "encoder": self._hash, "window": self._encoder.max_seq_length, "truncation": "right"}
 
 
-def _extreme(vectors: Vectors) -> Vectors:
+def _extreme(vectors: VectorArray) -> VectorArray:
     highest, lowest = vectors.max(axis=0), vectors.min(axis=0)
-    extreme: Vectors = np.where(highest > -lowest, highest, lowest)
+    extreme: VectorArray = np.where(highest > -lowest, highest, lowest)
     return extreme
 
 
-def _unit(vectors: Vectors) -> Vectors:
+def _unit(vectors: VectorArray) -> VectorArray:
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     # A vector of zeros resembles nothing: its cosines are 0.
-    unit: Vectors = vectors / np.where(lengths == 0, 1.0, lengths)
+    unit: VectorArray = vectors / np.where(lengths == 0, 1.0, lengths)
     return unit
 
 
-def _cosine(one: Vectors, other: Vectors) -> float:
+def _cosine(one: VectorArray, other: VectorArray) -> float:
     return float(_unit(one) @ _unit(other))

@@ -16,7 +16,7 @@ from sacrebleu.metrics import BLEU, CHRF
 from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.core.options import checked_init
 from dialeval_plugin.core.scores import Reason, Row, Unscored
-from dialeval_plugin.core.signature import Value
+from dialeval_plugin.core.signature import SignatureValue
 
 from .references import Compared, ReferenceScorer, too_long
 
@@ -64,7 +64,7 @@ class Bleu(ReferenceScorer):
         response, references = compared.response, list(compared.references)
         return {name: metric.sentence_score(response, references).score for name, metric in self._metrics.items()}
 
-    def signature_fields(self) -> dict[str, Value]:
+    def signature_fields(self) -> dict[str, SignatureValue]:
         """Method, order, and sacrebleu's own signature."""
         return {"method": self.name, "n": self.n, "sacrebleu": _sacrebleu_signature(self._metrics[f"bleu_{self.n}"])}
 
@@ -95,7 +95,7 @@ class Chrf(ReferenceScorer):
         """Compare a response with each of its references."""
         return {"chrf": self._metric.sentence_score(compared.response, list(compared.references)).score}
 
-    def signature_fields(self) -> dict[str, Value]:
+    def signature_fields(self) -> dict[str, SignatureValue]:
         """Method and sacrebleu's own signature."""
         return {"method": self.name, "sacrebleu": _sacrebleu_signature(self._metric)}
 
@@ -141,7 +141,7 @@ class Rouge(ReferenceScorer):
         scores = self._scorer.score_multi(references, compared.response)
         return {kind: scores[_ROUGE[kind]].fmeasure for kind in self.measures}
 
-    def signature_fields(self) -> dict[str, Value]:
+    def signature_fields(self) -> dict[str, SignatureValue]:
         """Method, kind, stemming and the package."""
         return {"method": self.name, "kind": self.kind, "stem": self.stem, "rouge_score": metadata.version("rouge_score")}
 
@@ -181,7 +181,7 @@ class Meteor(ReferenceScorer):
         response, *references = map(wordpunct_tokenize, compared.texts)
         return {"meteor": float(meteor_score(references, response, stemmer=self._stemmer, wordnet=self._wordnet))}
 
-    def signature_fields(self) -> dict[str, Value]:
+    def signature_fields(self) -> dict[str, SignatureValue]:
         """Method, stages, words, WordNet's version and the package's."""
         return {
             "method": self.name,

@@ -32,7 +32,7 @@ _WHAT = "a sequence-to-sequence model"
 
 
 @dataclass(frozen=True, slots=True)
-class Seq2Seq:
+class Seq2SeqModel:
     """A model in evaluation mode with its tokenizer."""
 
     model: Any
@@ -111,7 +111,7 @@ class Seq2SeqScorer(Scorer, Generic[Question, Answer]):
             first = torch.zeros(1, 1, dtype=torch.long, device=opened.device)
             opened(input_ids=first, decoder_input_ids=first)
         special = re.compile("|".join(map(re.escape, tokenizer.all_special_tokens)))
-        self.opened = Seq2Seq(opened, tokenizer, window, special, _ends(tokenizer))
+        self.opened = Seq2SeqModel(opened, tokenizer, window, special, _ends(tokenizer))
         self.batch_size = batch_size
         self.model_hash = content_hash(folder)
 

@@ -12,7 +12,7 @@ from nltk.tokenize.punkt import PunktSentenceTokenizer
 from dialeval_plugin.core.dialogue import Example, Item, is_blank, visible_texts
 from dialeval_plugin.core.options import Positive, checked_init
 from dialeval_plugin.core.scores import NO_TURN, Reason, Row, Unscored
-from dialeval_plugin.core.signature import Value
+from dialeval_plugin.core.signature import SignatureValue
 from dialeval_plugin.models.batching import length_batches
 
 from .seq2seq import Ids, Seq2SeqScorer
@@ -178,7 +178,7 @@ class UniEval(Seq2SeqScorer[_Asked, tuple[float, int] | Unscored]):
         first, *others = pieces
         return self.opened.with_ends([*first, *(id for piece in others for id in (end, *piece))]), n_cut
 
-    def signature_fields(self) -> dict[str, Value]:
+    def signature_fields(self) -> dict[str, SignatureValue]:
         """Method, dimension, model and how texts are read."""
         return {
             "method": self.name,

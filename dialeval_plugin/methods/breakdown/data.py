@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.utils.data import Dataset, Sampler
 
+from dialeval_plugin.core.arrays import IntArray
 from dialeval_plugin.core.dialogue import Dialogue, Item, context_turns, is_blank
 from dialeval_plugin.corpora.identity import LeakIndex, leave_out_leaks, opening_key, split_by_dialogue
 from dialeval_plugin.models.causal import layout_tokens, turn_pieces
@@ -28,7 +28,7 @@ _BLANK_BEFORE_SIGN = re.compile(r"\s+(?=[.,!?;:)\]](?:\s|$))")
 _SPLIT_APOSTROPHE = re.compile(r"(?<=\w)\s*'\s*(?=(?:s|t|m|d|re|ve|ll)\b)", re.IGNORECASE)
 
 
-class Sources(NamedTuple):
+class LanguageModelSources(NamedTuple):
     """Dialogues by their use."""
 
     training: Sequence[Dialogue]
@@ -37,7 +37,7 @@ class Sources(NamedTuple):
     evaluation: Sequence[Item] = ()
 
 
-class Data(NamedTuple):
+class LanguageModelData(NamedTuple):
     """Texts of the turns of each dialogue."""
 
     training: list[list[str]]
@@ -46,7 +46,7 @@ class Data(NamedTuple):
     """Training dialogues that open like validation dialogues or are in the evaluation data."""
 
 
-def prepare(sources: Sources, *, validation_fraction: float, seed: int, spacing: Spacing) -> Data:
+def prepare(sources: LanguageModelSources, *, validation_fraction: float, seed: int, spacing: Spacing) -> LanguageModelData:
     """Drop blank turns and shorter dialogues than two turns, set validation dialogues aside, and leave leaks out.
 
     What has a part of a dialogue that will be reported on is left out, of validation too. Spacing "published" leaves the texts
@@ -65,7 +65,7 @@ def prepare(sources: Sources, *, validation_fraction: float, seed: int, spacing:
     n_left_out = len(training) - len(kept if sources.validation else clean)
     if spacing == "natural":
         kept, validation = ([[natural_spacing(text) for text in turns] for turns in part] for part in (kept, validation))
-    return Data(kept, validation, n_left_out)
+    return LanguageModelData(kept, validation, n_left_out)
 
 
 def natural_spacing(text: str) -> str:
@@ -83,8 +83,6 @@ def visible_turns(item: Item) -> list[str]:
     """Texts of a dialogue's turns, or of a context's, that have a visible character."""
     return [turn.text for turn in context_turns(item) if not is_blank(turn.text)]
 
-
-IntArray: TypeAlias = npt.NDArray[np.int64]
 
 MU = 0.15
 """Rate of the background model's noise (section 7.2.3; Ren et al. 2019)."""
@@ -128,7 +126,7 @@ def ordinary_tokens(opened: OpenedModel) -> IntArray:
 
 
 @dataclass(frozen=True, slots=True)
-class Noise:
+class TokenNoise:
     """How inputs are perturbed; the same epoch and row always have the same noise.
 
     Each token is replaced with probability `mu` by one that is drawn uniformly from `replacements`, itself included. A token
@@ -154,7 +152,7 @@ class Noise:
 class TokenRows(Dataset[TokenRow]):
     """Blocks of tokens, perturbed where there is noise."""
 
-    def __init__(self, blocks: Sequence[Sequence[int]], noise: Noise | None = None) -> None:
+    def __init__(self, blocks: Sequence[Sequence[int]], noise: TokenNoise | None = None) -> None:
         self.blocks = blocks
         self.noise = noise
 

@@ -10,12 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.models.batching import length_batches
 from dialeval_plugin.models.causal import (
     Context,
-    FloatArray,
     all_passes,
     as_array,
     layout_tokens,
@@ -65,7 +65,7 @@ class Detector(Protocol):
         ...
 
 
-class Reading(NamedTuple):
+class DetectorReading(NamedTuple):
     """What a detector says of a response."""
 
     scores: Mapping[str, float]
@@ -78,7 +78,7 @@ class Reading(NamedTuple):
 
 def read_responses(
     detector: Detector, dialogues: Sequence[Sequence[str]], *, context: Context, max_tokens: int
-) -> list[Reading | Unscored]:
+) -> list[DetectorReading | Unscored]:
     """Let a detector read the last turn of each dialogue after the turns before it, or after the last of them (context "pair").
 
     Turns are texts, none blank, two at least. Responses of one dialogue are read in one pass where their contexts begin alike.
@@ -90,7 +90,7 @@ def read_responses(
     passes, refused = all_passes(pieces, prefix, max_tokens, context=context, last_only=True)
     # A text of which the tokenizer leaves nothing has no pass.
     no_token = Unscored(Reason.EMPTY_INPUT, "the tokenizer leaves nothing of the response, or of the turns before it")
-    readings: list[Reading | Unscored] = [refused.get(number, no_token) for number in range(len(dialogues))]
+    readings: list[DetectorReading | Unscored] = [refused.get(number, no_token) for number in range(len(dialogues))]
     shared = share_beginnings(passes)
     with torch.inference_mode():
         for places in length_batches([len(one.ids) for one in shared], opened.batch_tokens):
@@ -99,7 +99,7 @@ def read_responses(
             for row, one in enumerate(batch):
                 for span in one.spans:
                     scores = detector.scores(answers[:, row], Places(span.start - 1, span.end - 1))
-                    readings[span.dialogue] = Reading(scores, span.end - span.start, span.is_cut)
+                    readings[span.dialogue] = DetectorReading(scores, span.end - span.start, span.is_cut)
     return readings
 
 

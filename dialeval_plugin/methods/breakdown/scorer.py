@@ -13,16 +13,16 @@ from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.core.options import ModelOptions, Share, check_choice, check_value, with_options
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Orientation, Row, Unscored, finite_or_unscored
-from dialeval_plugin.core.signature import Value, content_hash
+from dialeval_plugin.core.signature import SignatureValue, content_hash
 from dialeval_plugin.models.causal import Context, MaxTokens, check_causal, window
 from dialeval_plugin.models.context_texts import turns_to_read, unread
 from dialeval_plugin.models.language_models import OpenedModel, open_model
 
 from .calibration import CALIBRATION_FILE, Calibration, ScoreRange, learn_range, weights_hash
-from .detectors import Detector, LikelihoodRatio, MaxProbability, Odin, Reading, read_responses
+from .detectors import Detector, DetectorReading, LikelihoodRatio, MaxProbability, Odin, read_responses
 from .model import DEFAULT_MODELS, load_head
 
-Method: TypeAlias = Literal["max_probability", "odin_h", "odin_g", "likelihood_ratio"]
+DetectionMethod: TypeAlias = Literal["max_probability", "odin_h", "odin_g", "likelihood_ratio"]
 
 AGGREGATIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -38,10 +38,15 @@ COLUMNS = ("breakdown", "p_nb", "p_pb", "p_b", "score", "n_tokens", "n_cut")
 
 
 def open_detector(
-    method: Method, model: str | None, background: str | None, *, device: str | None = None, revision: str | None = None
+    method: DetectionMethod,
+    model: str | None,
+    background: str | None,
+    *,
+    device: str | None = None,
+    revision: str | None = None,
 ) -> Detector:
     """Open the detector of a method over one model, or for the likelihood ratio over the semantic and the background model."""
-    check_value("dialogue_breakdown", "method", method, Method)
+    check_value("dialogue_breakdown", "method", method, DetectionMethod)
     if background is not None and method != "likelihood_ratio":
         raise InputError(f"dialogue_breakdown: {method} has no background model. Leave the option background out.")
     names = [(DEFAULT_MODELS["odin" if method.startswith("odin") else "lm"].find(model), revision)]
@@ -66,7 +71,7 @@ def shared_window(models: Sequence[OpenedModel], max_tokens: int | None) -> int:
 class BreakdownOptions(ModelOptions):
     """What `DialogueBreakdownScorer` is made with."""
 
-    method: Method = "max_probability"
+    method: DetectionMethod = "max_probability"
     background: str | None = None
     context: Context = "full"
     aggregation: str | None = None
@@ -140,7 +145,7 @@ class DialogueBreakdownScorer(Scorer):
         """Contexts that were not read whole."""
         return {"n_cut": f"the response with its context is longer than {self.max_tokens} tokens; the beginning was not read"}
 
-    def signature_fields(self) -> dict[str, Value]:
+    def signature_fields(self) -> dict[str, SignatureValue]:
         """Method, models, how responses are read, and how scores become probabilities."""
         extremes = None if self.extremes is None else f"{self.extremes.low:.6g},{self.extremes.high:.6g}"
         return {
@@ -177,7 +182,7 @@ class DialogueBreakdownScorer(Scorer):
         extremes = learn_range(scores)
         return [row if isinstance(row, Unscored) else {**row, **_probabilities(extremes, row)} for row in rows]
 
-    def _row(self, reading: Reading) -> Row:
+    def _row(self, reading: DetectorReading) -> Row:
         row = finite_or_unscored(
             {"score": reading.scores[self.aggregation], "n_tokens": float(reading.n_tokens), "n_cut": float(reading.is_cut)}
         )
@@ -206,7 +211,7 @@ def _load_calibration(name: str | None, models: Sequence[OpenedModel]) -> Calibr
     return stored
 
 
-def _extremes(stored: Calibration, method: Method, context: Context, aggregation: str) -> ScoreRange:
+def _extremes(stored: Calibration, method: DetectionMethod, context: Context, aggregation: str) -> ScoreRange:
     found = stored.ranges.get(method, {}).get(context, {}).get(aggregation)
     if found is None:
         raise InputError(

@@ -39,7 +39,19 @@ from dialeval_plugin.training.host_trainers import fit
 from dialeval_plugin.training.run import TrainingOptions, TrainingResult, TrainingRun, choose_recipe, data_hash
 
 from .calibration import calibrate_trained
-from .data import IGNORED, MU, Noise, PadRows, RowsByLength, Sources, Spacing, TokenRows, ordinary_tokens, prepare, token_blocks
+from .data import (
+    IGNORED,
+    MU,
+    LanguageModelSources,
+    PadRows,
+    RowsByLength,
+    Spacing,
+    TokenNoise,
+    TokenRows,
+    ordinary_tokens,
+    prepare,
+    token_blocks,
+)
 from .detectors import ConfidenceHead, decomposed, feature_width
 from .model import DEFAULT_MODELS, LANGUAGE_MODEL_FOLDER, save_head
 
@@ -135,7 +147,7 @@ class LanguageModelTrainingOptions(TrainingOptions):
 
 
 def train(
-    sources: Sources,
+    sources: LanguageModelSources,
     output: Path,
     options: LanguageModelTrainingOptions = LanguageModelTrainingOptions(),
     *,
@@ -161,7 +173,7 @@ def train(
             raise InputError(
                 f"block: {recipe.block} tokens are more than the {opened.max_positions} that the backbone reads. Give less."
             )
-        noise = Noise(options.mu, ordinary_tokens(opened), options.seed) if options.objective == "background" else None
+        noise = TokenNoise(options.mu, ordinary_tokens(opened), options.seed) if options.objective == "background" else None
         training, validation = (
             TokenRows(token_blocks(opened, dialogues, recipe.block), noise) for dialogues in (data.training, data.validation)
         )

@@ -7,14 +7,11 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.core.options import Positive, check_fields
 
-FloatArray: TypeAlias = npt.NDArray[np.float64]
-IntArray: TypeAlias = npt.NDArray[np.int64]
-
-Variant: TypeAlias = Literal["causalscore", "unconditional", "conditional", "max_ci", "preceding_2"]
+CausalVariant: TypeAlias = Literal["causalscore", "unconditional", "conditional", "max_ci", "preceding_2"]
 Pairs: TypeAlias = Literal["ordered", "unordered"]
 Dedupe: TypeAlias = Literal["position", "text"]
 Single: TypeAlias = Literal["own", "half"]
@@ -46,7 +43,7 @@ class Aggregation:
             the number of pairs linear in the history.
     """
 
-    variant: Variant = "causalscore"
+    variant: CausalVariant = "causalscore"
     pairs: Pairs = "ordered"
     dedupe: Dedupe = "position"
     single: Single = "own"
@@ -58,7 +55,7 @@ class Aggregation:
         check_fields(self, "causalscore")
 
 
-class Parts(NamedTuple):
+class ScoreParts(NamedTuple):
     """The parts of a score, each in [0, 1]; all 0 where no turn is dependent."""
 
     unconditional: float
@@ -97,7 +94,7 @@ def conditional_pairs(probabilities: FloatArray, texts: Sequence[str], options: 
     return np.stack([first[chosen], second[chosen]], axis=1)
 
 
-def combine(probabilities: FloatArray, pairs: IntArray, conditional: FloatArray, options: Aggregation) -> Parts:
+def combine(probabilities: FloatArray, pairs: IntArray, conditional: FloatArray, options: Aggregation) -> ScoreParts:
     """Return the parts of a score, from unconditional probabilities (turns,), pairs (pairs, 2) and conditional ones (pairs,).
 
     Source: equation 1; what it leaves open is in `Aggregation`. No part is ever NaN: where two or more turns are dependent
@@ -109,19 +106,19 @@ def combine(probabilities: FloatArray, pairs: IntArray, conditional: FloatArray,
     """
     strong = probabilities[dependent_turns(probabilities)]
     if not len(strong):
-        return Parts(0.0, 0.0, 0.0)
+        return ScoreParts(0.0, 0.0, 0.0)
     unconditional = _mean(strong, options)
     if not len(pairs):
         alone = unconditional if options.single == "own" else 0.0
-        return Parts(unconditional, alone, alone)
+        return ScoreParts(unconditional, alone, alone)
     if options.dedupe == "position" and options.average == "all":
         mean = float(conditional.mean())
     else:
         mean = float(np.mean([_mean(conditional[pairs[:, 0] == turn], options) for turn in np.unique(pairs[:, 0])]))
-    return Parts(unconditional, mean, float(conditional.max()))
+    return ScoreParts(unconditional, mean, float(conditional.max()))
 
 
-def score(parts: Parts, options: Aggregation) -> float:
+def score(parts: ScoreParts, options: Aggregation) -> float:
     """Return the score of the variant, in [0, 1]; 0 where no turn is dependent.
 
     Example:

@@ -16,16 +16,15 @@ from transformers import PreTrainedModel
 from transformers.models.bert.modeling_bert import BertLayer
 from transformers.models.roberta.modeling_roberta import RobertaLayer
 
+from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.core.options import check_value
 from dialeval_plugin.models.batching import length_batches, padded, tokens_at_once
 from dialeval_plugin.models.folders import check_complete, check_device, check_vocabulary, check_weights, opening
 from dialeval_plugin.models.language_models import check_fast, text_ids
 
-from .aggregation import FloatArray, IntArray
-
-Layout: TypeAlias = Literal["delimited", "literal"]
-Truncate: TypeAlias = Literal["utterances", "right"]
+PairLayout: TypeAlias = Literal["delimited", "literal"]
+PairTruncation: TypeAlias = Literal["utterances", "right"]
 
 CausalWindow: TypeAlias = Annotated[int, Ge(16)]
 """Longest sequence, special tokens included."""
@@ -35,7 +34,7 @@ N_LABELS = 2
 """0 independent, 1 dependent."""
 
 
-class Rows(NamedTuple):
+class PairRows(NamedTuple):
     """Texts of a classifier, given as indices into a list of distinct texts, with the token ids of the parts."""
 
     indices: IntArray
@@ -59,9 +58,9 @@ class RowEncoder:
     end of the sequence is cut, so that the response goes first.
     """
 
-    def __init__(self, tokenizer: Any, layout: Layout, truncate: Truncate, max_tokens: int) -> None:
-        check_value("causalscore", "layout", layout, Layout)
-        check_value("causalscore", "truncate", truncate, Truncate)
+    def __init__(self, tokenizer: Any, layout: PairLayout, truncate: PairTruncation, max_tokens: int) -> None:
+        check_value("causalscore", "layout", layout, PairLayout)
+        check_value("causalscore", "truncate", truncate, PairTruncation)
         check_value("causalscore", "max_tokens", max_tokens, CausalWindow)
         check_fast(f"tokenizer {type(tokenizer).__name__}", tokenizer)
         first = tokenizer.cls_token_id if tokenizer.cls_token_id is not None else tokenizer.bos_token_id
@@ -77,7 +76,7 @@ class RowEncoder:
         self._first, self._last = [first], [last]
         self._between = [last] if layout == "delimited" else [last, *text_ids(tokenizer, [" "])[0], first]
 
-    def rows(self, texts: Sequence[str], indices: IntArray) -> Rows:
+    def rows(self, texts: Sequence[str], indices: IntArray) -> PairRows:
         """Tokenise each part of `indices`, of shape (rows, 2) or (rows, 3), into `texts` once."""
         n_columns, blank = indices.shape[1], "" if self.layout == "delimited" else " "
         columns = []
@@ -91,9 +90,9 @@ class RowEncoder:
             table = np.zeros(len(texts), dtype=np.int64)
             table[list(column)] = [len(tokens) for tokens in column.values()]
             lengths += table[indices[:, place]]
-        return Rows(indices, columns, lengths)
+        return PairRows(indices, columns, lengths)
 
-    def encode(self, rows: Rows, number: int) -> list[int]:
+    def encode(self, rows: PairRows, number: int) -> list[int]:
         """Return the token ids of one row."""
         parts = [column[index] for column, index in zip(rows.columns, rows.indices[number].tolist(), strict=True)]
         if rows.lengths[number] > self.max_tokens and self.truncate == "utterances":

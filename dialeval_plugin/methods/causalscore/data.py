@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.dialogue import Dialogue, Item, Turn
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora.identity import LeakIndex, leave_out_leaks, leave_out_openings, split_by_dialogue, turns_key
 from dialeval_plugin.corpora.readers.cgdialog import CausePair
 
-from .aggregation import FloatArray, dependent_turns
-from .model import Labels
+from .aggregation import dependent_turns
+from .model import CauseLabels
 
 CANDIDATES = (2, 3)
 """A candidate cause is c_{t-2} or c_{t-3}."""
@@ -79,7 +80,7 @@ def conditional_rows(
     probabilities: Sequence[FloatArray],
     others: OtherUtterances,
     *,
-    labels: Labels = "annotated",
+    labels: CauseLabels = "annotated",
     seed: int,
 ) -> list[LabelledRow]:
     """Return rows (candidate cause, condition, response), as many of each label.
@@ -146,7 +147,7 @@ def unlabelled_responses(
     return [responses[index] for index in chosen]
 
 
-class Sources(NamedTuple):
+class CausalSources(NamedTuple):
     """What a user hands in."""
 
     pairs: Sequence[CausePair]
@@ -160,7 +161,7 @@ class Sources(NamedTuple):
     """Further responses and dialogues that will be reported on."""
 
 
-class Data(NamedTuple):
+class CausalData(NamedTuple):
     """Everything that is trained and measured on; no dialogue is in two of them."""
 
     training: list[CausePair]
@@ -170,7 +171,9 @@ class Data(NamedTuple):
     counts: dict[str, int]
 
 
-def prepare(sources: Sources, *, validation_fraction: float = 0.1, max_unlabelled: int | None = None, seed: int = 13) -> Data:
+def prepare(
+    sources: CausalSources, *, validation_fraction: float = 0.1, max_unlabelled: int | None = None, seed: int = 13
+) -> CausalData:
     """Leave out of the training, validation and unlabelled data each dialogue that is measured on, and count it."""
     measured = [Dialogue(str(number), (*pair.context, pair.response)) for number, pair in enumerate(sources.evaluation)]
     index = LeakIndex({"measured": measured, "reported": sources.held_out})
@@ -200,4 +203,4 @@ def prepare(sources: Sources, *, validation_fraction: float = 0.1, max_unlabelle
         "n_leaking_validation_pairs": len(sources.validation) - len(held_out),
         "n_leaking_unlabelled_dialogues": len(sources.unlabelled) - len(unlabelled),
     }
-    return Data(training, validation, list(sources.evaluation), responses, counts)
+    return CausalData(training, validation, list(sources.evaluation), responses, counts)

@@ -17,9 +17,9 @@ from typing_extensions import TypedDict
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.models.folders import ModelFolder, resolve
 
-from .classifiers import IndependenceClassifier, Layout, RowEncoder, Truncate, load_classifier
+from .classifiers import IndependenceClassifier, PairLayout, PairTruncation, RowEncoder, load_classifier
 
-Labels: TypeAlias = Literal["annotated", "preceding_2"]
+CauseLabels: TypeAlias = Literal["annotated", "preceding_2"]
 
 UNCONDITIONAL, CONDITIONAL = "unconditional", "conditional"
 
@@ -33,9 +33,9 @@ class CausalModelConfig:
     """
 
     recipe: str
-    labels: Labels = "annotated"
-    layout: Layout = "delimited"
-    truncate: Truncate = "utterances"
+    labels: CauseLabels = "annotated"
+    layout: PairLayout = "delimited"
+    truncate: PairTruncation = "utterances"
     max_tokens: int = 256
 
 
@@ -73,8 +73,8 @@ class CausalModel:
         *,
         device: str | None = None,
         revision: str | None = None,
-        layout: Layout | None = None,
-        truncate: Truncate | None = None,
+        layout: PairLayout | None = None,
+        truncate: PairTruncation | None = None,
         max_tokens: int | None = None,
     ) -> CausalModel:
         """Open a model folder or a model of the hub; `layout`, `truncate` and `max_tokens` stand in place of the model's own.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from .classifiers import Layout, Truncate
+from .classifiers import PairLayout, PairTruncation
 
 Filter: TypeAlias = Literal["paper", "code"]
 
@@ -40,8 +40,8 @@ class CausalRecipe:
     filter: Filter = "paper"
     grows: bool = True
     conditional_from: Literal["backbone", "unconditional"] = "backbone"
-    layout: Layout = "delimited"
-    truncate: Truncate = "utterances"
+    layout: PairLayout = "delimited"
+    truncate: PairTruncation = "utterances"
     max_training_tokens: int = 256
     max_tokens: int = 256
 

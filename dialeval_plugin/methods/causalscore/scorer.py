@@ -8,16 +8,17 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
+from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.core.dialogue import Example, Item, is_blank
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.options import ModelOptions, with_options
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Row, Unscored
-from dialeval_plugin.core.signature import Value, content_hash
+from dialeval_plugin.core.signature import SignatureValue, content_hash
 from dialeval_plugin.models.folders import DefaultModel, resolve
 
-from .aggregation import Aggregation, FloatArray, IntArray, combine, conditional_pairs, dependent_turns, score
-from .classifiers import CausalWindow, IndependenceClassifier, Layout, Probabilities, Truncate
+from .aggregation import Aggregation, combine, conditional_pairs, dependent_turns, score
+from .classifiers import CausalWindow, IndependenceClassifier, PairLayout, PairTruncation, Probabilities
 from .model import CausalModel
 
 _NO_PAIRS: IntArray = np.empty((0, 2), dtype=np.int64)
@@ -57,8 +58,8 @@ class Dependence(NamedTuple):
 class CausalScoreOptions(Aggregation, ModelOptions):
     """What `CausalScorer` is made with."""
 
-    layout: Layout | None = None
-    truncate: Truncate | None = None
+    layout: PairLayout | None = None
+    truncate: PairTruncation | None = None
     max_tokens: CausalWindow | None = None
 
 
@@ -123,7 +124,7 @@ class CausalScorer(Scorer):
             "n_cut": f"turns and response together are longer than {config.max_tokens} tokens and were cut ({config.truncate})"
         }
 
-    def signature_fields(self) -> dict[str, Value]:
+    def signature_fields(self) -> dict[str, SignatureValue]:
         """Method, variant, model, conditions, reading of equation 1 and of the texts."""
         options, config = self.options, self.model.config
         return {

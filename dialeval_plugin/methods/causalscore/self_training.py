@@ -22,16 +22,17 @@ from sklearn.metrics import f1_score, roc_auc_score
 from torch import Tensor, nn
 from torch.nn import functional
 
+from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora.readers.cgdialog import CausePair
 from dialeval_plugin.training.host_trainers import fit
 from dialeval_plugin.training.run import TrainingRun
 
-from .aggregation import FloatArray, IntArray, dependent_turns
+from .aggregation import dependent_turns
 from .classifiers import IndependenceClassifier, RowEncoder, row_probabilities, turn_probabilities
 from .data import (
     CANDIDATES,
-    Data,
+    CausalData,
     LabelledRow,
     OtherUtterances,
     UnlabelledResponse,
@@ -162,7 +163,7 @@ class Pool(NamedTuple):
     """For each response, of each turn of its context."""
 
 
-class Candidate(NamedTuple):
+class CauseCandidate(NamedTuple):
     """A pair of turns that the conditional classifier is asked about."""
 
     response: int
@@ -202,33 +203,33 @@ def choose(
     return rows
 
 
-def _texts(pool: Pool, candidate: Candidate) -> tuple[str, str, str]:
+def _texts(pool: Pool, candidate: CauseCandidate) -> tuple[str, str, str]:
     item = pool.responses[candidate.response]
     return item.context[candidate.cause], item.context[candidate.condition], item.response
 
 
-def _paper_candidates(number: int, chances: FloatArray) -> list[Candidate]:
+def _paper_candidates(number: int, chances: FloatArray) -> list[CauseCandidate]:
     dependent = dependent_turns(chances).tolist()
     found = []
     for distance in CANDIDATES:
         cause = len(chances) - distance
         conditions = [place for place in dependent if place != cause]
         if cause in dependent and conditions:
-            found.append(Candidate(number, cause, strongest(conditions, chances)))
+            found.append(CauseCandidate(number, cause, strongest(conditions, chances)))
     return found
 
 
-def _code_candidates(number: int, chances: FloatArray) -> list[Candidate]:
+def _code_candidates(number: int, chances: FloatArray) -> list[CauseCandidate]:
     dependent: IntArray = dependent_turns(chances)
     if len(dependent) < CODE_LEAST:
         return []
     causes = dependent[dependent >= len(chances) - CODE_CANDIDATES].tolist()
-    return [Candidate(number, cause, place) for cause in causes for place in dependent.tolist() if place != cause]
+    return [CauseCandidate(number, cause, place) for cause in causes for place in dependent.tolist() if place != cause]
 
 
-def _qualified(candidates: Sequence[Candidate], chances: FloatArray) -> list[Candidate]:
+def _qualified(candidates: Sequence[CauseCandidate], chances: FloatArray) -> list[CauseCandidate]:
     """Of each cause that holds on every condition, the row with its surest condition."""
-    by_cause: dict[tuple[int, int], list[tuple[float, Candidate]]] = {}
+    by_cause: dict[tuple[int, int], list[tuple[float, CauseCandidate]]] = {}
     for candidate, chance in zip(candidates, chances.tolist(), strict=True):
         by_cause.setdefault((candidate.response, candidate.cause), []).append((chance, candidate))
     holding = {key: max(found)[1] for key, found in by_cause.items() if min(found)[0] > 0.5}
@@ -236,7 +237,7 @@ def _qualified(candidates: Sequence[Candidate], chances: FloatArray) -> list[Can
     return [candidate for candidate in holding.values() if counts[candidate.response] >= CODE_LEAST]
 
 
-def _innocent(pool: Pool, candidate: Candidate, others: OtherUtterances, generator: random.Random) -> str:
+def _innocent(pool: Pool, candidate: CauseCandidate, others: OtherUtterances, generator: random.Random) -> str:
     item, chances = pool.responses[candidate.response], pool.probabilities[candidate.response]
     choices = [place for place in range(len(chances)) if chances[place] <= 0.5]
     return item.context[generator.choice(choices)] if choices else others.draw(item.dialogue, generator)
@@ -248,7 +249,7 @@ class SelfTraining:
 
     run: TrainingRun
     recipe: CausalRecipe
-    data: Data
+    data: CausalData
     config: CausalModelConfig
 
     def train_unconditional(self, encoder: CrossEncoder) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
 from dialeval_plugin.training.run import TrainingOptions, TrainingResult, TrainingRun, choose_recipe, data_hash
 
 from .classifiers import new_classifier
-from .data import Sources, pair_hash, prepare
-from .model import CAUSAL_FOLDER, CausalModel, CausalModelConfig, Labels, classifier_of
+from .data import CausalSources, pair_hash, prepare
+from .model import CAUSAL_FOLDER, CausalModel, CausalModelConfig, CauseLabels, classifier_of
 from .recipes import RECIPES, CausalRecipe
 from .scorer import CAUSAL_MODEL
 from .self_training import SelfTraining
@@ -31,7 +31,7 @@ class CausalTrainingOptions(TrainingOptions):
 
     recipe: str = "default"
     backbone: str = PACKAGED_ENCODER
-    labels: Labels = "annotated"
+    labels: CauseLabels = "annotated"
     n_epochs: int | None = None
     n_round_epochs: int | None = None
     n_rounds: int | None = None
@@ -41,8 +41,8 @@ class CausalTrainingOptions(TrainingOptions):
 
     def find_recipe(self) -> CausalRecipe:
         """The recipe with the numbers that are given here."""
-        if self.labels not in get_args(Labels):
-            raise InputError(f"labels: there are no {self.labels!r}. Choose one of {', '.join(get_args(Labels))}.")
+        if self.labels not in get_args(CauseLabels):
+            raise InputError(f"labels: there are no {self.labels!r}. Choose one of {', '.join(get_args(CauseLabels))}.")
         return choose_recipe(
             RECIPES,
             self.recipe,
@@ -57,7 +57,7 @@ class CausalTrainingOptions(TrainingOptions):
 
 
 def train(
-    sources: Sources,
+    sources: CausalSources,
     output: Path,
     options: CausalTrainingOptions = CausalTrainingOptions(),
     *,

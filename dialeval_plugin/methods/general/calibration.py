@@ -13,11 +13,12 @@ import numpy as np
 import torch
 from sklearn.metrics import roc_auc_score
 
+from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.errors import InputError
 
 from .conversations import Conversation, Pair, by_corpus
-from .mixing import CoherenceWeights, FloatArray, Mixing, fit_weights, turn_statistics, weighted_sum
-from .model import EXPERTS, TOKENS_CUT, GeneralModel, Judgement, Triple, triples_of_turns
+from .mixing import CoherenceWeights, Mixing, fit_weights, turn_statistics, weighted_sum
+from .model import EXPERTS, TOKENS_CUT, GeneralInput, GeneralJudgement, GeneralModel, triples_of_turns
 from .recipes import GeneralRecipe
 from .signals import DIALOGUE_NEGATIVES, HEADS, NEGATIVES, CorpusSignals, replaced_turn, shuffled_turns
 
@@ -32,7 +33,7 @@ _WINDOW = 2048
 class ValidationRow(NamedTuple):
     """A real response, or a wrong text in its place."""
 
-    triple: Triple
+    triple: GeneralInput
     kind: str
     """`REAL`, or one of `signals.NEGATIVES`."""
     is_fitted: bool
@@ -147,10 +148,10 @@ def fit(model: GeneralModel, rows: Sequence[ValidationRow], dialogues: Sequence[
     return Fitted(mixing, coherence, figures, counts)
 
 
-def judge(model: GeneralModel, triples: Sequence[Triple]) -> Judgement:
+def judge(model: GeneralModel, triples: Sequence[GeneralInput]) -> GeneralJudgement:
     """Judge any number of triples, in windows, so that memory does not grow with them."""
     parts = [model.judge(triples[start : start + _WINDOW]) for start in range(0, len(triples), _WINDOW)]
-    return Judgement(
+    return GeneralJudgement(
         {head: np.concatenate([part.experts[head] for part in parts]) for head in HEADS},
         {head: np.concatenate([part.log_odds[head] for part in parts]) for head in HEADS},
         np.concatenate([part.cosine for part in parts]),

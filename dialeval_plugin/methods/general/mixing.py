@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 from typing_extensions import TypedDict
 
+from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.core.files import read_json, to_json, write_text
@@ -25,7 +25,6 @@ from dialeval_plugin.version import __version__
 
 from .signals import HEADS
 
-FloatArray = NDArray[np.float64]
 OFFSET = "offset"
 FORMAT_VERSION = 1
 """Of the files of weights that were fitted on ratings."""

@@ -30,7 +30,7 @@ from .signals import HEADS, SAYING
 
 HEAD_FILE = "general_head.safetensors"
 
-Triple: TypeAlias = tuple[tuple[str, ...], str, tuple[str, ...]]
+GeneralInput: TypeAlias = tuple[tuple[str, ...], str, tuple[str, ...]]
 """Context, response and facts; context and facts may be empty."""
 
 TOKENS_CUT = ("context_tokens_cut", "response_tokens_cut", "fact_tokens_cut")
@@ -132,7 +132,7 @@ class GeneralHead(nn.Module):
         return experts @ weights[:-1] + weights[-1]
 
 
-class Judgement(NamedTuple):
+class GeneralJudgement(NamedTuple):
     """What the heads say of n triples."""
 
     experts: dict[str, np.ndarray]
@@ -172,7 +172,7 @@ class GeneralModel(nn.Module):
         """What a head's word classifier reads of responses `of` in the contexts or facts `texts[owners]`."""
         return self.head.words_of(head).features(texts, owners, of, self.texts.special)
 
-    def judge(self, triples: Sequence[Triple]) -> Judgement:
+    def judge(self, triples: Sequence[GeneralInput]) -> GeneralJudgement:
         """Judge responses; each distinct context, response and fact set is embedded once, in one pass."""
         contexts, responses = (_numbered([triple[place] for triple in triples]) for place in range(2))
         facts = _numbered([triple[2] for triple in triples if triple[2]])
@@ -186,7 +186,7 @@ class GeneralModel(nn.Module):
             experts, cosine = self._experts([[text.ids for text in texts] for texts in encoded], rows)
             log_odds = {head: _to_array(self.head.blended(head, values)) for head, values in experts.items()}
         columns = zip(TOKENS_CUT, encoded, zip(*rows, strict=True), strict=True)
-        return Judgement(
+        return GeneralJudgement(
             {head: _to_array(values) for head, values in experts.items()},
             log_odds,
             _to_array(cosine),
@@ -224,9 +224,11 @@ class GeneralModel(nn.Module):
         return experts, cosine
 
 
-def triples_of_turns(dialogues: Sequence[Sequence[str]]) -> tuple[list[Triple], np.ndarray]:
+def triples_of_turns(dialogues: Sequence[Sequence[str]]) -> tuple[list[GeneralInput], np.ndarray]:
     """Every turn from the second on after those before it, and where the turns of each dialogue but the first begin."""
-    triples: list[Triple] = [(tuple(turns[:place]), turns[place], ()) for turns in dialogues for place in range(1, len(turns))]
+    triples: list[GeneralInput] = [
+        (tuple(turns[:place]), turns[place], ()) for turns in dialogues for place in range(1, len(turns))
+    ]
     return triples, np.cumsum([len(turns) - 1 for turns in dialogues])[:-1]
 
 

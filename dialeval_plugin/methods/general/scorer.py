@@ -9,16 +9,17 @@ from typing import ClassVar, cast
 import numpy as np
 from scipy.special import expit
 
+from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, is_blank, visible_texts
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.options import checked_init
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import TOO_FEW_TURNS, Row, Unscored
-from dialeval_plugin.core.signature import Value, content_hash, text_hash
+from dialeval_plugin.core.signature import SignatureValue, content_hash, text_hash
 from dialeval_plugin.models.folders import DefaultModel, resolve
 
-from .mixing import FloatArray, RatedMixing, rated_log_odds, response_hash
-from .model import TOKENS_CUT, Judgement, TrainedGeneral, Triple, triples_of_turns
+from .mixing import RatedMixing, rated_log_odds, response_hash
+from .model import TOKENS_CUT, GeneralInput, GeneralJudgement, TrainedGeneral, triples_of_turns
 from .signals import HEADS
 
 GENERAL_MODEL = DefaultModel(
@@ -115,7 +116,7 @@ class GeneralScorer(Scorer):
         )
         return {name: words for name, words in zip(TOKENS_CUT, lost, strict=True) if name in self.columns}
 
-    def signature_fields(self) -> dict[str, Value]:
+    def signature_fields(self) -> dict[str, SignatureValue]:
         """Method, model, reading of the texts, and whose weights mix the heads."""
         config, rated = self._trained.model.config, self._rated
         return {
@@ -167,7 +168,7 @@ class GeneralScorer(Scorer):
                 found[head].append(judgement.log_odds[head])
         return {head: np.concatenate(values) for head, values in found.items()}
 
-    def _judge(self, triples: Sequence[Triple]) -> Judgement:
+    def _judge(self, triples: Sequence[GeneralInput]) -> GeneralJudgement:
         judgement = self._trained.model.judge(triples)
         without_context = np.array([not context for context, _, _ in triples], dtype=bool)
         judgement.log_odds["fit"][without_context] = 0.0
@@ -220,7 +221,7 @@ class GeneralScorer(Scorer):
         ]
 
 
-def _triple(example: Example) -> Triple:
+def _triple(example: Example) -> GeneralInput:
     """Blank turns and facts are left out: they say nothing, and a context of them is an empty one."""
     context = tuple(visible_texts(example.context))
     return context, example.response.text, tuple(fact for fact in example.facts if not is_blank(fact))

@@ -25,7 +25,7 @@ from dialeval_plugin.core.dialogue import Example, Item
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.options import Positive, checked_init, wrong_value
 from dialeval_plugin.core.scores import Reason, Row, Unscored
-from dialeval_plugin.core.signature import Value
+from dialeval_plugin.core.signature import SignatureValue
 from dialeval_plugin.llm.language_model import LanguageModel, Pending, PromptingScorer, Request, require_language_model
 from dialeval_plugin.llm.neutralise import neutralise
 
@@ -254,7 +254,7 @@ class CriterionJudge(PromptingScorer):
             ratings[name] = rating
         return self._row(ratings)
 
-    def signature_fields(self) -> dict[str, Value]:
+    def signature_fields(self) -> dict[str, SignatureValue]:
         """Prompts with their hashes, model with its revision, and how a rating is made of its answers."""
         is_sampled = self.mode == "sampled"
         return {

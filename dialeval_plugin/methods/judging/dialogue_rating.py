@@ -17,11 +17,11 @@ from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Turn, 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.options import Positive, checked_init, wrong_value
 from dialeval_plugin.core.scores import Reason, Row, Unscored
-from dialeval_plugin.core.signature import Value, text_hash
+from dialeval_plugin.core.signature import SignatureValue, text_hash
 from dialeval_plugin.llm.language_model import LanguageModel, Pending, PromptingScorer, require_language_model
 from dialeval_plugin.llm.neutralise import neutralise
 
-from .goodness import Reading, rating_of_answers
+from .goodness import GEvalReading, rating_of_answers
 from .prompts import BLOCK_END
 
 DEFAULT_K = 3
@@ -257,7 +257,7 @@ class DialogueRatingScorer(PromptingScorer):
     ) -> None:
         self.llm = require_language_model(llm, self.name, kind="any lm-eval model that has log probabilities")
         self.k = k
-        self.reading: Reading = "literal_log" if literal_log else "probabilities"
+        self.reading: GEvalReading = "literal_log" if literal_log else "probabilities"
         self.prompts = _prompts(quality, level)
         self.level = self.prompts[0].level
         self.range = (0.0, float(self.prompts[0].highest))
@@ -300,7 +300,7 @@ class DialogueRatingScorer(PromptingScorer):
             row[prompt.quality] = None if isinstance(found, Unscored) else found.rating
         return row
 
-    def signature_fields(self) -> dict[str, Value]:
+    def signature_fields(self) -> dict[str, SignatureValue]:
         """Prompts with their hashes, model with its revision, how ratings are weighted, and the examples."""
         return {
             "method": self.name,

@@ -15,7 +15,7 @@ from dialeval_plugin.core.scores import Reason, Unscored
 
 from .prompts import N_BREAKDOWN_LABELS
 
-Reading: TypeAlias = Literal["probabilities", "literal_log"]
+GEvalReading: TypeAlias = Literal["probabilities", "literal_log"]
 
 YES = "yes"
 NO = "no"
@@ -31,7 +31,7 @@ def log_sum(values: Iterable[float]) -> float:
     return largest + math.log(math.fsum(math.exp(value - largest) for value in known))
 
 
-def goodness(log_yes: float, log_no: float, *, reading: Reading = "probabilities") -> float | None:
+def goodness(log_yes: float, log_no: float, *, reading: GEvalReading = "probabilities") -> float | None:
     """Return g in [0, 1], from the log probabilities of yes and no; None where it is undefined: an unscored row.
 
     A probability of 0 (minus infinity) is a value like any other; only where both are 0 there is no g. Under `literal_log`
@@ -63,7 +63,7 @@ def merge_forms(log_probabilities: Iterable[tuple[str, float]]) -> dict[str, flo
     return {answer: math.nan if any(map(math.isnan, values)) else log_sum(values) for answer, values in forms.items()}
 
 
-def goodness_of_forms(log_probabilities: Mapping[str, float], *, reading: Reading = "probabilities") -> float | None:
+def goodness_of_forms(log_probabilities: Mapping[str, float], *, reading: GEvalReading = "probabilities") -> float | None:
     """Return g from the log probabilities of surface forms of yes and no; a form that is missing counts as 0."""
     merged = merge_forms(log_probabilities.items())
     return goodness(merged.get(YES, -math.inf), merged.get(NO, -math.inf), reading=reading)
@@ -79,7 +79,7 @@ class KTopRating(NamedTuple):
 
 
 def k_top_rating(
-    log_probabilities: Mapping[int, float], *, k: int = 3, reading: Reading = "probabilities"
+    log_probabilities: Mapping[int, float], *, k: int = 3, reading: GEvalReading = "probabilities"
 ) -> KTopRating | None:
     """Return sum r_i w_i over the `k` likeliest ratings, w_i = p_i / sum p_j; equally likely ones in the mapping's order.
 
@@ -106,7 +106,7 @@ def merge_ratings(log_probabilities: Mapping[str, float], scale: Collection[int]
 
 
 def rating_of_answers(
-    answers: Mapping[str, float | Unscored], scale: Collection[int], *, k: int, reading: Reading = "probabilities"
+    answers: Mapping[str, float | Unscored], scale: Collection[int], *, k: int, reading: GEvalReading = "probabilities"
 ) -> KTopRating | Unscored:
     """The K-top rating from what a model answers for each surface form; where one is missing, the rest gives no rating."""
     if missing := [answer for answer in answers.values() if isinstance(answer, Unscored)]:

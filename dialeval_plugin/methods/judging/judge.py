@@ -15,7 +15,7 @@ from typing import ClassVar, Literal, NamedTuple, TypeAlias, cast
 from dialeval_plugin.core.dialogue import Example, Item, Turn
 from dialeval_plugin.core.options import checked_init
 from dialeval_plugin.core.scores import Reason, Row, Unscored
-from dialeval_plugin.core.signature import Value, text_hash
+from dialeval_plugin.core.signature import SignatureValue, text_hash
 from dialeval_plugin.llm.language_model import LanguageModel, Pending, PromptingScorer, Request, require_language_model
 from dialeval_plugin.llm.neutralise import neutralise
 from dialeval_plugin.llm.parsing import parse_rating, unquoted
@@ -165,7 +165,7 @@ class PromptedJudge(PromptingScorer):
         share = self.prompt.share(answers[0], request.prompt, cast("Example", pending.item))
         return share if isinstance(share, Unscored) else {COLUMN: share}
 
-    def signature_fields(self) -> dict[str, Value]:
+    def signature_fields(self) -> dict[str, SignatureValue]:
         """Prompt with its hash, model with its revision, and the scale of the answers."""
         low, high = self.prompt.scale
         return {"method": self.name, "prompt": self.prompt.id, "llm": self.llm.identity, "scale": f"{low:g}-{high:g}"}

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.core.scores import Unscored
 from dialeval_plugin.models.batching import length_batches, padded
@@ -19,7 +20,7 @@ from dialeval_plugin.models.causal import (
     Layout,
     Overlong,
     Pass,
-    Span,
+    TokenSpan,
     all_passes,
     as_array,
     check_causal,
@@ -33,10 +34,8 @@ from dialeval_plugin.models.causal import (
 )
 from dialeval_plugin.models.language_models import OpenedModel
 
-from .aggregation import FloatArray
-
 Alignment: TypeAlias = Literal["correct", "published"]
-Answer: TypeAlias = tuple[Span, FloatArray, FloatArray]
+SpanProbabilities: TypeAlias = tuple[TokenSpan, FloatArray, FloatArray]
 """A turn in a pass, the log probabilities of its tokens, and those of the likeliest ones in their places."""
 
 END = "<eod>"
@@ -56,7 +55,7 @@ class TurnProbabilities(NamedTuple):
     is_cut: bool
 
 
-Judged: TypeAlias = list[TurnProbabilities] | Unscored
+EvaluatedTurns: TypeAlias = list[TurnProbabilities] | Unscored
 
 
 class Evaluator(ABC):
@@ -67,7 +66,7 @@ class Evaluator(ABC):
         self.max_tokens = window(opened, max_tokens, "dialogue_likelihood")
 
     @abstractmethod
-    def judge(self, dialogues: Sequence[Sequence[str]], *, last_only: bool) -> list[Judged]:
+    def judge(self, dialogues: Sequence[Sequence[str]], *, last_only: bool) -> list[EvaluatedTurns]:
         """Judge all turns but the first of each dialogue, or the last one only; of two turns at least, none blank."""
 
 
@@ -85,10 +84,10 @@ class TokenEvaluator(Evaluator):
         self.context = context
 
     @abstractmethod
-    def answers(self, passes: Sequence[Pass]) -> Iterator[Answer]:
+    def answers(self, passes: Sequence[Pass]) -> Iterator[SpanProbabilities]:
         """Yield the answer to each span of the passes, in any order."""
 
-    def judge(self, dialogues: Sequence[Sequence[str]], *, last_only: bool) -> list[Judged]:
+    def judge(self, dialogues: Sequence[Sequence[str]], *, last_only: bool) -> list[EvaluatedTurns]:
         """See `Evaluator`."""
         pieces = turn_pieces(self.opened, dialogues, self.end, last_only=last_only)
         passes, refused = all_passes(pieces, self.prefix, self.max_tokens, context=self.context, last_only=last_only)
@@ -118,7 +117,7 @@ class CausalEvaluator(TokenEvaluator):
         check_causal(opened)
         self.prefix, self.end = layout_tokens(opened, layout)
 
-    def answers(self, passes: Sequence[Pass]) -> Iterator[Answer]:
+    def answers(self, passes: Sequence[Pass]) -> Iterator[SpanProbabilities]:
         """Read each pass once, and passes that begin alike together."""
         shared, shift = share_beginnings(passes), self._shift
         for places in length_batches([len(one.ids) for one in shared], self.opened.batch_tokens):
@@ -160,7 +159,7 @@ class PermutationEvaluator(TokenEvaluator):
             raise ModelLoadError(f"{opened.folder}: the tokenizer has neither {END!r} nor a separator. Choose an XLNet.")
         self.end = [int(end)]
 
-    def answers(self, passes: Sequence[Pass]) -> Iterator[Answer]:
+    def answers(self, passes: Sequence[Pass]) -> Iterator[SpanProbabilities]:
         """Read a row for each token of each span."""
         spans = [(one.ids, span) for one in passes for span in one.spans]
         rows = [
@@ -225,7 +224,7 @@ class NextSentenceEvaluator(Evaluator):
                 f"{opened.folder}: the tokenizer puts nothing between the sentences of a pair. Choose a model for pairs."
             )
 
-    def judge(self, dialogues: Sequence[Sequence[str]], *, last_only: bool) -> list[Judged]:
+    def judge(self, dialogues: Sequence[Sequence[str]], *, last_only: bool) -> list[EvaluatedTurns]:
         """See `Evaluator`; a turn has one probability, and its maximum is the same number."""
         wanted = [list(itertools.pairwise(dialogue))[-1 if last_only else None :] for dialogue in dialogues]
         pairs = {pair: self._encode(*pair) for pair in dict.fromkeys(itertools.chain.from_iterable(wanted))}
@@ -244,7 +243,7 @@ class NextSentenceEvaluator(Evaluator):
             for dialogue, found in zip(dialogues, wanted, strict=True)
         ]
 
-    def _judged(self, answers: Sequence[TurnProbabilities | Overlong], *, first: int) -> Judged:
+    def _judged(self, answers: Sequence[TurnProbabilities | Overlong], *, first: int) -> EvaluatedTurns:
         turns = []
         for number, answer in enumerate(answers, start=first):
             if isinstance(answer, Overlong):

@@ -9,19 +9,20 @@ from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 
+from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.dialogue import Item, Level
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.options import ModelOptions, check_choice, with_options
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import BLANK_RESPONSE, TOO_FEW_TURNS, Reason, Row, Unscored
-from dialeval_plugin.core.signature import Value, content_hash
+from dialeval_plugin.core.signature import SignatureValue, content_hash
 from dialeval_plugin.models.causal import Context, Layout, MaxTokens
 from dialeval_plugin.models.context_texts import turns_to_read, unread
 from dialeval_plugin.models.folders import DefaultModel
 from dialeval_plugin.models.language_models import Family, open_model
 
-from .aggregation import DIALOGUE_REDUCTIONS, TURN_REDUCTIONS, FloatArray, dialogue_log_scores, is_product, reported
-from .evaluators import Alignment, CausalEvaluator, Evaluator, Judged, NextSentenceEvaluator, PermutationEvaluator
+from .aggregation import DIALOGUE_REDUCTIONS, TURN_REDUCTIONS, dialogue_log_scores, is_product, reported
+from .evaluators import Alignment, CausalEvaluator, EvaluatedTurns, Evaluator, NextSentenceEvaluator, PermutationEvaluator
 
 Probability: TypeAlias = Literal["token", "max"]
 
@@ -137,7 +138,7 @@ class DialogueLikelihoodScorer(Scorer):
             "n_cut": f"a turn with its context is longer than {self.evaluator.max_tokens} tokens; the beginning was not read"
         }
 
-    def signature_fields(self) -> dict[str, Value]:
+    def signature_fields(self) -> dict[str, SignatureValue]:
         """Method, model, how dialogues are read, and how probabilities become a score."""
         return {
             "method": self.name,
@@ -163,7 +164,7 @@ class DialogueLikelihoodScorer(Scorer):
         judged = self.evaluator.judge([turns_to_read(item) for item in items], last_only=self.level == "turn")
         return [self._row(turns) for turns in judged]
 
-    def _row(self, judged: Judged) -> Row:
+    def _row(self, judged: EvaluatedTurns) -> Row:
         if isinstance(judged, Unscored):
             return judged
         if not judged:

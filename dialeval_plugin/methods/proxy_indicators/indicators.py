@@ -13,6 +13,7 @@ import numpy.typing as npt
 import torch
 from transformers import AutoModelForSequenceClassification
 
+from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.dialogue import Example, is_blank, visible_texts
 from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.core.scores import Reason, Unscored
@@ -23,7 +24,6 @@ from dialeval_plugin.models.language_models import longest_input, open_transform
 
 from .tasks import FACT, TASKS, Choice, IndicatorSettings, Truncate, task_of
 
-FloatArray: TypeAlias = npt.NDArray[np.float64]
 Texts: TypeAlias = tuple[str, str | None]
 """What a classifier reads: the response alone, or a context or fact and the response."""
 

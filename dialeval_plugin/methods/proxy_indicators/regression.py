@@ -15,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import TypedDict
 
+from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import checked, read_json, to_json, write_text
 
 from .tasks import DEFAULT_CHOICES, Choice, Entailment, IndicatorSettings, Truncate
 
-FloatArray: TypeAlias = npt.NDArray[np.float64]
-Table: TypeAlias = Sequence[Sequence[float]] | npt.NDArray[Any]
+FeatureTable: TypeAlias = Sequence[Sequence[float]] | npt.NDArray[Any]
 
 DEFAULT_FOLDS = 10
 KIND = "glue_proxy"
@@ -29,7 +29,7 @@ SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class FeatureRange:
     """Lowest and highest value of a column, by which it is brought to [0, 1] (equation 6.5)."""
 
     low: float
@@ -49,22 +49,22 @@ class LinearRegression:
     """A fitted regression: rating = intercept + sum of weight times column, all on [0, 1] (equation 6.6)."""
 
     features: tuple[str, ...]
-    ranges: tuple[Range, ...]
+    ranges: tuple[FeatureRange, ...]
     weights: tuple[float, ...]
     intercept: float
-    target: Range
+    target: FeatureRange
     """Of the mean ratings."""
     n_rows: int
     """It was fitted on."""
 
-    def predict(self, table: Table) -> FloatArray:
+    def predict(self, table: FeatureTable) -> FloatArray:
         """Return a prediction a row of a table of shape (rows, features), not clipped: 0 for the worst rated row of the fit."""
         values = _table(table, len(self.features))
         scaled = [extent.scale(values[:, place]) for place, extent in enumerate(self.ranges)]
         return np.asarray(self.intercept + np.stack(scaled, axis=1) @ np.array(self.weights))
 
 
-def fit(features: Sequence[str], table: Table, ratings: Sequence[float] | npt.NDArray[Any]) -> LinearRegression:
+def fit(features: Sequence[str], table: FeatureTable, ratings: Sequence[float] | npt.NDArray[Any]) -> LinearRegression:
     """Fit mean ratings by ordinary least squares with an intercept; of several best fits, the one with the smallest weights.
 
     Example:
@@ -92,7 +92,7 @@ def fit(features: Sequence[str], table: Table, ratings: Sequence[float] | npt.ND
 
 def predict_held_out(
     features: Sequence[str],
-    table: Table,
+    table: FeatureTable,
     ratings: Sequence[float] | npt.NDArray[Any],
     contexts: Sequence[Hashable],
     *,
@@ -121,7 +121,7 @@ def predict_held_out(
     return predicted
 
 
-def _table(table: Table, n_columns: int) -> FloatArray:
+def _table(table: FeatureTable, n_columns: int) -> FloatArray:
     values = np.asarray(table, dtype=np.float64)
     if values.ndim != 2 or values.shape[1] != n_columns:
         raise InputError(
@@ -130,13 +130,13 @@ def _table(table: Table, n_columns: int) -> FloatArray:
     return values
 
 
-def _range(name: str, values: FloatArray) -> Range:
+def _range(name: str, values: FloatArray) -> FeatureRange:
     if not np.isfinite(values).all():
         raise InputError(f"regression: {name} is {values[~np.isfinite(values)][0]} in a row. Leave out what has no score.")
     low, high = float(values.min()), float(values.max())
     if low == high:
         raise InputError(f"regression: {name} is {low:g} in every row, which tells nothing. Leave it out, or give other rows.")
-    return Range(low, high)
+    return FeatureRange(low, high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +200,7 @@ class ProxyModel:
         )
         fitted = LinearRegression(
             features=names,
-            ranges=tuple(Range(column["low"], column["high"]) for column in columns),
+            ranges=tuple(FeatureRange(column["low"], column["high"]) for column in columns),
             weights=tuple(column["weight"] for column in columns),
             intercept=regression["intercept"],
             target=regression["target"],
@@ -219,7 +219,7 @@ class _Column(TypedDict):
 class _Regression(TypedDict):
     features: list[_Column]
     intercept: float
-    target: Range
+    target: FeatureRange
     n_rows: int
 
 

@@ -15,7 +15,7 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.options import with_options
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Row, Unscored
-from dialeval_plugin.core.signature import Value, text_hash
+from dialeval_plugin.core.signature import SignatureValue, text_hash
 from dialeval_plugin.models.folders import DefaultModel
 
 from .indicators import IndicatorModels
@@ -119,7 +119,7 @@ class GlueProxyScorer(Scorer):
         """Texts that a classifier did not read whole."""
         return {"n_cut": f"texts are longer than a classifier's window and were cut ({self.indicators.settings.truncate})"}
 
-    def signature_fields(self) -> dict[str, Value]:
+    def signature_fields(self) -> dict[str, SignatureValue]:
         """Method, variant, regression, classifiers and their orientation, and how texts are cut."""
         settings = self.indicators.settings
         hashes = self.indicators.hashes

@@ -198,7 +198,7 @@ class GaussianLayer(nn.Module):
         return Gaussian(self.mean(hidden), functional.softplus(self.deviation(hidden)) + _LEAST_DEVIATION)
 
 
-class Noise(NamedTuple):
+class LatentNoise(NamedTuple):
     """Standard normal numbers that turn posteriors into draws; without them latent variables are at their priors' means."""
 
     responses: Tensor
@@ -207,14 +207,14 @@ class Noise(NamedTuple):
     """(dialogues, latent)."""
 
     @classmethod
-    def random(cls, batch: Batch, size: int) -> Noise:
+    def random(cls, batch: Batch, size: int) -> LatentNoise:
         """From torch's global generator, as training wants it."""
         shape = (len(batch.responses), len(batch.n_responses))
         responses, dialogues = (torch.randn(number, size, device=batch.tokens.device) for number in shape)
         return cls(responses, dialogues)
 
     @classmethod
-    def repeated(cls, batch: Batch, size: int, seed: int) -> Noise:
+    def repeated(cls, batch: Batch, size: int, seed: int) -> LatentNoise:
         """The same numbers for every dialogue, so that none depends on what it is scored with: they differ by place only."""
         # numpy draws a number after the other; torch's vectorised draws change with how many are asked for.
         table = np.random.default_rng(seed).standard_normal((1 + max(batch.n_responses), size), dtype=np.float32)

@@ -17,7 +17,7 @@ from .layers import (
     DialogueEncoder,
     Gaussian,
     GaussianLayer,
-    Noise,
+    LatentNoise,
     Reconstruction,
     UtteranceEncoder,
     WordTable,
@@ -42,7 +42,7 @@ class DialogueNetwork(nn.Module):
         self.words = WordTable(architecture)
         self.encoder = UtteranceEncoder(architecture, bidirectional=bidirectional)
 
-    def forward(self, batch: Batch, noise: Noise | None = None) -> Reconstruction:
+    def forward(self, batch: Batch, noise: LatentNoise | None = None) -> Reconstruction:
         """Reconstruct the responses of a batch.
 
         With `noise` latent variables are drawn from their posteriors: that of a response has read the response, that of a
@@ -68,7 +68,7 @@ class DialogueNetwork(nn.Module):
         )
 
 
-class Seq2Seq(DialogueNetwork):
+class Seq2SeqNetwork(DialogueNetwork):
     """Seq2Seq (Vinyals and Le 2015): a response depends on the utterance before it, and on nothing else."""
 
     def __init__(self, architecture: Architecture) -> None:
@@ -76,7 +76,7 @@ class Seq2Seq(DialogueNetwork):
         self.bridge = feed_forward(self.encoder.size, architecture.decoder)
         self.decoder = Decoder(architecture)
 
-    def forward(self, batch: Batch, noise: Noise | None = None) -> Reconstruction:
+    def forward(self, batch: Batch, noise: LatentNoise | None = None) -> Reconstruction:
         """There is no latent variable that `noise` could draw."""
         return self._decode(self._contexts(batch), batch)
 
@@ -90,7 +90,7 @@ class HRED(DialogueNetwork):
         self.bridge = feed_forward(architecture.context, architecture.decoder)
         self.decoder = Decoder(architecture)
 
-    def forward(self, batch: Batch, noise: Noise | None = None) -> Reconstruction:
+    def forward(self, batch: Batch, noise: LatentNoise | None = None) -> Reconstruction:
         """There is no latent variable that `noise` could draw."""
         return self._decode(self.context(self._contexts(batch), batch.n_responses), batch)
 
@@ -108,7 +108,7 @@ class VHRED(DialogueNetwork):
         self.bridge = feed_forward(context + latent, architecture.decoder)
         self.decoder = Decoder(architecture)
 
-    def forward(self, batch: Batch, noise: Noise | None = None) -> Reconstruction:
+    def forward(self, batch: Batch, noise: LatentNoise | None = None) -> Reconstruction:
         """Draw each response's latent variable where there is `noise`."""
         utterances = self.encoder(self.words(batch.tokens), batch.lengths)
         contexts = self.context(utterances[batch.contexts], batch.n_responses)
@@ -138,7 +138,7 @@ class VHCR(DialogueNetwork):
         self.hidden_utterance = nn.Parameter(torch.zeros(self.encoder.size))
         self.sentence_drop = architecture.sentence_drop
 
-    def forward(self, batch: Batch, noise: Noise | None = None) -> Reconstruction:
+    def forward(self, batch: Batch, noise: LatentNoise | None = None) -> Reconstruction:
         """Draw the latent variables of dialogues and responses where there is `noise`."""
         utterances = self.encoder(self.words(batch.tokens), batch.lengths)
         dialogue_kl, response_kl = None, None
@@ -168,7 +168,7 @@ class VHCR(DialogueNetwork):
         return torch.where(is_dropped, self.hidden_utterance, utterances)
 
 
-_NETWORKS: Mapping[NetworkKind, type[DialogueNetwork]] = {"seq2seq": Seq2Seq, "hred": HRED, "vhred": VHRED, "vhcr": VHCR}
+_NETWORKS: Mapping[NetworkKind, type[DialogueNetwork]] = {"seq2seq": Seq2SeqNetwork, "hred": HRED, "vhred": VHRED, "vhcr": VHCR}
 
 
 def new_network(kind: NetworkKind, architecture: Architecture) -> DialogueNetwork:

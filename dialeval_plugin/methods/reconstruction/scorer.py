@@ -15,12 +15,12 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.options import ModelOptions, with_options
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Orientation, Row, Unscored
-from dialeval_plugin.core.signature import Value, content_hash
+from dialeval_plugin.core.signature import SignatureValue, content_hash
 from dialeval_plugin.models.batching import length_batches
 from dialeval_plugin.models.context_texts import turns_to_read, unread
 from dialeval_plugin.models.folders import DefaultModel, resolve
 
-from .layers import Noise
+from .layers import LatentNoise
 from .model import TrainedReconstruction
 from .vocabulary import TOKENIZER, UNKNOWN, Encoded, EncodedDialogue, make_batch
 
@@ -120,7 +120,7 @@ class DialogueReconstructionScorer(Scorer):
         """Utterances that were not read whole."""
         return {"n_cut": f"an utterance is longer than {self.trained.max_tokens} tokens; its end was not read"}
 
-    def signature_fields(self) -> dict[str, Value]:
+    def signature_fields(self) -> dict[str, SignatureValue]:
         """Method, model, how dialogues are read, and how losses become a score."""
         return {
             "method": self.name,
@@ -151,7 +151,7 @@ class DialogueReconstructionScorer(Scorer):
         rows: list[Row] = [{}] * len(items)
         for places in length_batches([sum(map(len, dialogue)) for dialogue in ids], TOKENS_PER_BATCH):
             batch = make_batch([ids[place] for place in places]).to(self.trained.device)
-            noise = Noise.repeated(batch, model.latent_size, self.options.seed) if self.latent == "posterior" else None
+            noise = LatentNoise.repeated(batch, model.latent_size, self.options.seed) if self.latent == "posterior" else None
             found = model(batch, noise)
             sums, response_kl = (
                 [own.tolist() for own in torch.split(values.double().cpu(), list(batch.n_responses))]

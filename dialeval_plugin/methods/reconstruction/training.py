@@ -29,7 +29,7 @@ from dialeval_plugin.training.run import (
     seconds_of,
 )
 
-from .layers import Architecture, Noise
+from .layers import Architecture, LatentNoise
 from .model import RECONSTRUCTION_FOLDER, TrainedReconstruction
 from .networks import DialogueNetwork, NetworkKind, new_network
 from .scorer import RECONSTRUCTION_MODEL, TOKENS_PER_BATCH
@@ -271,7 +271,7 @@ def train_epoch(
     for start in range(0, len(order), recipe.batch_size):
         batch = make_batch([dialogues[place] for place in order[start : start + recipe.batch_size]]).to(device)
         with torch.autocast(device.type, dtype=torch.bfloat16, enabled=bfloat16):
-            found = network(batch, Noise.random(batch, network.latent_size))
+            found = network(batch, LatentNoise.random(batch, network.latent_size))
         loss, kl = found.losses.sum(), found.response_kl.sum() + found.dialogue_kl.sum()
         n_tokens = int(batch.lengths[batch.responses].sum())
         loop.step((loss + kl_weight(network, recipe, loop.n_steps + 1) * kl) / n_tokens)

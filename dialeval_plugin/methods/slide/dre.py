@@ -12,7 +12,7 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import checked
 from dialeval_plugin.core.options import with_options
 from dialeval_plugin.core.scores import Reason, Row, Unscored
-from dialeval_plugin.core.signature import Value
+from dialeval_plugin.core.signature import SignatureValue
 from dialeval_plugin.llm.language_model import LanguageModel, Pending, PromptingScorer, Request, require_language_model
 from dialeval_plugin.methods.judging.judge import SCORING_PROMPTS, InteriorPrompt, MeasuredAccuracy, read_interior
 
@@ -156,9 +156,9 @@ class DreScorer(PromptingScorer):
         """Tokens that the small model did not read."""
         return self._slm.cuts if self._slm else {}
 
-    def signature_fields(self) -> dict[str, Value]:
+    def signature_fields(self) -> dict[str, SignatureValue]:
         """Method, variant, prompts with their hashes, options, and both models."""
-        fields: dict[str, Value] = {
+        fields: dict[str, SignatureValue] = {
             "method": self.name,
             "variant": "+".join(self.variants),
             "prompt": PLAIN.id if "plain" in self.prompts else None,

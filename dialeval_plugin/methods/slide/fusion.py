@@ -10,9 +10,9 @@ from typing import Literal, TypeAlias, cast
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.options import check_choice, wrong_value
 from dialeval_plugin.core.scores import Row, Unscored
-from dialeval_plugin.core.signature import Value
+from dialeval_plugin.core.signature import SignatureValue
 
-Reading: TypeAlias = Literal["first_match", "llm_first", "agree"]
+FusionReading: TypeAlias = Literal["first_match", "llm_first", "agree"]
 Bounds: TypeAlias = tuple[float, float]
 
 POSITIVE_FROM = 0.5
@@ -67,7 +67,7 @@ def _agree(slm: float, llm: float) -> float:
 _READINGS = {"first_match": _first_match, "llm_first": _llm_first, "agree": _agree}
 
 
-def fuse(slm: float, llm: float, *, reading: Reading = "first_match", slm_scale: float = 1.0) -> float:
+def fuse(slm: float, llm: float, *, reading: FusionReading = "first_match", slm_scale: float = 1.0) -> float:
     """Return SLIDE's final score (equation 9) of Score_SLM in [0, 2], which `slm_scale` multiplies, and Score_LLM in [0, 1].
 
     The first two cases of the equation overlap where the small model says good and the large one says bad. `first_match`
@@ -82,7 +82,7 @@ def fuse(slm: float, llm: float, *, reading: Reading = "first_match", slm_scale:
     return _READINGS[reading](slm * slm_scale, llm)
 
 
-def fuse_rows(small: Row, llm: float | Unscored, *, reading: Reading = "first_match", slm_scale: float = 1.0) -> Row:
+def fuse_rows(small: Row, llm: float | Unscored, *, reading: FusionReading = "first_match", slm_scale: float = 1.0) -> Row:
     """Return the small model's columns with `llm` and `slide`; where one of both models has no score, the reason."""
     if isinstance(small, Unscored):
         return small
@@ -125,7 +125,7 @@ class Refinement:
         # The plain prompt asks for no influence degree, so c has no second factor.
         return {"ex_dre": self._bounded(slm * llm), "non_dre": llm}
 
-    def signature_fields(self) -> dict[str, Value]:
+    def signature_fields(self) -> dict[str, SignatureValue]:
         """The options that differ from their defaults."""
         return {"eq26": self.eq26 or None, "clamp": "{:g}-{:g}".format(*self.clamp) if self.clamp else None}
 

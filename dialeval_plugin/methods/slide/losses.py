@@ -22,7 +22,7 @@ ADVERSARIAL, POSITIVE, NON_ROBUST = 0, 1, 2
 """Classes of equation 4: robust part of an adversarial response, of a positive one, any non-robust part."""
 
 
-class Parts(NamedTuple):
+class EmbeddingParts(NamedTuple):
     """Robust and non-robust parts of positive and adversarial responses, each of shape (batch, width)."""
 
     positive_robust: Tensor
@@ -61,7 +61,7 @@ def contrastive_loss(a: Tensor, b: Tensor, *, matching: bool, margin: float = MA
     return 0.5 * loss if half else loss
 
 
-def classification_terms(context: Tensor, parts: Parts, classifier: nn.Module) -> dict[str, Tensor]:
+def classification_terms(context: Tensor, parts: EmbeddingParts, classifier: nn.Module) -> dict[str, Tensor]:
     """Cross-entropy of the four parts against their class (equation 4, read as cross-entropy).
 
     As printed, sum_i y_i p_i with class numbers for y has its minimum at "always class 0", whatever the input.
@@ -73,7 +73,7 @@ def classification_terms(context: Tensor, parts: Parts, classifier: nn.Module) -
     return terms
 
 
-class Triple(NamedTuple):
+class ResponseTriple(NamedTuple):
     """Vectors of a context, a positive and an adversarial response, each of shape (batch, width)."""
 
     context: Tensor
@@ -82,7 +82,7 @@ class Triple(NamedTuple):
 
 
 def paper_terms(
-    whole: Triple, context: Tensor, parts: Parts, classifier: nn.Module, *, half: bool = False
+    whole: ResponseTriple, context: Tensor, parts: EmbeddingParts, classifier: nn.Module, *, half: bool = False
 ) -> dict[str, Tensor]:
     """Return the terms of equation 5 by name; their sum is the loss.
 
@@ -100,7 +100,7 @@ def paper_terms(
 
 
 def code_terms(
-    whole: Triple, context: Tensor, parts: Parts, classifier: nn.Module, *, rank_robust: bool = True
+    whole: ResponseTriple, context: Tensor, parts: EmbeddingParts, classifier: nn.Module, *, rank_robust: bool = True
 ) -> dict[str, Tensor]:
     """Return the terms of the published notebooks by name; their sum is the loss.
 

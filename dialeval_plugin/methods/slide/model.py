@@ -26,7 +26,7 @@ from dialeval_plugin.models.lexical import FEATURES, LexicalFeatures
 from .fusion import DistanceRange
 from .losses import cosine_distance
 
-Split: TypeAlias = Literal["pad", "full_width"]
+EmbeddingSplit: TypeAlias = Literal["pad", "full_width"]
 ProbabilityFrom: TypeAlias = Literal["two_class", "three_class", "interaction", "interaction+lexical"]
 
 HEAD_FILE = "slm_head.safetensors"
@@ -46,14 +46,14 @@ class SmallModelConfig:
     """
 
     recipe: str
-    split: Split
+    split: EmbeddingSplit
     probability_from: ProbabilityFrom
     text_format: TextFormat = "plain"
     max_context_tokens: int = 160
     max_response_tokens: int = 64
 
 
-class Judgement(NamedTuple):
+class SlmJudgement(NamedTuple):
     """What the small model says of responses: tensors of one shape."""
 
     distance: Tensor
@@ -103,7 +103,9 @@ class DisentanglingHead(nn.Module):
 
     blend: Tensor
 
-    def __init__(self, hidden_size: int, split: Split, probability_from: ProbabilityFrom, *, vocabulary_size: int = 0) -> None:
+    def __init__(
+        self, hidden_size: int, split: EmbeddingSplit, probability_from: ProbabilityFrom, *, vocabulary_size: int = 0
+    ) -> None:
         super().__init__()
         if hidden_size % 2:
             raise InputError(f"DisentanglingHead: the encoder's width {hidden_size} is odd and cannot be split into halves.")
@@ -165,10 +167,12 @@ class DisentanglingHead(nn.Module):
         probability: Tensor = logits.softmax(-1)[..., 1]
         return probability
 
-    def forward(self, context: Tensor, response: Tensor, features: Tensor | None = None) -> Judgement:
+    def forward(self, context: Tensor, response: Tensor, features: Tensor | None = None) -> SlmJudgement:
         """Judge responses; the vectors have shape (n, hidden), for `features` see `probability`."""
         parts = self.disentangle(context, response)
-        return Judgement(cosine_distance(parts.context, parts.robust), self.probability(parts.context, parts.robust, features))
+        return SlmJudgement(
+            cosine_distance(parts.context, parts.robust), self.probability(parts.context, parts.robust, features)
+        )
 
 
 class SmallModel(nn.Module):

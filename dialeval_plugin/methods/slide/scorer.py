@@ -16,8 +16,7 @@ from dialeval_plugin.core.scores import Row, Unscored, finite_or_unscored
 from dialeval_plugin.core.signature import content_hash
 from dialeval_plugin.models.folders import DefaultModel, resolve
 
-from .fusion import POSITIVE_FROM, DistanceRange, fuse_rows, slm_score
-from .fusion import Reading as FusionReading
+from .fusion import POSITIVE_FROM, DistanceRange, FusionReading, fuse_rows, slm_score
 from .model import TrainedSmallModel
 
 logger = logging.getLogger(__name__)

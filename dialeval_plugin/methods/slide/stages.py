@@ -28,7 +28,16 @@ from dialeval_plugin.training.host_trainers import fit
 from dialeval_plugin.training.run import TrainingRun, adamw
 
 from .data import LabelledResponses, MixedSets, Splits, all_labelled
-from .losses import MARGIN, RANKING_SCALE, Parts, Triple, code_terms, cosine_distance, paper_terms, ranking_loss
+from .losses import (
+    MARGIN,
+    RANKING_SCALE,
+    EmbeddingParts,
+    ResponseTriple,
+    code_terms,
+    cosine_distance,
+    paper_terms,
+    ranking_loss,
+)
 from .model import LexicalClassifier, SmallModel
 from .recipes import SlideRecipe, Stage
 
@@ -99,12 +108,12 @@ class JointObjective(nn.Module):
         if len(pairs):
             loss = loss + functional.cross_entropy(logits, labels, ignore_index=IGNORED)
             positive, negative = pairs.unbind(-1)
-            parts = Parts(
+            parts = EmbeddingParts(
                 whole.robust[positive], whole.non_robust[positive], whole.robust[negative], whole.non_robust[negative]
             )
             paired = whole.context[positive]
             terms = paper_terms(
-                Triple(paired, parts.positive_robust, parts.adversarial_robust), paired, parts, head.three_class
+                ResponseTriple(paired, parts.positive_robust, parts.adversarial_robust), paired, parts, head.three_class
             )
             loss = loss + DISENTANGLING_WEIGHT * torch.stack(list(terms.values())).sum()
         ranked = (labels == IGNORED).nonzero().flatten()
@@ -186,8 +195,8 @@ class HeadObjective(nn.Module):
             pair = torch.stack([self.head.two_class_logits(side.context, side.robust) for side in (good, bad)], dim=1)
             loss = functional.cross_entropy(pair.flatten(0, 1), labels.flatten())
         else:
-            parts = Parts(good.robust, good.non_robust, bad.robust, bad.non_robust)
-            whole = Triple(*(self.head.linear(side) for side in (context, positive, adversarial)))
+            parts = EmbeddingParts(good.robust, good.non_robust, bad.robust, bad.non_robust)
+            whole = ResponseTriple(*(self.head.linear(side) for side in (context, positive, adversarial)))
             make_terms: Callable[..., dict[str, Tensor]] = code_terms if self.terms == "code" else paper_terms
             terms = make_terms(whole, good.context, parts, self.head.three_class)
             loss = torch.stack(list(terms.values())).sum()

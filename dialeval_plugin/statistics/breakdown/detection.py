@@ -21,10 +21,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.statistics.arrays import BoolArray, FloatArray, IntArray, Labels, OptionalNumbers
+from dialeval_plugin.statistics.arrays import BoolArray, Labels, OptionalNumbers
 from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Counts, Estimate, Resampled, rows_by_cell
-from dialeval_plugin.statistics.rows import Canonical, Column, canonical_rows, optional_numbers, same_length
+from dialeval_plugin.statistics.rows import Canonical, CheckedColumn, canonical_rows, optional_numbers, same_length
 
 Distributions: TypeAlias = Sequence[Sequence[float] | None] | npt.NDArray[Any]
 """One row a system turn: P(NB), P(PB), P(B), or None where the detector gave no answer."""
@@ -294,7 +295,7 @@ def _check_threshold(threshold: float, caller: str) -> None:
         raise InputError(f"{caller}: threshold is {threshold!r}. Give a share of the annotators from 0 to 1.")
 
 
-def _breakdown_scores(where: str, scores: OptionalNumbers) -> Column:
+def _breakdown_scores(where: str, scores: OptionalNumbers) -> CheckedColumn:
     column = optional_numbers(where, "scores", scores)
     for index, value in enumerate(column.values):
         if not 0 <= value <= 1:

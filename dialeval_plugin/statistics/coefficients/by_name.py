@@ -13,8 +13,9 @@ from functools import partial
 
 import numpy as np
 
+from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.statistics.arrays import FloatArray, Labels, Numbers, Statistic
+from dialeval_plugin.statistics.arrays import Labels, Numbers, Statistic
 
 from .kendall import auroc, auroc_of_samples, kendall_b, kendall_b_of_samples, kendall_c, kendall_c_of_samples
 from .pearson import pearson, pearson_of_samples, point_biserial, point_biserial_of_samples, spearman, spearman_of_samples

@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
-from dialeval_plugin.statistics.arrays import FloatArray, IntArray, Numbers, Statistic
+from dialeval_plugin.core.arrays import FloatArray, IntArray
+from dialeval_plugin.statistics.arrays import Numbers, Statistic
 
 from .pearson import check_two_kinds
 from .samples import Ties, checked_pairs, is_undefined, ratio

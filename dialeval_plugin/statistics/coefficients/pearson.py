@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
+from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.errors import StatisticUndefined
-from dialeval_plugin.statistics.arrays import FloatArray, Numbers, Statistic
+from dialeval_plugin.statistics.arrays import Numbers, Statistic
 
 from .samples import MIN_PAIRS, Ties, checked_pairs, is_undefined, ratio
 

@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.statistics.arrays import FloatArray, IntArray, Labels, Numbers, Statistic
+from dialeval_plugin.statistics.arrays import Labels, Numbers, Statistic
 from dialeval_plugin.statistics.rows import cluster_codes, numbers, rows_by_group, same_length
 
 from .kendall import RisingPairs

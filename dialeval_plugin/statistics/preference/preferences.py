@@ -18,8 +18,9 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
+from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.core.errors import InputError, StatisticUndefined
-from dialeval_plugin.statistics.arrays import FloatArray, IntArray, Labels, OptionalNumbers
+from dialeval_plugin.statistics.arrays import Labels, OptionalNumbers
 from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Counts, Estimate, Resampled, rows_by_cell
 from dialeval_plugin.statistics.coefficients.by_name import coefficient_named
 from dialeval_plugin.statistics.correlation import correlate
@@ -39,7 +40,7 @@ from dialeval_plugin.statistics.rows import (
 Votes: TypeAlias = Sequence[Sequence[int]] | npt.NDArray[Any]
 """One row a comparison, one column a rater: `A_IS_BETTER`, `B_IS_BETTER`, `BOTH_ARE_GOOD` or `BOTH_ARE_BAD`."""
 VotingUnit: TypeAlias = Literal["comparison", "response"]
-Opinion: TypeAlias = Literal["vote", "majority"]
+VoteCounting: TypeAlias = Literal["vote", "majority"]
 TiedScores: TypeAlias = Literal["b", "missing"]
 EqualAnswers: TypeAlias = Literal["category", "missing"]
 AlphaRaters: TypeAlias = Literal["together", "one_by_one"]
@@ -163,7 +164,7 @@ def voting(
 
 
 def ignore_equal(
-    compared: Preferences, *, opinion: Opinion = "vote", bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
+    compared: Preferences, *, opinion: VoteCounting = "vote", bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
 ) -> PreferenceAgreement:
     """Return the point-biserial correlation between score_A - score_B and who is better: 1 for A, 0 for B.
 
@@ -178,7 +179,7 @@ def ignore_equal(
         >>> print(ignore_equal(compared, bootstrap=Bootstrap(rounds=0)))
         ignore_equal 0.806, coin flip 0.095, human majority 0.837, 4 of 4 comparisons scored
     """
-    check_choice("ignore_equal", "opinion", opinion, get_args(Opinion))
+    check_choice("ignore_equal", "opinion", opinion, get_args(VoteCounting))
     name = "ignore_equal" if opinion == "vote" else "ignore_equal_majority"
     of_scores = partial(_gaps, compared, opinion=opinion)
     return _correlation(name, compared, of_scores, "pearson", _preferring(compared.votes), bootstrap)
@@ -264,7 +265,7 @@ def _points(compared: Preferences, a: FloatArray, b: FloatArray, unit: VotingUni
     return _Observations(mean, np.bincount(names, points).astype(np.float64), clusters[first])
 
 
-def _gaps(compared: Preferences, a: FloatArray, b: FloatArray, opinion: Opinion = "vote") -> _Observations:
+def _gaps(compared: Preferences, a: FloatArray, b: FloatArray, opinion: VoteCounting = "vote") -> _Observations:
     answers = compared.votes
     if opinion == "majority":
         for_a, for_b = _preferring(compared.votes)

@@ -28,7 +28,7 @@ from dialeval_plugin.corpora.registry import read_items
 from dialeval_plugin.methods.augmentation.augmentation import (
     SHEET_HEADER,
     AugmentedContext,
-    Candidate,
+    GeneratedResponse,
     ResponseWriter,
     augment,
     incomplete_path,
@@ -377,10 +377,10 @@ def test_a_killed_run_loses_the_context_in_flight_only_and_ends_with_the_same_by
 
 def context(id: str, turns: tuple[str, ...], *texts: str) -> AugmentedContext:
     candidates = [
-        Candidate("positive" if place % 2 == 0 else "adversarial", text, 1, "positive", None, True)
+        GeneratedResponse("positive" if place % 2 == 0 else "adversarial", text, 1, "positive", None, True)
         for place, text in enumerate(texts)
     ]
-    return AugmentedContext(id, turns, (*candidates, Candidate("positive", "Rejected.", 1, "negative")))
+    return AugmentedContext(id, turns, (*candidates, GeneratedResponse("positive", "Rejected.", 1, "negative")))
 
 
 ACCEPTED = [

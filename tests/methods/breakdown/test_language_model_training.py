@@ -18,10 +18,10 @@ from dialeval_plugin.methods.breakdown.calibration import Calibration, weights_h
 from dialeval_plugin.methods.breakdown.data import (
     IGNORED,
     Key,
-    Noise,
+    LanguageModelSources,
     PadRows,
     RowsByLength,
-    Sources,
+    TokenNoise,
     TokenRows,
     natural_spacing,
     ordinary_tokens,
@@ -61,7 +61,7 @@ def test_a_dialogue_is_its_turns_each_with_the_end_of_text(opened: OpenedModel) 
 
 def test_noise_depends_on_epoch_and_row_alone_and_targets_are_clean(opened: OpenedModel) -> None:
     blocks = [list(range(1, 200)), list(range(1, 200)), [opened.tokenizer.eos_token_id] * 50]
-    rows = TokenRows(blocks, Noise(0.5, ordinary_tokens(opened), seed=3))
+    rows = TokenRows(blocks, TokenNoise(0.5, ordinary_tokens(opened), seed=3))
     first, again, later, other, special = (list(rows[Key(*key)].inputs) for key in ((1, 0), (1, 0), (2, 0), (1, 1), (1, 2)))
     assert list(rows[Key(1, 0)].labels) == blocks[0]
     assert first == again
@@ -71,7 +71,7 @@ def test_noise_depends_on_epoch_and_row_alone_and_targets_are_clean(opened: Open
 
 
 def test_padding_is_neither_predicted_nor_perturbed(opened: OpenedModel) -> None:
-    rows = TokenRows([[5, 6, 7, 8], [9, 10]], Noise(0.9, ordinary_tokens(opened), seed=1))
+    rows = TokenRows([[5, 6, 7, 8], [9, 10]], TokenNoise(0.9, ordinary_tokens(opened), seed=1))
     batch = PadRows(opened.pad)([rows[0], rows[1]])
     assert batch["labels"].tolist() == [[5, 6, 7, 8], [9, 10, IGNORED, IGNORED]]
     assert batch["input_ids"][1, 2:].tolist() == [opened.pad] * 2
@@ -109,7 +109,9 @@ def test_natural_spacing_undoes_tokenisation_only(published: str, natural: str) 
 def test_what_is_reported_on_is_left_out_and_counted(caplog: pytest.LogCaptureFixture) -> None:
     same = [dialogue("Hello , you !", "Hi .", id="a"), dialogue("hello you", " ", "HI", id="b")]
     other = [dialogue(f"turn {n}", "answer") for n in range(20)]
-    data = prepare(Sources([*same, *other], [other[3]], [same[0]]), validation_fraction=0.1, seed=0, spacing="published")
+    data = prepare(
+        LanguageModelSources([*same, *other], [other[3]], [same[0]]), validation_fraction=0.1, seed=0, spacing="published"
+    )
     assert data.n_left_out == 3
     assert [turns[0] for turns in data.training] == [f"turn {n}" for n in range(20) if n != 3]
     assert [message.partition(",")[0] for message in caplog.messages] == [
@@ -120,7 +122,7 @@ def test_what_is_reported_on_is_left_out_and_counted(caplog: pytest.LogCaptureFi
 
 def test_copies_of_a_dialogue_are_validated_on_or_trained_on_not_both() -> None:
     dialogues = [dialogue(f"turn {n % 10}", "answer") for n in range(30)]
-    data = prepare(Sources(dialogues), validation_fraction=0.2, seed=0, spacing="natural")
+    data = prepare(LanguageModelSources(dialogues), validation_fraction=0.2, seed=0, spacing="natural")
     assert (len(data.training), len(data.validation)) == (24, 6)
     assert not {turns[0] for turns in data.training} & {turns[0] for turns in data.validation}
 
@@ -130,7 +132,12 @@ def test_too_few_dialogues_are_refused() -> None:
         "training data: 1 dialogues to train on and 0 to validate on are left, at least 1 of each is needed. "
         "Give more dialogues."
     ):
-        prepare(Sources([dialogue("only one turn"), dialogue("a", "b")]), validation_fraction=0.5, seed=0, spacing="natural")
+        prepare(
+            LanguageModelSources([dialogue("only one turn"), dialogue("a", "b")]),
+            validation_fraction=0.5,
+            seed=0,
+            spacing="natural",
+        )
 
 
 @pytest.mark.parametrize("objective", ["lm", "odin", "background"])

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from dialeval_plugin.methods.breakdown.calibration import ScoreRange, learn_range
-from dialeval_plugin.methods.breakdown.data import IGNORED, Key, Noise
+from dialeval_plugin.methods.breakdown.data import IGNORED, Key, TokenNoise
 from dialeval_plugin.methods.breakdown.detectors import (
     ConfidenceHead,
     LikelihoodRatio,
@@ -130,7 +130,7 @@ def test_one_value_has_no_range(scores: list[float]) -> None:
 
 def test_noise_comes_at_its_rate_and_leaves_special_tokens_alone() -> None:
     ids = np.tile(np.arange(50), 2000)
-    noise = Noise(0.15, np.arange(3, 50), seed=0)
+    noise = TokenNoise(0.15, np.arange(3, 50), seed=0)
     noisy = noise.apply(ids, Key(0, 0))
     special = ids < 3
     assert (noisy[special] == ids[special]).all()

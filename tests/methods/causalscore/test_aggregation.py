@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.methods.causalscore.aggregation import (
     Aggregation,
-    FloatArray,
-    Parts,
+    ScoreParts,
     combine,
     conditional_pairs,
     dependent_turns,
@@ -25,7 +25,7 @@ from tests.refusals import refusal
 THREE = np.array([[0.0, 0.2, 0.4], [0.6, 0.0, 0.8], [0.1, 0.3, 0.0]])
 
 
-def parts_of(p_uncond: Any, p_cond: Any, texts: list[str], **options: Any) -> Parts:
+def parts_of(p_uncond: Any, p_cond: Any, texts: list[str], **options: Any) -> ScoreParts:
     chosen = Aggregation(**options)
     probabilities, matrix = np.array(p_uncond, dtype=float), np.array(p_cond, dtype=float).reshape(len(texts), len(texts))
     pairs = conditional_pairs(probabilities, texts, chosen)

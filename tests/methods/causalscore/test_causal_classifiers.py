@@ -23,7 +23,7 @@ from transformers import (
 )
 
 from dialeval_plugin.core.errors import ModelLoadError
-from dialeval_plugin.methods.causalscore.classifiers import RowEncoder, Truncate, first_token_only
+from dialeval_plugin.methods.causalscore.classifiers import PairTruncation, RowEncoder, first_token_only
 from tests.refusals import refusal
 
 SPECIAL = {"cls_token": "<s>", "sep_token": "</s>", "bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>"}
@@ -70,7 +70,9 @@ LONG = "abcdefghijklmnopqrstuvwxyz"
         (("abcdefghi", "yes, no"), "right", 16, "[CLS]abcdefghi[SEP]yes,[SEP]"),
     ],
 )
-def test_the_papers_layout(letters: Any, texts: tuple[str, ...], truncate: Truncate, max_tokens: int, expected: str) -> None:
+def test_the_papers_layout(
+    letters: Any, texts: tuple[str, ...], truncate: PairTruncation, max_tokens: int, expected: str
+) -> None:
     ids = ids_of(RowEncoder(letters, "delimited", truncate, max_tokens), *texts)
     assert "".join(letters.convert_ids_to_tokens(ids)) == expected
 

@@ -26,9 +26,9 @@ from dialeval_plugin.methods.causalscore.classifiers import (
     new_classifier,
 )
 from dialeval_plugin.methods.causalscore.data import (
+    CausalSources,
     LabelledRow,
     OtherUtterances,
-    Sources,
     UnlabelledResponse,
     conditional_rows,
     pair_hash,
@@ -187,7 +187,7 @@ def test_the_published_leaks_are_found(data_dir: Path) -> None:
         for name, (training, validation) in read.items()
     }
     assert shared == {"DREAM": 1, "ESConv": 10, "msc": 0}
-    data = prepare(Sources(*read["ESConv"]))
+    data = prepare(CausalSources(*read["ESConv"]))
     assert data.counts["n_leaking_training_pairs"] > 0
     assert not {pair_hash(item) for item in data.training} & {pair_hash(item) for item in data.validation}
 
@@ -206,7 +206,7 @@ def dialogues(split: Any, number: int) -> list[list[Turn]]:
     return [[*pair.context, pair.response] for pair in pairs_of(split, number)]
 
 
-SOURCES = Sources(pairs_of("train", 10), pairs_of("validation", 8), dialogues("train", 24)[10:], pairs_of("test", 4))
+SOURCES = CausalSources(pairs_of("train", 10), pairs_of("validation", 8), dialogues("train", 24)[10:], pairs_of("test", 4))
 
 
 @pytest.fixture(autouse=True)
@@ -246,7 +246,7 @@ def test_training_learns_what_the_rows_say(tiny_encoder: Path, tmp_path: Path) -
         for n in range(30)
     ]
     chosen = options(tiny_encoder, n_epochs=6, learning_rate=5e-3)
-    figures = train(Sources(pairs[:20], pairs[20:]), tmp_path / "model", chosen).record
+    figures = train(CausalSources(pairs[:20], pairs[20:]), tmp_path / "model", chosen).record
     assert figures["rounds"][0]["validation"]["auroc"] > 0.9
 
 
@@ -272,7 +272,7 @@ def test_dialogues_that_are_measured_on_are_left_out_and_counted(caplog: pytest.
     given, validation = pairs_of("train", 10), pairs_of("validation", 8)
     shouted = tuple(Turn(f" {turn.text} ".upper()) for turn in given[0].context)
     leaking = CausePair("other id", shouted, given[0].response, (0,))
-    sources = Sources(
+    sources = CausalSources(
         given,
         [*validation, leaking],
         [*dialogues("train", 12), *dialogues("validation", 2)],

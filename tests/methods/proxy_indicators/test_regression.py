@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dialeval_plugin.methods.proxy_indicators.regression import ProxyModel, Range, fit, predict_held_out
+from dialeval_plugin.methods.proxy_indicators.regression import FeatureRange, ProxyModel, fit, predict_held_out
 from dialeval_plugin.methods.proxy_indicators.tasks import SUBSETS, IndicatorSettings
 from tests.refusals import refusal
 
@@ -48,8 +48,10 @@ def test_a_model_that_was_stored_is_the_same(tmp_path: Path) -> None:
 
 def test_the_ranges_are_those_of_the_fit() -> None:
     fitted = fit(NAMES, TABLE, RATINGS)
-    assert fitted.ranges == tuple(Range(low, high) for low, high in zip(TABLE.min(axis=0), TABLE.max(axis=0), strict=True))
-    assert fitted.target == Range(RATINGS.min(), RATINGS.max())
+    assert fitted.ranges == tuple(
+        FeatureRange(low, high) for low, high in zip(TABLE.min(axis=0), TABLE.max(axis=0), strict=True)
+    )
+    assert fitted.target == FeatureRange(RATINGS.min(), RATINGS.max())
     together = fitted.predict([[0.5, 0.5, 2.5], [90.0, 0.5, 2.5]])
     assert together[0] == fitted.predict([[0.5, 0.5, 2.5]])[0]
     # A row beyond the range goes on in a straight line.

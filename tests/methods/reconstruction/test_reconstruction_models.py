@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.distributions import Independent, Normal
 from torch.distributions import kl_divergence as torch_kl
 
-from dialeval_plugin.methods.reconstruction.layers import Architecture, Gaussian, GaussianLayer, Noise, kl_divergence
+from dialeval_plugin.methods.reconstruction.layers import Architecture, Gaussian, GaussianLayer, LatentNoise, kl_divergence
 from dialeval_plugin.methods.reconstruction.networks import NetworkKind, new_network
 from dialeval_plugin.methods.reconstruction.vocabulary import (
     END,
@@ -113,7 +113,7 @@ def by_hand(
 )
 def test_losses_and_divergences_are_the_equations_worked_out_one_word_at_a_time(kind: NetworkKind, is_drawn: bool) -> None:
     network, batch = tiny_network(kind), make_batch(DIALOGUES)
-    noise = Noise.repeated(batch, SIZES["latent"], seed=3) if is_drawn else None
+    noise = LatentNoise.repeated(batch, SIZES["latent"], seed=3) if is_drawn else None
     found = network(batch, noise)
     rows = None if noise is None else torch.cat([noise.dialogues[:1], noise.responses[:3]])
     expected = [by_hand(network, dialogue, rows) for dialogue in DIALOGUES]
@@ -144,7 +144,9 @@ def test_a_dialogue_has_the_same_losses_whatever_it_is_batched_with(kind: Networ
 
     def reconstruct(dialogues: Sequence[EncodedDialogue]) -> tuple[Tensor, Tensor, Tensor]:
         batch = make_batch(dialogues)
-        losses, response_kl, dialogue_kl = network(batch, Noise.repeated(batch, SIZES["latent"], seed=5) if is_drawn else None)
+        losses, response_kl, dialogue_kl = network(
+            batch, LatentNoise.repeated(batch, SIZES["latent"], seed=5) if is_drawn else None
+        )
         return losses.sum(-1), response_kl, dialogue_kl
 
     alone = zip(*(reconstruct([dialogue]) for dialogue in dialogues), strict=True)
@@ -202,10 +204,10 @@ def test_sentence_drop_hides_whole_utterances() -> None:
 def test_noise_is_the_same_for_every_dialogue_and_grows_without_changing() -> None:
     short, long = make_batch(DIALOGUES[1:2]), make_batch(DIALOGUES)
     for batch, first in ((short, 0), (long, 3)):
-        noise = Noise.repeated(batch, 3, seed=9)
-        assert torch.equal(noise.responses[first], Noise.repeated(short, 3, seed=9).responses[0])
-        assert torch.equal(noise.dialogues[0], Noise.repeated(short, 3, seed=9).dialogues[0])
-    assert not torch.equal(Noise.repeated(short, 3, seed=10).responses, Noise.repeated(short, 3, seed=9).responses)
+        noise = LatentNoise.repeated(batch, 3, seed=9)
+        assert torch.equal(noise.responses[first], LatentNoise.repeated(short, 3, seed=9).responses[0])
+        assert torch.equal(noise.dialogues[0], LatentNoise.repeated(short, 3, seed=9).dialogues[0])
+    assert not torch.equal(LatentNoise.repeated(short, 3, seed=10).responses, LatentNoise.repeated(short, 3, seed=9).responses)
 
 
 def test_a_batch_is_the_utterances_one_under_the_other() -> None:

@@ -14,7 +14,7 @@ import torch
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.core.errors import MissingPrerequisite, ModelLoadError
 from dialeval_plugin.core.scorer import load_scorer
-from dialeval_plugin.methods.reconstruction.layers import Noise
+from dialeval_plugin.methods.reconstruction.layers import LatentNoise
 from dialeval_plugin.methods.reconstruction.scorer import DialogueReconstructionScorer
 from dialeval_plugin.methods.reconstruction.vocabulary import make_batch
 from tests.refusals import refusal, refused
@@ -85,7 +85,7 @@ def test_the_posterior_is_drawn_with_a_seed_and_reports_its_divergence(kind: str
     assert found == row(again, *TEXTS)
     assert len({row(scorer, *TEXTS)["loss_token_mean"] for scorer in (prior, first, other)}) == 3
     batch = make_batch([[first.trained.vocabulary.encode(text, max_tokens=30).ids for text in TEXTS]])
-    expected = first.trained.model(batch, Noise.repeated(batch, 3, seed=1))
+    expected = first.trained.model(batch, LatentNoise.repeated(batch, 3, seed=1))
     assert found["kl"] == pytest.approx((expected.response_kl.sum() + expected.dialogue_kl.sum()).item(), rel=1e-5)
     assert found["kl"] > 0
     assert [str(scorer.score([]).signature).count("latent:posterior|seed:1|") for scorer in (first, other, prior)] == [1, 0, 0]

@@ -20,8 +20,8 @@ from dialeval_plugin.methods.slide.losses import (
     NON_ROBUST,
     POSITIVE,
     RANKING_SCALE,
-    Parts,
-    Triple,
+    EmbeddingParts,
+    ResponseTriple,
     classification_terms,
     code_terms,
     contrastive_loss,
@@ -137,7 +137,7 @@ CONTEXT = rows([0.05, 0.25], [0.15, -0.35])
 
 
 def test_each_part_has_its_class_and_the_classifier_sees_the_context_first() -> None:
-    parts = Parts(
+    parts = EmbeddingParts(
         positive_robust=rows([0.3, 0.1], [0.2, 0.4]),
         positive_non_robust=rows([-0.5, 0.6], [0.7, -0.8]),
         adversarial_robust=rows([0.9, 1.0], [-1.1, 1.2]),
@@ -158,16 +158,16 @@ def hinge(a: Tensor, b: Tensor) -> float:
 
 
 @pytest.fixture
-def near_parts() -> Parts:
+def near_parts() -> EmbeddingParts:
     """Parts of which every two are nearer than the margin, each by another angle."""
     angles = {"positive_robust": 0.0, "positive_non_robust": 0.2, "adversarial_robust": 0.5, "adversarial_non_robust": 0.9}
-    return Parts(**{name: rows(*([math.cos(a + k), math.sin(a + k)] for k in (0, 1))) for name, a in angles.items()})
+    return EmbeddingParts(**{name: rows(*([math.cos(a + k), math.sin(a + k)] for k in (0, 1))) for name, a in angles.items()})
 
 
-WHOLE = Triple(rows(EAST, NORTH), rows(NORTH_EAST, NORTH), rows(EAST, NORTH_EAST))
+WHOLE = ResponseTriple(rows(EAST, NORTH), rows(NORTH_EAST, NORTH), rows(EAST, NORTH_EAST))
 
 
-def test_the_papers_terms(near_parts: Parts) -> None:
+def test_the_papers_terms(near_parts: EmbeddingParts) -> None:
     terms = {name: float(term) for name, term in paper_terms(WHOLE, CONTEXT, near_parts, LastColumns(0, 1, 3)).items()}
     assert list(terms)[:4] == ["triplet", *SEPARATIONS]
     assert terms["triplet"] == pytest.approx(float(triplet_loss(*WHOLE)))
@@ -182,7 +182,7 @@ def test_the_papers_terms(near_parts: Parts) -> None:
     assert len(terms) == 8
 
 
-def test_the_notebooks_terms(near_parts: Parts) -> None:
+def test_the_notebooks_terms(near_parts: EmbeddingParts) -> None:
     terms = {name: float(term) for name, term in code_terms(WHOLE, CONTEXT, near_parts, LastColumns(0, 1, 3)).items()}
     assert set(terms) == {*CODE_ORDER}
     assert terms["rank"] == pytest.approx(float(ranking_loss(*WHOLE)))
@@ -212,24 +212,24 @@ def losses(oracles_dir: Path) -> dict[str, Any]:
 
 
 @pytest.fixture
-def vectors(losses: dict[str, Any]) -> Triple:
+def vectors(losses: dict[str, Any]) -> ResponseTriple:
     """Contexts, positive and adversarial responses after the linear map."""
     linear = layer(losses["weights"], "linear")
     with torch.no_grad():
-        return Triple(*(linear(torch.tensor(losses["encoder_embeddings"][key], dtype=torch.float64)) for key in "cpa"))
+        return ResponseTriple(*(linear(torch.tensor(losses["encoder_embeddings"][key], dtype=torch.float64)) for key in "cpa"))
 
 
-def halves(vectors: Triple, *, padded: bool) -> Parts:
+def halves(vectors: ResponseTriple, *, padded: bool) -> EmbeddingParts:
     def pad(half: Tensor) -> Tensor:
         return torch.cat([half, torch.zeros_like(half)], dim=-1) if padded else half
 
     positive_non_robust, positive_robust = map(pad, vectors.positive.chunk(2, dim=-1))
     adversarial_non_robust, adversarial_robust = map(pad, vectors.adversarial.chunk(2, dim=-1))
-    return Parts(positive_robust, positive_non_robust, adversarial_robust, adversarial_non_robust)
+    return EmbeddingParts(positive_robust, positive_non_robust, adversarial_robust, adversarial_non_robust)
 
 
 @pytest.mark.parametrize(("padded", "name"), [(True, "code_padded"), (False, "code_unpadded")])
-def test_the_notebooks_losses_are_the_authors(padded: bool, name: str, losses: dict[str, Any], vectors: Triple) -> None:
+def test_the_notebooks_losses_are_the_authors(padded: bool, name: str, losses: dict[str, Any], vectors: ResponseTriple) -> None:
     classifier = layer(losses["weights"], "classifier" if padded else "classifier_unpadded")
     parts = halves(vectors, padded=padded)
     with torch.no_grad():
@@ -240,7 +240,7 @@ def test_the_notebooks_losses_are_the_authors(padded: bool, name: str, losses: d
     assert float(sum(terms.values())) == pytest.approx(losses[name]["total"], abs=1e-5)
 
 
-def test_the_papers_terms_are_its_equations(losses: dict[str, Any], vectors: Triple) -> None:
+def test_the_papers_terms_are_its_equations(losses: dict[str, Any], vectors: ResponseTriple) -> None:
     expected = losses["paper"]
     parts = halves(vectors, padded=True)
     with torch.no_grad():

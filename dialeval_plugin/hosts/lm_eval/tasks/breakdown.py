@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.corpora.readers import dbdc
-from dialeval_plugin.corpora.readers.dbdc import Annotations, Split
+from dialeval_plugin.corpora.readers.dbdc import Annotations, DbdcSplit
 from dialeval_plugin.judgement_tasks.breakdown import Detected
 from dialeval_plugin.judgement_tasks.documents import data_sets, item_columns, verdict_of
 from dialeval_plugin.judgement_tasks.kinds import printed
@@ -33,7 +33,7 @@ def dbdc_dataset(*, dataset: str, answers: str = "letters", annotations: str = "
     """
     prompt = breakdown_prompt(answers)
     rows = {}
-    splits: tuple[Split, ...] = ("eval", "dev")
+    splits: tuple[DbdcSplit, ...] = ("eval", "dev")
     for split in splits:
         dialogues = dbdc.read(dataset, split=split, annotations=cast("Annotations", annotations))
         rows[split] = [_document(response, found.whole.id, prompt) for found in dialogues for response in found.responses]

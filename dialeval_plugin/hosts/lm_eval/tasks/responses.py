@@ -14,7 +14,7 @@ from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.judgement_tasks.documents import Verdict, absent_document, data_sets, document, verdict_of
 from dialeval_plugin.judgement_tasks.kinds import printed
 from dialeval_plugin.judgement_tasks.ratings import Judged
-from dialeval_plugin.methods.judging.goodness import Reading, goodness_of_forms
+from dialeval_plugin.methods.judging.goodness import GEvalReading, goodness_of_forms
 
 from .task_data import n_processes, task_data, unless_absent
 
@@ -84,7 +84,7 @@ def judgement(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]]) -> 
 
 
 def _documents(
-    items: Sequence[Item], quality: str, scale: tuple[float, float] | None, reading: Reading
+    items: Sequence[Item], quality: str, scale: tuple[float, float] | None, reading: GEvalReading
 ) -> list[dict[str, Any]]:
     rated = rated_items(items, quality)
     seen = [value for item in items for value in item.ratings.get(quality, ())]
@@ -106,7 +106,7 @@ def rated_items(items: Sequence[Item], quality: str) -> list[tuple[Item, float]]
     return rated
 
 
-def reading_of(literal_log: bool | str) -> Reading:
+def reading_of(literal_log: bool | str) -> GEvalReading:
     """How probabilities are read, from a task's switch `literal_log`."""
     if str(literal_log).lower() not in {"true", "false"}:
         raise InputError(
