@@ -20,6 +20,7 @@ from tests.layouts import convai1_rows, convai2_rows, fed_rows, write
 from tests.refusals import refusal
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "corpora.md"
+NAMED = [name for corpus in CORPORA.values() for name in ([corpus.name] if len(corpus.sets) > 1 else []) + list(corpus.sets)]
 NO_TASK = {"usr", "conture"}
 """Rated corpora that a task has under another name, as a set of DSTC10, or not at all."""
 
@@ -105,8 +106,7 @@ def test_what_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         "Type `dialeval data fetch dstc10`."
     )
     assert refusal(read_reported, ["dgx"]) == (
-        "dgx: there is no such file, and no set of this name. Named sets are: conture, convai1, convai2, dstc10, tu, pu, dz, "
-        "pz, dgu, dgr, eg, cg, ft, fd, d6, d7, hu, ps, fed, usr, mini."
+        f"dgx: there is no such file, and no set of this name. Named sets are: {', '.join(NAMED)}."
     )
 
 

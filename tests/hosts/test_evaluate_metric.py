@@ -246,6 +246,7 @@ def scripted_llm(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, str]]:
             asked.append((*model.model, prompt))  # type: ignore[misc] # the pair that the backend returned
 
     judge.PromptedJudge = PromptedJudge  # type: ignore[attr-defined]
+    judge.PromptName = str  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "dialeval_plugin.hosts.lm_eval.backend", backend)
     monkeypatch.setitem(sys.modules, "dialeval_plugin.methods.judging.judge", judge)
     return asked

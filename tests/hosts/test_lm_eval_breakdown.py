@@ -213,8 +213,7 @@ def test_the_command_trains_calibrates_and_scores(
     settings = {"calibration": str(tmp_path / "own.json"), "device": "cpu", "context": "pair"}
     scored = DialogueBreakdownScorer(str(tmp_path / "lm"), **settings).score(responses)  # type: ignore[arg-type]
     raw = [value for value in scored.columns["score"] if value is not None]
-    extremes = own.find("max_probability", "pair", "mean")
-    assert extremes is not None
+    extremes = own.ranges["max_probability"]["pair"]["mean"]
     assert (min(raw), max(raw)) == pytest.approx((extremes.low, extremes.high))
     assert SIZES["block"] == own.max_tokens
 

@@ -212,7 +212,7 @@ def test_without_the_host_the_core_still_imports(clean_run: Run) -> None:
         "import sys; sys.modules['lm_eval'] = None\n"
         "import dialeval_plugin.methods.judging.judge, dialeval_plugin.judgement_tasks.documents\n"
         "import dialeval_plugin.hosts.lm_eval.tasks.responses\n"
-        "from dialeval_plugin.methods.judging.prompts import SCORING_PROMPTS; print(SCORING_PROMPTS['dre'].version)"
+        "from dialeval_plugin.methods.judging.judge import SCORING_PROMPTS; print(SCORING_PROMPTS['dre'].version)"
     )
     assert clean_run("-c", code).stdout == "1\n"
 
