@@ -12,7 +12,8 @@ from .version import __version__
 
 if TYPE_CHECKING:
     from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
-    from dialeval_plugin.core.scorer import Scorer, load_scorer, register_scorer, scorer_names
+    from dialeval_plugin.core.registry import load_scorer, register_scorer, scorer_names
+    from dialeval_plugin.core.scorer import Scorer
     from dialeval_plugin.core.scores import Reason, Scores, Unscored
     from dialeval_plugin.core.signature import Signature
     from dialeval_plugin.hosts.evaluate.metric import load_metric
@@ -27,9 +28,9 @@ _HOMES = {
     "Unscored": "core.scores",
     "Signature": "core.signature",
     "load_metric": "hosts.evaluate.metric",
-    "load_scorer": "core.scorer",
-    "register_scorer": "core.scorer",
-    "scorer_names": "core.scorer",
+    "load_scorer": "core.registry",
+    "register_scorer": "core.registry",
+    "scorer_names": "core.registry",
 }
 
 __all__ = [

@@ -8,8 +8,7 @@ from typing import Any
 
 from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.files import read_json, to_json, write_text
-from dialeval_plugin.core.runner import run, run_id
-from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scorer import Scorer, run, run_id
 from dialeval_plugin.core.scores import Scores
 
 

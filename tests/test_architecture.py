@@ -23,12 +23,11 @@ OF_OTHER_METHODS = {"slide": {"judging"}, "augmentation": {"judging"}}
 def imported(module: str, *, lazily: bool = True) -> Iterator[str]:
     """The modules of ours that a module imports; with `lazily`, inside functions too."""
     tree = ast.parse(MODULES[module].read_text(encoding="utf-8"))
-    checked = {node for block in ast.walk(tree) if is_for_types(block) for node in ast.walk(block)}
     package = module.removesuffix(".__init__").split(".")[: None if module.endswith("__init__") else -1]
     for node in ast.walk(tree) if lazily else tree.body:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name.startswith(PACKAGE.name))
-        if not isinstance(node, ast.ImportFrom) or node in checked:
+        if not isinstance(node, ast.ImportFrom):
             continue
         base = (
             ".".join([*package[: len(package) - node.level + 1], *filter(None, [node.module])])
@@ -37,10 +36,6 @@ def imported(module: str, *, lazily: bool = True) -> Iterator[str]:
         )
         for alias in node.names if base.startswith(PACKAGE.name) else ():
             yield f"{base}.{alias.name}" if f"{base}.{alias.name}" in MODULES else base
-
-
-def is_for_types(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
 
 
 def folder_of(module: str) -> str:

@@ -38,7 +38,7 @@ def loaded_by(code: str) -> list[str]:
     "code",
     [
         "import dialeval_plugin",
-        "import dialeval_plugin.core.scorer, dialeval_plugin.core.runner, dialeval_plugin.corpora.registry",
+        "import dialeval_plugin.core.registry, dialeval_plugin.core.scorer, dialeval_plugin.corpora.registry",
         "from dialeval_plugin import Dialogue, Example, Scores, register_scorer; import dialeval_plugin as d; d.scorer_names()",
         "import sys; sys.argv = ['dialeval', '--help']\n"
         "import dialeval_plugin.cli.main as command\n"

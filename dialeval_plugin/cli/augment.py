@@ -9,7 +9,7 @@ import typer
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import check_output
-from dialeval_plugin.core.scorer import load_scorer
+from dialeval_plugin.core.registry import load_scorer
 
 if TYPE_CHECKING:
     from dialeval_plugin.methods.augmentation.augmentation import Augmented

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from dialeval_plugin.core import runner
+from dialeval_plugin.core import scorer as pipeline
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import check_output, is_stream
 from dialeval_plugin.core.options import option_kinds, pairs_from_text
-from dialeval_plugin.core.scorer import scorer_factory
+from dialeval_plugin.core.registry import scorer_factory
 
 from .agreement import check_share
 
@@ -59,15 +59,15 @@ def score(
         options["llm"] = model
     method = load_scorer_with_judge(scorer, options)
     if model is not None and dry_run:
-        runner.dry_run(method, items)
+        pipeline.dry_run(method, items)
         typer.echo(f"dry run: {model.usage.estimate()}")
         return
-    identity = runner.run_id(method, items)
+    identity = pipeline.run_id(method, items)
     if not overwrite:
         refuse_other_scores(output, identity)
     if explain:
         method.explain([])  # one that cannot says so before hours of work
-    scores = runner.run(method, items, progress=True, journal=None if is_stream(output) else journal_of(output))
+    scores = pipeline.run(method, items, progress=True, journal=None if is_stream(output) else journal_of(output))
     complete = scores.n_unscored <= max_unscored * scores.n_total
     write_scores(scores, output, run=identity, complete=complete)
     if explain:

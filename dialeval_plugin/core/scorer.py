@@ -1,29 +1,32 @@
-"""What a method is, a `Scorer`, and scorers by name: registered in this process, or declared by an installed package."""
+"""What a method is, a `Scorer`, and the pipeline that all share: windows of bounded memory, journal, resume, progress."""
 
 from __future__ import annotations
 
-import inspect
-import sys
+import hashlib
+import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from importlib import metadata
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
-from .dialogue import Example, Item, Level, is_blank
-from .errors import InputError, MissingPrerequisite
-from .options import check_names, option_names
-from .runner import run
-from .scores import BLANK_RESPONSE, Orientation, Row, Scores, Unscored
-from .signature import SignatureValue
+from tqdm.auto import tqdm
 
-ENTRY_POINT_GROUP = "dialeval_plugin.scorers"
+from dialeval_plugin.version import __version__
+
+from .dialogue import Dialogue, Example, Item, Level, is_blank
+from .errors import DialevalError, InputError
+from .journal import Journal
+from .scores import BLANK_RESPONSE, Orientation, Reason, Row, Scores, Unscored, finite_or_unscored
+from .signature import Signature, SignatureValue
+
+logger = logging.getLogger(__name__)
 
 
 class Scorer(ABC):
     """A method that scores examples.
 
     A subclass fills `score_batch` and `signature_fields`, and where it takes options, decorates `__init__` by
-    `options.with_options`; `score` is the shared pipeline (runner.py). The score of an example depends on that example
+    `options.with_options`; `score` is the shared pipeline, `run`. The score of an example depends on that example
     alone: not on its neighbours, their number or their order.
     """
 
@@ -78,80 +81,178 @@ class Scorer(ABC):
         return run(self, items, progress=progress)
 
 
-_factories: dict[str, Callable[..., Scorer]] = {}
+def run(scorer: Scorer, items: Sequence[Item], *, progress: bool = False, journal: Path | None = None) -> Scores:
+    """Score `items` in windows of `scorer.window`; with a `journal`, a run that was killed goes on where it stopped.
 
-
-def _place(factory: Callable[..., Scorer]) -> tuple[str, str]:
-    """Where a factory is written: a file that runs as `__main__` and is imported as well has it under two modules' names."""
-    module = factory.__module__
-    return getattr(sys.modules.get(module), "__file__", None) or module, factory.__qualname__
-
-
-def register_scorer(name: str) -> Callable[[Callable[..., Scorer]], Callable[..., Scorer]]:
-    """Register a scorer class or factory under `name` for this process.
-
-    A package that is installed declares an entry point in the group `dialeval_plugin.scorers` instead, so that its
-    module is imported only when somebody asks for the name. A name registered here comes before a declared one.
-    Another factory of the same name is an InputError.
-    """
-
-    def decorate(factory: Callable[..., Scorer]) -> Callable[..., Scorer]:
-        known = _factories.get(name)
-        if known is not None and _place(known) != _place(factory):
-            one, other = (f"{found.__module__}:{found.__qualname__}" for found in (known, factory))
-            raise InputError(f"scorer {name!r} is registered by {one} and by {other}. Rename one of them.")
-        _factories[name] = factory
-        return factory
-
-    return decorate
-
-
-def _entry_points() -> dict[str, list[metadata.EntryPoint]]:
-    """By name what is declared under it: one scorer, or several where packages clash, which is an error of that name only."""
-    found: dict[str, list[metadata.EntryPoint]] = {}
-    for point in metadata.entry_points(group=ENTRY_POINT_GROUP):
-        declared = found.setdefault(point.name, [])
-        if point.value not in [other.value for other in declared]:
-            declared.append(point)
-    return found
-
-
-def scorer_names() -> list[str]:
-    """Names of all scorers that can be loaded, sorted."""
-    return sorted({*_factories, *_entry_points()})
-
-
-def scorer_factory(name: str) -> Callable[..., Scorer]:
-    """Return the class or function that makes the scorer `name`."""
-    if name in _factories:
-        return _factories[name]
-    declared = _entry_points().get(name, [])
-    if not declared:
-        raise InputError(f"there is no scorer {name!r}. Known are: {', '.join(scorer_names())}.")
-    point, *others = declared
-    if others:
-        both = f"{point.value} and by {others[0].value}"
-        raise InputError(f"scorer {name!r} is declared by {both}. Uninstall one of the packages.")
-    try:
-        factory: Callable[..., Scorer] = point.load()
-    except Exception as error:
-        raise MissingPrerequisite(
-            f"scorer {name!r} ({point.value}) cannot be imported: {error}. Repair or uninstall the package that declares it."
-        ) from error
-    return factory
-
-
-def load_scorer(name: str, **options: Any) -> Scorer:
-    """Make the scorer `name` with its options.
+    The journal holds whole windows only, and a resumed run has the windows of an uninterrupted one, so both end with the
+    same bytes. Rows that failed with `api_error` are no results: a resumed run scores them again.
 
     Raises:
-        InputError: the name or an option is unknown, or an option is missing.
-        MissingPrerequisite: something that the scorer needs is not there; the message says how to get it.
+        InputError: an item is not of the scorer's level, or the journal belongs to another run or is in use by another process.
     """
-    factory = scorer_factory(name)
-    check_names(name, options, option_names(factory))
+    _check_level(scorer, items)
+    if journal is None:
+        rows = _score_windows(scorer, items, None, progress=progress)
+    else:
+        log = Journal(journal, run_id(scorer, items))
+        with log.lock():
+            rows = _score_windows(scorer, items, log, progress=progress)
+    ids, signature = [item.id for item in items], run_signature(scorer)
+    scores = Scores.from_rows(scorer.normalise_rows(rows), ids, scorer.columns, signature, scorer.level, scorer.orientation)
+    if scores.n_unscored:
+        logger.warning(
+            "%s: %d of %d examples have no score: %s", scorer.name, scores.n_unscored, scores.n_total, scores.unscored_by_reason
+        )
+    for column, lost in scorer.cuts.items():
+        if n_cut := sum(bool(value) for value in scores.columns[column]):
+            logger.warning("%s: in %d of %d examples %s", scorer.name, n_cut, scores.n_total, lost)
+    return scores
+
+
+def run_signature(scorer: Scorer) -> Signature:
+    """Everything that can move a number of a run."""
+    return Signature({**scorer.signature_fields(), "level": scorer.level, "version": __version__})
+
+
+def dry_run(scorer: Scorer, items: Sequence[Item]) -> None:
+    """Hand `items` to `scorer` as `run` does and forget the rows; a model that only counts then knows what a run would ask."""
+    _check_level(scorer, items)
+    for start in range(0, len(items), scorer.window):
+        score_rows(scorer, items[start : start + scorer.window])
+
+
+def _score_windows(scorer: Scorer, items: Sequence[Item], log: Journal | None, *, progress: bool) -> list[Row]:
+    rows = _replay(log, len(items)) if log is not None else []
+    failed = [place for place, row in enumerate(rows) if isinstance(row, Unscored) and row.reason is Reason.API_ERROR]
+    n_done = len(rows) - len(failed)
+    if log is not None and rows:
+        logger.info("%s: %d examples were scored before; going on with the next", log.path, n_done)
+    bar = tqdm(total=len(items), initial=n_done, disable=None if progress else True, unit="example", desc=scorer.name)
+    with bar:
+        for start in range(0, len(failed), scorer.window):
+            places = failed[start : start + scorer.window]
+            again = dict(zip(places, score_rows(scorer, [items[place] for place in places]), strict=True))
+            if log is not None:
+                log.append({str(place): _row_to_json(row) for place, row in again.items()})
+            for place, row in again.items():
+                rows[place] = row
+            bar.update(len(again))
+        for start in range(len(rows), len(items), scorer.window):
+            fresh = score_rows(scorer, items[start : start + scorer.window])
+            if log is not None:
+                log.append([_row_to_json(row) for row in fresh])
+            rows.extend(fresh)
+            bar.update(len(fresh))
+    return rows
+
+
+def _check_level(scorer: Scorer, items: Sequence[Item]) -> None:
+    expected = Example if scorer.level == "turn" else Dialogue
+    for index, item in enumerate(items):
+        if not isinstance(item, expected):
+            raise InputError(
+                f"{scorer.name}: item {index} is of type {type(item).__name__}, but this scorer works at {scorer.level} level. "
+                f"Pass {expected.__name__} objects."
+            )
+
+
+def content(item: Item) -> tuple[Any, ...]:
+    """What a score may depend on: everything but the id, the system and the ratings."""
+    if isinstance(item, Dialogue):
+        return (item.turns,)
+    return (item.context, item.response, item.references, item.facts)
+
+
+def score_rows(scorer: Scorer, items: Sequence[Item]) -> list[Row]:
+    """Score at most a window of items: each distinct one that is not `Scorer.unscorable` once; one row an item, all finite."""
+    contents = [content(item) for item in items]
+    distinct: dict[tuple[Any, ...], Item] = {}
+    for key, item in zip(contents, items, strict=True):
+        distinct.setdefault(key, item)
+    rows: dict[tuple[Any, ...], Row] = {
+        key: reason for key, item in distinct.items() if (reason := scorer.unscorable(item)) is not None
+    }
+    scorable = {key: item for key, item in distinct.items() if key not in rows}
+    if scorable:
+        rows |= zip(scorable, map(finite_or_unscored, _score_batch(scorer, list(scorable.values()))), strict=True)
+    return [rows[key] for key in contents]
+
+
+def _score_batch(scorer: Scorer, items: Sequence[Item]) -> list[Row]:
+    """Call the scorer; where memory does not suffice, item by item, so that one item takes no other's score with it.
+
+    Any other error is the scorer's own; the log names the items that it had.
+    """
     try:
-        inspect.signature(factory).bind(**options)
-    except TypeError as error:
-        raise InputError(f"{name}: {error}. Give it.") from None
-    return factory(**options)
+        rows = scorer.score_batch(items)
+    except DialevalError:
+        raise
+    except Exception as error:
+        if not _is_out_of_memory(error):
+            first, last = items[0].id, items[-1].id
+            named = f"item {first!r}" if len(items) == 1 else f"one of the {len(items)} items from {first!r} to {last!r}"
+            logger.error("%s: failed on %s", scorer.name, named)
+            raise
+        if len(items) == 1:
+            return [Unscored(Reason.CONTEXT_TOO_LONG, f"memory does not suffice ({str(error) or type(error).__name__})")]
+        return [row for item in items for row in _score_batch(scorer, [item])]
+    if len(rows) != len(items):
+        raise RuntimeError(f"{scorer.name}.score_batch returned {len(rows)} rows for {len(items)} items")
+    return rows
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """Whether it is Python's or numpy's error, or one of torch's: that of a GPU has a type, that of a processor a text."""
+    return (
+        isinstance(error, MemoryError)
+        or type(error).__name__ == "OutOfMemoryError"
+        or (isinstance(error, RuntimeError) and "can't allocate memory" in str(error))
+    )
+
+
+def run_id(scorer: Scorer, items: Sequence[Item]) -> str:
+    """Identity of a run: a hash of the items and of everything that can move a score of theirs."""
+    digest = hashlib.sha256()
+    digest.update(repr(sorted(scorer.signature_fields().items(), key=lambda field: field[0])).encode())
+    digest.update(f"{__version__} {scorer.window}".encode())
+    for item in items:
+        digest.update(repr((item.id, content(item))).encode())
+    return digest.hexdigest()
+
+
+def _row_to_json(row: Row) -> dict[str, Any]:
+    if isinstance(row, Unscored):
+        return {"reason": row.reason.value, "detail": row.detail}
+    return {"columns": dict(row)}
+
+
+def _part_from_json(part: Any) -> list[Row] | dict[int, Row]:
+    """A window of rows, or rows that were scored again, by their place in the run."""
+    if isinstance(part, dict):
+        return {int(place): _row_from_json(row) for place, row in part.items()}
+    return [_row_from_json(row) for row in part]
+
+
+def _replay(log: Journal, n_items: int) -> list[Row]:
+    """The rows of a journal: its windows one after the other, with those that were scored again in their places."""
+    rows: list[Row] = []
+    problem = None
+    for part in log.read(_part_from_json):
+        if not isinstance(part, dict):
+            rows.extend(part)
+        elif foreign := [place for place in part if not 0 <= place < len(rows)]:
+            problem = f"place {foreign[0]} of {len(rows)}"
+        else:
+            for place, row in part.items():
+                rows[place] = row
+    if len(rows) > n_items:
+        problem = f"{len(rows)} rows of {n_items}"
+    if problem is not None:
+        raise InputError(f"{log.path}: is damaged ({problem}). Delete the file to start again.")
+    return rows
+
+
+def _row_from_json(data: dict[str, Any]) -> Row:
+    if "columns" in data:
+        return dict(data["columns"])
+    return Unscored(Reason(data["reason"]), data["detail"])

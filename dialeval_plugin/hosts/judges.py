@@ -8,7 +8,8 @@ from typing import Any, TypeAlias, cast
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.options import check_names, option_names
-from dialeval_plugin.core.scorer import Scorer, load_scorer, scorer_factory
+from dialeval_plugin.core.registry import load_scorer, scorer_factory
+from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.llm.answers import AnswerCache, CachedLanguageModel, UnaskedLanguageModel, open_default
 from dialeval_plugin.llm.language_model import LanguageModel
 

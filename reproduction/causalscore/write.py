@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from dialeval_plugin.core.errors import MissingPrerequisite
-from dialeval_plugin.core.scorer import load_scorer
+from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.signature import text_hash
 from dialeval_plugin.corpora.readers import cgdialog
 from dialeval_plugin.corpora.readers.cgdialog import CRITERIA, PreferenceDialogue

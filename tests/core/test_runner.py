@@ -18,11 +18,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialeval_plugin.core import runner
+from dialeval_plugin.core import scorer as pipeline
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Turn
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.runner import run
-from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scorer import Scorer, run
 from dialeval_plugin.core.scores import Reason, Row, Scores, Unscored
 from tests.refusals import refused
 
@@ -262,7 +261,7 @@ def test_a_journal_of_another_version_is_refused(
     finished: tuple[Scores, bytes], journal: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     journal.write_bytes(finished[1])
-    monkeypatch.setattr(runner, "__version__", "9.9.9")
+    monkeypatch.setattr(pipeline, "__version__", "9.9.9")
     with pytest.raises(InputError, match=ANOTHER_RUN):
         run(Scripted(), ITEMS, journal=journal)
 
@@ -473,10 +472,10 @@ def test_a_resumed_run_says_how_many_are_done(journal: Path, caplog: pytest.LogC
 
 def test_a_rehearsal_hands_over_the_windows_of_a_run_and_keeps_nothing() -> None:
     scorer = Scripted()
-    runner.dry_run(scorer, examples(["1", "1", "2", "3", "4", "5"]))
+    pipeline.dry_run(scorer, examples(["1", "1", "2", "3", "4", "5"]))
     assert scorer.asked == [["1", "2", "3"], ["4", "5"]]
     with pytest.raises(InputError, match=r"^scripted: item 0 is of type Dialogue"):
-        runner.dry_run(scorer, [Dialogue("d", ())])
+        pipeline.dry_run(scorer, [Dialogue("d", ())])
 
 
 def test_what_was_cut_is_said_once_a_run(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -490,7 +489,7 @@ def test_what_was_cut_is_said_once_a_run(caplog: pytest.LogCaptureFixture, monke
 
 def test_the_bar_counts_examples_also_of_a_run_that_goes_on(journal: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bars = Mock(return_value=MagicMock())
-    monkeypatch.setattr(runner, "tqdm", bars)
+    monkeypatch.setattr(pipeline, "tqdm", bars)
     settings = {"unit": "example", "desc": "scripted"}
     items = examples([str(number) for number in range(10)])
     # None: shown on a terminal only.
@@ -514,6 +513,6 @@ def test_an_error_of_the_same_kind_is_not_taken_for_a_lack_of_memory(monkeypatch
 def test_the_order_of_signature_fields_is_no_part_of_a_runs_identity(monkeypatch: pytest.MonkeyPatch) -> None:
     fields: dict[str, str | int | float | bool | None] = {"method": "scripted", "seed": 0, "clip": True, "window": None}
     monkeypatch.setattr(Scripted, "signature_fields", lambda self: fields)
-    one = runner.run_id(Scripted(), examples(["1"]))
+    one = pipeline.run_id(Scripted(), examples(["1"]))
     monkeypatch.setattr(Scripted, "signature_fields", lambda self: dict(reversed(fields.items())))
-    assert runner.run_id(Scripted(), examples(["1"])) == one
+    assert pipeline.run_id(Scripted(), examples(["1"])) == one

@@ -16,11 +16,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialeval_plugin.core import scorer as scorers
+from dialeval_plugin.core import registry as scorers
 from dialeval_plugin.core.dialogue import Example, Item
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.core.files import to_json
-from dialeval_plugin.core.scorer import ENTRY_POINT_GROUP, Scorer, load_scorer, register_scorer, scorer_factory, scorer_names
+from dialeval_plugin.core.registry import ENTRY_POINT_GROUP, load_scorer, register_scorer, scorer_factory, scorer_names
+from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Row, Scores, Unscored
 from dialeval_plugin.core.signature import Signature
 from tests.refusals import refused

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from dialeval_plugin import __version__, load_metric
-from dialeval_plugin.core import scorer as scorers
+from dialeval_plugin.core import registry as scorers
 from dialeval_plugin.core.dialogue import Example, Item, is_blank
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.resources import metrics_path

@@ -21,8 +21,9 @@ from dialeval_plugin.cli.main import app
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.core.options import option_names
+from dialeval_plugin.core.registry import load_scorer, scorer_factory, scorer_names
 from dialeval_plugin.core.resources import metrics_path
-from dialeval_plugin.core.scorer import Scorer, load_scorer, scorer_factory, scorer_names
+from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Scores
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.items import context_key, mean_rating

@@ -19,7 +19,7 @@ import pytest
 from lm_eval.models import api_models
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.runner import run
+from dialeval_plugin.core.scorer import run
 from dialeval_plugin.core.scores import Reason, Scores, Unscored
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.hosts.lm_eval import asking as lm_eval_asking

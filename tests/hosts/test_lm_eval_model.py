@@ -16,7 +16,7 @@ from lm_eval.models.huggingface import HFLM
 from lm_eval.tasks.manager import TaskManager
 
 from dialeval_plugin.core.dialogue import Example, Item
-from dialeval_plugin.core.scorer import load_scorer
+from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.scores import Row
 from dialeval_plugin.corpora.readers import dstc10, fed
 from dialeval_plugin.hosts.lm_eval.model import DialogueMetricLM, to_unit

@@ -14,8 +14,7 @@ from lm_eval.tasks._yaml_loader import load_yaml
 
 from dialeval_plugin.core.dialogue import Example, Turn
 from dialeval_plugin.core.errors import MissingPrerequisite
-from dialeval_plugin.core.runner import run_signature
-from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scorer import Scorer, run_signature
 from dialeval_plugin.core.scores import Scores, Unscored
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.items import context_key

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from lm_eval.api.instance import Instance
 
-from dialeval_plugin.core.scorer import load_scorer
+from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.judgement_tasks.kinds import printed

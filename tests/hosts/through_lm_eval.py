@@ -14,8 +14,9 @@ from lm_eval.loggers import EvaluationTracker
 from lm_eval.tasks import TaskManager
 
 from dialeval_plugin.core.dialogue import Example, Item
+from dialeval_plugin.core.registry import register_scorer
 from dialeval_plugin.core.resources import tasks_path
-from dialeval_plugin.core.scorer import Scorer, register_scorer
+from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.hosts.registration import register_models
 from dialeval_plugin.judgement_tasks.kinds import KINDS, MAIN, printed

@@ -12,7 +12,8 @@ import pytest
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.core.errors import MissingPrerequisite
-from dialeval_plugin.core.scorer import Scorer, load_scorer, scorer_factory, scorer_names
+from dialeval_plugin.core.registry import load_scorer, scorer_factory, scorer_names
+from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.methods.judging.judge import SCORING_PROMPTS, PromptedJudge
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel, overlap_answer, overlap_log_probability

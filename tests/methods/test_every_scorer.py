@@ -14,8 +14,8 @@ import pytest
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn
 from dialeval_plugin.core.options import option_kinds
-from dialeval_plugin.core.runner import run
-from dialeval_plugin.core.scorer import Scorer, load_scorer, scorer_factory, scorer_names
+from dialeval_plugin.core.registry import load_scorer, scorer_factory, scorer_names
+from dialeval_plugin.core.scorer import Scorer, run
 from dialeval_plugin.core.scores import BLANK_RESPONSE, NO_TURN, TOO_FEW_TURNS, Reason, Unscored
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.methods.baselines.references import NO_REFERENCE, ReferenceScorer

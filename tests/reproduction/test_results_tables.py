@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dialeval_plugin.core.scorer import ENTRY_POINT_GROUP
+from dialeval_plugin.core.registry import ENTRY_POINT_GROUP
 from dialeval_plugin.leaderboard.result_files import read_runs
 from reproduction.results import runs, write
 from reproduction.results.evaluators import KINDS, RatedTask, evaluators, plan, tasks_at_hand, tasks_of

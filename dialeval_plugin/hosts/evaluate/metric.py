@@ -13,8 +13,9 @@ from typing import Any, ClassVar
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn, advice_for_list, check_text
 from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.registry import scorer_factory, scorer_names
 from dialeval_plugin.core.resources import metrics_path
-from dialeval_plugin.core.scorer import Scorer, scorer_factory, scorer_names
+from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Scores
 from dialeval_plugin.hosts.judges import load_scorer_with_judge, scorer_options
 from dialeval_plugin.hosts.registration import importing

@@ -23,8 +23,8 @@ from lm_eval.api.model import LM
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.options import retyped
-from dialeval_plugin.core.runner import content
-from dialeval_plugin.core.scorer import Scorer, scorer_factory
+from dialeval_plugin.core.registry import scorer_factory
+from dialeval_plugin.core.scorer import Scorer, content
 from dialeval_plugin.core.scores import Reason
 from dialeval_plugin.core.signature import text_hash
 from dialeval_plugin.hosts.judges import load_scorer_with_judge, scorer_options

@@ -17,7 +17,7 @@ from lm_eval.api.task import ConfigurableTask
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.core.files import to_json
-from dialeval_plugin.core.runner import run_signature
+from dialeval_plugin.core.scorer import run_signature
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.items import context_key

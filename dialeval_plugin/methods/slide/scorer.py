@@ -10,8 +10,7 @@ from typing import Literal, TypeAlias, cast
 from dialeval_plugin.core.dialogue import Example, Item
 from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.core.options import with_options
-from dialeval_plugin.core.runner import score_rows
-from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scorer import Scorer, score_rows
 from dialeval_plugin.core.scores import Row, Unscored, finite_or_unscored
 from dialeval_plugin.core.signature import content_hash
 from dialeval_plugin.models.folders import DefaultModel, resolve

@@ -21,7 +21,7 @@ import pytest
 
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.plain_text import for_spreadsheet
-from dialeval_plugin.core.scorer import load_scorer
+from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.corpora.readers import dailydialog_pp
 from dialeval_plugin.corpora.registry import read_items

@@ -13,7 +13,7 @@ import torch
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.core.errors import MissingPrerequisite, ModelLoadError
-from dialeval_plugin.core.scorer import load_scorer
+from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.methods.reconstruction.layers import LatentNoise
 from dialeval_plugin.methods.reconstruction.scorer import DialogueReconstructionScorer
 from dialeval_plugin.methods.reconstruction.vocabulary import make_batch

@@ -1,0 +1,93 @@
+"""Scorers by name: registered in this process, or declared by an installed package."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable
+from importlib import metadata
+from typing import Any
+
+from .errors import InputError, MissingPrerequisite
+from .options import check_names, option_names
+from .scorer import Scorer
+
+ENTRY_POINT_GROUP = "dialeval_plugin.scorers"
+
+_factories: dict[str, Callable[..., Scorer]] = {}
+
+
+def _place(factory: Callable[..., Scorer]) -> tuple[str, str]:
+    """Where a factory is written: a file that runs as `__main__` and is imported as well has it under two modules' names."""
+    module = factory.__module__
+    return getattr(sys.modules.get(module), "__file__", None) or module, factory.__qualname__
+
+
+def register_scorer(name: str) -> Callable[[Callable[..., Scorer]], Callable[..., Scorer]]:
+    """Register a scorer class or factory under `name` for this process.
+
+    A package that is installed declares an entry point in the group `dialeval_plugin.scorers` instead, so that its
+    module is imported only when somebody asks for the name. A name registered here comes before a declared one.
+    Another factory of the same name is an InputError.
+    """
+
+    def decorate(factory: Callable[..., Scorer]) -> Callable[..., Scorer]:
+        known = _factories.get(name)
+        if known is not None and _place(known) != _place(factory):
+            one, other = (f"{found.__module__}:{found.__qualname__}" for found in (known, factory))
+            raise InputError(f"scorer {name!r} is registered by {one} and by {other}. Rename one of them.")
+        _factories[name] = factory
+        return factory
+
+    return decorate
+
+
+def _entry_points() -> dict[str, list[metadata.EntryPoint]]:
+    """By name what is declared under it: one scorer, or several where packages clash, which is an error of that name only."""
+    found: dict[str, list[metadata.EntryPoint]] = {}
+    for point in metadata.entry_points(group=ENTRY_POINT_GROUP):
+        declared = found.setdefault(point.name, [])
+        if point.value not in [other.value for other in declared]:
+            declared.append(point)
+    return found
+
+
+def scorer_names() -> list[str]:
+    """Names of all scorers that can be loaded, sorted."""
+    return sorted({*_factories, *_entry_points()})
+
+
+def scorer_factory(name: str) -> Callable[..., Scorer]:
+    """Return the class or function that makes the scorer `name`."""
+    if name in _factories:
+        return _factories[name]
+    declared = _entry_points().get(name, [])
+    if not declared:
+        raise InputError(f"there is no scorer {name!r}. Known are: {', '.join(scorer_names())}.")
+    point, *others = declared
+    if others:
+        both = f"{point.value} and by {others[0].value}"
+        raise InputError(f"scorer {name!r} is declared by {both}. Uninstall one of the packages.")
+    try:
+        factory: Callable[..., Scorer] = point.load()
+    except Exception as error:
+        raise MissingPrerequisite(
+            f"scorer {name!r} ({point.value}) cannot be imported: {error}. Repair or uninstall the package that declares it."
+        ) from error
+    return factory
+
+
+def load_scorer(name: str, **options: Any) -> Scorer:
+    """Make the scorer `name` with its options.
+
+    Raises:
+        InputError: the name or an option is unknown, or an option is missing.
+        MissingPrerequisite: something that the scorer needs is not there; the message says how to get it.
+    """
+    factory = scorer_factory(name)
+    check_names(name, options, option_names(factory))
+    try:
+        inspect.signature(factory).bind(**options)
+    except TypeError as error:
+        raise InputError(f"{name}: {error}. Give it.") from None
+    return factory(**options)
