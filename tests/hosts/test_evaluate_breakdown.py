@@ -1,4 +1,4 @@
-"""The metric `dbdc`: the numbers of `meta_evaluation.breakdown`, checked inputs, and the ways in."""
+"""The metric `dbdc`: the numbers of `statistics.breakdown`, checked inputs, and the ways in."""
 
 from __future__ import annotations
 
