@@ -526,3 +526,35 @@ def test_d5_a_traceback_is_logged_without_the_key_and_other_loggers_are_left_alo
     other.error("token=abcdef")
     assert [record.getMessage() for record in caplog.records] == ["failed for token=***", "token=abcdef"]
     assert "ValueError: api_key=***" in caplog.text
+
+
+def test_threads_that_ask_at_once_leave_the_hosts_module_as_it_was() -> None:
+    """The first thread that asks is also the first one that is done."""
+    theirs = (api_models.tqdm, api_models.requests, api_models.ClientSession)
+    first_is_asked, second_is_asked, first_is_done = threading.Event(), threading.Event(), threading.Event()
+
+    def of_first(body: dict[str, Any]) -> Reply:
+        first_is_asked.set()
+        assert second_is_asked.wait(timeout=60)
+        return echo(body)
+
+    def of_second(body: dict[str, Any]) -> Reply:
+        second_is_asked.set()
+        assert first_is_done.wait(timeout=60)
+        assert api_models.tqdm is not theirs[0]
+        return echo(body)
+
+    with serve(of_first) as first, serve(of_second) as second:
+
+        def ask_first() -> None:
+            answers.append(ask(first, PROMPTS[:1]))
+            first_is_done.set()
+
+        answers: list[list[str | Unscored]] = []
+        thread = threading.Thread(target=ask_first)
+        thread.start()
+        assert first_is_asked.wait(timeout=60)
+        answers.append(ask(second, PROMPTS[:1]))
+        thread.join(timeout=60)
+    assert answers == [["re: Rate reply 0."]] * 2
+    assert (api_models.tqdm, api_models.requests, api_models.ClientSession) == theirs

@@ -9,6 +9,7 @@ import importlib
 import logging
 import random
 import sys
+import threading
 import time
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -258,7 +259,7 @@ class Asking(Generic[Answer]):
         self._budget.failures_in_a_row = 0
         places = list(range(len(self._arguments)))
         starts = range(0, len(places), max(1, step))
-        with self._as_cache_hook(), _asking_our_way() if is_served(self._lm) else contextlib.nullcontext():
+        with self._as_cache_hook(), _ASKING_OUR_WAY if is_served(self._lm) else contextlib.nullcontext():
             for start in tqdm(starts, desc="asking", disable=None if len(starts) > 1 else True):
                 self._ask(places[start : start + step])
         return [self._answers[place] for place in places]
@@ -324,23 +325,39 @@ class Asking(Generic[Answer]):
             self._lm.cache_hook = previous
 
 
-@contextlib.contextmanager
-def _asking_our_way() -> Iterator[None]:
-    """Let the host's API models ask with bounds of time and size, and without a bar for each batch that they are handed."""
-    api_models: Any = importlib.import_module("lm_eval.models.api_models")
-    from .bounded_http import BoundedResponse, post
+class _AskingOurWay:
+    """Lets the host's API models ask with bounds of time and size, and without a bar for each batch that they are handed.
 
-    ours = {
-        "tqdm": functools.partial(api_models.tqdm, disable=True),
-        "requests": SimpleNamespace(post=post),
-        "ClientSession": functools.partial(api_models.ClientSession, response_class=BoundedResponse),
-    }
-    theirs = {name: getattr(api_models, name) for name in ours}
-    vars(api_models).update(ours)
-    try:
-        yield
-    finally:
-        vars(api_models).update(theirs)
+    The names are those of the host's module: the first of several threads puts ours there, the last one puts the host's back.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._n_asking = threading.Lock(), 0
+        self._theirs: dict[str, Any] = {}
+
+    def __enter__(self) -> None:
+        api_models: Any = importlib.import_module("lm_eval.models.api_models")
+        from .bounded_http import BoundedResponse, post
+
+        with self._lock:
+            if not self._n_asking:
+                ours = {
+                    "tqdm": functools.partial(api_models.tqdm, disable=True),
+                    "requests": SimpleNamespace(post=post),
+                    "ClientSession": functools.partial(api_models.ClientSession, response_class=BoundedResponse),
+                }
+                self._theirs = {name: getattr(api_models, name) for name in ours}
+                vars(api_models).update(ours)
+            self._n_asking += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._n_asking -= 1
+            if not self._n_asking:
+                vars(sys.modules["lm_eval.models.api_models"]).update(self._theirs)
+
+
+_ASKING_OUR_WAY = _AskingOurWay()
 
 
 def _key(request: tuple[Any, Any]) -> tuple[Any, str | None]:
