@@ -5,18 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from dialeval_plugin.core.dialogue import Example, is_blank
-from dialeval_plugin.core.errors import InputError
-
 from .options import ENCODER, Backbone, Device, Epochs, Evaluation, MaxMinutes, Output, Precision, Seed, Share, read_evaluation
-
-if TYPE_CHECKING:
-    from dialeval_plugin.methods.general.mixing import RatedSet
-    from dialeval_plugin.methods.general.scorer import GeneralScorer
 
 
 def general(
@@ -105,40 +98,14 @@ def mixing(
     Score with `--option mixing=FILE`; of a set that the weights have seen nothing is scored, but `--option leave_out=NAME`
     takes those that have not seen it.
     """
-    from dialeval_plugin.methods.general.mixing import fit_on_ratings
+    from dialeval_plugin.methods.general.mixing import fit_on_ratings, read_rated_set
     from dialeval_plugin.methods.general.scorer import GeneralScorer
 
     scorer = GeneralScorer(model, device=device)
-    fitted = fit_on_ratings([_rated_set(source, scorer) for source in data], scorer.model_hash)
+    fitted = fit_on_ratings([read_rated_set(source, scorer.log_odds) for source in data], scorer.model_hash)
     fitted.save(output)
     typer.echo(f"{output}: fitted on {', '.join(f'{name} ({quality})' for name, quality in fitted.qualities.items())}")
     names = list(fitted.weights)
     typer.echo(f"{'without':14}{''.join(f'{name:>13}' for name in names)}")
     for left_out, weights in {"(nothing)": fitted.weights, **fitted.without}.items():
         typer.echo(f"{left_out:14}{''.join(f'{weights[name]:13.4f}' for name in names)}")
-
-
-def _rated_set(source: str, scorer: GeneralScorer) -> RatedSet:
-    import numpy as np
-
-    from dialeval_plugin.corpora.items import mean_rating
-    from dialeval_plugin.corpora.readers.dstc10 import SETS, overall_quality
-    from dialeval_plugin.corpora.registry import read_reported
-    from dialeval_plugin.methods.general.mixing import RatedSet
-
-    place, _, quality = source.partition(":")
-    sets = read_reported([place]).sets
-    if len(sets) > 1:
-        raise InputError(f"--data {place}: stands for {len(sets)} sets. Name each, so that it can be left out.")
-    ((name, items),) = sets.items()
-    quality = quality or overall_quality(items, SETS.get(name))
-    rated = [
-        (item, rating)
-        for item in items
-        if isinstance(item, Example) and quality in item.ratings and not is_blank(item.response.text)
-        if (rating := mean_rating(item, quality)) is not None
-    ]
-    if not rated:
-        raise InputError(f"--data {place}: has no response that is rated in {quality!r}. Name another quality or set.")
-    examples = [example for example, _ in rated]
-    return RatedSet(name, quality, examples, np.array([rating for _, rating in rated]), scorer.log_odds(examples))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 import typer
 
@@ -13,18 +13,6 @@ from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError
 
 from .options import Device
-
-if TYPE_CHECKING:
-    from dialeval_plugin.methods.proxy_indicators.indicators import IndicatorModels
-    from dialeval_plugin.methods.proxy_indicators.tasks import IndicatorSettings
-
-
-class _Rows(NamedTuple):
-    """The rated responses that have every indicator."""
-
-    examples: list[Example]
-    table: list[list[float]]
-    ratings: list[float]
 
 
 def proxy(
@@ -55,6 +43,7 @@ def proxy(
     device: Device = None,
 ) -> None:
     """Fit the regression that combines proxy indicators to one score, and say how well it predicts ratings."""
+    from dialeval_plugin.methods.proxy_indicators.data import indicated_rows, published_rows
     from dialeval_plugin.methods.proxy_indicators.indicators import IndicatorModels
     from dialeval_plugin.methods.proxy_indicators.regression import ProxyModel, fit, predict_held_out
     from dialeval_plugin.methods.proxy_indicators.scorer import REGRESSION
@@ -71,7 +60,12 @@ def proxy(
         truncate=truncate,
     )
     indicators = IndicatorModels(settings, device=device)
-    rows = _published_rows(data, settings, quality) if published_scores else _rows(data, indicators, quality)
+    rows = published_rows(data, settings, quality) if published_scores else indicated_rows(data, indicators, quality)
+    if rows.n_left_out:
+        n_all = rows.n_left_out + len(rows.examples)
+        typer.echo(
+            f"{data}: {rows.n_left_out} of {n_all} responses have no rating or lack an indicator and are left out", err=True
+        )
     fitted = fit(settings.features, rows.table, rows.ratings)
     model = ProxyModel(settings, fitted, quality, {} if published_scores else indicators.hashes)
     if in_sample:
@@ -93,45 +87,6 @@ def proxy(
         title = f"{quality}, fitted on {fitted.n_rows} responses"
         for path in save_figure(weight_figure(fitted, title=title), plot):
             typer.echo(f"weights: {path}")
-
-
-def _rows(data: Path, indicators: IndicatorModels, quality: str) -> _Rows:
-    from dialeval_plugin.corpora.registry import read_items
-
-    examples = [item for item in read_items(data) if isinstance(item, Example)]
-    if not examples or not any(example.ratings for example in examples):
-        raise InputError(f"{data}: has no rated responses. Give a file in the layout of USR or of a DSTC10 set.")
-    return _complete(data, examples, indicators.indicate(examples).columns, quality)
-
-
-def _published_rows(data: Path, settings: IndicatorSettings, quality: str) -> _Rows:
-    from dialeval_plugin.corpora.readers import usr
-
-    scored = usr.read_scored(data)
-    if missing := [name for name in settings.features if name not in scored.scores]:
-        raise InputError(f"{data}: has no scores {missing[0]!r}. Leave --published-scores out to run the classifiers.")
-    return _complete(data, scored.examples, {name: scored.scores[name] for name in settings.features}, quality)
-
-
-def _complete(data: Path, examples: Sequence[Example], columns: Mapping[str, Sequence[object]], quality: str) -> _Rows:
-    """Leave out what is not rated or lacks an indicator, and say how many."""
-    from dialeval_plugin.corpora.items import mean_rating
-
-    rows = _Rows([], [], [])
-    features = list(columns)
-    for place, example in enumerate(examples):
-        rating = mean_rating(example, quality)
-        values = [columns[name][place] for name in features]
-        numbers = [value for value in values if isinstance(value, float)]
-        if rating is not None and len(numbers) == len(features):
-            rows.examples.append(example)
-            rows.table.append(numbers)
-            rows.ratings.append(rating)
-    if left_out := len(examples) - len(rows.examples):
-        typer.echo(
-            f"{data}: {left_out} of {len(examples)} responses have no rating or lack an indicator and are left out", err=True
-        )
-    return rows
 
 
 def _print_correlations(predicted: FloatArray, examples: Sequence[Example], how: str) -> None:

@@ -5,7 +5,7 @@ A file of the latter records whose ratings they are: no set is scored with weigh
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -15,10 +15,13 @@ from scipy.special import expit
 from typing_extensions import TypedDict
 
 from dialeval_plugin.core.arrays import FloatArray
-from dialeval_plugin.core.dialogue import Example
+from dialeval_plugin.core.dialogue import Example, is_blank
 from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.core.files import read_json, to_json, write_text
 from dialeval_plugin.core.signature import text_hash
+from dialeval_plugin.corpora.items import mean_rating
+from dialeval_plugin.corpora.readers import dstc10
+from dialeval_plugin.corpora.registry import read_reported
 from dialeval_plugin.models.folders import checked_model_file
 from dialeval_plugin.models.logistic import logistic_regression
 from dialeval_plugin.version import __version__
@@ -203,6 +206,30 @@ def response_hash(example: Example) -> str:
 def with_even_knowledge(log_odds: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
     """Return the heads' log odds with 0, even chances, for the knowledge of a response without facts."""
     return {head: np.nan_to_num(log_odds[head], nan=0.0) for head in HEADS}
+
+
+def read_rated_set(source: str, log_odds: Callable[[Sequence[Example]], Mapping[str, FloatArray]]) -> RatedSet:
+    """Read the rated responses of a file or a set's name, `:QUALITY` after it or else its overall quality, and judge them.
+
+    Raises:
+        InputError: the name stands for several sets, or nothing is rated in the quality.
+    """
+    place, _, quality = source.partition(":")
+    sets = read_reported([place]).sets
+    if len(sets) > 1:
+        raise InputError(f"--data {place}: stands for {len(sets)} sets. Name each, so that it can be left out.")
+    ((name, items),) = sets.items()
+    quality = quality or dstc10.overall_quality(items, dstc10.SETS.get(name))
+    rated = [
+        (item, rating)
+        for item in items
+        if isinstance(item, Example) and quality in item.ratings and not is_blank(item.response.text)
+        if (rating := mean_rating(item, quality)) is not None
+    ]
+    if not rated:
+        raise InputError(f"--data {place}: has no response that is rated in {quality!r}. Name another quality or set.")
+    examples = [example for example, _ in rated]
+    return RatedSet(name, quality, examples, np.array([rating for _, rating in rated]), log_odds(examples))
 
 
 def fit_on_ratings(sets: Sequence[RatedSet], model: str) -> RatedMixing:
