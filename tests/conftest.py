@@ -8,10 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from tests.tiny.breakdown import TinyModels
 
+# A test says what is right, not how fast: on a machine that is busy everything takes long.
+settings.register_profile("without deadlines", deadline=None)
+settings.load_profile("without deadlines")
 # `evaluate` copies a metric's code to this folder, whose name it reads when it is imported: the user's own stays as it is.
 os.environ.setdefault("HF_MODULES_CACHE", tempfile.mkdtemp(prefix="modules-"))
 # Answers of language models: a test neither reads nor changes the user's own.

@@ -152,7 +152,7 @@ STATISTICS: dict[str, Callable[[Data], Any]] = {
 def test_order_and_names_change_no_digit(name: str) -> None:
     statistic = STATISTICS[name]
 
-    @settings(deadline=None, max_examples=8)
+    @settings(max_examples=8)
     @given(st.integers(0, 10**6), st.integers(0, 10**6))
     def check(of_data: int, of_order: int) -> None:
         data = Data.make(of_data)
@@ -180,7 +180,7 @@ def test_a_pair_has_the_p_value_that_it_has_among_others() -> None:
     assert among["b", "a"] == alone["a", "b"]
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(st.integers(0, 10**6))
 def test_the_ceiling_depends_on_what_the_raters_said_alone(seed: int) -> None:
     """Rows, raters within a row, gaps and clusters: none of them moves "half the people"."""

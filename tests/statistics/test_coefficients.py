@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 from scipy import stats
@@ -74,7 +74,6 @@ def pearson_by_definition(x: list[float], y: list[float]) -> float:
     return sxy / math.sqrt(sxx * syy)
 
 
-@settings(deadline=None)
 @given(pairs)
 def test_equal_to_the_definitions_on_ties(rows: list[tuple[float, float]]) -> None:
     x, y = [a for a, _ in rows], [b for _, b in rows]
@@ -102,7 +101,6 @@ def test_equal_to_scipy() -> None:
 rows_of_two_kinds = st.lists(st.tuples(st.integers(-3, 3).map(float), st.sampled_from([2.0, 5.0])), min_size=3, max_size=30)
 
 
-@settings(deadline=None)
 @given(rows_of_two_kinds)
 def test_binary_coefficients_equal_the_oracles_on_ties(rows: list[tuple[float, float]]) -> None:
     x, y = np.array(rows).T
@@ -130,7 +128,6 @@ def weighted_pairs(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 def test_samples_equal_the_value_of_each_sample_written_out(name: str, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kendall, "_NUMBERS_AT_ONCE", at_once)
 
-    @settings(deadline=None)
     @given(weighted_pairs())
     def check(sample: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
         x, y, weights = sample
@@ -141,7 +138,6 @@ def test_samples_equal_the_value_of_each_sample_written_out(name: str, at_once: 
     check()
 
 
-@settings(deadline=None)
 @given(weighted_pairs(), st.integers(0, 3), st.booleans())
 def test_rising_pairs_are_counted(sample: tuple[np.ndarray, np.ndarray, np.ndarray], behind: int, ties: bool) -> None:
     x, y, weights = (np.unique(sample[0], return_inverse=True)[1], sample[1].astype(int), sample[2])
@@ -186,7 +182,6 @@ STRETCH, CUBE = np.poly1d([3, 5]), np.poly1d([1, 0, 0, 5])
 def test_invariances(name: str, rising: np.poly1d) -> None:
     whole = st.integers(-9, 9).map(float)
 
-    @settings(deadline=None)
     @given(st.lists(st.tuples(whole, few_levels), min_size=3, max_size=30), st.randoms(use_true_random=False))
     def check(rows: list[tuple[float, float]], random: Any) -> None:
         x, y = np.array(rows).T

@@ -60,7 +60,7 @@ def test_rows_without_a_score_or_rating_are_left_out_and_counted() -> None:
     assert (found.n_clusters, found.coverage) == (kept.n_clusters, 60 / 61)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(st.tuples(st.none() | st.integers(1, 3), st.none() | st.integers(1, 3), st.integers(0, 4)), max_size=15))
 def test_never_nan_and_counts_add_up(rows: list[tuple[int | None, int | None, int]]) -> None:
     columns = [list(column) for column in zip(*rows, strict=True)] or [[], [], []]

@@ -58,7 +58,7 @@ def share_by_force(a: Any, b: Any, y: Any, units: Any, coefficient: str, alterna
 @pytest.mark.parametrize("coefficient", sorted(SCIPY))
 @pytest.mark.parametrize("alternative", ["two-sided", "greater"])
 def test_exact_enumeration_equals_brute_force_on_ties(coefficient: str, alternative: Any) -> None:
-    @settings(deadline=None, max_examples=8)
+    @settings(max_examples=8)
     @given(st.lists(st.tuples(levels, levels, levels), min_size=3, max_size=6))
     def check(rows: list[tuple[int, int, int]]) -> None:
         a, b, y = (np.array(column, dtype=float) for column in zip(*rows, strict=True))

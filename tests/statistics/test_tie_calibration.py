@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dialeval_plugin.statistics.coefficients import tie_calibration
@@ -70,7 +70,6 @@ def test_one_epsilon_for_all_groups(groups: list[int]) -> None:
     assert average(found.epsilon) == pytest.approx(max(average(epsilon) for epsilon in (0.0, *differences)), abs=1e-12)
 
 
-@settings(deadline=None)
 @given(rows_with_ties, some_levels)
 def test_equal_to_counting_on_ties(rows: list[tuple[float, float]], epsilon: float) -> None:
     x, y = np.array(rows).T
@@ -83,7 +82,6 @@ def test_equal_to_counting_on_ties(rows: list[tuple[float, float]], epsilon: flo
         assert pairwise_accuracy(x, y) == pytest.approx(best, abs=1e-12)
 
 
-@settings(deadline=None)
 @given(rows_with_ties, st.randoms(use_true_random=False))
 def test_invariances(rows: list[tuple[float, float]], random: Any) -> None:
     x, y = np.array(rows).T

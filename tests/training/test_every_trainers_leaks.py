@@ -113,7 +113,7 @@ WORDS = st.lists(st.text("bcdfgéüñao", min_size=3, max_size=7), min_size=4, m
 
 
 @pytest.mark.parametrize("name", TRAINERS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(dialogue=st.lists(WORDS, min_size=4, max_size=6, unique_by=tuple), draw=st.data())
 def test_a_context_cut_out_of_a_training_dialogue_is_found(name: str, dialogue: list[list[str]], draw: st.DataObject) -> None:
     texts = [" ".join(words) for words in dialogue]

@@ -92,7 +92,7 @@ def test_special_tokens_in_a_text_are_text(letters: Any, bytes_: Any) -> None:
             assert ids.count(tokenizer.sep_token_id) == 2
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.text("ab ", max_size=40), min_size=2, max_size=3), st.integers(16, 50), st.booleans(), st.booleans())
 def test_no_row_is_longer_than_its_window_or_shorter_than_it_need_be(
     letters: Any, texts: list[str], window: int, literal: bool, right: bool

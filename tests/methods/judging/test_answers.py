@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dialeval_plugin.core.dialogue import Example
@@ -118,7 +118,6 @@ def test_text_moved_from_one_part_to_another_is_another_request(one: str, two: s
 ANSWERS = st.one_of(st.text(st.characters()), st.floats(allow_nan=False, allow_infinity=False), st.just(-math.inf))
 
 
-@settings(deadline=None)  # a file is opened, which takes as long as the disk makes it
 @given(answers=st.lists(ANSWERS, min_size=1))
 def test_answers_come_back_as_they_were(answers: list[str | float], shared_cache: AnswerCache) -> None:
     expected = {str(uuid.uuid4()): answer for answer in answers}
