@@ -115,7 +115,7 @@ def rank_metrics(
     Example:
         >>> ratings = [1, 2, 3, 4, 5, 6, 7, 8]
         >>> scores = {"same": ratings, "noise": [4, 1, 8, 3, 6, 2, 5, 7]}
-        >>> rank_metrics(scores, Ratings(ratings=ratings)).ranks
+        >>> rank_metrics(scores, RatingTable(ratings=ratings)).ranks
         {'same': 1, 'noise': 2}
     """
     comparisons = {

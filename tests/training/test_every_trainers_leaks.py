@@ -61,7 +61,7 @@ def left_out_of_general(training: Sequence[Texts], item: Item) -> int:
 
 def left_out_of_independence(training: Sequence[Texts], item: Item) -> int:
     unlabelled = [one.turns for one in dialogues(training)]
-    counts = causalscore.prepare(causalscore.Sources(pairs(training), unlabelled=unlabelled, held_out=[item])).counts
+    counts = causalscore.prepare(causalscore.CausalSources(pairs(training), unlabelled=unlabelled, held_out=[item])).counts
     assert counts["n_leaking_unlabelled_dialogues"] >= counts["n_leaking_training_pairs"]
     return counts["n_leaking_training_pairs"]
 
@@ -70,16 +70,18 @@ def left_out_of_independence_as_measured(training: Sequence[Texts], item: Item) 
     """The same where the reported response has causes, which are measured."""
     assert isinstance(item, Example)
     measured = CausePair("measured", item.context, item.response, (0,))
-    return causalscore.prepare(causalscore.Sources(pairs(training), evaluation=[measured])).counts["n_leaking_training_pairs"]
+    return causalscore.prepare(causalscore.CausalSources(pairs(training), evaluation=[measured])).counts[
+        "n_leaking_training_pairs"
+    ]
 
 
 def left_out_of_language_model(training: Sequence[Texts], item: Item) -> int:
-    sources = breakdown.Sources(dialogues(training), evaluation=[item])
+    sources = breakdown.LanguageModelSources(dialogues(training), evaluation=[item])
     return breakdown.prepare(sources, validation_fraction=0.2, seed=1, spacing="natural").n_left_out
 
 
 def left_out_of_language_models_validation(training: Sequence[Texts], item: Item) -> int:
-    sources = breakdown.Sources([Dialogue("t", (Turn("Well?"), Turn("No.")))], dialogues(training), [item])
+    sources = breakdown.LanguageModelSources([Dialogue("t", (Turn("Well?"), Turn("No.")))], dialogues(training), [item])
     data = breakdown.prepare(sources, validation_fraction=0.2, seed=1, spacing="natural")
     return len(training) - len(data.validation)
 

@@ -134,7 +134,7 @@ class TokenNoise:
     replaces those too, and padding.
 
     Example:
-        >>> Noise(1.0, np.array([5, 6, 7]), seed=1).apply([5, 0, 6], Key(0, 0)).tolist()
+        >>> TokenNoise(1.0, np.array([5, 6, 7]), seed=1).apply([5, 0, 6], Key(0, 0)).tolist()
         [7, 0, 5]
     """
 

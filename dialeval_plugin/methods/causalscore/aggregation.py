@@ -102,7 +102,7 @@ def combine(probabilities: FloatArray, pairs: IntArray, conditional: FloatArray,
 
     Example:
         >>> combine(np.array([0.75, 0.25]), np.empty((0, 2), dtype=np.int64), np.empty(0), Aggregation())
-        Parts(unconditional=0.75, conditional=0.75, max_ci=0.75)
+        ScoreParts(unconditional=0.75, conditional=0.75, max_ci=0.75)
     """
     strong = probabilities[dependent_turns(probabilities)]
     if not len(strong):
@@ -122,7 +122,7 @@ def score(parts: ScoreParts, options: Aggregation) -> float:
     """Return the score of the variant, in [0, 1]; 0 where no turn is dependent.
 
     Example:
-        >>> score(Parts(unconditional=0.75, conditional=0.25, max_ci=0.5), Aggregation())
+        >>> score(ScoreParts(unconditional=0.75, conditional=0.25, max_ci=0.5), Aggregation())
         0.5
     """
     if options.variant == "unconditional":

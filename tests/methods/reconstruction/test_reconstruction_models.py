@@ -91,7 +91,7 @@ def by_hand(
             kl = [torch_kl(posterior, Normal(0.0, 1.0)).sum().item()]
         state = network.start(whole[0])
     for place, response in enumerate(dialogue[1:], start=1):
-        if kind == "Seq2Seq":
+        if kind == "Seq2SeqNetwork":
             losses.append(decode(network, network.bridge(vectors[place - 1]), response))
             continue
         state = step(network.context.gru, torch.cat([vectors[place - 1], *whole]), state)
