@@ -83,6 +83,14 @@ MANUAL = {
 }
 """The FED dialogues that are shown by hand, see `_manual_yaml`."""
 COLUMNS_NOT_TEMPLATES = "# Names of columns, not templates: braces in a dialogue stay braces."
+LABELLED_QUESTION = f"""{COLUMNS_NOT_TEMPLATES}
+description: instruction
+doc_to_text: question
+doc_to_choice: choices
+doc_to_target: label
+fewshot_config:
+  sampler: !function {HOSTS}.samplers.RandomSampler
+  doc_to_text: example"""
 NO_SUFFIX = "Without the suffix .yaml, so that the host does not take this file for a task."
 SKIPPED = "A set that is not on this machine is left out with a warning, and the mean is taken over the others."
 MINI = "The embedded corpus: nothing to download. {} are by construction, not by people."
@@ -174,14 +182,7 @@ def dstc10_dialog() -> Folder:
 output_type: multiple_choice
 test_split: test
 fewshot_split: test
-{COLUMNS_NOT_TEMPLATES}
-description: instruction
-doc_to_text: question
-doc_to_choice: choices
-doc_to_target: label
-fewshot_config:
-  sampler: !function {HOSTS}.samplers.RandomSampler
-  doc_to_text: example
+{LABELLED_QUESTION}
 process_results: !function {HOSTS}.tasks.responses.process_results
 """,
             "rating",
@@ -570,14 +571,7 @@ test_split: test
 # Examples come from the development data of the same system.
 fewshot_split: dev
 custom_dataset: !function {HOSTS}.tasks.breakdown.dbdc_dataset
-{COLUMNS_NOT_TEMPLATES}
-description: instruction
-doc_to_text: question
-doc_to_choice: choices
-doc_to_target: label
-fewshot_config:
-  sampler: !function {HOSTS}.samplers.RandomSampler
-  doc_to_text: example
+{LABELLED_QUESTION}
 process_results: !function {HOSTS}.tasks.breakdown.process_breakdown
 """,
             "breakdown",

@@ -21,7 +21,7 @@ from dialeval_plugin.core.signature import SignatureValue, content_hash
 from dialeval_plugin.models.encoders import load_encoder
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
 
-from .references import Compared, ReferenceScorer, texts_longer_than, too_long
+from .references import Compared, OneByOneScorer, ReferenceScorer, texts_longer_than, too_long
 
 VectorArray: TypeAlias = npt.NDArray[np.float64]
 EmbeddingMethod: TypeAlias = Literal["average", "extrema", "greedy"]
@@ -142,7 +142,7 @@ def _numbers(cells: Sequence[str], dimensions: int, where: str) -> npt.NDArray[n
     return numbers
 
 
-class EmbeddingOverlap(ReferenceScorer):
+class EmbeddingOverlap(OneByOneScorer):
     """Embedding average, vector extrema and greedy matching (Liu et al. 2016), in [-1, 1]; the best reference counts.
 
     Columns: the method asked for, then the others. Words without a vector are left out; a response, or a set of references,

@@ -18,7 +18,7 @@ from dialeval_plugin.core.options import checked_init
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue
 
-from .references import Compared, ReferenceScorer, too_long
+from .references import Compared, OneByOneScorer, too_long
 
 Smoothing: TypeAlias = Literal["exp", "floor", "add-k", "none"]
 RougeKind: TypeAlias = Literal["rouge_1", "rouge_2", "rouge_l"]
@@ -29,7 +29,7 @@ NgramOrder: TypeAlias = Annotated[int, Interval(ge=1, le=LONGEST_NGRAM)]
 _ROUGE = {"rouge_1": "rouge1", "rouge_2": "rouge2", "rouge_l": "rougeL"}
 
 
-class Bleu(ReferenceScorer):
+class Bleu(OneByOneScorer):
     """BLEU of one response (Papineni et al. 2002), as sacrebleu computes it for sentences, in [0, 100].
 
     Several references are one set of n-grams, as the paper has it. Orders of which the response is too short to have an
@@ -69,7 +69,7 @@ class Bleu(ReferenceScorer):
         return {"method": self.name, "n": self.n, "sacrebleu": _sacrebleu_signature(self._metrics[f"bleu_{self.n}"])}
 
 
-class Chrf(ReferenceScorer):
+class Chrf(OneByOneScorer):
     """ChrF of one response (Popović 2015), as sacrebleu computes it for sentences, in [0, 100]; the best reference counts.
 
     Args:
@@ -100,7 +100,7 @@ class Chrf(ReferenceScorer):
         return {"method": self.name, "sacrebleu": _sacrebleu_signature(self._metric)}
 
 
-class Rouge(ReferenceScorer):
+class Rouge(OneByOneScorer):
     """ROUGE of one response (Lin 2004), F1 as rouge_score computes it, in [0, 1]; of each kind the best reference counts.
 
     Columns: the kind asked for, then the other two of `rouge_1`, `rouge_2`, `rouge_l`. The package reads the letters a to z
@@ -146,7 +146,7 @@ class Rouge(ReferenceScorer):
         return {"method": self.name, "kind": self.kind, "stem": self.stem, "rouge_score": metadata.version("rouge_score")}
 
 
-class Meteor(ReferenceScorer):
+class Meteor(OneByOneScorer):
     """METEOR of one response (Banerjee and Lavie 2005), as nltk computes it, in [0, 1]; the best reference counts.
 
     Text is split by nltk's `wordpunct_tokenize`: `word_tokenize` needs data of its own, and without them leaves a full stop

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Collection, Iterable, Sequence, Sized
 from typing import Any, NamedTuple, cast
 
@@ -39,19 +40,15 @@ class ReferenceScorer(Scorer):
     (`needs_references`). A response that equals a reference is scored like any other and counted in `n_references_equal`:
     where a human's response is the reference, its own score says nothing about it.
 
-    A subclass fills `measures`, and either `compare_one` or `compare`; rows hold the columns of `cuts` too.
+    A subclass fills `measures` and `compare`, or as a `OneByOneScorer` `compare_one`; rows hold the columns of `cuts` too.
     """
 
     measures: tuple[str, ...]
     """Names of the columns that are compared, the main one first."""
 
-    def compare_one(self, compared: Compared) -> Row:
-        """Return the row of one response with the columns of `measures` and `cuts`."""
-        raise NotImplementedError
-
+    @abstractmethod
     def compare(self, compared: Sequence[Compared]) -> list[Row]:
-        """Return one row a response; to be overridden where several at once are faster."""
-        return [self.compare_one(one) for one in compared]
+        """Return one row a response with the columns of `measures` and `cuts`."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -78,6 +75,18 @@ class ReferenceScorer(Scorer):
         # Rounding takes equal texts a little beyond the end of the range (100.00000000000004). What is not finite stays so.
         low, high = self.range
         return min(high, max(low, value)) if value is not None and math.isfinite(value) else value
+
+
+class OneByOneScorer(ReferenceScorer):
+    """A scorer that gains nothing from several responses at once."""
+
+    @abstractmethod
+    def compare_one(self, compared: Compared) -> Row:
+        """Return the row of one response; see `compare`."""
+
+    def compare(self, compared: Sequence[Compared]) -> list[Row]:
+        """Compare one after the other."""
+        return [self.compare_one(one) for one in compared]
 
 
 def _visible_references(example: Example) -> tuple[str, ...]:
