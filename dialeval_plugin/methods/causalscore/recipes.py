@@ -25,6 +25,7 @@ class CausalRecipe:
         filter: which pseudo-labels are taken, see `self_training.choose`.
         grows: a round's pseudo-labels stay in the training set; otherwise each round has the labelled set and its own.
         conditional_from: what the conditional classifier starts from, the "backbone" or the trained "unconditional" classifier.
+        trains_word_vectors: otherwise the backbone's stay as they are, so that they need not be stored with the model.
         max_training_tokens: longest text in training; `max_tokens` in scoring.
     """
 
@@ -40,6 +41,7 @@ class CausalRecipe:
     filter: Filter = "paper"
     grows: bool = True
     conditional_from: Literal["backbone", "unconditional"] = "backbone"
+    trains_word_vectors: bool = True
     layout: PairLayout = "delimited"
     truncate: PairTruncation = "utterances"
     max_training_tokens: int = 256
@@ -51,7 +53,13 @@ RECIPES: dict[str, CausalRecipe] = {
     # has learnt what depends on what to start from, the area under the curve on DREAM's validation rows was 0.648 after two
     # epochs, and 0.584 from the backbone.
     "default": CausalRecipe(
-        "default", learning_rate=5e-5, n_epochs=4, n_round_epochs=1, n_rounds=3, conditional_from="unconditional"
+        "default",
+        learning_rate=5e-5,
+        n_epochs=4,
+        n_round_epochs=1,
+        n_rounds=3,
+        conditional_from="unconditional",
+        trains_word_vectors=False,
     ),
     # Section 4.1 and Algorithm 1: Adam, 1e-5, linear decay after 10 warm-up steps, 10 epochs, batches of 16.
     "paper": CausalRecipe("paper"),

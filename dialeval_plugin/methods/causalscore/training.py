@@ -80,6 +80,9 @@ def train(
         config = CausalModelConfig(recipe.name, options.labels, recipe.layout, recipe.truncate, recipe.max_tokens)
         backbone = resolve(options.backbone)
         unconditional, conditional = (new_classifier(backbone, device=run.device) for _ in range(2))
+        if not recipe.trains_word_vectors:
+            for classifier in (unconditional, conditional):
+                classifier.model.get_input_embeddings().requires_grad_(False)
         trainee = SelfTraining(run, recipe, data, config)
         figures = trainee.train_unconditional(unconditional)
         rounds = trainee.train_conditional(conditional, classifier_of(unconditional, config))
