@@ -33,8 +33,8 @@ tests: $(READY)
 real-data: $(READY)
 	$(PYTEST) -m real_data tests
 
-# What users install, from the built files in an environment of its own: the wheel alone, the wheel with the extra [offline],
-# and the source distribution with its own tests.
+# What users install, from the built files in an environment of its own: the wheel, and the source distribution with its own
+# tests.
 installed: $(READY)
 	rm -rf build/installed && mkdir -p build/installed
 	$(BIN)/python -m build --quiet --outdir build/installed .
@@ -42,8 +42,6 @@ installed: $(READY)
 	$(INSTALL) torch
 	$(INSTALL) build/installed/*.whl
 	$(INSTALLED) tests/smoke.py
-	$(INSTALL) "$$(echo build/installed/*.whl)[offline]"
-	$(INSTALLED) tests/smoke.py offline
 	tar -xzf build/installed/*.tar.gz --strip-components 1 --one-top-level=build/installed/source
 	$(INSTALL) --force-reinstall --no-deps build/installed/*.tar.gz
 	$(INSTALL) "$$(echo build/installed/*.tar.gz)[dev]"
@@ -60,7 +58,7 @@ bench: $(READY)
 $(READY): setup.cfg setup.py constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --constraint constraints.txt torch
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev,offline]'
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
 clean:

@@ -74,7 +74,7 @@ def measure_preparation(number: int) -> float:
 
     def train() -> None:
         with tempfile.TemporaryDirectory() as folder, contextlib.suppress(FirstStep):
-            training.train(sources, Path(folder) / "model", device="cpu", remember=False)
+            training.train(sources, Path(folder) / "model", device="cpu")
 
     training.loss_terms = stop  # type: ignore[assignment]
     held = resident_mb("VmRSS")

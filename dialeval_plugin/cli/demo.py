@@ -66,7 +66,7 @@ def _train_slm(folder: Path) -> None:
     sets = [*mini.read_response_sets("train"), *mini.read_response_sets("validation")]
     # So few contexts need more passes than a corpus does; and this model is not to become the user's default.
     options = SlideTrainingOptions(n_epochs=10, validation_fraction=0.2)
-    record = train(sets, folder, options, progress=True, remember=False).record
+    record = train(sets, folder, options, progress=True).record
     accuracy, n_contexts = record["validation"]["slm_overall"], record["counts"]["n_validation_contexts"]
     typer.echo(f"validation accuracy: {accuracy:.1f} % on {n_contexts} contexts")
 

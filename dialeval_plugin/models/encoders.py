@@ -13,6 +13,7 @@ from torch import Tensor
 from dialeval_plugin.core.errors import InputError
 
 from .batching import length_batches, padded, tokens_at_once
+from .compact import base_of, restore
 from .folders import check_complete, check_device, check_vocabulary, check_weights, opening, resolve
 
 
@@ -26,6 +27,11 @@ def load_encoder(name: str, *, device: str | None = None, revision: str | None =
     folder = resolve(name, revision=revision)
     stored = check_weights(folder)
     check_device(device)
+    if (base := base_of(folder)) is not None:
+        # A model of ours reads vectors at their natural scale.
+        encoder = without_normalisation(load_encoder(str(base), device=device))
+        restore(transformer_of(encoder), folder)
+        return encoder
     with opening(folder, "an encoder"):
         encoder = SentenceTransformer(
             str(folder), device=device, trust_remote_code=False, model_kwargs={"use_safetensors": True}, local_files_only=True

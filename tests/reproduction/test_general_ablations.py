@@ -92,7 +92,6 @@ def test_all_heads_are_what_training_reports_and_a_head_that_is_left_out_is_miss
 def test_the_script_trains_one_model_without_each_corpus_and_keeps_them(
     tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "xdg"))
     by_name: dict[str, list[str]] = {}
     for item in conversations():
         by_name.setdefault(item.corpus, []).append(json.dumps({"turns": item.turns}))

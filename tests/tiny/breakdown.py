@@ -40,9 +40,8 @@ def options(objective: Any = "lm", backbone: Path | None = None, **changes: Any)
 
 def write_tiny_breakdown_models(folder: Path) -> TinyModels:
     """Train the three models."""
-    lm = train(sources(), folder / "lm", options(), remember=False).folder
+    lm = train(sources(), folder / "lm", options()).folder
     odin, background = (
-        train(sources(), folder / objective, options(objective, lm), remember=False).folder
-        for objective in ("odin", "background")
+        train(sources(), folder / objective, options(objective, lm)).folder for objective in ("odin", "background")
     )
     return TinyModels(lm, odin, background)

@@ -34,18 +34,18 @@ Train = Callable[[Path, Path], Any]
 
 
 def train_slm(encoder: Path, output: Path, **changes: Any) -> Any:
-    return slide.train(SETS, output, replace(slm_options(encoder), **changes), remember=False)
+    return slide.train(SETS, output, replace(slm_options(encoder), **changes))
 
 
 def train_general(encoder: Path, output: Path, **changes: Any) -> Any:
-    return general.train(GeneralSources(toy(30)), output, replace(general_options(encoder), **changes), remember=False)
+    return general.train(GeneralSources(toy(30)), output, replace(general_options(encoder), **changes))
 
 
 def train_independence(encoder: Path, output: Path, **changes: Any) -> Any:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(self_training, "choose", choose_all)
         made = causal_options(encoder, "code", n_epochs=2, n_round_epochs=3, n_rounds=1)
-        return causalscore.train(CAUSES, output, replace(made, **changes), remember=False)
+        return causalscore.train(CAUSES, output, replace(made, **changes))
 
 
 def train_language_model(encoder: Path, output: Path, **changes: Any) -> Any:
@@ -54,20 +54,20 @@ def train_language_model(encoder: Path, output: Path, **changes: Any) -> Any:
     if not backbone.exists():
         write_likelihood_model(backbone, "gpt2")
     made = language_model_options("background", backbone, sizes={"block": 32, "n_epochs": 4, "batch_size": 4})
-    return breakdown.train(sources(), output, replace(made, **changes), remember=False)
+    return breakdown.train(sources(), output, replace(made, **changes))
 
 
 def train_without_gain(_: Path, output: Path) -> Any:
     """Ends early: the second epoch gains nothing, nor does the third."""
     sizes = {**SIZES, "n_epochs": 6, "learning_rate": 1e-12, "patience": 2}
-    return breakdown.train(sources(), output, language_model_options(sizes=sizes), remember=False)
+    return breakdown.train(sources(), output, language_model_options(sizes=sizes))
 
 
 def train_reconstruction(_: Path, output: Path, **changes: Any) -> Any:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reconstruction, "RECIPES", {"tiny": TINY})
         made = reconstruction.ReconstructionTrainingOptions(model="vhcr", recipe="tiny")
-        return reconstruction.train(DIALOGUES, output, replace(made, **changes), device="cpu", remember=False)
+        return reconstruction.train(DIALOGUES, output, replace(made, **changes), device="cpu")
 
 
 TRAININGS: Mapping[str, Train] = {

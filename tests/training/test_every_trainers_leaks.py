@@ -137,7 +137,6 @@ def test_what_shares_nothing_is_kept(name: str) -> None:
 @pytest.fixture
 def reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A rated set whose context is the end of the first of the others, spelt otherwise."""
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "xdg"))
     context = [f" {text.upper()}" for text in OTHERS[0][1:]]
     write_json_lines(tmp_path / "rated.jsonl", [{"context": context, "response": "No, thanks."}])
     return tmp_path / "rated.jsonl"

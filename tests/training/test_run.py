@@ -71,7 +71,7 @@ def train(folder: Path, *, die_in: str = "", data: int = 2) -> None:
             save_weights(output / "model.safetensors", model.state_dict())
             FOLDER.publish(output, {}, training, dialogues=["b", "a"])
 
-        result = run.publish(save, {"counts": {"n": 2}}, remember=None)
+        result = run.publish(save, {"counts": {"n": 2}})
         assert result.record["counts"] == {"n": 2}
         assert result.history == run.history
 
@@ -120,7 +120,7 @@ def test_a_further_process_writes_nothing(tmp_path: Path, monkeypatch: pytest.Mo
         model = new_model()
         run.stage("first", model, pytest.fail)
         run.report("second", {"loss": 1.0}, step=2)
-        run.publish(pytest.fail, {}, remember=None)
+        run.publish(pytest.fail, {})
     assert not run.progress
     assert files_of(tmp_path / "model") == before
 

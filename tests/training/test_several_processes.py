@@ -71,7 +71,6 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_two_processes_end_with_the_folder_of_one(
     arguments: list[object], data: Path, tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "xdg"))
     given = [data / part if str(part).endswith((".json", ".jsonl")) else part for part in arguments]
     if arguments[0] != "language-model":
         given += ["--backbone", tiny_encoder]

@@ -15,9 +15,7 @@ Output: TypeAlias = Annotated[Path, typer.Option(help="Folder of the model; chec
 Evaluation: TypeAlias = Annotated[
     list[str] | None, typer.Option(help="Files or sets that will be reported on: they are kept out of training.")
 ]
-Backbone: TypeAlias = Annotated[
-    str, typer.Option(help="Encoder: a folder, a hub id, or the one that the extra [offline] brings.")
-]
+Backbone: TypeAlias = Annotated[str, typer.Option(help="Encoder: a folder, a hub id, or the one that every installation has.")]
 Dialogues: TypeAlias = Annotated[
     list[Path], typer.Option(help="Dialogues: DailyDialog, DREAM, ESConv, CGDIALOG+, or lines of turns; again for more files.")
 ]

@@ -46,7 +46,6 @@ def proxy(
     from dialeval_plugin.methods.proxy_indicators.data import indicated_rows, published_rows
     from dialeval_plugin.methods.proxy_indicators.indicators import IndicatorModels
     from dialeval_plugin.methods.proxy_indicators.regression import ProxyModel, fit, predict_held_out
-    from dialeval_plugin.methods.proxy_indicators.scorer import REGRESSION
     from dialeval_plugin.methods.proxy_indicators.tasks import IndicatorSettings, read_choices, subset
 
     if published_scores and entailment == "entailment":
@@ -74,7 +73,6 @@ def proxy(
         contexts = [example.context for example in rows.examples]
         predicted = predict_held_out(settings.features, rows.table, rows.ratings, contexts, n_folds=folds)
     model.save(output)
-    REGRESSION.remember(output)
     typer.echo(f"{output}: fitted on {fitted.n_rows} responses, {quality}")
     for name, weight in zip((*fitted.features, "(intercept)"), (*fitted.weights, fitted.intercept), strict=True):
         typer.echo(f"{name:14}{weight:+9.4f}")

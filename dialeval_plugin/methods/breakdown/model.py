@@ -25,17 +25,17 @@ HEAD_FILE = "odin_head.safetensors"
 _COMMAND = "`dialeval train language-model --objective {objective} --data FILE --output FOLDER`"
 
 
-def _default(kind: str, objective: str, option: str, variable: str) -> DefaultModel:
+def _default(objective: str, option: str, variable: str) -> DefaultModel:
     command = _COMMAND.format(objective=objective)
     advice = f"dialogue_breakdown: no {option} is named. Train one with {command}, pass {option}='FOLDER', or set {variable}."
-    return DefaultModel(kind, variable, advice)
+    return DefaultModel("dialogue_breakdown", variable, advice=advice)
 
 
 DEFAULT_MODELS: Mapping[str, DefaultModel] = MappingProxyType(
     {
-        "lm": _default("language_model", "lm", "model", "DIALEVAL_LANGUAGE_MODEL"),
-        "odin": _default("odin_model", "odin", "model", "DIALEVAL_ODIN_MODEL"),
-        "background": _default("background_model", "background", "background", "DIALEVAL_BACKGROUND_MODEL"),
+        "lm": DefaultModel("dialogue_breakdown", "DIALEVAL_LANGUAGE_MODEL", packaged="language-model"),
+        "odin": _default("odin", "model", "DIALEVAL_ODIN_MODEL"),
+        "background": _default("background", "background", "DIALEVAL_BACKGROUND_MODEL"),
     }
 )
 """Which model is meant where none is named, by its objective. The language model is also that of `dialogue_likelihood`."""

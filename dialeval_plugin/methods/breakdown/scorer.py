@@ -13,9 +13,10 @@ from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.core.options import ModelOptions, Share, check_choice, check_value, with_options
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Orientation, Row, Unscored, finite_or_unscored
-from dialeval_plugin.core.signature import SignatureValue, content_hash
+from dialeval_plugin.core.signature import SignatureValue
 from dialeval_plugin.models.causal import Context, MaxTokens, check_causal, window
 from dialeval_plugin.models.context_texts import turns_to_read, unread
+from dialeval_plugin.models.folders import model_identity
 from dialeval_plugin.models.language_models import OpenedModel, open_model
 
 from .calibration import CALIBRATION_FILE, Calibration, ScoreRange, learn_range, weights_hash
@@ -130,7 +131,7 @@ class DialogueBreakdownScorer(Scorer):
             options.method, options.model, options.background, device=options.device, revision=options.revision
         )
         models = self.detector.models
-        self._hashes = [content_hash(opened.folder) for opened in models]
+        self._hashes = [model_identity(opened.folder) for opened in models]
         stored = None if options.transductive else _load_calibration(options.calibration, models)
         self.extremes = None if stored is None else _extremes(stored, options.method, options.context, self.aggregation)
         self.max_tokens = _max_tokens(models, options.max_tokens, stored)

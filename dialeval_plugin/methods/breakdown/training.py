@@ -53,7 +53,7 @@ from .data import (
     token_blocks,
 )
 from .detectors import ConfidenceHead, decomposed, feature_width
-from .model import DEFAULT_MODELS, LANGUAGE_MODEL_FOLDER, save_head
+from .model import LANGUAGE_MODEL_FOLDER, save_head
 
 Objective: TypeAlias = Literal["lm", "odin", "background"]
 
@@ -153,13 +153,11 @@ def train(
     *,
     max_minutes: float | None = None,
     progress: bool = False,
-    remember: bool = True,
 ) -> TrainingResult:
     """Train a language model and write it to the folder `output`, which transformers opens; it must not hold a finished model.
 
     Dialogues that are validated or reported on are left out of training, and counted. `max_minutes` of this process end
-    training; such a run is not repeatable to the byte. `remember` makes this the model of its objective that is used where
-    none is named.
+    training; such a run is not repeatable to the byte.
     """
     recipe = options.find_recipe()
     with TrainingRun.open(output, LANGUAGE_MODEL_FOLDER, options, progress=progress) as run:
@@ -202,7 +200,7 @@ def train(
                 "n_validation_tokens": sum(map(len, validation.blocks)),
             },
         }
-        return run.publish(save, record, remember=DEFAULT_MODELS[options.objective] if remember else None)
+        return run.publish(save, record)
 
 
 def write_new_model(run: TrainingRun, dialogues: Sequence[Sequence[str]], recipe: LanguageModelRecipe) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,7 @@ from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.core.options import check_value
 from dialeval_plugin.models.batching import length_batches, padded, tokens_at_once
+from dialeval_plugin.models.compact import base_of, restore
 from dialeval_plugin.models.folders import check_complete, check_device, check_vocabulary, check_weights, opening
 from dialeval_plugin.models.language_models import check_fast, text_ids
 
@@ -184,7 +186,24 @@ def load_classifier(folder: Path, *, device: str | None = None) -> CrossEncoder:
     Raises:
         ModelLoadError: the weights are pickled, damaged or incomplete, do not fit the tokenizer, or have other labels.
     """
-    return _open(folder, device, is_trained=True)
+    if (base := base_of(folder)) is None:
+        return _open(folder, device, is_trained=True)
+    check_weights(folder)
+    with _quiet():
+        encoder = new_classifier(base, device=device)
+    restore(encoder.model, folder)
+    return encoder
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """The hosts warn of a head that is drawn at random, which `restore` replaces."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(before)
 
 
 def new_classifier(backbone: Path, *, device: str | None = None) -> CrossEncoder:

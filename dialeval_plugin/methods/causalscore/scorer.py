@@ -14,8 +14,8 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.options import ModelOptions, with_options
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Row, Unscored
-from dialeval_plugin.core.signature import SignatureValue, content_hash
-from dialeval_plugin.models.folders import DefaultModel, resolve
+from dialeval_plugin.core.signature import SignatureValue
+from dialeval_plugin.models.folders import DefaultModel, model_identity, resolve
 
 from .aggregation import Aggregation, combine, conditional_pairs, dependent_turns, score
 from .classifiers import CausalWindow, IndependenceClassifier, PairLayout, PairTruncation, Probabilities
@@ -23,12 +23,7 @@ from .model import CausalModel
 
 _NO_PAIRS: IntArray = np.empty((0, 2), dtype=np.int64)
 
-CAUSAL_MODEL = DefaultModel(
-    "causalscore",
-    "DIALEVAL_CAUSALSCORE",
-    "causalscore: no model is named. Train one with `dialeval train independence --data FILE --output FOLDER`, "
-    "or pass model='FOLDER or hub id', or set DIALEVAL_CAUSALSCORE.",
-)
+CAUSAL_MODEL = DefaultModel("causalscore", "DIALEVAL_CAUSALSCORE", packaged="causalscore")
 
 
 MOST_PAIRS = 1_000_000
@@ -102,7 +97,7 @@ class CausalScorer(Scorer):
         self.model = CausalModel.load(
             str(folder), device=options.device, layout=options.layout, truncate=options.truncate, max_tokens=options.max_tokens
         )
-        self._model_hash = content_hash(folder)
+        self._model_hash = model_identity(folder)
         if options.variant == "preceding_2" and self.model.config.labels != "preceding_2":
             raise InputError(
                 "causalscore: the variant 'preceding_2' needs a model that was trained without annotated causes, and this one "

@@ -15,7 +15,6 @@ from .classifiers import new_classifier
 from .data import CausalSources, pair_hash, prepare
 from .model import CAUSAL_FOLDER, CausalModel, CausalModelConfig, CauseLabels, classifier_of
 from .recipes import RECIPES, CausalRecipe
-from .scorer import CAUSAL_MODEL
 from .self_training import SelfTraining
 
 
@@ -62,12 +61,11 @@ def train(
     options: CausalTrainingOptions = CausalTrainingOptions(),
     *,
     progress: bool = False,
-    remember: bool = True,
 ) -> TrainingResult:
     """Train both classifiers and write them to the folder `output`, which must not hold a finished model.
 
     A dialogue that is measured on is left out of the training and unlabelled data, and counted. Without unlabelled
-    dialogues there is no self-training. `remember` makes this the model that is used where none is named.
+    dialogues there is no self-training.
     """
     recipe = options.find_recipe()
     with TrainingRun.open(output, CAUSAL_FOLDER, options, progress=progress) as run:
@@ -96,4 +94,4 @@ def train(
             "rounds": rounds,
             "best_round": trainee.best(rounds),
         }
-        return run.publish(trained.save, record, remember=CAUSAL_MODEL if remember else None)
+        return run.publish(trained.save, record)

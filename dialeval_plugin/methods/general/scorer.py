@@ -15,19 +15,14 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.options import checked_init
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import TOO_FEW_TURNS, Row, Unscored
-from dialeval_plugin.core.signature import SignatureValue, content_hash, text_hash
-from dialeval_plugin.models.folders import DefaultModel, resolve
+from dialeval_plugin.core.signature import SignatureValue, text_hash
+from dialeval_plugin.models.folders import DefaultModel, model_identity, resolve
 
 from .mixing import RatedMixing, rated_log_odds, response_hash
 from .model import TOKENS_CUT, GeneralInput, GeneralJudgement, TrainedGeneral, triples_of_turns
 from .signals import HEADS
 
-GENERAL_MODEL = DefaultModel(
-    "general",
-    "DIALEVAL_GENERAL",
-    "general: no model is named. Train one with `dialeval train general --corpus FILE --output FOLDER`, "
-    "or pass model='FOLDER or hub id', or set DIALEVAL_GENERAL.",
-)
+GENERAL_MODEL = DefaultModel("general", "DIALEVAL_GENERAL", packaged="general")
 
 TURN_COLUMNS = ("general", *HEADS, "cosine", *TOKENS_CUT)
 DIALOGUE_COLUMNS = ("general", "coherence", "fit", "fluency", "specificity", "cosine", "n_turns", *TOKENS_CUT[:2])
@@ -88,7 +83,7 @@ class GeneralScorer(Scorer):
         self.level = level
         self.folder = resolve(GENERAL_MODEL.find(model), revision=revision)
         self._trained = TrainedGeneral.load(str(self.folder), device=device)
-        self.model_hash = content_hash(self.folder)
+        self.model_hash = model_identity(self.folder)
         self._leave_out = leave_out
         self._score_fitted = score_fitted
         self._rated = None if mixing is None else RatedMixing.load(Path(mixing))

@@ -29,7 +29,6 @@ from .conversations import GeneralSources, Pair, by_corpus, split
 from .model import GENERAL_FOLDER, GeneralModel, TrainedGeneral, new_model
 from .objective import SamplingPlan, learn_tables, loss_terms, make_step, quotas
 from .recipes import GeneralRecipe
-from .scorer import GENERAL_MODEL
 
 _STAGE = "general"
 
@@ -61,13 +60,11 @@ def train(
     left_out: Mapping[str, int] | None = None,
     device: str | None = None,
     progress: bool = False,
-    remember: bool = True,
 ) -> TrainingResult:
     """Train a general evaluator and write it to the folder `output`, which must not hold a finished model.
 
     Checkpoints lie in `output/.training` until the run ends; the same call after a kill goes on from the last one.
     `left_out` counts, for the record, the dialogues of each corpus that were kept out because they will be reported on.
-    `remember` makes this the model that is used where none is named.
     """
     recipe = options.recipe
     check_at_least(2, max_pairs=recipe.max_pairs, batch_size=recipe.batch_size)
@@ -99,7 +96,7 @@ def train(
         }
         known = frozenset(item.key for item in (*splits.training, *splits.validation))
         trained = TrainedGeneral(model, fitted.mixing, fitted.coherence, known)
-        return run.publish(trained.save, record, remember=GENERAL_MODEL if remember else None)
+        return run.publish(trained.save, record)
 
 
 def _fit(

@@ -15,10 +15,10 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.options import ModelOptions, check_choice, with_options
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import BLANK_RESPONSE, TOO_FEW_TURNS, Reason, Row, Unscored
-from dialeval_plugin.core.signature import SignatureValue, content_hash
+from dialeval_plugin.core.signature import SignatureValue
 from dialeval_plugin.models.causal import Context, Layout, MaxTokens
 from dialeval_plugin.models.context_texts import turns_to_read, unread
-from dialeval_plugin.models.folders import DefaultModel
+from dialeval_plugin.models.folders import DefaultModel, model_identity
 from dialeval_plugin.models.language_models import Family, open_model
 
 from .aggregation import DIALOGUE_REDUCTIONS, TURN_REDUCTIONS, dialogue_log_scores, is_product, reported
@@ -26,12 +26,7 @@ from .evaluators import Alignment, CausalEvaluator, EvaluatedTurns, Evaluator, N
 
 Probability: TypeAlias = Literal["token", "max"]
 
-LANGUAGE_MODEL = DefaultModel(
-    "language_model",
-    "DIALEVAL_LANGUAGE_MODEL",
-    "dialogue_likelihood: no model is named. Pass model='FOLDER or hub id': a causal language model, XLNet or BERT; "
-    "or set DIALEVAL_LANGUAGE_MODEL.",
-)
+LANGUAGE_MODEL = DefaultModel("dialogue_likelihood", "DIALEVAL_LANGUAGE_MODEL", packaged="language-model")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +95,7 @@ class DialogueLikelihoodScorer(Scorer):
         self.context: Context = options.context or ("pair" if self.family == "next_sentence" else "full")
         self.layout = options.layout or ("separated" if self.family == "causal_lm" else None)
         self._refuse_unused()
-        self._model_hash = content_hash(opened.folder)
+        self._model_hash = model_identity(opened.folder)
         self.evaluator: Evaluator
         if opened.family == "next_sentence":
             self.evaluator = NextSentenceEvaluator(opened, options.next_label, options.max_tokens)

@@ -24,9 +24,9 @@ from .tasks import DEFAULT_CHOICES, Entailment, IndicatorSettings, LabelNames, M
 
 COMBINED = "glue_proxy"
 REGRESSION = DefaultModel(
-    COMBINED,
+    "glue_proxy",
     "DIALEVAL_GLUE_PROXY",
-    "glue_proxy: no regression is named. Train one with `dialeval train proxy --data FILE --output proxy.json`, or pass "
+    advice="glue_proxy: no regression is named. Train one with `dialeval train proxy --data FILE --output proxy.json`, or pass "
     "regression='proxy.json', or set DIALEVAL_GLUE_PROXY; or choose a single indicator, for example variant='cola'.",
 )
 

@@ -28,9 +28,9 @@ LossReduction: TypeAlias = Literal["token_mean", "sum"]
 Latent: TypeAlias = Literal["prior", "posterior"]
 
 RECONSTRUCTION_MODEL = DefaultModel(
-    "reconstruction",
+    "dialogue_reconstruction",
     "DIALEVAL_RECONSTRUCTION",
-    "dialogue_reconstruction: no model is named. Pass model='FOLDER', or set DIALEVAL_RECONSTRUCTION; "
+    advice="dialogue_reconstruction: no model is named. Pass model='FOLDER', or set DIALEVAL_RECONSTRUCTION; "
     "`dialeval train reconstruction` makes one.",
 )
 

@@ -32,7 +32,7 @@ from dialeval_plugin.training.run import (
 from .layers import Architecture, LatentNoise
 from .model import RECONSTRUCTION_FOLDER, TrainedReconstruction
 from .networks import DialogueNetwork, NetworkKind, new_network
-from .scorer import RECONSTRUCTION_MODEL, TOKENS_PER_BATCH
+from .scorer import TOKENS_PER_BATCH
 from .vocabulary import EncodedDialogue, Vocabulary, make_batch, words
 
 logger = logging.getLogger(__name__)
@@ -180,13 +180,12 @@ def train(
     max_minutes: float | None = None,
     device: str | None = None,
     progress: bool = False,
-    remember: bool = True,
 ) -> TrainingResult:
     """Train a model and write it to the folder `output`, which must not hold a finished model.
 
     Checkpoints lie in `output/.training` until the run ends; the same call after a kill goes on from the last epoch and
     ends with the same files. No epoch is begun that would end after `max_minutes` at the pace of the one before; the first
-    one always runs. `remember` makes this the model that is used where none is named.
+    one always runs.
     """
     recipe = find_recipe(options.recipe, n_epochs=options.n_epochs)
     max_seconds = seconds_of(max_minutes)
@@ -199,7 +198,7 @@ def train(
         run.stage(_STAGE, network, lambda: fit_in_main_process(run, fit))
         trained = TrainedReconstruction(options.model, recipe.name, architecture, recipe.max_tokens, corpus.vocabulary, network)
         record = {"counts": corpus.counts, "best_epoch": _number(_best(run.history))}
-        return run.publish(trained.save, record, remember=RECONSTRUCTION_MODEL if remember else None)
+        return run.publish(trained.save, record)
 
 
 def _fit(

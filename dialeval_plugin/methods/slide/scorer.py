@@ -12,8 +12,7 @@ from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.core.options import with_options
 from dialeval_plugin.core.scorer import Scorer, score_rows
 from dialeval_plugin.core.scores import Row, Unscored, finite_or_unscored
-from dialeval_plugin.core.signature import content_hash
-from dialeval_plugin.models.folders import DefaultModel, resolve
+from dialeval_plugin.models.folders import DefaultModel, model_identity, resolve
 
 from .fusion import POSITIVE_FROM, DistanceRange, FusionReading, fuse_rows, slm_score
 from .model import TrainedSmallModel
@@ -21,12 +20,7 @@ from .model import TrainedSmallModel
 logger = logging.getLogger(__name__)
 
 SlideVariant: TypeAlias = Literal["slide", "slm", "slm_probability", "slm_distance"]
-SLM = DefaultModel(
-    "slm",
-    "DIALEVAL_SLM",
-    "slide: no SLM is named. Train one with `dialeval train slm --data FILE --output FOLDER`, "
-    "or pass slm='FOLDER or hub id', or set DIALEVAL_SLM.",
-)
+SLM = DefaultModel("slide", "DIALEVAL_SLM", packaged="slide")
 
 
 @dataclass(frozen=True)
@@ -101,7 +95,7 @@ class SlideScorer(Scorer):
         self.folder = resolve(self.slm_name, revision=options.revision)
         self._trained = TrainedSmallModel.load(str(self.folder), device=options.device)
         # Of what was loaded, and once: reading the weights again takes longer than scoring a hundred responses.
-        self._model_hash = content_hash(self.folder)
+        self._model_hash = model_identity(self.folder)
         self.positive_from = self._positive_from(self._trained.thresholds)
 
     @property

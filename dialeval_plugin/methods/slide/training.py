@@ -28,7 +28,6 @@ from .data import Splits, all_labelled, split_by_context, without_leaks
 from .fusion import DistanceRange, slm_score
 from .model import BLEND_BEFORE_FIT, SLM_FOLDER, SmallModel, TrainedSmallModel
 from .recipes import RECIPES
-from .scorer import SLM
 from .stages import train_stage
 
 logger = logging.getLogger(__name__)
@@ -56,14 +55,12 @@ def train(
     *,
     evaluation: Sequence[Item] = (),
     progress: bool = False,
-    remember: bool = True,
 ) -> TrainingResult:
     """Train a small model on `sets` and write it to the folder `output`, which must not hold a finished model.
 
     Of the sets with adversarial responses a share is for choosing the best epoch, the blend and the thresholds; those with
     positive responses only serve where the recipe has a use for them. Contexts that `evaluation`, which will be reported
-    on, has too or has a part of are counted in a warning and left out. `remember` makes this the SLM that is used where
-    none is named.
+    on, has too or has a part of are counted in a warning and left out.
     """
     recipe = choose_recipe(RECIPES, options.recipe).with_epochs(options.n_epochs)
     with TrainingRun.open(output, SLM_FOLDER, options, progress=progress) as run:
@@ -98,7 +95,7 @@ def train(
             },
             "validation": figures,
         }
-        return run.publish(trained.save, record, remember=SLM if remember else None)
+        return run.publish(trained.save, record)
 
 
 def fit_blend(model: SmallModel, sets: Sequence[ResponseSet]) -> None:

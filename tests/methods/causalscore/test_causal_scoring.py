@@ -17,7 +17,7 @@ import torch
 from sentence_transformers import CrossEncoder
 
 from dialeval_plugin.core.dialogue import Example, Turn
-from dialeval_plugin.core.errors import MissingPrerequisite, ModelLoadError
+from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.methods.causalscore import classifiers
 from dialeval_plugin.methods.causalscore import scorer as causal_scoring
@@ -174,21 +174,8 @@ def test_the_history_is_shown_with_its_dependent_turns(make: Make) -> None:
     ]
 
 
-def test_the_model_is_found_where_it_is_named(tiny_causal_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    monkeypatch.delenv("DIALEVAL_CAUSALSCORE", raising=False)
-    with refused(
-        "causalscore: no model is named. Train one with `dialeval train independence --data FILE --output FOLDER`, "
-        "or pass model='FOLDER or hub id', or set DIALEVAL_CAUSALSCORE.",
-        MissingPrerequisite,
-    ):
-        CausalScorer()
-    marker = tmp_path / "dialeval" / "last_causalscore"
-    marker.parent.mkdir()
-    marker.write_text(f"{tiny_causal_model}\n")
-    assert CausalScorer().model_name == str(tiny_causal_model)
+def test_the_model_is_found_where_it_is_named(tiny_causal_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DIALEVAL_CAUSALSCORE", str(tiny_causal_model))
-    marker.unlink()
     assert CausalScorer().model_name == str(tiny_causal_model)
 
 

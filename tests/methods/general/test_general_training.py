@@ -50,18 +50,13 @@ def options(encoder: Path, **changes: object) -> GeneralTrainingOptions:
     return replace(found, **changes)  # type: ignore[arg-type]
 
 
-@pytest.fixture(autouse=True)
-def own_last_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "xdg"))
-
-
 @pytest.fixture(scope="module")
 def trained(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> TrainingResult:
     """A model that has read the toy corpus often enough to have learnt something."""
     made = options(tiny_encoder)
     made = replace(made, recipe=replace(made.recipe, n_epochs=8, max_validation_pairs=300))
     folder = tmp_path_factory.mktemp("trained") / "general"
-    return train(GeneralSources(toy(300)), folder, made, left_out={"toy": 2}, remember=False)
+    return train(GeneralSources(toy(300)), folder, made, left_out={"toy": 2})
 
 
 def test_the_heads_learn_what_they_are_there_for(trained: TrainingResult) -> None:
@@ -116,7 +111,6 @@ def test_without_facts_nothing_is_learnt_of_knowledge(tiny_encoder: Path, tmp_pa
     assert loaded.mixing.with_facts is None
     assert "training_knowledge" not in done.history[0].figures
     assert set(done.record["validation"]["auroc"]["knowledge"].values()) == {None}
-    assert (tmp_path / "xdg" / "dialeval" / "last_general").read_text() == f"{done.folder.resolve()}\n"
 
 
 def test_the_mixture_is_fitted_on_validation_dialogues_alone(tiny_encoder: Path, tmp_path: Path) -> None:

@@ -246,7 +246,6 @@ def test_another_classifier_than_that_of_the_fit_is_refused(classifiers: dict[st
 def test_the_regression_is_found_like_other_models(
     classifiers: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
     monkeypatch.delenv("DIALEVAL_GLUE_PROXY", raising=False)
     assert refusal(GlueProxyScorer, error=MissingPrerequisite) == (
         "glue_proxy: no regression is named. Train one with `dialeval train proxy --data FILE --output proxy.json`, or pass "

@@ -146,7 +146,6 @@ def test_wrong_options_are_said(options: dict[str, Any], problem: str, make: Mak
 
 
 def test_without_a_model_one_is_told_how_to_get_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.delenv("DIALEVAL_RECONSTRUCTION", raising=False)
     with refused(
         "dialogue_reconstruction: no model is named. Pass model='FOLDER', or set DIALEVAL_RECONSTRUCTION; "

@@ -61,7 +61,6 @@ SOURCES = ReconstructionSources(dialogues("train", 40), dialogues("validation", 
 
 @pytest.fixture(autouse=True)
 def own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "xdg"))
     monkeypatch.setattr(training, "RECIPES", {**training.RECIPES, "small": TINY, "tiny": TINY})
 
 
@@ -303,23 +302,3 @@ def test_the_command_trains_and_reports_every_epoch(tmp_path: Path) -> None:
     assert "left out: 2 training dialogues are in the evaluation data or begin like it" in lines
     assert [line.split()[0] for line in lines[-3:]] == ["epoch", "1", "2"]
     assert lines[-3].split("  ")[-1].strip() == "validation loss"
-
-
-def test_a_home_that_cannot_be_written_costs_no_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """FAULTS D27: the model was trained, and then `last_reconstruction: cannot be written` ended the command with 2."""
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "file" / "share"))
-    command(tmp_path, "--epochs", 1, data=SOURCES.training)
-    assert (tmp_path / "model" / "reconstruction.json").exists()
-
-
-def test_a_model_that_cannot_be_remembered_is_named_in_a_warning(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "file"))
-    RECONSTRUCTION_MODEL.remember(tmp_path / "model")
-    assert caplog.messages == [
-        f"{tmp_path / 'model'} is not remembered as the last trained model, so name it where it is used: "
-        f"{tmp_path / 'file' / 'dialeval' / 'last_reconstruction'}: cannot be written (Not a directory). Choose another place."
-    ]

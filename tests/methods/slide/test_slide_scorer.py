@@ -231,13 +231,8 @@ def test_the_signature_names_options_that_differ_from_their_defaults(tiny_slm: P
     assert [plain[name] for name in ("clip", "round3", "fusion", "slm_scale")] == [None] * 4
 
 
-def test_the_variable_and_the_last_trained_name_an_slm(tiny_slm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+def test_the_variable_names_an_slm(tiny_slm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DIALEVAL_SLM", str(tiny_slm))
-    assert SlideScorer(variant="slm").slm_name == str(tiny_slm)
-    monkeypatch.delenv("DIALEVAL_SLM")
-    (tmp_path / "dialeval").mkdir()
-    (tmp_path / "dialeval" / "last_slm").write_text(f"{tiny_slm}\n")
     assert SlideScorer(variant="slm").slm_name == str(tiny_slm)
 
 

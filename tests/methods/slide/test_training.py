@@ -27,11 +27,6 @@ SETS = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def own_last_slm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "xdg"))
-
-
 def options(encoder: Path, recipe: str = "default", n_epochs: int = 2) -> SlideTrainingOptions:
     return SlideTrainingOptions(recipe, str(encoder), n_epochs, validation_fraction=0.3, precision="float32")
 
@@ -50,7 +45,6 @@ def test_every_recipe_ends_with_a_folder_that_opens(recipe: str, tiny_encoder: P
     assert loaded.model.config.recipe == recipe
     assert loaded.distance_range.low < loaded.distance_range.high
     assert [row.stage for row in read_history(tmp_path / "slm")] == [stage.kind for stage in RECIPES[recipe].stages]
-    assert (tmp_path / "xdg" / "dialeval" / "last_slm").read_text() == f"{(tmp_path / 'slm').resolve()}\n"
 
 
 def test_the_default_recipe_moves_the_encoder_and_blends_vectors_and_words_by_fitted_weights(

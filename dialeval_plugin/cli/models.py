@@ -1,0 +1,142 @@
+"""`dialeval models`: the trained models in the box, and those of yours."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dialeval_plugin.core.errors import InputError
+
+app = typer.Typer(help="Trained models: those in the box, yours, the Hub's.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(metavar="MODEL", help="A model in the box, a folder, or a hub id.")]
+Repository = Annotated[str, typer.Argument(metavar="OWNER/NAME", help="Repository of the Hub.")]
+
+
+@app.command("list")
+def show_list() -> None:
+    """List the models in the box, which scorer takes which where none is named, and what the environment says.
+
+    A scorer takes the model that is named, else the one of its environment variable, else the one in the box. Nothing else.
+
+    Example: dialeval models list
+    """
+    from dialeval_plugin.core.files import read_json
+    from dialeval_plugin.models.folders import PRETRAINED, pretrained_names
+    from dialeval_plugin.pretrained.catalogue import KINDS, settings_file
+
+    typer.echo(f"{'model':16}{'scorer':22}{'MB':>5}  licence of the weights")
+    for name in pretrained_names():
+        folder = PRETRAINED / name
+        megabytes = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
+        terms = read_json(folder / "provenance.json")["licence"]
+        typer.echo(f"{name:16}{KINDS[settings_file(folder)].default.scorer:22}{megabytes:5.1f}  {terms}")
+    typer.echo(f"\n{'where none is named':42}environment variable")
+    for kind in KINDS.values():
+        default, named = kind.default, os.environ.get(kind.default.variable)
+        state = f"{default.variable} (is {named})" if named else default.variable
+        typer.echo(f"{default.scorer:26}{default.packaged:16}{state}")
+
+
+@app.command()
+def show(name: Name) -> None:
+    """Print a model's card: what it was trained on, how, its figures, what it cannot judge.
+
+    Example: dialeval models show general
+    """
+    from dialeval_plugin.core.files import read_text
+    from dialeval_plugin.models.folders import resolve
+
+    path = resolve(name) / "README.md"
+    if not path.is_file():
+        raise InputError(f"{name}: came without a card ({path.name}). Its settings file has the record of its training.")
+    # The lines between --- are for the Hub.
+    typer.echo(read_text(path).partition("\n---\n")[2].strip())
+
+
+@app.command()
+def verify(
+    names: Annotated[list[str] | None, typer.Argument(metavar="MODEL", help="By default all in the box.")] = None,
+) -> None:
+    """Check hashes and golden scores; exit with 1 where a score is off by more than 0.0001.
+
+    Example: dialeval models verify
+    """
+    from dialeval_plugin.models.folders import pretrained_names
+    from dialeval_plugin.pretrained.catalogue import TOLERANCE
+    from dialeval_plugin.pretrained.catalogue import verify as check
+
+    is_equal = True
+    for name in names or pretrained_names():
+        found = check(name)
+        state = "ok" if found.is_equal else f"differs by more than {TOLERANCE:g}"
+        built = "" if found.instruction_set == found.golden_instruction_set else f", built with {found.golden_instruction_set}"
+        typer.echo(
+            f"{name}: {state}; hashes match, {found.n_scores} golden scores, largest difference "
+            f"{found.largest_difference:.1e} ({found.instruction_set}{built})"
+        )
+        is_equal &= found.is_equal
+    if not is_equal:
+        raise typer.Exit(code=1)
+
+
+@app.command()
+def export(name: Name, output: Annotated[Path, typer.Argument(help="Folder that is made.")]) -> None:
+    """Write a model whole, as a folder that sentence-transformers (transformers, for a language model) opens by itself.
+
+    Example: dialeval models export general my-general
+    """
+    from dialeval_plugin.pretrained.catalogue import export as write
+
+    write(name, output)
+    typer.echo(f"{output}: {sum(path.stat().st_size for path in output.rglob('*') if path.is_file()) / 1e6:.0f} MB")
+
+
+@app.command()
+def push(
+    name: Name,
+    repository: Repository,
+    private: Annotated[bool, typer.Option("--private", help="Where the repository is made, make it private.")] = False,
+) -> None:
+    """Upload a model's folder, as it is, to a repository of the Hub, where `--option model=OWNER/NAME` finds it.
+
+    Example: dialeval models push my-general me/my-general --private
+    """
+    from dialeval_plugin.models.folders import check_weights, resolve
+    from dialeval_plugin.models.hub import check_repository, upload
+    from dialeval_plugin.pretrained.catalogue import settings_file
+
+    folder = resolve(name)
+    settings_file(folder)
+    check_weights(folder)
+    check_repository(repository)
+    upload("model", repository, folder, private=private, message="Upload a model of dialeval-plugin")
+    typer.echo(f"{repository}: {folder.name}")
+
+
+@app.command()
+def pull(
+    repository: Repository,
+    output: Annotated[Path, typer.Argument(help="Folder that is made.")],
+    revision: Annotated[str | None, typer.Option(help="Commit, branch or tag.")] = None,
+) -> None:
+    """Copy a model from the Hub into a folder of yours and check its hashes.
+
+    Example: dialeval models pull me/my-general my-general
+    """
+    from dialeval_plugin.models.folders import check_weights, resolve
+    from dialeval_plugin.models.hub import check_repository
+    from dialeval_plugin.pretrained.catalogue import settings_file
+
+    check_repository(repository)
+    if output.exists():
+        raise InputError(f"{output}: exists already. Choose another folder, or delete this one.")
+    folder = resolve(repository, revision=revision)
+    settings_file(folder)
+    check_weights(folder)
+    shutil.copytree(folder, output)
+    typer.echo(f"{output}: {repository}")

@@ -1,0 +1,163 @@
+"""Model folders of a few megabytes: of the encoder only what training changed, in 4 bits a weight, and where it started from.
+
+A compact folder is a model folder with `DELTA_FILE` in place of `model.safetensors`: by the names of the encoder's tensors, the
+differences from the encoder that it was trained from, which the file's header names with its SHA-256. A matrix is stored in
+rows of signed 4-bit numbers, two a byte, with one scale a row; what is too small to be worth it is stored as it is, not as
+a difference. Weights of heads are halved to float16. Every weight that is read back is the same on every machine to the bit:
+the arithmetic is one multiplication and one addition, each rounded by itself.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from typing_extensions import TypedDict
+
+from dialeval_plugin.core.errors import InputError, ModelLoadError
+from dialeval_plugin.core.files import checked, read_json, to_json, write_text
+from dialeval_plugin.core.signature import file_hash, file_hashes
+
+from .folders import SETTINGS_FILES, resolve, tensor_names
+
+WEIGHTS_FILE = "model.safetensors"
+DELTA_FILE = "delta.safetensors"
+
+_HEADER = "encoder"
+_SCALES = ":scales"
+_LARGEST = 7
+"""Of the signed numbers of 4 bits; -8 is left out, so that rounding is the same on both sides of 0."""
+_SMALLEST_MATRIX = 16_384
+"""Weights that a matrix must have to be stored in few bits: the others together are less than a hundredth of an encoder."""
+_TOKENIZER_FILES = ("tokenizer.json", "vocab.txt")
+
+
+def pack_model(folder: Path, target: Path, *, base: str) -> None:
+    """Write a compact copy of a trained model's folder to `target`; `base` is the encoder that it was trained from.
+
+    A part that is no encoder trained from `base`, such as a language model, is stored in half precision.
+
+    Raises:
+        InputError: `target` exists.
+    """
+    if target.exists():
+        raise InputError(f"{target}: exists already. Choose another folder, or delete this one.")
+    shutil.copytree(folder, target, ignore=shutil.ignore_patterns(".*", "*.safetensors"))
+    start = resolve(base) / WEIGHTS_FILE
+    # One entry: the order of several would differ from one writing to the next.
+    header = {_HEADER: to_json({"base": base, "sha256": file_hash(start)})}
+    for path in sorted(folder.rglob("*.safetensors")):
+        place, tensors = target / path.relative_to(folder), load_file(str(path))
+        if path.name == WEIGHTS_FILE and (changed := _changes(tensors, load_file(str(start)))):
+            save_file(changed, str(place.with_name(DELTA_FILE)), metadata=header)
+            for name in _TOKENIZER_FILES:
+                (place.parent / name).unlink(missing_ok=True)
+        else:
+            save_file({name: _halved(tensor) for name, tensor in tensors.items()}, str(place), metadata={"format": "pt"})
+    for name in SETTINGS_FILES:
+        if (target / name).exists():
+            settings = {**read_json(target / name), "weights": file_hashes(target, "*.safetensors")}
+            write_text(target / name, to_json(settings, indent=2) + "\n")
+
+
+def base_of(folder: Path) -> Path | None:
+    """Return the folder of the encoder that a compact folder's weights are to be added to; None where it holds them whole.
+
+    Raises:
+        MissingPrerequisite: the encoder is not to be had.
+        ModelLoadError: the file is damaged, or the encoder there is not the one that training started from.
+    """
+    path = folder / DELTA_FILE
+    if not path.exists():
+        return None
+    header = _header(path)
+    base = resolve(header["base"])
+    if file_hash(base / WEIGHTS_FILE) != header["sha256"]:
+        raise ModelLoadError(
+            f"{path}: belongs to other weights than those of the encoder {header['base']!r} in {base}. "
+            "Install the encoder again, or copy the model folder again."
+        )
+    return base
+
+
+def restore(model: nn.Module, folder: Path) -> None:
+    """Turn the encoder that a compact folder was trained from into the trained one, in place."""
+    path, weights = folder / DELTA_FILE, model.state_dict()
+    with torch.no_grad():
+        for name, stored, scales in _read(path):
+            weight = weights.get(name)
+            columns = None if weight is None else (weight.shape[-1] if scales is None else -(-weight.shape[-1] // 2))
+            if weight is None or stored.shape[:-1] != weight.shape[:-1] or (stored.dim() and stored.shape[-1] != columns):
+                raise ModelLoadError(f"{path}: the tensor {name!r} does not fit the encoder. Copy the model folder again.")
+            if scales is None:
+                weight.copy_(stored)
+            else:
+                weight.add_(_unpacked(stored, weight.shape[1]) * scales[:, None])
+
+
+def _changes(tensors: Mapping[str, Tensor], start: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """What to store of a model that was trained from `start`; nothing where it was trained from another."""
+    # A classifier on an encoder has the encoder's names behind a prefix.
+    begun = {name: start.get(name, start.get(name.partition(".")[2])) for name in tensors}
+    same = {name for name, tensor in tensors.items() if (old := begun[name]) is not None and torch.equal(tensor, old)}
+    if not same:
+        return {}
+    stored = {}
+    for name in tensors.keys() - same:
+        tensor, old = tensors[name], begun[name]
+        if old is None or tensor.dim() != 2 or tensor.numel() < _SMALLEST_MATRIX:
+            stored[name] = tensor
+        else:
+            stored[name], stored[name + _SCALES] = _packed(tensor - old)
+    return stored
+
+
+def _packed(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows of 4-bit numbers, uint8 (rows, columns / 2 rounded up), and a scale for each row, float32 (rows,)."""
+    scales = matrix.abs().amax(1) / _LARGEST
+    steps = matrix / scales.where(scales > 0, torch.ones(())).unsqueeze(1)
+    numbers = (steps.round().clamp(-_LARGEST, _LARGEST) + _LARGEST).to(torch.uint8)
+    even = nn.functional.pad(numbers, (0, matrix.shape[1] % 2))
+    return even[:, ::2] | even[:, 1::2] << 4, scales
+
+
+def _unpacked(pairs: Tensor, n_columns: int) -> Tensor:
+    numbers = torch.stack([pairs & 15, pairs >> 4], dim=2).flatten(1)[:, :n_columns]
+    return numbers.float() - _LARGEST
+
+
+def _halved(tensor: Tensor) -> Tensor:
+    return tensor.half() if tensor.dim() == 2 and tensor.numel() >= _SMALLEST_MATRIX else tensor
+
+
+class _Base(TypedDict):
+    """The encoder that a model was trained from, and the SHA-256 of its weights."""
+
+    base: str
+    sha256: str
+
+
+def _header(path: Path) -> _Base:
+    tensor_names(path)
+    with safe_open(str(path), framework="pt") as file:
+        text = (file.metadata() or {}).get(_HEADER, "null")
+    try:
+        return checked(json.loads(text), _Base, str(path), advice="Copy the model folder again.")
+    except (ValueError, InputError) as error:
+        raise ModelLoadError(f"{path}: does not name its encoder. Copy the model folder again.") from error
+
+
+def _read(path: Path) -> Iterator[tuple[str, Tensor, Tensor | None]]:
+    """The stored tensors by name, each with its scales."""
+    with safe_open(str(path), framework="pt") as file:
+        names = set(file.keys())
+        for name in sorted(names):
+            if not name.endswith(_SCALES):
+                scales = name + _SCALES
+                yield name, file.get_tensor(name), file.get_tensor(scales) if scales in names else None

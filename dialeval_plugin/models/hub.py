@@ -1,0 +1,54 @@
+"""Writing to repositories of the Hub."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+
+Kind: TypeAlias = Literal["dataset", "model", "space"]
+
+_REPOSITORY = re.compile(r"\w[\w.-]{0,95}/\w[\w.-]{0,95}", re.ASCII)
+
+
+def check_repository(repo_id: str) -> None:
+    """Refuse what is not the name of a repository."""
+    if not _REPOSITORY.fullmatch(repo_id):
+        raise InputError(f"{repo_id!r}: is not the name of a repository of the Hub. Give OWNER/NAME.")
+
+
+def upload(kind: Kind, repo_id: str, folder: Path, *, private: bool, message: str) -> None:
+    """Put the files of a folder into a repository of the Hub, which is made where it is not there.
+
+    Raises:
+        InputError: the Hub refused.
+        MissingPrerequisite: nobody is logged in, or the Hub cannot be reached.
+    """
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError, OfflineModeIsEnabled
+
+    # Of the library that it asks with, whose name differs between its releases.
+    from huggingface_hub.errors import HTTPError  # type: ignore[attr-defined] # isort: skip
+
+    api = HfApi()
+    try:
+        sdk = "gradio" if kind == "space" else None
+        api.create_repo(repo_id, repo_type=kind, private=private or None, exist_ok=True, space_sdk=sdk)
+        api.upload_folder(repo_id=repo_id, repo_type=kind, folder_path=folder, commit_message=message)
+    except (LocalTokenNotFoundError, OfflineModeIsEnabled) as error:
+        raise MissingPrerequisite(f"{kind} {repo_id}: {_one_line(error)}. Type `hf auth login`, or set HF_TOKEN.") from None
+    except HfHubHTTPError as error:
+        status = getattr(error.response, "status_code", None)
+        advice = "Type `hf auth login` with a token that may write." if status in {401, 403} else "Try again later."
+        # Without the chain: the request behind the error holds the token.
+        raise InputError(f"{kind} {repo_id}: the Hub refused ({status}: {_one_line(error)}). {advice}") from None
+    except (OSError, HTTPError) as error:
+        raise MissingPrerequisite(
+            f"{kind} {repo_id}: the Hub cannot be reached ({type(error).__name__}). Check the network and HF_ENDPOINT."
+        ) from None
+
+
+def _one_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

@@ -1,0 +1,168 @@
+"""What one does with a trained model, in the box or not: open its scorer, write it whole, check that it computes the same."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import torch
+from typing_extensions import Self, TypedDict
+
+from dialeval_plugin.core.dialogue import Dialogue, Item
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.files import read_json, to_json, write_text
+from dialeval_plugin.core.registry import load_scorer
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.corpora import mini
+from dialeval_plugin.methods.breakdown.model import LANGUAGE_MODEL_FOLDER
+from dialeval_plugin.methods.causalscore.model import CAUSAL_FOLDER, CausalModel
+from dialeval_plugin.methods.causalscore.scorer import CAUSAL_MODEL
+from dialeval_plugin.methods.general.model import GENERAL_FOLDER, TrainedGeneral
+from dialeval_plugin.methods.general.scorer import GENERAL_MODEL
+from dialeval_plugin.methods.likelihood.scorer import LANGUAGE_MODEL
+from dialeval_plugin.methods.slide.model import SLM_FOLDER, TrainedSmallModel
+from dialeval_plugin.methods.slide.scorer import SLM
+from dialeval_plugin.models.folders import DefaultModel, check_weights, checked_model_file, resolve
+
+GOLDEN_FILE = "golden.json"
+TOLERANCE = 1e-4
+"""How far a score may be from the golden one, of scores above 1 the relative difference."""
+
+
+class _Trained(Protocol):
+    """A trained model that opens a folder and writes it whole."""
+
+    @classmethod
+    def load(cls, name: str) -> Self: ...
+
+    def save(self, folder: Path, training: Mapping[str, Any] | None = None) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What reads one kind of model folder.
+
+    Attributes:
+        default: names the scorer, and which model it takes where none is named.
+        option: of the scorer's options the one that names the model.
+        model: opens a folder and writes it whole; None where the folder is a transformers checkpoint.
+    """
+
+    default: DefaultModel
+    option: str
+    model: type[_Trained] | None = None
+
+
+KINDS = {
+    GENERAL_FOLDER.settings_file: Kind(GENERAL_MODEL, "model", TrainedGeneral),
+    SLM_FOLDER.settings_file: Kind(SLM, "slm", TrainedSmallModel),
+    CAUSAL_FOLDER.settings_file: Kind(CAUSAL_MODEL, "model", CausalModel),
+    LANGUAGE_MODEL_FOLDER.settings_file: Kind(LANGUAGE_MODEL, "model"),
+}
+"""By settings file."""
+
+
+class _Golden(TypedDict):
+    """What was computed where a model was packed: scores of `golden_items` by their ids."""
+
+    instruction_set: str
+    torch: str
+    scores: dict[str, float]
+
+
+class Verification(NamedTuple):
+    """How far scores are from the golden ones."""
+
+    n_scores: int
+    largest_difference: float
+    instruction_set: str
+    """Of this machine, as torch names it."""
+    golden_instruction_set: str
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether no score is off by more than `TOLERANCE`."""
+        return self.largest_difference <= TOLERANCE
+
+
+def settings_file(folder: Path) -> str:
+    """Return the name of the settings file that a trained model's folder has.
+
+    Raises:
+        InputError: the folder holds no trained model.
+    """
+    for name in KINDS:
+        if (folder / name).is_file():
+            return name
+    raise InputError(f"{folder}: holds no trained model: it has none of {', '.join(KINDS)}. Give the folder of one.")
+
+
+def open_scorer(name: str, **options: Any) -> Scorer:
+    """Make the scorer that reads the model `name`: one in the box, a folder, or a model of the hub."""
+    folder = resolve(name)
+    kind = KINDS[settings_file(folder)]
+    return load_scorer(kind.default.scorer, **{kind.option: str(folder)}, **options)
+
+
+def export(name: str, output: Path) -> None:
+    """Write a model whole: a folder that sentence-transformers or transformers opens without this package.
+
+    Raises:
+        InputError: there is no such model, or `output` exists.
+    """
+    folder = resolve(name)
+    settings = settings_file(folder)
+    if output.exists():
+        raise InputError(f"{output}: exists already. Choose another folder, or delete this one.")
+    if (model := KINDS[settings].model) is None:
+        shutil.copytree(folder, output)
+        return
+    model.load(str(folder)).save(output, read_json(folder / settings)["training"])
+    for path in folder.iterdir():
+        if path.is_file() and path.suffix != ".safetensors" and not (output / path.name).exists():
+            shutil.copyfile(path, output / path.name)
+
+
+def golden_items(level: str) -> Sequence[Item]:
+    """Return the items that every model is verified on: test examples of the embedded corpus, or dialogues made of them."""
+    examples = mini.read_examples("test")
+    if level == "turn":
+        return examples
+    return [Dialogue(item.id, (*item.context, item.response)) for item in examples]
+
+
+def write_golden(folder: Path) -> None:
+    """Write the golden scores of a model, for `verify`."""
+    golden = _Golden(instruction_set=_instruction_set(), torch=torch.__version__, scores=_scores(str(folder)))
+    write_text(folder / GOLDEN_FILE, to_json(golden, indent=1) + "\n")
+
+
+def verify(name: str) -> Verification:
+    """Check the weights of a model against the hashes that it was published with, then its scores against the golden ones.
+
+    Raises:
+        ModelLoadError: a file is damaged, or was changed; or the model came without golden scores.
+    """
+    folder = resolve(name)
+    settings_file(folder)
+    check_weights(folder)
+    golden = checked_model_file(folder / GOLDEN_FILE, _Golden)
+    found = _scores(str(folder))
+    largest = max(abs(found[id] - score) / max(1, abs(score)) for id, score in golden["scores"].items())
+    return Verification(len(golden["scores"]), largest, _instruction_set(), golden["instruction_set"])
+
+
+def _scores(name: str) -> dict[str, float]:
+    scorer = open_scorer(name)
+    items = golden_items(scorer.level)
+    values = scorer.score(items).values
+    return {item.id: value for item, value in zip(items, values, strict=True) if value is not None}
+
+
+def _instruction_set() -> str:
+    limit = os.environ.get("ONEDNN_MAX_CPU_ISA")
+    return torch.backends.cpu.get_cpu_capability() + (f", ONEDNN_MAX_CPU_ISA={limit}" if limit else "")

@@ -1,0 +1,1 @@
+"""How the models in the box are made, and their figures."""

@@ -1,0 +1,210 @@
+"""Train and pack the models in the box: `python -m reproduction.pretrained.build [MODEL ...]`, or `make models`.
+
+For each model the files that it is trained on are compared with the SHA-256 in `corpora.json`, `dialeval train` runs with one
+thread, and the folder is packed, with percentiles of human responses, golden scores and `provenance.json`, into
+`dialeval_plugin/pretrained/MODEL`; its card, README.md, stays. A model that is trained already in the working folder is packed
+again and not trained again. Two builds of one commit on one machine end with the same bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from dialeval_plugin.core.percentiles import write_percentiles
+
+from dialeval_plugin.core.files import read_json, to_json, write_text
+from dialeval_plugin.core.signature import file_hash, file_hashes
+from dialeval_plugin.corpora.corpus import DATA_DIR_VARIABLE
+from dialeval_plugin.corpora.registry import read_dialogues
+from dialeval_plugin.models.compact import pack_model
+from dialeval_plugin.models.folders import PACKAGED_ENCODER, PRETRAINED
+from dialeval_plugin.pretrained.catalogue import open_scorer, settings_file, write_golden
+
+CORPORA = Path(__file__).with_name("corpora.json")
+REPORTED = ("dstc10", "fed", "usr", "conture")
+"""Rated sets that no model may have seen a dialogue of."""
+HUMAN = ("dailydialog/validation/dialogues_validation.txt", "dream/dev.json", "esconv/valid.txt")
+"""Dialogues between people whose responses make the scale of the percentiles; no model is trained on them."""
+KEPT = ("README.md",)
+"""What lies in a model's folder and is not made here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How one model is trained.
+
+    Attributes:
+        command: of `dialeval train`.
+        files: by option, files below the data folder; `NAME=FILE` where a corpus has a name.
+        words: further words of the command.
+        reported: sets and files that are kept out of training, beside `REPORTED`.
+    """
+
+    command: str
+    files: tuple[tuple[str, str], ...]
+    words: tuple[str, ...] = ()
+    reported: tuple[str, ...] = ()
+
+
+def _general(*corpora: str) -> tuple[tuple[str, str], ...]:
+    known = read_json(CORPORA)
+    return tuple(("--corpus", f"{corpus}={file}") for corpus in corpora for file in known[corpus]["files"] if file not in HUMAN)
+
+
+_CAUSES = ("DREAM", "msc", "ESConv")
+_DAILYDIALOG_PP = "dailydialog_pp/dev.json", "dailydialog_pp/data_with_contexts_and_positive_responses_only.json"
+
+RECIPES = {
+    "general": Recipe(
+        "general",
+        _general(
+            *("dailydialog", "dailydialog_pp", "empathetic_dialogues", "personachat", "topical_chat", "dream", "esconv"),
+            "convai1",
+        ),
+        ("--max-pairs", "70000"),
+    ),
+    "general-open": Recipe("general", _general("personachat", "topical_chat", "convai1"), ("--max-pairs", "70000")),
+    "slide": Recipe("slm", tuple(("--data", file) for file in _DAILYDIALOG_PP), reported=("dailydialog_pp/test.json",)),
+    "causalscore": Recipe(
+        "independence",
+        (
+            *(("--data", f"cgdialog_plus/{name}_response_cause_train.json") for name in _CAUSES),
+            *(("--validation", f"cgdialog_plus/{name}_response_cause_valid.json") for name in _CAUSES),
+            ("--unlabelled", "dream/train.json"),
+            ("--unlabelled", "cgdialog_plus/msc_response_cause_train.json"),
+        ),
+        ("--max-unlabelled", "1600"),
+        tuple(
+            f"cgdialog_plus/{name}_{part}.json"
+            for name in _CAUSES[:2]
+            for part in ("response_cause_test", "responses_pairwise")
+        ),
+    ),
+    "language-model": Recipe(
+        "language-model",
+        (
+            ("--data", "dailydialog/train/dialogues_train.txt"),
+            ("--validation", "dailydialog/validation/dialogues_validation.txt"),
+        ),
+        reported=("dailydialog/test/dialogues_test.txt",),
+    ),
+}
+"""By name in the box."""
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Run the command."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="*", metavar="MODEL", help=f"default: {', '.join(RECIPES)}")
+    parser.add_argument("--work", type=Path, default=Path("build", "models"), help="folder of the trainings (%(default)s)")
+    parser.add_argument("--output", type=Path, default=PRETRAINED, help="folder of the packed models (the package's)")
+    chosen = parser.parse_args(words)
+    for name in chosen.models or RECIPES:
+        folder = train(name, chosen.work / name)
+        for file, found in pack(name, folder, chosen.output / name).items():
+            print(f"{found}  {name}/{file}", flush=True)
+
+
+def data_folder() -> Path:
+    """Return the folder of the public data."""
+    if not (value := os.environ.get(DATA_DIR_VARIABLE)):
+        sys.exit(f"{DATA_DIR_VARIABLE} is not set. Name the folder of the public data, one folder a corpus.")
+    return Path(value)
+
+
+def train(name: str, folder: Path) -> Path:
+    """Train a model into `folder`, where none is; the commit that it was begun at is written beside it."""
+    recipe, data = RECIPES[name], data_folder()
+    check_files(name, data)
+    if (folder.with_suffix(".commit")).exists() and any(folder.glob("*.json")):
+        return folder
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout  # noqa: S607 - git is where the user has it
+    write_text(folder.with_suffix(".commit"), commit)
+    done = subprocess.run(  # noqa: S603 - our own command
+        [sys.executable, "-m", "dialeval_plugin", *command(recipe, data), "--output", str(folder)],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        check=False,
+    )
+    if done.returncode:
+        sys.exit(done.returncode)
+    return folder
+
+
+def command(recipe: Recipe, data: Path | None = None) -> list[str]:
+    """Return the words of the training's command; files below `data`, or below the folder of public data where it is None."""
+
+    def place(file: str) -> str:
+        corpus, _, path = file.rpartition("=")
+        return f"{corpus}={data / path}" if data and corpus else str(data / path) if data else file
+
+    files = [word for option, file in recipe.files for word in (option, place(file))]
+    reported = [word for found in (*map(place, recipe.reported), *REPORTED) for word in ("--evaluation", found)]
+    return ["train", recipe.command, *files, *reported, *recipe.words, "--precision", "bfloat16"]
+
+
+def check_files(name: str, data: Path) -> None:
+    """End the program where a training file is not the one that the model in the box was trained on."""
+    known = {file: found for corpus in read_json(CORPORA).values() for file, found in corpus["files"].items()}
+    for file in [*(path.rpartition("=")[2] for _, path in RECIPES[name].files), *HUMAN]:
+        if not (data / file).is_file() or file_hash(data / file) != known[file]:
+            sys.exit(f"{data / file}: is not there, or not the file with SHA-256 {known[file]}.")
+
+
+def pack(name: str, folder: Path, target: Path) -> dict[str, str]:
+    """Pack a trained model into `target`, in place of what is there, and return the hashes of its files."""
+    half = target.with_name(f".{target.name}")
+    shutil.rmtree(half, ignore_errors=True)
+    pack_model(folder, half, base=PACKAGED_ENCODER)
+    data = data_folder()
+    dialogues = [dialogue for file in HUMAN for dialogue in read_dialogues(data / file)]
+    write_percentiles(open_scorer(str(half)), half, dialogues, {file: file_hash(data / file) for file in HUMAN})
+    write_golden(half)
+    commit = folder.with_suffix(".commit").read_text(encoding="utf-8").strip()
+    write_text(half / "provenance.json", to_json(provenance(name, half, commit), indent=1) + "\n")
+    for kept in KEPT:
+        if (target / kept).exists():
+            shutil.copyfile(target / kept, half / kept)
+    shutil.rmtree(target, ignore_errors=True)
+    half.rename(target)
+    return file_hashes(target)
+
+
+def provenance(name: str, folder: Path, commit: str) -> dict[str, Any]:
+    """Where a model comes from: command, data with hashes and terms, commit, machine, what was kept out of training."""
+    recipe, known = RECIPES[name], read_json(CORPORA)
+    record = read_json(folder / settings_file(folder))["training"]
+    files = [path.rpartition("=")[2] for _, path in recipe.files]
+    used = {corpus: found for corpus, found in known.items() if set(found["files"]) & set(files)}
+    terms = sorted({found["licence"] for found in used.values()})
+    return {
+        "licence": "; ".join(terms),
+        "commercial_use": all(found["commercial"] for found in used.values()),
+        "command": " ".join(["dialeval", *command(recipe)]),
+        "seed": record["options"]["seed"],
+        "commit": commit,
+        "kept_out": [*recipe.reported, *REPORTED],
+        "leak_rule": record["leak_rule"],
+        "encoder": PACKAGED_ENCODER,
+        "data": [
+            {
+                "corpus": corpus,
+                **{field: found[field] for field in ("title", "licence", "source")},
+                "files": {file: found["files"][file] for file in files if file in found["files"]},
+            }
+            for corpus, found in used.items()
+        ],
+        "machine": {"instruction_set": torch.backends.cpu.get_cpu_capability(), "torch": torch.__version__, "threads": 1},
+    }
+
+
+if __name__ == "__main__":
+    main()

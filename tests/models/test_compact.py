@@ -1,0 +1,157 @@
+"""Compact model folders: what is stored of a trained encoder, and that it is read back to the same weights everywhere."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from dialeval_plugin.core.errors import InputError, ModelLoadError
+from dialeval_plugin.core.files import read_json
+from dialeval_plugin.core.signature import file_hashes
+from dialeval_plugin.corpora import mini
+from dialeval_plugin.methods.causalscore.model import CausalModel
+from dialeval_plugin.methods.causalscore.scorer import CausalScorer
+from dialeval_plugin.methods.general.mixing import CoherenceWeights, Mixing
+from dialeval_plugin.methods.general.model import GeneralConfig, GeneralModel, TrainedGeneral
+from dialeval_plugin.methods.general.scorer import GeneralScorer
+from dialeval_plugin.models import compact
+from dialeval_plugin.models.encoders import load_encoder, transformer_of, without_normalisation
+from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
+from dialeval_plugin.models.language_models import open_model
+from tests.refusals import refused
+from tests.tiny.likelihood import write_likelihood_model
+from tests.tiny.models import write_tiny_causal_model
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A general evaluator over the packaged encoder whose layers moved about as far as a training moves them."""
+    torch.manual_seed(5)
+    encoder = without_normalisation(load_encoder(PACKAGED_ENCODER, device="cpu"))
+    model = GeneralModel(encoder, GeneralConfig("general", 96, 64, has_knowledge=True))
+    with torch.no_grad():
+        for name, weight in transformer_of(encoder).named_parameters():
+            if "word_embeddings" not in name and "pooler" not in name:
+                weight.add_(torch.randn_like(weight) * 1e-3)
+    folder = tmp_path_factory.mktemp("trained") / "general"
+    weights = {"fit": 0.8, "fluency": 0.3, "specificity": 0.2, "offset": -0.1}
+    mixing = Mixing(weights, {**weights, "knowledge": 0.5})  # type: ignore[arg-type]
+    TrainedGeneral(model, mixing, CoherenceWeights(0.6, 0.3, 0.1, 0.2), frozenset({"a"})).save(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def packed(trained: Path) -> Path:
+    """It packed."""
+    target = trained.parent / "packed"
+    compact.pack_model(trained, target, base=PACKAGED_ENCODER)
+    return target
+
+
+def scores(folder: Path) -> Any:
+    return GeneralScorer(str(folder), device="cpu").score(mini.read_examples("test")[:12])
+
+
+def test_a_packed_model_is_small_and_scores_as_before(trained: Path, packed: Path) -> None:
+    sizes = [sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) for folder in (trained, packed)]
+    assert sizes[0] > 90e6
+    assert sizes[1] < 10e6
+    full, small = scores(trained), scores(packed)
+    for name, column in full.columns.items():
+        pairs = [pair for pair in zip(column, small.columns[name], strict=True) if None not in pair]
+        assert [one for one, _ in pairs] == pytest.approx([other for _, other in pairs], abs=0.01), name
+
+
+def test_weights_are_off_by_half_a_step_of_their_row_at_most_and_the_others_are_equal(trained: Path, packed: Path) -> None:
+    whole = load_file(str(trained / compact.WEIGHTS_FILE))
+    start = load_file(str(resolve(PACKAGED_ENCODER) / compact.WEIGHTS_FILE))
+    restored = transformer_of(load_encoder(str(packed), device="cpu")).state_dict()
+    stored = load_file(str(packed / compact.DELTA_FILE))
+    assert not [name for name in stored if "word_embeddings" in name or "pooler" in name]
+    for name, weight in whole.items():
+        if name + ":scales" in stored:
+            step = (weight - start[name]).abs().amax(1, keepdim=True) / 7
+            assert ((restored[name] - weight).abs() <= 0.5001 * step + 1e-7).all(), name
+        else:
+            assert torch.equal(restored[name], weight), name
+
+
+def test_packing_twice_gives_the_same_bytes(trained: Path, packed: Path, tmp_path: Path) -> None:
+    compact.pack_model(trained, tmp_path / "again", base=PACKAGED_ENCODER)
+    assert file_hashes(tmp_path / "again") == file_hashes(packed)
+    assert read_json(packed / "general.json")["weights"] == file_hashes(packed, "*.safetensors")
+    with refused(f"{packed}: exists already. Choose another folder, or delete this one."):
+        compact.pack_model(trained, packed, base=PACKAGED_ENCODER)
+
+
+def test_classifiers_are_packed_too_and_language_models_halved(tmp_path: Path) -> None:
+    folder = write_tiny_causal_model(tmp_path)
+    encoder = tmp_path / "encoder"
+    compact.pack_model(folder, tmp_path / "packed", base=str(encoder))
+    assert sorted(path.name for path in (tmp_path / "packed").rglob("*.safetensors")) == [compact.DELTA_FILE] * 2
+    items = mini.read_examples("test")[:6]
+    whole, small = (CausalScorer(str(path), device="cpu").score(items) for path in (folder, tmp_path / "packed"))
+    # Matrices of a tiny model are too small to be rounded.
+    assert small.values == pytest.approx(whole.values, abs=1e-6)
+    assert CausalModel.load(str(tmp_path / "packed")).training_dialogues == frozenset()
+
+    gpt = write_likelihood_model(tmp_path / "gpt", "gpt2")
+    compact.pack_model(gpt, tmp_path / "half", base=str(encoder))
+    whole_gpt, half = (open_model(str(path), device="cpu").model.state_dict() for path in (gpt, tmp_path / "half"))
+    assert {weight.dtype for weight in half.values()} == {torch.float32}
+    assert all(torch.allclose(half[name], weight, rtol=1e-3) for name, weight in whole_gpt.items())
+
+
+@given(
+    st.integers(1, 4).flatmap(
+        lambda width: st.lists(
+            st.lists(st.floats(-1e3, 1e3, width=32, allow_subnormal=False), min_size=width, max_size=width),
+            min_size=1,
+            max_size=4,
+        )
+    )
+)
+def test_a_row_comes_back_within_half_a_step(rows: list[list[float]]) -> None:
+    matrix = torch.tensor(rows)
+    pairs, scales = compact._packed(matrix)
+    assert (pairs.dtype, pairs.shape) == (torch.uint8, (len(rows), (matrix.shape[1] + 1) // 2))
+    back = compact._unpacked(pairs, matrix.shape[1]) * scales[:, None]
+    # Of the smallest numbers there are the step is one that float32 rounds.
+    assert ((back - matrix).abs() <= 0.5001 * scales[:, None] + 1e-37).all()
+    assert scales.tolist() == (matrix.abs().amax(1) / 7).tolist()
+
+
+def test_what_does_not_belong_together_is_refused(packed: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    shutil.copytree(packed, broken)
+    delta = broken / compact.DELTA_FILE
+    stored = load_file(str(delta))
+
+    def store(tensors: dict[str, Tensor], header: str | None) -> None:
+        save_file(tensors, str(delta), metadata={"encoder": header} if header else None)
+
+    store(stored, None)
+    with refused(f"{delta}: does not name its encoder. Copy the model folder again.", ModelLoadError):
+        compact.base_of(broken)
+    store(stored, f'{{"base": "{PACKAGED_ENCODER}", "sha256": "0"}}')
+    with refused(
+        f"{delta}: belongs to other weights than those of the encoder {PACKAGED_ENCODER!r} in {resolve(PACKAGED_ENCODER)}. "
+        "Install the encoder again, or copy the model folder again.",
+        ModelLoadError,
+    ):
+        compact.base_of(broken)
+    encoder = transformer_of(load_encoder(PACKAGED_ENCODER, device="cpu"))
+    for name, tensor in (("strange", torch.zeros(2)), ("pooler.dense.weight", torch.zeros(384, 3))):
+        store({name: tensor}, None)
+        with refused(f"{delta}: the tensor {name!r} does not fit the encoder. Copy the model folder again.", ModelLoadError):
+            compact.restore(encoder, broken)
+    with pytest.raises(InputError):
+        compact.pack_model(packed, tmp_path, base=PACKAGED_ENCODER)
