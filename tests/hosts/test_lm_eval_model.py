@@ -107,7 +107,7 @@ def test_the_command_lines_arguments_reach_the_scorer(use_tiny_data: Path) -> No
     assert lm.get_model_info() == {"scorer": "length_for_tests", **nothing}
 
 
-def test_a_task_that_asks_for_something_else_and_a_model_without_a_scorer_are_refused(use_tiny_data: Path) -> None:
+def test_a_task_that_asks_for_something_else_is_refused(use_tiny_data: Path) -> None:
     of_host = {"metadata": ("boolq", 0, 1)}
     with refused(
         "dialogue-metric: task 'boolq' asks for the continuation ' maybe', and a scorer answers yes or no, positive or "
@@ -116,8 +116,10 @@ def test_a_task_that_asks_for_something_else_and_a_model_without_a_scorer_are_re
         DialogueMetricLM(Length()).loglikelihood([request({}, " maybe", **of_host)])
     with refused("document: has no 'id', so it is not from a dialogue task of this package. It has: query."):
         DialogueMetricLM(Length()).loglikelihood([request({"query": "x"}, " yes", **of_host)])
-    with refused("dialogue-metric: no scorer was named. Type --model_args scorer=NAME, for example scorer=slide."):
-        DialogueMetricLM()
+
+
+def test_without_arguments_the_scorer_is_the_general_evaluator() -> None:
+    assert get_model("dialogue-metric").create_from_arg_string("").scorer.signature_fields()["model"].startswith("general@")
 
 
 def test_a_generation_is_answered_with_the_number(use_tiny_data: Path) -> None:

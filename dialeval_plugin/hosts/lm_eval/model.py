@@ -104,7 +104,7 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
     """A scorer as an lm-eval model.
 
     Args:
-        scorer: the scorer's name.
+        scorer: the scorer's name; without it the general evaluator, with the model in the box.
         batch_size: handed on to a scorer that takes it, if it is more than 1, the host's default.
         max_batch_size: the host's; not used.
         device: handed on to a scorer that takes it, unless it names a GPU that is not there, as the host's default may.
@@ -116,7 +116,7 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
 
     def __init__(
         self,
-        scorer: str | Scorer | None = None,
+        scorer: str | Scorer = "general",
         batch_size: int | str | None = None,
         max_batch_size: int | None = None,
         device: str | None = None,
@@ -124,8 +124,6 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
     ) -> None:
         super().__init__()
         guard_cache()
-        if not scorer:
-            raise InputError("dialogue-metric: no scorer was named. Type --model_args scorer=NAME, for example scorer=slide.")
         if isinstance(scorer, str):
             accepted = scorer_options(scorer)
             takes = {name: accepted is None or name in accepted for name in ("batch_size", "device")}
