@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -45,7 +46,22 @@ class StandIn:
                 if operation["key"] == "file":
                     repository[operation["value"]["path"]] = base64.b64decode(operation["value"]["content"])
             return {"commitUrl": f"{self.url}/{name}/commit/1", "commitOid": "1" * 40, "success": True}
+        if path.startswith("/api/models/") and "/revision/" in path:
+            name, _, revision = path.removeprefix("/api/").partition("/revision/")
+            files = [{"rfilename": file} for file in self.files[name]]
+            return {"id": name.removeprefix("models/"), "sha": self.commit(name, revision), "siblings": files}
         return {}
+
+    def commit(self, name: str, revision: str) -> str:
+        """Hash of what a repository holds now, as a commit's."""
+        return hashlib.sha1(repr((revision, sorted(self.files[name].items()))).encode(), usedforsecurity=False).hexdigest()
+
+    def file(self, path: str) -> tuple[str, bytes] | None:
+        """Commit and content of a model's file by its path, `/OWNER/NAME/resolve/COMMIT/FILE`; None for another path."""
+        repository, _, rest = path.partition("/resolve/")
+        commit, _, name = rest.partition("/")
+        content = self.files.get(f"models{repository}", {}).get(name)
+        return None if content is None else (commit, content)
 
 
 @contextmanager
@@ -54,10 +70,26 @@ def hub_stand_in() -> Iterator[StandIn]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self._reply(b"")
+            found = stand_in.file(self.path)
+            if found is None:
+                self._reply(b"")
+            else:
+                self._send(*found)
+
+        def do_HEAD(self) -> None:
+            self.do_GET()
 
         def do_POST(self) -> None:
             self._reply(self.rfile.read(int(self.headers.get("Content-Length", 0))))
+
+        def _send(self, commit: str, content: bytes) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(content)))
+            self.send_header("X-Repo-Commit", commit)
+            self.send_header("ETag", f'"{hashlib.sha256(content).hexdigest()}"')
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(content)
 
         def _reply(self, body: bytes) -> None:
             stand_in.tokens.add(self.headers.get("Authorization", ""))

@@ -1,0 +1,177 @@
+"""The models in the box: that each is whole, says where it is from, and computes what it did where it was made."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from sentence_transformers import SentenceTransformer
+from typing_extensions import TypedDict
+
+from dialeval_plugin import load_metric, load_scorer
+from dialeval_plugin.core.errors import ModelLoadError
+from dialeval_plugin.core.files import checked, read_json, to_json, write_text
+from dialeval_plugin.core.signature import file_hash, file_hashes
+from dialeval_plugin.corpora import mini
+from dialeval_plugin.models.compact import DELTA_FILE, pack_model
+from dialeval_plugin.models.folders import PACKAGED_ENCODER, PRETRAINED, pretrained_names
+from dialeval_plugin.pretrained.catalogue import GOLDEN_FILE, KINDS, export, golden_items, open_scorer, settings_file, verify
+from reproduction.pretrained.build import CORPORA, RECIPES, check_files, command
+from tests.cli.running import run, run_installed
+from tests.hub_stand_in import hub_stand_in
+from tests.refusals import refused
+
+NAMES = pretrained_names()
+ROOT = Path(__file__).resolve().parents[1]
+
+
+class Provenance(TypedDict):
+    """What is said of where a model comes from."""
+
+    licence: str
+    commercial_use: bool
+    command: str
+    seed: int
+    commit: str
+    kept_out: list[str]
+    leak_rule: str | int
+    encoder: str
+    data: list[dict[str, object]]
+    machine: dict[str, str | int]
+
+
+def test_the_box_holds_a_model_of_each_recipe_and_all_of_them_fit_into_the_wheel() -> None:
+    assert set(NAMES) <= set(RECIPES)
+    assert set(NAMES) >= {kind.default.packaged for kind in KINDS.values()}
+    sizes = {name: sum(path.stat().st_size for path in (PRETRAINED / name).rglob("*") if path.is_file()) for name in NAMES}
+    assert {name: size for name, size in sizes.items() if size > 12e6} == {}
+    assert sum(sizes.values()) <= 45e6
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_model_is_whole_and_computes_what_it_did_where_it_was_made(name: str) -> None:
+    found = verify(name)
+    assert found.is_equal, found
+    assert found.n_scores == len(golden_items(open_scorer(name).level))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_model_says_where_it_is_from(name: str) -> None:
+    said = checked(read_json(PRETRAINED / name / "provenance.json"), Provenance, name)
+    assert said["command"] == " ".join(["dialeval", *command(RECIPES[name])])
+    assert set(said["kept_out"]) >= {"dstc10", "fed", "usr", "conture"}
+    known = read_json(CORPORA)
+    for corpus in said["data"]:
+        listed = known[corpus["corpus"]]
+        assert (corpus["licence"], corpus["title"]) == (listed["licence"], listed["title"])
+        assert corpus["files"].items() <= listed["files"].items()  # type: ignore[attr-defined]
+        assert said["commercial_use"] <= listed["commercial"]
+    card = (PRETRAINED / name / "README.md").read_text(encoding="utf-8")
+    assert f"`{said['commit'][:7]}`" in card
+    assert all(str(corpus["title"]) in card for corpus in said["data"])
+
+
+def test_the_terms_of_every_corpus_are_stated() -> None:
+    terms = (ROOT / "LICENSES" / "WEIGHTS.md").read_text(encoding="utf-8")
+    for corpus in read_json(CORPORA).values():
+        answer = "yes" if corpus["commercial"] else "no"
+        assert f"| {corpus['title']} | {corpus['licence']} | {answer} | {corpus['why']} |" in terms
+
+
+@pytest.mark.parametrize("name", ["general", "causalscore"])
+def test_other_instructions_change_no_score_by_more_than_is_said(name: str) -> None:
+    """Done-when 4: verified with the instructions of twenty years ago, in a process of its own."""
+    code = (
+        f"from dialeval_plugin.pretrained.catalogue import verify; v = verify({name!r}); print(v.instruction_set, v.is_equal)"
+    )
+    plain = {"ATEN_CPU_CAPABILITY": "default", "ONEDNN_MAX_CPU_ISA": "SSE41", "MKL_ENABLE_INSTRUCTIONS": "SSE4_2"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, **plain}, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.split() == ["DEFAULT,", "ONEDNN_MAX_CPU_ISA=SSE41", "True"], done.stderr
+
+
+def test_without_any_option_a_response_that_fits_is_above_one_that_does_not() -> None:
+    contexts = [["Do you have plans for Sunday?", "Not yet. Why?"]] * 2
+    responses = ["I thought we could have a picnic by the river.", "The plans of the new house show four rooms on each floor."]
+    for name in ("general", "slide"):
+        found = load_metric(name).compute(predictions=responses, contexts=contexts)
+        assert found["scores"][0] > found["scores"][1] + 0.1, name
+        assert f":{name}@" in found["signature"]
+
+
+def test_a_model_of_the_box_is_named_like_any_other() -> None:
+    examples = mini.read_examples("test")[:2]
+    default, named = load_scorer("general"), load_scorer("general", model="general")
+    assert default.score(examples) == named.score(examples)
+
+
+def test_an_exported_model_is_one_that_others_open_and_scores_the_same(tmp_path: Path) -> None:
+    export("general", tmp_path / "whole")
+    assert SentenceTransformer(str(tmp_path / "whole"), device="cpu").encode(["Hello."]).shape == (1, 384)
+    assert not list((tmp_path / "whole").rglob(DELTA_FILE))
+    examples = mini.read_examples("test")[:4]
+    small, whole = (load_scorer("general", model=str(place), device="cpu") for place in ("general", tmp_path / "whole"))
+    assert small.score(examples).values == pytest.approx(whole.score(examples).values, abs=1e-6)
+    with refused(f"{tmp_path / 'whole'}: exists already. Choose another folder, or delete this one."):
+        export("general", tmp_path / "whole")
+    pack_model(tmp_path / "whole", tmp_path / "again", base=PACKAGED_ENCODER)
+    assert file_hash(tmp_path / "again" / DELTA_FILE) == file_hash(PRETRAINED / "general" / DELTA_FILE)
+
+
+def test_a_score_that_is_off_is_said_and_so_is_what_is_no_model(tmp_path: Path) -> None:
+    export("general", tmp_path / "model")
+    golden = read_json(tmp_path / "model" / GOLDEN_FILE)
+    first = next(iter(golden["scores"]))
+    golden["scores"][first] += 0.01
+    write_text(tmp_path / "model" / GOLDEN_FILE, to_json(golden))
+    done = run("models", "verify", tmp_path / "model")
+    assert done.exit_code == 1
+    assert "model: differs by more than 0.0001; hashes match, " in done.stdout
+    assert "largest difference 1.0e-02" in done.stdout
+    (tmp_path / "model" / GOLDEN_FILE).unlink()
+    with refused(f"{tmp_path / 'model' / GOLDEN_FILE}: there is no such file. Copy the folder again.", ModelLoadError):
+        verify(str(tmp_path / "model"))
+    (tmp_path / "empty").mkdir()
+    with refused(f"{tmp_path / 'empty'}: holds no trained model: it has none of {', '.join(KINDS)}. Give the folder of one."):
+        settings_file(tmp_path / "empty")
+
+
+def test_the_commands(tmp_path: Path) -> None:
+    listed = run("models", "list").stdout.splitlines()
+    assert [line.split()[0] for line in listed[1 : 1 + len(NAMES)]] == NAMES
+    assert listed[-len(KINDS) - 1].split() == ["where", "none", "is", "named", "environment", "variable"]
+    assert run("models", "show", "general").stdout.startswith("# general")
+    done = run("models", "verify", "general")
+    assert (done.exit_code, done.stdout[:12]) == (0, "general: ok;")
+    assert run("models", "export", "slide", tmp_path / "slide").stdout == f"{tmp_path / 'slide'}: 96 MB\n"
+
+
+def test_a_model_goes_to_the_hub_and_comes_back(tmp_path: Path) -> None:
+    with hub_stand_in() as hub:
+        online = {"HF_ENDPOINT": hub.url, "HF_TOKEN": "hf_secret", "HF_HUB_OFFLINE": "0", "HF_HUB_DISABLE_XET": "1"}
+        pushed = run_installed(tmp_path, "models", "push", "language-model", "me/judge", "--private", **online)
+        assert (pushed.returncode, pushed.stdout) == (0, "me/judge: language-model\n"), pushed.stderr
+        assert hub.created == [{"name": "judge", "organization": "me", "private": True, "type": "model"}]
+        assert hub.tokens == {"Bearer hf_secret"}
+        assert set(hub.files["models/me/judge"]) >= {"README.md", "provenance.json", "language_model.json", "model.safetensors"}
+        pulled = run_installed(tmp_path, "models", "pull", "me/judge", "mine", **online)
+        assert (pulled.returncode, pulled.stdout) == (0, "mine: me/judge\n"), pulled.stderr
+        hub.files["models/me/judge"]["model.safetensors"] += b"x"
+        damaged = run_installed(tmp_path, "models", "pull", "me/judge", "other", "--revision", "changed", **online)
+        assert damaged.returncode == 3
+        assert "model.safetensors: is damaged" in damaged.stderr
+        assert not (tmp_path / "other").exists()
+    assert file_hashes(tmp_path / "mine") == file_hashes(PRETRAINED / "language-model")
+    assert run_installed(tmp_path, "models", "verify", "mine").returncode == 0
+    refused_name = run_installed(tmp_path, "models", "push", "language-model", "judge")
+    assert refused_name.stderr == "dialeval: 'judge': is not the name of a repository of the Hub. Give OWNER/NAME.\n"
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize("name", NAMES)
+def test_the_training_files_are_those_that_were_used(name: str, data_dir: Path) -> None:
+    check_files(name, data_dir)
