@@ -73,7 +73,7 @@ def worst_rows(
     """
     percentiles = scores.columns.get(PERCENTILE)
     head = "score, id" if percentiles is None else "percentile, score, id"
-    lines = [f"the {len(places)} worst of {scores.n_scored} ({head}):"]
+    lines = [f"worst {len(places)} of {scores.n_scored} ({head}):"]
     for number, place in enumerate(places):
         percentile = None if percentiles is None else percentiles[place]
         shown = "" if percentile is None else f"{percentile:5.1f}  "
@@ -87,7 +87,7 @@ def worst_rows(
 def _last_two(item: Item) -> list[tuple[str, str]]:
     """The last turn of the context, where there is one, and the response."""
     turns = (*item.context, item.response) if isinstance(item, Example) else item.turns
-    texts = [" ".join(turn.text.split()) for turn in turns[-2:]]
+    texts = [" ".join(one_line(turn.text).split()) for turn in turns[-2:]]
     return list(zip("><"[-len(texts) :], texts, strict=True))
 
 

@@ -92,7 +92,8 @@ def test_score_writes_rows_and_what_belongs_to_all_of_them(dialeval: Run, tmp_pa
 
     signature = "method:scripted|scale:3|note:None|level:turn|version:0.1.0"
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == f"length: mean 2.0000, 4 of 4 scored\n{signature}\nscores: out/scores.jsonl\n"
+    shown = done.stdout.splitlines()
+    assert (shown[:3], shown[-1]) == (["length: mean 2.0000, 4 of 4 scored", signature, "length:"], "scores: out/scores.jsonl")
     assert read_rows(tmp_path / "out" / "scores.jsonl") == [
         {"id": "0", "length": 1.0, "scaled": 3.0},
         {"id": "1", "length": 2.0, "scaled": 6.0},
@@ -144,9 +145,9 @@ def test_ctrl_c_exits_with_130_and_the_same_command_goes_on(dialeval: Run, tmp_p
     assert (stopped.returncode, stopped.stdout) == (130, "")
     assert stopped.stderr == "dialeval: interrupted; finished parts are kept, the same command goes on\n"
     assert names(tmp_path) == ["in.jsonl", "out.jsonl.journal"]
-    resumed = dialeval("--verbose", *SCRIPTED, DO_NOT_INTERRUPT="1")
+    resumed = dialeval(*SCRIPTED, DO_NOT_INTERRUPT="1")
     assert resumed.returncode == 0
-    assert "INFO out.jsonl.journal: 2 examples were scored before; going on with the next\n" in resumed.stderr
+    assert "INFO out.jsonl.journal: going on from 2 of 5 rows in the journal\n" in resumed.stderr
     assert [row["length"] for row in read_rows(tmp_path / "out.jsonl")] == [1.0, 2.0, 3.0, 9.0, 2.0]
 
 
@@ -260,11 +261,11 @@ def test_a_killed_score_ends_with_the_same_bytes(dialeval: Run, tiny_slm: Path, 
     write_rows(tmp_path / "in.jsonl", examples(*(f"Plum {index}." for index in range(n_rows))))
 
     def command(output: str) -> list[str]:
-        return ["score", "in.jsonl", "--output", output, "--slm", str(tiny_slm), "--variant", "slm"]
+        return ["score", "in.jsonl", "--output", output, "--scorer", "slide", "--slm", str(tiny_slm), "--variant", "slm"]
 
     whole = dialeval(*command("whole.jsonl"))
     assert whole.returncode == 0, whole.stderr
-    main, signature, where = whole.stdout.splitlines()
+    main, signature, *_, where = whole.stdout.splitlines()
     meta = json.loads((tmp_path / "whole.jsonl.meta.json").read_text())
     assert main == f"slm: mean {meta['mean']:.4f}, {n_rows} of {n_rows} scored"
     assert signature == meta["signature"]
@@ -288,9 +289,9 @@ def test_a_killed_score_ends_with_the_same_bytes(dialeval: Run, tiny_slm: Path, 
     n_finished = window * (journal.read_bytes().count(b"\n") - 1)
     assert 0 < n_finished < n_rows
 
-    resumed = dialeval("--verbose", *command("killed.jsonl"))
+    resumed = dialeval(*command("killed.jsonl"))
     assert resumed.returncode == 0, resumed.stderr
-    assert f"INFO {journal.name}: {n_finished} examples were scored before; going on with the next\n" in resumed.stderr
+    assert f"INFO {journal.name}: going on from {n_finished} of {n_rows} rows in the journal\n" in resumed.stderr
     for name in ("killed.jsonl", "killed.jsonl.meta.json"):
         assert (tmp_path / name).read_bytes() == (tmp_path / name.replace("killed", "whole")).read_bytes()
     assert not journal.exists()
@@ -330,7 +331,7 @@ def test_train_then_score_and_accuracy_find_the_model_by_themselves(dialeval: Ru
         "dialeval: slm: holds a trained model already. Choose another folder, or delete this one."
     )
 
-    scored = dialeval("score", "test.jsonl", "--output", "scores.jsonl", "--variant", "slm")
+    scored = dialeval("score", "test.jsonl", "--output", "scores.jsonl", "--scorer", "slide", "--variant", "slm")
     assert scored.returncode == 0, scored.stderr
     first = mini.read_response_sets("test")[0]
     ids = [row["id"] for row in read_rows(tmp_path / "scores.jsonl")]
@@ -375,7 +376,9 @@ def test_the_hosts_command_line_gets_every_word(dialeval: Run) -> None:
     assert "--no-such-flag" in wrong.stderr
 
 
-@pytest.mark.parametrize("words", [("scroe",), ("score",), ("score", "in.jsonl"), ("train", "slm", "--epochs", "many")])
+@pytest.mark.parametrize(
+    "words", [("scroe",), ("score",), ("score", "in.jsonl", "--worst", "-1"), ("train", "slm", "--epochs", "many")]
+)
 def test_a_wrong_command_line_exits_with_2_and_no_traceback(words: Sequence[str], dialeval: Run) -> None:
     done = dialeval(*words)
     assert done.returncode == 2
