@@ -107,6 +107,38 @@ def test_score_writes_rows_and_what_belongs_to_all_of_them(dialeval: Run, tmp_pa
     assert names(tmp_path / "out") == ["scores.jsonl", "scores.jsonl.meta.json"]
 
 
+def test_without_an_output_nothing_is_written_and_the_worst_are_printed(dialeval: Run, tmp_path: Path) -> None:
+    rows = [{"id": "a", "context": ["One?", "Two\x1b[2J?"], "response": "ccc \x07" + "c" * 80}, *examples("a", "refuse", "bb")]
+    write_rows(tmp_path / "in.jsonl", rows)
+    scored = ("score", "in.jsonl", "--scorer", "scripted", "--max-unscored", "1")
+    done = dialeval(*scored, "--worst", "3", COLUMNS="40")
+
+    assert (done.returncode, names(tmp_path)) == (0, ["in.jsonl"])
+    summary, signature, title, *lines = done.stdout.splitlines()
+    assert (summary, title) == ("length: mean 29.3333, 3 of 4 scored", "length:")
+    assert signature == "method:scripted|scale:1.0|note:None|level:turn|version:0.1.0"
+    assert [line.split()[-1] for line in lines[:10]] == ["2", *["0"] * 8, "1"]
+    assert lines[10:] == [
+        "worst 3 of 3 (score, id):",
+        "  1.0000  1",
+        "      > Hi.",
+        "      < a",
+        "  2.0000  3",
+        "      > Hi.",
+        "      < bb",
+        "  85.0000  a",
+        "      > Two [2J?",
+        "      < ccc ccccccccccccccccccccccccc...",
+    ]
+    assert dialeval(*scored, "--worst", "0").stdout.splitlines() == [summary, signature, title, *lines[:10]]
+
+
+def test_a_terminal_without_a_sign_for_a_character_gets_its_number(dialeval: Run, tmp_path: Path) -> None:
+    write_rows(tmp_path / "in.jsonl", examples("\u00fc\u4e09"))
+    done = dialeval("score", "in.jsonl", "--scorer", "scripted", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "      < \\xfc\\u4e09")
+
+
 def test_more_unscored_than_allowed_exits_with_1_and_says_so_in_the_files(dialeval: Run, tmp_path: Path) -> None:
     write_rows(tmp_path / "in.jsonl", examples("a", "refuse", "nan", "bb"))
     done = dialeval(*SCRIPTED, "--max-unscored", "0.25")
