@@ -155,7 +155,8 @@ def runs(given: Mapping[str, Mapping[str, Any]]) -> list[tuple[int, str, tuple[s
     mini = str(Path(dialeval_plugin.__file__).parent / "corpora" / "mini" / "dailydialog_pp.jsonl")
     slm, judge = given["slide"]["slm"], given["slide"]
     llm = ("--llm", judge["llm"], "--llm-args", judge["llm_args"])
-    asked = ("score", "rows.jsonl", "--output", "x", "--slm", slm, "--llm")
+    slide = ("--scorer", "slide", "--slm", slm)
+    asked = ("score", "rows.jsonl", "--output", "x", *slide, "--llm")
     named = ("--output", "named", "--backbone", given["sentence_similarity"]["encoder"], "--epochs", "1")
     after_demo: list[tuple[int, str, tuple[str, ...]]] = [
         (0, "Agreement with the labels of the corpus", ("demo",)),
@@ -166,8 +167,8 @@ def runs(given: Mapping[str, Mapping[str, Any]]) -> list[tuple[int, str, tuple[s
     return [
         (0, "dialeval 0.", ("--version",)),
         (0, "3 of 3", ("score", "rows.jsonl", "--output", "chrf.jsonl", "--scorer", "chrf")),
-        (0, "3 of 3", ("score", "rows.jsonl", "--output", "slide.jsonl", "--slm", slm)),
-        (0, "3 of 3", ("score", "rows.jsonl", "--output", "judged.jsonl", "--slm", slm, *llm)),
+        (0, "3 of 3", ("score", "rows.jsonl", "--output", "slide.jsonl", *slide)),
+        (0, "3 of 3", ("score", "rows.jsonl", "--output", "judged.jsonl", *slide, *llm)),
         (2, "llm 'local-completions': llm_args lacks model and base_url", (*asked, "local-completions")),
         (3, "Run pip install 'vllm'", (*asked, "vllm", "--llm-args", "pretrained=x")),
         (0, "pearson", ("meta-eval", "rated.csv", "--rating-column", "rating", "--coefficient", "pearson")),

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import logging
+import shutil
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from dialeval_plugin.core import scorer as pipeline
+from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import check_output, is_stream
 from dialeval_plugin.core.options import option_kinds, pairs_from_text
 from dialeval_plugin.core.registry import scorer_factory
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Scores
 
 from .agreement import check_share
 
 
 def score(
     input: Annotated[Path, typer.Argument(help="JSON lines with context and response, or a published layout.")],
-    output: Annotated[Path, typer.Option(help="JSON-lines file of the scores; beside it comes <output>.meta.json.")],
-    scorer: Annotated[str, typer.Option(help="Name of the scorer.")] = "slide",
+    output: Annotated[
+        Path | None, typer.Option(help="JSON-lines file of the scores; beside it comes <output>.meta.json. None by default.")
+    ] = None,
+    scorer: Annotated[str, typer.Option(help="Name of the scorer.")] = "general",
     option: Annotated[list[str] | None, typer.Option(help="name=value, passed to the scorer; may be repeated.")] = None,
     slm: Annotated[str | None, typer.Option(help="Folder or hub id of the small model.")] = None,
     variant: Annotated[str | None, typer.Option(help="Variant of the scorer.")] = None,
@@ -31,17 +40,20 @@ def score(
     no_answers: Annotated[bool, typer.Option("--no-answers", help="Keep no answers and use none.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what the llm would be asked, and ask nothing.")] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Print why each response has its score (causalscore), in a second pass.")
+        bool, typer.Option("--explain", help="Print why the worst responses have their scores (general, slide, causalscore).")
     ] = False,
+    worst: Annotated[int, typer.Option(min=0, help="So many of the worst responses are printed.")] = 10,
     max_unscored: Annotated[
         float, typer.Option(callback=check_share, help="Exit with 1 where a larger share has no score.")
     ] = 0.05,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace scores of another scorer or input.")] = False,
 ) -> None:
-    """Score responses; the same command goes on where it was killed."""
+    """Score responses and print how the scores are distributed, and the worst responses.
+
+    With --output the scores are kept, and the same command goes on where it was killed.
+    """
     from dialeval_plugin.corpora.registry import read_items
     from dialeval_plugin.hosts.judges import load_cached_model, load_scorer_with_judge
-    from dialeval_plugin.reports.scored_output import journal_of, refuse_other_scores, summary, write_scores
 
     options = pairs_from_text(option or (), "--option", option_kinds(scorer_factory(scorer)))
     options |= {name: value for name, value in {"slm": slm, "variant": variant}.items() if value is not None}
@@ -49,8 +61,11 @@ def score(
         raise InputError("--answers and --no-answers: were both given. Leave one of them out.")
     if dry_run and llm is None:
         raise InputError("--dry-run: shows what a language model would be asked, and none is named. Name one with --llm.")
+    if explain and not worst:
+        raise InputError("--explain: explains the worst responses, and --worst 0 shows none. Leave one of them out.")
     items = read_items(input)
-    check_output(output, input, "the scores")
+    if output is not None:
+        check_output(output, input, "the scores")
     model = None
     if llm is None:
         options |= {name: value for name, value in {"llm_args": llm_args, "answers": answers and str(answers)}.items() if value}
@@ -62,28 +77,61 @@ def score(
         pipeline.dry_run(method, items)
         typer.echo(f"dry run: {model.usage.estimate()}")
         return
+    if explain:
+        method.explain([])  # one that cannot says so before hours of work
+    # It then says that it goes on, and writes a line now and then where no bar is drawn.
+    logging.getLogger(pipeline.__name__).setLevel(logging.INFO)
+    scores = _scores(method, items, output, overwrite=overwrite, max_unscored=max_unscored)
+    _show(scores, items, method, worst=worst, explain=explain)
+    if output is not None:
+        typer.echo(f"scores: {output}")
+    if model is not None:
+        typer.echo(f"llm: {model.usage}", err=True)
+    _refuse_incomplete(scores, max_unscored)
+
+
+def _scores(method: Scorer, items: Sequence[Item], output: Path | None, *, overwrite: bool, max_unscored: float) -> Scores:
+    """Score and, with an `output`, keep a journal and write the scores."""
+    from dialeval_plugin.reports.scored_output import journal_of, refuse_other_scores, write_scores
+
+    if output is None:
+        return pipeline.run(method, items, progress=True)
     identity = pipeline.run_id(method, items)
     if not overwrite:
         refuse_other_scores(output, identity)
-    if explain:
-        method.explain([])  # one that cannot says so before hours of work
     scores = pipeline.run(method, items, progress=True, journal=None if is_stream(output) else journal_of(output))
-    complete = scores.n_unscored <= max_unscored * scores.n_total
-    write_scores(scores, output, run=identity, complete=complete)
-    if explain:
-        for start in range(0, len(items), method.window):
-            typer.echo("\n".join(method.explain(items[start : start + method.window])))
-    typer.echo(summary(scores))
-    typer.echo(f"scores: {output}")
-    if model is not None:
-        typer.echo(f"llm: {model.usage}", err=True)
-    if not complete:
+    is_complete = not _is_incomplete(scores, max_unscored)
+    write_scores(scores, output, run=identity, complete=is_complete, percentiles=method.percentiles)
+    return scores
+
+
+def _is_incomplete(scores: Scores, max_unscored: float) -> bool:
+    return scores.n_unscored > max_unscored * scores.n_total
+
+
+def _refuse_incomplete(scores: Scores, max_unscored: float) -> None:
+    if _is_incomplete(scores, max_unscored):
         typer.echo(
             f"{scores.n_unscored} of {scores.n_total} examples have no score, more than --max-unscored {max_unscored} allows: "
             f"{scores.unscored_by_reason}",
             err=True,
         )
         raise typer.Exit(code=1)
+
+
+def _show(scores: Scores, items: Sequence[Item], method: Scorer, *, worst: int, explain: bool) -> None:
+    """Print a summary, the distribution and the worst responses."""
+    from dialeval_plugin.reports.printed_scores import histogram, summary, worst_places, worst_rows
+
+    shown = [summary(scores)]
+    if bars := histogram(scores, method.range):
+        shown.append(bars)
+    if places := worst_places(scores, worst):
+        explanations = method.explain([items[place] for place in places]) if explain else ()
+        shown.append(worst_rows(scores, items, places, explanations, width=shutil.get_terminal_size().columns))
+    # A terminal that has no sign for a character gets its number.
+    encoding = sys.stdout.encoding or "utf-8"
+    typer.echo("\n".join(shown).encode(encoding, "backslashreplace").decode(encoding))
 
 
 def accuracy(

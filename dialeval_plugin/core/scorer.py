@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,10 +18,14 @@ from dialeval_plugin.version import __version__
 from .dialogue import Dialogue, Example, Item, Level, is_blank
 from .errors import DialevalError, InputError
 from .journal import Journal
+from .percentiles import PERCENTILE, PercentileTable, read_tables
 from .scores import BLANK_RESPONSE, Orientation, Reason, Row, Scores, Unscored, finite_or_unscored
 from .signature import Signature, SignatureValue
 
 logger = logging.getLogger(__name__)
+
+SECONDS_BETWEEN_LINES = 10.0
+"""Of the log of a run whose progress nobody sees as a bar."""
 
 
 class Scorer(ABC):
@@ -43,6 +49,11 @@ class Scorer(ABC):
     range."""
     prompts_llm_itself: ClassVar[bool] = False
     """Whether the option `llm` is a `LanguageModel` that the scorer prompts on its own, instead of a judge with one prompt."""
+    model_hash: str | None = None
+    """Hash of the folder of the scorer's own model, as the signature has it."""
+    percentiles: PercentileTable | None = None
+    """Where a score stands among those of people's own responses; a run then has the column `percentile`. A scorer with a model
+    of its own says `read_percentiles` when it is made."""
     window: ClassVar[int] = 2048
     """How many examples `score_batch` gets at once: enough to fill batches of texts of one length, few enough for memory."""
 
@@ -99,6 +110,8 @@ def run(scorer: Scorer, items: Sequence[Item], *, progress: bool = False, journa
             rows = _score_windows(scorer, items, log, progress=progress)
     ids, signature = [item.id for item in items], run_signature(scorer)
     scores = Scores.from_rows(scorer.normalise_rows(rows), ids, scorer.columns, signature, scorer.level, scorer.orientation)
+    if scorer.percentiles is not None:
+        scores = replace(scores, columns={**scores.columns, PERCENTILE: scorer.percentiles.of(scores.values)})
     if scores.n_unscored:
         logger.warning(
             "%s: %d of %d examples have no score: %s", scorer.name, scores.n_unscored, scores.n_total, scores.unscored_by_reason
@@ -114,6 +127,18 @@ def run_signature(scorer: Scorer) -> Signature:
     return Signature({**scorer.signature_fields(), "level": scorer.level, "version": __version__})
 
 
+def percentile_settings(scorer: Scorer) -> dict[str, str | int | float | bool]:
+    """What a table of percentiles holds for: everything that can move a score but the model, beside which it lies."""
+    fields = scorer.signature_fields()
+    return {name: value for name, value in fields.items() if value is not None and value != scorer.model_hash}
+
+
+def read_percentiles(scorer: Scorer, folder: Path) -> PercentileTable | None:
+    """Return the table in the folder of the scorer's model that was made with its very settings; None without one."""
+    own = (scorer.columns[0], scorer.level, scorer.orientation, percentile_settings(scorer))
+    return next((table for table in read_tables(folder) if table.is_for(*own)), None)
+
+
 def dry_run(scorer: Scorer, items: Sequence[Item]) -> None:
     """Hand `items` to `scorer` as `run` does and forget the rows; a model that only counts then knows what a run would ask."""
     _check_level(scorer, items)
@@ -126,8 +151,9 @@ def _score_windows(scorer: Scorer, items: Sequence[Item], log: Journal | None, *
     failed = [place for place, row in enumerate(rows) if isinstance(row, Unscored) and row.reason is Reason.API_ERROR]
     n_done = len(rows) - len(failed)
     if log is not None and rows:
-        logger.info("%s: %d examples were scored before; going on with the next", log.path, n_done)
+        logger.info("%s: going on from %d of %d rows in the journal", log.path, n_done, len(items))
     bar = tqdm(total=len(items), initial=n_done, disable=None if progress else True, unit="example", desc=scorer.name)
+    lines = _ProgressLines(scorer.name, n_done, len(items)) if progress and bar.disable else None
     with bar:
         for start in range(0, len(failed), scorer.window):
             places = failed[start : start + scorer.window]
@@ -137,13 +163,31 @@ def _score_windows(scorer: Scorer, items: Sequence[Item], log: Journal | None, *
             for place, row in again.items():
                 rows[place] = row
             bar.update(len(again))
+            if lines is not None:
+                lines.update(len(again))
         for start in range(len(rows), len(items), scorer.window):
             fresh = score_rows(scorer, items[start : start + scorer.window])
             if log is not None:
                 log.append([_row_to_json(row) for row in fresh])
             rows.extend(fresh)
             bar.update(len(fresh))
+            if lines is not None:
+                lines.update(len(fresh))
     return rows
+
+
+class _ProgressLines:
+    """The progress of a run in the log, a line now and then, for where a bar cannot be drawn."""
+
+    def __init__(self, name: str, n_done: int, n_total: int) -> None:
+        self._name, self._n_done, self._n_total = name, n_done, n_total
+        self._last = time.monotonic()
+
+    def update(self, n: int) -> None:
+        self._n_done += n
+        if self._n_done < self._n_total and time.monotonic() - self._last >= SECONDS_BETWEEN_LINES:
+            logger.info("%s: %d of %d examples are scored", self._name, self._n_done, self._n_total)
+            self._last = time.monotonic()
 
 
 def _check_level(scorer: Scorer, items: Sequence[Item]) -> None:

@@ -16,6 +16,9 @@ from types import MappingProxyType
 
 SignatureValue = str | int | float | bool | None
 
+PERCENTILES_FILE = "percentiles.json"
+"""In a model folder: says where scores stand, and moves none."""
+
 
 @dataclass(frozen=True, slots=True)
 class Signature:
@@ -41,10 +44,14 @@ class Signature:
 
 
 def content_hash(folder: Path, pattern: str = "*") -> str:
-    """Return a hash of the names and bytes of a model folder's files: the identity of a model that has no hub revision."""
+    """Return a hash of the names and bytes of a model folder's files: the identity of a model that has no hub revision.
+
+    A table of percentiles does not count: a model with one is the model that it was without.
+    """
     digest = hashlib.sha256()
     for name, found in file_hashes(folder, pattern).items():
-        digest.update(name.encode() + b"\0" + bytes.fromhex(found))
+        if name != PERCENTILES_FILE:
+            digest.update(name.encode() + b"\0" + bytes.fromhex(found))
     return digest.hexdigest()[:16]
 
 

@@ -226,6 +226,8 @@ class Verdict(NamedTuple):
     """The same as a share of the scorer's range; None also where the range has no two ends."""
     unscored: str | None = None
     """Why there is no score: a value of `scores.Reason`."""
+    percentile: float | None = None
+    """Of the score among those of people's own responses, in [0, 100]; None where the scorer has no table of them."""
 
 
 class ChoiceLikelihood(tuple[float, bool]):

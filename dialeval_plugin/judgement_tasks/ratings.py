@@ -38,6 +38,8 @@ class Judged(NamedTuple):
     """Why it is, where the scorer says so: a value of `scores.Reason`."""
     variants: tuple[Variant, ...] = ()
     """The task's other scores, for whoever reads the logged samples."""
+    percentile: float | None = None
+    """Of the score among those of people's own responses, for the same reader; None where the scorer has no table of them."""
 
     def by(self, variant: str) -> Judged:
         """Return the same document judged by a variant's score."""

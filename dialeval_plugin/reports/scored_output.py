@@ -6,6 +6,7 @@ from pathlib import Path
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import is_stream, read_json, to_json, write_json_lines, write_text
+from dialeval_plugin.core.percentiles import PercentileTable
 from dialeval_plugin.core.scores import SCHEMA_VERSION, Scores
 
 
@@ -31,8 +32,11 @@ def refuse_other_scores(output: Path, run: str) -> None:
         )
 
 
-def write_scores(scores: Scores, output: Path, *, run: str, complete: bool) -> None:
-    """Write the rows to `output` and, where that is a file, what belongs to all of them to `<output>.meta.json`."""
+def write_scores(scores: Scores, output: Path, *, run: str, complete: bool, percentiles: PercentileTable | None = None) -> None:
+    """Write the rows to `output` and, where that is a file, what belongs to all of them to `<output>.meta.json`.
+
+    `percentiles` is the table that their percentiles are from, which the signature does not name.
+    """
     write_json_lines(output, scores.rows())
     if not is_stream(output):
         meta = {
@@ -47,13 +51,7 @@ def write_scores(scores: Scores, output: Path, *, run: str, complete: bool) -> N
             "unscored": scores.unscored_by_reason,
             "complete": complete,
             "signature": str(scores.signature),
+            **({} if percentiles is None else {"percentiles": percentiles.digest}),
         }
         write_text(_meta_file(output), to_json(meta, indent=2) + "\n")
     journal_of(output).unlink(missing_ok=True)
-
-
-def summary(scores: Scores) -> str:
-    """Return one line for people and one for whoever repeats the run."""
-    mean = scores.mean()
-    shown = "no score" if mean is None else f"mean {mean:.4f}"
-    return f"{scores.main}: {shown}, {scores.n_scored} of {scores.n_total} scored\n{scores.signature}"

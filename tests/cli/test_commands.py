@@ -92,7 +92,8 @@ def test_score_writes_rows_and_what_belongs_to_all_of_them(dialeval: Run, tmp_pa
 
     signature = "method:scripted|scale:3|note:None|level:turn|version:0.1.0"
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == f"length: mean 2.0000, 4 of 4 scored\n{signature}\nscores: out/scores.jsonl\n"
+    shown = done.stdout.splitlines()
+    assert (shown[:3], shown[-1]) == (["length: mean 2.0000, 4 of 4 scored", signature, "length:"], "scores: out/scores.jsonl")
     assert read_rows(tmp_path / "out" / "scores.jsonl") == [
         {"id": "0", "length": 1.0, "scaled": 3.0},
         {"id": "1", "length": 2.0, "scaled": 6.0},
@@ -104,6 +105,38 @@ def test_score_writes_rows_and_what_belongs_to_all_of_them(dialeval: Run, tmp_pa
     kind = {"schema_version": 1, "main": "length", "level": "turn", "orientation": "higher", "signature": signature}
     assert meta == {**kind, "mean": 2.0, "n_total": 4, "n_scored": 4, "unscored": {}, "complete": True}
     assert names(tmp_path / "out") == ["scores.jsonl", "scores.jsonl.meta.json"]
+
+
+def test_without_an_output_nothing_is_written_and_the_worst_are_printed(dialeval: Run, tmp_path: Path) -> None:
+    rows = [{"id": "a", "context": ["One?", "Two\x1b[2J?"], "response": "ccc \x07" + "c" * 80}, *examples("a", "refuse", "bb")]
+    write_rows(tmp_path / "in.jsonl", rows)
+    scored = ("score", "in.jsonl", "--scorer", "scripted", "--max-unscored", "1")
+    done = dialeval(*scored, "--worst", "3", COLUMNS="40")
+
+    assert (done.returncode, names(tmp_path)) == (0, ["in.jsonl"])
+    summary, signature, title, *lines = done.stdout.splitlines()
+    assert (summary, title) == ("length: mean 29.3333, 3 of 4 scored", "length:")
+    assert signature == "method:scripted|scale:1.0|note:None|level:turn|version:0.1.0"
+    assert [line.split()[-1] for line in lines[:10]] == ["2", *["0"] * 8, "1"]
+    assert lines[10:] == [
+        "worst 3 of 3 (score, id):",
+        "  1.0000  1",
+        "      > Hi.",
+        "      < a",
+        "  2.0000  3",
+        "      > Hi.",
+        "      < bb",
+        "  85.0000  a",
+        "      > Two [2J?",
+        "      < ccc ccccccccccccccccccccccccc...",
+    ]
+    assert dialeval(*scored, "--worst", "0").stdout.splitlines() == [summary, signature, title, *lines[:10]]
+
+
+def test_a_terminal_without_a_sign_for_a_character_gets_its_number(dialeval: Run, tmp_path: Path) -> None:
+    write_rows(tmp_path / "in.jsonl", examples("\u00fc\u4e09"))
+    done = dialeval("score", "in.jsonl", "--scorer", "scripted", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "      < \\xfc\\u4e09")
 
 
 def test_more_unscored_than_allowed_exits_with_1_and_says_so_in_the_files(dialeval: Run, tmp_path: Path) -> None:
@@ -144,9 +177,9 @@ def test_ctrl_c_exits_with_130_and_the_same_command_goes_on(dialeval: Run, tmp_p
     assert (stopped.returncode, stopped.stdout) == (130, "")
     assert stopped.stderr == "dialeval: interrupted; finished parts are kept, the same command goes on\n"
     assert names(tmp_path) == ["in.jsonl", "out.jsonl.journal"]
-    resumed = dialeval("--verbose", *SCRIPTED, DO_NOT_INTERRUPT="1")
+    resumed = dialeval(*SCRIPTED, DO_NOT_INTERRUPT="1")
     assert resumed.returncode == 0
-    assert "INFO out.jsonl.journal: 2 examples were scored before; going on with the next\n" in resumed.stderr
+    assert "INFO out.jsonl.journal: going on from 2 of 5 rows in the journal\n" in resumed.stderr
     assert [row["length"] for row in read_rows(tmp_path / "out.jsonl")] == [1.0, 2.0, 3.0, 9.0, 2.0]
 
 
@@ -235,8 +268,10 @@ def test_a_wrong_file_exits_with_2_and_one_line(content: Any, message: str, dial
         (("--scorer", "scripted", "--output", "in.jsonl/out.jsonl"), 2,
          "in.jsonl/out.jsonl.journal: cannot be written (File exists). "
          "Finished parts are kept; repeat the command when there is room."),
-        (("--variant", "big"), 2, "slide: variant is 'big'. Give one of slide, slm, slm_probability, slm_distance."),
-        (("--variant", "slm"), 3, "slide: no SLM is named. Train one with `dialeval train slm --data FILE --output FOLDER`, "
+        (("--scorer", "slide", "--variant", "big"), 2,
+         "slide: variant is 'big'. Give one of slide, slm, slm_probability, slm_distance."),
+        (("--scorer", "slide", "--variant", "slm"), 3,
+         "slide: no SLM is named. Train one with `dialeval train slm --data FILE --output FOLDER`, "
          "or pass slm='FOLDER or hub id', or set DIALEVAL_SLM."),
     ],
 )  # fmt: skip
@@ -260,11 +295,11 @@ def test_a_killed_score_ends_with_the_same_bytes(dialeval: Run, tiny_slm: Path, 
     write_rows(tmp_path / "in.jsonl", examples(*(f"Plum {index}." for index in range(n_rows))))
 
     def command(output: str) -> list[str]:
-        return ["score", "in.jsonl", "--output", output, "--slm", str(tiny_slm), "--variant", "slm"]
+        return ["score", "in.jsonl", "--output", output, "--scorer", "slide", "--slm", str(tiny_slm), "--variant", "slm"]
 
     whole = dialeval(*command("whole.jsonl"))
     assert whole.returncode == 0, whole.stderr
-    main, signature, where = whole.stdout.splitlines()
+    main, signature, *_, where = whole.stdout.splitlines()
     meta = json.loads((tmp_path / "whole.jsonl.meta.json").read_text())
     assert main == f"slm: mean {meta['mean']:.4f}, {n_rows} of {n_rows} scored"
     assert signature == meta["signature"]
@@ -288,9 +323,9 @@ def test_a_killed_score_ends_with_the_same_bytes(dialeval: Run, tiny_slm: Path, 
     n_finished = window * (journal.read_bytes().count(b"\n") - 1)
     assert 0 < n_finished < n_rows
 
-    resumed = dialeval("--verbose", *command("killed.jsonl"))
+    resumed = dialeval(*command("killed.jsonl"))
     assert resumed.returncode == 0, resumed.stderr
-    assert f"INFO {journal.name}: {n_finished} examples were scored before; going on with the next\n" in resumed.stderr
+    assert f"INFO {journal.name}: going on from {n_finished} of {n_rows} rows in the journal\n" in resumed.stderr
     for name in ("killed.jsonl", "killed.jsonl.meta.json"):
         assert (tmp_path / name).read_bytes() == (tmp_path / name.replace("killed", "whole")).read_bytes()
     assert not journal.exists()
@@ -330,7 +365,7 @@ def test_train_then_score_and_accuracy_find_the_model_by_themselves(dialeval: Ru
         "dialeval: slm: holds a trained model already. Choose another folder, or delete this one."
     )
 
-    scored = dialeval("score", "test.jsonl", "--output", "scores.jsonl", "--variant", "slm")
+    scored = dialeval("score", "test.jsonl", "--output", "scores.jsonl", "--scorer", "slide", "--variant", "slm")
     assert scored.returncode == 0, scored.stderr
     first = mini.read_response_sets("test")[0]
     ids = [row["id"] for row in read_rows(tmp_path / "scores.jsonl")]
@@ -375,7 +410,9 @@ def test_the_hosts_command_line_gets_every_word(dialeval: Run) -> None:
     assert "--no-such-flag" in wrong.stderr
 
 
-@pytest.mark.parametrize("words", [("scroe",), ("score",), ("score", "in.jsonl"), ("train", "slm", "--epochs", "many")])
+@pytest.mark.parametrize(
+    "words", [("scroe",), ("score",), ("score", "in.jsonl", "--worst", "-1"), ("train", "slm", "--epochs", "many")]
+)
 def test_a_wrong_command_line_exits_with_2_and_no_traceback(words: Sequence[str], dialeval: Run) -> None:
     done = dialeval(*words)
     assert done.returncode == 2

@@ -42,7 +42,7 @@ def score(tiny_slm: Path, tmp_path: Path, asked: list[str]) -> Any:
     rows = running.write_rows(tmp_path / "in.jsonl", ROWS)
 
     def run(*words: object, output: str = "out.jsonl") -> Result:
-        return running.run("score", rows, "--output", tmp_path / output, "--slm", tiny_slm, *words)
+        return running.run("score", rows, "--output", tmp_path / output, "--scorer", "slide", "--slm", tiny_slm, *words)
 
     return run
 

@@ -467,7 +467,21 @@ def test_a_resumed_run_says_how_many_are_done(journal: Path, caplog: pytest.LogC
     caplog.clear()
     with caplog.at_level(logging.INFO):
         run(Failing(), items, journal=journal)
-    assert caplog.messages == [f"{journal}: 2 examples were scored before; going on with the next"]
+    assert caplog.messages == [f"{journal}: going on from 2 of 3 rows in the journal"]
+
+
+def test_a_run_without_a_bar_says_now_and_then_how_far_it_is(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TRIAL section 1: 50 seconds without a word where stderr is no terminal."""
+    caplog.set_level(logging.INFO)
+    Scripted().score(examples(NUMBERS), progress=True)
+    assert caplog.messages == []
+    monkeypatch.setattr(pipeline, "SECONDS_BETWEEN_LINES", 0.0)
+    Scripted().score(examples(NUMBERS))
+    assert caplog.messages == []
+    Scripted().score(examples(NUMBERS), progress=True)
+    assert caplog.messages == ["scripted: 4 of 10 examples are scored", "scripted: 8 of 10 examples are scored"]
 
 
 def test_a_rehearsal_hands_over_the_windows_of_a_run_and_keeps_nothing() -> None:

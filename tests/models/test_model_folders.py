@@ -178,7 +178,7 @@ def test_d3_code_of_a_model_folder_does_not_run(type: str, tiny_slm: Path, tmp_p
 def test_d3_nor_does_it_from_a_command_in_that_folder(tiny_slm: Path, tmp_path: Path) -> None:
     folder = plant(tiny_slm, tmp_path / "trace")
     (tmp_path / "in.jsonl").write_text('{"context": ["Hi."], "response": "Hello."}\n')
-    words = ["score", str(tmp_path / "in.jsonl"), "--output", str(tmp_path / "out.jsonl"), "--slm", "."]
+    words = ["score", str(tmp_path / "in.jsonl"), "--output", str(tmp_path / "out.jsonl"), "--scorer", "slide", "--slm", "."]
     done = subprocess.run(
         [sys.executable, "-c", "from dialeval_plugin.cli.main import main; main()", *words],
         cwd=folder,

@@ -23,6 +23,7 @@ from lm_eval.api.model import LM
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.options import retyped
+from dialeval_plugin.core.percentiles import PERCENTILE
 from dialeval_plugin.core.registry import scorer_factory
 from dialeval_plugin.core.scorer import Scorer, content
 from dialeval_plugin.core.scores import Reason
@@ -212,9 +213,11 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
             scores = self.scorer.score(list(fresh.values()), progress=progress)
             self._signature = str(scores.signature)
             units = self._to_unit(scores.values)
+            percentiles = scores.columns.get(PERCENTILE, (None,) * len(units))
             for place, (each, value, unit) in enumerate(zip(fresh, scores.values, units, strict=True)):
                 missing = scores.unscored.get(place)
-                self._judged[each] = self._verdict(value, unit, missing.reason.value if missing else None)
+                judged = self._verdict(value, unit, missing.reason.value if missing else None)
+                self._judged[each] = judged._replace(verdict=judged.verdict._replace(percentile=percentiles[place]))
         results = []
         for request in requests:
             key = _key(request)

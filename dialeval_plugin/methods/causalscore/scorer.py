@@ -12,7 +12,7 @@ from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.core.dialogue import Example, Item, is_blank
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.options import ModelOptions, with_options
-from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scorer import Scorer, read_percentiles
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue
 from dialeval_plugin.models.folders import DefaultModel, model_identity, resolve
@@ -97,12 +97,17 @@ class CausalScorer(Scorer):
         self.model = CausalModel.load(
             str(folder), device=options.device, layout=options.layout, truncate=options.truncate, max_tokens=options.max_tokens
         )
+<<<<<<< HEAD
         self._model_hash = model_identity(folder)
+=======
+        self.model_hash = content_hash(folder)
+>>>>>>> scale
         if options.variant == "preceding_2" and self.model.config.labels != "preceding_2":
             raise InputError(
                 "causalscore: the variant 'preceding_2' needs a model that was trained without annotated causes, and this one "
                 "was not. Train one with `dialeval train independence --labels preceding_2`, or choose another variant."
             )
+        self.percentiles = read_percentiles(self, folder)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -125,7 +130,7 @@ class CausalScorer(Scorer):
         return {
             "method": "causalscore",
             "variant": options.variant,
-            "model": self._model_hash,
+            "model": self.model_hash,
             "recipe": config.recipe,
             "conditions": options.conditions,
             "pairs": options.pairs,

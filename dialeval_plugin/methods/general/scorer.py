@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, cast
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, is_blank, visible_texts
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.options import checked_init
-from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scorer import Scorer, read_percentiles
 from dialeval_plugin.core.scores import TOO_FEW_TURNS, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue, text_hash
 from dialeval_plugin.models.folders import DefaultModel, model_identity, resolve
@@ -27,8 +27,19 @@ GENERAL_MODEL = DefaultModel("general", "DIALEVAL_GENERAL", packaged="general")
 TURN_COLUMNS = ("general", *HEADS, "cosine", *TOKENS_CUT)
 DIALOGUE_COLUMNS = ("general", "coherence", "fit", "fluency", "specificity", "cosine", "n_turns", *TOKENS_CUT[:2])
 
+BLAMES = {
+    "fit": "does not answer the context",
+    "fluency": "words out of order",
+    "specificity": "says little",
+    "knowledge": "does not use the facts",
+}
+"""What a head says of a response that it pulls down."""
+NOT_BLAMED = "no head pulls it down"
+
 DIALOGUES_AT_ONCE = 128
 """Each has many turns, and memory is not to grow with a window of them."""
+_CLOSEST = 1e-9
+"""To 0 and 1, for probabilities whose log odds are asked for."""
 
 
 class GeneralScorer(Scorer):
@@ -83,7 +94,11 @@ class GeneralScorer(Scorer):
         self.level = level
         self.folder = resolve(GENERAL_MODEL.find(model), revision=revision)
         self._trained = TrainedGeneral.load(str(self.folder), device=device)
+<<<<<<< HEAD
         self.model_hash = model_identity(self.folder)
+=======
+        self.model_hash: str = content_hash(self.folder)
+>>>>>>> scale
         self._leave_out = leave_out
         self._score_fitted = score_fitted
         self._rated = None if mixing is None else RatedMixing.load(Path(mixing))
@@ -94,6 +109,7 @@ class GeneralScorer(Scorer):
             )
         self._weights = None if self._rated is None else self._rated.weights_without(leave_out)
         self._seen = {} if self._rated is None or score_fitted else self._rated.seen(leave_out)
+        self.percentiles = read_percentiles(self, self.folder)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -149,6 +165,51 @@ class GeneralScorer(Scorer):
                     f"Give leave_out={name!r} for weights of the other sets, or score_fitted=true."
                 )
         return self._turn_rows(examples)
+
+    def explain(self, items: Sequence[Item]) -> list[str]:
+        """Name for each response the head that pulls its score down most, in words, and the probabilities of all heads.
+
+        How far a head pulls is its weight times its log odds, less those of people's median response where the folder has a
+        table of percentiles. Of a dialogue the turn with the lowest score is explained.
+        """
+        explained = []
+        for item in items:
+            if (missing := self.unscorable(item)) is not None:
+                explained.append(missing.detail)
+            elif isinstance(item, Dialogue):
+                explained.append(self._explain_dialogue(item))
+            else:
+                explained.append(self._explain(self._judge([_triple(item)]).log_odds, 0, has_context=bool(_triple(item)[0])))
+        return explained
+
+    def _explain_dialogue(self, dialogue: Dialogue) -> str:
+        triples, _ = triples_of_turns([visible_texts(dialogue.turns)])
+        log_odds = self._judge(triples).log_odds
+        worst = int(np.argmin(self._main(log_odds)))
+        numbers = [number for number, turn in enumerate(dialogue.turns, start=1) if not is_blank(turn.text)]
+        return f"turn {numbers[1 + worst]} of {len(dialogue.turns)}: {self._explain(log_odds, worst, has_context=True)}"
+
+    def _explain(self, log_odds: Mapping[str, FloatArray], row: int, *, has_context: bool) -> str:
+        """Explain one row of some log odds."""
+        found = {head: float(values[row]) for head, values in log_odds.items() if not np.isnan(values[row])}
+        if not has_context:
+            del found["fit"]  # even chances, whatever the response says
+        weights = self._weights_of(found)
+        pulls = {head: weights[head] * (value - self._typical(head)) for head, value in found.items() if head in weights}
+        worst = min(pulls, key=lambda head: pulls[head])
+        shown = ", ".join(f"{head} {expit(value):.2f}" for head, value in found.items())
+        return f"{BLAMES[worst] if pulls[worst] < 0 else NOT_BLAMED} ({shown})"
+
+    def _weights_of(self, found: Mapping[str, float]) -> Mapping[str, float]:
+        if self._weights is not None:
+            return self._weights
+        mixing = self._trained.mixing
+        return mixing.plain if "knowledge" not in found or mixing.with_facts is None else mixing.with_facts
+
+    def _typical(self, head: str) -> float:
+        """Log odds of a head for people's median response; even chances where nobody has looked."""
+        medians = {} if self.percentiles is None else self.percentiles.medians
+        return float(logit(np.clip(medians.get(head, 0.5), _CLOSEST, 1 - _CLOSEST)))
 
     def log_odds(self, examples: Sequence[Example]) -> dict[str, FloatArray]:
         """Return the heads' calibrated log odds of responses, each of shape (n,); NaN in `knowledge` without facts.

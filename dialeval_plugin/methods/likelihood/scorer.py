@@ -13,7 +13,7 @@ from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.dialogue import Item, Level
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.options import ModelOptions, check_choice, with_options
-from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scorer import Scorer, read_percentiles
 from dialeval_plugin.core.scores import BLANK_RESPONSE, TOO_FEW_TURNS, Reason, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue
 from dialeval_plugin.models.causal import Context, Layout, MaxTokens
@@ -95,7 +95,11 @@ class DialogueLikelihoodScorer(Scorer):
         self.context: Context = options.context or ("pair" if self.family == "next_sentence" else "full")
         self.layout = options.layout or ("separated" if self.family == "causal_lm" else None)
         self._refuse_unused()
+<<<<<<< HEAD
         self._model_hash = model_identity(opened.folder)
+=======
+        self.model_hash = content_hash(opened.folder)
+>>>>>>> scale
         self.evaluator: Evaluator
         if opened.family == "next_sentence":
             self.evaluator = NextSentenceEvaluator(opened, options.next_label, options.max_tokens)
@@ -105,6 +109,7 @@ class DialogueLikelihoodScorer(Scorer):
             layout = self.layout or "separated"
             self.evaluator = CausalEvaluator(opened, self.context, layout, options.alignment, options.max_tokens)
         self.range = _range(self.aggregation)
+        self.percentiles = read_percentiles(self, opened.folder)
 
     def _refuse_unused(self) -> None:
         options, is_pair, is_causal = self.options, self.family == "next_sentence", self.family == "causal_lm"
@@ -138,7 +143,7 @@ class DialogueLikelihoodScorer(Scorer):
         return {
             "method": self.name,
             "family": self.family,
-            "model": self._model_hash,
+            "model": self.model_hash,
             "context": self.context,
             "layout": self.layout,
             "alignment": self.options.alignment if self.family == "causal_lm" else None,

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias, cast
 from dialeval_plugin.core.dialogue import Example, Item
 from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.core.options import with_options
-from dialeval_plugin.core.scorer import Scorer, score_rows
+from dialeval_plugin.core.scorer import Scorer, read_percentiles, score_rows
 from dialeval_plugin.core.scores import Row, Unscored, finite_or_unscored
 from dialeval_plugin.models.folders import DefaultModel, model_identity, resolve
 
@@ -95,8 +95,13 @@ class SlideScorer(Scorer):
         self.folder = resolve(self.slm_name, revision=options.revision)
         self._trained = TrainedSmallModel.load(str(self.folder), device=options.device)
         # Of what was loaded, and once: reading the weights again takes longer than scoring a hundred responses.
+<<<<<<< HEAD
         self._model_hash = model_identity(self.folder)
+=======
+        self.model_hash = content_hash(self.folder)
+>>>>>>> scale
         self.positive_from = self._positive_from(self._trained.thresholds)
+        self.percentiles = read_percentiles(self, self.folder)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -128,7 +133,7 @@ class SlideScorer(Scorer):
         return {
             "method": "slide",
             "variant": self.variant,
-            "slm": self._model_hash,
+            "slm": self.model_hash,
             "recipe": config.recipe,
             "split": config.split,
             "probability": config.probability_from,
@@ -155,6 +160,19 @@ class SlideScorer(Scorer):
         main = self.llm.columns[0]
         answers = (row if isinstance(row, Unscored) else cast("float", row[main]) for row in score_rows(self.llm, items))
         return [self._fused(row, llm) for row, llm in zip(rows, answers, strict=True)]
+
+    def explain(self, items: Sequence[Item]) -> list[str]:
+        """Return for each response what the small model says of it and, with a table of percentiles, of people's median one."""
+        medians = {} if self.percentiles is None else self.percentiles.medians
+        return [
+            row.detail
+            if isinstance(row, Unscored)
+            else ", ".join(
+                f"{words} {row[name]:.2f}" + (f" (people's {medians[name]:.2f})" if name in medians else "")
+                for words, name in (("probability", "slm_probability"), ("distance", "slm_distance"))
+            )
+            for row in self.small_model_rows(items)
+        ]
 
     def small_model_rows(self, items: Sequence[Item]) -> list[Row]:
         """The small model's columns of responses, blank ones among them."""

@@ -11,8 +11,12 @@ from scipy.special import expit, logit
 from dialeval_plugin import load_metric
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.core.errors import ModelLoadError
+from dialeval_plugin.core.percentiles import PercentileTable, write_table
+from dialeval_plugin.core.scorer import percentile_settings
+from dialeval_plugin.methods.general.mixing import Mixing
 from dialeval_plugin.methods.general.model import GeneralConfig, TrainedGeneral
-from dialeval_plugin.methods.general.scorer import GeneralScorer
+from dialeval_plugin.methods.general.scorer import BLAMES, NOT_BLAMED, GeneralScorer
+from dialeval_plugin.methods.general.signals import HEADS
 from tests.refusals import refused
 from tests.tiny.models import write_tiny_general
 
@@ -182,3 +186,70 @@ def test_what_is_missing_is_said(tmp_path: Path) -> None:
 def test_wrong_options_are_refused(options: dict[str, object], message: str, tiny_general: Path) -> None:
     with refused(message):
         GeneralScorer(str(tiny_general), **options)  # type: ignore[arg-type]
+
+
+# Explanations
+
+
+def with_weights(folder: Path, tmp_path: Path, **plain: float) -> GeneralScorer:
+    """The evaluator with other weights of its heads."""
+    trained = TrainedGeneral.load(str(folder), device="cpu")
+    zero = {"fit": 0.0, "fluency": 0.0, "specificity": 0.0, "offset": 0.0, **plain}
+    mixing = Mixing(zero, {**zero, "knowledge": 0.0})  # type: ignore[typeddict-item]
+    TrainedGeneral(trained.model, mixing, trained.coherence, frozenset()).save(tmp_path / "weighted")
+    return GeneralScorer(str(tmp_path / "weighted"), device="cpu")
+
+
+@pytest.mark.parametrize(("head", "words"), list(BLAMES.items())[:3])
+def test_an_explanation_blames_the_head_that_pulls_down_most(head: str, words: str, tiny_general: Path, tmp_path: Path) -> None:
+    """A weight of 1 or of -1 on one head alone: one of them pulls down, as its log odds are above or below 0."""
+    example = examples()[1]
+    found = {}
+    for weight in (1.0, -1.0):
+        scorer = with_weights(tiny_general, tmp_path, **{head: weight})
+        (row,) = scorer.score([example]).rows()
+        (found[weight],) = scorer.explain([example])
+    down = 1.0 if row[head] < 0.5 else -1.0
+    shown = ", ".join(f"{name} {row[name]:.2f}" for name in HEADS)
+    assert found[down] == f"{words} ({shown})"
+    assert found[-down] == f"{NOT_BLAMED} ({shown})"
+
+
+def test_a_head_is_blamed_for_what_it_says_less_than_of_people(tiny_general: Path, tmp_path: Path) -> None:
+    scorer = with_weights(tiny_general, tmp_path, fit=1.0, specificity=0.1)
+    example = Example.from_texts(["Where were you?"], "At the market.")
+    (row,) = scorer.score([example]).rows()
+    (before,) = scorer.explain([example])
+    settings = percentile_settings(scorer)
+    for fit, blamed in ((0.999999, BLAMES["fit"]), (1e-6, BLAMES["specificity"])):
+        columns = {"general": [0.5], "fit": [fit], "fluency": [row["fluency"]], "specificity": [0.999]}
+        table = PercentileTable.of_scores(
+            columns, column="general", level="turn", orientation="higher", settings=settings, sources={}
+        )
+        write_table(scorer.folder, table)
+        (said,) = GeneralScorer(str(scorer.folder), device="cpu").explain([example])
+        assert said == f"{blamed} ({before.partition('(')[2]}"
+
+
+def test_what_is_not_there_is_not_blamed(tiny_general: Path, tmp_path: Path) -> None:
+    scorer = with_weights(tiny_general, tmp_path, fit=5.0, fluency=-0.001)
+    alone, blank = Example.from_texts([], "At the market."), Example.from_texts(["Hi."], " ")
+    said, missing = scorer.explain([alone, blank])
+    assert "fit" not in said
+    assert "knowledge" not in said
+    assert missing == "the response has no visible character"
+    assert scorer.explain([]) == []
+
+
+def test_of_a_dialogue_the_worst_turn_is_explained(of_dialogues: GeneralScorer, scorer: GeneralScorer) -> None:
+    texts = ["Where were you?", " ", "At the market.", "Did you buy any?", "A whole bag of them!"]
+    dialogue = Dialogue("d", tuple(map(Turn, texts)))
+    seen = [text for text in texts if text.strip()]
+    after = [Example.from_texts(seen[:place], seen[place]) for place in range(1, len(seen))]
+    scores = scorer.score(after).values
+    worst = min(range(len(after)), key=lambda place: scores[place] or 0)
+    (expected,) = scorer.explain([after[worst]])
+    assert of_dialogues.explain([dialogue, Dialogue("e", (Turn("Hi."),))]) == [
+        f"turn {worst + 3} of 5: {expected}",
+        "fewer than two turns have a visible character",
+    ]

@@ -71,7 +71,8 @@ def process_ratings(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]
     The score is None where the model gives no rating of the scale any probability: such a document is unscored.
     """
     verdict = _judgement(doc, results)
-    return dict.fromkeys(printed("rating"), Judged(verdict.score, doc["rating"], doc["cluster"], verdict.unscored))
+    judged = Judged(verdict.score, doc["rating"], doc["cluster"], verdict.unscored, percentile=verdict.percentile)
+    return dict.fromkeys(printed("rating"), judged)
 
 
 def process_seeded_ratings(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]]) -> dict[str, SeededJudged]:

@@ -74,7 +74,8 @@ def process_results(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]
     if doc["is_absent"]:
         return {}
     verdict = judgement(doc, results)
-    return dict.fromkeys(printed("rating"), Judged(verdict.score, doc["rating"], doc["cluster"], verdict.unscored))
+    judged = Judged(verdict.score, doc["rating"], doc["cluster"], verdict.unscored, percentile=verdict.percentile)
+    return dict.fromkeys(printed("rating"), judged)
 
 
 def judgement(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]]) -> Verdict:

@@ -1,0 +1,110 @@
+"""What `dialeval score` prints: a summary, how the scores are distributed, and the worst responses.
+
+Texts come from files that others wrote: no control character of theirs reaches a terminal.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Sequence
+
+import numpy as np
+
+from dialeval_plugin.core.dialogue import Example, Item
+from dialeval_plugin.core.percentiles import PERCENTILE
+from dialeval_plugin.core.plain_text import one_line
+from dialeval_plugin.core.scores import Scores
+
+N_BINS = 10
+_LONGEST_BAR = 50
+_MOST_SIGNS = 4
+"""In a column, accents that stand over one included; a longer text is cut unread."""
+
+
+def summary(scores: Scores) -> str:
+    """Return one line for people and one for whoever repeats the run."""
+    mean = scores.mean()
+    shown = "no score" if mean is None else f"mean {mean:.4f}"
+    return f"{scores.main}: {shown}, {scores.n_scored} of {scores.n_total} scored\n{scores.signature}"
+
+
+def histogram(scores: Scores, score_range: tuple[float, float]) -> str:
+    """Return how many have which percentile or, where there are none, which score: a title and at most ten bars.
+
+    `score_range` is the scorer's; where an end of it is infinite, the scores' own is taken. Without two scores there is nothing
+    to compare, and the text is empty.
+    """
+    has_percentiles = PERCENTILE in scores.columns
+    values = [value for value in scores.columns[PERCENTILE if has_percentiles else scores.main] if value is not None]
+    if len(values) < 2:
+        return ""
+    low, high = (0.0, 100.0) if has_percentiles else score_range
+    low = min(values) if not math.isfinite(low) else min(low, *values)
+    high = max(values) if not math.isfinite(high) else max(high, *values)
+    counts, edges = np.histogram(values, bins=N_BINS, range=(low, high))
+    ends = [f"{edge:.4g}" for edge in edges.tolist()]
+    width, longest = max(map(len, ends)), int(counts.max())
+    title = "percentile among people's own" if has_percentiles else scores.main
+    return "\n".join(
+        [
+            f"{title}:",
+            *(
+                f"  {start:>{width}} to {end:>{width}}  {'#' * math.ceil(_LONGEST_BAR * count / longest)} {count}"
+                for start, end, count in zip(ends, ends[1:], counts.tolist(), strict=False)
+            ),
+        ]
+    )
+
+
+def worst_places(scores: Scores, n: int) -> list[int]:
+    """Return where the `n` worst rows stand, the worst first, those with equal scores in their order."""
+    sign = -1 if scores.orientation == "lower" else 1
+    scored = [(sign * value, place) for place, value in enumerate(scores.values) if value is not None]
+    return [place for _, place in sorted(scored)[:n]]
+
+
+def worst_rows(
+    scores: Scores, items: Sequence[Item], places: Sequence[int], explanations: Sequence[str] = (), *, width: int = 80
+) -> str:
+    """Return the rows at `places`: percentile, score, id, the turn before the response, and the response; then why.
+
+    Texts are cut to `width` columns of a terminal, explanations are not. Of a dialogue its last two turns are shown.
+    """
+    percentiles = scores.columns.get(PERCENTILE)
+    head = "score, id" if percentiles is None else "percentile, score, id"
+    lines = [f"worst {len(places)} of {scores.n_scored} ({head}):"]
+    for number, place in enumerate(places):
+        percentile = None if percentiles is None else percentiles[place]
+        shown = "" if percentile is None else f"{percentile:5.1f}  "
+        lines.append(cut(f"  {shown}{scores.values[place]:.4f}  {items[place].id}", width))
+        lines += [cut(f"      {mark} {text}", width) for mark, text in _last_two(items[place])]
+        if explanations:
+            lines += [f"      {one_line(line)}" for line in explanations[number].split("\n")]
+    return "\n".join(lines)
+
+
+def _last_two(item: Item) -> list[tuple[str, str]]:
+    """The last turn of the context, where there is one, and the response."""
+    turns = (*item.context, item.response) if isinstance(item, Example) else item.turns
+    texts = [" ".join(one_line(turn.text).split()) for turn in turns[-2:]]
+    return list(zip("><"[-len(texts) :], texts, strict=True))
+
+
+def cut(text: str, width: int) -> str:
+    r"""Return a text as one line of at most `width` columns of a terminal, in which the wide characters of East Asia take two.
+
+    Example:
+        >>> cut("one\ntwo three", 10), cut("三個字", 6), cut("三個字", 5)
+        ('one two...', '三個字', '三...')
+    """
+    line = one_line(text[: _MOST_SIGNS * width])
+    if len(text) <= _MOST_SIGNS * width and _columns(line) <= width:
+        return line
+    while line and _columns(line) > width - 3:
+        line = line[:-1]
+    return line.rstrip() + "..."
+
+
+def _columns(text: str) -> int:
+    return sum(0 if unicodedata.combining(sign) else 1 + (unicodedata.east_asian_width(sign) in "WF") for sign in text)
