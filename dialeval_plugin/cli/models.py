@@ -26,6 +26,7 @@ def show_list() -> None:
     Example: dialeval models list
     """
     from dialeval_plugin.core.files import read_json
+    from dialeval_plugin.core.signature import PROVENANCE_FILE
     from dialeval_plugin.models.folders import PRETRAINED, pretrained_names
     from dialeval_plugin.pretrained.catalogue import KINDS, settings_file
 
@@ -33,7 +34,7 @@ def show_list() -> None:
     for name in pretrained_names():
         folder = PRETRAINED / name
         megabytes = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
-        terms = read_json(folder / "provenance.json")["licence"]
+        terms = read_json(folder / PROVENANCE_FILE)["licence"]
         typer.echo(f"{name:16}{KINDS[settings_file(folder)].default.scorer:22}{megabytes:5.1f}  {terms}")
     typer.echo(f"\n{'where none is named':42}environment variable")
     for kind in KINDS.values():

@@ -17,7 +17,10 @@ from types import MappingProxyType
 SignatureValue = str | int | float | bool | None
 
 PERCENTILES_FILE = "percentiles.json"
-"""In a model folder: says where scores stand, and moves none."""
+GOLDEN_FILE = "golden.json"
+PROVENANCE_FILE = "provenance.json"
+ABOUT = frozenset({PERCENTILES_FILE, GOLDEN_FILE, PROVENANCE_FILE})
+"""Files of a model folder that say something of the model: where scores stand, what some are, where it is from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +49,11 @@ class Signature:
 def content_hash(folder: Path, pattern: str = "*") -> str:
     """Return a hash of the names and bytes of a model folder's files: the identity of a model that has no hub revision.
 
-    A table of percentiles does not count: a model with one is the model that it was without.
+    Files that say something of a model and move no score do not count: with them it is the model that it was without.
     """
     digest = hashlib.sha256()
     for name, found in file_hashes(folder, pattern).items():
-        if name != PERCENTILES_FILE:
+        if name not in ABOUT:
             digest.update(name.encode() + b"\0" + bytes.fromhex(found))
     return digest.hexdigest()[:16]
 

@@ -17,6 +17,7 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import read_json, to_json, write_text
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.signature import GOLDEN_FILE
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.methods.breakdown.model import LANGUAGE_MODEL_FOLDER
 from dialeval_plugin.methods.causalscore.model import CAUSAL_FOLDER, CausalModel
@@ -28,7 +29,6 @@ from dialeval_plugin.methods.slide.model import SLM_FOLDER, TrainedSmallModel
 from dialeval_plugin.methods.slide.scorer import SLM
 from dialeval_plugin.models.folders import DefaultModel, check_weights, checked_model_file, resolve
 
-GOLDEN_FILE = "golden.json"
 TOLERANCE = 1e-4
 """How far a score may be from the golden one, of scores above 1 the relative difference."""
 

@@ -13,21 +13,21 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from dialeval_plugin.core.percentiles import write_percentiles
 
 from dialeval_plugin.core.files import read_json, to_json, write_text
-from dialeval_plugin.core.signature import file_hash, file_hashes
+from dialeval_plugin.core.signature import PROVENANCE_FILE, file_hash, file_hashes
 from dialeval_plugin.corpora.corpus import DATA_DIR_VARIABLE
 from dialeval_plugin.corpora.registry import read_dialogues
 from dialeval_plugin.models.compact import pack_model
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, PRETRAINED
 from dialeval_plugin.pretrained.catalogue import open_scorer, settings_file, write_golden
+from dialeval_plugin.training.percentiles import write_percentiles
 
 CORPORA = Path(__file__).with_name("corpora.json")
 REPORTED = ("dstc10", "fed", "usr", "conture")
@@ -47,12 +47,16 @@ class Recipe:
         files: by option, files below the data folder; `NAME=FILE` where a corpus has a name.
         words: further words of the command.
         reported: sets and files that are kept out of training, beside `REPORTED`.
+        scales: options of the scorer, for each of which there is a table of percentiles.
+        n_human: responses or dialogues of people in each table.
     """
 
     command: str
     files: tuple[tuple[str, str], ...]
     words: tuple[str, ...] = ()
     reported: tuple[str, ...] = ()
+    scales: tuple[Mapping[str, str], ...] = ({},)
+    n_human: int = 4000
 
 
 def _general(*corpora: str) -> tuple[tuple[str, str], ...]:
@@ -60,6 +64,7 @@ def _general(*corpora: str) -> tuple[tuple[str, str], ...]:
     return tuple(("--corpus", f"{corpus}={file}") for corpus in corpora for file in known[corpus]["files"] if file not in HUMAN)
 
 
+_LEVELS = ({"level": "turn"}, {"level": "dialogue"})
 _CAUSES = ("DREAM", "msc", "ESConv")
 _DAILYDIALOG_PP = "dailydialog_pp/dev.json", "dailydialog_pp/data_with_contexts_and_positive_responses_only.json"
 
@@ -71,9 +76,17 @@ RECIPES = {
             "convai1",
         ),
         ("--max-pairs", "70000"),
+        scales=_LEVELS,
     ),
-    "general-open": Recipe("general", _general("personachat", "topical_chat", "convai1"), ("--max-pairs", "70000")),
-    "slide": Recipe("slm", tuple(("--data", file) for file in _DAILYDIALOG_PP), reported=("dailydialog_pp/test.json",)),
+    "general-open": Recipe(
+        "general", _general("personachat", "topical_chat", "convai1"), ("--max-pairs", "70000"), scales=_LEVELS
+    ),
+    "slide": Recipe(
+        "slm",
+        tuple(("--data", file) for file in _DAILYDIALOG_PP),
+        reported=("dailydialog_pp/test.json",),
+        scales=tuple({"variant": variant} for variant in ("slm", "slm_probability", "slm_distance")),
+    ),
     "causalscore": Recipe(
         "independence",
         (
@@ -88,6 +101,7 @@ RECIPES = {
             for name in _CAUSES[:2]
             for part in ("response_cause_test", "responses_pairwise")
         ),
+        n_human=1000,
     ),
     "language-model": Recipe(
         "language-model",
@@ -96,6 +110,7 @@ RECIPES = {
             ("--validation", "dailydialog/validation/dialogues_validation.txt"),
         ),
         reported=("dailydialog/test/dialogues_test.txt",),
+        scales=_LEVELS,
     ),
 }
 """By name in the box."""
@@ -166,10 +181,12 @@ def pack(name: str, folder: Path, target: Path) -> dict[str, str]:
     pack_model(folder, half, base=PACKAGED_ENCODER)
     data = data_folder()
     dialogues = [dialogue for file in HUMAN for dialogue in read_dialogues(data / file)]
-    write_percentiles(open_scorer(str(half)), half, dialogues, {file: file_hash(data / file) for file in HUMAN})
+    sources = {file: file_hash(data / file) for file in HUMAN}
+    for options in RECIPES[name].scales:
+        write_percentiles(open_scorer(str(half), **options), half, dialogues, sources, n=RECIPES[name].n_human)
     write_golden(half)
     commit = folder.with_suffix(".commit").read_text(encoding="utf-8").strip()
-    write_text(half / "provenance.json", to_json(provenance(name, half, commit), indent=1) + "\n")
+    write_text(half / PROVENANCE_FILE, to_json(provenance(name, half, commit), indent=1) + "\n")
     for kept in KEPT:
         if (target / kept).exists():
             shutil.copyfile(target / kept, half / kept)

@@ -97,11 +97,7 @@ class CausalScorer(Scorer):
         self.model = CausalModel.load(
             str(folder), device=options.device, layout=options.layout, truncate=options.truncate, max_tokens=options.max_tokens
         )
-<<<<<<< HEAD
-        self._model_hash = model_identity(folder)
-=======
-        self.model_hash = content_hash(folder)
->>>>>>> scale
+        self.model_hash = model_identity(folder)
         if options.variant == "preceding_2" and self.model.config.labels != "preceding_2":
             raise InputError(
                 "causalscore: the variant 'preceding_2' needs a model that was trained without annotated causes, and this one "

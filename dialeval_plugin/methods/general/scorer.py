@@ -94,11 +94,7 @@ class GeneralScorer(Scorer):
         self.level = level
         self.folder = resolve(GENERAL_MODEL.find(model), revision=revision)
         self._trained = TrainedGeneral.load(str(self.folder), device=device)
-<<<<<<< HEAD
-        self.model_hash = model_identity(self.folder)
-=======
-        self.model_hash: str = content_hash(self.folder)
->>>>>>> scale
+        self.model_hash: str = model_identity(self.folder)
         self._leave_out = leave_out
         self._score_fitted = score_fitted
         self._rated = None if mixing is None else RatedMixing.load(Path(mixing))

@@ -95,11 +95,7 @@ class DialogueLikelihoodScorer(Scorer):
         self.context: Context = options.context or ("pair" if self.family == "next_sentence" else "full")
         self.layout = options.layout or ("separated" if self.family == "causal_lm" else None)
         self._refuse_unused()
-<<<<<<< HEAD
-        self._model_hash = model_identity(opened.folder)
-=======
-        self.model_hash = content_hash(opened.folder)
->>>>>>> scale
+        self.model_hash = model_identity(opened.folder)
         self.evaluator: Evaluator
         if opened.family == "next_sentence":
             self.evaluator = NextSentenceEvaluator(opened, options.next_label, options.max_tokens)

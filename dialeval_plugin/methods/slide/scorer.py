@@ -95,11 +95,7 @@ class SlideScorer(Scorer):
         self.folder = resolve(self.slm_name, revision=options.revision)
         self._trained = TrainedSmallModel.load(str(self.folder), device=options.device)
         # Of what was loaded, and once: reading the weights again takes longer than scoring a hundred responses.
-<<<<<<< HEAD
-        self._model_hash = model_identity(self.folder)
-=======
-        self.model_hash = content_hash(self.folder)
->>>>>>> scale
+        self.model_hash = model_identity(self.folder)
         self.positive_from = self._positive_from(self._trained.thresholds)
         self.percentiles = read_percentiles(self, self.folder)
 
