@@ -29,7 +29,7 @@ class StandIn:
     refuse: int = 0
     """Status that every request is answered with; 0 for none."""
 
-    def answer(self, path: str, body: bytes) -> dict[str, Any]:
+    def answer(self, path: str, body: bytes) -> Any:
         """Do what the request asks for, as the Hub's API does."""
         if path == "/api/repos/create":
             made = json.loads(body)
@@ -50,6 +50,9 @@ class StandIn:
             name, _, revision = path.removeprefix("/api/").partition("/revision/")
             files = [{"rfilename": file} for file in self.files[name]]
             return {"id": name.removeprefix("models/"), "sha": self.commit(name, revision), "siblings": files}
+        if path.startswith("/api/models/") and "/tree/" in path:
+            stored = self.files[path.removeprefix("/api/").partition("/tree/")[0]]
+            return [{"type": "file", "path": file, "size": len(content), "oid": "0"} for file, content in stored.items()]
         return {}
 
     def commit(self, name: str, revision: str) -> str:

@@ -44,7 +44,7 @@ _PICKLES = (".bin", ".pt", ".pth", ".pkl", ".ckpt", ".joblib")
 _WEIGHTS = "*.safetensors"
 _HOST_WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 """Beside one of them the hosts open no pickle."""
-_SAFE_FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]
+_SAFE_FILES = ["*.json", "*.safetensors", "*.txt", "*.model", "README.md"]
 _COPY_AGAIN = "Copy the folder again."
 _REMEDY_FOR_PICKLES = (
     "pickled weights run code when they are read, so they are never opened. "
