@@ -2,8 +2,9 @@
 
 For each model the files that it is trained on are compared with the SHA-256 in `corpora.json`, `dialeval train` runs with one
 thread, and the folder is packed, with percentiles of human responses, golden scores and `provenance.json`, into
-`dialeval_plugin/pretrained/MODEL`; its card, README.md, stays. A model that is trained already in the working folder is packed
-again and not trained again. Two builds of one commit on one machine end with the same bytes.
+`dialeval_plugin/pretrained/MODEL`; of its card, README.md, only the part that says where the model is from is written. A
+model that is trained already in the working folder is packed again and not trained again. Two builds of one commit on one
+machine end with the same bytes.
 """
 
 from __future__ import annotations
@@ -20,22 +21,23 @@ from typing import Any
 
 import torch
 
-from dialeval_plugin.core.files import read_json, to_json, write_text
+from dialeval_plugin.core.files import read_json, read_text, to_json, write_text
 from dialeval_plugin.core.signature import PROVENANCE_FILE, file_hash, file_hashes
 from dialeval_plugin.corpora.corpus import DATA_DIR_VARIABLE
 from dialeval_plugin.corpora.registry import read_dialogues
 from dialeval_plugin.models.compact import pack_model
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, PRETRAINED
 from dialeval_plugin.pretrained.catalogue import open_scorer, settings_file, write_golden
+from dialeval_plugin.reports.tables import markdown_table
 from dialeval_plugin.training.percentiles import write_percentiles
+from reproduction.documents import put_between
 
 CORPORA = Path(__file__).with_name("corpora.json")
 REPORTED = ("dstc10", "fed", "usr", "conture")
 """Rated sets that no model may have seen a dialogue of."""
 HUMAN = ("dailydialog/validation/dialogues_validation.txt", "dream/dev.json", "esconv/valid.txt")
 """Dialogues between people whose responses make the scale of the percentiles; no model is trained on them."""
-KEPT = ("README.md",)
-"""What lies in a model's folder and is not made here."""
+CARD = "README.md"
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,10 +188,9 @@ def pack(name: str, folder: Path, target: Path) -> dict[str, str]:
         write_percentiles(open_scorer(str(half), **options), half, dialogues, sources, n=RECIPES[name].n_human)
     write_golden(half)
     commit = folder.with_suffix(".commit").read_text(encoding="utf-8").strip()
-    write_text(half / PROVENANCE_FILE, to_json(provenance(name, half, commit), indent=1) + "\n")
-    for kept in KEPT:
-        if (target / kept).exists():
-            shutil.copyfile(target / kept, half / kept)
+    said = provenance(name, half, commit)
+    write_text(half / PROVENANCE_FILE, to_json(said, indent=1) + "\n")
+    write_text(half / CARD, put_between(read_text(target / CARD), "origin", origin(said)))
     shutil.rmtree(target, ignore_errors=True)
     half.rename(target)
     return file_hashes(target)
@@ -221,6 +222,26 @@ def provenance(name: str, folder: Path, commit: str) -> dict[str, Any]:
         ],
         "machine": {"instruction_set": torch.backends.cpu.get_cpu_capability(), "torch": torch.__version__, "threads": 1},
     }
+
+
+def origin(said: Mapping[str, Any]) -> str:
+    """Return the part of a card that says where the model is from, in Markdown."""
+    rows = [
+        [f"[{corpus['title']}]({corpus['source']})", corpus["licence"], "<br>".join(f"`{file}`" for file in corpus["files"])]
+        for corpus in said["data"]
+    ]
+    machine = said["machine"]
+    return "\n\n".join(
+        [
+            markdown_table(["corpus", "terms", "files"], rows),
+            f"No dialogue of {', '.join(f'`{name}`' for name in said['kept_out'])} is among them: each that has turns in "
+            f"common with one was left out (version {said['leak_rule']} of the rule in `corpora/identity.py`). The files' "
+            "SHA-256 are in `provenance.json`. The command, in the folder of the public data:",
+            f"```\n{said['command']} --output FOLDER\n```",
+            f"Seed {said['seed']}, commit `{said['commit'][:7]}`, one thread, bfloat16, {machine['instruction_set']} "
+            f"instructions, torch {machine['torch']}. `make models` repeats it.",
+        ]
+    )
 
 
 if __name__ == "__main__":
