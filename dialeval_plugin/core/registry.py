@@ -8,11 +8,12 @@ from collections.abc import Callable
 from importlib import metadata
 from typing import Any
 
-from .errors import InputError, MissingPrerequisite
+from .errors import InputError, MissingPrerequisite, unknown_name
 from .options import check_names, option_names
 from .scorer import Scorer
 
 ENTRY_POINT_GROUP = "dialeval_plugin.scorers"
+ADVICE = "Type `dialeval scorers` for what each of them is and needs."
 
 _factories: dict[str, Callable[..., Scorer]] = {}
 
@@ -63,7 +64,7 @@ def scorer_factory(name: str) -> Callable[..., Scorer]:
         return _factories[name]
     declared = _entry_points().get(name, [])
     if not declared:
-        raise InputError(f"there is no scorer {name!r}. Known are: {', '.join(scorer_names())}.")
+        raise unknown_name(f"there is no scorer {name!r}", name, scorer_names(), ADVICE)
     point, *others = declared
     if others:
         both = f"{point.value} and by {others[0].value}"

@@ -197,7 +197,8 @@ BOTH = "Give a list of turns as context and a string as response."
         ([*GOOD, {"context": []}], f"in.jsonl:3: has no 'response'. {BOTH}"),
         ([{"response": "a"}], f"in.jsonl:1: has no 'context'. {BOTH}"),
         ([*GOOD, {"context": [], "response": "a", "contxt": 1}],
-         "in.jsonl:3: there is no field 'contxt'. Known are context, facts, id, references, response."),
+         "in.jsonl:3: there is no field 'contxt'. Did you mean 'context'? "
+         "Known are: context, facts, id, references, response."),
         ([GOOD[0], {"context": [], "response": None}],
          "in.jsonl:2: Example '1': response: expected a string, got None (NoneType). Pass text."),
         ([GOOD[0], {"context": ["Hi.", None], "response": "a"}],
@@ -224,7 +225,9 @@ def test_a_wrong_file_exits_with_2_and_one_line(content: Any, message: str, dial
     ("words", "code", "message"),
     [
         (("--scorer", "slied"), 2,
-         f"there is no scorer 'slied'. Known are: {', '.join(sorted([*scorer_names(), 'broken', 'scripted']))}."),
+         f"there is no scorer 'slied'. Did you mean 'slide'? Known are: "
+         f"{', '.join(sorted([*scorer_names(), 'broken', 'scripted']))}. "
+         "Type `dialeval scorers` for what each of them is and needs."),
         (("--scorer", "broken"), 3, "scorer 'broken' (scripted_scorers:Absent) cannot be imported: "
          "module 'scripted_scorers' has no attribute 'Absent'. Repair or uninstall the package that declares it."),
         (("--scorer", "scripted", "--option", "scale"), 2, "--option 'scale': expected name=value."),
