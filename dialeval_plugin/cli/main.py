@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 from dialeval_plugin.core.errors import DialevalError, InputError
 from dialeval_plugin.version import __version__
 
-from . import agreement, augment, data, demo, hosts, leaderboard, plot, score
+from . import agreement, augment, data, demo, hosts, leaderboard, plot, score, scorers
 from .train import main as train
 
 _RESUMED = frozenset({"score", "augment", "train"})
@@ -49,6 +49,7 @@ app.add_typer(data.app, name="data")
 app.add_typer(train.app, name="train")
 app.add_typer(leaderboard.app, name="leaderboard")
 app.add_typer(plot.app, name="plot")
+app.command()(scorers.scorers)
 app.command()(demo.demo)
 app.command()(score.score)
 app.command()(score.accuracy)

@@ -229,10 +229,10 @@ def _flat(kind: Any) -> Iterator[Any]:
         yield kind
 
 
-def _bounds(kind: Any) -> list[tuple[str, Callable[[Any, Any], bool], float]]:
-    """The bounds of an `Annotated` type: how each is said and tested, and its number."""
+def _bounds(kind: Any) -> list[tuple[str, str, Callable[[Any, Any], bool], float]]:
+    """The bounds of an `Annotated` type: how each is named, said and tested, and its number."""
     return [
-        (word, holds, limit)
+        (name, word, holds, limit)
         for bound in get_args(kind)[1:]
         for name, word, holds in _BOUNDS
         if (limit := getattr(bound, name, None)) is not None
@@ -242,7 +242,7 @@ def _bounds(kind: Any) -> list[tuple[str, Callable[[Any, Any], bool], float]]:
 def _fits(value: Any, kind: Any) -> bool:
     origin = get_origin(kind)
     if origin is Annotated:
-        return _fits(value, get_args(kind)[0]) and all(holds(value, limit) for _, holds, limit in _bounds(kind))
+        return _fits(value, get_args(kind)[0]) and all(holds(value, limit) for _, _, holds, limit in _bounds(kind))
     if origin in (Union, types.UnionType):
         return any(_fits(value, one) for one in get_args(kind))
     if origin is Literal:
@@ -271,11 +271,23 @@ def choices_of(kind: Any) -> list[str]:
     return [str(choice) for one in _flat(kind) if get_origin(one) is Literal for choice in get_args(one)]
 
 
+def bounds_of(kind: Any) -> dict[str, float]:
+    """The bounds that an annotation sets, by their names in `annotated_types`; none where it sets none.
+
+    Example:
+        >>> bounds_of(Share | None)
+        {'ge': 0, 'le': 1}
+    """
+    if get_origin(kind) in (Union, types.UnionType):
+        return {name: limit for one in get_args(kind) for name, limit in bounds_of(one).items()}
+    return {name: limit for name, _, _, limit in _bounds(kind)}
+
+
 def in_words(kind: Any) -> str:
     """What an annotation expects, in words; None is the value of an option that is left out and is not named."""
     origin = get_origin(kind)
     if origin is Annotated:
-        bounds = " ".join(f"{word} {limit}" for word, _, limit in _bounds(kind))
+        bounds = " ".join(f"{word} {limit}" for _, word, _, limit in _bounds(kind))
         return f"{in_words(get_args(kind)[0])} {bounds}".rstrip()
     if origin in (Union, types.UnionType):
         return " or ".join(in_words(one) for one in get_args(kind) if one is not type(None))

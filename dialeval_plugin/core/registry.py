@@ -58,6 +58,12 @@ def scorer_names() -> list[str]:
     return sorted({*_factories, *_entry_points()})
 
 
+def declaration(name: str) -> metadata.EntryPoint | None:
+    """Where an installed package declares the scorer `name`; None where it is registered, unknown, or declared twice."""
+    declared = [] if name in _factories else _entry_points().get(name, [])
+    return declared[0] if len(declared) == 1 else None
+
+
 def scorer_factory(name: str) -> Callable[..., Scorer]:
     """Return the class or function that makes the scorer `name`."""
     if name in _factories:

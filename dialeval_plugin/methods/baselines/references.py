@@ -43,6 +43,7 @@ class ReferenceScorer(Scorer):
     A subclass fills `measures` and `compare`, or as a `OneByOneScorer` `compare_one`; rows hold the columns of `cuts` too.
     """
 
+    needs = ("references",)
     measures: tuple[str, ...]
     """Names of the columns that are compared, the main one first."""
 

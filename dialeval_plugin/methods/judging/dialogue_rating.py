@@ -237,6 +237,8 @@ class DialogueRatingScorer(PromptingScorer):
     """
 
     name: ClassVar[str] = "dialogue_rating"
+    levels = ("turn", "dialogue")
+    range = (0.0, 4.0)
     citation: ClassVar[str] = """\
 @article{huynh2023understanding,
   title   = {Understanding the Effectiveness of Very Large Language Models on Dialog Evaluation},
