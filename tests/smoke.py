@@ -46,7 +46,7 @@ ROWS = [
     {"context": ["Where is the station?", "Hi there."], "response": "Not there.", "references": ["The station is there."]},
 ]
 COMMANDS = (
-    *("", "demo", "score", "accuracy", "meta-eval", "rescore", "augment", "enable", "disable", "status", "validate"),
+    *("", "scorers", "demo", "score", "accuracy", "meta-eval", "rescore", "augment", "enable", "disable", "status", "validate"),
     *("tasks-path", "metrics-path", "lm-eval", "data", "data leaks", "data list", "data fetch"),
     *("train", "train language-model", "train breakdown", "train mixing", "train proxy", "train reconstruction"),
     *("train general", "train slm", "train independence", "leaderboard", "leaderboard build", "leaderboard export"),

@@ -15,18 +15,33 @@ from typer.core import TyperGroup
 from dialeval_plugin.core.errors import DialevalError, InputError
 from dialeval_plugin.version import __version__
 
-from . import agreement, augment, data, demo, hosts, leaderboard, models, plot, score
+from . import agreement, augment, data, demo, hosts, leaderboard, models, plot, score, scorers
+from .examples import add_examples
 from .train import main as train
 
 _RESUMED = frozenset({"score", "augment", "train"})
 """Commands that keep what they have finished."""
+_SCORE = "Score responses and dialogues"
+_COMPARE = "Compare scores with people's ratings"
+_TRAIN = "Train, and what is trained on"
+_HOSTS = "In lm-eval and evaluate"
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 logger = logging.getLogger(__name__)
 
 
-class _Interruptible(TyperGroup):
-    """A group of commands that says what Ctrl-C leaves behind; typer by itself ends without a word."""
+class _Commands(TyperGroup):
+    """The commands, listed below what they are for; Ctrl-C says what it leaves behind, where typer ends without a word."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        panels: dict[str, list[tuple[str, str]]] = {}
+        width = formatter.width - 6 - max(map(len, self.commands))
+        for name in self.list_commands(ctx):
+            command: Any = self.commands[name]
+            panels.setdefault(command.rich_help_panel or "Commands", []).append((name, command.get_short_help_str(width)))
+        for title, commands in panels.items():
+            with formatter.section(title):
+                formatter.write_dl(commands)
 
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
         try:
@@ -38,33 +53,37 @@ class _Interruptible(TyperGroup):
 
 
 app = typer.Typer(
-    cls=_Interruptible,
+    cls=_Commands,
     help="Evaluate open-domain dialogue: scorers, training, lm-eval tasks and evaluate metrics.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # markup takes an extra's brackets out of the help
     context_settings={"max_content_width": 128},
 )
-app.add_typer(data.app, name="data")
-app.add_typer(train.app, name="train")
-app.add_typer(models.app, name="models")
-app.add_typer(leaderboard.app, name="leaderboard")
-app.add_typer(plot.app, name="plot")
-app.command()(demo.demo)
-app.command()(score.score)
-app.command()(score.accuracy)
-app.command("meta-eval")(agreement.meta_eval)
-app.command()(agreement.rescore)
-app.command()(augment.augment)
-app.command()(hosts.enable)
-app.command()(hosts.disable)
-app.command()(hosts.status)
-app.command()(hosts.validate)
-app.command("tasks-path")(hosts.tasks_path)
-app.command("metrics-path")(hosts.metrics_path)
-app.command("lm-eval", context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []})(
-    hosts.lm_eval
-)
+app.command(rich_help_panel=_SCORE)(scorers.scorers)
+app.command(rich_help_panel=_SCORE)(score.score)
+app.command(rich_help_panel=_SCORE)(score.accuracy)
+app.command(rich_help_panel=_SCORE)(demo.demo)
+app.command("meta-eval", rich_help_panel=_COMPARE)(agreement.meta_eval)
+app.command(rich_help_panel=_COMPARE)(agreement.rescore)
+app.add_typer(leaderboard.app, name="leaderboard", rich_help_panel=_COMPARE)
+app.add_typer(plot.app, name="plot", rich_help_panel=_COMPARE)
+app.add_typer(models.app, name="models", rich_help_panel=_TRAIN)
+app.add_typer(train.app, name="train", rich_help_panel=_TRAIN)
+app.add_typer(data.app, name="data", rich_help_panel=_TRAIN)
+app.command(rich_help_panel=_TRAIN)(augment.augment)
+app.command(
+    "lm-eval",
+    rich_help_panel=_HOSTS,
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+)(hosts.lm_eval)
+app.command(rich_help_panel=_HOSTS)(hosts.enable)
+app.command(rich_help_panel=_HOSTS)(hosts.disable)
+app.command(rich_help_panel=_HOSTS)(hosts.status)
+app.command(rich_help_panel=_HOSTS)(hosts.validate)
+app.command("tasks-path", rich_help_panel=_HOSTS)(hosts.tasks_path)
+app.command("metrics-path", rich_help_panel=_HOSTS)(hosts.metrics_path)
+add_examples(app)
 
 
 def _show_version(*, is_asked: bool) -> None:

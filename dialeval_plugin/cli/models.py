@@ -22,8 +22,6 @@ def show_list() -> None:
     """List the models in the box, which scorer takes which where none is named, and what the environment says.
 
     A scorer takes the model that is named, else the one of its environment variable, else the one in the box. Nothing else.
-
-    Example: dialeval models list
     """
     from dialeval_plugin.core.files import read_json
     from dialeval_plugin.core.signature import PROVENANCE_FILE
@@ -45,10 +43,7 @@ def show_list() -> None:
 
 @app.command()
 def show(name: Name) -> None:
-    """Print a model's card: what it was trained on, how, its figures, what it cannot judge.
-
-    Example: dialeval models show general
-    """
+    """Print a model's card: what it was trained on, how, its figures, what it cannot judge."""
     from dialeval_plugin.core.files import read_text
     from dialeval_plugin.models.folders import resolve
 
@@ -63,10 +58,7 @@ def show(name: Name) -> None:
 def verify(
     names: Annotated[list[str] | None, typer.Argument(metavar="MODEL", help="By default all in the box.")] = None,
 ) -> None:
-    """Check hashes and golden scores; exit with 1 where a score is off by more than 0.0001.
-
-    Example: dialeval models verify
-    """
+    """Check hashes and golden scores; exit with 1 where a score is off by more than 0.0001."""
     from dialeval_plugin.models.folders import pretrained_names
     from dialeval_plugin.pretrained.catalogue import TOLERANCE
     from dialeval_plugin.pretrained.catalogue import verify as check
@@ -87,10 +79,7 @@ def verify(
 
 @app.command()
 def export(name: Name, output: Annotated[Path, typer.Argument(help="Folder that is made.")]) -> None:
-    """Write a model whole, as a folder that sentence-transformers (transformers, for a language model) opens by itself.
-
-    Example: dialeval models export general my-general
-    """
+    """Write a model whole, as a folder that sentence-transformers (transformers, for a language model) opens by itself."""
     from dialeval_plugin.pretrained.catalogue import export as write
 
     write(name, output)
@@ -103,10 +92,7 @@ def push(
     repository: Repository,
     private: Annotated[bool, typer.Option("--private", help="Where the repository is made, make it private.")] = False,
 ) -> None:
-    """Upload a model's folder, as it is, to a repository of the Hub, where `--option model=OWNER/NAME` finds it.
-
-    Example: dialeval models push my-general me/my-general --private
-    """
+    """Upload a model's folder, as it is, to a repository of the Hub, where `--option model=OWNER/NAME` finds it."""
     from dialeval_plugin.models.folders import check_weights, resolve
     from dialeval_plugin.models.hub import check_repository, upload
     from dialeval_plugin.pretrained.catalogue import settings_file
@@ -125,10 +111,7 @@ def pull(
     output: Annotated[Path, typer.Argument(help="Folder that is made.")],
     revision: Annotated[str | None, typer.Option(help="Commit, branch or tag.")] = None,
 ) -> None:
-    """Copy a model from the Hub into a folder of yours and check its hashes.
-
-    Example: dialeval models pull me/my-general my-general
-    """
+    """Copy a model from the Hub into a folder of yours and check its hashes."""
     from dialeval_plugin.models.folders import check_weights, resolve
     from dialeval_plugin.models.hub import check_repository
     from dialeval_plugin.pretrained.catalogue import settings_file

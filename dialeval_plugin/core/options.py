@@ -19,7 +19,6 @@ A scorer with a handful of options writes them as the parameters of a `@checked_
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import functools
 import inspect
 import math
@@ -30,7 +29,7 @@ from typing import Annotated, Any, Concatenate, Literal, ParamSpec, TypeVar, Uni
 
 from annotated_types import Ge, Interval
 
-from .errors import InputError
+from .errors import InputError, did_you_mean, unknown_name
 
 P = ParamSpec("P")
 Options = TypeVar("Options")
@@ -41,7 +40,13 @@ Share = Annotated[float, Interval(ge=0, le=1)]
 
 @dataclasses.dataclass(frozen=True)
 class ModelOptions:
-    """Which model a scorer opens, and where."""
+    """Which model a scorer opens, and where.
+
+    Attributes:
+        model: folder or hub id of the model.
+        device: a torch device; by default a GPU where there is one.
+        revision: of a model on the hub.
+    """
 
     model: str | None = None
     _: dataclasses.KW_ONLY
@@ -108,33 +113,30 @@ def check_names(where: str, given: Iterable[str], known: Sequence[str] | None) -
         return
     for name in given:
         if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            raise InputError(
-                f"{where}: there is no option {name!r}.{f' Did you mean {near[0]!r}?' if near else ''} "
-                f"Known are: {', '.join(known) or 'none'}."
-            )
+            raise unknown_name(f"{where}: there is no option {name!r}", name, known)
 
 
 def check_value(where: str, name: str, value: Any, kind: Any) -> None:
     """Raise an InputError where a value is not of the annotation `kind`."""
     if not _fits(value, kind):
-        raise wrong_value(where, name, value, _words(kind))
+        raise wrong_value(where, name, value, in_words(kind), known=choices_of(kind))
 
 
 def check_choice(where: str, name: str, value: object, choices: Iterable[str]) -> None:
     """Raise an InputError where a value is none of `choices`, for those that no annotation knows."""
     if value not in (known := tuple(choices)):
-        raise wrong_value(where, name, value, f"one of {', '.join(known)}")
+        raise wrong_value(where, name, value, f"one of {', '.join(known)}", known=known)
 
 
-def wrong_value(where: str, name: str, value: object, expected: str) -> InputError:
-    """The error of a wrong value, for a rule that no annotation can say.
+def wrong_value(where: str, name: str, value: object, expected: str, *, known: Iterable[str] = ()) -> InputError:
+    """The error of a wrong value, for a rule that no annotation can say; `known` are words one of which may have been meant.
 
     Example:
         >>> print(wrong_value("bleu", "n", 9, "a whole number from 1 to 4"))
         bleu: n is 9. Give a whole number from 1 to 4.
     """
-    return InputError(f"{where}: {name} is {value!r}. Give {expected}.")
+    near = did_you_mean(value, known) if isinstance(value, str) else ""
+    return InputError(f"{where}: {name} is {value!r}.{near} Give {expected}.")
 
 
 def option_kinds(factory: Callable[..., Any]) -> dict[str, Any] | None:
@@ -162,9 +164,9 @@ def from_text(text: str, kind: Any = Any) -> Any:
         (7, '7', None, 7)
     """
     kinds = set(_flat(kind))
-    choices = {str(choice): choice for one in kinds if get_origin(one) is Literal for choice in get_args(one)}
-    if text in choices:
-        return choices[text]
+    words = {str(choice): choice for one in kinds if get_origin(one) is Literal for choice in get_args(one)}
+    if text in words:
+        return words[text]
     if text.lower() in _LITERALS and (type(value := _LITERALS[text.lower()]) in kinds or Any in kinds):
         return value
     for number in (int, float):
@@ -227,10 +229,10 @@ def _flat(kind: Any) -> Iterator[Any]:
         yield kind
 
 
-def _bounds(kind: Any) -> list[tuple[str, Callable[[Any, Any], bool], float]]:
-    """The bounds of an `Annotated` type: how each is said and tested, and its number."""
+def _bounds(kind: Any) -> list[tuple[str, str, Callable[[Any, Any], bool], float]]:
+    """The bounds of an `Annotated` type: how each is named, said and tested, and its number."""
     return [
-        (word, holds, limit)
+        (name, word, holds, limit)
         for bound in get_args(kind)[1:]
         for name, word, holds in _BOUNDS
         if (limit := getattr(bound, name, None)) is not None
@@ -240,7 +242,7 @@ def _bounds(kind: Any) -> list[tuple[str, Callable[[Any, Any], bool], float]]:
 def _fits(value: Any, kind: Any) -> bool:
     origin = get_origin(kind)
     if origin is Annotated:
-        return _fits(value, get_args(kind)[0]) and all(holds(value, limit) for _, holds, limit in _bounds(kind))
+        return _fits(value, get_args(kind)[0]) and all(holds(value, limit) for _, _, holds, limit in _bounds(kind))
     if origin in (Union, types.UnionType):
         return any(_fits(value, one) for one in get_args(kind))
     if origin is Literal:
@@ -259,15 +261,37 @@ def _fits(value: Any, kind: Any) -> bool:
     return isinstance(value, kind)
 
 
-def _words(kind: Any) -> str:
+def choices_of(kind: Any) -> list[str]:
+    """The words that an annotation allows, as they are typed; none where it is no `Literal`.
+
+    Example:
+        >>> choices_of(Literal["turn", "dialogue"] | None)
+        ['turn', 'dialogue']
+    """
+    return [str(choice) for one in _flat(kind) if get_origin(one) is Literal for choice in get_args(one)]
+
+
+def bounds_of(kind: Any) -> dict[str, float]:
+    """The bounds that an annotation sets, by their names in `annotated_types`; none where it sets none.
+
+    Example:
+        >>> bounds_of(Share | None)
+        {'ge': 0, 'le': 1}
+    """
+    if get_origin(kind) in (Union, types.UnionType):
+        return {name: limit for one in get_args(kind) for name, limit in bounds_of(one).items()}
+    return {name: limit for name, _, _, limit in _bounds(kind)}
+
+
+def in_words(kind: Any) -> str:
     """What an annotation expects, in words; None is the value of an option that is left out and is not named."""
     origin = get_origin(kind)
     if origin is Annotated:
-        bounds = " ".join(f"{word} {limit}" for word, _, limit in _bounds(kind))
-        return f"{_words(get_args(kind)[0])} {bounds}".rstrip()
+        bounds = " ".join(f"{word} {limit}" for _, word, _, limit in _bounds(kind))
+        return f"{in_words(get_args(kind)[0])} {bounds}".rstrip()
     if origin in (Union, types.UnionType):
-        return " or ".join(_words(one) for one in get_args(kind) if one is not type(None))
+        return " or ".join(in_words(one) for one in get_args(kind) if one is not type(None))
     if origin is Literal:
-        choices = get_args(kind)
-        return f"one of {', '.join(map(str, choices))}" if len(choices) > 1 else repr(choices[0])
+        allowed = get_args(kind)
+        return f"one of {', '.join(map(str, allowed))}" if len(allowed) > 1 else repr(allowed[0])
     return _WORDS.get(kind) or str(getattr(kind, "__name__", kind))

@@ -8,11 +8,12 @@ from collections.abc import Callable
 from importlib import metadata
 from typing import Any
 
-from .errors import InputError, MissingPrerequisite
+from .errors import InputError, MissingPrerequisite, unknown_name
 from .options import check_names, option_names
 from .scorer import Scorer
 
 ENTRY_POINT_GROUP = "dialeval_plugin.scorers"
+ADVICE = "Type `dialeval scorers` for what each of them is and needs."
 
 _factories: dict[str, Callable[..., Scorer]] = {}
 
@@ -57,13 +58,19 @@ def scorer_names() -> list[str]:
     return sorted({*_factories, *_entry_points()})
 
 
+def declaration(name: str) -> metadata.EntryPoint | None:
+    """Where an installed package declares the scorer `name`; None where it is registered, unknown, or declared twice."""
+    declared = [] if name in _factories else _entry_points().get(name, [])
+    return declared[0] if len(declared) == 1 else None
+
+
 def scorer_factory(name: str) -> Callable[..., Scorer]:
     """Return the class or function that makes the scorer `name`."""
     if name in _factories:
         return _factories[name]
     declared = _entry_points().get(name, [])
     if not declared:
-        raise InputError(f"there is no scorer {name!r}. Known are: {', '.join(scorer_names())}.")
+        raise unknown_name(f"there is no scorer {name!r}", name, scorer_names(), ADVICE)
     point, *others = declared
     if others:
         both = f"{point.value} and by {others[0].value}"

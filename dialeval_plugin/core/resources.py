@@ -17,6 +17,11 @@ def tasks_path() -> Path:
     return _folder("tasks")
 
 
+def pretrained_path() -> Path:
+    """Folder that holds one folder for every model that this package brings."""
+    return _PACKAGE / "pretrained"
+
+
 def metrics_path() -> Path:
     """Folder that holds one folder for every `evaluate` metric."""
     return _folder("metrics")

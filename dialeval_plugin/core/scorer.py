@@ -39,6 +39,12 @@ class Scorer(ABC):
     name: ClassVar[str]
     citation: ClassVar[str] = ""
     """BibTeX of the paper."""
+    needs: ClassVar[tuple[str, ...]] = ()
+    """What it cannot do without by default, beside a response and its context: "references", "llm", "trained model", ..."""
+    packaged_model: ClassVar[str | None] = None
+    """Folder of `pretrained/` that is taken where no model is named."""
+    levels: ClassVar[tuple[Level, ...]] = ()
+    """What it can score by its option `level`; without that option its `level` alone."""
     level: Level = "turn"
     orientation: Orientation = "higher"
     range: tuple[float, float] = (0.0, 1.0)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from dialeval_plugin.core.dialogue import Example
-from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.errors import unknown_name
 from dialeval_plugin.core.files import read_json_lines
 
 from .corpus import Corpus
@@ -41,7 +41,7 @@ def read_response_sets(split: Split | None = None) -> list[ResponseSet]:
     seed of its own, so that the draw is the same with and without `split` and in every release.
     """
     if split is not None and split not in SPLITS:
-        raise InputError(f"mini: there is no split {split!r}. Known are: {', '.join(SPLITS)}.")
+        raise unknown_name(f"mini: there is no split {split!r}", split, SPLITS)
     path = folder() / "dailydialog_pp.jsonl"
     members: dict[str, list[ResponseSet]] = {name: [] for name in SPLITS}
     for row, found in zip(read_json_lines(path), dailydialog_pp.read(path), strict=True):

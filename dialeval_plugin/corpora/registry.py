@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn
-from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite, unknown_name
 from dialeval_plugin.core.files import Line, read_json_lines, read_text
 
 from . import mini, readers
@@ -43,7 +43,7 @@ SETS: Mapping[str, Callable[[], Sequence[Item]]] = {
 def find_corpus(name: str) -> Corpus:
     """Return the corpus `name`."""
     if name not in CORPORA:
-        raise InputError(f"there is no corpus {name!r}. Known are: {', '.join(CORPORA)}.")
+        raise unknown_name(f"there is no corpus {name!r}", name, CORPORA)
     return CORPORA[name]
 
 
@@ -109,7 +109,7 @@ def _example(line: Line, number: int) -> Example:
             "and that of those before it as 'context', a list of strings."
         )
     if unknown := sorted(set(value) - _FIELDS):
-        raise InputError(f"{line.where}: there is no field {unknown[0]!r}. Known are {', '.join(sorted(_FIELDS))}.")
+        raise unknown_name(f"{line.where}: there is no field {unknown[0]!r}", unknown[0], sorted(_FIELDS))
     require(line, "context", "response", advice="Give a list of turns as context and a string as response.")
     id = label_field(line, "id")
     try:
@@ -186,6 +186,6 @@ def read_set(name: str) -> dict[str, list[Item]]:
     code = next((entry.code for entry in dstc10.SETS.values() if name == entry.name), name)
     if code not in SETS:
         rated = [corpus for corpus in CORPORA.values() if corpus.sets]
-        known = ", ".join(dict.fromkeys(name for corpus in rated for name in (corpus.name, *corpus.sets)))
-        raise InputError(f"{name}: there is no such file, and no set of this name. Named sets are: {known}.")
+        known = dict.fromkeys(one for corpus in rated for one in (corpus.name, *corpus.sets))
+        raise unknown_name(f"{name}: there is no such file, and no set of this name", name, known)
     return {code: list(SETS[code]())}

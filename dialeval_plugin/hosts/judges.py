@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
@@ -18,7 +19,23 @@ from .registration import importing
 Answers: TypeAlias = str | Path | bool | None
 """Where answers are kept: a file, the user's file (None and True), or nowhere (False)."""
 
-_LLM_OPTIONS = ("llm_args", "answers")
+
+@dataclass(frozen=True)
+class JudgeOptions:
+    """How each door names the language model that a scorer asks.
+
+    Attributes:
+        llm: any lm-eval model by its name: hf, vllm, local-chat-completions, ...; in Python also one that is loaded.
+        llm_args: its arguments as lm-eval writes them, for example pretrained=gpt2,dtype=float32.
+        answers: file that keeps its answers; by default the user's own, and false keeps none.
+    """
+
+    llm: str | None = None
+    llm_args: str = ""
+    answers: str | bool | None = None
+
+
+_LLM_OPTIONS = tuple(field.name for field in fields(JudgeOptions) if field.name != "llm")
 
 
 def judge_from_options(llm: object, llm_args: str = "", *, prompt: str, answers: Answers = None) -> Scorer:

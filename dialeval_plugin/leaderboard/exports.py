@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.errors import InputError, unknown_name
 from dialeval_plugin.core.files import to_json, write_text
 from dialeval_plugin.core.plain_text import for_markdown
 from dialeval_plugin.core.signature import text_hash
@@ -62,7 +62,7 @@ def export(board: Leaderboard, format: str, folder: Path, options: ExportOptions
     if options.source_url is not None and not re.fullmatch(r"https?://[^\s<>\"'()\[\]]+", options.source_url):
         raise InputError(f"--source-url {options.source_url!r}: is no address of a page. Give one that begins with https://.")
     if format not in FORMATS:
-        raise InputError(f"--format {format!r}: there is no such format. Choose one of {', '.join(FORMATS)}.")
+        raise unknown_name(f"--format {format!r}: there is no such format", format, FORMATS)
     paths = []
     for evaluator in board.evaluators:
         cells = [cell for cell in board.cells if cell.evaluator == evaluator]

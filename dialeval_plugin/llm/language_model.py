@@ -105,6 +105,7 @@ class Pending:
 class PromptingScorer(Scorer):
     """A scorer that is made of what a language model answers."""
 
+    needs: ClassVar[tuple[str, ...]] = ("llm",)
     prompts_llm_itself: ClassVar[bool] = True
     llm: LanguageModel
 

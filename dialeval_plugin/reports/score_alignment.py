@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from dialeval_plugin.core.dialogue import Level
-from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.errors import InputError, unknown_name
 from dialeval_plugin.corpora.rated_items import RatedItem, qualities, read_rated_items
 from dialeval_plugin.corpora.score_files import ScoreColumn, read_score_file
 from dialeval_plugin.statistics.raters import aggregate
@@ -78,7 +78,7 @@ def align(files: Sequence[Path], how: AlignedScores) -> list[Judgements]:
                 found.append(_judgements(placed, chosen, raters, quality, dataset, how.human))
     known = {one.evaluator for one in found}
     if unknown := sorted(set(how.lower) - known):
-        raise InputError(f"--lower {unknown[0]!r}: there is no such evaluator. There are: {', '.join(sorted(known))}.")
+        raise unknown_name(f"--lower {unknown[0]!r}: there is no such evaluator", unknown[0], sorted(known))
     return found
 
 

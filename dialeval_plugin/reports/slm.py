@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import torch
 
-from dialeval_plugin.core.errors import InputError, ModelLoadError
+from dialeval_plugin.core.errors import InputError, ModelLoadError, unknown_name
 from dialeval_plugin.corpora.identity import dialogue_key
 from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
 from dialeval_plugin.methods.slide.data import trained_on
@@ -59,7 +59,7 @@ def scores_by_class(
 ) -> dict[str, dict[str, list[float]]]:
     """Return the same for several columns, from one run of the model."""
     if unknown := [name for name in columns if name not in COLUMNS]:
-        raise InputError(f"plot: the small model has no column {unknown[0]!r}. Choose one of {', '.join(COLUMNS)}.")
+        raise unknown_name(f"plot: the small model has no column {unknown[0]!r}", unknown[0], COLUMNS)
     examples = [(example, name) for item in sets for example, name in zip(item.examples(), _classes(item), strict=True)]
     if not examples:
         raise InputError("plot: there is no response. Give a file in DailyDialog++'s layout.")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
-from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.errors import unknown_name
 from dialeval_plugin.core.files import to_json
 from dialeval_plugin.core.plain_text import for_markdown, for_spreadsheet, one_line
 from dialeval_plugin.statistics.bootstrap import Estimate
@@ -62,7 +62,7 @@ class Table:
             '| name |\n| --- |\n| a_b |\n'
         """
         if format not in FORMATS:
-            raise InputError(f"--format {format!r}: there is no such format. Choose one of {', '.join(FORMATS)}.")
+            raise unknown_name(f"--format {format!r}: there is no such format", format, FORMATS)
         if format == "json":
             whole = {"schema_version": SCHEMA_VERSION, **self.settings, "rows": list(self.rows), "notes": list(self.notes)}
             return to_json(whole, indent=2) + "\n"

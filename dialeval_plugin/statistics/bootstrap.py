@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse, special
 
 from dialeval_plugin.core.arrays import FloatArray, IntArray
-from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.errors import InputError, unknown_name
 
 from .arrays import Statistic
 from .estimates import interval_text
@@ -134,7 +134,7 @@ class Bootstrap:
         if not 0 < self.confidence < 1:
             raise InputError(f"bootstrap: confidence is {self.confidence!r}. Give a number between 0 and 1, such as 0.95.")
         if self.interval not in INTERVAL_KINDS:
-            raise InputError(f"bootstrap: there is no interval {self.interval!r}. Choose one of {', '.join(INTERVAL_KINDS)}.")
+            raise unknown_name(f"bootstrap: there is no interval {self.interval!r}", self.interval, INTERVAL_KINDS)
 
     def estimates(self, computed: Mapping[str, Computed], counts: Counts) -> dict[str, Estimate]:
         """Return statistics, by name, with their intervals, all from the same resamples.

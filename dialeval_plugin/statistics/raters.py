@@ -19,7 +19,7 @@ import krippendorff
 import numpy as np
 
 from dialeval_plugin.core.arrays import FloatArray, IntArray
-from dialeval_plugin.core.errors import InputError, StatisticUndefined
+from dialeval_plugin.core.errors import StatisticUndefined, unknown_name
 from dialeval_plugin.statistics.coefficients.by_name import coefficient_named
 
 from .arrays import BoolArray, Labels, OptionalNumbers, Statistic
@@ -77,7 +77,7 @@ def aggregate(raters: Sequence[Sequence[float]], how: str = "mean") -> list[floa
         [4.5, None, 1.0]
     """
     if how not in AGGREGATIONS:
-        raise InputError(f"there is no way {how!r} to make one rating of several. Known are: {', '.join(AGGREGATIONS)}.")
+        raise unknown_name(f"there is no way {how!r} to make one rating of several", how, AGGREGATIONS)
     return [AGGREGATIONS[how](values) if len(values) else None for values in raters]
 
 

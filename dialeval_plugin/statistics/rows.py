@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dialeval_plugin.core.arrays import FloatArray, IntArray
-from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.errors import InputError, unknown_name
 
 from .arrays import BoolArray, Labels, Numbers, OptionalNumbers
 
@@ -80,7 +80,7 @@ def used_codes(where: str, labels: Labels | None, used: IntArray) -> IntArray:
 def check_choice(where: str, name: str, value: object, choices: Iterable[object]) -> None:
     """Check that an option is one of its choices, which InputError lists."""
     if value not in (known := tuple(choices)):
-        raise InputError(f"{where}: there is no {name}={value!r}. Choose one of {', '.join(map(str, known))}.")
+        raise unknown_name(f"{where}: there is no {name}={value!r}", value, map(str, known))
 
 
 def rows_by_group(groups: IntArray) -> list[IntArray]:

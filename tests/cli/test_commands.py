@@ -70,6 +70,49 @@ def dialeval(plugins: Path, tmp_path: Path) -> Run:
     return partial(run_installed, tmp_path, PYTHONPATH=str(plugins))
 
 
+def test_the_list_of_scorers_has_a_users_own_and_one_that_is_broken_hurts_itself_only(dialeval: Run) -> None:
+    listed = dialeval("scorers")
+    assert (listed.returncode, listed.stderr) == (0, "")
+    titles = [line for line in listed.stdout.splitlines() if not line.startswith(" ")]
+    assert titles == sorted([*scorer_names(), "broken", "scripted"])
+    broken = (
+        "scorer 'broken' (scripted_scorers:Absent) cannot be imported: module 'scripted_scorers' has no attribute 'Absent'. "
+        "Repair or uninstall the package that declares it."
+    )
+    assert f"broken\n    {broken}\n" in listed.stdout
+    assert (
+        "scripted\n    Scores a response by its length; knows some words.\n"
+        "    turn level; 0 to 1, higher is better; needs nothing else; from scripted-scorers\n"
+    ) in listed.stdout
+    shown = dialeval("scorers", "scripted")
+    assert shown.stdout.splitlines()[3:] == ["options:", "    scale: anything; default 1.0", "    note: anything; default none"]
+    refused = dialeval("scorers", "broken")
+    assert (refused.returncode, refused.stdout, refused.stderr) == (3, "", f"dialeval: {broken}\n")
+    wrong = dialeval("scorers", "scriptd")
+    assert wrong.returncode == 2
+    assert wrong.stderr.startswith("dialeval: there is no scorer 'scriptd'. Did you mean 'scripted'? Known are: ")
+
+
+def test_a_scorer_is_shown_to_programs_with_its_options(dialeval: Run) -> None:
+    cards = json.loads(dialeval("scorers", "--json").stdout)
+    assert [card["name"] for card in cards] == sorted([*scorer_names(), "broken", "scripted"])
+    card = json.loads(dialeval("scorers", "g_eval", "--json").stdout)
+    options = {option["name"]: option for option in card.pop("options")}
+    assert card == {**cards[[card["name"] for card in cards].index("g_eval")], "range": [1.0, 3.0], "needs": ["llm"]}
+    names = ["mode", "n_samples", "temperature", "unparsed", "keep_samples", "criteria", "llm", "llm_args", "answers"]
+    assert list(options) == names
+    assert options["temperature"] == {
+        "name": "temperature",
+        "type": "a number above 0",
+        "default": 1.0,
+        "is_required": False,
+        "choices": [],
+        "bounds": {"gt": 0},
+        "description": "at which they are drawn.",
+    }
+    assert options["mode"]["choices"] == ["sampled", "weighted"]
+
+
 def examples(*responses: str) -> list[dict[str, Any]]:
     return [{"context": ["Hi."], "response": response} for response in responses]
 
@@ -230,7 +273,8 @@ BOTH = "Give a list of turns as context and a string as response."
         ([*GOOD, {"context": []}], f"in.jsonl:3: has no 'response'. {BOTH}"),
         ([{"response": "a"}], f"in.jsonl:1: has no 'context'. {BOTH}"),
         ([*GOOD, {"context": [], "response": "a", "contxt": 1}],
-         "in.jsonl:3: there is no field 'contxt'. Known are context, facts, id, references, response."),
+         "in.jsonl:3: there is no field 'contxt'. Did you mean 'context'? "
+         "Known are: context, facts, id, references, response."),
         ([GOOD[0], {"context": [], "response": None}],
          "in.jsonl:2: Example '1': response: expected a string, got None (NoneType). Pass text."),
         ([GOOD[0], {"context": ["Hi.", None], "response": "a"}],
@@ -257,7 +301,9 @@ def test_a_wrong_file_exits_with_2_and_one_line(content: Any, message: str, dial
     ("words", "code", "message"),
     [
         (("--scorer", "slied"), 2,
-         f"there is no scorer 'slied'. Known are: {', '.join(sorted([*scorer_names(), 'broken', 'scripted']))}."),
+         f"there is no scorer 'slied'. Did you mean 'slide'? Known are: "
+         f"{', '.join(sorted([*scorer_names(), 'broken', 'scripted']))}. "
+         "Type `dialeval scorers` for what each of them is and needs."),
         (("--scorer", "broken"), 3, "scorer 'broken' (scripted_scorers:Absent) cannot be imported: "
          "module 'scripted_scorers' has no attribute 'Absent'. Repair or uninstall the package that declares it."),
         (("--scorer", "scripted", "--option", "scale"), 2, "--option 'scale': expected name=value."),

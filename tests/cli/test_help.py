@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import click
 import pytest
 import typer
 
+from dialeval_plugin.cli.examples import EXAMPLES
 from dialeval_plugin.cli.main import app
 from dialeval_plugin.version import __version__
 from tests import smoke
@@ -40,6 +43,49 @@ def test_help_shows_every_text_as_it_is_written(words: str, monkeypatch: pytest.
     texts = [command.help, *(getattr(parameter, "help", None) for parameter in command.params)]
     shown = squeezed(done.stdout)
     assert [text for text in texts if text and squeezed(text) not in shown] == []
+
+
+def test_every_command_ends_its_help_with_an_example() -> None:
+    plain = {words for words, command in COMMANDS.items() if not hasattr(command, "commands")}
+    assert plain == set(EXAMPLES)
+    for words, example in EXAMPLES.items():
+        assert run(*words.split(), "--help").stdout.endswith(f"\n  Example:\n    {example}\n"), words
+        assert f"dialeval {words}" in example
+
+
+@pytest.mark.parametrize("example", [example for example in EXAMPLES.values() if "$(" not in example])
+def test_an_example_is_understood(example: str) -> None:
+    program, *rest = shlex.split(example)
+    command: Any = COMMANDS[""]
+    context = command.make_context(program, rest)
+    while hasattr(command, "commands"):
+        name, command, rest = command.resolve_command(context, [*context._protected_args, *context.args])
+        context = command.make_context(name, rest, parent=context)
+    assert not context.args
+
+
+def test_commands_are_listed_below_what_they_are_for() -> None:
+    shown = run("--help").stdout
+    titles = re.findall(r"^(\S.*):$", shown, re.MULTILINE)
+    assert titles == [
+        "Options",
+        "Score responses and dialogues",
+        "Compare scores with people's ratings",
+        "Train, and what is trained on",
+        "In lm-eval and evaluate",
+    ]
+    listed = re.findall(r"^  ([a-z][a-z-]*)  ", shown, re.MULTILINE)
+    assert sorted(listed) == sorted({words.split()[0] for words in [*COMMANDS, "lm-eval"] if words})
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [(("augmnt",), "'augment'"), (("data", "featch"), "'fetch'"), (("score", "--scorr", "x"), "--scorer")],
+)
+def test_a_misspelt_command_or_option_is_answered_with_the_nearest(words: tuple[str, ...], meant: str) -> None:
+    done = run(*words)
+    assert done.exit_code == 2
+    assert meant in done.stderr
 
 
 def squeezed(text: str) -> str:

@@ -263,7 +263,7 @@ def test_bad_scores_end_with_2_and_say_where(dialeval: Run, files: Path, name: s
         ("--human", "sum",
          "there is no way 'sum' to make one rating of several. Known are: mean, median, without_furthest, minimum, maximum."),
         ("--rows", "dialogue", "ratings.jsonl: has no ratings at dialogue level, only at turn level. Change --rows."),
-        ("--lower", "t", "--lower 't': there is no such evaluator. There are: s."),
+        ("--lower", "t", "--lower 't': there is no such evaluator. Known are: s."),
         ("--average-by", "item", "correlate: average_by='item' needs to know the item of each row. Give `items`."),
         ("--min-coverage", "2", "--min-coverage is 2.0. Give a number from 0 to 1."),
         ("--threshold", "0.5", "--threshold: ratings of 'overall' are not all 0 or 1, 1.5 is there. Leave the option out."),
@@ -319,7 +319,7 @@ def test_what_is_not_there_or_twice_is_named(dialeval: Run, files: Path) -> None
         (("good.jsonl",), "good.jsonl: has scores but no ratings. Name the file of the ratings with --ratings FILE.\n"),
         (
             ("good.jsonl", "--ratings", "nowhere"),
-            "nowhere: there is no such file, and no set of this name. Named sets are: conture, ",
+            "nowhere: there is no such file, and no set of this name. Known are: conture, ",
         ),
         (("good.jsonl", "good.jsonl", *rated), "good.jsonl: there is another evaluator 'good'. Rename one of the files.\n"),
         (("s.json", "--partial", *rated), "s.json: no id is among the ratings, as 'q' is not. Theirs are called as 'a'.\n"),

@@ -240,7 +240,12 @@ def test_a_broken_package_stops_only_those_who_ask_for_it(declare: Declare) -> N
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("lenght", {}, "there is no scorer 'lenght'. Known are: declared, length, shifted."),
+        (
+            "lenght",
+            {},
+            "there is no scorer 'lenght'. Did you mean 'length'? Known are: declared, length, shifted. "
+            "Type `dialeval scorers` for what each of them is and needs.",
+        ),
         ("length", {"scale": 1.0, "size": 3}, "length: there is no option 'size'. Known are: scale."),
         ("shifted", {"shift": 1.0}, "shifted: missing a required argument: 'scale'. Give it."),
     ],

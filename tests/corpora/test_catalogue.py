@@ -173,7 +173,7 @@ def test_mini_is_always_there(cache: Path) -> None:
 
 
 def test_unknown_corpus_lists_the_known_ones() -> None:
-    with refused(f"there is no corpus 'dstc11'. Known are: {', '.join(CORPORA)}."):
+    with refused(f"there is no corpus 'dstc11'. Did you mean 'dstc10'? Known are: {', '.join(CORPORA)}."):
         find_corpus("dstc11")
 
 

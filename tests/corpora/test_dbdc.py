@@ -122,7 +122,7 @@ def test_what_is_no_zip_or_not_there_is_named(tmp_path: Path) -> None:
     assert refusal(read_logs, path) == f"{path}: there is no such file or folder."
     path.write_bytes(b"PK\x03\x04 cut off")
     assert refusal(read_logs, path) == f"{path}: is not a complete zip (File is not a zip file). Copy it again."
-    assert refusal(read, "siri") == f"dbdc3: there is no system 'siri'. Known are: {', '.join(SYSTEMS)}."
+    assert refusal(read, "siri") == f"dbdc3: there is no system 'siri'. Did you mean 'iris'? Known are: {', '.join(SYSTEMS)}."
     assert refusal(read, "yi", split="test") == "dbdc3: there is no split 'test'. Known are: dev, eval."
 
 

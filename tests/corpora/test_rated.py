@@ -120,7 +120,10 @@ def test_without_a_path_the_catalogues_files_are_read(tmp_path: Path, monkeypatc
     assert (len(fed.read()), len(conture.read())) == (2, 1)
     ids = [example.id for example in usr.read_examples("persona_chat")]
     assert ids == ["usr_percona_chat_000_1", "usr_percona_chat_000_2"]
-    with refused("'topical': is neither a file nor a USR set. Known are: topical_chat, persona_chat, topical_chat_glue."):
+    with refused(
+        "'topical': is neither a file nor a USR set. Did you mean 'topical_chat'? "
+        "Known are: topical_chat, persona_chat, topical_chat_glue."
+    ):
         usr.read_examples("topical")
 
 

@@ -106,7 +106,7 @@ def test_what_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         "Type `dialeval data fetch dstc10`."
     )
     assert refusal(read_reported, ["dgx"]) == (
-        f"dgx: there is no such file, and no set of this name. Named sets are: {', '.join(NAMED)}."
+        f"dgx: there is no such file, and no set of this name. Did you mean 'dgu'? Known are: {', '.join(NAMED)}."
     )
 
 

@@ -1,5 +1,7 @@
 """The `evaluate` door: ways in, wrong inputs with their whole messages, and the same numbers as the scorer itself."""
 
+import copy
+import inspect
 import json
 import runpy
 import subprocess
@@ -22,11 +24,12 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.resources import metrics_path
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Row, Unscored
+from dialeval_plugin.hosts import registration
 from dialeval_plugin.hosts.evaluate.metric import DialogueMetric, metric_names, read_examples
 from dialeval_plugin.hosts.evaluate.space import response_score
 from dialeval_plugin.hosts.judges import judge_from_options
 from dialeval_plugin.llm.answers import CachedLanguageModel
-from tests.refusals import refused
+from tests.refusals import refusal, refused
 
 CONTEXTS = [["Hi there.", "Hello! How was the trip?"], ["Do you like jazz?"], ["Where is the station?"]]
 RESPONSES = ["Long, but worth it.", "", "Two streets from here."]
@@ -109,6 +112,45 @@ def test_r70_r71_every_shim_loads_as_our_class_and_never_asks_the_hub(
     assert loaded.info.citation == "@misc{stub}"
     assert loaded.info.description == "Scores a response by its length."
     assert type(evaluate.load(str(metrics_path().resolve() / name))) is type(loaded)
+
+
+@pytest.mark.usefixtures("no_hub")
+@pytest.mark.parametrize("name", sorted({*scorers.scorer_names()} - {*metric_names()}))
+def test_a_scorer_without_a_folder_is_a_metric_with_the_words_of_its_class(name: str) -> None:
+    """TRIAL section 2: "there is no 'bleu' in this package", where `dialeval score --scorer bleu` works."""
+    factory: Any = scorers.scorer_factory(name)
+    loaded = load_metric(name)
+    assert isinstance(loaded, DialogueMetric)
+    assert (loaded.name, loaded.scorer_name, loaded.keep_in_memory) == (name, name, True)
+    assert loaded.info.description == inspect.getdoc(factory)
+    assert loaded.info.citation == factory.citation
+
+
+@pytest.mark.usefixtures("no_hub")
+def test_a_users_own_scorer_is_a_metric_that_computes_adds_copies_and_combines() -> None:
+    scorers.register_scorer("own-Length")(StubScorer)
+    own = load_metric("own-Length", bias=1.0)
+    result = own.compute(**ROWS)
+    scored = StubScorer(1.0).score(read_examples(ROWS))
+    assert (result["own-Length"], tuple(result["scores"])) == (scored.mean(), scored.values)
+    own.add_batch(**ROWS)
+    assert own.compute() == copy.deepcopy(own).compute(**ROWS) == result
+    both = evaluate.combine({"own": own, "length": load_metric("response_length")}).compute(**ROWS)
+    assert (both["own-Length"], both["response_length"]) == (result["own-Length"], 4.0)
+    message = "own-Length: there is no input or option 'bais'. Did you mean 'bias'? "
+    assert refusal(load_metric, "own-Length", bais=1.0).startswith(message)
+
+
+def test_enabled_the_host_keeps_the_names_that_have_no_folder_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`evaluate.load("bleu")` stays the host's own."""
+    asked: list[str] = []
+    monkeypatch.setattr(evaluate.loading, "evaluation_module_factory", lambda path, *arguments, **more: asked.append(path))
+    monkeypatch.delattr(evaluate.loading, registration._MARK, raising=False)
+    registration.find_metrics()
+    monkeypatch.setattr(evaluate.loading, registration._MARK, True)
+    for name in ("bleu", "slide"):
+        evaluate.loading.evaluation_module_factory(name)
+    assert asked == ["bleu", str(metrics_path().resolve() / "slide" / "slide.py")]
 
 
 @pytest.mark.parametrize("name", metric_names())
@@ -270,18 +312,20 @@ def compute(**options: Any) -> Any:
     return load_metric("slide").compute(**ROWS, **options)
 
 
-NO_METRIC = f"metric: there is no {{!r}} in this package. Known are: {', '.join(metric_names())}."
+NO_METRIC = (
+    f"metric: there is no {{!r}}.{{}} Known are: {', '.join(sorted({*scorers.scorer_names(), 'dbdc'}))}. "
+    "Type `dialeval scorers` for what each of them is and needs."
+)
+SLIDE = " Did you mean 'slide'?"
 UNKNOWN = (
-    "slide: there is no input or option 'context'. Accepted are the columns predictions, contexts, references, facts "
+    "slide: there is no input or option 'context'. Did you mean 'contexts'? "
+    "Accepted are the columns predictions, contexts, references, facts "
     "and the options bias, llm, variant, llm_args, answers."
 )
 REFUSALS: list[tuple[Callable[[], object], str]] = [
-    *((partial(load_metric, name), NO_METRIC.format(name)) for name in ("slde", "metrics/slide", "../metrics/slide", "")),
-    # TRIAL section 2: "there is no 'bleu' in this package", where `dialeval score --scorer bleu` works.
-    (
-        lambda: load_metric("bleu"),
-        f"{NO_METRIC.format('bleu')} 'bleu' is a scorer without a metric: use it as dialeval_plugin.load_scorer('bleu') or "
-        "`dialeval score --scorer bleu`.",
+    *(
+        (partial(load_metric, name), NO_METRIC.format(name, near))
+        for name, near in {"slde": SLIDE, "metrics/slide": "", "../metrics/slide": "", "": ""}.items()
     ),
     (lambda: load_metric("slide").compute(predictions=RESPONSES, context=CONTEXTS), UNKNOWN),
     (lambda: load_metric("slide", context="x"), UNKNOWN),

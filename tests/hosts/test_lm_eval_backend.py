@@ -181,7 +181,7 @@ def test_a_model_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> 
         (
             "local-chat-completions",
             "model=m,base_url=http://localhost:1/v1,max_retires=9",
-            "llm 'local-chat-completions': there is no argument 'max_retires'. Known are: ",
+            "llm 'local-chat-completions': there is no argument 'max_retires'. Did you mean 'max_retries'? Known are: ",
         ),
     ],
 )

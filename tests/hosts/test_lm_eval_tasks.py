@@ -188,6 +188,16 @@ def test_old_style_flags_and_the_list_work(clean_run: Run) -> None:
     assert "|dstc10_dialog TopicalChat-USR|" in done.stdout
 
 
+def test_tasks_that_there_are_not_are_named_each_with_the_nearest(clean_run: Run) -> None:
+    """TRIAL section 3: `dstc10` was "Tasks not found", below a traceback."""
+    done = clean_run("-c", MAIN, "run", "--model", "dummy", "--tasks", "dstc10,dstc10_dialog_tu,xxyyzzqq")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        "dialeval_plugin.core.errors.InputError: --tasks: there is no 'dstc10'. Did you mean 'dstc10_dialog'? "
+        "There is no 'xxyyzzqq'. Type `dialeval lm-eval ls tasks` for all."
+    )
+
+
 def test_an_absent_set_asked_for_by_name_stops_with_the_message(clean_run: Run, tiny_data: Path) -> None:
     done = clean_run("-c", MAIN, "--model", "dummy", "--tasks", "dstc10_dialog_dgr")
     assert done.returncode != 0

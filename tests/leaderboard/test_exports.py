@@ -96,7 +96,7 @@ def test_the_same_leaderboard_gives_the_same_bytes(format: str, tmp_path: Path) 
 def test_another_format_and_one_that_lacks_a_name_are_refused(tmp_path: Path) -> None:
     with refused("--dataset-id None: the format names the Hub's data set of the human ratings. Give OWNER/NAME."):
         export(board(), "eval-results", tmp_path, ExportOptions(created=OPTIONS.created))
-    with refused("--format 'xml': there is no such format. Choose one of eval-results, model-index, every-eval-ever."):
+    with refused("--format 'xml': there is no such format. Known are: eval-results, model-index, every-eval-ever."):
         export(board(), "xml", tmp_path, OPTIONS)
 
 

@@ -221,6 +221,27 @@ def test_scores_are_within_their_range_and_say_what_they_are(name: str, make: Ca
     json.dumps(scores.to_dict(), allow_nan=False)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(name for name in NAMES if name in OF_TURNS and name not in {"dialogue_reconstruction", "glue_proxy"}),
+        *("bartscore f_score", "dialogue_breakdown max_probability"),
+        *("dialogue_likelihood dialogue", "dialogue_reconstruction dialogue"),
+    ],
+)
+def test_a_class_says_the_level_range_and_direction_of_its_default(name: str, make: Callable[[str], Scorer]) -> None:
+    scorer = make(name)
+    of_class, made = ((one.level, one.range, one.orientation) for one in (type(scorer), scorer))
+    assert of_class == made
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_scorer_names_every_level_that_it_has(name: str, make: Callable[[str], Scorer]) -> None:
+    scorer = make(name)
+    assert scorer.level in (scorer.levels or (type(scorer).level,))
+    assert bool(scorer.levels) == ("level" in (option_kinds(type(scorer)) or {}))
+
+
 @pytest.mark.parametrize("name", OF_TURNS)
 def test_a_blank_response_has_no_score(name: str, make: Callable[[str], Scorer]) -> None:
     given: dict[str, Any] = {"references": ["Fine, and you?"], "facts": ["They like tea."]}

@@ -79,7 +79,7 @@ def test_nan_is_never_written() -> None:
 
 
 def test_an_unknown_format_is_refused() -> None:
-    with refused("--format 'html': there is no such format. Choose one of text, markdown, csv, latex, json."):
+    with refused("--format 'html': there is no such format. Known are: text, markdown, csv, latex, json."):
         TABLE.render("html")
 
 

@@ -340,8 +340,8 @@ def test_bins_give_almost_the_exact_interval(coefficient: str, is_rounded: bool,
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"level": "word"}, "there is no level='word'. Choose one of turn, dialogue, system."),
-        ({"average_by": "sys"}, "there is no average_by='sys'. Choose one of none, system, item."),
+        ({"level": "word"}, "there is no level='word'. Known are: turn, dialogue, system."),
+        ({"average_by": "sys"}, "there is no average_by='sys'. Did you mean 'system'? Known are: none, system, item."),
         ({"average_by": "item"}, "average_by='item' needs to know the item of each row. Give `items`."),
         ({"level": "system"}, "level='system' needs to know the system of each row. Give `systems`."),
         (

@@ -132,6 +132,6 @@ def test_what_the_covariates_determine_is_undefined(covariate: list[float]) -> N
 
 
 def test_wrong_coefficient() -> None:
-    message = "there is no coefficient='auroc'. Choose one of pearson, spearman, kendall_b."
+    message = "there is no coefficient='auroc'. Known are: pearson, spearman, kendall_b."
     assert refusal(covariate_bias, [1], [1], [1], name="length", coefficient="auroc") == f"covariate_bias: {message}"
     assert refusal(partial_correlation, [1], [1], {}, coefficient="auroc") == f"partial_correlation: {message}"

@@ -158,12 +158,12 @@ SAME_RESPONSES = "unit='response' needs to know which responses are the same. Gi
         (preferences, [[1], [2], [[4]]], {}, "votes[0][0] is 4. Give 0 (A), 1 (B), 2 (both are good) or 3 (both are bad)."),
         (preferences, [[1], [2], [["A"]]], {}, "votes[0][0] is 'A'. Give 0 (A), 1 (B), 2 (both are good) or 3 (both are bad)."),
         (preferences, [[1, 2], [1, 2], [[A], [A, B]]], {}, "the comparisons have 1 to 2 votes. Give as many for each."),
-        (voting, [SOME_VOTES], {"unit": "system"}, "there is no unit='system'. Choose one of comparison, response."),
+        (voting, [SOME_VOTES], {"unit": "system"}, "there is no unit='system'. Known are: comparison, response."),
         (voting, [SOME_VOTES], {"unit": "response"}, SAME_RESPONSES),
-        (ignore_equal, [SOME_VOTES], {"opinion": "mean"}, "there is no opinion='mean'. Choose one of vote, majority."),
-        (cont2cat, [SOME_VOTES], {"ties": "a"}, "there is no ties='a'. Choose one of b, missing."),
+        (ignore_equal, [SOME_VOTES], {"opinion": "mean"}, "there is no opinion='mean'. Known are: vote, majority."),
+        (cont2cat, [SOME_VOTES], {"ties": "a"}, "there is no ties='a'. Known are: b, missing."),
         (preference_difference, [SOME_VOTES, OTHER_VOTES], {}, DIFFER),
-        (preference_difference, [SOME_VOTES] * 2, {"statistic": "tau"}, f"there is no statistic='tau'. Choose one of {NAMES}."),
+        (preference_difference, [SOME_VOTES] * 2, {"statistic": "tau"}, f"there is no statistic='tau'. Known are: {NAMES}."),
     ],
 )
 def test_wrong_columns_and_options_are_refused(of: Any, arguments: Any, options: dict[str, Any], message: str) -> None:

@@ -158,7 +158,7 @@ def test_no_test(changed: dict[str, Any], rounds: int, reason: str) -> None:
 @pytest.mark.parametrize(
     ("changed", "options", "message"),
     [
-        ({}, {"alternative": "less"}, "permutation_test: there is no alternative='less'. Choose one of two-sided, greater."),
+        ({}, {"alternative": "less"}, "permutation_test: there is no alternative='less'. Known are: two-sided, greater."),
         ({}, {"rounds": -1}, "bootstrap: rounds is -1. Give an integer that is 0 or more."),
         ({"scores_b": [1]}, {}, "permutation_test: 4 scores_a but 1 scores_b. Give one of each for every row."),
     ],

@@ -14,7 +14,7 @@ from itertools import accumulate
 from pathlib import Path
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn, is_blank
-from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite, unknown_name
 from dialeval_plugin.core.files import Line
 from dialeval_plugin.corpora.corpus import Beginning, Corpus
 from dialeval_plugin.corpora.rows import (
@@ -137,9 +137,7 @@ def read_preferences(source: str | Path, *, folder: Path | None = None) -> list[
 
 def _preference_file(name: str, folder: Path | None) -> Path:
     if name not in PREFERENCE_FILES:
-        raise InputError(
-            f"{name!r}: is neither a file nor a corpus with preferences. Known are: {', '.join(PREFERENCE_FILES)}."
-        )
+        raise unknown_name(f"{name!r}: is neither a file nor a corpus with preferences", name, PREFERENCE_FILES)
     path = (folder if folder is not None else CORPUS.folder()) / PREFERENCE_FILES[name]
     if not path.is_file():
         raise MissingPrerequisite(

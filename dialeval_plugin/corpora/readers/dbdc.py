@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal, TypeAlias
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
-from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.errors import InputError, unknown_name
 from dialeval_plugin.core.files import LARGEST_TEXT, Line, parse_json, read_bounded, read_text
 from dialeval_plugin.corpora.corpus import Corpus, RatedDialogue
 from dialeval_plugin.corpora.rows import as_object, objects_field, text_field
@@ -51,7 +51,7 @@ def read(
         ("annotations", annotations, _FOLDERS),
     ):
         if value not in known:
-            raise InputError(f"dbdc3: there is no {name} {value!r}. Known are: {', '.join(known)}.")
+            raise unknown_name(f"dbdc3: there is no {name} {value!r}", value, known)
     return read_logs(
         CORPUS.file(FILE) if path is None else path, inside=f"DBDC3/{_FOLDERS[annotations]}/en/{split}/{system.upper()}_"
     )

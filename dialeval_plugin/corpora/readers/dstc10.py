@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Turn
-from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite, did_you_mean
 from dialeval_plugin.core.files import Line, checked, read_json
 from dialeval_plugin.corpora.corpus import Corpus
 from dialeval_plugin.corpora.rows import (
@@ -62,7 +62,8 @@ def find_set(code_or_name: str) -> EvaluationSet:
         if code_or_name in {entry.code, entry.name}:
             return entry
     known = ", ".join(f"{entry.code} ({entry.name})" for entry in SETS.values())
-    raise InputError(f"{code_or_name!r}: is neither a file nor a DSTC10 set. Known are: {known}.")
+    near = did_you_mean(code_or_name, [entry.name for entry in SETS.values()])
+    raise InputError(f"{code_or_name!r}: is neither a file nor a DSTC10 set.{near} Known are: {known}.")
 
 
 def overall_quality(items: Sequence[Item], entry: EvaluationSet | None = None) -> str:

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from dialeval_plugin.core.dialogue import Example, Turn
-from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.errors import InputError, unknown_name
 from dialeval_plugin.core.files import Line
 from dialeval_plugin.corpora.corpus import Corpus
 from dialeval_plugin.corpora.rows import as_path, context_lines, facts_of, objects_field, read_array, text_field
@@ -63,7 +63,7 @@ def read_scored(source: str | Path) -> ScoredExamples:
     path = as_path(source)
     if path is None:
         if source not in FILES:
-            raise InputError(f"{source!r}: is neither a file nor a USR set. Known are: {', '.join(FILES)}.")
+            raise unknown_name(f"{source!r}: is neither a file nor a USR set", source, FILES)
         path = CORPUS.file(FILES[str(source)])
     stem = path.name.partition(".")[0]
     examples: list[Example] = []

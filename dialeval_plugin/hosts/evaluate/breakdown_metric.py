@@ -17,7 +17,7 @@ from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.breakdown.detection import ALWAYS_BREAKDOWN, LABELS, METRICS, breakdown_metrics
 from dialeval_plugin.version import __version__
 
-from .metric import DialogueMetric, read_columns
+from .metric import DialogueMetric, MetricResult, read_columns
 
 NAME = "dbdc"
 COLUMNS = ("predictions", "references", "labels", "dialogues")
@@ -82,7 +82,7 @@ class BreakdownMetric(DialogueMetric):
                 raise InputError(f"{NAME}: some rows have {name} and others not. Pass them with all rows or with none.")
         return [dict(zip(given, row, strict=True)) for row in zip(*given.values(), strict=True)]
 
-    def _result(self, rows: list[dict[str, Any]], options: dict[str, Any]) -> dict[str, Any]:
+    def _result(self, rows: list[dict[str, Any]], options: dict[str, Any]) -> MetricResult:
         predictions, counts = [row["predictions"] for row in rows], [row["references"] for row in rows]
         threshold = options.get("threshold", 0.0)
         bootstrap = Bootstrap(**{name: options[name] for name in ("rounds", "confidence", "seed") if name in options})
@@ -113,7 +113,7 @@ class BreakdownMetric(DialogueMetric):
             "seed": bootstrap.seed,
             "version": __version__,
         }
-        return {**result, "signature": str(Signature(fields))}
+        return MetricResult({**result, "signature": str(Signature(fields))})
 
 
 def _place(label: Any, index: int) -> int | None:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast, overload
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn, advice_for_list, check_text
-from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.registry import scorer_factory, scorer_names
+from dialeval_plugin.core.errors import InputError, did_you_mean, unknown_name
+from dialeval_plugin.core.registry import ADVICE, scorer_factory, scorer_names
 from dialeval_plugin.core.resources import metrics_path
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Scores
@@ -43,8 +43,29 @@ Returns:
 """
 
 
+class MetricResult(dict[str, Any]):
+    """What `compute` returns: a dict, of whose entries that every scorer has a type checker knows the types.
+
+    The mean under the metric's name is a float, or None where no row has a score; each further column is a list as `scores`.
+    """
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __getitem__(self, name: Literal["scores"], /) -> list[float | None]: ...
+        @overload
+        def __getitem__(self, name: Literal["n_total", "n_scored", "n_unscored"], /) -> int: ...
+        @overload
+        def __getitem__(self, name: Literal["unscored"], /) -> dict[str, int]: ...
+        @overload
+        def __getitem__(self, name: Literal["signature"], /) -> str: ...
+        @overload
+        def __getitem__(self, name: str, /) -> Any: ...
+        def __getitem__(self, name: str, /) -> Any: ...
+
+
 class DialogueMetric(evaluate.Metric):  # type: ignore[misc] # the host has no types
-    """A scorer behind the host's interface; a shim in `metrics/` names the scorer and nothing else.
+    """A scorer behind the host's interface; a subclass, a shim in `metrics/` or `load_metric`'s own, names the scorer alone.
 
     Options of the scorer can be given when the metric is loaded, and again when it computes, which then count. The loaded
     scorer is kept until other options are asked for.
@@ -117,12 +138,13 @@ class DialogueMetric(evaluate.Metric):  # type: ignore[misc] # the host has no t
         for name in columns:
             if name not in self.columns:
                 raise InputError(
-                    f"{self.scorer_name}: there is no column {name!r}. Accepted are {', '.join(self.columns)}; "
+                    f"{self.scorer_name}: there is no column {name!r}.{did_you_mean(name, self.columns)} "
+                    f"Accepted are {', '.join(self.columns)}; "
                     "options belong to compute()."
                 )
         self._rows.extend(self._read(columns))
 
-    def compute(self, **inputs: Any) -> dict[str, Any]:
+    def compute(self, **inputs: Any) -> MetricResult:
         """Compute the result of the rows that were added and those given here; `inputs` are columns and options.
 
         Raises:
@@ -147,7 +169,8 @@ class DialogueMetric(evaluate.Metric):  # type: ignore[misc] # the host has no t
         unknown = [] if accepted is None else [name for name in options if name not in accepted]
         if unknown and accepted is not None:
             raise InputError(
-                f"{self.scorer_name}: there is no input or option {unknown[0]!r}. Accepted are the columns "
+                f"{self.scorer_name}: there is no input or option {unknown[0]!r}."
+                f"{did_you_mean(unknown[0], [*self.columns, *accepted])} Accepted are the columns "
                 f"{', '.join(self.columns)} and the options {', '.join(accepted) or '(none)'}."
             )
 
@@ -157,7 +180,7 @@ class DialogueMetric(evaluate.Metric):  # type: ignore[misc] # the host has no t
         except InputError as error:
             raise InputError(f"{self.scorer_name}: {error}") from None
 
-    def _result(self, rows: list[Any], options: dict[str, Any]) -> dict[str, Any]:
+    def _result(self, rows: list[Any], options: dict[str, Any]) -> MetricResult:
         if self._scorer is None or options != self._scorer_options:
             self._scorer = None  # the old model goes before the new one comes
             self._scorer = load_scorer_with_judge(self.scorer_name, options)
@@ -168,16 +191,18 @@ class DialogueMetric(evaluate.Metric):  # type: ignore[misc] # the host has no t
         return _result(self.scorer_name, self._scorer.score(rows, progress=True))
 
 
-def _result(name: str, scores: Scores) -> dict[str, Any]:
-    result: dict[str, Any] = {
-        name: scores.mean(),
-        "scores": list(scores.values),
-        "n_total": scores.n_total,
-        "n_scored": scores.n_scored,
-        "n_unscored": scores.n_unscored,
-        "unscored": scores.unscored_by_reason,
-        "signature": str(scores.signature),
-    }
+def _result(name: str, scores: Scores) -> MetricResult:
+    result = MetricResult(
+        {
+            name: scores.mean(),
+            "scores": list(scores.values),
+            "n_total": scores.n_total,
+            "n_scored": scores.n_scored,
+            "n_unscored": scores.n_unscored,
+            "unscored": scores.unscored_by_reason,
+            "signature": str(scores.signature),
+        }
+    )
     for column, values in scores.columns.items():
         if column == scores.main == name:
             continue  # it is under "scores"; the name stands for the mean
@@ -237,26 +262,23 @@ def metric_names() -> list[str]:
     return sorted(folder.name for folder in metrics_path().iterdir() if (folder / f"{folder.name}.py").is_file())
 
 
-def load_metric(name: str, **options: Any) -> evaluate.Metric:
-    """Load one of this package's metrics, whatever the working directory is, without a look at the hub.
+def load_metric(name: str, **options: Any) -> DialogueMetric:
+    """Load a metric of this package, or any scorer as a metric, whatever the working directory is, without a look at the hub.
 
     Args:
-        name: for example `slide`.
+        name: for example `general`; `dialeval scorers` lists all, also a user's own.
         **options: options of the scorer or the metric, used by every `compute`.
 
     Raises:
         InputError: the name or an option is unknown.
         MissingPrerequisite: the scorer's package cannot be imported.
     """
-    if name not in metric_names():
-        advice = (
-            f" {name!r} is a scorer without a metric: use it as dialeval_plugin.load_scorer({name!r}) "
-            f"or `dialeval score --scorer {name}`."
-            if name in scorer_names()
-            else ""
-        )
-        raise InputError(f"metric: there is no {name!r} in this package. Known are: {', '.join(metric_names())}.{advice}")
-    # A path that ends in .py is the only form that the host never takes for a name on the hub.
-    metric = evaluate.load(str(metrics_path().resolve() / name / f"{name}.py"))
-    # Not by the host's `load`, which keeps some names for itself: `revision` would never reach the scorer.
-    return type(metric)(**options) if options else metric
+    if name in metric_names():
+        # A path that ends in .py is the only form that the host never takes for a name on the hub.
+        metric: DialogueMetric = evaluate.load(str(metrics_path().resolve() / name / f"{name}.py"))
+        # Not by the host's `load`, which keeps some names for itself: `revision` would never reach the scorer.
+        return type(metric)(**options) if options else metric
+    if name not in (known := scorer_names()):
+        raise unknown_name(f"metric: there is no {name!r}", name, sorted({*known, *metric_names()}), ADVICE)
+    # The host takes its name of a metric from the name of the class.
+    return cast("DialogueMetric", type(name, (DialogueMetric,), {"scorer_name": name, "__module__": __name__})(**options))

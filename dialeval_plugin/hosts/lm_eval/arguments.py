@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite, unknown_name
 
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 _UNEXPECTED = re.compile(r"unexpected keyword argument '(\w+)'")
@@ -79,4 +79,4 @@ def _known(kind: type[Any]) -> Mapping[str, inspect.Parameter]:
 
 
 def _unknown(model: str, name: str, known: Iterable[str]) -> InputError:
-    return InputError(f"llm {model!r}: there is no argument {name!r}. Known are: {', '.join(known)}.")
+    return unknown_name(f"llm {model!r}: there is no argument {name!r}", name, known)

@@ -39,7 +39,7 @@ class BartScore(Seq2SeqScorer[_Pair, tuple[float, int]]):
 
     Args:
         model: folder or hub id of a sequence-to-sequence model.
-        direction: see above.
+        direction: which text is read and which one is asked for after it, see above.
         max_tokens: window; by default the model's, 1024 at most.
         batch_size: pairs a forward pass.
 
@@ -50,6 +50,7 @@ class BartScore(Seq2SeqScorer[_Pair, tuple[float, int]]):
     """
 
     name: ClassVar[str] = "bartscore"
+    needs = ("hub model",)
     citation: ClassVar[str] = """\
 @inproceedings{yuan2021bartscore,
   title     = {{BARTScore}: Evaluating Generated Text as Text Generation},

@@ -42,6 +42,7 @@ class BertScore(ReferenceScorer):
     """
 
     name: ClassVar[str] = "bertscore"
+    needs = ("references", "hub model")
     citation: ClassVar[str] = """\
 @inproceedings{zhang2020bertscore,
   title     = {{BERTScore}: Evaluating Text Generation with {BERT}},

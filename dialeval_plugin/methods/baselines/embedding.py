@@ -162,6 +162,7 @@ class EmbeddingOverlap(OneByOneScorer):
     """
 
     name: ClassVar[str] = "embedding_overlap"
+    needs = ("references", "encoder")
     citation: ClassVar[str] = LIU_2016
     range = (-1.0, 1.0)
 
@@ -217,6 +218,7 @@ class SentenceSimilarity(ReferenceScorer):
     """
 
     name: ClassVar[str] = "sentence_similarity"
+    needs = ("references", "encoder")
     range = (-1.0, 1.0)
     measures = ("sentence_similarity",)
 

@@ -161,6 +161,7 @@ class Meteor(OneByOneScorer):
     """
 
     name: ClassVar[str] = "meteor"
+    needs = ("references", "WordNet")
     citation: ClassVar[str] = """\
 @inproceedings{banerjee2005meteor,
   title     = {{METEOR}: An Automatic Metric for {MT} Evaluation with Improved Correlation with Human Judgments},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Sequence, Sized
-from typing import Any, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 from dialeval_plugin.core.dialogue import Example, Item, is_blank
 from dialeval_plugin.core.scorer import Scorer
@@ -43,6 +43,7 @@ class ReferenceScorer(Scorer):
     A subclass fills `measures` and `compare`, or as a `OneByOneScorer` `compare_one`; rows hold the columns of `cuts` too.
     """
 
+    needs: ClassVar[tuple[str, ...]] = ("references",)
     measures: tuple[str, ...]
     """Names of the columns that are compared, the main one first."""
 

@@ -75,6 +75,7 @@ class UniEval(Seq2SeqScorer[_Asked, tuple[float, int] | Unscored]):
     """
 
     name: ClassVar[str] = "unieval"
+    needs = ("hub model",)
     citation: ClassVar[str] = """\
 @inproceedings{zhong2022unieval,
   title     = {Towards a Unified Multi-Dimensional Evaluator for Text Generation},

@@ -109,6 +109,7 @@ class DialogueBreakdownScorer(Scorer):
     """
 
     name: ClassVar[str] = "dialogue_breakdown"
+    needs = ("trained model",)
     citation: ClassVar[str] = """\
 @phdthesis{nedelchev2023automatic,
   title  = {Automatic Evaluation of Dialogue-Systems Using Neural-Network Methods},

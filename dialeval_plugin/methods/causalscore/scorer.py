@@ -51,7 +51,13 @@ class Dependence(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class CausalScoreOptions(Aggregation, ModelOptions):
-    """What `CausalScorer` is made with."""
+    """What `CausalScorer` is made with.
+
+    Attributes:
+        layout: how two or three turns become the rows of a classifier, see `RowEncoder`; by default the model's own.
+        truncate: what is left out of a row that is too long, see `RowEncoder`; by default the model's own.
+        max_tokens: longest row that is read; by default the model's own.
+    """
 
     layout: PairLayout | None = None
     truncate: PairTruncation | None = None
@@ -80,6 +86,8 @@ class CausalScorer(Scorer):
     """
 
     name = "causalscore"
+    needs = ("trained model",)
+    packaged_model = "causalscore"
     citation = """@article{feng2024causalscore,
   title   = {{CausalScore}: An Automatic Reference-Free Metric for Assessing Response Relevance
              in Open-Domain Dialogue Systems},

@@ -73,6 +73,9 @@ class GeneralScorer(Scorer):
     """
 
     name: ClassVar[str] = "general"
+    needs = ("trained model",)
+    packaged_model = "general"
+    levels = ("turn", "dialogue")
     positive_from = 0.5
 
     @checked_init

@@ -292,6 +292,7 @@ class GEval(CriterionJudge):
     """G-EVAL for dialogue (Liu et al. 2023): ratings from 1 to 3, drawn and averaged or weighted by their probabilities."""
 
     name: ClassVar[str] = "g_eval"
+    range = (1.0, 3.0)
     prompts: ClassVar[CriterionPrompts] = G_EVAL_PROMPTS
     citation: ClassVar[str] = """\
 @inproceedings{liu-etal-2023-geval,
@@ -307,6 +308,7 @@ class LlmChiang(CriterionJudge):
     """The LLM evaluation of Chiang and Lee (2023) for dialogue: ratings from 1 to 5, asked as a crowd worker is asked."""
 
     name: ClassVar[str] = "llm_chiang"
+    range = (1.0, 5.0)
     prompts: ClassVar[CriterionPrompts] = CHIANG_PROMPTS
     citation: ClassVar[str] = """\
 @inproceedings{chiang-lee-2023-large,

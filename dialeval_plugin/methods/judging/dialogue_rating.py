@@ -14,7 +14,7 @@ from itertools import chain, repeat
 from typing import ClassVar
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Turn, is_blank
-from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.errors import InputError, did_you_mean
 from dialeval_plugin.core.options import Positive, checked_init, wrong_value
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue, text_hash
@@ -212,7 +212,8 @@ def rating_prompt(quality: str, level: Level | None = None) -> RatingPrompt:
             return prompt
     levels: tuple[Level, ...] = ("turn", "dialogue") if level is None else (level,)
     known = "; ".join(f"at {name} level {', '.join(rating_prompts(name))}" for name in levels)
-    raise InputError(f"quality: there is no rating prompt for {quality!r}. Known are {known}.")
+    near = did_you_mean(quality, [prompt.quality for prompt in _PROMPTS if prompt.level in levels])
+    raise InputError(f"quality: there is no rating prompt for {quality!r}.{near} Known are {known}.")
 
 
 class DialogueRatingScorer(PromptingScorer):
@@ -236,6 +237,8 @@ class DialogueRatingScorer(PromptingScorer):
     """
 
     name: ClassVar[str] = "dialogue_rating"
+    levels = ("turn", "dialogue")
+    range = (0.0, 4.0)
     citation: ClassVar[str] = """\
 @article{huynh2023understanding,
   title   = {Understanding the Effectiveness of Very Large Language Models on Dialog Evaluation},

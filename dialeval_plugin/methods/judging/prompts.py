@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Turn
-from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.errors import unknown_name
 from dialeval_plugin.llm.neutralise import neutralise
 
 NO_FACTS = "none"
@@ -131,5 +131,5 @@ BREAKDOWN_PROMPTS: Mapping[str, BreakdownPrompt] = {
 def breakdown_prompt(name: str) -> BreakdownPrompt:
     """The prompt of this name."""
     if name not in BREAKDOWN_PROMPTS:
-        raise InputError(f"answers: there is no way {name!r} to spell them. Known are: {', '.join(BREAKDOWN_PROMPTS)}.")
+        raise unknown_name(f"answers: there is no way {name!r} to spell them", name, BREAKDOWN_PROMPTS)
     return BREAKDOWN_PROMPTS[name]

@@ -71,6 +71,11 @@ class DialogueLikelihoodScorer(Scorer):
     """
 
     name: ClassVar[str] = "dialogue_likelihood"
+    needs = ("language model",)
+    packaged_model = "language-model"
+    levels = ("turn", "dialogue")
+    level: Level = "dialogue"
+    range = (0.0, math.inf)
     citation: ClassVar[str] = """\
 @inproceedings{nedelchev2020language,
   title     = {Language Model Transformers as Evaluators for Open-domain Dialogues},

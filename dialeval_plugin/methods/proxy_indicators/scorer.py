@@ -75,6 +75,7 @@ class GlueProxyScorer(Scorer):
     """
 
     name = "glue_proxy"
+    needs = ("trained regression", "hub models")
     citation = """@inproceedings{nedelchev-etal-2021-proxy,
   title     = {Proxy Indicators for the Quality of Open-domain Dialogues},
   author    = {Nedelchev, Rostislav and Lehmann, Jens and Usbeck, Ricardo},

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
-from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.errors import InputError, unknown_name
 from dialeval_plugin.core.options import check_fields
 
 Entailment: TypeAlias = Literal["entailment", "not_entailment"]
@@ -68,14 +68,14 @@ FEATURES = SUBSETS["all"]
 def task_of(feature: str) -> GlueTask:
     """Return the task of a column."""
     if feature not in FEATURES:
-        raise InputError(f"glue_proxy: there is no indicator {feature!r}. Known are: {', '.join(FEATURES)}.")
+        raise unknown_name(f"glue_proxy: there is no indicator {feature!r}", feature, FEATURES)
     return TASKS[feature.removeprefix(FACT)]
 
 
 def subset(name: str) -> tuple[str, ...]:
     """Return the columns that `name` stands for."""
     if name not in SUBSETS:
-        raise InputError(f"glue_proxy: there is no set of indicators {name!r}. Known are: {', '.join(SUBSETS)}.")
+        raise unknown_name(f"glue_proxy: there is no set of indicators {name!r}", name, SUBSETS)
     return SUBSETS[name]
 
 
@@ -160,5 +160,5 @@ def _by_task(given: Mapping[str, Any] | str | None, option: str, form: str) -> d
         given = {task.strip(): value for task, _, value in pairs}
     for task in given or {}:
         if task not in TASKS:
-            raise InputError(f"glue_proxy: {option}: there is no task {task!r}. Known are: {', '.join(TASKS)}.")
+            raise unknown_name(f"glue_proxy: {option}: there is no task {task!r}", task, TASKS)
     return dict(given or {})

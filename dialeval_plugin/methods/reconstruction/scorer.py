@@ -78,6 +78,8 @@ class DialogueReconstructionScorer(Scorer):
     """
 
     name: ClassVar[str] = "dialogue_reconstruction"
+    needs = ("trained model",)
+    levels = ("turn", "dialogue")
     citation: ClassVar[str] = """\
 @inproceedings{nedelchev2020treating,
   title     = {Treating Dialogue Quality Evaluation as an Anomaly Detection Problem},
@@ -86,6 +88,7 @@ class DialogueReconstructionScorer(Scorer):
   pages     = {508--512},
   year      = {2020}
 }"""
+    level: Level = "dialogue"
     orientation: Orientation = "lower"
     range = (0.0, math.inf)
     window = 256

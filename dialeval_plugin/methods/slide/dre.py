@@ -100,7 +100,7 @@ class DreOptions:
 
 
 class DreScorer(PromptingScorer):
-    """DRE (Zhao et al. 2025) and its ablations; see `DreOptions`.
+    """DRE (Zhao et al. 2025): a large model's score, refined by a small model before it is given and after; and its ablations.
 
     `dre` asks the large model with the small model's findings in the prompt and multiplies its score by c = s_c * s_Inf;
     `in_dre` leaves the coefficient out, `ex_dre` the findings (it multiplies by s_c), `non_dre` both, and needs no small model.
@@ -117,6 +117,9 @@ class DreScorer(PromptingScorer):
     """
 
     name: ClassVar[str] = "dre"
+    needs = ("llm", "trained model")
+    packaged_model = "slide"
+    range = (0.0, 10.0)
     citation: ClassVar[str] = """@article{zhao-etal-2025-dre,
   title   = {{DRE}: An Effective Dual-Refined Method for Integrating Small and Large Language Models in Open-Domain Dialogue
              Evaluation},

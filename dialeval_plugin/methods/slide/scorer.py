@@ -56,7 +56,7 @@ class SlideOptions:
 
 
 class SlideScorer(Scorer):
-    """SLIDE (Zhao et al. 2024) and the variants of its small model; see `SlideOptions`.
+    """SLIDE (Zhao et al. 2024): how well a response fits, by a small model's distance and probability, alone or with an LLM's.
 
     Columns: the variant's own, then `slm_probability` (s_p in [0, 1]), `slm_distance` (cosine distance d in [0, 2], lower
     fits better), `slm` (Score_SLM in about [0, 2]), `llm` (in [0, 1], only when fusing), `context_tokens_cut` (oldest tokens
@@ -69,6 +69,9 @@ class SlideScorer(Scorer):
     """
 
     name = "slide"
+    needs = ("trained model",)
+    packaged_model = "slide"
+    range = (0.0, 2.0)
     citation = """@inproceedings{zhao-etal-2024-slide,
   title     = {{SLIDE}: A Framework Integrating Small and Large Language Models for Open-Domain Dialogues Evaluation},
   author    = {Zhao, Kun and Yang, Bohao and Tang, Chen and Lin, Chenghua and Zhan, Liang},

@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from dialeval_plugin.core.arrays import FloatArray
-from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.errors import unknown_name
 from dialeval_plugin.statistics.arrays import Labels, Numbers, Statistic
 
 from .kendall import auroc, auroc_of_samples, kendall_b, kendall_b_of_samples, kendall_c, kendall_c_of_samples
@@ -83,5 +83,5 @@ COEFFICIENTS: dict[str, Coefficient] = {
 def coefficient_named(name: str) -> Coefficient:
     """Return the coefficient `name`; InputError lists those that there are."""
     if name not in COEFFICIENTS:
-        raise InputError(f"there is no coefficient {name!r}. Known are: {', '.join(sorted(COEFFICIENTS))}.")
+        raise unknown_name(f"there is no coefficient {name!r}", name, sorted(COEFFICIENTS))
     return COEFFICIENTS[name]

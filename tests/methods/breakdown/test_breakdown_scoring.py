@@ -164,7 +164,7 @@ def test_a_calibration_of_ones_own_takes_the_place_of_the_stored_one(
     [
         ({"method": "softmax"}, "method is 'softmax'. Give one of max_probability, odin_h, odin_g, likelihood_ratio."),
         ({"method": "likelihood_ratio", "aggregation": "logsum"},
-         "aggregation is 'logsum'. Give one of sum, mean, code_bug."),
+         "aggregation is 'logsum'. Did you mean 'sum'? Give one of sum, mean, code_bug."),
         ({"transductive": True, "calibration": "c.json"},
          "transductive scores need no calibration. Leave one of the options out."),
         ({"cut": 1.5}, "cut is 1.5. Give a number from 0 to 1."),

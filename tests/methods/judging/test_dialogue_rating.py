@@ -312,7 +312,8 @@ def test_any_change_of_wording_shows_in_the_hash() -> None:
 REFUSED: list[tuple[dict[str, Any], str]] = [
     (
         {"quality": "interesting,coherent"},
-        f"dialogue_rating: quality: there is no rating prompt for 'coherent'. Known are at turn level {', '.join(TURN)}. "
+        f"dialogue_rating: quality: there is no rating prompt for 'coherent'. Did you mean 'correct'? "
+        f"Known are at turn level {', '.join(TURN)}. "
         "Ask for the qualities of one level.",
     ),
     (

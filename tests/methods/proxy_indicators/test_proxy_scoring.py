@@ -261,7 +261,7 @@ def test_the_regression_is_found_like_other_models(
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"variant": "mnli"}, f"there is no indicator 'mnli'. Known are: {', '.join(FEATURES)}."),
+        ({"variant": "mnli"}, f"there is no indicator 'mnli'. Did you mean 'qnli'? Known are: {', '.join(FEATURES)}."),
         ({"variant": "cola", "features": "pairs"},
          "there is no set of indicators 'pairs'. Known are: single, context, fact, all."),
         ({"variant": "cola", "regression": "proxy.json"},
@@ -269,7 +269,8 @@ def test_the_regression_is_found_like_other_models(
         ({"regression": "proxy.json", "truncate": "left"},
          "truncate is 'left', but a regression has its own. Leave it out, or train another one."),
         ({"variant": "rte", "entailment": "yes"}, "entailment is 'yes'. Give one of entailment, not_entailment."),
-        ({"variant": "rte", "models": {"wnli": "x"}}, f"models: there is no task 'wnli'. Known are: {', '.join(TASKS)}."),
+        ({"variant": "rte", "models": {"wnli": "x"}},
+         f"models: there is no task 'wnli'. Did you mean 'qnli'? Known are: {', '.join(TASKS)}."),
         ({"variant": "rte", "labels": "rte"},
          "labels: expected TASK=VALUE parts such as rte=entailment/not_entailment, got 'rte'."),
     ],

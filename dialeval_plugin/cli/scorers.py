@@ -1,0 +1,34 @@
+"""`dialeval scorers`: which scorers there are, what each needs, and its options."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+
+def scorers(
+    name: Annotated[str | None, typer.Argument(help="A scorer, to see all of it with its options.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
+) -> None:
+    """List every scorer with its level, range and what it needs; with a name its options. No model is opened."""
+    from dialeval_plugin.core.files import to_json
+    from dialeval_plugin.reports.scorer_cards import option_cards, scorer_card, scorer_cards
+
+    if name is None:
+        cards = scorer_cards()
+        shown = [line for card in cards for line in card.lines()]
+        typer.echo(to_json([asdict(card) for card in cards], indent=2) if json else "\n".join(shown))
+        return
+    from dialeval_plugin.core.registry import scorer_factory
+    from dialeval_plugin.hosts.judges import JudgeOptions
+
+    card, options = scorer_card(name), option_cards(scorer_factory(name))
+    if options is not None and "llm" in [option.name for option in options]:
+        options = [option for option in options if option.name != "llm"] + (option_cards(JudgeOptions) or [])
+    if json:
+        typer.echo(to_json({**asdict(card), "options": None if options is None else list(map(asdict, options))}, indent=2))
+        return
+    lines = [*card.lines(), "    takes any option" if options is None else "options:" if options else "    has no options"]
+    typer.echo("\n".join([*lines, *(line for option in options or () for line in option.lines())]))

@@ -1,0 +1,241 @@
+"""What each scorer is, takes and needs, from its class alone: no model is made, and a list reads sources instead of modules.
+
+To import every scorer takes seconds, for torch and the packages behind the baselines. What a list shows stands in a class as
+plain values, so it is read out of the source; a class that is written in another way is imported.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import math
+import re
+import sys
+import textwrap
+from collections.abc import Callable, Mapping
+from importlib import util
+from pathlib import Path
+from typing import Any
+
+from dialeval_plugin.core.dialogue import Level
+from dialeval_plugin.core.errors import DialevalError
+from dialeval_plugin.core.options import ModelOptions, bounds_of, choices_of, in_words, option_kinds
+from dialeval_plugin.core.registry import declaration, scorer_factory, scorer_names
+from dialeval_plugin.core.resources import pretrained_path
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Orientation
+
+_ATTRIBUTES = ("needs", "packaged_model", "levels", "level", "range", "orientation")
+_SECTION = re.compile(r"^(?:Args|Attributes):\n((?:(?:    .*)?(?:\n|$))+)", re.MULTILINE)
+_ENTRY = re.compile(r"^(\w+): (.*(?:\n +.*)*)", re.MULTILINE)
+_WIDTH = 100
+
+
+@dataclasses.dataclass(frozen=True)
+class ScorerCard:
+    """A scorer without its options.
+
+    Attributes:
+        name: by which it is loaded.
+        summary: what it computes, one line; empty where nobody wrote it.
+        needs: what must be there beside a response and its context, for its default options; see `Scorer.needs`.
+        packaged_model: model of this installation that it takes where none is named; None where it has none.
+        levels: what it can score.
+        range: ends of the score for its default options; None where there is no end, or where nobody wrote it.
+        orientation: whether higher or lower is better.
+        declared_by: the package that brings it; None where it was registered in this process.
+        problem: why it cannot be loaded; None where nothing is known against it.
+    """
+
+    name: str
+    summary: str
+    needs: tuple[str, ...] = ()
+    packaged_model: str | None = None
+    levels: tuple[Level, ...] = ("turn",)
+    range: tuple[float | None, float | None] = (None, None)
+    orientation: Orientation = "higher"
+    declared_by: str | None = None
+    problem: str | None = None
+
+    def lines(self) -> list[str]:
+        """The card for people."""
+        low, high = ("" if end is None else f"{end:g}" for end in self.range)
+        extent = f"{low} to {high}" if low and high else f"from {low}" if low else f"up to {high}" if high else "any number"
+        models = [f"packaged model {self.packaged_model}"] if self.packaged_model is not None else []
+        needs = [need for need in self.needs if not (models and need.endswith("model"))]
+        facts = [" or ".join(self.levels) + " level", f"{extent}, {self.orientation} is better"]
+        facts += [f"needs {' and '.join(needs)}" if needs else "needs nothing else", *models]
+        if self.declared_by not in {None, "dialeval-plugin"}:
+            facts.append(f"from {self.declared_by}")
+        if self.problem is not None:
+            facts = [self.problem]
+        return [self.name, *(f"    {line}" for line in (self.summary, "; ".join(facts)) if line)]
+
+
+@dataclasses.dataclass(frozen=True)
+class OptionCard:
+    """An option of a scorer.
+
+    Attributes:
+        name: as it is given.
+        type: in words, with its bounds.
+        default: the value without it; as text where JSON has no such value.
+        is_required: whether there is no default.
+        choices: the words that are allowed; empty where any is.
+        bounds: `ge`, `gt`, `le`, `lt` of a number.
+        description: of its method's documentation; empty where nobody wrote it.
+    """
+
+    name: str
+    type: str
+    default: Any
+    is_required: bool
+    choices: tuple[str, ...]
+    bounds: Mapping[str, float]
+    description: str
+
+    def lines(self) -> list[str]:
+        """The option for people."""
+        value = "needed" if self.is_required else f"default {_typed(self.default)}"
+        head = f"    {self.name}: {self.type or 'anything'}; {value}"
+        return [head, *textwrap.wrap(self.description, _WIDTH, initial_indent=" " * 8, subsequent_indent=" " * 8)]
+
+
+def scorer_cards() -> list[ScorerCard]:
+    """The cards of all scorers by name; one that cannot be imported has a card that says why."""
+    return [scorer_card(name) for name in scorer_names()]
+
+
+def scorer_card(name: str) -> ScorerCard:
+    """The card of one scorer; an InputError where there is none of this name."""
+    declared = declaration(name)
+    package = None if declared is None or declared.dist is None else declared.dist.name
+    try:
+        found = None if declared is None else _written(declared.module, declared.attr)
+        return _card(name, package, _of_class(scorer_factory(name)) if found is None else found)
+    except (DialevalError, TypeError, ValueError) as error:
+        if name not in scorer_names():
+            raise
+        return ScorerCard(name, "", declared_by=package, problem=str(error))
+
+
+def _card(name: str, package: str | None, found: Mapping[str, Any]) -> ScorerCard:
+    low, high = (float(end) if math.isfinite(end) else None for end in found["range"])
+    packaged = found["packaged_model"]
+    return ScorerCard(
+        name,
+        found["doc"].strip().partition("\n")[0],
+        tuple(found["needs"]),
+        packaged if packaged is not None and (pretrained_path() / packaged).is_dir() else None,
+        tuple(found["levels"] or (found["level"],)),
+        (low, high),
+        found["orientation"],
+        package,
+    )
+
+
+def option_cards(factory: Callable[..., Any]) -> list[OptionCard] | None:
+    """The options of a scorer's class or function, or of a dataclass of options, in their order; None where it takes any."""
+    kinds = option_kinds(factory)
+    if kinds is None:
+        return None
+    described = {**_documented(ModelOptions), **_documented(factory)}
+    parameters = inspect.signature(factory).parameters
+    cards = []
+    for name, kind in kinds.items():
+        default = parameters[name].default
+        is_required = default is inspect.Parameter.empty
+        shown = None if is_required else default if isinstance(default, (str, int, float, type(None))) else _as_text(default)
+        type_name = "" if kind in (Any, object) else in_words(kind)
+        cards.append(
+            OptionCard(name, type_name, shown, is_required, tuple(choices_of(kind)), bounds_of(kind), described.get(name, ""))
+        )
+    return cards
+
+
+def _typed(value: Any) -> str:
+    """A default as it is typed on a command line."""
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value) or "empty"
+
+
+def _as_text(value: Any) -> str:
+    """A default as an option's text: several names with commas."""
+    return ",".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
+
+
+def _documented(factory: Callable[..., Any]) -> dict[str, str]:
+    """Option to its description, from the sections of the docstrings of a class and of the dataclass of its options."""
+    options = getattr(getattr(factory, "__init__", None), "__wrapped__", None)
+    kinds = [base for kind in (factory, options) for base in getattr(kind, "__mro__", (kind,))]
+    found: dict[str, str] = {}
+    for kind in kinds:
+        for section in _SECTION.findall(inspect.cleandoc(kind.__doc__ or "") + "\n"):
+            for name, text in _ENTRY.findall(textwrap.dedent(section)):
+                found.setdefault(name, " ".join(text.split()))
+    return found
+
+
+def _of_class(factory: Any) -> dict[str, Any]:
+    """What `_written` gives, of a class or function that is imported."""
+    found = {name: getattr(factory, name, getattr(Scorer, name)) for name in _ATTRIBUTES}
+    # An instance's property says nothing of the class.
+    found |= {name: getattr(Scorer, name) for name, value in found.items() if isinstance(value, property)}
+    return {**found, "doc": inspect.getdoc(factory) or ""}
+
+
+def _written(module: str, name: str) -> dict[str, Any] | None:
+    """The attributes and the docstring of a class as its source has them; None where they are no plain values there.
+
+    A module that is imported already is asked itself, and none is imported but the packages that it lies in.
+    """
+    if module in sys.modules:
+        known = getattr(sys.modules[module], name, None)
+        return _of_class(known) if isinstance(known, type) and issubclass(known, Scorer) else None
+    try:
+        spec = util.find_spec(module)
+        body = ast.parse(Path(spec.origin).read_bytes()).body if spec is not None and spec.origin is not None else []
+    except (ImportError, OSError, SyntaxError, ValueError, AttributeError):
+        return None
+    written = next((node for node in body if isinstance(node, ast.ClassDef) and node.name == name), None)
+    if written is None or written.decorator_list:
+        return None
+    origins = _imports(body, module)
+    for base in written.bases:
+        named = base.value if isinstance(base, ast.Subscript) else base
+        if isinstance(named, ast.Name) and (found := _written(*origins.get(named.id, (module, named.id)))) is not None:
+            break
+    else:
+        return None
+    for node in written.body:
+        if isinstance(node, ast.Assign):
+            names = {target.id for target in node.targets if isinstance(target, ast.Name)}
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            names = {node.target.id} if node.value is not None else set()
+        elif isinstance(node, ast.FunctionDef) and node.name in _ATTRIBUTES:
+            return None
+        else:
+            continue
+        try:
+            found |= {attribute: _value(node.value) for attribute in names.intersection(_ATTRIBUTES)}
+        except ValueError:
+            return None
+    return {**found, "doc": ast.get_docstring(written) or found["doc"]}
+
+
+def _imports(body: list[ast.stmt], module: str) -> dict[str, tuple[str, str]]:
+    """Name to the module and the name there that it is imported from."""
+    found: dict[str, tuple[str, str]] = {}
+    for node in body:
+        if isinstance(node, ast.ImportFrom):
+            package = module.split(".")[: -node.level] if node.level else []
+            origin = ".".join([*package, *filter(None, [node.module])])
+            found |= {alias.asname or alias.name: (origin, alias.name) for alias in node.names}
+    return found
+
+
+def _value(node: ast.expr | None) -> Any:
+    """A literal, in which `math.inf` is one; a ValueError where it is none."""
+    text = "None" if node is None else ast.unparse(node)
+    # A number that no float can hold is read as infinite.
+    return ast.literal_eval(re.sub(r"\bmath\.inf\b", "1e999", text))

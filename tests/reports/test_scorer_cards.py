@@ -1,0 +1,173 @@
+"""What `dialeval scorers` knows of a scorer: sources say what the classes say, and a broken scorer hurts itself only."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dialeval_plugin.core import registry, resources
+from dialeval_plugin.core.dialogue import Item
+from dialeval_plugin.core.options import checked_init, option_names
+from dialeval_plugin.core.registry import load_scorer, register_scorer, scorer_factory, scorer_names
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Row
+from dialeval_plugin.methods.baselines.references import ReferenceScorer
+from dialeval_plugin.reports import scorer_cards as cards
+from dialeval_plugin.reports.scorer_cards import OptionCard, ScorerCard, option_cards, scorer_card
+
+NAMES = scorer_names()
+
+
+class Polite(Scorer):
+    """Counts thanks.
+
+    More of it.
+    """
+
+    name = "polite"
+    columns = ("polite",)
+    range = (0.0, float("inf"))
+    needs = ("references", "facts")
+
+    @checked_init
+    def __init__(self, word: str, *, times: int = 2, anything: object = (1, 2)) -> None:
+        """Take words.
+
+        Args:
+            word: what counts,
+                in any case.
+        """
+
+    def score_batch(self, items: Sequence[Item]) -> list[Row]:
+        return [{"polite": 0.0} for _ in items]
+
+    def signature_fields(self) -> dict[str, Any]:
+        return {"method": self.name}
+
+
+def test_a_list_from_sources_is_that_of_the_classes_and_loads_no_torch() -> None:
+    script = (
+        "import sys; from dialeval_plugin.reports.scorer_cards import scorer_cards\n"
+        "print(scorer_cards()); print({'torch', 'sacrebleu', 'nltk'} & set(sys.modules))"
+    )
+    listed, loaded = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    for name in NAMES:
+        importlib.import_module(scorer_factory(name).__module__)
+    assert (listed, loaded) == (repr(cards.scorer_cards()), "set()")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_scorer_of_ours_says_what_it_is_and_what_each_option_is(name: str) -> None:
+    card = scorer_card(name)
+    assert (card.declared_by, card.problem) == ("dialeval-plugin", None)
+    assert card.summary.endswith(".")
+    options = option_cards(scorer_factory(name))
+    assert options is not None
+    assert [option.name for option in options] == option_names(scorer_factory(name))
+    assert [option for option in options if not (option.description and option.type) and option.name != "clamp"] == []
+    assert [option.name for option in options if option.is_required] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_scorer_needs_is_so(name: str) -> None:
+    factory, needs = scorer_factory(name), scorer_card(name).needs
+    assert isinstance(factory, type)
+    assert ("references" in needs) == issubclass(factory, ReferenceScorer)
+    if set(needs) <= {"references"}:
+        assert load_scorer(name).name == name
+    assert "llm" not in needs or "llm" in (option_names(factory) or ())
+
+
+def test_a_card_of_a_scorer_that_was_registered_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_factories", {})
+    register_scorer("polite")(Polite)
+    card = scorer_card("polite")
+    assert card == ScorerCard("polite", "Counts thanks.", ("references", "facts"), range=(0.0, None))
+    assert card.lines() == [
+        "polite",
+        "    Counts thanks.",
+        "    turn level; from 0, higher is better; needs references and facts",
+    ]
+    assert option_cards(Polite) == [
+        OptionCard("word", "a text", None, True, (), {}, "what counts, in any case."),
+        OptionCard("times", "a whole number", 2, False, (), {}, ""),
+        OptionCard("anything", "", "1,2", False, (), {}, ""),
+    ]
+    assert option_cards(Polite)[0].lines() == ["    word: a text; needed", "        what counts, in any case."]  # type: ignore[index]
+    register_scorer("by_function")(lambda **options: Polite("thanks"))
+    assert scorer_card("by_function").lines() == ["by_function", "    turn level; 0 to 1, higher is better; needs nothing else"]
+    assert option_cards(scorer_factory("by_function")) is None
+
+
+def test_a_packaged_model_is_named_where_it_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cards, "pretrained_path", lambda: tmp_path)
+    assert scorer_card("dre").packaged_model is None
+    assert scorer_card("dre").lines()[-1].endswith("; needs llm and trained model")
+    (tmp_path / "slide").mkdir()
+    assert scorer_card("dre").packaged_model == "slide"
+    assert scorer_card("dre").lines()[-1].endswith("; needs llm; packaged model slide")
+    assert resources.pretrained_path() == Path(resources.__file__).parents[1] / "pretrained"
+
+
+SOURCE = '''
+"""A module whose import would fail."""
+import math
+from abc import ABC
+from dialeval_plugin import Scorer
+import no_such_module
+
+class Base(ABC, Scorer):
+    """Base."""
+    range = (-math.inf, 2)
+
+class Plain(Base):
+    level = "dialogue"
+    needs: "tuple" = ("facts",)
+
+class Computed(Base):
+    range = tuple(no_such_module.ends)
+
+class Property(Base):
+    @property
+    def range(self): ...
+
+@no_such_module.decorated
+class Decorated(Base): ...
+'''
+NO_MODULE = "cannot be imported: No module named 'no_such_module'. Repair or uninstall the package that declares it."
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("Plain", {"summary": "Base.", "needs": ("facts",), "levels": ("dialogue",), "range": (None, 2.0)}),
+        *((value, NO_MODULE) for value in ("Computed", "Property", "Decorated", "Absent")),
+    ],
+)
+def test_a_source_that_cannot_be_imported_is_read_where_its_values_are_plain(
+    value: str, expected: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "not_importable.py").write_text(SOURCE)
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.import_module("dialeval_plugin.core.scorer")
+    point = metadata.EntryPoint("theirs", f"not_importable:{value}", registry.ENTRY_POINT_GROUP)
+    other = metadata.EntryPoint("well", "dialeval_plugin.methods.baselines.controls:RandomScore", registry.ENTRY_POINT_GROUP)
+    entry_points: Callable[..., list[metadata.EntryPoint]] = lambda group: [point, other]  # noqa: E731
+    monkeypatch.setattr(metadata, "entry_points", entry_points)
+    theirs, well = cards.scorer_cards()
+    assert well.problem is None
+    if isinstance(expected, str):
+        problem = f"scorer 'theirs' (not_importable:{value}) {expected}"
+        assert theirs == ScorerCard("theirs", "", problem=problem)
+        assert theirs.lines() == ["theirs", f"    {problem}"]
+    else:
+        assert theirs == ScorerCard("theirs", **expected)  # type: ignore[arg-type]
