@@ -107,8 +107,8 @@ def test_the_table_has_a_row_a_kind_and_one_for_all() -> None:
         "worse response  right  of                 share",
         "--------------  -----  --  --------------------",
         "generic             1  40  0.025 [0.004, 0.129]",
-        "repeated            40  40  1.000 [0.912, 1.000]",
-        "all                 41  80  0.512 [0.500, 0.537]",
+        "repeated           40  40  1.000 [0.912, 1.000]",
+        "all                41  80  0.512 [0.500, 0.537]",
     ]
 
 
