@@ -13,6 +13,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -46,7 +47,7 @@ NO_MODEL = {
 DIALEVAL = str(Path(sys.executable).parent / "dialeval")
 """The command that the installation brings."""
 COLD = 15.0
-"""Seconds from the start of a process to the scores of a packaged model, at most."""
+"""Seconds of a processor from the start of a process to the scores of a packaged model, at most; a busy machine takes longer."""
 GENERAL = """
 import dialeval_plugin
 context = ["Do you have plans for Sunday?", "Not yet. Why?"]
@@ -285,12 +286,18 @@ def chat_scored(folder: Path) -> None:
 
 
 def _soon(command: list[str], folder: Path | None) -> str:
-    start = time.monotonic()
+    before = _of_children()
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=600)
-    seconds = time.monotonic() - start
+    seconds = _of_children() - before
     assert done.returncode == 0, done.stderr
     assert seconds < COLD, f"{seconds:.1f} s"
     return done.stdout
+
+
+def _of_children() -> float:
+    """Processor time of the processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def helped(words: str) -> None:
