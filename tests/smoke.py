@@ -47,7 +47,7 @@ NO_MODEL = {
 DIALEVAL = str(Path(sys.executable).parent / "dialeval")
 """The command that the installation brings."""
 COLD = 15.0
-"""Seconds of a processor from the start of a process to the scores of a packaged model, at most; a busy machine takes longer."""
+"""Seconds of processor time from the start of a process to the scores of a packaged model, at most."""
 GENERAL = """
 import dialeval_plugin
 context = ["Do you have plans for Sunday?", "Not yet. Why?"]
