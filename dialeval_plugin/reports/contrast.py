@@ -87,23 +87,47 @@ def order_pairs(scorer: Scorer, sets: Iterable[ContrastSet]) -> list[ContrastPai
     return pairs
 
 
-def contrast_table(pairs: Sequence[ContrastPair]) -> Table:
-    """Return the share of right pairs of each kind and of all, with 95 % intervals.
+class Share(NamedTuple):
+    """The share of right pairs with its 95 % interval, None without one; the other fields as those of an `Estimate`."""
+
+    value: float
+    ci_low: float | None
+    ci_high: float | None
+    n_right: int
+    n_total: int
+    n_clusters: int
+    is_rough: bool = False
+
+    @property
+    def n_scored(self) -> int:
+        """All pairs: one without a score is a wrong one."""
+        return self.n_total
+
+
+def shares_of_right_pairs(pairs: Sequence[ContrastPair]) -> dict[str, Share]:
+    """Return the share of each kind, and of all as `OVERALL`.
 
     A kind has a pair a context, so its interval is Wilson's; that of all resamples contexts, whose pairs go wrong together.
     """
-    rows: list[TableRow] = []
+    found = {}
     for kind in dict.fromkeys(pair.kind for pair in pairs):
-        found = [pair.is_right for pair in pairs if pair.kind == kind]
-        low, high = binomtest(sum(found), len(found)).proportion_ci(0.95, method="wilson")
-        rows.append(_row(kind, found, float(low), float(high)))
-    everything = [pair.is_right for pair in pairs]
-    overall = mean_interval([float(right) for right in everything], clusters=[pair.id for pair in pairs])
-    rows.append(_row(OVERALL, everything, overall.ci_low, overall.ci_high))
+        of = [pair.is_right for pair in pairs if pair.kind == kind]
+        low, high = binomtest(sum(of), len(of)).proportion_ci(0.95, method="wilson")
+        found[kind] = Share(sum(of) / len(of), float(low), float(high), sum(of), len(of), len(of))
+    right = [float(pair.is_right) for pair in pairs]
+    all_ = mean_interval(right, clusters=[pair.id for pair in pairs])
+    n_right = sum(pair.is_right for pair in pairs)
+    found[OVERALL] = Share(n_right / len(pairs), all_.ci_low, all_.ci_high, n_right, len(pairs), all_.n_clusters, all_.is_rough)
+    return found
+
+
+def contrast_table(pairs: Sequence[ContrastPair]) -> Table:
+    """Return `shares_of_right_pairs` as a table."""
+    rows: list[TableRow] = [{"kind": kind, **share._asdict()} for kind, share in shares_of_right_pairs(pairs).items()]
     columns = [
-        TableColumn("worse response", lambda row: str(row["kind"]), is_number=False),
+        named_column("kind", title="worse response", is_number=False),
         named_column("n_right", 0, title="right"),
-        named_column("n_pairs", 0, title="of"),
+        named_column("n_total", 0, title="of"),
         TableColumn("share", _share),
     ]
     return Table(rows, columns)
@@ -113,11 +137,6 @@ def _is_above(one: float, other: float) -> bool:
     return one > other and not math.isclose(one, other, rel_tol=_ROUNDING)
 
 
-def _row(kind: str, found: Sequence[bool], low: float | None, high: float | None) -> TableRow:
-    share = sum(found) / len(found)
-    return {"kind": kind, "n_right": sum(found), "n_pairs": len(found), "share": share, "ci_low": low, "ci_high": high}
-
-
 def _share(row: TableRow) -> str:
-    value, low, high = (cast("float | None", row[name]) for name in ("share", "ci_low", "ci_high"))
-    return interval_text(value, low, high)
+    value, low, high = (cast("float | None", row[name]) for name in ("value", "ci_low", "ci_high"))
+    return interval_text(value, low, high, is_rough=bool(row["is_rough"]))

@@ -1,8 +1,9 @@
 """Every figure of a model in the box stands once, a line each in `dialeval_plugin/pretrained/figures.jsonl`.
 
 A figure is how far one of the model's scorers agrees with people on a rated set (Spearman's rho with its interval, which
-resamples dialogues), the accuracy of the small model on DailyDialog++'s test contexts, or how far a packed model's scores agree
-with those of the full one that it was packed from. DIALEVAL_DATA_DIR names the folder with the public data.
+resamples dialogues), the accuracy of the small model on DailyDialog++'s test contexts, the share of hand-written pairs that are
+in a person's order, or how far a packed model's scores agree with those of the full one that it was packed from.
+DIALEVAL_DATA_DIR names the folder with the public data.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.signature import content_hash
 from dialeval_plugin.corpora.items import context_key, mean_rating
 from dialeval_plugin.corpora.readers import dailydialog_pp, dstc10, fed, usr
+from dialeval_plugin.reports.contrast import Share, order_pairs, read_contrasts, shares_of_right_pairs
 from dialeval_plugin.reports.slm import classify
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
 from dialeval_plugin.statistics.correlation import correlate
@@ -37,8 +39,10 @@ KINDS: Mapping[str, str] = {
     "language-model": "language_model",
 }
 """Name of a model in the box to its kind in the table of evaluators."""
-AGREEMENT, ACCURACY, SAME_ORDER = "spearman", "accuracy", "spearman with the full model's scores"
-DAILYDIALOG_PP = "dailydialog_pp"
+AGREEMENT, ACCURACY, RIGHT_PAIRS = "spearman", "accuracy", "right pairs"
+SAME_ORDER = "spearman with the full model's scores"
+DAILYDIALOG_PP, CONTRASTS = "dailydialog_pp", "contrasts"
+_CONTRAST_FILE = Path(__file__).resolve().parents[2] / "tests" / "contrast" / "responses.jsonl"
 _EVALUATOR_OF = {"slm": "slide-slm", "slm_probability": "slide-probability", "slm_distance": "slide-distance"}
 """Column of the small model's scores to the evaluator whose score it is."""
 _DECIMALS = 6
@@ -53,8 +57,8 @@ class Figure:
         model_hash: of its folder.
         evaluator: row of the table of evaluators, `reproduction/results/evaluators.json`.
         dataset: code of a DSTC10 set, or name of another one.
-        quality: what people rated; of an accuracy the class of responses.
-        name: `AGREEMENT`, `ACCURACY` or `SAME_ORDER`.
+        quality: what people rated; of an accuracy the class of responses, of pairs the kind of the worse response.
+        name: `AGREEMENT`, `ACCURACY`, `RIGHT_PAIRS` or `SAME_ORDER`.
         value: None where it is undefined.
         n_clusters: dialogues that the interval resamples.
         full: the same figure of the full model; None where none was compared.
@@ -159,6 +163,8 @@ def figures_of(model: str, folder: Path, question: Question, *, full: Path | Non
     found = [figure for run in runs for items in data for figure in run.agreements(items, question)]
     if KINDS[model] == "slm" and question.asks_for(DAILYDIALOG_PP):
         found += _accuracies(model, runs[0].model_hash, folder)
+    if question.asks_for(CONTRASTS):
+        found += [figure for run in runs for figure in run.right_pairs()]
     if full is None:
         return found
     values = {figure.place: figure.value for figure in figures_of(model, full, replace(question, rounds=0))}
@@ -190,6 +196,14 @@ class _Run(NamedTuple):
             found = correlate(values, ratings, coefficient="spearman", clusters=clusters, bootstrap=bootstrap)
             yield _figure(self.model, self.model_hash, self.row.name, data.name, (quality, AGREEMENT), found)
 
+    def right_pairs(self) -> Iterator[Figure]:
+        """How many of the hand-written pairs are in a person's order; nothing of whole dialogues."""
+        if self.row.level != "turn":
+            return
+        sets = read_contrasts(_CONTRAST_FILE)
+        for kind, share in shares_of_right_pairs(order_pairs(self.scorer, sets)).items():
+            yield _figure(self.model, self.model_hash, self.row.name, CONTRASTS, (kind, RIGHT_PAIRS), share)
+
     def same_order(self, full: Scorer, data: RatedItems, question: Question) -> Iterator[Figure]:
         """How far the scores order the items as those of the full model do."""
         if data.level != self.row.level:
@@ -199,7 +213,9 @@ class _Run(NamedTuple):
         yield _figure(self.model, self.model_hash, self.row.name, data.name, ("score", SAME_ORDER), found)
 
 
-def _figure(model: str, model_hash: str, evaluator: str, dataset: str, what: tuple[str, str], found: Estimate) -> Figure:
+def _figure(
+    model: str, model_hash: str, evaluator: str, dataset: str, what: tuple[str, str], found: Estimate | Share
+) -> Figure:
     value, low, high = (None if one is None else round(one, _DECIMALS) for one in (found.value, found.ci_low, found.ci_high))
     return Figure(
         model=model,

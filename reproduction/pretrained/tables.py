@@ -7,17 +7,20 @@ from pathlib import Path
 
 from dialeval_plugin.core.files import read_text
 from dialeval_plugin.corpora.readers import dstc10
+from dialeval_plugin.reports.contrast import OVERALL
 from dialeval_plugin.reports.tables import markdown_table
 from dialeval_plugin.statistics.estimates import interval_text, number_text
 from reproduction.documents import put_between
 from reproduction.intervals import ValueInterval, mean_over_sets
 from reproduction.results.write import TURN_LEVEL
 
-from .figures import ACCURACY, AGREEMENT, DAILYDIALOG_PP, KINDS, PRETRAINED, SAME_ORDER, Figure
+from .figures import ACCURACY, AGREEMENT, CONTRASTS, DAILYDIALOG_PP, KINDS, PRETRAINED, RIGHT_PAIRS, SAME_ORDER, Figure
 
 ROOT = Path(__file__).resolve().parents[2]
 OVERVIEW, PACKED = "figures: packaged models", "figures: packed and full"
 _DIALOGUES = "fd"
+_OVERALL = {DAILYDIALOG_PP: "overall", CONTRASTS: OVERALL}
+"""Which figure on a data set stands for all of its responses, where there are several."""
 
 
 def tables(figures: Sequence[Figure]) -> dict[str, str]:
@@ -27,18 +30,26 @@ def tables(figures: Sequence[Figure]) -> dict[str, str]:
 
 
 def overview(figures: Sequence[Figure]) -> str:
-    """Return a row an evaluator: the mean over the turn-level DSTC10 sets, FED's dialogues, accuracy on DailyDialog++."""
+    """Return a row an evaluator: the mean of the turn-level DSTC10 sets, FED's dialogues, accuracy, right pairs."""
     rows = []
     for model, evaluator in dict.fromkeys((one.model, one.evaluator) for one in figures):
         of = {
             (one.dataset, one.name): one
             for one in figures
-            if (one.model, one.evaluator) == (model, evaluator) and one.quality not in {"positive", "adversarial"}
+            if (one.model, one.evaluator) == (model, evaluator)
+            and (one.dataset not in _OVERALL or one.quality == _OVERALL[one.dataset])
         }
         mean = mean_over_sets([_interval(of.get((code, AGREEMENT))) for code in TURN_LEVEL])
-        others = (of.get((_DIALOGUES, AGREEMENT)), of.get((DAILYDIALOG_PP, ACCURACY)))
+        others = [of.get(place) for place in ((_DIALOGUES, AGREEMENT), (DAILYDIALOG_PP, ACCURACY), (CONTRASTS, RIGHT_PAIRS))]
         rows.append([model, evaluator, "" if mean.value is None else interval_text(*mean), *map(_cell, others)])
-    head = ["model", "evaluator", f"mean of {len(TURN_LEVEL)} turn-level sets", "FED's dialogues", "accuracy, DailyDialog++"]
+    head = [
+        "model",
+        "evaluator",
+        f"mean of {len(TURN_LEVEL)} turn-level sets",
+        "FED's dialogues",
+        "accuracy, DailyDialog++",
+        "right pairs",
+    ]
     return markdown_table(head, rows) if rows else ""
 
 
@@ -49,7 +60,7 @@ def model_table(figures: Sequence[Figure]) -> str:
     cells: dict[tuple[str, str], dict[str, str]] = {}
     for one in shown:
         title = dstc10.SETS[one.dataset].name if one.dataset in dstc10.SETS else one.dataset
-        what = f"{one.quality}, accuracy" if one.name == ACCURACY else one.quality
+        what = one.quality if one.name == AGREEMENT else f"{one.quality}, {one.name}"
         cells.setdefault((title, what), {})[one.evaluator] = _cell(one)
     rows = [[*place, *(of.get(name, "") for name in names)] for place, of in cells.items()]
     return markdown_table(["data", "quality", *names], rows) if rows else ""
