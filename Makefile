@@ -1,4 +1,4 @@
-# `make demo` and `make test` do all the set-up themselves, in a virtual environment of their own.
+# `make demo`, `make demo-train` and `make test` do all the set-up themselves, in a virtual environment of their own.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -11,10 +11,14 @@ INSTALL = build/installed/venv/bin/pip install --quiet --constraint constraints.
 SDIST_TESTS = tests/test_package.py tests/core/test_files.py tests/core/test_signature.py tests/corpora tests/cli/test_help.py \
 	tests/leaderboard/test_lm_eval_files.py tests/hosts/test_validation.py
 
-.PHONY: demo test lint types tests real-data installed mutants bench clean
+.PHONY: demo demo-train test lint types tests real-data installed mutants bench clean
 
 demo: $(READY)
 	$(BIN)/dialeval demo
+
+# The same with small models that are trained on the spot; some minutes on two cores.
+demo-train: $(READY)
+	$(BIN)/dialeval demo --train
 
 test: lint types tests
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -41,6 +42,27 @@ NO_MODEL = {
 }
 """What a scorer says that is made without options and needs one; the others give a score."""
 
+DIALEVAL = str(Path(sys.executable).parent / "dialeval")
+"""The command that the installation brings."""
+COLD = 15.0
+"""Seconds of processor time from the start of a process to the scores of a packaged model, at most."""
+GENERAL = """
+import dialeval_plugin
+context = ["Do you have plans for Sunday?", "Not yet. Why?"]
+predictions = ["We could have a picnic by the river.", "By river a we the have could picnic."]
+result = dialeval_plugin.load_metric("general").compute(predictions=predictions, contexts=[context, context])
+fitting, scrambled = result["scores"]
+assert 0 <= scrambled < fitting <= 1, result["scores"]
+"""
+CHAT = {
+    "messages": [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Where is the station?"},
+        {"role": "assistant", "content": "Straight on, then left at the bank."},
+        {"role": "user", "content": "Is it far?"},
+        {"role": "assistant", "content": "No, five minutes on foot."},
+    ]
+}
 ROWS = [
     {"context": ["Do you like jazz?"], "response": "I do like jazz, a lot.", "references": ["Yes, I like jazz."]},
     {"context": ["Where is the station?", "Hi there."], "response": "Not there.", "references": ["The station is there."]},
@@ -101,6 +123,8 @@ def all_checks(folder: Path) -> list[tuple[str, Callable[[], object]]]:
         *((f"scorer {name} {given[name]}", partial(scorer, name, given[name])) for name in scorers if name != "bertscore"),
         *((f"metric {name}", partial(metric, name, given[name])) for name in metrics),
         ("metric dbdc", dbdc),
+        ("general scores two responses at once", scored_at_once),
+        ("dialeval score chat.jsonl", partial(chat_scored, folder)),
         *((f"dialeval {words} --help", partial(helped, words)) for words in COMMANDS),
         *((f"dialeval {' '.join(words)}", partial(ran, folder, code, text, words)) for code, text, words in runs(given)),
     ]
@@ -159,7 +183,8 @@ def runs(given: Mapping[str, Mapping[str, Any]]) -> list[tuple[int, str, tuple[s
     asked = ("score", "rows.jsonl", "--output", "x", *slide, "--llm")
     named = ("--output", "named", "--backbone", given["sentence_similarity"]["encoder"], "--epochs", "1")
     after_demo: list[tuple[int, str, tuple[str, ...]]] = [
-        (0, "Agreement with the labels of the corpus", ("demo",)),
+        (0, "What to type next", ("demo",)),
+        (0, "Agreement with the labels of the corpus", ("demo", "--train", "--output", "trained")),
         (0, "spearman", ("rescore", "demo_output/lm_eval", "--coefficient", "spearman")),
         (0, "index.html", ("leaderboard", "build", "demo_output/lm_eval", "--output", "board", "--rank-rounds", "0")),
         (0, "space", ("leaderboard", "space", "board", "--output", "space")),
@@ -247,6 +272,33 @@ def dbdc() -> None:
     assert result["accuracy"] == 1.0, result
 
 
+def scored_at_once() -> None:
+    """A new process has the packaged model's scores of two responses soon, and the fitting one above the scrambled one."""
+    _soon([sys.executable, "-c", GENERAL], None)
+
+
+def chat_scored(folder: Path) -> None:
+    """The command has scores of a chat log's two assistant turns soon, without an option."""
+    (folder / "chat.jsonl").write_text(json.dumps(CHAT) + "\n", encoding="utf-8")
+    said = _soon([DIALEVAL, "score", "chat.jsonl"], folder)
+    assert "2 of 2 scored" in said, said
+
+
+def _soon(command: list[str], folder: Path | None) -> str:
+    before = _of_children()
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=600)
+    seconds = _of_children() - before
+    assert done.returncode == 0, done.stderr
+    assert seconds < COLD, f"{seconds:.1f} s"
+    return done.stdout
+
+
+def _of_children() -> float:
+    """Processor time of the processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def helped(words: str) -> None:
     """The command shows its help."""
     done = dialeval(*words.split(), "--help")
@@ -264,8 +316,7 @@ def ran(folder: Path, code: int, text: str, words: tuple[str, ...]) -> None:
 
 def dialeval(*words: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Run the command that the installation brings."""
-    command = [str(Path(sys.executable).parent / "dialeval"), *words]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=600)
+    return subprocess.run([DIALEVAL, *words], cwd=folder, capture_output=True, text=True, check=False, timeout=600)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
-"""`dialeval demo`: the main job end to end on the embedded corpus, without a network."""
+"""`dialeval demo`: the main jobs end to end, as a user types them, on the embedded corpus and without a network."""
 
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -15,12 +16,28 @@ if TYPE_CHECKING:
     from dialeval_plugin.leaderboard.task_runs import TaskRun
 
 TASK = "dstc10_dialog_mini"
+LABELS = "the labels of the corpus (by construction, not by people)"
+CONTEXT = ("Do you have plans for Sunday?", "Not yet. Why?")
+RESPONSES = ("I thought we could have a picnic by the river.", "The train to Leeds was late again.")
+NEXT = (
+    ("dialeval score YOUR.jsonl --scorer general --output scores.jsonl", "your own responses"),
+    ("dialeval meta-eval scores.jsonl --ratings YOUR_RATINGS.csv", "are the scores right? ask people about some"),
+    ("dialeval enable", 'evaluate.load("general") and plain lm_eval know the names'),
+    ("dialeval data list", "public rated data, to try evaluators on"),
+    ("dialeval demo --train", "how small evaluators are trained on dialogues of your own"),
+)
+"""What one types, and why."""
 
 
-def demo(output: Annotated[Path, typer.Option(help="Folder for the models and results.")] = Path("demo_output")) -> None:
-    """Train the small model on the embedded corpus, score with it, and compare it with a language model through lm-eval.
+def demo(
+    context: typer.Context,
+    output: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("demo_output"),
+    train: Annotated[bool, typer.Option("--train", help="Train small models on the spot, and use those.")] = False,
+) -> None:
+    """Score responses with the packaged models, compare the scores with labels, and build a leaderboard; in under a minute.
 
-    Everything is made on the spot: the numbers show that the parts work together, not how well the methods do.
+    Each step is a command that is shown before it runs. With --train the models are made on the spot from 72 dialogues: those
+    numbers show that the parts work together, not how well the methods do.
     """
     from dialeval_plugin.hosts.registration import importing
 
@@ -28,16 +45,89 @@ def demo(output: Annotated[Path, typer.Option(help="Folder for the models and re
     os.environ["HF_HUB_OFFLINE"] = "1"
     start = time.monotonic()
     with importing("evaluate"), importing("lm_eval"):
-        pass  # an absent host is said before a minute of training
+        pass  # an absent host is said before anything else is done
+    if train:
+        _train(output)
+    else:
+        _use(_Steps(context, output))
+    typer.echo(f"{time.monotonic() - start:.0f} s")
+
+
+def _heading(text: str) -> None:
+    typer.echo(f"\n== {text}")
+
+
+class _Steps(NamedTuple):
+    """The command line that runs each step, and the folder of the results."""
+
+    context: typer.Context
+    output: Path
+
+    def run(self, *words: str | Path) -> None:
+        """Show a command as it is typed, and run it in this process."""
+        given = [str(word) for word in words]
+        typer.echo(f"$ dialeval {shlex.join(given)}")
+        # The command line that this one is of: to import it would be a circle.
+        command: Any = self.context.find_root().command
+        if code := command.main(args=given, prog_name="dialeval", standalone_mode=False):
+            raise typer.Exit(code=code)
+
+
+def _use(steps: _Steps) -> None:
+    """Go the way of somebody who has responses and trains nothing."""
+    from dialeval_plugin.core.files import write_json_lines
+    from dialeval_plugin.corpora import mini
+
+    responses, general, slide = (steps.output / f"{name}.jsonl" for name in ("responses", "general", "slide"))
+    _heading('1. In Python: evaluate.load("general")')
+    _compute()
+    _heading("2. Score a file of responses: a line each, with its context")
+    steps.output.mkdir(parents=True, exist_ok=True)
+    write_json_lines(
+        responses,
+        (
+            {"id": one.id, "context": [turn.text for turn in one.context], "response": one.response.text}
+            for one in mini.read_examples("test")
+        ),
+    )
+    steps.run("score", responses, "--scorer", "general", "--output", general, "--overwrite")
+    steps.run("score", responses, "--scorer", "slide", "--variant", "slm", "--output", slide, "--overwrite")
+    _heading(f"3. How far the scores agree with {LABELS}")
+    steps.run("meta-eval", general, slide, "--ratings", mini.CORPUS.name, "--coefficient", "spearman")
+    _heading("4. The same evaluators as models of lm-eval")
+    results = steps.output / "lm_eval"
+    for scorer in ("general", "slide,variant=slm", "response_length"):
+        steps.run("lm-eval", *_lm_eval_words("dialogue-metric", f"scorer={scorer}", results))
+    _heading("5. A leaderboard of them")
+    steps.run("leaderboard", "build", results, "--output", steps.output / "board")
+    _heading("What to type next")
+    for words, what in NEXT:
+        typer.echo(f"  {words:62} {what}")
+    typer.echo(f"\nscores, lm-eval's result files and board/index.html: {steps.output.resolve()}")
+
+
+def _compute() -> None:
+    """Score two responses to one context as a script does."""
+    typer.echo(
+        f'>>> general = evaluate.load("general")\n>>> predictions = {list(RESPONSES)}\n>>> contexts = {[list(CONTEXT)] * 2}'
+    )
+    general = _evaluate_load("general")
+    typer.echo('>>> general.compute(predictions=predictions, contexts=contexts)["scores"]')
+    scores = general.compute(predictions=list(RESPONSES), contexts=[list(CONTEXT)] * 2)["scores"]
+    typer.echo([round(score, 3) for score in scores])
+
+
+def _train(output: Path) -> None:
+    """Go the way of somebody who trains on dialogues of his own."""
+    from dialeval_plugin.corpora import mini
+    from dialeval_plugin.testing.tiny_language_model import train_tiny_language_model
+
     slm = output / "slm"
     _heading("1. Train the small model (SLM) on the embedded corpus")
     _train_slm(slm)
     _heading('2. evaluate.load("slide")')
     _score(slm)
     _heading(f"3. lm_eval --tasks {TASK}: a tiny language model and the SLM as judges of the same responses")
-    from dialeval_plugin.corpora import mini
-    from dialeval_plugin.testing.tiny_language_model import train_tiny_language_model
-
     examples = [(item, item.ratings[mini.QUALITY][0] == 1) for item in mini.read_examples("train")]
     language_model = train_tiny_language_model(examples, output / "language_model")
     judges = {
@@ -45,14 +135,12 @@ def demo(output: Annotated[Path, typer.Option(help="Folder for the models and re
         "SLM": ("dialogue-metric", f"scorer=slide,variant=slm,slm={slm}"),
     }
     results = {name: _lm_eval(model, arguments, output / "lm_eval") for name, (model, arguments) in judges.items()}
-    _heading("Agreement with the labels of the corpus (by construction, not by people), 95 % intervals over contexts")
+    _heading(f"Agreement with {LABELS}, 95 % intervals over contexts")
     typer.echo(comparison(results))
     typer.echo(f"\nmodels and lm-eval's result files: {output.resolve()}")
-    typer.echo(f"{time.monotonic() - start:.0f} s")
-
-
-def _heading(text: str) -> None:
-    typer.echo(f"\n== {text}")
+    typer.echo(
+        f"Give the model to a scorer by its folder: dialeval score YOUR.jsonl --scorer slide --slm {slm} --variant slm ..."
+    )
 
 
 def _train_slm(folder: Path) -> None:
@@ -72,15 +160,11 @@ def _train_slm(folder: Path) -> None:
 
 
 def _score(slm: Path) -> None:
-    import evaluate  # as in a user's script; `dialeval enable` does for every script what find_metrics does here
-
     from dialeval_plugin.corpora import mini
-    from dialeval_plugin.hosts.registration import find_metrics
 
-    find_metrics()
     sets = mini.read_response_sets("test")
     kinds = {"fitting": [item.positive for item in sets], "misleading": [item.adversarial for item in sets]}
-    slide = evaluate.load("slide", slm=str(slm), variant="slm")
+    slide = _evaluate_load("slide", slm=str(slm), variant="slm")
     for kind, responses in kinds.items():
         result = slide.compute(
             predictions=[response for of_context in responses for response in of_context],
@@ -90,14 +174,27 @@ def _score(slm: Path) -> None:
     typer.echo(result["signature"])
 
 
+def _evaluate_load(name: str, **options: Any) -> Any:
+    import evaluate  # as in a user's script; `dialeval enable` does for every script what find_metrics does here
+
+    from dialeval_plugin.hosts.registration import find_metrics
+
+    find_metrics()
+    return evaluate.load(name, **options)
+
+
+def _lm_eval_words(model: str, arguments: str, folder: Path) -> list[str]:
+    words = ["run", "--model", model, "--model_args", arguments, "--tasks", TASK, "--output_path", str(folder)]
+    return [*words, "--log_samples", "--device", "cpu"]
+
+
 def _lm_eval(model: str, arguments: str, folder: Path) -> TaskRun:
     """Run the host's own command line in this process and return what it wrote."""
     from dialeval_plugin.hosts.lm_eval.cli import main as lm_eval
     from dialeval_plugin.leaderboard.result_files import read_runs
 
-    words = ["run", "--model", model, "--model_args", arguments, "--tasks", TASK, "--output_path", str(folder)]
     known = set(folder.rglob("results_*.json"))
-    lm_eval([*words, "--log_samples", "--device", "cpu"])
+    lm_eval(_lm_eval_words(model, arguments, folder))
     (run,) = read_runs(set(folder.rglob("results_*.json")) - known)
     return run
 

@@ -19,6 +19,7 @@ from typing_extensions import TypedDict
 
 from dialeval_plugin.core.errors import DialevalError, InputError, MissingPrerequisite, ModelLoadError
 from dialeval_plugin.core.files import atomic_path, checked, read_json, to_json, write_text
+from dialeval_plugin.core.resources import pretrained_path
 from dialeval_plugin.core.signature import content_hash, file_hash, file_hashes
 
 T = TypeVar("T")
@@ -34,7 +35,7 @@ ENCODER_HASHES = {
 }
 """SHA-256 of what every packaged model stands on; the package and the hub's revision have the same bytes."""
 
-PRETRAINED = Path(__file__).resolve().parents[1] / "pretrained"
+PRETRAINED = pretrained_path()
 """Folder of the models in the box, each in a folder of its name."""
 
 SETTINGS_FILES = ("causalscore.json", "general.json", "language_model.json", "reconstruction.json", "slm.json")

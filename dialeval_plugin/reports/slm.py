@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -95,11 +96,22 @@ def leak_note(sets: Sequence[ResponseSet], slm: str | None = None) -> str:
     return f"{len(sets)} contexts, {len(trained_on(known, sets))} of them were in training or validation"
 
 
-def classification_table(sets: Sequence[ResponseSet], slm: str | None = None) -> str:
-    """Classify the positive and adversarial responses of `sets` by distance, by probability and by both, and return the table.
+class RuleAccuracy(NamedTuple):
+    """How often a rule by one column of the small model's scores tells positive from adversarial responses."""
 
-    Overall accuracy is the mean over all responses. Intervals resample contexts. Below stand the differences that the ablation
-    asks for and the leak check.
+    name: str
+    column: str
+    hits: list[float]
+    """1 for a response that it is right about, 0 for another; in the order of the responses."""
+    accuracy: Mapping[str, Estimate]
+    """In [0, 1], of positive, of adversarial and of all responses ("overall"); intervals resample contexts."""
+
+
+def classify(sets: Sequence[ResponseSet], slm: str | None = None) -> tuple[list[RuleAccuracy], list[str]]:
+    """Classify the positive and adversarial responses of `sets` by distance, by probability, by both, and by the paper's rule.
+
+    Returns:
+        The rules, and the context of each response, as a key.
     """
     folder, known = resolve(SLM.find(slm)), _thresholds(slm)
     if not known:
@@ -111,25 +123,36 @@ def classification_table(sets: Sequence[ResponseSet], slm: str | None = None) ->
     clusters = [dialogue_key(turn.text for turn in example.context) for example in examples]
     labels = [example.ratings["appropriate"][0] == 1 for example in examples]
     scores = SlideScorer(str(folder), variant="slm").score(examples)
-    rules = [
+    rules = []
+    for name, column, threshold in (
         ("SLM (distance)", "slm_distance", -known["slm_distance"]),
         ("SLM (probability)", "slm_probability", known["slm_probability"]),
         ("SLM (both)", "slm", known["slm"]),
         (f"SLM (both, >= {POSITIVE_FROM})", "slm", POSITIVE_FROM),
-    ]
-    lines, hits = [f"{'':24}{'positive':>22}{'adversarial':>22}{'overall':>22}"], []
-    for rule, column, threshold in rules:
+    ):
         values = scores.columns[column]
         # An unscored response is no hit: leaving it out would flatter the classifier.
         calls = [None if v is None else (v <= threshold if column == "slm_distance" else v >= threshold) for v in values]
-        hits.append([float(call == label) for call, label in zip(calls, labels, strict=True)])
-        cells = []
-        for wanted in (True, False, None):
+        hits = [float(call == label) for call, label in zip(calls, labels, strict=True)]
+        accuracy = {}
+        for of, wanted in (("positive", True), ("adversarial", False), ("overall", None)):
             chosen = [index for index, label in enumerate(labels) if wanted is None or label == wanted]
-            cells.append(_cell(mean_interval([hits[-1][i] for i in chosen], clusters=[clusters[i] for i in chosen])))
-        lines.append(f"{rule:24}{cells[0]:>22}{cells[1]:>22}{cells[2]:>22}")
-    for name, of_one in zip(("distance", "probability"), hits[:2], strict=True):
-        lines.append(f"both - {name}: {_cell(paired_difference_interval(hits[2], of_one, clusters=clusters))}")
+            accuracy[of] = mean_interval([hits[i] for i in chosen], clusters=[clusters[i] for i in chosen])
+        rules.append(RuleAccuracy(name, column, hits, accuracy))
+    return rules, clusters
+
+
+def classification_table(sets: Sequence[ResponseSet], slm: str | None = None) -> str:
+    """Return what `classify` finds, in percent; below stand the differences that the ablation asks for and the leak check.
+
+    Overall accuracy is the mean over all responses.
+    """
+    rules, clusters = classify(sets, slm)
+    lines = [f"{'':24}{'positive':>22}{'adversarial':>22}{'overall':>22}"]
+    for rule in rules:
+        lines.append(f"{rule.name:24}" + "".join(f"{_cell(accuracy):>22}" for accuracy in rule.accuracy.values()))
+    for name, of_one in zip(("distance", "probability"), rules[:2], strict=True):
+        lines.append(f"both - {name}: {_cell(paired_difference_interval(rules[2].hits, of_one.hits, clusters=clusters))}")
     return "\n".join([*lines, leak_note(sets, slm)])
 
 

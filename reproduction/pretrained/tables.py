@@ -1,0 +1,109 @@
+"""The tables of the models in the box, from the lines of figures alone, and the documents in which they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from dialeval_plugin.core.files import read_text
+from dialeval_plugin.corpora.readers import dstc10
+from dialeval_plugin.reports.contrast import OVERALL
+from dialeval_plugin.reports.tables import markdown_table
+from dialeval_plugin.statistics.estimates import interval_text, number_text
+from reproduction.documents import put_between
+from reproduction.intervals import ValueInterval, mean_over_sets
+from reproduction.results.write import TURN_LEVEL
+
+from .figures import ACCURACY, AGREEMENT, CONTRASTS, DAILYDIALOG_PP, KINDS, PRETRAINED, RIGHT_PAIRS, SAME_ORDER, Figure
+
+ROOT = Path(__file__).resolve().parents[2]
+OVERVIEW, PACKED = "figures: packaged models", "figures: packed and full"
+_DIALOGUES = "fd"
+_OVERALL = {DAILYDIALOG_PP: "overall", CONTRASTS: OVERALL}
+"""Which figure on a data set stands for all of its responses, where there are several."""
+
+
+def tables(figures: Sequence[Figure]) -> dict[str, str]:
+    """Return every table in Markdown by the name of its markers; an empty text where there is no figure."""
+    found = {OVERVIEW: overview(figures), PACKED: packed_table(figures)}
+    return {**found, **{f"figures: {model}": model_table([one for one in figures if one.model == model]) for model in KINDS}}
+
+
+def overview(figures: Sequence[Figure]) -> str:
+    """Return a row an evaluator: the mean of the turn-level DSTC10 sets, FED's dialogues, accuracy, right pairs."""
+    rows = []
+    for model, evaluator in dict.fromkeys((one.model, one.evaluator) for one in figures):
+        of = {
+            (one.dataset, one.name): one
+            for one in figures
+            if (one.model, one.evaluator) == (model, evaluator)
+            and (one.dataset not in _OVERALL or one.quality == _OVERALL[one.dataset])
+        }
+        mean = mean_over_sets([_interval(of.get((code, AGREEMENT))) for code in TURN_LEVEL])
+        others = [of.get(place) for place in ((_DIALOGUES, AGREEMENT), (DAILYDIALOG_PP, ACCURACY), (CONTRASTS, RIGHT_PAIRS))]
+        rows.append([model, evaluator, "" if mean.value is None else interval_text(*mean), *map(_cell, others)])
+    head = [
+        "model",
+        "evaluator",
+        f"mean of {len(TURN_LEVEL)} turn-level sets",
+        "FED's dialogues",
+        "accuracy, DailyDialog++",
+        "right pairs",
+    ]
+    return markdown_table(head, rows) if rows else ""
+
+
+def model_table(figures: Sequence[Figure]) -> str:
+    """Return a row a data set and quality, and a column an evaluator of one model."""
+    shown = [one for one in figures if one.name != SAME_ORDER]
+    names = list(dict.fromkeys(one.evaluator for one in shown))
+    cells: dict[tuple[str, str], dict[str, str]] = {}
+    for one in shown:
+        title = dstc10.SETS[one.dataset].name if one.dataset in dstc10.SETS else one.dataset
+        what = one.quality if one.name == AGREEMENT else f"{one.quality}, {one.name}"
+        cells.setdefault((title, what), {})[one.evaluator] = _cell(one)
+    rows = [[*place, *(of.get(name, "") for name in names)] for place, of in cells.items()]
+    return markdown_table(["data", "quality", *names], rows) if rows else ""
+
+
+def packed_table(figures: Sequence[Figure]) -> str:
+    """Return a row an evaluator: how far packing moved scores and figures at most."""
+    rows = []
+    for model, evaluator in dict.fromkeys((one.model, one.evaluator) for one in figures if one.name == SAME_ORDER):
+        of = [one for one in figures if (one.model, one.evaluator) == (model, evaluator)]
+        orders = [one for one in of if one.name == SAME_ORDER]
+        lowest = min(orders, key=lambda one: -1.0 if one.value is None else one.value)
+        moved = [abs(one.value - one.full) for one in of if one.value is not None and one.full is not None]
+        rows.append(
+            [
+                model,
+                evaluator,
+                f"{number_text(lowest.value, 5)} ({lowest.dataset})",
+                str(len(orders)),
+                number_text(max(moved), 4) if moved else "",
+                str(len(moved)),
+            ]
+        )
+    head = ["model", "evaluator", "lowest Spearman of scores", "sets", "largest difference of a figure", "figures"]
+    return markdown_table(head, rows) if rows else ""
+
+
+def documents(figures: Sequence[Figure], root: Path = ROOT) -> dict[Path, str]:
+    """Return the texts of the documents that have a marker of a table, with the tables in their places."""
+    found = {}
+    paths = [root / "README.md", *(root / "docs").glob("*.md"), *(root / "metrics").glob("*/README.md")]
+    for path in sorted([*paths, *(root / PRETRAINED.relative_to(ROOT)).glob("*/README.md")]):
+        text = written = read_text(path)
+        for name, table in tables(figures).items():
+            if f"<!-- {name} -->" in text:
+                written = put_between(written, name, table)
+                found[path] = written
+    return found
+
+
+def _interval(one: Figure | None) -> ValueInterval | None:
+    return None if one is None else ValueInterval(one.value, one.ci_low, one.ci_high)
+
+
+def _cell(one: Figure | None) -> str:
+    return "" if one is None else interval_text(one.value, one.ci_low, one.ci_high, is_rough=one.is_rough)
