@@ -17,9 +17,25 @@ from .agreement import check_share
 
 
 def score(
-    input: Annotated[Path, typer.Argument(help="JSON lines with context and response, or a published layout.")],
+    input: Annotated[
+        Path,
+        typer.Argument(help="Conversations or responses (JSON, CSV, TSV), a published layout, or a folder of conversations."),
+    ],
     output: Annotated[Path, typer.Option(help="JSON-lines file of the scores; beside it comes <output>.meta.json.")],
     scorer: Annotated[str, typer.Option(help="Name of the scorer.")] = "slide",
+    turns: Annotated[
+        str | None,
+        typer.Option(
+            help="Which turns of a conversation are scored: assistant, all (but the first), last. "
+            "Default assistant, and all where there is none."
+        ),
+    ] = None,
+    columns: Annotated[
+        str, typer.Option(help="Columns of a table: context=NAME,response=NAME or conversation=NAME,speaker=NAME,text=NAME.")
+    ] = "",
+    conversations: Annotated[
+        Path | None, typer.Option(help="File (.csv, .json) of a table of the conversations, the worst first.")
+    ] = None,
     option: Annotated[list[str] | None, typer.Option(help="name=value, passed to the scorer; may be repeated.")] = None,
     slm: Annotated[str | None, typer.Option(help="Folder or hub id of the small model.")] = None,
     variant: Annotated[str | None, typer.Option(help="Variant of the scorer.")] = None,
@@ -39,8 +55,10 @@ def score(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace scores of another scorer or input.")] = False,
 ) -> None:
     """Score responses; the same command goes on where it was killed."""
-    from dialeval_plugin.corpora.registry import read_items
+    from dialeval_plugin.corpora.conversations import check_choice
+    from dialeval_plugin.corpora.scored_input import read_input
     from dialeval_plugin.hosts.judges import load_cached_model, load_scorer_with_judge
+    from dialeval_plugin.reports.conversations import check_table_file, report_conversations
     from dialeval_plugin.reports.scored_output import journal_of, refuse_other_scores, summary, write_scores
 
     options = pairs_from_text(option or (), "--option", option_kinds(scorer_factory(scorer)))
@@ -49,7 +67,10 @@ def score(
         raise InputError("--answers and --no-answers: were both given. Leave one of them out.")
     if dry_run and llm is None:
         raise InputError("--dry-run: shows what a language model would be asked, and none is named. Name one with --llm.")
-    items = read_items(input)
+    found = read_input(input, check_choice("--turns", turns), read_columns(columns))
+    places = found.places()
+    for line in found.remarks():
+        typer.echo(line, err=True)
     check_output(output, input, "the scores")
     model = None
     if llm is None:
@@ -58,6 +79,9 @@ def score(
         model = load_cached_model(llm, llm_args, answers=False if no_answers else answers, dry_run=dry_run)
         options["llm"] = model
     method = load_scorer_with_judge(scorer, options)
+    items = found.items(method.level)
+    if conversations is not None:
+        check_table_file(conversations, input, places, method.level)
     if model is not None and dry_run:
         pipeline.dry_run(method, items)
         typer.echo(f"dry run: {model.usage.estimate()}")
@@ -74,6 +98,7 @@ def score(
         for start in range(0, len(items), method.window):
             typer.echo("\n".join(method.explain(items[start : start + method.window])))
     typer.echo(summary(scores))
+    typer.echo(report_conversations(scores, places, conversations), nl=False)
     typer.echo(f"scores: {output}")
     if model is not None:
         typer.echo(f"llm: {model.usage}", err=True)
@@ -84,6 +109,15 @@ def score(
             err=True,
         )
         raise typer.Exit(code=1)
+
+
+def read_columns(text: str) -> dict[str, str]:
+    """Return the columns of `--columns name=column,...`, our names to theirs."""
+    pairs = (pair.partition("=") for pair in text.split(",") if pair)
+    found = {ours.strip(): theirs.strip() for ours, _, theirs in pairs}
+    if wrong := [ours for ours, theirs in found.items() if not theirs]:
+        raise InputError(f"--columns: {wrong[0]!r} is given no column. Write name=column, with a comma between two.")
+    return found
 
 
 def accuracy(
