@@ -55,7 +55,7 @@ def score(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace scores of another scorer or input.")] = False,
 ) -> None:
     """Score responses; the same command goes on where it was killed."""
-    from dialeval_plugin.corpora.conversations import check_choice
+    from dialeval_plugin.corpora.conversations import COLUMNS, check_choice
     from dialeval_plugin.corpora.scored_input import read_input
     from dialeval_plugin.hosts.judges import load_cached_model, load_scorer_with_judge
     from dialeval_plugin.reports.conversations import check_table_file, report_conversations
@@ -67,10 +67,10 @@ def score(
         raise InputError("--answers and --no-answers: were both given. Leave one of them out.")
     if dry_run and llm is None:
         raise InputError("--dry-run: shows what a language model would be asked, and none is named. Name one with --llm.")
-    found = read_input(input, check_choice("--turns", turns), read_columns(columns))
+    named = pairs_from_text(filter(None, columns.split(",")), "--columns", dict.fromkeys(COLUMNS, str))
+    found = read_input(input, check_choice("--turns", turns), named)
     places = found.places()
-    for line in found.remarks():
-        typer.echo(line, err=True)
+    typer.echo(found.remarks(), nl=False, err=True)
     check_output(output, input, "the scores")
     model = None
     if llm is None:
@@ -80,8 +80,7 @@ def score(
         options["llm"] = model
     method = load_scorer_with_judge(scorer, options)
     items = found.items(method.level)
-    if conversations is not None:
-        check_table_file(conversations, input, places, method.level)
+    check_table_file(conversations, input, places, method.level)
     if model is not None and dry_run:
         pipeline.dry_run(method, items)
         typer.echo(f"dry run: {model.usage.estimate()}")
@@ -109,15 +108,6 @@ def score(
             err=True,
         )
         raise typer.Exit(code=1)
-
-
-def read_columns(text: str) -> dict[str, str]:
-    """Return the columns of `--columns name=column,...`, our names to theirs."""
-    pairs = (pair.partition("=") for pair in text.split(",") if pair)
-    found = {ours.strip(): theirs.strip() for ours, _, theirs in pairs}
-    if wrong := [ours for ours, theirs in found.items() if not theirs]:
-        raise InputError(f"--columns: {wrong[0]!r} is given no column. Write name=column, with a comma between two.")
-    return found
 
 
 def accuracy(

@@ -86,9 +86,9 @@ class Conversation:
         speakers = {turn.speaker for turn in self.turns}
         has_roles = not speakers.isdisjoint({USER, ASSISTANT})
         if self.choice == "assistant" and not has_roles and self.turns:
-            named = ", ".join(sorted(repr(speaker) for speaker in speakers if speaker is not None)) or "nobody"
+            named = ", ".join(sorted(repr(speaker) for speaker in speakers if speaker is not None))
             raise InputError(
-                f"conversation {self.id!r}: has neither a user nor an assistant, its speakers are {named}. "
+                f"conversation {self.id!r}: has neither a user nor an assistant, only {named or 'turns of nobody'}. "
                 "Choose the turns all or last, or call the chatbot 'assistant'."
             )
         of_anyone = list(range(1, len(self.turns)))
@@ -244,12 +244,14 @@ def _present(row: Mapping[str, Any]) -> dict[str, Any]:
 def _renamed(lines: list[Line], columns: Mapping[str, str]) -> list[Line]:
     if unknown := [name for name in columns if name not in COLUMNS]:
         raise InputError(f"columns: there is no field {unknown[0]!r}. Known are: {', '.join(COLUMNS)}.")
-    if not columns:
+    if not columns or not lines:
         return lines
     known = dict.fromkeys(name for line in lines for name in line.value)
     for ours, theirs in columns.items():
         if theirs not in known:
-            raise InputError(f"columns: {ours} is to be {theirs!r}, which is no column. There are: {', '.join(known)}.")
+            raise InputError(
+                f"{lines[0].where}: has no column {theirs!r}, which is to be {ours!r}. There are: {', '.join(map(str, known))}."
+            )
     # What is not named is not taken by chance: beside the column that is the text there may be another called `text`.
     return [
         Line(line.where, {ours: line.value[name] for ours, name in columns.items() if name in line.value}) for line in lines

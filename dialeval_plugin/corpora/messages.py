@@ -142,14 +142,17 @@ def _text(content: Any, where: str, left_out: Counter[str]) -> str | None:
     if hasattr(content, "tolist"):
         content = content.tolist()
     if not isinstance(content, Sequence) or isinstance(content, bytes):
-        raise InputError(f"{where}: expected a string or a list of parts, got {content!r:.80} ({type(content).__name__}).")
+        raise InputError(
+            f"{where}: expected a string or a list of parts, got {content!r:.80} ({type(content).__name__}). "
+            "Give text, or parts as {'type': 'text', 'text': ...}."
+        )
     texts = []
     for index, part in enumerate(content):
         place = f"{where}[{index}]"
         if isinstance(part, str):
             texts.append(check_text(part, place))
         elif not isinstance(part, Mapping):
-            raise InputError(f"{place}: expected a part as {{'type': 'text', 'text': ...}}, got {part!r:.80}.")
+            raise InputError(f"{place}: expected a part as {{'type': 'text', 'text': ...}}, got {part!r:.80}. Give text.")
         elif (kind := str(part.get("type", "text"))) in _TEXT_PARTS:
             texts.append(check_text(part.get(_TEXT_PARTS[kind]), f"{place}: {_TEXT_PARTS[kind]}"))
         else:

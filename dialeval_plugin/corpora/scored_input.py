@@ -37,10 +37,15 @@ class ScoredInput(NamedTuple):
         conversations = [one for one in self.sources if isinstance(one, Conversation)]
         return [place for one in conversations for place in one.places()] if len(conversations) == len(self.sources) else []
 
-    def remarks(self) -> list[str]:
-        """Say in a line each what was left out."""
+    def remarks(self) -> str:
+        """Say in a line each what was left out; "" where nothing was."""
         lines = [f"no conversations, left out: {path}" for path in self.no_logs]
-        return [*lines, f"no turns, left out: {left_out_text(self.left_out)}"] if self.left_out else lines
+        if self.left_out:
+            lines.append(f"no turns, left out: {left_out_text(self.left_out)}")
+        silent = sum(isinstance(one, Conversation) and not one.places() for one in self.sources)
+        if silent:
+            lines.append(f"without a turn to score: {silent} of {len(self.sources)} conversations")
+        return "".join(f"{line}\n" for line in lines)
 
 
 def read_input(path: Path, choice: TurnChoice | None = None, columns: Mapping[str, str] | None = None) -> ScoredInput:

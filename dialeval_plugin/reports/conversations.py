@@ -45,12 +45,14 @@ def conversation_rows(scores: Scores, places: Sequence[Place]) -> list[TableRow]
     return [row for _, row in sorted(rows, key=lambda found: found[0])]
 
 
-def check_table_file(path: Path, input: Path, places: Sequence[Place], level: Level) -> None:
+def check_table_file(path: Path | None, input: Path, places: Sequence[Place], level: Level) -> None:
     """Refuse a file for the table, before hours of work.
 
     Raises:
         InputError: it is no CSV or JSON by its name, is the input, or what is scored are no turns of conversations.
     """
+    if path is None:
+        return
     if path.suffix not in _FORMATS:
         raise InputError(f"{path}: cannot be told to be CSV or JSON. Give a name that ends in {' or '.join(_FORMATS)}.")
     if not places or level != "turn":
