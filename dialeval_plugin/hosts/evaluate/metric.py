@@ -211,9 +211,7 @@ def read_inputs(columns: Mapping[str, Any], first: int = 0) -> list[Example | Co
     given = [name for name in INPUTS if columns.get(name) is not None]
     if "conversations" not in given:
         if "turns" in given:
-            raise InputError(
-                "turns: chooses among the turns of conversations, and none are given. Pass conversations, or leave it out."
-            )
+            raise InputError("turns: chooses among the turns of conversations. Pass conversations, or leave it out.")
         return list(read_examples({name: value for name, value in columns.items() if name in COLUMNS}, first))
     if others := [name for name in given if name in COLUMNS]:
         raise InputError(f"conversations: have their contexts and responses in them. Leave {', '.join(others)} out.")
