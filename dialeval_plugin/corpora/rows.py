@@ -75,7 +75,7 @@ def read_objects(path: Path) -> list[Line]:
             if first.rstrip() == "{":
                 raise
         else:
-            if not text[end:].strip():
+            if "\n" in text[start:end] and not text[end:].strip():
                 return [Line(str(path), value)]
     return read_json_lines(path)
 

@@ -314,7 +314,8 @@ def compute(**options: Any) -> Any:
 
 NO_METRIC = f"metric: there is no {{!r}} in this package. Known are: {', '.join(metric_names())}."
 UNKNOWN = (
-    "slide: there is no input or option 'context'. Accepted are the columns predictions, contexts, references, facts "
+    "slide: there is no input or option 'context'. Accepted are the columns predictions, contexts, references, facts, "
+    "conversations, turns "
     "and the options bias, llm, variant, llm_args, answers."
 )
 REFUSALS: list[tuple[Callable[[], object], str]] = [
@@ -329,7 +330,8 @@ REFUSALS: list[tuple[Callable[[], object], str]] = [
     (lambda: load_metric("slide", context="x"), UNKNOWN),
     (
         lambda: load_metric("slide").add_batch(**ROWS, bias=1.0),
-        "slide: there is no column 'bias'. Accepted are predictions, contexts, references, facts; options belong to compute().",
+        "slide: there is no column 'bias'. Accepted are predictions, contexts, references, facts, conversations, "
+        "turns; options belong to compute().",
     ),
     (
         lambda: load_slide("dre"),
