@@ -33,7 +33,7 @@ def score(
     columns: Annotated[
         str, typer.Option(help="Columns of a table: context=NAME,response=NAME or conversation=NAME,speaker=NAME,text=NAME.")
     ] = "",
-    conversations: Annotated[
+    by_conversation: Annotated[
         Path | None, typer.Option(help="File (.csv, .json) of a table of the conversations, the worst first.")
     ] = None,
     option: Annotated[list[str] | None, typer.Option(help="name=value, passed to the scorer; may be repeated.")] = None,
@@ -80,7 +80,7 @@ def score(
         options["llm"] = model
     method = load_scorer_with_judge(scorer, options)
     items = found.items(method.level)
-    check_table_file(conversations, input, places, method.level)
+    check_table_file(by_conversation, input, places, method.level)
     if model is not None and dry_run:
         pipeline.dry_run(method, items)
         typer.echo(f"dry run: {model.usage.estimate()}")
@@ -97,7 +97,7 @@ def score(
         for start in range(0, len(items), method.window):
             typer.echo("\n".join(method.explain(items[start : start + method.window])))
     typer.echo(summary(scores))
-    typer.echo(report_conversations(scores, places, conversations), nl=False)
+    typer.echo(report_conversations(scores, places, by_conversation), nl=False)
     typer.echo(f"scores: {output}")
     if model is not None:
         typer.echo(f"llm: {model.usage}", err=True)

@@ -56,7 +56,7 @@ def check_table_file(path: Path | None, input: Path, places: Sequence[Place], le
     if path.suffix not in _FORMATS:
         raise InputError(f"{path}: cannot be told to be CSV or JSON. Give a name that ends in {' or '.join(_FORMATS)}.")
     if not places or level != "turn":
-        raise InputError(f"{path}: what is scored are no turns of conversations. Leave --conversations out.")
+        raise InputError(f"{path}: what is scored are no turns of conversations. Leave --by-conversation out.")
     check_output(path, input, "the table of the conversations")
 
 
@@ -80,5 +80,5 @@ def report_conversations(scores: Scores, places: Sequence[Place], path: Path | N
     if len(rows) == 1:
         return ""
     n_more = len(rows) - N_SHOWN
-    notes = [f"{n_more} more conversations: --conversations FILE.csv has all."] if n_more > 0 else []
+    notes = [f"{n_more} more conversations: --by-conversation FILE.csv has all."] if n_more > 0 else []
     return Table(rows[:N_SHOWN], columns, notes).render("text")

@@ -35,7 +35,7 @@ def test_a_folder_of_logs_gives_one_table(tmp_path: Path, rows_written: Path) ->
     write(tmp_path / "logs" / "june" / "b.csv", "conversation,speaker,text\n1,user,Hi.\n1,bot,Hm.\n")
     other = write(tmp_path / "logs" / "settings.json", "{}")
     table = tmp_path / "table.csv"
-    done = run("score", tmp_path / "logs", *LENGTH, "--output", rows_written, "--conversations", table)
+    done = run("score", tmp_path / "logs", *LENGTH, "--output", rows_written, "--by-conversation", table)
     assert done.exit_code == 0
     assert done.stdout == (
         "words: mean 2.0000, 3 of 3 scored\n"

@@ -24,7 +24,7 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line
 from dialeval_plugin.corpora.conversations import Conversation, TurnChoice, read_rows
 from dialeval_plugin.corpora.messages import left_out_text
-from dialeval_plugin.corpora.registry import file_rows, is_table, read_dialogues, read_items, read_scored
+from dialeval_plugin.corpora.registry import file_rows, is_table, read_dialogues, read_items, read_reported, read_scored
 from dialeval_plugin.corpora.scored_input import read_input
 from tests.layouts import array, lines, write
 from tests.refusals import refusal
@@ -243,6 +243,15 @@ def test_training_reads_the_same_conversations(tmp_path: Path) -> None:
     for layout in (openai, sharegpt):
         assert read_dialogues(write(tmp_path / "logs.jsonl", lines({"id": "a", **layout(CHAT)}, layout(silent)))) == expected
     assert read_dialogues(write(tmp_path / "t.csv", table(rows_of({"a": CHAT})))) == expected[:1]
+
+
+def test_reported_conversations_are_whole(tmp_path: Path) -> None:
+    files = [
+        write(tmp_path / name, content) for name, content in (("a.jsonl", lines(openai(CHAT))), ("b.json", array(openai(CHAT))))
+    ]
+    sets = read_reported(map(str, files)).sets
+    whole = tuple(Turn(text, role) for role, text in CHAT)
+    assert list(sets.values()) == [[Dialogue("a_00000", whole)], [Dialogue("b_00000", whole)]]
 
 
 def test_a_list_of_messages_is_one_conversation(tmp_path: Path) -> None:

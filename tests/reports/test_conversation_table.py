@@ -64,7 +64,7 @@ def test_a_single_conversation_has_no_table_and_of_many_the_worst_are_shown() ->
     assert report_conversations(scored((0.5, 0.2)), PLACES[:2]) == ""
     assert report_conversations(scored((0.5, 0.2)), []) == ""
     many = report_conversations(scored((0.5,) * 30), [Place(str(number), 2) for number in range(30)]).split("\n")
-    assert (len(many), many[-2]) == (2 + N_SHOWN + 3, "10 more conversations: --conversations FILE.csv has all.")
+    assert (len(many), many[-2]) == (2 + N_SHOWN + 3, "10 more conversations: --by-conversation FILE.csv has all.")
 
 
 def test_a_file_that_cannot_be_the_table_is_refused(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_a_file_that_cannot_be_the_table_is_refused(tmp_path: Path) -> None:
     with refused("out.txt: cannot be told to be CSV or JSON. Give a name that ends in .csv or .json."):
         check_table_file(Path("out.txt"), source, PLACES, "turn")
     for places, level in (([], "turn"), (PLACES, "dialogue")):
-        with refused("out.csv: what is scored are no turns of conversations. Leave --conversations out."):
+        with refused("out.csv: what is scored are no turns of conversations. Leave --by-conversation out."):
             check_table_file(Path("out.csv"), source, places, level)  # type: ignore[arg-type] # a literal of a loop
     with refused(f"{source}: is the input. Choose another name for the table of the conversations."):
         check_table_file(source, source, PLACES, "turn")
