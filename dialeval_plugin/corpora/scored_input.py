@@ -65,7 +65,7 @@ def read_input(path: Path, choice: TurnChoice | None = None, columns: Mapping[st
     sources: list[Item | Conversation] = []
     no_logs = []
     for file in sorted(file for file in path.rglob("*") if _may_be_log(file.relative_to(path)) and file.is_file()):
-        if not columns and not _is_log(file):
+        if not _is_log(file, columns or {}):
             no_logs.append(file)
             continue
         name = file.relative_to(path).as_posix()
@@ -83,11 +83,12 @@ def _may_be_log(name: Path) -> bool:
     return name.name.removesuffix(".gz").endswith(_SUFFIXES) and not any(part.startswith(".") for part in name.parts)
 
 
-def _is_log(file: Path) -> bool:
-    """Whether a file begins as conversations do; one that does is read, and an error in it is one."""
-    if is_table(file):
+def _is_log(file: Path, columns: Mapping[str, str]) -> bool:
+    """Whether a file begins as conversations do, or has the columns named; one that does is read, and an error in it is one."""
+    if is_table(file) or columns:
         try:
-            return is_conversation(file_rows(file)[0].value)
+            head = file_rows(file)[0].value
         except InputError:
             return False
+        return head.keys() >= set(columns.values()) if columns else is_conversation(head)
     return identify(file) is None and is_conversation(Beginning.of(file).value)

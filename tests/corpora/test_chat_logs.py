@@ -279,6 +279,8 @@ def test_a_folder_is_read_whole_and_what_holds_no_conversations_is_named(tmp_pat
     assert found.remarks() == "".join(f"no conversations, left out: {path}\n" for path in others) + (
         "without a turn to score: 1 of 4 conversations\n"
     )
+    named = read_input(tmp_path, columns={"context": "a", "response": "b"})
+    assert named.sources == [Example("a/x.csv/0", (Turn("1"),), Turn("2"))]
     # What begins as a log is one: it is not left out where it is damaged.
     damaged = write(tmp_path / "d.jsonl", lines(openai(CHAT)) + "{")
     assert refusal(read_input, tmp_path).startswith(f"{damaged}:2: not valid JSON")
