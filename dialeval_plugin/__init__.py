@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dialeval_plugin.core.scorer import Scorer
     from dialeval_plugin.core.scores import Reason, Scores, Unscored
     from dialeval_plugin.core.signature import Signature
+    from dialeval_plugin.corpora.conversations import examples_from
     from dialeval_plugin.hosts.evaluate.metric import load_metric
 
 _HOMES = {
@@ -27,6 +28,7 @@ _HOMES = {
     "Scores": "core.scores",
     "Unscored": "core.scores",
     "Signature": "core.signature",
+    "examples_from": "corpora.conversations",
     "load_metric": "hosts.evaluate.metric",
     "load_scorer": "core.registry",
     "register_scorer": "core.registry",
@@ -43,6 +45,7 @@ __all__ = [
     "Turn",
     "Unscored",
     "__version__",
+    "examples_from",
     "load_metric",
     "load_scorer",
     "register_scorer",

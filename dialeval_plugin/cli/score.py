@@ -24,11 +24,27 @@ from .agreement import check_share
 
 
 def score(
-    input: Annotated[Path, typer.Argument(help="JSON lines with context and response, or a published layout.")],
+    input: Annotated[
+        Path,
+        typer.Argument(help="Conversations or responses (JSON, CSV, TSV), a published layout, or a folder of conversations."),
+    ],
     output: Annotated[
         Path | None, typer.Option(help="JSON-lines file of the scores; beside it comes <output>.meta.json. None by default.")
     ] = None,
     scorer: Annotated[str, typer.Option(help="Name of the scorer.")] = "general",
+    turns: Annotated[
+        str | None,
+        typer.Option(
+            help="Which turns of a conversation are scored: assistant, all (but the first), last. "
+            "Default assistant, and all where there is none."
+        ),
+    ] = None,
+    columns: Annotated[
+        str, typer.Option(help="Columns of a table: context=NAME,response=NAME or conversation=NAME,speaker=NAME,text=NAME.")
+    ] = "",
+    by_conversation: Annotated[
+        Path | None, typer.Option(help="File (.csv, .json) of a table of the conversations, the worst first.")
+    ] = None,
     option: Annotated[list[str] | None, typer.Option(help="name=value, passed to the scorer; may be repeated.")] = None,
     slm: Annotated[str | None, typer.Option(help="Folder or hub id of the small model.")] = None,
     variant: Annotated[str | None, typer.Option(help="Variant of the scorer.")] = None,
@@ -52,8 +68,10 @@ def score(
 
     With --output the scores are kept, and the same command goes on where it was killed.
     """
-    from dialeval_plugin.corpora.registry import read_items
+    from dialeval_plugin.corpora.conversations import COLUMNS, check_choice
+    from dialeval_plugin.corpora.scored_input import read_input
     from dialeval_plugin.hosts.judges import load_cached_model, load_scorer_with_judge
+    from dialeval_plugin.reports.conversations import check_table_file, report_conversations
 
     options = pairs_from_text(option or (), "--option", option_kinds(scorer_factory(scorer)))
     options |= {name: value for name, value in {"slm": slm, "variant": variant}.items() if value is not None}
@@ -63,7 +81,10 @@ def score(
         raise InputError("--dry-run: shows what a language model would be asked, and none is named. Name one with --llm.")
     if explain and not worst:
         raise InputError("--explain: explains the worst responses, and --worst 0 shows none. Leave one of them out.")
-    items = read_items(input)
+    named = pairs_from_text(filter(None, columns.split(",")), "--columns", dict.fromkeys(COLUMNS, str))
+    found = read_input(input, check_choice("--turns", turns), named)
+    places = found.places()
+    typer.echo(found.remarks(), nl=False, err=True)
     if output is not None:
         check_output(output, input, "the scores")
     model = None
@@ -73,6 +94,8 @@ def score(
         model = load_cached_model(llm, llm_args, answers=False if no_answers else answers, dry_run=dry_run)
         options["llm"] = model
     method = load_scorer_with_judge(scorer, options)
+    items = found.items(method.level)
+    check_table_file(by_conversation, input, places, method.level)
     if model is not None and dry_run:
         pipeline.dry_run(method, items)
         typer.echo(f"dry run: {model.usage.estimate()}")
@@ -83,6 +106,7 @@ def score(
     logging.getLogger(pipeline.__name__).setLevel(logging.INFO)
     scores = _scores(method, items, output, overwrite=overwrite, max_unscored=max_unscored)
     _show(scores, items, method, worst=worst, explain=explain)
+    typer.echo(report_conversations(scores, places, by_conversation), nl=False)
     if output is not None:
         typer.echo(f"scores: {output}")
     if model is not None:

@@ -27,7 +27,10 @@ def check_text(value: object, where: str) -> str:
     if isinstance(value, str) and value.isascii():
         return value
     if isinstance(value, Mapping) and "content" in value:
-        raise InputError(f"{where}: expected a string, got the chat message {value!r}. Pass its 'content' alone.")
+        raise InputError(
+            f"{where}: expected a string, got the chat message {value!r}. Pass its 'content' alone, "
+            "or whole conversations to dialeval_plugin.examples_from."
+        )
     if not isinstance(value, str):
         raise _wrong_type(where, "a string", value, "Pass text.")
     try:

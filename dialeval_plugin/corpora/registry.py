@@ -1,28 +1,30 @@
 """The corpora that this package reads: which one a file is of, and reading whatever file or set a user names.
 
-A corpus is what a module of `readers` declares as a `Corpus`; nothing else has to be told of it. A file of no corpus is ours:
-JSON lines `{"context": ["turn", ...], "response": "...", "id"?, "references"?: [...], "facts"?: [...]}` to score, and
-`{"turns": ["turn", ...]}` for plain dialogues.
+A corpus is what a module of `readers` declares as a `Corpus`; nothing else has to be told of it. A file of no corpus is the
+user's: conversations in any layout of `conversations`, or responses `{"context": ["turn", ...], "response": "...", "id"?,
+"references"?: [...], "facts"?: [...]}`, as JSON lines, a JSON array, one object, or a table (.csv, .tsv).
 """
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn
+from dialeval_plugin.core.dialogue import Dialogue, Item
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite, unknown_name
-from dialeval_plugin.core.files import Line, read_json_lines, read_text
+from dialeval_plugin.core.files import Line
 
 from . import mini, readers
+from .conversations import Conversation, TurnChoice, is_conversation, read_conversations, read_rows
 from .corpus import Beginning, Corpus, GroundedDialogue
 from .readers import dailydialog_pp, dstc10
-from .rows import distinct_ids, label_field, require, texts_field, visible_turns
+from .rows import read_csv, read_objects, visible_turns
 
-_FIELDS = frozenset({"id", "context", "response", "references", "facts"})
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
 
 def _declared() -> dict[str, Corpus]:
@@ -54,26 +56,63 @@ def identify(path: Path) -> Corpus | None:
 
 
 def read_items(path: Path) -> list[Item]:
-    """Read what a file has to score, with its ratings where it has any.
+    """Read what a file has to score, with its ratings where it has any; of a conversation every turn of the assistant.
 
     Raises:
         InputError: the file is malformed, or holds no responses; the message names the line.
     """
-    corpus = identify(path)
+    return [
+        item
+        for one in read_scored(path, Counter(), stem=path.stem)
+        for item in (one.items("turn") if isinstance(one, Conversation) else [one])
+    ]
+
+
+def read_scored(
+    path: Path,
+    left_out: Counter[str],
+    *,
+    stem: str | None = None,
+    choice: TurnChoice | None = None,
+    columns: Mapping[str, str] | None = None,
+) -> list[Item | Conversation]:
+    """Read what a file has to score, conversations as they are; raises as `read_items`, for the arguments see `read_rows`."""
+    corpus = None if columns else identify(path)
     if corpus is not None and corpus.read_items is not None:
+        if choice is not None:
+            raise InputError(f"{path}: is of the corpus {corpus.name}, which says what is scored. Leave --turns out.")
         return list(corpus.read_items(path))
-    start = read_text(path).lstrip()[:1]
-    if start == "[":
-        return dstc10.read(path)
-    if start not in {"{", ""}:
+    if not is_table(path) and not columns and _is_unknown_array(Beginning.of(path)):
+        return list(dstc10.read(path))
+    rows = file_rows(path)
+    return list(read_rows(rows, left_out, stem=stem, columns=columns, choice=choice, is_table=is_table(path)))
+
+
+def _is_unknown_array(beginning: Beginning) -> bool:
+    """Whether a file is an array of what is neither a conversation nor a response of ours."""
+    is_response = beginning.has("context", "response") and isinstance(beginning.value["context"], list)
+    return beginning.is_array and not is_response and not is_conversation(beginning.value)
+
+
+def is_table(path: Path) -> bool:
+    """Whether a file is a table, as its name says, packed or not."""
+    return _delimiter(path) is not None
+
+
+def _delimiter(path: Path) -> str | None:
+    return _DELIMITERS.get(Path(path.name.removesuffix(".gz")).suffix.lower())
+
+
+def file_rows(path: Path) -> list[Line]:
+    """Return the rows of a table, or the objects of a JSON file."""
+    if (delimiter := _delimiter(path)) is not None:
+        return read_csv(path, delimiter)
+    if Beginning.of(path).text[:1] not in {"{", "[", ""}:
         raise InputError(
-            f"{path}: holds neither JSON lines nor a JSON array. Give one object a line, "
-            """{"context": ["turn", ...], "response": "..."}; make them of a CSV's rows first."""
+            f"{path}: begins with neither an object nor an array of JSON. Give one object a line, "
+            """{"messages": [...]} or {"context": ["turn", ...], "response": "..."}, or a table that is called .csv or .tsv."""
         )
-    lines = read_json_lines(path)
-    examples = [_example(line, number) for number, line in enumerate(lines)]
-    distinct_ids(lines, [example.id for example in examples], "Give every example its own.")
-    return list(examples)
+    return read_objects(path)
 
 
 def read_dialogues(path: Path) -> list[Dialogue]:
@@ -92,41 +131,14 @@ def read_grounded(path: Path, *, every_response: bool = False) -> list[GroundedD
     """
     corpus = identify(path)
     if corpus is None:
-        return [_dialogue(line, f"{path.stem}_{index:05d}") for index, line in enumerate(read_json_lines(path))]
+        conversations = read_conversations(file_rows(path), Counter(), stem=path.stem)
+        return [GroundedDialogue(Dialogue(one.id, visible_turns(one.turns))) for one in conversations]
     if corpus.read_dialogues is None:
         raise InputError(f"{path}: is of the corpus {corpus.name}, which is rated and not trained on. Name plain dialogues.")
     if every_response and corpus is dailydialog_pp.CORPUS:
         return dailydialog_pp.read_grounded(path)
     found = corpus.read_dialogues(path)
     return [one if isinstance(one, GroundedDialogue) else GroundedDialogue(one) for one in found]
-
-
-def _example(line: Line, number: int) -> Example:
-    value = line.value
-    if "messages" in value:
-        raise InputError(
-            f"{line.where}: holds chat messages. Give the content of the last one as 'response', a string, "
-            "and that of those before it as 'context', a list of strings."
-        )
-    if unknown := sorted(set(value) - _FIELDS):
-        raise unknown_name(f"{line.where}: there is no field {unknown[0]!r}", unknown[0], sorted(_FIELDS))
-    require(line, "context", "response", advice="Give a list of turns as context and a string as response.")
-    id = label_field(line, "id")
-    try:
-        return Example.from_texts(
-            value["context"],
-            value["response"],
-            id=str(number) if id is None else id,
-            references=value.get("references", ()),
-            facts=value.get("facts", ()),
-        )
-    except InputError as error:
-        raise InputError(f"{line.where}: {error}") from None
-
-
-def _dialogue(line: Line, id: str) -> GroundedDialogue:
-    require(line, "turns", advice="Give a list of texts, oldest first.")
-    return GroundedDialogue(Dialogue(id, visible_turns(map(Turn, texts_field(line, "turns")))))
 
 
 class ReportedSets(NamedTuple):
@@ -170,7 +182,9 @@ def _read_reported_file(path: Path) -> list[Item]:
     corpus = identify(path)
     if corpus is None:
         beginning = Beginning.of(path)
-        has_items = beginning.is_array or not beginning.text or beginning.has("context") or beginning.has("response")
+        has_items = not is_conversation(beginning.value) and (
+            beginning.is_array or not beginning.text or beginning.has("context") or beginning.has("response")
+        )
     else:
         has_items = corpus.read_items is not None
     return read_items(path) if has_items else list(read_dialogues(path))

@@ -13,7 +13,7 @@ from typing import Any
 
 from dialeval_plugin.core.dialogue import Turn, check_text, is_blank
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.files import Line, parse_json_prefix, read_text
+from dialeval_plugin.core.files import LARGEST_TEXT, Line, parse_json_prefix, read_json_lines, read_text
 
 _WHITE_SPACE = re.compile(r"[ \t\n\r]*")
 # "10:15 is too late." has no speaker; "M:Okay." has one, though its blank is missing.
@@ -61,9 +61,30 @@ def read_array(path: Path) -> list[Line]:
     return rows
 
 
-def read_csv(path: Path) -> list[Line]:
+def read_objects(path: Path) -> list[Line]:
+    """Return the objects of a JSON array or of JSON lines, or the one object that is the whole file."""
+    text = read_text(path)
+    start = len(text) - len(text.lstrip())
+    if text[start : start + 1] == "[":
+        return read_array(path)
+    first, newline, _ = text[start:].partition("\n")
+    if newline and first.startswith("{"):
+        try:
+            value, end = parse_json_prefix(text, start, str(path))
+        except InputError:
+            if first.rstrip() == "{":
+                raise
+        else:
+            if "\n" in text[start:end] and not text[end:].strip():
+                return [Line(str(path), value)]
+    return read_json_lines(path)
+
+
+def read_csv(path: Path, delimiter: str = ",") -> list[Line]:
     """Return the rows as objects of column name to text."""
-    reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
+    # The limit that the module begins with, 131,072 characters, is less than some conversations have.
+    csv.field_size_limit(LARGEST_TEXT)
+    reader = csv.reader(io.StringIO(read_text(path), newline=""), delimiter=delimiter, strict=True)
     rows: list[Line] = []
     names: list[str] = []
     start = 1

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dialeval_plugin.core.files import read_text
 from dialeval_plugin.corpora.readers import dstc10
+from dialeval_plugin.models.folders import PRETRAINED
 from dialeval_plugin.reports.contrast import OVERALL
 from dialeval_plugin.reports.tables import markdown_table
 from dialeval_plugin.statistics.estimates import interval_text, number_text
@@ -14,7 +15,7 @@ from reproduction.documents import put_between
 from reproduction.intervals import ValueInterval, mean_over_sets
 from reproduction.results.write import TURN_LEVEL
 
-from .figures import ACCURACY, AGREEMENT, CONTRASTS, DAILYDIALOG_PP, KINDS, PRETRAINED, RIGHT_PAIRS, SAME_ORDER, Figure
+from .figures import ACCURACY, AGREEMENT, CONTRASTS, DAILYDIALOG_PP, KINDS, RIGHT_PAIRS, SAME_ORDER, Figure
 
 ROOT = Path(__file__).resolve().parents[2]
 OVERVIEW, PACKED = "figures: packaged models", "figures: packed and full"

@@ -40,6 +40,11 @@ def test_empty_and_strange_texts_are_data(context: list[str], response: str) -> 
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
+        (
+            {"context": [{"role": "user", "content": "hi"}]},
+            "context[0]: expected a string, got the chat message {'role': 'user', 'content': 'hi'}. "
+            "Pass its 'content' alone, or whole conversations to dialeval_plugin.examples_from.",
+        ),
         ({"context": "Hi."}, "context: expected a list of strings, got 'Hi.' (str). Wrap a single string in a list."),
         ({"context": None}, "context: expected a list of strings, got None (NoneType). Pass a list."),
         ({"context": ["Hi.", None]}, "context[1]: expected a string, got None (NoneType). Pass text."),

@@ -45,6 +45,10 @@ CONTURE = [{**layouts.CONTURE, "dialog_ratings": [{"coherent": 3, "error recover
 CAUSES = [{"history": ["W: Hi.", "M: Why so late?", ""], "response": "W: The bus.", "entities": ["Why so"]}]
 DREAM = [[["M: Hi.", "W: Ho."], [{"question": "Who?"}], "1-1"]]
 TOPICAL = {"t": {"content": [{"message": "Hi.", "agent": "agent_1"}, {"message": "Ho.", "agent": "agent_2"}]}}
+CHAT = [{"role": "system", "content": "x"}, {"role": "user", "content": [{"type": "text", "text": "Hi."}]},
+        {"role": "assistant", "content": "Ho.", "tool_calls": []}]  # fmt: skip
+SHAREGPT = [{"from": "human", "value": "Hi."}, {"from": "gpt", "value": "Ho."}]
+TURNS = 'conversation,speaker,text\na,user,"Hi, you"\nb,A,Ho\na,bot,x\n'
 ESCONV = [{"dialog": [{"text": "Hi ", "speaker": "sys"}, {"text": "Ho", "speaker": "usr"}]}]
 EMPATHETIC = 'Dialog_ID,Type,Actor,Text\na,situation,none,"A ""car"""\na,utterance,speaker,Oh\n'
 PROBABILITIES = {"dialogues": [{"dialogue_id": 0, "human_annotation": 3.5, "predicted_annotation": 0.25}]}
@@ -67,6 +71,12 @@ def zipped(method: int) -> bytes:
 
 LAYOUTS: dict[str, tuple[Reader, str, str | bytes]] = {
     "ours": (read_items, "in.jsonl", lines(*OURS)),
+    "chat messages": (read_items, "in.jsonl", lines({"id": 7, "messages": CHAT}, {"messages": CHAT[1:]})),
+    "chat messages of a file": (read_items, "in.json", json.dumps(CHAT, indent=1)),
+    "sharegpt": (read_items, "in.json", json.dumps([{"id": "a", "conversations": SHAREGPT}])),
+    "turns in csv": (read_items, "in.csv", TURNS),
+    "responses in tsv": (read_items, "in.tsv", 'context\tresponse\nHi.\tHo.\n"[""a""]"\tb\n'),
+    "dialogues: chat": (read_grounded, "in.json", json.dumps({"messages": CHAT}, indent=1)),
     "response sets": (dailydialog_pp.read, "in.jsonl", lines(*SETS)),
     "contexts": (dailydialog_pp.read_contexts, "in.jsonl", lines(*SETS)),
     "dstc10": (dstc10.read, "x_eval.json", json.dumps(DSTC10)),

@@ -210,18 +210,12 @@ OURS = [
     ),
     (
         "context,response\nHi.,Hello.\n",  # of a file that is no JSON this was "Was the file cut off?"
-        ": holds neither JSON lines nor a JSON array. Give one object a line, "
-        '{"context": ["turn", ...], "response": "..."}; make them of a CSV\'s rows first.',
+        ": begins with neither an object nor an array of JSON. Give one object a line, "
+        '{"messages": [...]} or {"context": ["turn", ...], "response": "..."}, or a table that is called .csv or .tsv.',
     ),
     (
-        lines({"messages": [MESSAGE, MESSAGE]}),
-        ":1: holds chat messages. Give the content of the last one as 'response', a string, "
-        "and that of those before it as 'context', a list of strings.",
-    ),
-    (
-        lines({"context": [MESSAGE], "response": "hi"}),
-        ":1: Example '0': context[0]: expected a string, got the chat message {'role': 'user', 'content': 'hi'}. "
-        "Pass its 'content' alone.",
+        lines({"context": [MESSAGE], "response": {"role": "system", "content": "hi"}}),
+        ":1: Example '0': response: expected a response, got a message of the role 'system'. Pass the assistant's.",
     ),
     (
         lines({"context": ["x"], "response": "y"}, {"id": "k", "context": ["x", None], "response": "y"}),
@@ -229,7 +223,10 @@ OURS = [
     ),
 ]
 OUR_DIALOGUES = [
-    (lines({"a": 1}), ":1: has no 'turns'. Give a list of texts, oldest first."),
+    (
+        lines({"a": 1}),
+        ":1: has no 'messages', 'conversations' or 'turns', only 'a'. Give a list of messages or texts.",
+    ),
     ("", ": is empty, expected one JSON object a line."),
     ("[{", ":1: not valid JSON (Expecting property name enclosed in double quotes). Was the file cut off?"),
     ('{"turns": [\n', ":1: not valid JSON (Expecting value). Was the file cut off?"),

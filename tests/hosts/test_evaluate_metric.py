@@ -17,15 +17,15 @@ import evaluate
 import numpy as np
 import pytest
 
-from dialeval_plugin import __version__, load_metric
+from dialeval_plugin import __version__, examples_from, load_metric
 from dialeval_plugin.core import registry as scorers
-from dialeval_plugin.core.dialogue import Example, Item, is_blank
+from dialeval_plugin.core.dialogue import Example, Item, context_turns, is_blank
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.resources import metrics_path
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.hosts import registration
-from dialeval_plugin.hosts.evaluate.metric import DialogueMetric, metric_names, read_examples
+from dialeval_plugin.hosts.evaluate.metric import DialogueMetric, metric_names, read_examples, read_inputs
 from dialeval_plugin.hosts.evaluate.space import response_score
 from dialeval_plugin.hosts.judges import judge_from_options
 from dialeval_plugin.llm.answers import CachedLanguageModel
@@ -251,6 +251,48 @@ def test_the_host_combines_it_with_another_metric(metric: DialogueMetric) -> Non
     assert result["second_slide"] == pytest.approx(result["first_slide"] + 1)
 
 
+def test_chat_messages_are_turns_and_responses(metric: DialogueMetric) -> None:
+    """TRIAL section 8, 11: no door took `role` and `content`."""
+    asked = [SYSTEM, CHAT, {"role": "assistant", "content": [{"type": "text", "text": "ho"}]}, CHAT]
+    answer = {"role": "assistant", "content": "Fine."}
+    expected = examples_from([[*asked, answer]], "last")
+    for response in ("Fine.", answer):
+        (found,) = read_examples({"predictions": [response], "contexts": [asked]})
+        assert (found.context, found.response) == (expected[0].context, expected[0].response)
+    result = metric.compute(
+        predictions=[answer, "Fine.", {**answer, "content": None}], contexts=[asked, np.array(asked), asked]
+    )
+    assert (result["scores"], result["turns"], "ids" in result) == ([0.5, 0.5, None], [3, 3, None], False)
+
+
+def test_conversations_are_computed_with_their_ids(metric: DialogueMetric) -> None:
+    chats = [{"messages": [SYSTEM, CHAT, {"role": "assistant", "content": "Fine."}, CHAT, {"role": "gpt", "content": "Good."}]},
+             {"id": "x", "turns": ["Hi.", "Hello."]}]  # fmt: skip
+    result = metric.compute(conversations=chats)
+    assert (result["ids"], result["scores"]) == (["0:3", "0:5", "x:2"], [0.5, 0.5, 0.6])
+    assert result["scores"] == list(StubScorer().score(examples_from(chats)).values)
+    assert metric.compute(conversations=chats, turns="last")["ids"] == ["0:5", "x:2"]
+    for chat in chats:
+        metric.add(conversation=chat)
+    metric.add_batch(conversations=chats[:1], turns="all")
+    assert metric.compute()["ids"] == ["0:3", "0:5", "x:2", "2:3", "2:4", "2:5"]
+
+
+def test_conversations_are_dialogues_where_those_are_scored(metric: DialogueMetric, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Whole(StubScorer):
+        level = "dialogue"
+
+        def score_batch(self, items: Sequence[Item]) -> list[Row]:
+            return [{"stub": 1.0, "turns": len(context_turns(item)), "references": None} for item in items]
+
+    monkeypatch.setitem(scorers._factories, "slide", Whole)
+    chats = [[SYSTEM, CHAT, {"role": "assistant", "content": "Fine."}, CHAT]]
+    result = metric.compute(conversations=chats)
+    assert (result["ids"], result["turns"]) == (["0"], [3])
+    with refused("turns: chooses responses, and this scorer scores whole dialogues. Leave it out."):
+        metric.compute(conversations=chats, turns="last")
+
+
 # Options
 
 
@@ -319,7 +361,7 @@ NO_METRIC = (
 SLIDE = " Did you mean 'slide'?"
 UNKNOWN = (
     "slide: there is no input or option 'context'. Did you mean 'contexts'? "
-    "Accepted are the columns predictions, contexts, references, facts "
+    "Accepted are the columns predictions, contexts, references, facts, conversations, turns "
     "and the options bias, llm, variant, llm_args, answers."
 )
 REFUSALS: list[tuple[Callable[[], object], str]] = [
@@ -331,7 +373,8 @@ REFUSALS: list[tuple[Callable[[], object], str]] = [
     (lambda: load_metric("slide", context="x"), UNKNOWN),
     (
         lambda: load_metric("slide").add_batch(**ROWS, bias=1.0),
-        "slide: there is no column 'bias'. Accepted are predictions, contexts, references, facts; options belong to compute().",
+        "slide: there is no column 'bias'. Accepted are predictions, contexts, references, facts, conversations, "
+        "turns; options belong to compute().",
     ),
     (
         lambda: load_slide("dre"),
@@ -393,6 +436,8 @@ MISSING = "the column {!r} is missing. Pass predictions and contexts, one row fo
 LENGTHS = "the columns 'predictions' and {!r} have {} and {} rows. Pass one row of each for every response."
 AN_ITERATOR = iter(["a"])
 CHAT = {"role": "user", "content": "hi"}
+SYSTEM = {"role": "system", "content": "hi"}
+A_MESSAGE = "Give 'role' and 'content', as OpenAI's have them."
 X, Y, Z = ["x"], ["y"], ["z"]
 WRONG: list[tuple[dict[str, object], str]] = [
     (given(["a", "b", "c"], [X, Y]), LENGTHS.format("contexts", 3, 2)),
@@ -412,7 +457,18 @@ WRONG: list[tuple[dict[str, object], str]] = [
     (given(["a", "b"], [X, Y], references=["r", None]), no_list("references[1]", "None (NoneType)", "Pass a list.")),
     (given(["a", "b"], [X, Y], facts=[["f"], ["g", 2.5]]), no_text("facts[1][1]", "2.5 (float)")),
     (given("a", [X]), no_list("predictions", "'a' (str)")),
-    (given(["a"], [[CHAT]]), f"contexts[0][0]: expected a string, got the chat message {CHAT}. Pass its 'content' alone."),
+    (given([SYSTEM], [X]), "predictions[0]: expected a response, got a message of the role 'system'. Pass the assistant's."),
+    (given(["a"], [[{"role": "user"}]]), f"contexts[0][0]: is no chat message, with 'role'. {A_MESSAGE}"),
+    (
+        {"conversations": [[CHAT]], "contexts": [X]},
+        "conversations: have their contexts and responses in them. Leave contexts out.",
+    ),
+    (
+        {"conversations": [[CHAT, 7]]},
+        "conversations[0]: conversation '0', message 2: expected a string, got 7 (int). Pass text.",
+    ),
+    ({"conversations": [[CHAT]], "turns": "a"}, "turns: there is no choice 'a'. Known are: assistant, all, last."),
+    (given(["a"], [X], turns="all"), "turns: chooses among the turns of conversations. Pass conversations, or leave it out."),
     (given(AN_ITERATOR, [X]), no_list("predictions", f"{AN_ITERATOR!r} (list_iterator)", "Gather its values with list().")),
     (given(["a", "b\ud83d"], [X, Y]), no_unicode("predictions[1]", "\ud83d", 1)),
     (given(["a"], [["x", "\udc00"]]), no_unicode("contexts[0][1]", "\udc00", 0)),
@@ -422,7 +478,7 @@ WRONG: list[tuple[dict[str, object], str]] = [
 @pytest.mark.parametrize(("columns", "expected"), WRONG)
 def test_r01_r02_wrong_inputs_name_column_and_row(columns: dict[str, object], expected: str, metric: DialogueMetric) -> None:
     with refused(expected):
-        read_examples(columns)
+        read_inputs(columns)
     for call in (metric.compute, metric.add_batch):
         with refused(f"slide: {expected}"):
             call(**columns)

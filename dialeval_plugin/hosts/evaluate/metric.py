@@ -8,15 +8,19 @@ and kept in memory as `Example` objects, so that none of this happens.
 from __future__ import annotations
 
 import inspect
+import logging
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast, overload
 
-from dialeval_plugin.core.dialogue import Dialogue, Example, Turn, advice_for_list, check_text
+from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, advice_for_list, check_text
 from dialeval_plugin.core.errors import InputError, did_you_mean, unknown_name
 from dialeval_plugin.core.registry import ADVICE, scorer_factory, scorer_names
 from dialeval_plugin.core.resources import metrics_path
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Scores
+from dialeval_plugin.corpora.conversations import Conversation, check_choice, conversations_from
+from dialeval_plugin.corpora.messages import context_and_response, left_out_text
 from dialeval_plugin.hosts.judges import load_scorer_with_judge, scorer_options
 from dialeval_plugin.hosts.registration import importing
 
@@ -24,22 +28,28 @@ with importing("evaluate"):
     import datasets
     import evaluate
 
+logger = logging.getLogger(__name__)
+
 COLUMNS = ("predictions", "contexts", "references", "facts")
+INPUTS = (*COLUMNS, "conversations", "turns")
 
 HOST_SETTINGS = frozenset(inspect.signature(evaluate.Metric.__init__).parameters) - {"self", "kwargs"}
 
 _INPUTS_DESCRIPTION = """
 Args:
-    predictions: the responses to judge, a list of strings.
-    contexts: for every response the turns before it, a list of strings, oldest first; it may be empty.
+    predictions: the responses to judge, a list of strings or of chat messages as {{"role": "assistant", "content": ...}}.
+    contexts: for every response the turns before it, a list of strings or of chat messages, oldest first; it may be empty.
     references: optional; for every response a string or a list of strings that are known to be good.
     facts: optional; for every response the persona lines or the knowledge that it may draw on, as `references`.
+    conversations: instead of all these: whole conversations, as `dialeval_plugin.examples_from` takes them.
+    turns: beside `conversations`: which of their turns are judged, "assistant", "all" (but the first) or "last".
     **options: of the scorer: {options}.
 
 Returns:
     A dict: the mean score as `{name}` (None where no row has a score); `scores` and one list for every column of the
     scorer, with None where a row has no score; `n_total`, `n_scored`, `n_unscored`, and `unscored` with the number of rows
-    by reason; `signature`, the string that pins everything that can move a number.
+    by reason; `signature`, the string that pins everything that can move a number; of conversations `ids`, which name the
+    conversation, from 0 where it has no id, and after a colon the number of the message, from 1.
 """
 
 
@@ -79,8 +89,10 @@ class DialogueMetric(evaluate.Metric):  # type: ignore[misc] # the host has no t
     """
 
     scorer_name: ClassVar[str]
-    columns: ClassVar[tuple[str, ...]] = COLUMNS
-    singular: ClassVar[Mapping[str, str]] = {"prediction": "predictions", "context": "contexts", "reference": "references"}
+    columns: ClassVar[tuple[str, ...]] = INPUTS
+    singular: ClassVar[Mapping[str, str]] = {
+        name.removesuffix("s"): name for name in ("predictions", "contexts", "references", "conversations")
+    }
     """`add` takes one row, and the host names columns in the singular there."""
 
     def __init__(self, config_name: str | None = None, **settings: Any) -> None:
@@ -176,7 +188,7 @@ class DialogueMetric(evaluate.Metric):  # type: ignore[misc] # the host has no t
 
     def _read(self, columns: Mapping[str, Any]) -> list[Any]:
         try:
-            return read_examples(columns, first=len(self._rows))
+            return read_inputs(columns, first=len(self._rows))
         except InputError as error:
             raise InputError(f"{self.scorer_name}: {error}") from None
 
@@ -185,10 +197,19 @@ class DialogueMetric(evaluate.Metric):  # type: ignore[misc] # the host has no t
             self._scorer = None  # the old model goes before the new one comes
             self._scorer = load_scorer_with_judge(self.scorer_name, options)
             self._scorer_options = options
-        if self._scorer.level == "dialogue":
-            # The last turn of a whole dialogue is in the column of responses.
-            rows = [Dialogue(row.id, (*row.context, row.response)) for row in rows]
-        return _result(self.scorer_name, self._scorer.score(rows, progress=True))
+        items = [item for row in rows for item in _items(row, self._scorer.level)]
+        scores = self._scorer.score(items, progress=True)
+        result = _result(self.scorer_name, scores)
+        if any(isinstance(row, Conversation) for row in rows):
+            result["ids"] = list(scores.ids)
+        return result
+
+
+def _items(row: Example | Conversation, level: Level) -> list[Item]:
+    if isinstance(row, Conversation):
+        return row.items(level)
+    # The last turn of a whole dialogue is in the column of responses.
+    return [row if level == "turn" else Dialogue(row.id, (*row.context, row.response))]
 
 
 def _result(name: str, scores: Scores) -> MetricResult:
@@ -212,18 +233,34 @@ def _result(name: str, scores: Scores) -> MetricResult:
     return result
 
 
+def read_inputs(columns: Mapping[str, Any], first: int = 0) -> list[Example | Conversation]:
+    """Read conversations, or the columns of `read_examples`, whichever is given."""
+    given = [name for name in INPUTS if columns.get(name) is not None]
+    if "conversations" not in given:
+        if "turns" in given:
+            raise InputError("turns: chooses among the turns of conversations. Pass conversations, or leave it out.")
+        return list(read_examples({name: value for name, value in columns.items() if name in COLUMNS}, first))
+    if others := [name for name in given if name in COLUMNS]:
+        raise InputError(f"conversations: have their contexts and responses in them. Leave {', '.join(others)} out.")
+    choice = check_choice("turns", columns.get("turns"))
+    return conversations_from(columns["conversations"], choice, first=first)
+
+
 def read_examples(columns: Mapping[str, Any], first: int = 0) -> list[Example]:
     """Build one example a row, with its number, counted from `first`, as the id; a column that is None counts as absent."""
     given = read_columns(columns, COLUMNS[:2], "response")
     examples = []
+    left_out: Counter[str] = Counter()
     for index, prediction in enumerate(given["predictions"]):
-        response = Turn(check_text(prediction, f"predictions[{index}]"))
-        context = tuple(Turn(text) for text in _texts(given["contexts"][index], f"contexts[{index}]"))
+        names = (f"contexts[{index}]", f"predictions[{index}]")
+        context, response = context_and_response(as_list(given["contexts"][index], names[0]), prediction, names, left_out)
         references, facts = (
             _texts(given[name][index], f"{name}[{index}]", may_be_single=True) if name in given else ()
             for name in ("references", "facts")
         )
         examples.append(Example(str(first + index), context, response, references, facts))
+    if left_out:
+        logger.info("contexts: %s left out", left_out_text(left_out))
     return examples
 
 

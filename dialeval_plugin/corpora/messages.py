@@ -1,0 +1,160 @@
+"""Chat messages as turns: OpenAI's `{role, content}`, ShareGPT's `{from, value}`, plain `{speaker, text}`, and strings.
+
+What a user and an assistant said are turns; `user` and `assistant` are then their speakers, however the log calls them. What
+the system, a developer or a tool put in is no turn, and neither is what has no text, an image say: both are left out and
+counted. Any other role is the name of a speaker.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from dialeval_plugin.core.dialogue import Turn, check_text
+from dialeval_plugin.core.errors import InputError
+
+USER, ASSISTANT = "user", "assistant"
+SYSTEM = "system"
+
+TEXTLESS = "textless message"
+"""What counts messages without any text: calls of tools, images."""
+
+_SPEAKERS = {
+    **dict.fromkeys(("user", "human"), USER),
+    **dict.fromkeys(("assistant", "gpt", "chatgpt", "model", "bot"), ASSISTANT),
+}
+_NO_SPEAKERS = frozenset(
+    {"developer", "tool", "tool_call", "tool_response", "function", "function_call", "function_response", "observation"}
+)
+_LAYOUTS = (("role", "content"), ("from", "value"), ("speaker", "text"))
+"""The field of who says something and the field of what, as each layout names them."""
+_TEXT_PARTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
+"""The parts of a content that are text, by type, each with the field that holds it."""
+
+
+def is_message(value: object) -> bool:
+    """Whether `value` is an object with the two fields of a chat message."""
+    return isinstance(value, Mapping) and any(speaker in value and text in value for speaker, text in _LAYOUTS)
+
+
+def turn_of(value: object, where: str, left_out: Counter[str]) -> Turn | None:
+    """Return a string or a chat message as a turn; None where it is none, which `left_out` then counts.
+
+    Raises:
+        InputError: `value` is neither, or a part of it has another type; the message begins with `where`.
+    """
+    if not isinstance(value, Mapping):
+        return Turn(check_text(value, where))
+    speaker_field, text_field = _layout(value, where)
+    given = value.get(speaker_field)
+    if given is None and speaker_field != "speaker":
+        raise InputError(f"{where}: has no {speaker_field!r}. Say who wrote it: user, assistant, system, or a speaker's name.")
+    speaker = None if given is None else check_text(given, f"{where}: {speaker_field}").strip()
+    role = (speaker or "").lower()
+    # In a transcript of speakers the system may be the chatbot: `spoken` decides when it has seen the others.
+    if role in _NO_SPEAKERS or (role == SYSTEM and speaker_field != "speaker"):
+        left_out[f"{role} message"] += 1
+        return None
+    text = _text(value.get(text_field), f"{where}: {text_field}", left_out)
+    if text is None:
+        left_out[TEXTLESS] += 1
+        return None
+    return Turn(text, _SPEAKERS.get(role, SYSTEM if role == SYSTEM else speaker) or None)
+
+
+def numbered_turns(messages: Iterable[tuple[str, object]], left_out: Counter[str]) -> list[tuple[int, Turn]]:
+    """Return the turns of a conversation, each with the number of its message, from 1.
+
+    Where a transcript of `{speaker, text}` has a `system` and nobody else who is an assistant, that is the assistant.
+
+    Args:
+        messages: each with the place that an error of it names.
+        left_out: counts what is no turn.
+    """
+    found = [(number, turn_of(value, where, left_out)) for number, (where, value) in enumerate(messages, start=1)]
+    turns = [(number, turn) for number, turn in found if turn is not None]
+    speakers = {turn.speaker for _, turn in turns}
+    if SYSTEM not in speakers:
+        return turns
+    if ASSISTANT not in speakers:
+        return [(number, Turn(turn.text, ASSISTANT) if turn.speaker == SYSTEM else turn) for number, turn in turns]
+    left_out["system message"] += sum(turn.speaker == SYSTEM for _, turn in turns)
+    return [(number, turn) for number, turn in turns if turn.speaker != SYSTEM]
+
+
+def context_and_response(
+    context: Sequence[object], response: object, names: tuple[str, str], left_out: Counter[str]
+) -> tuple[tuple[Turn, ...], Turn]:
+    """Return the turns before a response, and the response, each given as a string or a chat message.
+
+    A plain response to chat messages is the assistant's. A message without text is a blank response, which has no score.
+
+    Args:
+        context: oldest first.
+        response: what was said then.
+        names: what errors call the two.
+        left_out: counts what is no turn.
+    """
+    places = ((f"{names[0]}[{index}]", value) for index, value in enumerate(context))
+    turns = tuple(turn for _, turn in numbered_turns(places, left_out))
+    without_text = left_out[TEXTLESS]
+    answer = turn_of(response, names[1], left_out)
+    if answer is None and left_out[TEXTLESS] == without_text:
+        raise InputError(
+            f"{names[1]}: expected a response, got a message of the role {_role(response)!r}. Pass the assistant's."
+        )
+    is_chat = any(turn.speaker in (USER, ASSISTANT) for turn in turns)
+    if answer is None or (answer.speaker is None and is_chat):
+        answer = Turn("" if answer is None else answer.text, ASSISTANT)
+    return turns, answer
+
+
+def left_out_text(left_out: Mapping[str, int]) -> str:
+    """Say what was left out.
+
+    Example:
+        >>> left_out_text({"system message": 2, "image_url part": 1})
+        '2 system messages, 1 image_url part'
+    """
+    return ", ".join(f"{n} {what}{'s' if n != 1 else ''}" for what, n in left_out.items() if n)
+
+
+def _role(message: object) -> object:
+    return next((message[name] for name, _ in _LAYOUTS if name in message), None) if isinstance(message, Mapping) else None
+
+
+def _layout(value: Mapping[Any, Any], where: str) -> tuple[str, str]:
+    layout = next((layout for layout in _LAYOUTS if layout[1] in value), None)
+    # A call of a tool may come without any content.
+    if layout is None and "role" in value and {"tool_calls", "function_call"} & value.keys():
+        layout = _LAYOUTS[0]
+    if layout is None:
+        known = ", ".join(map(repr, value)) or "nothing"
+        raise InputError(f"{where}: is no chat message, with {known}. Give 'role' and 'content', as OpenAI's have them.")
+    return layout
+
+
+def _text(content: Any, where: str, left_out: Counter[str]) -> str | None:
+    """The text of a content, its parts joined by line breaks; None where it has none."""
+    if content is None or isinstance(content, str):
+        return content if content is None else check_text(content, where)
+    if hasattr(content, "tolist"):
+        content = content.tolist()
+    if not isinstance(content, Sequence) or isinstance(content, bytes):
+        raise InputError(
+            f"{where}: expected a string or a list of parts, got {content!r:.80} ({type(content).__name__}). "
+            "Give text, or parts as {'type': 'text', 'text': ...}."
+        )
+    texts = []
+    for index, part in enumerate(content):
+        place = f"{where}[{index}]"
+        if isinstance(part, str):
+            texts.append(check_text(part, place))
+        elif not isinstance(part, Mapping):
+            raise InputError(f"{place}: expected a part as {{'type': 'text', 'text': ...}}, got {part!r:.80}. Give text.")
+        elif (kind := str(part.get("type", "text"))) in _TEXT_PARTS:
+            texts.append(check_text(part.get(_TEXT_PARTS[kind]), f"{place}: {_TEXT_PARTS[kind]}"))
+        else:
+            left_out[f"{kind} part"] += 1
+    return "\n".join(texts) if texts else None

@@ -1,0 +1,75 @@
+"""`dialeval score` of conversation logs: a file, a table with named columns, a folder. TRIAL section 8, 11 and 23."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import run
+from tests.layouts import lines, write
+from tests.refusals import refused
+
+LENGTH = ("--scorer", "response_length")
+SAID = [
+    {"role": "system", "content": "Be kind."},
+    {"role": "user", "content": "Hi."},
+    {"role": "assistant", "content": "Good day to you."},
+    {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]},
+    {"role": "assistant", "content": "Fine."},
+]
+
+
+@pytest.fixture
+def rows_written(tmp_path: Path) -> Path:
+    return tmp_path / "out.jsonl"
+
+
+def words(path: Path) -> dict[str, float]:
+    return {row["id"]: row["words"] for row in map(json.loads, path.read_text(encoding="utf-8").splitlines())}
+
+
+def test_a_folder_of_logs_gives_one_table(tmp_path: Path, rows_written: Path) -> None:
+    write(tmp_path / "logs" / "monday.jsonl", lines({"id": "a", "messages": SAID}, {"messages": SAID[:2]}))
+    write(tmp_path / "logs" / "june" / "b.csv", "conversation,speaker,text\n1,user,Hi.\n1,bot,Hm.\n")
+    other = write(tmp_path / "logs" / "settings.json", "{}")
+    table = tmp_path / "table.csv"
+    done = run("score", tmp_path / "logs", *LENGTH, "--output", rows_written, "--by-conversation", table)
+    assert done.exit_code == 0
+    assert done.stdout == (
+        "words: mean 2.0000, 3 of 3 scored\n"
+        "method:response_length|level:turn|version:0.1.0\n"
+        "conversation    n_turns  n_scored   mean  worst_turn  worst_score\n"
+        "--------------  -------  --------  -----  ----------  -----------\n"
+        "june/b.csv/1          1         1  1.000           2        1.000\n"
+        "monday.jsonl/a        2         2  2.500           5        1.000\n"
+        f"scores: {rows_written}\n"
+    )
+    assert done.stderr == (
+        f"no conversations, left out: {other}\n"
+        "no turns, left out: 2 system messages, 1 image_url part, 1 textless message\n"
+        "without a turn to score: 1 of 3 conversations\n"
+    )
+    assert words(rows_written) == {"june/b.csv/1:2": 1.0, "monday.jsonl/a:3": 4.0, "monday.jsonl/a:5": 1.0}
+    assert table.read_text(encoding="utf-8").splitlines()[1] == "june/b.csv/1,1,1,1.0,2,1.0"
+
+
+def test_which_turns_are_scored(tmp_path: Path, rows_written: Path) -> None:
+    log = write(tmp_path / "chat.json", json.dumps({"messages": SAID}, indent=1))
+    for choice, ids in {"assistant": [3, 5], "all": [3, 5], "last": [5]}.items():
+        assert run("score", log, *LENGTH, "--output", rows_written, "--turns", choice, "--overwrite").exit_code == 0
+        assert list(words(rows_written)) == [f"chat_00000:{number}" for number in ids]
+
+
+def test_columns_of_a_table(tmp_path: Path, rows_written: Path) -> None:
+    table = write(tmp_path / "in.csv", 'question,answer\nHi.,"Good day, you."\n')
+    columns = ("--columns", "context=question,response=answer")
+    assert run("score", table, *LENGTH, "--output", rows_written, *columns).exit_code == 0
+    assert words(rows_written) == {"0": 3.0}
+    with refused(f"{table}:2: has no column 'reply', which is to be 'response'. There are: question, answer."):
+        run("score", table, *LENGTH, "--output", rows_written, "--columns", "context=question,response=reply")
+    with refused("--columns 'context': expected name=value."):
+        run("score", table, *LENGTH, "--output", rows_written, "--columns", "context")
+    with refused("--turns: there is no choice 'every'. Known are: assistant, all, last."):
+        run("score", table, *LENGTH, "--output", rows_written, "--turns", "every")
