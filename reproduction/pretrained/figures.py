@@ -8,6 +8,7 @@ DIALEVAL_DATA_DIR names the folder with the public data.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -125,7 +126,7 @@ def packaged_folders() -> dict[str, Path]:
 
 
 def rated_items(question: Question) -> Iterator[RatedItems]:
-    """Read the rated sets that are at hand.
+    """Read the rated sets that are asked for; without names those of DSTC10 that are at hand, and say which are not.
 
     FED and USR have their qualities but the overall one: that is `ft`, `fd`, `tu` and `pu` in DSTC10.
     """
@@ -140,6 +141,9 @@ def rated_items(question: Question) -> Iterator[RatedItems]:
             try:
                 items = dstc10.read(code)
             except MissingPrerequisite:
+                if question.datasets:
+                    raise
+                print(f"not on this machine: {code}", file=sys.stderr)
                 continue
             yield RatedItems(code, entry.level, items, [dstc10.overall_quality(items, entry)])
     for name, read in further.items():
