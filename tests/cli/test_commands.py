@@ -316,9 +316,6 @@ def test_a_wrong_file_exits_with_2_and_one_line(content: Any, message: str, dial
          "Finished parts are kept; repeat the command when there is room."),
         (("--scorer", "slide", "--variant", "big"), 2,
          "slide: variant is 'big'. Give one of slide, slm, slm_probability, slm_distance."),
-        (("--scorer", "slide", "--variant", "slm"), 3,
-         "slide: no SLM is named. Train one with `dialeval train slm --data FILE --output FOLDER`, "
-         "or pass slm='FOLDER or hub id', or set DIALEVAL_SLM."),
     ],
 )  # fmt: skip
 def test_a_wrong_choice_exits_with_one_line(

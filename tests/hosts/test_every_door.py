@@ -218,18 +218,12 @@ def the_card_names_every_option_and_entry(metric: DialogueMetric, result: dict[s
 
 
 NO_MODEL = " asks a large language model, and no llm is given. Pass llm='hf', llm_args='pretrained=MODEL' (any lm-eval model)."
-NO_SLM = (
-    " no SLM is named. Train one with `dialeval train slm --data FILE --output FOLDER`, "
-    "or pass slm='FOLDER or hub id', or set DIALEVAL_SLM."
-)
 NO_LLM = (
     " the variant 'slide' fuses the small model with a large one, and no llm is given. "
     "Pass llm='hf', llm_args='pretrained=MODEL' (any lm-eval model), or variant='slm' for the small model alone."
 )
 MISSING: list[tuple[str, dict[str, Any], str]] = [
-    ("slide", {"variant": "slm"}, NO_SLM),
     ("slide", {"variant": "slide", "slm": "tiny_slm"}, NO_LLM),
-    ("dialogue_likelihood", {}, " no model is named. "),
     ("dialogue_reconstruction", {}, " no model is named. "),
     ("dialogue_rating", {}, " asks a large language model, and no llm is given. "),
     ("g_eval", {}, NO_MODEL),

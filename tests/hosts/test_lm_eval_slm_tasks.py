@@ -40,11 +40,6 @@ def small_and_quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mini, "read_examples", lambda split: some)
 
 
-@pytest.fixture
-def no_slm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("DIALEVAL_SLM", raising=False)
-
-
 def scripted_answer(prompt: str) -> str | Unscored:
     """Numbers that depend on the prompt alone, in the form that it asks for; some answers cannot be read."""
     share = sum(map(ord, prompt)) % 21 / 20
@@ -199,14 +194,8 @@ def test_without_the_small_models_numbers_the_large_ones_count(tiny_slm: Path) -
 
 @pytest.mark.parametrize(("task", "build"), [("dre", dre_dataset), ("slide", slide_dataset)])
 def test_what_is_missing_or_wrong_is_said(
-    task: str, build: Callable[..., Any], tiny_slm: Path, use_tiny_data: Path, no_slm: None, monkeypatch: pytest.MonkeyPatch
+    task: str, build: Callable[..., Any], tiny_slm: Path, use_tiny_data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with refused(
-        f"{task}: no SLM is named. Train one with `dialeval train slm --data FILE --output FOLDER`, "
-        'or type --metadata \'{"slm": "FOLDER or hub id"}\', or set DIALEVAL_SLM.',
-        MissingPrerequisite,
-    ):
-        build(dataset="mini")
     with refused(f"{task}: clip is 'maybe'. Give true or false."):
         build(dataset="mini", slm=str(tiny_slm), clip="maybe")
     with refused(f"{task}: the set 'fd' holds whole dialogues, not responses. Use a turn-level set."):

@@ -15,7 +15,7 @@ from lm_eval.api.instance import Instance
 from lm_eval.api.task import ConfigurableTask
 
 from dialeval_plugin.core.dialogue import Example
-from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import to_json
 from dialeval_plugin.core.scorer import run_signature
 from dialeval_plugin.core.scores import Reason, Row, Unscored
@@ -38,7 +38,7 @@ from dialeval_plugin.methods.judging.judge import SCORING_PROMPTS, PromptedJudge
 from dialeval_plugin.methods.slide.dre import INTERIOR_VARIANTS, PLAIN, DreScorer, read_answers
 from dialeval_plugin.methods.slide.dre import VARIANTS as DRE_VARIANTS
 from dialeval_plugin.methods.slide.fusion import FusionReading, Refinement, fuse_rows
-from dialeval_plugin.methods.slide.scorer import SLM, SlideScorer
+from dialeval_plugin.methods.slide.scorer import SlideScorer
 
 from .tasks.responses import rated_items, read_unless_absent
 from .tasks.task_data import n_processes, task_data
@@ -98,7 +98,7 @@ def dre_columns(
     clip: bool = False,
 ) -> list[dict[str, Any]]:
     """Let the small model judge examples, and return both prompts and what `dre_results` needs; options as of `dre`."""
-    scorer = DreScorer(HOSTS_MODEL, _find_slm("dre", slm), ablation=True, eq26=eq26, clamp=clamp, clip=clip)
+    scorer = DreScorer(HOSTS_MODEL, SLM.find(slm), ablation=True, eq26=eq26, clamp=clamp, clip=clip)
     rows = []
     for pending in scorer.prepare(examples):
         # A document without the small model's numbers is asked all the same: the host has no way to leave it out.
@@ -134,7 +134,7 @@ def slide_columns(
             "Leave it out, or score a file with `dialeval score`."
         )
     judge = PromptedJudge(HOSTS_MODEL)
-    scorer = SlideScorer(_find_slm("slide", slm), llm=judge, fusion=fusion, slm_scale=slm_scale, clip=clip, round3=round3)
+    scorer = SlideScorer(SLM.find(slm), llm=judge, fusion=fusion, slm_scale=slm_scale, clip=clip, round3=round3)
     prompts = [pending.requests[0] for pending in judge.prepare(examples)]
     return [
         {
@@ -257,16 +257,6 @@ def _small_model_row(doc: Mapping[str, Any]) -> Row:
     if doc["slm_unscored"] is None:
         return {name: doc[name] for name in _NUMBERS}
     return Unscored(Reason(doc["slm_unscored"]), doc["slm_detail"])
-
-
-def _find_slm(task: str, slm: str | None) -> str:
-    try:
-        return SLM.find(slm)
-    except MissingPrerequisite:
-        raise MissingPrerequisite(
-            f"{task}: no SLM is named. Train one with `dialeval train slm --data FILE --output FOLDER`, "
-            f'or type --metadata \'{{"slm": "FOLDER or hub id"}}\', or set {SLM.variable}.'
-        ) from None
 
 
 def _split(

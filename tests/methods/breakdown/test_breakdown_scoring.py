@@ -178,8 +178,8 @@ def test_an_option_that_does_not_fit_is_said(make: Make, given: dict[str, Any], 
 def test_models_are_found_by_variable_or_it_is_said_how_to_get_one(
     make: Make, tiny_breakdown_models: TinyModels, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("DIALEVAL_LANGUAGE_MODEL", str(tiny_breakdown_models.lm))
     for given, objective, option, variable in (
-        ({}, "lm", "model", "DIALEVAL_LANGUAGE_MODEL"),
         ({"method": "odin_h"}, "odin", "model", "DIALEVAL_ODIN_MODEL"),
         ({"method": "likelihood_ratio"}, "background", "background", "DIALEVAL_BACKGROUND_MODEL"),
     ):
