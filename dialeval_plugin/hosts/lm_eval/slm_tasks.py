@@ -98,7 +98,7 @@ def dre_columns(
     clip: bool = False,
 ) -> list[dict[str, Any]]:
     """Let the small model judge examples, and return both prompts and what `dre_results` needs; options as of `dre`."""
-    scorer = DreScorer(HOSTS_MODEL, SLM.find(slm), ablation=True, eq26=eq26, clamp=clamp, clip=clip)
+    scorer = DreScorer(HOSTS_MODEL, slm, ablation=True, eq26=eq26, clamp=clamp, clip=clip)
     rows = []
     for pending in scorer.prepare(examples):
         # A document without the small model's numbers is asked all the same: the host has no way to leave it out.
@@ -134,7 +134,7 @@ def slide_columns(
             "Leave it out, or score a file with `dialeval score`."
         )
     judge = PromptedJudge(HOSTS_MODEL)
-    scorer = SlideScorer(SLM.find(slm), llm=judge, fusion=fusion, slm_scale=slm_scale, clip=clip, round3=round3)
+    scorer = SlideScorer(slm, llm=judge, fusion=fusion, slm_scale=slm_scale, clip=clip, round3=round3)
     prompts = [pending.requests[0] for pending in judge.prepare(examples)]
     return [
         {
