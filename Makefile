@@ -11,7 +11,7 @@ INSTALL = build/installed/venv/bin/pip install --quiet --constraint constraints.
 SDIST_TESTS = tests/test_package.py tests/core/test_files.py tests/core/test_signature.py tests/corpora tests/cli/test_help.py \
 	tests/leaderboard/test_lm_eval_files.py tests/hosts/test_validation.py
 
-.PHONY: demo demo-train test lint types tests real-data installed mutants bench clean
+.PHONY: demo demo-train models test lint types tests real-data installed mutants bench clean
 
 demo: $(READY)
 	$(BIN)/dialeval demo
@@ -19,6 +19,10 @@ demo: $(READY)
 # The same with small models that are trained on the spot; some minutes on two cores.
 demo-train: $(READY)
 	$(BIN)/dialeval demo --train
+
+# Trains and packs the models in the box anew, from the public data in DIALEVAL_DATA_DIR: some three hours of one core.
+models: $(READY)
+	$(BIN)/python -m reproduction.pretrained.build $(MODEL)
 
 test: lint types tests
 

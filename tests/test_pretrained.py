@@ -19,6 +19,7 @@ from dialeval_plugin.corpora import mini
 from dialeval_plugin.models.compact import DELTA_FILE, pack_model
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, PRETRAINED, pretrained_names
 from dialeval_plugin.pretrained.catalogue import GOLDEN_FILE, KINDS, export, golden_items, open_scorer, settings_file, verify
+from reproduction.pretrained import first_screen
 from reproduction.pretrained.build import CORPORA, RECIPES, check_files, command
 from tests.cli.running import run, run_installed
 from tests.hub_stand_in import hub_stand_in
@@ -101,6 +102,10 @@ def test_without_any_option_a_response_that_fits_is_above_one_that_does_not() ->
         found = load_metric(name).compute(predictions=responses, contexts=contexts)
         assert found["scores"][0] > found["scores"][1] + 0.1, name
         assert f":{name}@" in found["signature"]
+
+
+def test_the_first_screen_of_the_readme_is_what_the_general_evaluator_says() -> None:
+    assert f"<!-- {first_screen.MARKER} -->\n\n{first_screen.table().strip()}\n" in (ROOT / "README.md").read_text("utf-8")
 
 
 def test_a_model_of_the_box_is_named_like_any_other() -> None:

@@ -18,8 +18,9 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import write_json_lines, write_text
 from reproduction.documents import script_parser, write_tables
 
+from . import first_screen
 from .figures import FIGURES, KINDS, Question, figures_of, packaged_folders, read_figures
-from .tables import documents, tables
+from .tables import ROOT, documents, tables
 
 
 def named_folders(values: Iterable[str], option: str) -> dict[str, Path]:
@@ -65,6 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     write_json_lines(FIGURES, map(asdict, figures))
     for path, text in documents(figures).items():
         write_text(path, text)
+    write_tables(ROOT / "README.md", {first_screen.MARKER: first_screen.table()})
 
 
 if __name__ == "__main__":
