@@ -18,6 +18,7 @@ from .options import (
     Share,
     read_all_dialogues,
     read_evaluation_items,
+    say_how_to_use,
 )
 
 
@@ -49,6 +50,7 @@ def independence(
     """Train CausalScore's independence classifiers. Of files of causes in --evaluation, the causes are measured."""
     from dialeval_plugin.corpora.readers.cgdialog import has_causes, read_causes
     from dialeval_plugin.methods.causalscore.data import CausalSources
+    from dialeval_plugin.methods.causalscore.scorer import CAUSAL_MODEL
     from dialeval_plugin.methods.causalscore.training import CausalTrainingOptions, train
 
     measured = [source for source in evaluation or () if Path(source).is_file() and has_causes(Path(source))]
@@ -89,3 +91,4 @@ def independence(
             if part in entry:
                 shown = f"{name:15}{entry['n_rows']:8}{entry.get('n_pseudo', 0):8}{part:>12}"
                 typer.echo(f"{shown}{entry[part]['auroc']:8.3f}{entry[part]['f1']:8.3f}")
+    say_how_to_use(trained.folder, CAUSAL_MODEL)

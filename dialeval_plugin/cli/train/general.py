@@ -9,7 +9,20 @@ from typing import Annotated
 
 import typer
 
-from .options import ENCODER, Backbone, Device, Epochs, Evaluation, MaxMinutes, Output, Precision, Seed, Share, read_evaluation
+from .options import (
+    ENCODER,
+    Backbone,
+    Device,
+    Epochs,
+    Evaluation,
+    MaxMinutes,
+    Output,
+    Precision,
+    Seed,
+    Share,
+    read_evaluation,
+    say_how_to_use,
+)
 
 
 def general(
@@ -33,6 +46,7 @@ def general(
     from dialeval_plugin.corpora.identity import LeakIndex
     from dialeval_plugin.methods.general.conversations import GeneralSources, read_conversations
     from dialeval_plugin.methods.general.recipes import GeneralRecipe
+    from dialeval_plugin.methods.general.scorer import GENERAL_MODEL
     from dialeval_plugin.methods.general.training import GeneralTrainingOptions, train
 
     left_out: dict[str, int] = {}
@@ -69,6 +83,7 @@ def general(
             f"{counts['pairs_per_epoch'][name]} an epoch, {left_out.get(name, 0)} dialogues left out as reported"
         )
     _print_areas(trained.record["validation"]["auroc"])
+    say_how_to_use(trained.folder, GENERAL_MODEL)
 
 
 def _print_areas(areas: Mapping[str, Mapping[str, float | None]]) -> None:

@@ -21,6 +21,7 @@ from .options import (
     Validation,
     read_all_dialogues,
     read_evaluation_items,
+    say_how_to_use,
 )
 
 
@@ -56,6 +57,7 @@ def language_model(
 ) -> None:
     """Train a language model on dialogues."""
     from dialeval_plugin.methods.breakdown.data import LanguageModelSources
+    from dialeval_plugin.methods.breakdown.model import DEFAULT_MODELS
     from dialeval_plugin.methods.breakdown.training import LanguageModelTrainingOptions, train
 
     sizes = {
@@ -97,6 +99,7 @@ def language_model(
     for row in trained.history:
         losses = f"{row.figures['training_loss']:16.4f}{row.figures['loss']:18.4f}"
         typer.echo(f"{row.epoch:8.2f}{losses}{row.figures['perplexity']:13.2f}")
+    say_how_to_use(trained.folder, DEFAULT_MODELS[objective])
 
 
 def breakdown(

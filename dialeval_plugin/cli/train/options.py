@@ -10,6 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from dialeval_plugin.core.dialogue import Dialogue, Item
+    from dialeval_plugin.models.folders import DefaultModel
 
 Output: TypeAlias = Annotated[Path, typer.Option(help="Folder of the model; checkpoints lie in it until training ends.")]
 Evaluation: TypeAlias = Annotated[
@@ -45,6 +46,12 @@ def read_evaluation(sources: Iterable[str] | None) -> dict[str, list[Item]]:
 def read_evaluation_items(sources: Iterable[str] | None) -> list[Item]:
     """Read what will be reported on, of all sets together; raises as `read_evaluation`."""
     return [item for items in read_evaluation(sources).values() for item in items]
+
+
+def say_how_to_use(folder: Path, default: DefaultModel, option: str = "--option model") -> None:
+    """Say how the model is named: no scorer takes the one that was trained last in silence."""
+    export = f"export {default.variable}={folder.resolve()}"
+    typer.echo(f"use it: dialeval score FILE --scorer {default.scorer} {option}={folder}; everywhere: {export}", err=True)
 
 
 def read_all_dialogues(paths: Iterable[Path] | None) -> list[Dialogue]:

@@ -12,7 +12,7 @@ from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError
 
-from .options import Device
+from .options import Device, say_how_to_use
 
 
 def proxy(
@@ -46,6 +46,7 @@ def proxy(
     from dialeval_plugin.methods.proxy_indicators.data import indicated_rows, published_rows
     from dialeval_plugin.methods.proxy_indicators.indicators import IndicatorModels
     from dialeval_plugin.methods.proxy_indicators.regression import ProxyModel, fit, predict_held_out
+    from dialeval_plugin.methods.proxy_indicators.scorer import REGRESSION
     from dialeval_plugin.methods.proxy_indicators.tasks import IndicatorSettings, read_choices, subset
 
     if published_scores and entailment == "entailment":
@@ -74,6 +75,7 @@ def proxy(
         predicted = predict_held_out(settings.features, rows.table, rows.ratings, contexts, n_folds=folds)
     model.save(output)
     typer.echo(f"{output}: fitted on {fitted.n_rows} responses, {quality}")
+    say_how_to_use(output, REGRESSION, "--option regression")
     for name, weight in zip((*fitted.features, "(intercept)"), (*fitted.weights, fitted.intercept), strict=True):
         typer.echo(f"{name:14}{weight:+9.4f}")
     _print_correlations(

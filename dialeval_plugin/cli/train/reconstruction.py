@@ -17,6 +17,7 @@ from .options import (
     Validation,
     read_all_dialogues,
     read_evaluation_items,
+    say_how_to_use,
 )
 
 
@@ -34,6 +35,7 @@ def reconstruction(
     device: Device = None,
 ) -> None:
     """Train a dialogue model whose loss scores dialogues."""
+    from dialeval_plugin.methods.reconstruction.scorer import RECONSTRUCTION_MODEL
     from dialeval_plugin.methods.reconstruction.training import (
         FIGURES,
         ReconstructionSources,
@@ -73,3 +75,4 @@ def reconstruction(
     for row in trained.history:
         loss, kl, weight, validation_loss = (row.figures[name] for name in FIGURES)
         typer.echo(f"{row.epoch:5.0f}{loss:15.4f}{kl:9.4f}{weight:11.2f}{validation_loss:17.4f}")
+    say_how_to_use(trained.folder, RECONSTRUCTION_MODEL)

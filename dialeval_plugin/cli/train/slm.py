@@ -7,7 +7,18 @@ from typing import Annotated, Literal
 
 import typer
 
-from .options import ENCODER, Backbone, Epochs, Evaluation, Output, Precision, Seed, Share, read_evaluation_items
+from .options import (
+    ENCODER,
+    Backbone,
+    Epochs,
+    Evaluation,
+    Output,
+    Precision,
+    Seed,
+    Share,
+    read_evaluation_items,
+    say_how_to_use,
+)
 
 
 def slm(
@@ -23,6 +34,7 @@ def slm(
 ) -> None:
     """Train SLIDE's small model (SLM)."""
     from dialeval_plugin.corpora.readers import dailydialog_pp
+    from dialeval_plugin.methods.slide.scorer import SLM
     from dialeval_plugin.methods.slide.training import SlideTrainingOptions, train
 
     trained = train(
@@ -47,3 +59,4 @@ def slm(
     for variant in ("slm_distance", "slm_probability", "slm"):
         figures = [validated[f"{variant}_{kind}"] for kind in ("positive", "adversarial", "overall")]
         typer.echo(f"{variant:16}{figures[0]:10.2f}{figures[1]:13.2f}{figures[2]:9.2f}")
+    say_how_to_use(trained.folder, SLM, "--slm")
