@@ -386,6 +386,10 @@ class DefaultModel:
             raise InputError(f"{self.scorer}: the model is named {name!r} ({type(name).__name__}). Give a folder or a hub id.")
         if found := name or os.environ.get(self.variable):
             return found
-        if self.packaged is None:
-            raise MissingPrerequisite(self.advice)
-        return str(PRETRAINED / self.packaged)
+        if self.packaged in pretrained_names():
+            return str(PRETRAINED / self.packaged)
+        raise MissingPrerequisite(
+            self.advice
+            or f"{self.scorer}: no model is named, and this installation has none in the box. "
+            f"Name a folder or a hub id, or set {self.variable}."
+        )

@@ -272,6 +272,12 @@ def test_a_model_is_the_one_named_else_the_variables_else_the_one_in_the_box(mon
     monkeypatch.delenv("DIALEVAL_TEST_MODEL")
     with refused("glue_proxy: train one.", MissingPrerequisite):
         DefaultModel("glue_proxy", "DIALEVAL_TEST_MODEL", advice="glue_proxy: train one.").find(None)
+    with refused(
+        "likelihood: no model is named, and this installation has none in the box. "
+        "Name a folder or a hub id, or set DIALEVAL_TEST_MODEL.",
+        MissingPrerequisite,
+    ):
+        DefaultModel("likelihood", "DIALEVAL_TEST_MODEL", packaged="absent").find(None)
 
 
 def test_a_model_in_the_box_has_its_name_and_a_folder_of_that_name_comes_first(
