@@ -20,7 +20,7 @@ LABELS = "the labels of the corpus (by construction, not by people)"
 CONTEXT = ("Do you have plans for Sunday?", "Not yet. Why?")
 RESPONSES = ("I thought we could have a picnic by the river.", "The train to Leeds was late again.")
 NEXT = (
-    ("dialeval score YOUR.jsonl --scorer general --output scores.jsonl", "your own responses"),
+    ("dialeval score YOUR.jsonl --output scores.jsonl", "your own responses"),
     ("dialeval meta-eval scores.jsonl --ratings YOUR_RATINGS.csv", "are the scores right? ask people about some"),
     ("dialeval enable", 'evaluate.load("general") and plain lm_eval know the names'),
     ("dialeval data list", "public rated data, to try evaluators on"),
@@ -90,7 +90,7 @@ def _use(steps: _Steps) -> None:
             for one in mini.read_examples("test")
         ),
     )
-    steps.run("score", responses, "--scorer", "general", "--output", general, "--overwrite")
+    steps.run("score", responses, "--output", general, "--overwrite")
     steps.run("score", responses, "--scorer", "slide", "--variant", "slm", "--output", slide, "--overwrite")
     _heading(f"3. How far the scores agree with {LABELS}")
     steps.run("meta-eval", general, slide, "--ratings", mini.CORPUS.name, "--coefficient", "spearman")
@@ -152,7 +152,7 @@ def _train_slm(folder: Path) -> None:
         typer.echo(f"{folder} is trained already; delete it to train anew")
         return
     sets = [*mini.read_response_sets("train"), *mini.read_response_sets("validation")]
-    # So few contexts need more passes than a corpus does; and this model is not to become the user's default.
+    # So few contexts need more passes than a corpus does.
     options = SlideTrainingOptions(n_epochs=10, validation_fraction=0.2)
     record = train(sets, folder, options, progress=True).record
     accuracy, n_contexts = record["validation"]["slm_overall"], record["counts"]["n_validation_contexts"]

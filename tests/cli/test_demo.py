@@ -15,7 +15,7 @@ from dialeval_plugin.cli.main import app
 from tests.cli.running import names, run_installed
 
 STEPS = [
-    "score demo_output/responses.jsonl --scorer general --output demo_output/general.jsonl --overwrite",
+    "score demo_output/responses.jsonl --output demo_output/general.jsonl --overwrite",
     "score demo_output/responses.jsonl --scorer slide --variant slm --output demo_output/slide.jsonl --overwrite",
     "meta-eval demo_output/general.jsonl demo_output/slide.jsonl --ratings mini --coefficient spearman",
     *(
