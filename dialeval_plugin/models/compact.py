@@ -60,6 +60,9 @@ def pack_model(folder: Path, target: Path, *, base: str) -> None:
                 (place.parent / name).unlink(missing_ok=True)
         else:
             save_file({name: _halved(tensor) for name, tensor in tensors.items()}, str(place), metadata={"format": "pt"})
+    for path in target.rglob("*.safetensors"):
+        # Their writer makes them private.
+        path.chmod(0o644)
     for name in SETTINGS_FILES:
         if (target / name).exists():
             settings = {**read_json(target / name), "weights": file_hashes(target, "*.safetensors")}
