@@ -29,7 +29,9 @@ DEVELOPERS = ("pytest", "hypothesis", "mypy", "bert_score", "matplotlib")
 NO_MODEL = {
     "bartscore": "facebook/bart-large-cnn: is no folder here",
     "bertscore": "bertscore: the package bert_score is not installed",
+    "causalscore": "causalscore: no model is named",
     "dialogue_breakdown": "dialogue_breakdown: no model is named",
+    "dialogue_likelihood": "dialogue_likelihood: no model is named",
     "dialogue_rating": "dialogue_rating: asks a large language model, and no llm is given.",
     "dialogue_reconstruction": "dialogue_reconstruction: no model is named.",
     "dre": "dre: asks a large language model, and no llm is given.",
@@ -37,6 +39,7 @@ NO_MODEL = {
     "glue_proxy": "glue_proxy: no regression is named.",
     "llm_chiang": "llm_chiang: asks a large language model, and no llm is given.",
     "llm_judge": "llm_judge: asks a large language model, and no llm is given.",
+    "slide": "slide: no model is named",
     "meteor": "meteor: nltk's WordNet is not on this machine.",
     "unieval": "MingZhong/unieval-dialog: is no folder here",
 }

@@ -14,10 +14,10 @@ from typing_extensions import TypedDict
 from dialeval_plugin import load_metric, load_scorer
 from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.core.files import checked, read_json, to_json, write_text
-from dialeval_plugin.core.signature import file_hash, file_hashes
+from dialeval_plugin.core.signature import file_hashes
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.models.compact import DELTA_FILE, pack_model
-from dialeval_plugin.models.folders import PACKAGED_ENCODER, PRETRAINED, pretrained_names
+from dialeval_plugin.models.compact import DELTA_FILE
+from dialeval_plugin.models.folders import PRETRAINED, pretrained_names
 from dialeval_plugin.pretrained.catalogue import GOLDEN_FILE, KINDS, export, golden_items, open_scorer, settings_file, verify
 from reproduction.pretrained import first_screen
 from reproduction.pretrained.build import CORPORA, RECIPES, check_files, command
@@ -44,9 +44,9 @@ class Provenance(TypedDict):
     machine: dict[str, str | int]
 
 
-def test_the_box_holds_a_model_of_each_recipe_and_all_of_them_fit_into_the_wheel() -> None:
-    assert set(NAMES) <= set(RECIPES)
-    assert set(NAMES) >= {kind.default.packaged for kind in KINDS.values()}
+def test_the_box_holds_models_of_our_recipes_and_all_of_them_fit_into_the_wheel() -> None:
+    assert {"general"} <= set(NAMES) <= set(RECIPES)
+    assert set(RECIPES) >= {kind.default.packaged for kind in KINDS.values()}
     sizes = {name: sum(path.stat().st_size for path in (PRETRAINED / name).rglob("*") if path.is_file()) for name in NAMES}
     assert {name: size for name, size in sizes.items() if size > 12e6} == {}
     assert sum(sizes.values()) <= 45e6
@@ -61,7 +61,7 @@ def test_a_model_is_whole_and_computes_what_it_did_where_it_was_made(name: str) 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_model_says_where_it_is_from(name: str) -> None:
-    said = checked(read_json(PRETRAINED / name / "provenance.json"), Provenance, name)
+    said = checked(read_json(PRETRAINED / name / "provenance.json"), Provenance, name, advice="Build it again.")
     assert said["command"] == " ".join(["dialeval", *command(RECIPES[name])])
     assert set(said["kept_out"]) >= {"dstc10", "fed", "usr", "conture"}
     known = read_json(CORPORA)
@@ -82,7 +82,7 @@ def test_the_terms_of_every_corpus_are_stated() -> None:
         assert f"| {corpus['title']} | {corpus['licence']} | {answer} | {corpus['why']} |" in terms
 
 
-@pytest.mark.parametrize("name", ["general", "causalscore"])
+@pytest.mark.parametrize("name", NAMES)
 def test_other_instructions_change_no_score_by_more_than_is_said(name: str) -> None:
     """Done-when 4: verified with the instructions of twenty years ago, in a process of its own."""
     code = (
@@ -98,7 +98,7 @@ def test_other_instructions_change_no_score_by_more_than_is_said(name: str) -> N
 def test_without_any_option_a_response_that_fits_is_above_one_that_does_not() -> None:
     contexts = [["Do you have plans for Sunday?", "Not yet. Why?"]] * 2
     responses = ["I thought we could have a picnic by the river.", "The plans of the new house show four rooms on each floor."]
-    for name in ("general", "slide"):
+    for name in {"general", "slide"} & set(NAMES):
         found = load_metric(name).compute(predictions=responses, contexts=contexts)
         assert found["scores"][0] > found["scores"][1] + 0.1, name
         assert f":{name}@" in found["signature"]
@@ -123,8 +123,6 @@ def test_an_exported_model_is_one_that_others_open_and_scores_the_same(tmp_path:
     assert small.score(examples).values == pytest.approx(whole.score(examples).values, abs=1e-6)
     with refused(f"{tmp_path / 'whole'}: exists already. Choose another folder, or delete this one."):
         export("general", tmp_path / "whole")
-    pack_model(tmp_path / "whole", tmp_path / "again", base=PACKAGED_ENCODER)
-    assert file_hash(tmp_path / "again" / DELTA_FILE) == file_hash(PRETRAINED / "general" / DELTA_FILE)
 
 
 def test_a_score_that_is_off_is_said_and_so_is_what_is_no_model(tmp_path: Path) -> None:
@@ -152,28 +150,28 @@ def test_the_commands(tmp_path: Path) -> None:
     assert run("models", "show", "general").stdout.startswith("# general")
     done = run("models", "verify", "general")
     assert (done.exit_code, done.stdout[:12]) == (0, "general: ok;")
-    assert run("models", "export", "slide", tmp_path / "slide").stdout == f"{tmp_path / 'slide'}: 96 MB\n"
+    assert run("models", "export", "general", tmp_path / "whole").stdout == f"{tmp_path / 'whole'}: 100 MB\n"
 
 
 def test_a_model_goes_to_the_hub_and_comes_back(tmp_path: Path) -> None:
     with hub_stand_in() as hub:
         online = {"HF_ENDPOINT": hub.url, "HF_TOKEN": "hf_secret", "HF_HUB_OFFLINE": "0", "HF_HUB_DISABLE_XET": "1"}
-        pushed = run_installed(tmp_path, "models", "push", "language-model", "me/judge", "--private", **online)
-        assert (pushed.returncode, pushed.stdout) == (0, "me/judge: language-model\n"), pushed.stderr
+        pushed = run_installed(tmp_path, "models", "push", "general", "me/judge", "--private", **online)
+        assert (pushed.returncode, pushed.stdout) == (0, "me/judge: general\n"), pushed.stderr
         assert hub.created == [{"name": "judge", "organization": "me", "visibility": "private", "type": "model"}]
         assert "Bearer hf_secret" in hub.tokens
-        assert set(hub.files["models/me/judge"]) >= {"README.md", "provenance.json", "language_model.json", "model.safetensors"}
+        assert set(hub.files["models/me/judge"]) >= {"README.md", "provenance.json", "general.json", "general_head.safetensors"}
         pulled = run_installed(tmp_path, "models", "pull", "me/judge", "mine", **online)
         assert (pulled.returncode, pulled.stdout) == (0, "mine: me/judge\n"), pulled.stderr
-        hub.files["models/me/judge"]["model.safetensors"] += b"x"
+        hub.files["models/me/judge"]["general_head.safetensors"] += b"x"
         damaged = run_installed(tmp_path, "models", "pull", "me/judge", "other", "--revision", "changed", **online)
         assert damaged.returncode == 2
-        assert "model.safetensors: is damaged" in damaged.stderr
+        assert "general_head.safetensors: is damaged" in damaged.stderr
         assert not (tmp_path / "other").exists()
-    assert file_hashes(tmp_path / "mine") == file_hashes(PRETRAINED / "language-model")
+    assert file_hashes(tmp_path / "mine") == file_hashes(PRETRAINED / "general")
     assert (tmp_path / "mine" / "README.md").exists()
     assert run_installed(tmp_path, "models", "verify", "mine").returncode == 0
-    refused_name = run_installed(tmp_path, "models", "push", "language-model", "judge")
+    refused_name = run_installed(tmp_path, "models", "push", "general", "judge")
     assert refused_name.stderr == "dialeval: 'judge': is not the name of a repository of the Hub. Give OWNER/NAME.\n"
 
 
