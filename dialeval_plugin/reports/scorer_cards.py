@@ -25,6 +25,7 @@ from dialeval_plugin.core.registry import declaration, scorer_factory, scorer_na
 from dialeval_plugin.core.resources import pretrained_path
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Orientation
+from dialeval_plugin.core.signature import PROVENANCE_FILE
 
 _ATTRIBUTES = ("needs", "packaged_model", "levels", "level", "range", "orientation")
 _SECTION = re.compile(r"^(?:Args|Attributes):\n((?:(?:    .*)?(?:\n|$))+)", re.MULTILINE)
@@ -127,7 +128,7 @@ def _card(name: str, package: str | None, found: Mapping[str, Any]) -> ScorerCar
         name,
         found["doc"].strip().partition("\n")[0],
         tuple(found["needs"]),
-        packaged if packaged is not None and (pretrained_path() / packaged).is_dir() else None,
+        packaged if packaged is not None and (pretrained_path() / packaged / PROVENANCE_FILE).is_file() else None,
         tuple(found["levels"] or (found["level"],)),
         (low, high),
         found["orientation"],

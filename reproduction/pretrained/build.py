@@ -2,9 +2,9 @@
 
 For each model the files that it is trained on are compared with the SHA-256 in `corpora.json`, `dialeval train` runs with one
 thread, and the folder is packed, with percentiles of human responses, golden scores and `provenance.json`, into
-`dialeval_plugin/pretrained/MODEL`; of its card, README.md, only the part that says where the model is from is written. A
-model that is trained already in the working folder is packed again and not trained again. Two builds of one commit on one
-machine end with the same bytes.
+`dialeval_plugin/pretrained/MODEL` with its card, README.md, whose figures `reproduction.pretrained.write` fills in. A model
+that is trained already in the working folder is packed again and not trained again. Two builds of one commit on one machine
+end with the same bytes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ REPORTED = ("dstc10", "fed", "usr", "conture")
 """Rated sets that no model may have seen a dialogue of."""
 HUMAN = ("dailydialog/validation/dialogues_validation.txt", "dream/dev.json", "esconv/valid.txt")
 """Dialogues between people whose responses make the scale of the percentiles; no model is trained on them."""
-CARD = "README.md"
+CARDS = Path(__file__).with_name("cards")
+"""What each model's card says, but for what is computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +191,7 @@ def pack(name: str, folder: Path, target: Path) -> dict[str, str]:
     commit = folder.with_suffix(".commit").read_text(encoding="utf-8").strip()
     said = provenance(name, half, commit)
     write_text(half / PROVENANCE_FILE, to_json(said, indent=1) + "\n")
-    write_text(half / CARD, put_between(read_text(target / CARD), "origin", origin(said)))
+    write_text(half / "README.md", put_between(read_text(CARDS / f"{name}.md"), "origin", origin(said)))
     shutil.rmtree(target, ignore_errors=True)
     half.rename(target)
     return file_hashes(target)

@@ -22,7 +22,7 @@ from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.signature import content_hash
 from dialeval_plugin.corpora.items import context_key, mean_rating
 from dialeval_plugin.corpora.readers import dailydialog_pp, dstc10, fed, usr
-from dialeval_plugin.models.folders import PRETRAINED
+from dialeval_plugin.models.folders import PRETRAINED, pretrained_names
 from dialeval_plugin.reports.contrast import Share, order_pairs, read_contrasts, shares_of_right_pairs
 from dialeval_plugin.reports.slm import classify
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
@@ -122,7 +122,7 @@ def read_figures(path: Path = FIGURES) -> list[Figure]:
 
 def packaged_folders() -> dict[str, Path]:
     """Return the models that are in the box, by name."""
-    return {name: PRETRAINED / name for name in KINDS if (PRETRAINED / name).is_dir()}
+    return {name: PRETRAINED / name for name in KINDS if name in pretrained_names()}
 
 
 def rated_items(question: Question) -> Iterator[RatedItems]:

@@ -80,7 +80,7 @@ def test_commands_are_listed_below_what_they_are_for() -> None:
 
 @pytest.mark.parametrize(
     ("words", "meant"),
-    [(("augmnt",), "'augment'"), (("data", "featch"), "'fetch'"), (("score", "--scorr", "x"), "--scorer")],
+    [(("augmnt",), "'augment'"), (("data", "fetchh"), "'fetch'"), (("score", "--scorr", "x"), "--scorer")],
 )
 def test_a_misspelt_command_or_option_is_answered_with_the_nearest(words: tuple[str, ...], meant: str) -> None:
     done = run(*words)

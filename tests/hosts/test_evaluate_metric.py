@@ -8,7 +8,6 @@ import subprocess
 import sys
 import types
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -115,7 +114,7 @@ def test_r70_r71_every_shim_loads_as_our_class_and_never_asks_the_hub(
 
 
 @pytest.mark.usefixtures("no_hub")
-@pytest.mark.parametrize("name", sorted({*scorers.scorer_names()} - {*metric_names()}))
+@pytest.mark.parametrize("name", sorted({*scorers._entry_points()} - {*metric_names()}))
 def test_a_scorer_without_a_folder_is_a_metric_with_the_words_of_its_class(name: str) -> None:
     """TRIAL section 2: "there is no 'bleu' in this package", where `dialeval score --scorer bleu` works."""
     factory: Any = scorers.scorer_factory(name)
@@ -137,8 +136,8 @@ def test_a_users_own_scorer_is_a_metric_that_computes_adds_copies_and_combines()
     assert own.compute() == copy.deepcopy(own).compute(**ROWS) == result
     both = evaluate.combine({"own": own, "length": load_metric("response_length")}).compute(**ROWS)
     assert (both["own-Length"], both["response_length"]) == (result["own-Length"], 4.0)
-    message = "own-Length: there is no input or option 'bais'. Did you mean 'bias'? "
-    assert refusal(load_metric, "own-Length", bais=1.0).startswith(message)
+    message = "own-Length: there is no input or option 'biass'. Did you mean 'bias'? "
+    assert refusal(load_metric, "own-Length", biass=1.0).startswith(message)
 
 
 def test_enabled_the_host_keeps_the_names_that_have_no_folder_here(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -354,21 +353,12 @@ def compute(**options: Any) -> Any:
     return load_metric("slide").compute(**ROWS, **options)
 
 
-NO_METRIC = (
-    f"metric: there is no {{!r}}.{{}} Known are: {', '.join(sorted({*scorers.scorer_names(), 'dbdc'}))}. "
-    "Type `dialeval scorers` for what each of them is and needs."
-)
-SLIDE = " Did you mean 'slide'?"
 UNKNOWN = (
     "slide: there is no input or option 'context'. Did you mean 'contexts'? "
     "Accepted are the columns predictions, contexts, references, facts, conversations, turns "
     "and the options bias, llm, variant, llm_args, answers."
 )
 REFUSALS: list[tuple[Callable[[], object], str]] = [
-    *(
-        (partial(load_metric, name), NO_METRIC.format(name, near))
-        for name, near in {"slde": SLIDE, "metrics/slide": "", "../metrics/slide": "", "": ""}.items()
-    ),
     (lambda: load_metric("slide").compute(predictions=RESPONSES, context=CONTEXTS), UNKNOWN),
     (lambda: load_metric("slide", context="x"), UNKNOWN),
     (
@@ -405,6 +395,18 @@ REFUSALS: list[tuple[Callable[[], object], str]] = [
 def test_what_cannot_be_is_refused_before_the_hub_is_asked(call: Callable[[], object], message: str) -> None:
     with refused(message):
         call()
+
+
+@pytest.mark.usefixtures("no_hub")
+@pytest.mark.parametrize(
+    ("name", "near"), [("slde", " Did you mean 'slide'?"), ("metrics/slide", ""), ("../metrics/slide", ""), ("", "")]
+)
+def test_a_metric_that_is_none_is_refused_before_the_hub_is_asked(name: str, near: str) -> None:
+    known = ", ".join(sorted({*scorers.scorer_names(), "dbdc"}))
+    with refused(
+        f"metric: there is no {name!r}.{near} Known are: {known}. Type `dialeval scorers` for what each of them is and needs."
+    ):
+        load_metric(name)
 
 
 def test_a_column_must_not_hide_an_entry() -> None:

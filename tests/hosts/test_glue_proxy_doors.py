@@ -56,7 +56,6 @@ def train(rated: Path, output: Path, *words: str | Path, expected: int = 0) -> R
 def test_a_trained_regression_scores_a_file(
     models: dict[str, str], rated: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("DIALEVAL_GLUE_PROXY", raising=False)
     classifiers = ";".join(f"{task}={folder}" for task, folder in models.items())
     output, plot = tmp_path / "proxy.json", tmp_path / "weights.png"
     printed = train(rated, output, "--models", classifiers, "--folds", "4", "--plot", plot).output
@@ -68,7 +67,7 @@ def test_a_trained_regression_scores_a_file(
     trained = ProxyModel.load(output)
     assert trained.regression.features == FEATURES
     assert set(trained.hashes) == set(TASKS)
-    # The last trained one is found without a name.
+    monkeypatch.setenv("DIALEVAL_GLUE_PROXY", str(output))
     scores = GlueProxyScorer().score(usr.read_examples(rated))
     assert (scores.n_scored, scores.unscored_by_reason) == (21, {"empty_input": 3})
     scored = tmp_path / "scores.jsonl"
