@@ -36,7 +36,8 @@ PART = ("tu", "eg", "fd", CONTRASTS)
 LESS = {"causalscore": ("eg",), "slide": ("tu", "eg", DAILYDIALOG_PP, CONTRASTS)}
 """The same of models for which these would be too few, or take too long."""
 LEAST_SAME_ORDER, MOST_MOVED = 0.999, 0.004
-"""How far a packed model may be from the full one. One figure of FED's 125 dialogues moved by 0.0033, all others by less than 0.003."""
+"""How far a packed model may be from the full one: one figure of FED's dialogues moved by 0.0033, all others by less than
+0.003."""
 
 
 def figure(dataset: str, value: float, name: str = AGREEMENT, quality: str = "Overall", **further: object) -> Figure:

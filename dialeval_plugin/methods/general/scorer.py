@@ -169,7 +169,8 @@ class GeneralScorer(Scorer):
         """Name for each response the head that pulls its score down most, in words, and the probabilities of all heads.
 
         How far a head pulls is its weight times its log odds, less those of people's median response where the folder has a
-        table of percentiles. Of a dialogue the turn with the lowest score is explained.
+        table of percentiles. None is named where all together pull up. Of a dialogue the turn with the lowest score is
+        explained.
         """
         explained = []
         for item in items:
@@ -197,7 +198,8 @@ class GeneralScorer(Scorer):
         pulls = {head: weights[head] * (value - self._typical(head)) for head, value in found.items() if head in weights}
         worst = min(pulls, key=lambda head: pulls[head])
         shown = ", ".join(f"{head} {expit(value):.2f}" for head, value in found.items())
-        return f"{BLAMES[worst] if pulls[worst] < 0 else NOT_BLAMED} ({shown})"
+        # Of a response that is no worse than people's median there is nothing to blame.
+        return f"{BLAMES[worst] if sum(pulls.values()) < 0 else NOT_BLAMED} ({shown})"
 
     def _weights_of(self, found: Mapping[str, float]) -> Mapping[str, float]:
         if self._weights is not None:

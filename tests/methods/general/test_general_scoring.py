@@ -221,7 +221,7 @@ def test_a_head_is_blamed_for_what_it_says_less_than_of_people(tiny_general: Pat
     (row,) = scorer.score([example]).rows()
     (before,) = scorer.explain([example])
     settings = percentile_settings(scorer)
-    for fit, blamed in ((0.999999, BLAMES["fit"]), (1e-6, BLAMES["specificity"])):
+    for fit, blamed in ((0.999999, BLAMES["fit"]), (1e-6, NOT_BLAMED)):
         columns = {"general": [0.5], "fit": [fit], "fluency": [row["fluency"]], "specificity": [0.999]}
         table = PercentileTable.of_scores(
             columns, column="general", level="turn", orientation="higher", settings=settings, sources={}
