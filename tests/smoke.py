@@ -39,7 +39,6 @@ NO_MODEL = {
     "glue_proxy": "glue_proxy: no regression is named.",
     "llm_chiang": "llm_chiang: asks a large language model, and no llm is given.",
     "llm_judge": "llm_judge: asks a large language model, and no llm is given.",
-    "slide": "slide: no model is named",
     "meteor": "meteor: nltk's WordNet is not on this machine.",
     "unieval": "MingZhong/unieval-dialog: is no folder here",
 }

@@ -384,7 +384,7 @@ def corpus(path: Path, *splits: mini.Split, n_sets: int) -> Path:
     return write_rows(path, rows)
 
 
-def test_train_then_score_and_accuracy_find_the_model_by_themselves(dialeval: Run, tiny_encoder: Path, tmp_path: Path) -> None:
+def test_train_then_score_and_accuracy(dialeval: Run, tiny_encoder: Path, tmp_path: Path) -> None:
     corpus(tmp_path / "train.jsonl", "train", "test", n_sets=12)
     corpus(tmp_path / "test.jsonl", "test", n_sets=6)
     words = ["--backbone", tiny_encoder, "--epochs", "1", "--validation-fraction", "0.25", "--precision", "float32"]
@@ -408,13 +408,15 @@ def test_train_then_score_and_accuracy_find_the_model_by_themselves(dialeval: Ru
         "dialeval: slm: holds a trained model already. Choose another folder, or delete this one."
     )
 
-    scored = dialeval("score", "test.jsonl", "--output", "scores.jsonl", "--scorer", "slide", "--variant", "slm")
+    scored = dialeval(
+        "score", "test.jsonl", "--output", "scores.jsonl", "--scorer", "slide", "--variant", "slm", "--slm", "slm"
+    )
     assert scored.returncode == 0, scored.stderr
     first = mini.read_response_sets("test")[0]
     ids = [row["id"] for row in read_rows(tmp_path / "scores.jsonl")]
     assert ids[: len(first.positive)] == [f"{first.id}p{index}" for index in range(len(first.positive))]
 
-    table = dialeval("accuracy", "test.jsonl")
+    table = dialeval("accuracy", "test.jsonl", "--slm", "slm")
     assert table.returncode == 0, table.stderr
     lines = table.stdout.splitlines()
     assert lines[0] == f"{'':24}{'positive':>22}{'adversarial':>22}{'overall':>22}"

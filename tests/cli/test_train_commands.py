@@ -143,7 +143,9 @@ def test_train_and_score_with_an_explanation(tiny_encoder: Path, tmp_path: Path)
     assert [row[0] for row in rows[-4:]] == ["unconditional", "unconditional", "round", "round"]
 
     lines = write_rows(tmp_path / "in.jsonl", [{"id": "q", "context": ["Do you like tea?", "Why?"], "response": "I do."}])
-    shown = run("score", lines, "--output", tmp_path / "out.jsonl", "--scorer", "causalscore", "--explain").stdout
+    shown = run(
+        "score", lines, "--output", tmp_path / "out.jsonl", "--scorer", "causalscore", "--option", f"model={model}", "--explain"
+    ).stdout
     scorer = CausalScorer(str(model))
     items = read_items(lines)
     (explanation,) = scorer.explain(items)

@@ -371,7 +371,7 @@ def test_wrong_tables(tmp_path: Path) -> None:
         f"{path}:2: has no column 'answr', which is to be 'response'. There are: question, answer."
     )
     assert refusal(read_scored, path, Counter(), columns={"ctx": "question"}) == (
-        "columns: there is no field 'ctx'. Known are: context, response, id, references, facts, "
+        "columns: there is no field 'ctx'. Did you mean 'context'? Known are: context, response, id, references, facts, "
         "conversation, speaker, text, messages, conversations, turns."
     )
     unnamed = write(tmp_path / "turns.jsonl", lines(*rows_of({"a": CHAT}), {"text": "Hi."}))

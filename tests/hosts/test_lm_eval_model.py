@@ -15,6 +15,7 @@ from lm_eval.api.registry import get_metric_aggregation, get_model, model_regist
 from lm_eval.models.huggingface import HFLM
 from lm_eval.tasks.manager import TaskManager
 
+from dialeval_plugin.core import registry
 from dialeval_plugin.core.dialogue import Example, Item
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.scores import Row
@@ -96,8 +97,9 @@ def test_examples_change_nothing_for_a_scorer(use_tiny_data: Path) -> None:
     assert plain == shown
 
 
-def test_the_command_lines_arguments_reach_the_scorer(use_tiny_data: Path) -> None:
+def test_the_command_lines_arguments_reach_the_scorer(use_tiny_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     register()
+    monkeypatch.setitem(registry._factories, "length_for_tests", Length)
     kind = get_model("dialogue-metric")
     lm = kind.create_from_arg_string("scorer=length_for_tests,skip=music", {"batch_size": 1, "device": "cuda:7"})
     assert (lm.scorer.skip, lm.scorer.given) == ("music", (None, 1))

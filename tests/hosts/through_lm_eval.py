@@ -14,7 +14,6 @@ from lm_eval.loggers import EvaluationTracker
 from lm_eval.tasks import TaskManager
 
 from dialeval_plugin.core.dialogue import Example, Item
-from dialeval_plugin.core.registry import register_scorer
 from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Row, Unscored
@@ -35,7 +34,6 @@ class LikelihoodLM(LM):  # type: ignore[misc]  # the host is not typed
         raise NotImplementedError
 
 
-@register_scorer("length_for_tests")
 class Length(Scorer):
     """Length of the response on [0, 40], and no score for a response that mentions trains."""
 

@@ -113,6 +113,7 @@ def test_a_packaged_model_is_named_where_it_is_there(tmp_path: Path, monkeypatch
     assert scorer_card("dre").packaged_model is None
     assert scorer_card("dre").lines()[-1].endswith("; needs llm and trained model")
     (tmp_path / "slide").mkdir()
+    (tmp_path / "slide" / "provenance.json").touch()
     assert scorer_card("dre").packaged_model == "slide"
     assert scorer_card("dre").lines()[-1].endswith("; needs llm; packaged model slide")
     assert resources.pretrained_path() == Path(resources.__file__).parents[1] / "pretrained"

@@ -80,7 +80,6 @@ def test_two_processes_end_with_the_folder_of_one(
         assert done.returncode == 0, done.stderr
         assert done.stdout.count(f"{output}: trained on") == 1
     one, two = tmp_path / "1", tmp_path / "2"
-    assert (tmp_path / "xdg" / "dialeval").exists()
     assert files_of(one).keys() == files_of(two).keys()
     for alone, together in zip(read_history(one), read_history(two), strict=True):
         assert (alone.stage, alone.epoch, alone.figures.keys()) == (together.stage, together.epoch, together.figures.keys())

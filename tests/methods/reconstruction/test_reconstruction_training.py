@@ -24,7 +24,7 @@ from dialeval_plugin.corpora.registry import read_dialogues
 from dialeval_plugin.methods.reconstruction import training
 from dialeval_plugin.methods.reconstruction.model import TrainedReconstruction
 from dialeval_plugin.methods.reconstruction.networks import NetworkKind
-from dialeval_plugin.methods.reconstruction.scorer import RECONSTRUCTION_MODEL, DialogueReconstructionScorer
+from dialeval_plugin.methods.reconstruction.scorer import DialogueReconstructionScorer
 from dialeval_plugin.methods.reconstruction.training import (
     FIGURES,
     ReconstructionRecipe,
@@ -94,8 +94,7 @@ def test_training_lowers_the_validation_loss_and_keeps_the_best_epoch(kind: Netw
     assert names == {"history.json", "model.safetensors", "reconstruction.json", "vocabulary.json"}
     best = min(trained.history, key=lambda row: row.figures["loss"])
     assert trained.record["best_epoch"] == best.epoch
-    assert RECONSTRUCTION_MODEL.find(None) == str((tmp_path / "model").resolve())
-    scorer = DialogueReconstructionScorer(device="cpu")
+    scorer = DialogueReconstructionScorer(str(tmp_path / "model"), device="cpu")
     rows = list(scorer.score([Dialogue(str(n), turns) for n, turns in enumerate(SOURCES.validation)]).rows())
     loss = sum(row["loss_sum"] for row in rows) / sum(row["n_tokens"] for row in rows)
     assert loss == pytest.approx(best.figures["loss"], rel=1e-5)
