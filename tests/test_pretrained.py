@@ -147,6 +147,10 @@ def test_the_commands(tmp_path: Path) -> None:
     listed = run("models", "list").stdout.splitlines()
     assert [line.split()[0] for line in listed[1 : 1 + len(NAMES)]] == NAMES
     assert listed[-len(KINDS) - 1].split() == ["where", "none", "is", "named", "environment", "variable"]
+    for line, kind in zip(listed[-len(KINDS) :], KINDS.values(), strict=True):
+        default = kind.default
+        shown = default.packaged if default.packaged in NAMES else "none"
+        assert line.split()[:3] == [default.scorer, shown, default.variable]
     assert run("models", "show", "general").stdout.startswith("# general")
     done = run("models", "verify", "general")
     assert (done.exit_code, done.stdout[:12]) == (0, "general: ok;")

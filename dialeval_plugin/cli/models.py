@@ -29,7 +29,8 @@ def show_list() -> None:
     from dialeval_plugin.pretrained.catalogue import KINDS, settings_file
 
     typer.echo(f"{'model':16}{'scorer':22}{'MB':>5}  licence of the weights")
-    for name in pretrained_names():
+    names = pretrained_names()
+    for name in names:
         folder = PRETRAINED / name
         megabytes = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
         terms = read_json(folder / PROVENANCE_FILE)["licence"]
@@ -38,7 +39,7 @@ def show_list() -> None:
     for kind in KINDS.values():
         default, named = kind.default, os.environ.get(kind.default.variable)
         state = f"{default.variable} (is {named})" if named else default.variable
-        typer.echo(f"{default.scorer:26}{default.packaged:16}{state}")
+        typer.echo(f"{default.scorer:26}{default.packaged if default.packaged in names else 'none':16}{state}")
 
 
 @app.command()
@@ -50,8 +51,9 @@ def show(name: Name) -> None:
     path = resolve(name) / "README.md"
     if not path.is_file():
         raise InputError(f"{name}: came without a card ({path.name}). Its settings file has the record of its training.")
+    text = read_text(path)
     # The lines between --- are for the Hub.
-    typer.echo(read_text(path).partition("\n---\n")[2].strip())
+    typer.echo((text.partition("\n---\n")[2] if text.startswith("---\n") else text).strip())
 
 
 @app.command()

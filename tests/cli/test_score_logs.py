@@ -35,11 +35,17 @@ def test_a_folder_of_logs_gives_one_table(tmp_path: Path, rows_written: Path) ->
     write(tmp_path / "logs" / "june" / "b.csv", "conversation,speaker,text\n1,user,Hi.\n1,bot,Hm.\n")
     other = write(tmp_path / "logs" / "settings.json", "{}")
     table = tmp_path / "table.csv"
-    done = run("score", tmp_path / "logs", *LENGTH, "--output", rows_written, "--by-conversation", table)
+    done = run("score", tmp_path / "logs", *LENGTH, "--output", rows_written, "--by-conversation", table, "--worst", "0")
     assert done.exit_code == 0
-    assert done.stdout.startswith("words: mean 2.0000, 3 of 3 scored\nmethod:response_length|level:turn|version:0.1.0\n")
-    assert done.stdout.endswith(
-        "conversation    n_turns  n_scored   mean  worst_turn  worst_score\n"
+    bars = {"0.8 to 1.2": f" {50 * '#'} 2", "3.6 to   4": f" {25 * '#'} 1"}
+    steps = ("  0 to 0.4", "0.4 to 0.8", "0.8 to 1.2", "1.2 to 1.6", "1.6 to   2")
+    steps += ("  2 to 2.4", "2.4 to 2.8", "2.8 to 3.2", "3.2 to 3.6", "3.6 to   4")
+    assert done.stdout == (
+        "words: mean 2.0000, 3 of 3 scored\n"
+        "method:response_length|level:turn|version:0.1.0\n"
+        "words:\n"
+        + "".join(f"  {step} {bars.get(step, '  0')}\n" for step in steps)
+        + "conversation    n_turns  n_scored   mean  worst_turn  worst_score\n"
         "--------------  -------  --------  -----  ----------  -----------\n"
         "june/b.csv/1          1         1  1.000           2        1.000\n"
         "monday.jsonl/a        2         2  2.500           5        1.000\n"

@@ -1,6 +1,5 @@
 """From the probabilities of tokens to a score: equations 5.4 to 5.11 of Nedelchev's thesis, in log space.
 
-from dialeval_plugin.core.arrays import FloatArray
 The name of an aggregation says what is done to the turns, then to the tokens of a turn: `sum_of_means` is equation 5.4. All
 take natural logs and give the natural log of the formula, since the products are too small for a float. With the log
 probabilities of each position's most likely token in place of those of the token that stands there, equation 5.4 becomes 5.11.
