@@ -1,10 +1,10 @@
 """Train and pack the models in the box: `python -m reproduction.pretrained.build [MODEL ...]`, or `make models`.
 
 For each model the files that it is trained on are compared with the SHA-256 in `corpora.json`, `dialeval train` runs with one
-thread, and the folder is packed, with percentiles of human responses, golden scores and `provenance.json`, into
-`dialeval_plugin/pretrained/MODEL` with its card, README.md, whose figures `reproduction.pretrained.write` fills in. A model
-that is trained already in the working folder is packed again and not trained again. Two builds of one commit on one machine
-end with the same bytes.
+thread, in bfloat16 where the processor has instructions for it, and the folder is packed, with percentiles of human responses,
+golden scores and `provenance.json`, into `dialeval_plugin/pretrained/MODEL` with its card, README.md, whose figures
+`reproduction.pretrained.write` fills in. A model that is trained already in the working folder is packed again and not trained
+again. Two builds of one commit on one machine end with the same bytes.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ RECIPES = {
         scales=_LEVELS,
     ),
     "general-open": Recipe(
-        "general", _general("personachat", "topical_chat", "convai1"), ("--max-pairs", "70000"), scales=_LEVELS
+        "general", _general("personachat", "topical_chat", "convai1"), ("--max-pairs", "40000"), scales=_LEVELS
     ),
     "slide": Recipe(
         "slm",
@@ -95,10 +95,8 @@ RECIPES = {
         (
             *(("--data", f"cgdialog_plus/{name}_response_cause_train.json") for name in _CAUSES),
             *(("--validation", f"cgdialog_plus/{name}_response_cause_valid.json") for name in _CAUSES),
-            ("--unlabelled", "dream/train.json"),
-            ("--unlabelled", "cgdialog_plus/msc_response_cause_train.json"),
         ),
-        ("--max-unlabelled", "1600"),
+        ("--epochs", "1"),
         tuple(
             f"cgdialog_plus/{name}_{part}.json"
             for name in _CAUSES[:2]
@@ -166,7 +164,7 @@ def command(recipe: Recipe, data: Path | None = None) -> list[str]:
 
     files = [word for option, file in recipe.files for word in (option, place(file))]
     reported = [word for found in (*map(place, recipe.reported), *REPORTED) for word in ("--evaluation", found)]
-    return ["train", recipe.command, *files, *reported, *recipe.words, "--precision", "bfloat16"]
+    return ["train", recipe.command, *files, *reported, *recipe.words]
 
 
 def check_files(name: str, data: Path) -> None:
@@ -207,7 +205,7 @@ def provenance(name: str, folder: Path, commit: str) -> dict[str, Any]:
     return {
         "licence": "; ".join(terms),
         "commercial_use": all(found["commercial"] for found in used.values()),
-        "command": " ".join(["dialeval", *command(recipe)]),
+        "command": " ".join(["dialeval", *command(recipe), "--precision", record["options"]["precision"]]),
         "seed": record["options"]["seed"],
         "commit": commit,
         "kept_out": [*recipe.reported, *REPORTED],
@@ -239,7 +237,7 @@ def origin(said: Mapping[str, Any]) -> str:
             f"common with one was left out (version {said['leak_rule']} of the rule in `corpora/identity.py`). The files' "
             "SHA-256 are in `provenance.json`. The command, in the folder of the public data:",
             f"```\n{said['command']} --output FOLDER\n```",
-            f"Seed {said['seed']}, commit `{said['commit'][:7]}`, one thread, bfloat16, {machine['instruction_set']} "
+            f"Seed {said['seed']}, commit `{said['commit'][:7]}`, one thread, {machine['instruction_set']} "
             f"instructions, torch {machine['torch']}. `make models` repeats it.",
         ]
     )
