@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-CPU_TOKENS = 1024
+CPU_TOKENS = 512
 """Tokens of one forward pass on a processor, padding included: enough to fill it, few enough for its cache and for memory.
-With a vocabulary of 50,000 they make 200 MB of logits."""
+With a vocabulary of 50,000 they make 100 MB of logits."""
 GPU_TOKENS = 65_536
 """On a GPU, for a model without logits of a whole vocabulary."""
 

@@ -33,6 +33,8 @@ _HEADER = "encoder"
 _SCALES = ":scales"
 _LARGEST = 7
 """Of the signed numbers of 4 bits; -8 is left out, so that rounding is the same on both sides of 0."""
+_CLIPPED = [share / 20 for share in range(10, 21)]
+"""Scales to choose from, as shares of the one at which a row's largest weight is the largest number."""
 _SMALLEST_MATRIX = 16_384
 """Weights that a matrix must have to be stored in few bits: the others together are less than a hundredth of an encoder."""
 _TOKENIZER_FILES = ("tokenizer.json", "vocab.txt")
@@ -122,12 +124,25 @@ def _changes(tensors: Mapping[str, Tensor], start: Mapping[str, Tensor]) -> dict
 
 
 def _packed(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    """Rows of 4-bit numbers, uint8 (rows, columns / 2 rounded up), and a scale for each row, float32 (rows,)."""
-    scales = matrix.abs().amax(1) / _LARGEST
-    steps = matrix / scales.where(scales > 0, torch.ones(())).unsqueeze(1)
-    numbers = (steps.round().clamp(-_LARGEST, _LARGEST) + _LARGEST).to(torch.uint8)
+    """Rows of 4-bit numbers, uint8 (rows, columns / 2 rounded up), and a scale for each row, float32 (rows,).
+
+    A row's scale is that of `_CLIPPED` with the least squared error: most weights are small, and finer steps for them make up
+    for a few large ones that are cut.
+    """
+    largest = matrix.abs().amax(1)
+    least, scales = torch.full_like(largest, torch.inf), largest
+    for share in _CLIPPED:
+        tried = largest * share / _LARGEST
+        error = (_rounded(matrix, tried) * tried[:, None] - matrix).square().sum(1)
+        better = error < least
+        least, scales = error.where(better, least), tried.where(better, scales)
+    numbers = (_rounded(matrix, scales) + _LARGEST).to(torch.uint8)
     even = nn.functional.pad(numbers, (0, matrix.shape[1] % 2))
     return even[:, ::2] | even[:, 1::2] << 4, scales
+
+
+def _rounded(matrix: Tensor, scales: Tensor) -> Tensor:
+    return (matrix / scales.where(scales > 0, torch.ones(()))[:, None]).round().clamp(-_LARGEST, _LARGEST)
 
 
 def _unpacked(pairs: Tensor, n_columns: int) -> Tensor:

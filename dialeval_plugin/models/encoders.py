@@ -2,19 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 import torch
-from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Normalize
-from torch import Tensor
+from torch import Tensor, nn
+from transformers import AutoModel
 
 from dialeval_plugin.core.errors import InputError
 
 from .batching import length_batches, padded, tokens_at_once
 from .compact import base_of, restore
 from .folders import check_complete, check_device, check_vocabulary, check_weights, opening, resolve
+from .language_models import longest_input, open_transformer
+
+if TYPE_CHECKING:
+    # Imported where it is needed: its trainers bring datasets, pandas and scikit-learn, which scoring does without.
+    from sentence_transformers import SentenceTransformer
+
+Encoder: TypeAlias = Union["SentenceTransformer", "MeanEncoder"]
+"""What embeds texts."""
+
+
+class MeanEncoder(nn.Module):
+    """The encoder of a compact folder, opened without sentence-transformers: the mean of the last layer's token vectors.
+
+    Its vectors are equal to the bit to those of `load_encoder`.
+    """
+
+    def __init__(self, folder: Path, base: Path, *, device: str | None = None) -> None:
+        super().__init__()
+        self.folder = folder
+        self.auto_model, self.tokenizer = open_transformer(AutoModel, base, "an encoder", device=device)
+        restore(self.auto_model, folder)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        place: torch.device = self.auto_model.device
+        return place
+
+    def forward(self, features: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Embed a batch, `input_ids` and `attention_mask` of shape (n, tokens): `sentence_embedding`, of shape (n, hidden)."""
+        vectors = self.auto_model(**features).last_hidden_state
+        mask = features["attention_mask"].unsqueeze(-1).to(vectors)
+        return {"sentence_embedding": (vectors * mask).sum(1) / mask.sum(1).clamp(min=1e-9)}
+
+    def get_max_seq_length(self) -> int | None:
+        """How many tokens it reads; None where nothing limits it."""
+        return longest_input(self.auto_model, self.tokenizer)
+
+
+def load_trained_encoder(folder: Path, *, device: str | None = None) -> Encoder:
+    """Open the encoder of a trained model to score with it; raises as `load_encoder`."""
+    if (base := base_of(folder)) is None:
+        return load_encoder(str(folder), device=device)
+    check_weights(folder)
+    return MeanEncoder(folder, base, device=device)
+
+
+def save_encoder(encoder: Encoder, folder: Path) -> None:
+    """Write an encoder as a folder of sentence-transformers."""
+    whole = load_encoder(str(encoder.folder), device="cpu") if isinstance(encoder, MeanEncoder) else encoder
+    whole.save_pretrained(str(folder), create_model_card=False)
 
 
 def load_encoder(name: str, *, device: str | None = None, revision: str | None = None) -> SentenceTransformer:
@@ -32,6 +83,8 @@ def load_encoder(name: str, *, device: str | None = None, revision: str | None =
         encoder = without_normalisation(load_encoder(str(base), device=device))
         restore(transformer_of(encoder), folder)
         return encoder
+    from sentence_transformers import SentenceTransformer
+
     with opening(folder, "an encoder"):
         encoder = SentenceTransformer(
             str(folder), device=device, trust_remote_code=False, model_kwargs={"use_safetensors": True}, local_files_only=True
@@ -47,12 +100,17 @@ def load_encoder(name: str, *, device: str | None = None, revision: str | None =
 
 def without_normalisation(encoder: SentenceTransformer) -> SentenceTransformer:
     """Leave out a last module that scales vectors to length 1: layers on top need their natural scale to learn from."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Normalize
+
     modules = [module for module in encoder if not isinstance(module, Normalize)]
     return SentenceTransformer(modules=modules, device=str(encoder.device))
 
 
-def transformer_of(encoder: SentenceTransformer) -> Any:
+def transformer_of(encoder: Encoder) -> Any:
     """Return the transformers model inside an encoder, which must have one."""
+    if isinstance(encoder, MeanEncoder):
+        return encoder.auto_model
     transformer = getattr(encoder[0], "auto_model", None)
     if transformer is None:
         raise InputError(
@@ -61,16 +119,18 @@ def transformer_of(encoder: SentenceTransformer) -> Any:
     return transformer
 
 
-def embed(encoder: SentenceTransformer, ids: Sequence[list[int]]) -> Tensor:
+def embed(encoder: Encoder, ids: Sequence[list[int]]) -> Tensor:
     """Embed texts, given as token ids, in batches of one length; (n, hidden), in the order given.
 
     Gradients flow, so that training and scoring share it.
     """
-    places: list[int] = []
-    embedded = []
+    whole: Tensor | None = None
     for batch in length_batches([len(row) for row in ids], tokens_at_once(encoder.device)):
-        places += batch
         input_ids, mask = padded([ids[place] for place in batch], encoder.tokenizer.pad_token_id, encoder.device)
-        embedded.append(encoder({"input_ids": input_ids, "attention_mask": mask})["sentence_embedding"])
-    whole = torch.cat(embedded)
-    return whole[torch.tensor(places).argsort().to(whole.device)]
+        vectors = encoder({"input_ids": input_ids, "attention_mask": mask})["sentence_embedding"]
+        # In one place from the beginning: kept apart, batches lie between what the next ones need room for.
+        whole = vectors.new_empty(len(ids), vectors.shape[1]) if whole is None else whole
+        whole[torch.tensor(batch, device=whole.device)] = vectors
+    if whole is None:
+        raise InputError("embed: there are no texts. Give one at least.")
+    return whole

@@ -13,14 +13,21 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
-from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 from torch.nn import functional
 from typing_extensions import TypedDict
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.models.context_texts import TextEncoder
-from dialeval_plugin.models.encoders import embed, load_encoder, transformer_of, without_normalisation
+from dialeval_plugin.models.encoders import (
+    Encoder,
+    embed,
+    load_encoder,
+    load_trained_encoder,
+    save_encoder,
+    transformer_of,
+    without_normalisation,
+)
 from dialeval_plugin.models.folders import ModelFolder, load_weights, resolve, save_weights
 from dialeval_plugin.models.lexical import FEATURES, LexicalFeatures
 
@@ -149,7 +156,7 @@ class GeneralJudgement(NamedTuple):
 class GeneralModel(nn.Module):
     """The encoder with its heads."""
 
-    def __init__(self, encoder: SentenceTransformer, config: GeneralConfig) -> None:
+    def __init__(self, encoder: Encoder, config: GeneralConfig) -> None:
         super().__init__()
         self.encoder = encoder
         self.config = config
@@ -281,7 +288,7 @@ class TrainedGeneral:
 
     def save(self, folder: Path, training: Mapping[str, Any] | None = None) -> None:
         """Write the folder, with the record of the training in general.json: safetensors, JSON and the tokenizer's texts."""
-        self.model.encoder.save_pretrained(str(folder), create_model_card=False)
+        save_encoder(self.model.encoder, folder)
         save_weights(folder / HEAD_FILE, self.model.head.state_dict())
         fields = {"config": asdict(self.model.config), "mixing": asdict(self.mixing), "coherence": asdict(self.coherence)}
         GENERAL_FOLDER.publish(folder, fields, training, dialogues=self.training_dialogues)
@@ -296,7 +303,7 @@ class TrainedGeneral:
         """
         folder = resolve(name, revision=revision)
         settings = GENERAL_FOLDER.read_settings(folder)
-        encoder = load_encoder(str(folder), device=device)
+        encoder = load_trained_encoder(folder, device=device)
         model = GeneralModel(encoder, settings["config"])
         load_weights(model.head, folder / HEAD_FILE)
         return cls(

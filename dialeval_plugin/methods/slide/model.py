@@ -13,14 +13,13 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
-from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 from typing_extensions import TypedDict
 
 from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.models import folders as model_folders
 from dialeval_plugin.models.context_texts import TextEncoder, TextFormat
-from dialeval_plugin.models.encoders import embed, load_encoder, transformer_of
+from dialeval_plugin.models.encoders import Encoder, embed, load_trained_encoder, save_encoder, transformer_of
 from dialeval_plugin.models.lexical import FEATURES, LexicalFeatures
 
 from .fusion import DistanceRange
@@ -178,7 +177,7 @@ class DisentanglingHead(nn.Module):
 class SmallModel(nn.Module):
     """The encoder with its head."""
 
-    def __init__(self, encoder: SentenceTransformer, config: SmallModelConfig) -> None:
+    def __init__(self, encoder: Encoder, config: SmallModelConfig) -> None:
         super().__init__()
         self.encoder = encoder
         self.config = config
@@ -273,7 +272,7 @@ class TrainedSmallModel:
 
     def save(self, folder: Path, training: Mapping[str, Any] | None = None) -> None:
         """Write the folder; nothing but safetensors, JSON and the tokenizer's text files."""
-        self.model.encoder.save_pretrained(str(folder), create_model_card=False)
+        save_encoder(self.model.encoder, folder)
         model_folders.save_weights(folder / HEAD_FILE, self.model.head.state_dict())
         fields = {
             "config": asdict(self.model.config),
@@ -293,7 +292,7 @@ class TrainedSmallModel:
         """
         folder = model_folders.resolve(name, revision=revision)
         settings = SLM_FOLDER.read_settings(folder)
-        encoder = load_encoder(str(folder), device=device)
+        encoder = load_trained_encoder(folder, device=device)
         model = SmallModel(encoder, settings["config"])
         model_folders.load_weights(model.head, folder / HEAD_FILE)
         try:
