@@ -39,7 +39,7 @@ class Provenance(TypedDict):
     commit: str
     kept_out: list[str]
     leak_rule: str | int
-    encoder: str
+    encoder: str | None
     data: list[dict[str, object]]
     machine: dict[str, str | int]
 
@@ -62,7 +62,8 @@ def test_a_model_is_whole_and_computes_what_it_did_where_it_was_made(name: str) 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_model_says_where_it_is_from(name: str) -> None:
     said = checked(read_json(PRETRAINED / name / "provenance.json"), Provenance, name, advice="Build it again.")
-    assert said["command"] == " ".join(["dialeval", *command(RECIPES[name])])
+    words, _, precision = said["command"].partition(" --precision ")
+    assert (words, precision in {"float32", "bfloat16"}) == (" ".join(["dialeval", *command(RECIPES[name])]), True)
     assert set(said["kept_out"]) >= {"dstc10", "fed", "usr", "conture"}
     known = read_json(CORPORA)
     for corpus in said["data"]:
@@ -102,6 +103,13 @@ def test_without_any_option_a_response_that_fits_is_above_one_that_does_not() ->
         found = load_metric(name).compute(predictions=responses, contexts=contexts)
         assert found["scores"][0] > found["scores"][1] + 0.1, name
         assert f":{name}@" in found["signature"]
+
+
+@pytest.mark.parametrize("name", ["causalscore", "dialogue_breakdown", "dialogue_likelihood"])
+def test_the_other_metrics_with_a_model_in_the_box_need_no_option_either(name: str) -> None:
+    contexts = [["Do you have plans for Sunday?", "Not yet. Why?"]]
+    found = load_metric(name).compute(predictions=["I thought we could have a picnic by the river."], contexts=contexts)
+    assert (found["n_scored"], found["n_total"]) == (1, 1)
 
 
 def test_the_first_screen_of_the_readme_is_what_the_general_evaluator_says() -> None:

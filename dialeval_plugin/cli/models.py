@@ -80,6 +80,36 @@ def verify(
 
 
 @app.command()
+def percentiles(
+    folder: Annotated[Path, typer.Argument(help="Folder of a model of yours.")],
+    dialogues: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="Dialogues between people that the model was not trained on.")
+    ],
+    option: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Of the scorer, such as level=dialogue; may be repeated."),
+    ] = None,
+) -> None:
+    """Write the table that the column `percentile` is read from; once for each setting of the scorer that you use."""
+    from dialeval_plugin.core.options import option_kinds, pairs_from_text
+    from dialeval_plugin.core.registry import scorer_factory
+    from dialeval_plugin.core.signature import file_hash
+    from dialeval_plugin.models.folders import PRETRAINED
+    from dialeval_plugin.pretrained.catalogue import KINDS, open_scorer, settings_file
+    from dialeval_plugin.training.percentiles import write_percentiles
+
+    from .train.options import read_all_dialogues
+
+    if folder.resolve().parent == PRETRAINED.resolve():
+        raise InputError(f"{folder}: is a model in the box, which has its tables. Give the folder of a model of yours.")
+    factory = scorer_factory(KINDS[settings_file(folder)].default.scorer)
+    scorer = open_scorer(str(folder), **pairs_from_text(option or (), "--option", option_kinds(factory)))
+    sources = {path.name: file_hash(path) for path in dialogues}
+    table = write_percentiles(scorer, folder, read_all_dialogues(dialogues), sources)
+    typer.echo(f"{folder}: percentiles of `{table.column}` among {table.n} {table.level}s of people")
+
+
+@app.command()
 def export(name: Name, output: Annotated[Path, typer.Argument(help="Folder that is made.")]) -> None:
     """Write a model whole, as a folder that sentence-transformers (transformers, for a language model) opens by itself."""
     from dialeval_plugin.pretrained.catalogue import export as write

@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,8 @@ from dialeval_plugin.core.files import read_json, read_text, to_json, write_text
 from dialeval_plugin.core.signature import PROVENANCE_FILE, file_hash, file_hashes
 from dialeval_plugin.corpora.corpus import DATA_DIR_VARIABLE
 from dialeval_plugin.corpora.registry import read_dialogues
-from dialeval_plugin.models.compact import pack_model
+from dialeval_plugin.methods.breakdown.calibration import CALIBRATION_FILE, Calibration, weights_hash
+from dialeval_plugin.models.compact import DELTA_FILE, pack_model
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, PRETRAINED
 from dialeval_plugin.pretrained.catalogue import open_scorer, settings_file, write_golden
 from dialeval_plugin.reports.tables import markdown_table
@@ -82,7 +83,7 @@ RECIPES = {
         scales=_LEVELS,
     ),
     "general-open": Recipe(
-        "general", _general("personachat", "topical_chat", "convai1"), ("--max-pairs", "40000"), scales=_LEVELS
+        "general", _general("personachat", "topical_chat", "convai1"), ("--max-pairs", "70000"), scales=_LEVELS
     ),
     "slide": Recipe(
         "slm",
@@ -180,6 +181,7 @@ def pack(name: str, folder: Path, target: Path) -> dict[str, str]:
     half = target.with_name(f".{target.name}")
     shutil.rmtree(half, ignore_errors=True)
     pack_model(folder, half, base=PACKAGED_ENCODER)
+    keep_calibration(half)
     data = data_folder()
     dialogues = [dialogue for file in HUMAN for dialogue in read_dialogues(data / file)]
     sources = {file: file_hash(data / file) for file in HUMAN}
@@ -193,6 +195,12 @@ def pack(name: str, folder: Path, target: Path) -> dict[str, str]:
     shutil.rmtree(target, ignore_errors=True)
     half.rename(target)
     return file_hashes(target)
+
+
+def keep_calibration(folder: Path) -> None:
+    """Let a language model's extremes, which training learnt, count for the same weights in half precision."""
+    if (path := folder / CALIBRATION_FILE).exists():
+        replace(Calibration.load(path), models=(weights_hash(folder),)).save(path)
 
 
 def provenance(name: str, folder: Path, commit: str) -> dict[str, Any]:
@@ -210,7 +218,7 @@ def provenance(name: str, folder: Path, commit: str) -> dict[str, Any]:
         "commit": commit,
         "kept_out": [*recipe.reported, *REPORTED],
         "leak_rule": record["leak_rule"],
-        "encoder": PACKAGED_ENCODER,
+        "encoder": PACKAGED_ENCODER if any(folder.rglob(DELTA_FILE)) else None,
         "data": [
             {
                 "corpus": corpus,

@@ -14,10 +14,11 @@ from dialeval_plugin import load_metric, load_scorer
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.core.percentiles import read_tables
 from dialeval_plugin.core.scorer import Scorer, run, run_id
-from dialeval_plugin.core.signature import content_hash
+from dialeval_plugin.core.signature import content_hash, file_hash
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.methods.general.mixing import RatedSet, fit_on_ratings
 from dialeval_plugin.methods.general.scorer import GeneralScorer
+from dialeval_plugin.models.folders import PRETRAINED
 from dialeval_plugin.training.percentiles import write_percentiles
 from tests.cli.running import run as dialeval
 from tests.cli.running import write_rows
@@ -176,3 +177,19 @@ def test_lm_eval_logs_the_percentiles_with_its_samples(folder: Path) -> None:
     ]
     expected = general(folder).score(items).columns["percentile"]
     assert [one["spearman"].percentile for one in samples] == [pytest.approx(value, abs=1e-3) for value in expected]
+
+
+def test_the_command_writes_them_for_a_model_of_yours(tiny_general: Path, tmp_path: Path) -> None:
+    file, folder = tmp_path / "people.jsonl", shutil.copytree(tiny_general, tmp_path / "mine")
+    write_rows(file, ({"id": one.id, "turns": [turn.text for turn in one.turns]} for one in people()))
+    done = dialeval("models", "percentiles", folder, file)
+    n_turns = sum(len(one.turns) - 1 for one in people())
+    assert done.stdout == f"{folder}: percentiles of `general` among {n_turns} turns of people\n", done.stderr
+    assert dialeval("models", "percentiles", folder, file, "--option", "level=dialogue").exit_code == 0
+    assert [(table.level, table.sources) for table in read_tables(folder)] == [
+        (level, {"people.jsonl": file_hash(file)}) for level in ("dialogue", "turn")
+    ]
+    assert "percentile" in general(folder).score(responses()).columns
+    packaged = PRETRAINED / "general"
+    with refused(f"{packaged}: is a model in the box, which has its tables. Give the folder of a model of yours."):
+        dialeval("models", "percentiles", packaged, file)
