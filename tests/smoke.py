@@ -29,6 +29,7 @@ DEVELOPERS = ("pytest", "hypothesis", "mypy", "bert_score", "matplotlib")
 NO_MODEL = {
     "bartscore": "facebook/bart-large-cnn: is no folder here",
     "bertscore": "bertscore: the package bert_score is not installed",
+    "causalscore": "causalscore: no model is named",
     "dialogue_rating": "dialogue_rating: asks a large language model, and no llm is given.",
     "dialogue_reconstruction": "dialogue_reconstruction: no model is named.",
     "dre": "dre: asks a large language model, and no llm is given.",
@@ -73,7 +74,8 @@ COMMANDS = (
     *("train general", "train slm", "train independence", "leaderboard", "leaderboard build", "leaderboard export"),
     *("leaderboard space", "leaderboard push"),
     *("plot", "plot disentangling", "plot training", "plot thresholds", "plot distribution", "plot weights"),
-    *("models", "models list", "models show", "models verify", "models export", "models push", "models pull"),
+    *("models", "models list", "models show", "models verify", "models percentiles", "models export", "models push"),
+    "models pull",
 )
 
 

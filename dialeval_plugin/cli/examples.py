@@ -25,6 +25,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "models list": "dialeval models list",
         "models show": "dialeval models show general",
         "models verify": "dialeval models verify",
+        "models percentiles": "dialeval models percentiles my-general dailydialog/dialogues_validation.txt",
         "models export": "dialeval models export general my-general",
         "models push": "dialeval models push my-general OWNER/NAME --private",
         "models pull": "dialeval models pull OWNER/NAME my-general",

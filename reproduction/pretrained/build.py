@@ -96,8 +96,10 @@ RECIPES = {
         (
             *(("--data", f"cgdialog_plus/{name}_response_cause_train.json") for name in _CAUSES),
             *(("--validation", f"cgdialog_plus/{name}_response_cause_valid.json") for name in _CAUSES),
+            ("--unlabelled", "dream/train.json"),
+            ("--unlabelled", "cgdialog_plus/msc_response_cause_train.json"),
         ),
-        ("--epochs", "1"),
+        ("--max-unlabelled", "1600"),
         tuple(
             f"cgdialog_plus/{name}_{part}.json"
             for name in _CAUSES[:2]

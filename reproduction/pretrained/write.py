@@ -45,11 +45,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--model", action="append", default=[], metavar="NAME=FOLDER", help="default: those in the box")
     parser.add_argument("--full", action="append", default=[], metavar="NAME=FOLDER", help="what a model was packed from")
     parser.add_argument("--only", nargs="+", default=list(KINDS), metavar="NAME", help="compute these anew; none for no model")
-    parser.add_argument("--sets", nargs="+", default=[], metavar="SET", help="these data sets only")
+    parser.add_argument("--sets", nargs="+", default=[], metavar="SET", help="these data sets only, to try things out")
     parser.add_argument("--rounds", type=int, default=1000, help="of the bootstrap")
     options = parser.parse_args(arguments)
-    if options.everywhere and options.model:
-        raise InputError("--everywhere: writes the figures of the models in the box. Leave --model out.")
+    if options.everywhere and (options.model or options.sets):
+        raise InputError("--everywhere: writes the figures of the models in the box on all sets. Leave --model and --sets out.")
     folders = named_folders(options.model, "--model") or packaged_folders()
     full = named_folders(options.full, "--full")
     question = Question(options.work, options.sets, options.rounds)

@@ -121,8 +121,8 @@ def test_a_folder_without_a_models_name_is_refused(value: str) -> None:
 
 
 def test_what_is_tried_out_does_not_become_the_figures() -> None:
-    assert refusal(write.main, ["--work", "w", "--everywhere", "--model", "general=folder"]) == (
-        "--everywhere: writes the figures of the models in the box. Leave --model out."
+    assert refusal(write.main, ["--work", "w", "--everywhere", "--sets", "tu"]) == (
+        "--everywhere: writes the figures of the models in the box on all sets. Leave --model and --sets out."
     )
 
 

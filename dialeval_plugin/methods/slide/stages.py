@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import datasets
 import numpy as np
 import torch
-from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss, TripletDistanceMetric, TripletLoss
 from sklearn.metrics import roc_auc_score
 from torch import Tensor, nn
@@ -272,15 +272,17 @@ def _contrast(model: SmallModel, recipe: SlideRecipe, splits: Splits) -> dict[st
         context, positive, negative = zip(*triples, strict=True)
         return datasets.Dataset.from_dict({"context": context, "positive": positive, "negative": negative})
 
-    model.encoder.model_card_data.generate_widget_examples = False
+    # What training starts from is opened by sentence-transformers.
+    encoder = cast("SentenceTransformer", model.encoder)
+    encoder.model_card_data.generate_widget_examples = False
     if recipe.terms == "code":
-        loss: nn.Module = MultipleNegativesRankingLoss(model.encoder, scale=RANKING_SCALE)
+        loss: nn.Module = MultipleNegativesRankingLoss(encoder, scale=RANKING_SCALE)
     else:
-        loss = TripletLoss(model.encoder, distance_metric=TripletDistanceMetric.COSINE, triplet_margin=MARGIN)
+        loss = TripletLoss(encoder, distance_metric=TripletDistanceMetric.COSINE, triplet_margin=MARGIN)
     return {
         "trainer": SentenceTransformerTrainer,
         "arguments": SentenceTransformerTrainingArguments,
-        "model": model.encoder,
+        "model": encoder,
         "train_dataset": rows(triples),
         "eval_dataset": rows(held_out),
         "loss": loss,
