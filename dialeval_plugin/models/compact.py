@@ -1,10 +1,10 @@
-"""Model folders of a few megabytes: of the encoder only what training changed, in 4 bits a weight, and where it started from.
+"""Model folders of a few megabytes: where an encoder started from, and what training changed, in 4 or 8 bits a weight.
 
 A compact folder is a model folder with `DELTA_FILE` in place of `model.safetensors`: by the names of the encoder's tensors, the
 differences from the encoder that it was trained from, which the file's header names with its SHA-256. A matrix is stored in
-rows of signed 4-bit numbers, two a byte, with one scale a row; what is too small to be worth it is stored as it is, not as
-a difference. Weights of heads are halved to float16. Every weight that is read back is the same on every machine to the bit:
-the arithmetic is one multiplication and one addition, each rounded by itself.
+rows of signed numbers of 8 bits, or of 4 bits, two a byte, with one scale a row; what is too small to be worth it is stored as
+it is, not as a difference. Weights of heads are halved to float16. Every weight that is read back is the same on every machine
+to the bit: the arithmetic is one multiplication and one addition, each rounded by itself.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import json
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 import torch
 from safetensors import safe_open
@@ -29,10 +30,14 @@ from .folders import SETTINGS_FILES, resolve, tensor_names
 WEIGHTS_FILE = "model.safetensors"
 DELTA_FILE = "delta.safetensors"
 
+Bits: TypeAlias = Literal[4, 8]
+
 _HEADER = "encoder"
 _SCALES = ":scales"
-_LARGEST = 7
-"""Of the signed numbers of 4 bits; -8 is left out, so that rounding is the same on both sides of 0."""
+_LARGEST: dict[Bits, int] = {4: 7, 8: 127}
+"""Of the signed numbers of so many bits; -8 and -128 are left out, so that rounding is the same on both sides of 0."""
+_PAIRS = torch.uint8
+"""What two numbers of 4 bits are stored in."""
 _CLIPPED = [share / 20 for share in range(10, 21)]
 """Scales to choose from, as shares of the one at which a row's largest weight is the largest number."""
 _SMALLEST_MATRIX = 16_384
@@ -40,8 +45,8 @@ _SMALLEST_MATRIX = 16_384
 _TOKENIZER_FILES = ("tokenizer.json", "vocab.txt")
 
 
-def pack_model(folder: Path, target: Path, *, base: str) -> None:
-    """Write a compact copy of a trained model's folder to `target`; `base` is the encoder that it was trained from.
+def pack_model(folder: Path, target: Path, *, base: str, bits: Bits = 4) -> None:
+    """Write a compact copy of a trained model's folder to `target`, `bits` a weight; `base` is what it was trained from.
 
     A part that is no encoder trained from `base`, such as a language model, is stored in half precision.
 
@@ -56,7 +61,7 @@ def pack_model(folder: Path, target: Path, *, base: str) -> None:
     header = {_HEADER: to_json({"base": base, "sha256": file_hash(start)})}
     for path in sorted(folder.rglob("*.safetensors")):
         place, tensors = target / path.relative_to(folder), load_file(str(path))
-        if path.name == WEIGHTS_FILE and (changed := _changes(tensors, load_file(str(start)))):
+        if path.name == WEIGHTS_FILE and (changed := _changes(tensors, load_file(str(start)), bits)):
             save_file(changed, str(place.with_name(DELTA_FILE)), metadata=header)
             for name in _TOKENIZER_FILES:
                 (place.parent / name).unlink(missing_ok=True)
@@ -97,7 +102,8 @@ def restore(model: nn.Module, folder: Path) -> None:
     with torch.no_grad():
         for name, stored, scales in _read(path):
             weight = weights.get(name)
-            columns = None if weight is None else (weight.shape[-1] if scales is None else -(-weight.shape[-1] // 2))
+            packed = 2 if scales is not None and stored.dtype == _PAIRS else 1
+            columns = None if weight is None else -(-weight.shape[-1] // packed)
             if weight is None or stored.shape[:-1] != weight.shape[:-1] or (stored.dim() and stored.shape[-1] != columns):
                 raise ModelLoadError(f"{path}: the tensor {name!r} does not fit the encoder. Copy the model folder again.")
             if scales is None:
@@ -106,7 +112,7 @@ def restore(model: nn.Module, folder: Path) -> None:
                 weight.add_(_unpacked(stored, weight.shape[1]) * scales[:, None])
 
 
-def _changes(tensors: Mapping[str, Tensor], start: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _changes(tensors: Mapping[str, Tensor], start: Mapping[str, Tensor], bits: Bits) -> dict[str, Tensor]:
     """What to store of a model that was trained from `start`; nothing where it was trained from another."""
     # A classifier on an encoder has the encoder's names behind a prefix.
     begun = {name: start.get(name, start.get(name.partition(".")[2])) for name in tensors}
@@ -119,12 +125,12 @@ def _changes(tensors: Mapping[str, Tensor], start: Mapping[str, Tensor]) -> dict
         if old is None or tensor.dim() != 2 or tensor.numel() < _SMALLEST_MATRIX:
             stored[name] = tensor
         else:
-            stored[name], stored[name + _SCALES] = _packed(tensor - old)
+            stored[name], stored[name + _SCALES] = _packed(tensor - old, bits)
     return stored
 
 
-def _packed(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    """Rows of 4-bit numbers, uint8 (rows, columns / 2 rounded up), and a scale for each row, float32 (rows,).
+def _packed(matrix: Tensor, bits: Bits) -> tuple[Tensor, Tensor]:
+    """Rows of numbers, int8 (rows, columns) or, of 4 bits, uint8 (rows, columns / 2 rounded up), and float32 scales (rows,).
 
     A row's scale is that of `_CLIPPED` with the least squared error: most weights are small, and finer steps for them make up
     for a few large ones that are cut.
@@ -132,22 +138,27 @@ def _packed(matrix: Tensor) -> tuple[Tensor, Tensor]:
     largest = matrix.abs().amax(1)
     least, scales = torch.full_like(largest, torch.inf), largest
     for share in _CLIPPED:
-        tried = largest * share / _LARGEST
-        error = (_rounded(matrix, tried) * tried[:, None] - matrix).square().sum(1)
+        tried = largest * share / _LARGEST[bits]
+        error = (_rounded(matrix, tried, bits) * tried[:, None] - matrix).square().sum(1)
         better = error < least
         least, scales = error.where(better, least), tried.where(better, scales)
-    numbers = (_rounded(matrix, scales) + _LARGEST).to(torch.uint8)
-    even = nn.functional.pad(numbers, (0, matrix.shape[1] % 2))
+    numbers = _rounded(matrix, scales, bits)
+    if bits == 8:
+        return numbers.to(torch.int8), scales
+    even = nn.functional.pad((numbers + _LARGEST[4]).to(_PAIRS), (0, matrix.shape[1] % 2))
     return even[:, ::2] | even[:, 1::2] << 4, scales
 
 
-def _rounded(matrix: Tensor, scales: Tensor) -> Tensor:
-    return (matrix / scales.where(scales > 0, torch.ones(()))[:, None]).round().clamp(-_LARGEST, _LARGEST)
+def _rounded(matrix: Tensor, scales: Tensor, bits: Bits) -> Tensor:
+    largest = _LARGEST[bits]
+    return (matrix / scales.where(scales > 0, torch.ones(()))[:, None]).round().clamp(-largest, largest)
 
 
-def _unpacked(pairs: Tensor, n_columns: int) -> Tensor:
-    numbers = torch.stack([pairs & 15, pairs >> 4], dim=2).flatten(1)[:, :n_columns]
-    return numbers.float() - _LARGEST
+def _unpacked(stored: Tensor, n_columns: int) -> Tensor:
+    if stored.dtype != _PAIRS:
+        return stored.float()
+    numbers = torch.stack([stored & 15, stored >> 4], dim=2).flatten(1)[:, :n_columns]
+    return numbers.float() - _LARGEST[4]
 
 
 def _halved(tensor: Tensor) -> Tensor:

@@ -311,7 +311,15 @@ def model_identity(folder: Path) -> str:
 
 @contextlib.contextmanager
 def opening(name: Path | str, kind: str) -> Iterator[None]:
-    """Turn what a host raises where it opens a damaged folder, which may be anything, into a ModelLoadError that names it."""
+    """Turn what a host raises where it opens a damaged folder, which may be anything, into a ModelLoadError that names it.
+
+    The host's progress bar, of a part of a second, is not shown.
+    """
+    # Imported here, where it is in use already: the module is read for `--help` too.
+    from transformers.utils import logging as host_logging
+
+    has_bars = host_logging.is_progress_bar_enabled()
+    host_logging.disable_progress_bar()
     try:
         yield
     except (DialevalError, MemoryError, torch.OutOfMemoryError):
@@ -319,6 +327,9 @@ def opening(name: Path | str, kind: str) -> Iterator[None]:
     except Exception as error:
         first = str(error).strip().partition("\n")[0] or type(error).__name__
         raise ModelLoadError(f"{name}: cannot be opened as {kind} ({first}). {_COPY_AGAIN}") from error
+    finally:
+        if has_bars:
+            host_logging.enable_progress_bar()
 
 
 def check_device(device: str | None) -> str | None:

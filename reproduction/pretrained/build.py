@@ -26,7 +26,7 @@ from dialeval_plugin.core.signature import PROVENANCE_FILE, file_hash, file_hash
 from dialeval_plugin.corpora.corpus import DATA_DIR_VARIABLE
 from dialeval_plugin.corpora.registry import read_dialogues
 from dialeval_plugin.methods.breakdown.calibration import CALIBRATION_FILE, Calibration, weights_hash
-from dialeval_plugin.models.compact import DELTA_FILE, pack_model
+from dialeval_plugin.models.compact import DELTA_FILE, Bits, pack_model
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, PRETRAINED
 from dialeval_plugin.pretrained.catalogue import open_scorer, settings_file, write_golden
 from dialeval_plugin.reports.tables import markdown_table
@@ -53,6 +53,7 @@ class Recipe:
         reported: sets and files that are kept out of training, beside `REPORTED`.
         scales: options of the scorer, for each of which there is a table of percentiles.
         n_human: responses or dialogues of people in each table.
+        bits: of each weight of the packed encoder.
     """
 
     command: str
@@ -61,6 +62,7 @@ class Recipe:
     reported: tuple[str, ...] = ()
     scales: tuple[Mapping[str, str], ...] = ({},)
     n_human: int = 4000
+    bits: Bits = 4
 
 
 def _general(*corpora: str) -> tuple[tuple[str, str], ...]:
@@ -106,6 +108,7 @@ RECIPES = {
             for part in ("response_cause_test", "responses_pairwise")
         ),
         n_human=1000,
+        bits=8,
     ),
     "language-model": Recipe(
         "language-model",
@@ -182,7 +185,7 @@ def pack(name: str, folder: Path, target: Path) -> dict[str, str]:
     """Pack a trained model into `target`, in place of what is there, and return the hashes of its files."""
     half = target.with_name(f".{target.name}")
     shutil.rmtree(half, ignore_errors=True)
-    pack_model(folder, half, base=PACKAGED_ENCODER)
+    pack_model(folder, half, base=PACKAGED_ENCODER, bits=RECIPES[name].bits)
     keep_calibration(half)
     data = data_folder()
     dialogues = [dialogue for file in HUMAN for dialogue in read_dialogues(data / file)]

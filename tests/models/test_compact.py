@@ -59,9 +59,17 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def packed(trained: Path) -> Path:
-    """It packed."""
+    """It packed, 4 bits a weight."""
     target = trained.parent / "packed"
     compact.pack_model(trained, target, base=PACKAGED_ENCODER)
+    return target
+
+
+@pytest.fixture(scope="module")
+def finer(trained: Path) -> Path:
+    """It packed, 8 bits a weight."""
+    target = trained.parent / "finer"
+    compact.pack_model(trained, target, base=PACKAGED_ENCODER, bits=8)
     return target
 
 
@@ -69,28 +77,35 @@ def scores(folder: Path) -> Any:
     return GeneralScorer(str(folder), device="cpu").score(mini.read_examples("test")[:12])
 
 
-def test_a_packed_model_is_small_and_scores_as_before(trained: Path, packed: Path) -> None:
-    sizes = [sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) for folder in (trained, packed)]
+def test_a_packed_model_is_small_and_scores_as_before(trained: Path, packed: Path, finer: Path) -> None:
+    sizes = [sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) for folder in (trained, finer, packed)]
     assert sizes[0] > 90e6
-    assert sizes[1] < 10e6
-    full, small = scores(trained), scores(packed)
-    for name, column in full.columns.items():
-        pairs = [pair for pair in zip(column, small.columns[name], strict=True) if None not in pair]
-        assert [one for one, _ in pairs] == pytest.approx([other for _, other in pairs], abs=0.01), name
+    assert sizes[1] < 16e6
+    assert sizes[2] < 10e6
+    full = scores(trained)
+    for folder, most in ((packed, 0.01), (finer, 0.001)):
+        small = scores(folder)
+        for name, column in full.columns.items():
+            pairs = [pair for pair in zip(column, small.columns[name], strict=True) if None not in pair]
+            assert [one for one, _ in pairs] == pytest.approx([other for _, other in pairs], abs=most), (name, most)
 
 
-def test_few_weights_of_a_row_are_cut_and_the_others_off_by_half_a_step(trained: Path, packed: Path) -> None:
+@pytest.mark.parametrize(("bits", "largest"), [(4, 7), (8, 127)])
+def test_few_weights_of_a_row_are_cut_and_the_others_off_by_half_a_step(
+    trained: Path, packed: Path, finer: Path, bits: int, largest: int
+) -> None:
+    folder = packed if bits == 4 else finer
     whole = load_file(str(trained / compact.WEIGHTS_FILE))
     start = load_file(str(resolve(PACKAGED_ENCODER) / compact.WEIGHTS_FILE))
-    restored = transformer_of(load_encoder(str(packed), device="cpu")).state_dict()
-    stored = load_file(str(packed / compact.DELTA_FILE))
+    restored = transformer_of(load_encoder(str(folder), device="cpu")).state_dict()
+    stored = load_file(str(folder / compact.DELTA_FILE))
     assert not [name for name in stored if "word_embeddings" in name or "pooler" in name]
     for name, weight in whole.items():
         if name + ":scales" in stored:
             change, step = weight - start[name], stored[name + ":scales"][:, None]
             off = (restored[name] - weight).abs() > 0.5001 * step + 1e-7
             assert off.float().mean() < 0.05, name
-            assert (change.abs()[off] > 7 * step.expand_as(change)[off]).all(), name
+            assert (change.abs()[off] > largest * step.expand_as(change)[off]).all(), name
         else:
             assert torch.equal(restored[name], weight), name
 
@@ -149,16 +164,20 @@ def test_classifiers_are_packed_too_and_language_models_halved(tmp_path: Path) -
 )
 def test_a_row_comes_back_no_further_off_than_with_the_scale_of_its_largest_number(rows: list[list[float]]) -> None:
     matrix = torch.tensor(rows)
-    pairs, scales = compact._packed(matrix)
-    assert (pairs.dtype, pairs.shape) == (torch.uint8, (len(rows), (matrix.shape[1] + 1) // 2))
-    back = compact._unpacked(pairs, matrix.shape[1]) * scales[:, None]
-    largest = matrix.abs().amax(1, keepdim=True)
-    plain = compact._rounded(matrix, largest[:, 0] / 7) * (largest / 7)
-    errors = [(found - matrix).double().square().sum(1) for found in (back, plain)]
-    # Of the smallest numbers there are the step is one that float32 rounds.
-    assert (errors[0] <= errors[1] * 1.0001 + 1e-37).all()
-    assert (scales <= largest[:, 0] / 7).all()
-    assert (scales >= largest[:, 0] / 14 * 0.9999).all()
+    n_rows, n_columns = matrix.shape
+    cases: list[tuple[compact.Bits, int, torch.dtype, int]]
+    cases = [(4, 7, torch.uint8, (n_columns + 1) // 2), (8, 127, torch.int8, n_columns)]
+    for bits, most, dtype, width in cases:
+        stored, scales = compact._packed(matrix, bits)
+        assert (stored.dtype, stored.shape) == (dtype, (n_rows, width))
+        back = compact._unpacked(stored, n_columns) * scales[:, None]
+        largest = matrix.abs().amax(1, keepdim=True)
+        plain = compact._rounded(matrix, largest[:, 0] / most, bits) * (largest / most)
+        errors = [(found - matrix).double().square().sum(1) for found in (back, plain)]
+        # Of the smallest numbers there are the step is one that float32 rounds.
+        assert (errors[0] <= errors[1] * 1.0001 + 1e-37).all()
+        assert (scales <= largest[:, 0] / most).all()
+        assert (scales >= largest[:, 0] / (2 * most) * 0.9999).all()
 
 
 def test_what_does_not_belong_together_is_refused(packed: Path, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ import torch
 from huggingface_hub import constants
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
+from transformers.utils import logging as host_logging
 
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLoadError
 from dialeval_plugin.core.signature import content_hash
@@ -104,6 +105,15 @@ def test_r41_a_weight_file_that_is_gone_or_strange_is_named(kind: Kind) -> None:
     first.unlink()
     with refused(f"{first}: there is no such file. Copy the folder again.", ModelLoadError):
         kind.open(str(kind.folder))
+
+
+def test_opening_shows_no_bar_and_leaves_the_hosts_bars_as_they_were(
+    tiny_encoder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert host_logging.is_progress_bar_enabled()
+    load_encoder(str(tiny_encoder), device="cpu")
+    assert capsys.readouterr().err == ""
+    assert host_logging.is_progress_bar_enabled()
 
 
 def test_a_folder_that_was_opened_as_an_encoder_is_checked_too(tiny_slm: Path, tmp_path: Path) -> None:

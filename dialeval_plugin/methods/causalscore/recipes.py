@@ -25,7 +25,8 @@ class CausalRecipe:
         filter: which pseudo-labels are taken, see `self_training.choose`.
         grows: a round's pseudo-labels stay in the training set; otherwise each round has the labelled set and its own.
         conditional_from: what the conditional classifier starts from, the "backbone" or the trained "unconditional" classifier.
-        trains_word_vectors: otherwise the backbone's stay as they are, so that they need not be stored with the model.
+        frozen: share of the layers, the lowest, that stay as the backbone has them, with its embeddings; 0 for nothing. What
+            is frozen need not be stored with the model, and there is no backward pass through it.
         max_training_tokens: longest text in training; `max_tokens` in scoring.
     """
 
@@ -41,7 +42,7 @@ class CausalRecipe:
     filter: Filter = "paper"
     grows: bool = True
     conditional_from: Literal["backbone", "unconditional"] = "backbone"
-    trains_word_vectors: bool = True
+    frozen: float = 0.0
     layout: PairLayout = "delimited"
     truncate: PairTruncation = "utterances"
     max_training_tokens: int = 256
@@ -59,7 +60,7 @@ RECIPES: dict[str, CausalRecipe] = {
         n_round_epochs=1,
         n_rounds=3,
         conditional_from="unconditional",
-        trains_word_vectors=False,
+        frozen=0.5,
     ),
     # Section 4.1 and Algorithm 1: Adam, 1e-5, linear decay after 10 warm-up steps, 10 epochs, batches of 16.
     "paper": CausalRecipe("paper"),

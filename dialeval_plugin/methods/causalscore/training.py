@@ -11,7 +11,7 @@ from dialeval_plugin.core.signature import content_hash
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
 from dialeval_plugin.training.run import TrainingOptions, TrainingResult, TrainingRun, choose_recipe, data_hash
 
-from .classifiers import new_classifier
+from .classifiers import freeze, new_classifier
 from .data import CausalSources, pair_hash, prepare
 from .model import CAUSAL_FOLDER, CausalModel, CausalModelConfig, CauseLabels, classifier_of
 from .recipes import RECIPES, CausalRecipe
@@ -78,9 +78,8 @@ def train(
         config = CausalModelConfig(recipe.name, options.labels, recipe.layout, recipe.truncate, recipe.max_tokens)
         backbone = resolve(options.backbone)
         unconditional, conditional = (new_classifier(backbone, device=run.device) for _ in range(2))
-        if not recipe.trains_word_vectors:
-            for classifier in (unconditional, conditional):
-                classifier.model.get_input_embeddings().requires_grad_(False)
+        for classifier in (unconditional, conditional):
+            freeze(classifier.model.base_model, recipe.frozen)
         trainee = SelfTraining(run, recipe, data, config)
         figures = trainee.train_unconditional(unconditional)
         rounds = trainee.train_conditional(conditional, classifier_of(unconditional, config))
