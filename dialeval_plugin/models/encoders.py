@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoModel
+from transformers import AutoModel, PreTrainedModel
 
 from dialeval_plugin.core.errors import InputError
 
@@ -117,6 +117,18 @@ def transformer_of(encoder: Encoder) -> Any:
             f"encoder: its first module is {type(encoder[0]).__name__}, expected a transformer. Choose another backbone."
         )
     return transformer
+
+
+def freeze(encoder: PreTrainedModel, share: float) -> None:
+    """Keep training from an encoder's embeddings and a share of its layers, in [0, 1], the lowest ones, rounded down."""
+    if not share:
+        return
+    n_layers = encoder.config.num_hidden_layers
+    # Architectures name the list differently; it is the only one with a module a layer. ALBERT's layers are one.
+    lists = (found for found in encoder.modules() if isinstance(found, nn.ModuleList) and len(found) == n_layers)
+    layers = next(lists, nn.ModuleList())
+    for part in (getattr(encoder, "embeddings", encoder.get_input_embeddings()), *layers[: int(share * n_layers)]):
+        part.requires_grad_(False)
 
 
 def embed(encoder: Encoder, ids: Sequence[list[int]]) -> Tensor:

@@ -211,18 +211,6 @@ def new_classifier(backbone: Path, *, device: str | None = None) -> CrossEncoder
     return _open(backbone, device, is_trained=False)
 
 
-def freeze(encoder: PreTrainedModel, share: float) -> None:
-    """Keep training from an encoder's embeddings and a share of its layers, in [0, 1], the lowest ones, rounded down."""
-    if not share:
-        return
-    n_layers = encoder.config.num_hidden_layers
-    # Architectures name the list differently; it is the only one with a module a layer. ALBERT's layers are one.
-    lists = (found for found in encoder.modules() if isinstance(found, nn.ModuleList) and len(found) == n_layers)
-    layers = next(lists, nn.ModuleList())
-    for part in (getattr(encoder, "embeddings", encoder.get_input_embeddings()), *layers[: int(share * n_layers)]):
-        part.requires_grad_(False)
-
-
 def _open(folder: Path, device: str | None, *, is_trained: bool) -> CrossEncoder:
     stored = check_weights(folder)
     check_device(device)

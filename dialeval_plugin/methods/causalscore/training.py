@@ -8,10 +8,11 @@ from typing import get_args
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.signature import content_hash
+from dialeval_plugin.models.encoders import freeze
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
 from dialeval_plugin.training.run import TrainingOptions, TrainingResult, TrainingRun, choose_recipe, data_hash
 
-from .classifiers import freeze, new_classifier
+from .classifiers import new_classifier
 from .data import CausalSources, pair_hash, prepare
 from .model import CAUSAL_FOLDER, CausalModel, CausalModelConfig, CauseLabels, classifier_of
 from .recipes import RECIPES, CausalRecipe

@@ -22,6 +22,7 @@ from dialeval_plugin.models.context_texts import TextEncoder
 from dialeval_plugin.models.encoders import (
     Encoder,
     embed,
+    freeze,
     load_encoder,
     load_trained_encoder,
     save_encoder,
@@ -254,7 +255,7 @@ def new_model(backbone: str, recipe: GeneralRecipe, *, has_knowledge: bool, devi
     encoder = without_normalisation(load_encoder(backbone, device=device))
     model = GeneralModel(encoder, config).to(encoder.device)
     # Half of MiniLM's weights are word embeddings, of which these corpora touch few: they would only overfit.
-    transformer_of(encoder).get_input_embeddings().requires_grad_(False)
+    freeze(transformer_of(encoder), recipe.frozen)
     return model
 
 

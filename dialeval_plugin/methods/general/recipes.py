@@ -30,6 +30,7 @@ class GeneralRecipe:
         batch_size: responses a step, all of one corpus, so that no style tells a wrong text from a right one.
         n_fit_negatives: wrong texts for the fit of each response, besides those of the batch.
         learning_rate: of the encoder, the highest.
+        frozen: share of the encoder's layers, the lowest, that stay as they are, with its embeddings; 0 for nothing.
         head_learning_rate: of maps and classifiers.
         warm_up: share of the steps in which the learning rate rises; it falls linearly afterwards.
         max_context_tokens: last tokens of a context that are read; of a response the first.
@@ -43,6 +44,7 @@ class GeneralRecipe:
     batch_size: int = 64
     n_fit_negatives: int = 2
     learning_rate: float = 8e-5
+    frozen: float = 1 / 3
     head_learning_rate: float = 5e-4
     warm_up: float = 0.06
     max_context_tokens: int = 96

@@ -13,8 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import (
-    AlbertConfig,
-    AutoModel,
     AutoModelForSequenceClassification,
     AutoTokenizer,
     BertConfig,
@@ -25,7 +23,7 @@ from transformers import (
 )
 
 from dialeval_plugin.core.errors import ModelLoadError
-from dialeval_plugin.methods.causalscore.classifiers import PairTruncation, RowEncoder, first_token_only, freeze
+from dialeval_plugin.methods.causalscore.classifiers import PairTruncation, RowEncoder, first_token_only
 from tests.refusals import refusal
 
 SPECIAL = {"cls_token": "<s>", "sep_token": "</s>", "bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>"}
@@ -193,23 +191,3 @@ def test_other_models_run_as_ever() -> None:
     bare = SimpleNamespace(base_model=SimpleNamespace())
     with first_token_only(bare):  # type: ignore[arg-type]
         assert vars(bare) == {"base_model": SimpleNamespace()}
-
-
-LOWER = {
-    "bert": {"embeddings", "encoder.layer.0"},
-    "roberta": {"embeddings", "encoder.layer.0"},
-    "distilbert": {"embeddings", "transformer.layer.0"},
-    "albert": {"embeddings"},
-}
-
-
-@pytest.mark.parametrize("architecture", LOWER)
-def test_the_lower_half_of_an_encoder_is_kept_from_training(architecture: str) -> None:
-    albert = AlbertConfig(**SIZES, embedding_size=16)
-    encoder = AutoModel.from_config(albert if architecture == "albert" else ARCHITECTURES[architecture])
-    freeze(encoder, 0.0)
-    assert all(weight.requires_grad for weight in encoder.parameters())
-    freeze(encoder, 0.5)
-    for name, weight in encoder.named_parameters():
-        is_low = any(name.startswith(f"{part}.") for part in LOWER[architecture])
-        assert weight.requires_grad != is_low, name
