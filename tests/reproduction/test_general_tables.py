@@ -86,7 +86,10 @@ def test_the_scores_of_a_list_are_those_of_what_it_holds_now(model: ModelCorrela
     items = mini.read_examples("test")[:8]
     before = model.columns(items)["general"]
     items.reverse()
-    assert model.columns(items)["general"] == before[::-1]
+    after = model.columns(items)["general"]
+    # Kernels of some processors round by the place in a batch: by less than any two of these scores differ.
+    assert after == pytest.approx(before[::-1], abs=1e-10)
+    assert after != pytest.approx(before, abs=1e-10)
     assert model.columns(items[::-1])["general"] is before
 
 
