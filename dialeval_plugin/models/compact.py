@@ -1,20 +1,20 @@
-"""Model folders of a few megabytes: where an encoder started from, and what training changed, in 4 or 8 bits a weight.
+"""Model folders of a few megabytes: where an encoder started from, and what training changed, in a few bits a weight.
 
 A compact folder is a model folder with `DELTA_FILE` in place of `model.safetensors`: by the names of the encoder's tensors, the
 differences from the encoder that it was trained from, which the file's header names with its SHA-256. A matrix is stored in
-rows of signed numbers of 8 bits, or of 4 bits, two a byte, with one scale a row; what is too small to be worth it is stored as
-it is, not as a difference. Weights of heads are halved to float16. Every weight that is read back is the same on every machine
-to the bit: the arithmetic is one multiplication and one addition, each rounded by itself.
+rows of signed numbers of 2 to 8 bits, packed, with one scale a row; what is too small to be worth it is stored as it is, not as
+a difference. Weights of heads are halved to float16. Every weight that is read back is the same on every machine to the bit:
+the arithmetic is one multiplication and one addition, each rounded by itself.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, TypeAlias
 
+import numpy as np
 import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
@@ -30,29 +30,28 @@ from .folders import SETTINGS_FILES, resolve, tensor_names
 WEIGHTS_FILE = "model.safetensors"
 DELTA_FILE = "delta.safetensors"
 
-Bits: TypeAlias = Literal[4, 8]
-
 _HEADER = "encoder"
 _SCALES = ":scales"
-_LARGEST: dict[Bits, int] = {4: 7, 8: 127}
-"""Of the signed numbers of so many bits; -8 and -128 are left out, so that rounding is the same on both sides of 0."""
-_PAIRS = torch.uint8
-"""What two numbers of 4 bits are stored in."""
+_BITS = range(2, 9)
 _CLIPPED = [share / 20 for share in range(10, 21)]
 """Scales to choose from, as shares of the one at which a row's largest weight is the largest number."""
 _SMALLEST_MATRIX = 16_384
 """Weights that a matrix must have to be stored in few bits: the others together are less than a hundredth of an encoder."""
+_FEWEST_COLUMNS = 8
+"""Columns that it must have: of fewer, the bytes of a row do not say how many bits a number has."""
 _TOKENIZER_FILES = ("tokenizer.json", "vocab.txt")
 
 
-def pack_model(folder: Path, target: Path, *, base: str, bits: Bits = 4) -> None:
+def pack_model(folder: Path, target: Path, *, base: str, bits: int = 4) -> None:
     """Write a compact copy of a trained model's folder to `target`, `bits` a weight; `base` is what it was trained from.
 
     A part that is no encoder trained from `base`, such as a language model, is stored in half precision.
 
     Raises:
-        InputError: `target` exists.
+        InputError: `target` exists, or `bits` is not in [2, 8].
     """
+    if bits not in _BITS:
+        raise InputError(f"bits: expected 2 to 8, got {bits}.")
     if target.exists():
         raise InputError(f"{target}: exists already. Choose another folder, or delete this one.")
     shutil.copytree(folder, target, ignore=shutil.ignore_patterns(".*", "*.safetensors"))
@@ -102,17 +101,15 @@ def restore(model: nn.Module, folder: Path) -> None:
     with torch.no_grad():
         for name, stored, scales in _read(path):
             weight = weights.get(name)
-            packed = 2 if scales is not None and stored.dtype == _PAIRS else 1
-            columns = None if weight is None else -(-weight.shape[-1] // packed)
-            if weight is None or stored.shape[:-1] != weight.shape[:-1] or (stored.dim() and stored.shape[-1] != columns):
-                raise ModelLoadError(f"{path}: the tensor {name!r} does not fit the encoder. Copy the model folder again.")
-            if scales is None:
+            if weight is not None and scales is None and stored.shape == weight.shape:
                 weight.copy_(stored)
+            elif weight is not None and scales is not None and (numbers := _unpacked(stored, weight.shape)) is not None:
+                weight.add_(numbers * scales[:, None])
             else:
-                weight.add_(_unpacked(stored, weight.shape[1]) * scales[:, None])
+                raise ModelLoadError(f"{path}: the tensor {name!r} does not fit the encoder. Copy the model folder again.")
 
 
-def _changes(tensors: Mapping[str, Tensor], start: Mapping[str, Tensor], bits: Bits) -> dict[str, Tensor]:
+def _changes(tensors: Mapping[str, Tensor], start: Mapping[str, Tensor], bits: int) -> dict[str, Tensor]:
     """What to store of a model that was trained from `start`; nothing where it was trained from another."""
     # A classifier on an encoder has the encoder's names behind a prefix.
     begun = {name: start.get(name, start.get(name.partition(".")[2])) for name in tensors}
@@ -122,15 +119,15 @@ def _changes(tensors: Mapping[str, Tensor], start: Mapping[str, Tensor], bits: B
     stored = {}
     for name in tensors.keys() - same:
         tensor, old = tensors[name], begun[name]
-        if old is None or tensor.dim() != 2 or tensor.numel() < _SMALLEST_MATRIX:
+        if old is None or tensor.dim() != 2 or tensor.numel() < _SMALLEST_MATRIX or tensor.shape[1] < _FEWEST_COLUMNS:
             stored[name] = tensor
         else:
             stored[name], stored[name + _SCALES] = _packed(tensor - old, bits)
     return stored
 
 
-def _packed(matrix: Tensor, bits: Bits) -> tuple[Tensor, Tensor]:
-    """Rows of numbers, int8 (rows, columns) or, of 4 bits, uint8 (rows, columns / 2 rounded up), and float32 scales (rows,).
+def _packed(matrix: Tensor, bits: int) -> tuple[Tensor, Tensor]:
+    """Rows of numbers, `bits` bits each, uint8 (rows, columns * bits / 8 rounded up), and a scale a row, float32 (rows,).
 
     A row's scale is that of `_CLIPPED` with the least squared error: most weights are small, and finer steps for them make up
     for a few large ones that are cut.
@@ -138,27 +135,35 @@ def _packed(matrix: Tensor, bits: Bits) -> tuple[Tensor, Tensor]:
     largest = matrix.abs().amax(1)
     least, scales = torch.full_like(largest, torch.inf), largest
     for share in _CLIPPED:
-        tried = largest * share / _LARGEST[bits]
+        tried = largest * share / _largest(bits)
         error = (_rounded(matrix, tried, bits) * tried[:, None] - matrix).square().sum(1)
         better = error < least
         least, scales = error.where(better, least), tried.where(better, scales)
-    numbers = _rounded(matrix, scales, bits)
-    if bits == 8:
-        return numbers.to(torch.int8), scales
-    even = nn.functional.pad((numbers + _LARGEST[4]).to(_PAIRS), (0, matrix.shape[1] % 2))
-    return even[:, ::2] | even[:, 1::2] << 4, scales
+    numbers = (_rounded(matrix, scales, bits) + _largest(bits)).to(torch.uint8).numpy()
+    each = np.unpackbits(numbers[:, :, None], axis=2, count=bits, bitorder="little")
+    return torch.from_numpy(np.packbits(each.reshape(len(numbers), -1), axis=1, bitorder="little")), scales
 
 
-def _rounded(matrix: Tensor, scales: Tensor, bits: Bits) -> Tensor:
-    largest = _LARGEST[bits]
+def _largest(bits: int) -> int:
+    """Of the signed numbers of so many bits; the smallest is its negative, so that rounding is the same on both sides of 0."""
+    return (1 << bits - 1) - 1
+
+
+def _rounded(matrix: Tensor, scales: Tensor, bits: int) -> Tensor:
+    largest = _largest(bits)
     return (matrix / scales.where(scales > 0, torch.ones(()))[:, None]).round().clamp(-largest, largest)
 
 
-def _unpacked(stored: Tensor, n_columns: int) -> Tensor:
-    if stored.dtype != _PAIRS:
-        return stored.float()
-    numbers = torch.stack([stored & 15, stored >> 4], dim=2).flatten(1)[:, :n_columns]
-    return numbers.float() - _LARGEST[4]
+def _unpacked(stored: Tensor, shape: Sequence[int]) -> Tensor | None:
+    """Return the numbers that `_packed` stored, as floats; None where they are not those of a matrix of this shape."""
+    if len(shape) != 2:
+        return None
+    n_rows, n_columns = shape
+    bits = 8 * stored.shape[-1] // n_columns
+    if bits not in _BITS or stored.shape != (n_rows, -(-n_columns * bits // 8)):
+        return None
+    each = np.unpackbits(stored.numpy(), axis=1, count=n_columns * bits, bitorder="little").reshape(n_rows, n_columns, bits)
+    return torch.from_numpy(np.packbits(each, axis=2, bitorder="little")[:, :, 0]).float() - _largest(bits)
 
 
 def _halved(tensor: Tensor) -> Tensor:

@@ -26,7 +26,7 @@ from dialeval_plugin.core.signature import PROVENANCE_FILE, file_hash, file_hash
 from dialeval_plugin.corpora.corpus import DATA_DIR_VARIABLE
 from dialeval_plugin.corpora.registry import read_dialogues
 from dialeval_plugin.methods.breakdown.calibration import CALIBRATION_FILE, Calibration, weights_hash
-from dialeval_plugin.models.compact import DELTA_FILE, Bits, pack_model
+from dialeval_plugin.models.compact import DELTA_FILE, pack_model
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, PRETRAINED
 from dialeval_plugin.pretrained.catalogue import open_scorer, settings_file, write_golden
 from dialeval_plugin.reports.tables import markdown_table
@@ -62,7 +62,7 @@ class Recipe:
     reported: tuple[str, ...] = ()
     scales: tuple[Mapping[str, str], ...] = ({},)
     n_human: int = 4000
-    bits: Bits = 4
+    bits: int = 6
 
 
 def _general(*corpora: str) -> tuple[tuple[str, str], ...]:
@@ -91,6 +91,7 @@ RECIPES = {
         "slm",
         tuple(("--data", file) for file in _DAILYDIALOG_PP),
         reported=("dailydialog_pp/test.json",),
+        bits=4,
         scales=tuple({"variant": variant} for variant in ("slm", "slm_probability", "slm_distance")),
     ),
     "causalscore": Recipe(
@@ -108,7 +109,6 @@ RECIPES = {
             for part in ("response_cause_test", "responses_pairwise")
         ),
         n_human=1000,
-        bits=8,
     ),
     "language-model": Recipe(
         "language-model",
