@@ -32,7 +32,7 @@ from dialeval_plugin.methods.general.conversations import (
 )
 from dialeval_plugin.methods.general.model import GENERAL_FOLDER, TrainedGeneral
 from dialeval_plugin.methods.general.recipes import GeneralRecipe
-from dialeval_plugin.methods.general.signals import HEADS, NEGATIVES
+from dialeval_plugin.methods.general.signals import NEGATIVES, QUALITIES
 from dialeval_plugin.methods.general.training import GeneralTrainingOptions, train
 from dialeval_plugin.models.folders import PACKAGED_ENCODER
 from dialeval_plugin.reports.tables import Table, TableRow, named_column
@@ -76,15 +76,18 @@ def corpora_table(measured: Mapping[str, Mapping[str, float | None]]) -> Table:
 
 
 def heads_table(trained: TrainedGeneral, rows: Sequence[ValidationRow]) -> Table:
-    """Return a row a mixture, of all heads and of all but one, and a column for the wrong texts of each head.
+    """Return a row a mixture, of all qualities and of all but one, and a column for the wrong texts of each head.
 
     Each mixture has weights of its own, fitted as after training.
     """
     judged = _judged(trained, rows)
-    mixtures = {"all heads": HEADS, **{f"without {head}": tuple(name for name in HEADS if name != head) for head in HEADS}}
+    mixtures = {
+        "all": QUALITIES,
+        **{f"without {left}": tuple(name for name in QUALITIES if name != left) for left in QUALITIES},
+    }
     found: list[TableRow] = []
-    for name, heads in mixtures.items():
-        mixing = fit_mixing(judged.log_odds, judged.kinds, judged.is_fitted, heads)
+    for name, qualities in mixtures.items():
+        mixing = fit_mixing(judged.log_odds, judged.kinds, judged.is_fitted, qualities)
         by_kind = areas(mixing.log_odds(judged.log_odds), judged.kinds, ~judged.is_fitted)
         groups = {f"wrong for {head}": _mean([by_kind[kind] for kind in kinds]) for head, kinds in NEGATIVES.items()}
         found.append({"main score": name, "all wrong texts": _mean(list(by_kind.values())), **groups})

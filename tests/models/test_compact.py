@@ -52,7 +52,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
             if "word_embeddings" not in name and "pooler" not in name:
                 weight.add_(torch.randn_like(weight) * 1e-3)
     folder = tmp_path_factory.mktemp("trained") / "general"
-    weights = {"fit": 0.8, "fluency": 0.3, "specificity": 0.2, "offset": -0.1}
+    weights = {"relevance": 0.4, "fit": 0.8, "fluency": 0.3, "specificity": 0.2, "offset": -0.1}
     mixing = Mixing(weights, {**weights, "knowledge": 0.5})  # type: ignore[arg-type]
     TrainedGeneral(model, mixing, CoherenceWeights(0.6, 0.3, 0.1, 0.2), frozenset({"a"})).save(folder)
     return folder

@@ -12,6 +12,7 @@ from dialeval_plugin.corpora import mini
 from dialeval_plugin.methods.general.calibration import REAL, ValidationRow, fit
 from dialeval_plugin.methods.general.conversations import Conversation, conversation
 from dialeval_plugin.methods.general.model import TrainedGeneral
+from dialeval_plugin.methods.general.signals import QUALITIES
 from reproduction.general import ablations
 from reproduction.general.ablations import areas_by_corpus, corpora_table, heads_table, rows_by_corpus
 
@@ -68,26 +69,26 @@ def test_a_corpus_draws_the_same_rows_whatever_else_there_is(rows: dict[str, lis
     assert alone == {"told": rows["told"]}
 
 
-def test_all_heads_are_what_training_reports_and_a_head_that_is_left_out_is_missed(
+def test_all_qualities_are_what_training_reports_and_one_that_is_left_out_is_missed(
     trained: TrainedGeneral, rows: dict[str, list[ValidationRow]]
 ) -> None:
     every = [row for drawn in rows.values() for row in drawn]
     # Blends the experts as after training, so that the mixture fitted on top of them is the same one.
     fitted = fit(trained.model, every, [])
     table = {str(row["main score"]): row for row in heads_table(trained, every).rows}
-    assert list(table) == ["all heads", *(f"without {head}" for head in ("fit", "fluency", "specificity", "knowledge"))]
+    assert list(table) == ["all", *(f"without {quality}" for quality in QUALITIES)]
     reported = [value for value in fitted.figures["general"].values() if value is not None]
-    assert table["all heads"]["all wrong texts"] == pytest.approx(sum(reported) / len(reported), abs=1e-6)
+    assert table["all"]["all wrong texts"] == pytest.approx(sum(reported) / len(reported), abs=1e-6)
     of_fluency = [fitted.figures["general"][kind] or 0.0 for kind in ("shuffled", "dropped", "repeated", "swapped")]
-    assert table["all heads"]["wrong for fluency"] == pytest.approx(sum(of_fluency) / 4, abs=1e-6)
+    assert table["all"]["wrong for fluency"] == pytest.approx(sum(of_fluency) / 4, abs=1e-6)
     # The knowledge head alone reads facts: without it a response beside right and beside wrong ones has one score. For a few
     # there are no wrong ones.
     with_head = fit(trained.model, rows["told"], []).figures["general"]["other_facts"]
     told = {str(row["main score"]): row for row in heads_table(trained, rows["told"]).rows}
     assert told["without knowledge"]["wrong for knowledge"] == pytest.approx(0.5, abs=0.01)
     # A model this small knows nothing: which way the head moves the figure is chance, by how much is what training reports.
-    assert told["all heads"]["wrong for knowledge"] == pytest.approx(with_head, abs=1e-6)
-    assert told["all heads"]["wrong for knowledge"] != told["without knowledge"]["wrong for knowledge"]
+    assert told["all"]["wrong for knowledge"] == pytest.approx(with_head, abs=1e-6)
+    assert told["all"]["wrong for knowledge"] != told["without knowledge"]["wrong for knowledge"]
 
 
 def test_the_script_trains_one_model_without_each_corpus_and_keeps_them(

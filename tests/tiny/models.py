@@ -57,7 +57,7 @@ def write_tiny_general(folder: Path, config: GeneralConfig | None = None) -> Pat
     torch.manual_seed(3)
     model = GeneralModel(encoder, config or GeneralConfig("general", 80, 40, has_knowledge=True))
     spread((*model.head.vectors.parameters(), *model.head.words.parameters()), 0.3)
-    plain = {"fit": 0.8, "fluency": 0.3, "specificity": 0.2, "offset": -0.1}
+    plain = {"relevance": 0.4, "fit": 0.8, "fluency": 0.3, "specificity": 0.2, "offset": -0.1}
     mixing = Mixing(plain, {**plain, "knowledge": 0.5} if model.config.has_knowledge else None)
     TrainedGeneral(model, mixing, CoherenceWeights(0.6, 0.3, 0.1, 0.2), frozenset()).save(folder / "general")
     return folder / "general"

@@ -17,16 +17,21 @@ from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.errors import InputError
 
 from .conversations import Conversation, Pair, by_corpus
-from .mixing import CoherenceWeights, Mixing, fit_weights, turn_statistics, weighted_sum
+from .mixing import OFFSET, CoherenceWeights, Mixing, fit_weights, turn_statistics, weighted_sum
 from .model import EXPERTS, TOKENS_CUT, GeneralInput, GeneralJudgement, GeneralModel, triples_of_turns
 from .recipes import GeneralRecipe
-from .signals import DIALOGUE_NEGATIVES, HEADS, NEGATIVES, CorpusSignals, replaced_turn, shuffled_turns
+from .signals import DIALOGUE_NEGATIVES, HEADS, NEGATIVES, QUALITIES, CorpusSignals, replaced_turn, shuffled_turns
 
 REAL = "real"
 MIXTURE = "general"
 LONGEST_DIALOGUE = 12
 """Turns of a validation dialogue that are read."""
+RELEVANCE_WEIGHT = 0.4
+"""Of the log odds of relevance in the main score, beside what is fitted for the heads. Chosen on ratings of responses outside
+the reported sets (docs/general_recipes.md): chatbots miss the topic more often than texts that are spoiled by rule do."""
 _PLAIN_HEADS = HEADS[:-1]
+_IRRELEVANT = ("random",)
+"""Wrong texts that relevance is calibrated on: of the others many are about what the context is about."""
 _WINDOW = 2048
 
 
@@ -118,11 +123,11 @@ def fit_on_validation(model: GeneralModel, conversations: Sequence[Conversation]
 
 
 def fit(model: GeneralModel, rows: Sequence[ValidationRow], dialogues: Sequence[ValidationDialogue]) -> Fitted:
-    """Calibrate the model's heads in place and fit the weights of mixing and coherence.
+    """Calibrate the model in place and fit the weights of mixing and coherence.
 
-    - Each head's experts are blended by a logistic regression of the real response against an equal mixture of the wrong texts
-      that the head is there for. Its log odds are then those of even chances.
-    - The heads are mixed by a logistic regression of the real response against an equal mixture of all wrong texts.
+    - Each quality's experts are blended by a logistic regression of the real response against an equal mixture of the wrong
+      texts that it is there for. Its log odds are then those of even chances.
+    - The qualities are mixed, see `fit_mixing`.
     - Coherence is a logistic regression of original against spoiled dialogues on mean, lowest and last fit of their turns.
     """
     kinds = np.array([row.kind for row in rows])
@@ -133,10 +138,11 @@ def fit(model: GeneralModel, rows: Sequence[ValidationRow], dialogues: Sequence[
                 f"validation: {len(kinds)} rows cannot be halved by their dialogues, one half to fit weights and one to "
                 "measure. Give more validation dialogues."
             )
+    model.centre([row.triple for row in rows if row.kind == REAL and row.is_fitted])
     judged = judge(model, [row.triple for row in rows])
     log_odds = {
-        head: _calibrated(model, head, judged.experts[head], kinds, fitted & np.isin(kinds, (REAL, *wrong)))
-        for head, wrong in NEGATIVES.items()
+        name: _calibrated(model, name, judged.experts[name], kinds, fitted & np.isin(kinds, (REAL, *wrong)))
+        for name, wrong in {"relevance": _IRRELEVANT, **NEGATIVES}.items()
     }
     mixing = fit_mixing(log_odds, kinds, fitted)
     figures = {head: areas(values, kinds, ~fitted) for head, values in log_odds.items()}
@@ -152,19 +158,19 @@ def judge(model: GeneralModel, triples: Sequence[GeneralInput]) -> GeneralJudgem
     """Judge any number of triples, in windows, so that memory does not grow with them."""
     parts = [model.judge(triples[start : start + _WINDOW]) for start in range(0, len(triples), _WINDOW)]
     return GeneralJudgement(
-        {head: np.concatenate([part.experts[head] for part in parts]) for head in HEADS},
-        {head: np.concatenate([part.log_odds[head] for part in parts]) for head in HEADS},
+        {name: np.concatenate([part.experts[name] for part in parts]) for name in QUALITIES},
+        {name: np.concatenate([part.log_odds[name] for part in parts]) for name in QUALITIES},
         np.concatenate([part.cosine for part in parts]),
         {name: np.concatenate([part.tokens_cut[name] for part in parts]) for name in TOKENS_CUT},
     )
 
 
-def _calibrated(model: GeneralModel, head: str, experts: FloatArray, kinds: np.ndarray, chosen: np.ndarray) -> FloatArray:
-    """Fit the blend of a head's experts on the chosen rows, where both sides are among them, and return its log odds."""
+def _calibrated(model: GeneralModel, name: str, experts: FloatArray, kinds: np.ndarray, chosen: np.ndarray) -> FloatArray:
+    """Fit the blend of a quality's experts on the chosen rows, where both sides are among them, and return its log odds."""
     used = chosen & ~np.isnan(experts).any(axis=1)
-    blend = model.head.blend[head]
+    blend = model.head.blend[name]
     if len(set(kinds[used] == REAL)) == 2:
-        names = EXPERTS[head]
+        names = EXPERTS[name]
         columns = dict(zip(names, experts[used].T, strict=True))
         found = fit_weights(columns, kinds[used], REAL, dict.fromkeys(names, 1 / len(names)))
         with torch.no_grad():
@@ -175,20 +181,31 @@ def _calibrated(model: GeneralModel, head: str, experts: FloatArray, kinds: np.n
 
 
 def fit_mixing(
-    log_odds: Mapping[str, FloatArray], kinds: np.ndarray, fitted: np.ndarray, heads: Sequence[str] = HEADS
+    log_odds: Mapping[str, FloatArray], kinds: np.ndarray, fitted: np.ndarray, qualities: Sequence[str] = QUALITIES
 ) -> Mixing:
     """Fit the weights of the main score on the `fitted` rows: real responses against an equal mixture of all wrong texts.
 
-    Log odds are of shape (n,) by head, NaN in `knowledge` where a response has no facts; `kinds` as in `ValidationRow`.
+    The heads' weights are those of a logistic regression. Relevance has `RELEVANCE_WEIGHT` beside them, after which all are
+    scaled by another regression, so that the score stays a probability.
+
+    Log odds are of shape (n,) by quality, NaN in `knowledge` where a response has no facts; `kinds` as in `ValidationRow`.
     """
     told = fitted & ~np.isnan(log_odds["knowledge"])
-    is_told = "knowledge" in heads and bool((kinds[told] == "other_facts").any())
+    is_told = "knowledge" in qualities and bool((kinds[told] == "other_facts").any())
 
-    def weights(of: Sequence[str], rows: np.ndarray) -> dict[str, float]:
-        return fit_weights({head: log_odds[head][rows] for head in of}, kinds[rows], REAL, dict.fromkeys(of, 1 / len(of)))
+    def weights(heads: Sequence[str], rows: np.ndarray) -> dict[str, float]:
+        of_rows = {name: values[rows] for name, values in log_odds.items()}
+        found = fit_weights({head: of_rows[head] for head in heads}, kinds[rows], REAL, dict.fromkeys(heads, 1 / len(heads)))
+        if "relevance" not in qualities:
+            return found
+        found = {"relevance": RELEVANCE_WEIGHT, **found}
+        scale = fit_weights({MIXTURE: weighted_sum(of_rows, found)}, kinds[rows], REAL, {MIXTURE: 1.0})
+        scaled = {name: scale[MIXTURE] * weight for name, weight in found.items()}
+        return {**scaled, OFFSET: scaled[OFFSET] + scale[OFFSET]}
 
-    plain = [head for head in heads if head in _PLAIN_HEADS]
-    return Mixing(weights(plain, fitted & (kinds != "other_facts")), weights(heads, told) if is_told else None)
+    plain = [head for head in _PLAIN_HEADS if head in qualities]
+    with_facts = [*plain, "knowledge"]
+    return Mixing(weights(plain, fitted & (kinds != "other_facts")), weights(with_facts, told) if is_told else None)
 
 
 def _fit_coherence(

@@ -1,4 +1,4 @@
-"""How the heads' log odds become one score: weights that no rating fixed, or weights fitted on people's ratings.
+"""How the qualities' log odds become one score: by weights that training fixed, or weights fitted on people's ratings.
 
 A file of the latter records whose ratings they are: no set is scored with weights that have seen it.
 """
@@ -26,10 +26,10 @@ from dialeval_plugin.models.folders import checked_model_file
 from dialeval_plugin.models.logistic import logistic_regression
 from dialeval_plugin.version import __version__
 
-from .signals import HEADS
+from .signals import QUALITIES
 
 OFFSET = "offset"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 """Of the files of weights that were fitted on ratings."""
 RIDGE = 0.1
 """Penalty of a squared weight beside the mean squared error of standardised ratings. Set by hand, not searched for."""
@@ -68,6 +68,7 @@ def fit_weights(
 class HeadWeightsWithoutFacts(TypedDict):
     """Weights of responses without facts."""
 
+    relevance: float
     fit: float
     fluency: float
     specificity: float
@@ -82,7 +83,7 @@ class HeadWeights(HeadWeightsWithoutFacts):
 
 @dataclass(frozen=True, slots=True)
 class Mixing:
-    """Weights of the heads' log odds and an offset, for responses without facts and with."""
+    """Weights of the qualities' log odds and an offset, for responses without facts and with."""
 
     plain: Mapping[str, float]
     with_facts: Mapping[str, float] | None = None
@@ -137,7 +138,7 @@ class RatedSet(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RatedMixing:
-    """Weights of the heads' log odds: fitted on all sets, and on all but one for each of them.
+    """Weights of the qualities' log odds: fitted on all sets, and on all but one for each of them.
 
     Attributes:
         model: hash of the model whose heads are weighed.
@@ -204,8 +205,8 @@ def response_hash(example: Example) -> str:
 
 
 def with_even_knowledge(log_odds: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-    """Return the heads' log odds with 0, even chances, for the knowledge of a response without facts."""
-    return {head: np.nan_to_num(log_odds[head], nan=0.0) for head in HEADS}
+    """Return the log odds with 0, even chances, for the knowledge of a response without facts."""
+    return {name: np.nan_to_num(log_odds[name], nan=0.0) for name in QUALITIES}
 
 
 def read_rated_set(source: str, log_odds: Callable[[Sequence[Example]], Mapping[str, FloatArray]]) -> RatedSet:
@@ -282,7 +283,7 @@ def _is_usable(entry: RatedSet) -> bool:
 
 def _ridge(sets: Sequence[RatedSet]) -> dict[str, float]:
     usable = [entry for entry in sets if _is_usable(entry)]
-    table = np.concatenate([np.column_stack([with_even_knowledge(entry.log_odds)[head] for head in HEADS]) for entry in usable])
+    table = np.concatenate([np.column_stack(list(with_even_knowledge(entry.log_odds).values())) for entry in usable])
     target = np.concatenate([(entry.ratings - entry.ratings.mean()) / entry.ratings.std() for entry in usable])
     share = np.concatenate([np.full(len(entry.ratings), 1 / (len(usable) * len(entry.ratings))) for entry in usable])
     mean = share @ table
@@ -290,9 +291,9 @@ def _ridge(sets: Sequence[RatedSet]) -> dict[str, float]:
     # A head that says the same of all responses, such as knowledge where no set has facts, gets no weight.
     scale = np.where(deviation > 0, deviation, np.inf)
     standard = (table - mean) / scale
-    gram = standard.T @ (share[:, None] * standard) + RIDGE * np.eye(len(HEADS))
+    gram = standard.T @ (share[:, None] * standard) + RIDGE * np.eye(len(QUALITIES))
     weights = np.linalg.solve(gram, standard.T @ (share * target)) / scale
-    return {**dict(zip(HEADS, map(float, weights), strict=True)), OFFSET: float(-mean @ weights)}
+    return {**dict(zip(QUALITIES, map(float, weights), strict=True)), OFFSET: float(-mean @ weights)}
 
 
 def rated_log_odds(weights: Mapping[str, float], log_odds: Mapping[str, FloatArray]) -> FloatArray:

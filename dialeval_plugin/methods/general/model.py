@@ -49,12 +49,14 @@ RESPONSE_FEATURES = FEATURES.index("shared_rarity")
 _FIRST_SCALE = 20.0
 
 EXPERTS: Mapping[str, tuple[str, ...]] = {
+    "relevance": ("centred cosine",),
     "fit": ("vectors", "words", "cosine"),
     "fluency": ("vectors", "words"),
     "specificity": ("vectors", "words"),
     "knowledge": ("vectors", "words"),
 }
-"""What each head blends: log odds from vectors, log odds from counted words, and the scaled cosine of the ranking loss."""
+"""What each quality blends: log odds from vectors, log odds from counted words, the scaled cosine of the ranking loss, and the
+cosine of context and robust part after what all contexts, or all responses, have in common is taken off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,8 @@ class GeneralHead(nn.Module):
     """
 
     blend: nn.ParameterDict
+    context_centre: Tensor
+    response_centre: Tensor
 
     def __init__(self, hidden_size: int, vocabulary_size: int) -> None:
         super().__init__()
@@ -103,11 +107,14 @@ class GeneralHead(nn.Module):
         self.words = nn.ModuleDict(
             {head: nn.Sequential(nn.Linear(n, 64), nn.GELU(), nn.Linear(64, 1)) for head, n in counted.items()}
         )
-        # The last number is an offset; fitted on validation responses after training.
+        # Mean directions of contexts and of robust parts. They and the blends are fitted after training, on validation.
+        self.register_buffer("context_centre", torch.zeros(hidden_size))
+        self.register_buffer("response_centre", torch.zeros(hidden_size))
+        # The last number is an offset.
         self.blend = nn.ParameterDict(
             {
-                head: nn.Parameter(torch.tensor([1.0 / len(experts)] * len(experts) + [0.0]), requires_grad=False)
-                for head, experts in EXPERTS.items()
+                name: nn.Parameter(torch.tensor([1.0 / len(experts)] * len(experts) + [0.0]), requires_grad=False)
+                for name, experts in EXPERTS.items()
             }
         )
 
@@ -134,17 +141,27 @@ class GeneralHead(nn.Module):
         logits: Tensor = self.words[head](shown).squeeze(-1)
         return logits
 
-    def blended(self, head: str, experts: Tensor) -> Tensor:
-        """Calibrated log odds of a head, of shape (n,), from those of its experts, (n, number of experts)."""
-        weights: Tensor = self.blend[head]
+    def centre(self, contexts: Tensor, robust: Tensor) -> None:
+        """Keep the mean directions of contexts (n, width) after their map and of robust parts (m, width)."""
+        self.context_centre.copy_(functional.normalize(contexts, dim=-1).mean(0))
+        self.response_centre.copy_(functional.normalize(robust, dim=-1).mean(0))
+
+    def centred_cosine(self, contexts: Tensor, robust: Tensor) -> Tensor:
+        """Cosine of contexts and robust parts (n, width), each less the mean direction of its kind; in [-1, 1], (n,)."""
+        of_contexts = functional.normalize(contexts, dim=-1) - self.context_centre
+        return functional.cosine_similarity(of_contexts, functional.normalize(robust, dim=-1) - self.response_centre, dim=-1)
+
+    def blended(self, quality: str, experts: Tensor) -> Tensor:
+        """Calibrated log odds of a quality, of shape (n,), from those of its experts, (n, number of experts)."""
+        weights: Tensor = self.blend[quality]
         return experts @ weights[:-1] + weights[-1]
 
 
 class GeneralJudgement(NamedTuple):
-    """What the heads say of n triples."""
+    """What the model says of n triples."""
 
     experts: dict[str, np.ndarray]
-    """Log odds by head, of shape (n, number of its experts); NaN where a triple has no facts."""
+    """What is blended to log odds, by quality, of shape (n, number of its experts); NaN where a triple has no facts."""
     log_odds: dict[str, np.ndarray]
     """The same blended, of shape (n,)."""
     cosine: np.ndarray
@@ -180,6 +197,14 @@ class GeneralModel(nn.Module):
         """What a head's word classifier reads of responses `of` in the contexts or facts `texts[owners]`."""
         return self.head.words_of(head).features(texts, owners, of, self.texts.special)
 
+    def centre(self, triples: Sequence[GeneralInput]) -> None:
+        """Learn from people's responses what all contexts, and all responses, have in common."""
+        contexts = self.texts.contexts(list(dict.fromkeys(context for context, _, _ in triples)))
+        responses = self.texts.counted_responses(list(dict.fromkeys(response for _, response, _ in triples)))
+        with torch.inference_mode():
+            of_contexts, of_responses = (embed(self.encoder, [text.ids for text in texts]) for texts in (contexts, responses))
+            self.head.centre(self.head.context(of_contexts), self.head.robust(of_responses))
+
     def judge(self, triples: Sequence[GeneralInput]) -> GeneralJudgement:
         """Judge responses; each distinct context, response and fact set is embedded once, in one pass."""
         contexts, responses = (_numbered([triple[place] for triple in triples]) for place in range(2))
@@ -204,7 +229,7 @@ class GeneralModel(nn.Module):
     def _experts(
         self, ids: Sequence[list[list[int]]], rows: Sequence[tuple[int, int, int]]
     ) -> tuple[dict[str, Tensor], Tensor]:
-        """Log odds by head, and the cosines, of rows of a context, a response and facts, -1 for none."""
+        """What is blended, by quality, and the cosines, of rows of a context, a response and facts, -1 for none."""
         head = self.head
         context_ids, response_ids, fact_ids = ids
         vectors = embed(self.encoder, [*context_ids, *response_ids, *fact_ids])
@@ -217,7 +242,7 @@ class GeneralModel(nn.Module):
         features = self.features("fit", context_ids, of_context.tolist(), responses)
         cosine = functional.cosine_similarity(contexts, robust, dim=-1)
         fit = [head.vector_logits("fit", robust, contexts), head.word_logits("fit", features), head.scale * cosine]
-        experts = {"fit": torch.stack(fit, dim=-1)}
+        experts = {"relevance": head.centred_cosine(contexts, robust)[:, None], "fit": torch.stack(fit, dim=-1)}
         for name in SAYING:
             by_vectors = head.vector_logits(name, non_robust)[of_response]
             experts[name] = torch.stack([by_vectors, head.word_logits(name, features)], dim=-1)
@@ -274,7 +299,7 @@ class _Settings(TypedDict):
     coherence: CoherenceWeights
 
 
-GENERAL_FOLDER = ModelFolder("general.json", _Settings, 2, "a trained general evaluator", "dialeval train general")
+GENERAL_FOLDER = ModelFolder("general.json", _Settings, 3, "a trained general evaluator", "dialeval train general")
 
 
 @dataclass(frozen=True, slots=True)

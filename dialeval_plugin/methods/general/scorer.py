@@ -20,21 +20,25 @@ from dialeval_plugin.models.folders import DefaultModel, model_identity, resolve
 
 from .mixing import RatedMixing, rated_log_odds, response_hash
 from .model import TOKENS_CUT, GeneralInput, GeneralJudgement, TrainedGeneral, triples_of_turns
-from .signals import HEADS
+from .signals import QUALITIES
 
 GENERAL_MODEL = DefaultModel("general", "DIALEVAL_GENERAL", packaged="general")
 
-TURN_COLUMNS = ("general", *HEADS, "cosine", *TOKENS_CUT)
-DIALOGUE_COLUMNS = ("general", "coherence", "fit", "fluency", "specificity", "cosine", "n_turns", *TOKENS_CUT[:2])
+TURN_COLUMNS = ("general", *QUALITIES, "cosine", *TOKENS_CUT)
+_OF_CONTEXT = ("relevance", "fit")
+"""Qualities that compare a response with its context."""
+_OF_TURNS = ("relevance", "fit", "fluency", "specificity", "cosine")
+DIALOGUE_COLUMNS = ("general", "coherence", *_OF_TURNS, "n_turns", *TOKENS_CUT[:2])
 
 BLAMES = {
+    "relevance": "is about something else",
     "fit": "does not answer the context",
     "fluency": "words out of order",
     "specificity": "says little",
     "knowledge": "does not use the facts",
 }
-"""What a head says of a response that it pulls down."""
-NOT_BLAMED = "no head pulls it down"
+"""What is said of a response that a quality pulls down."""
+NOT_BLAMED = "nothing pulls it down"
 
 DIALOGUES_AT_ONCE = 128
 """Each has many turns, and memory is not to grow with a window of them."""
@@ -45,18 +49,20 @@ _CLOSEST = 1e-9
 class GeneralScorer(Scorer):
     """A small evaluator trained on plain dialogues of several corpora, without human ratings.
 
-    Columns at level "turn", the first five probabilities in [0, 1], higher is better: `general`, the heads mixed; `fit`
-    (this is the next turn of this context), `fluency` (its words are in order), `specificity` (it is no stock reply),
-    `knowledge` (it draws on the facts given; None without facts); `cosine` of context and the response's robust part, in
-    [-1, 1]; `context_tokens_cut`, `response_tokens_cut` and `fact_tokens_cut`, how many tokens at the beginning of the context,
-    at the end of the response and at the beginning of the facts did not fit. To an empty context nothing can fit: `fit` and
-    `cosine` are None then, and `general` takes the chances of fit as even.
+    Columns at level "turn", the first six probabilities in [0, 1], higher is better: `general`, the others mixed; `relevance`
+    (this is about what the context is about), `fit` (this is the next turn of this context), `fluency` (its words are in
+    order), `specificity` (it is no stock reply), `knowledge` (it draws on the facts given; None without facts); `cosine` of
+    context and the response's robust part, in [-1, 1]; `context_tokens_cut`, `response_tokens_cut` and `fact_tokens_cut`, how
+    many tokens at the beginning of the context, at the end of the response and at the beginning of the facts did not fit. To an
+    empty context nothing can fit: `relevance`, `fit` and `cosine` are None then, and `general` takes their chances as even.
 
     At level "dialogue" every turn from the second on is judged after those before it: `general` is the mean of the turns'
     `general` and of `coherence` (the dialogue is in its original order and words, from mean, lowest and last fit of its turns),
-    half and half; `fit`, `fluency`, `specificity` and `cosine` are means over `n_turns` turns, the counts of tokens sums.
+    half and half; `relevance`, `fit`, `fluency`, `specificity` and `cosine` are means over `n_turns` turns, the counts of
+    tokens sums.
 
-    The weights that mix the heads come from validation dialogues without ratings, see `calibration.fit`. `mixing` takes others.
+    The weights of the mixture come from validation dialogues without ratings, but for one number, see `calibration.fit_mixing`.
+    `mixing` takes others.
 
     Args:
         model: folder or hub id of a model that `dialeval train general` made; see `DefaultModel`.
@@ -127,7 +133,7 @@ class GeneralScorer(Scorer):
         return {name: words for name, words in zip(TOKENS_CUT, lost, strict=True) if name in self.columns}
 
     def signature_fields(self) -> dict[str, SignatureValue]:
-        """Method, model, reading of the texts, and whose weights mix the heads."""
+        """Method, model, reading of the texts, and whose weights make the mixture."""
         config, rated = self._trained.model.config, self._rated
         return {
             "method": self.name,
@@ -166,9 +172,9 @@ class GeneralScorer(Scorer):
         return self._turn_rows(examples)
 
     def explain(self, items: Sequence[Item]) -> list[str]:
-        """Name for each response the head that pulls its score down most, in words, and the probabilities of all heads.
+        """Name for each response the quality that pulls its score down most, in words, and the probabilities of all.
 
-        How far a head pulls is its weight times its log odds, less those of people's median response where the folder has a
+        How far one pulls is its weight times its log odds, less those of people's median response where the folder has a
         table of percentiles. None is named where all together pull up. Of a dialogue the turn with the lowest score is
         explained.
         """
@@ -191,13 +197,13 @@ class GeneralScorer(Scorer):
 
     def _explain(self, log_odds: Mapping[str, FloatArray], row: int, *, has_context: bool) -> str:
         """Explain one row of some log odds."""
-        found = {head: float(values[row]) for head, values in log_odds.items() if not np.isnan(values[row])}
+        found = {name: float(values[row]) for name, values in log_odds.items() if not np.isnan(values[row])}
         if not has_context:
-            del found["fit"]  # even chances, whatever the response says
+            found = {name: value for name, value in found.items() if name not in _OF_CONTEXT}
         weights = self._weights_of(found)
-        pulls = {head: weights[head] * (value - self._typical(head)) for head, value in found.items() if head in weights}
-        worst = min(pulls, key=lambda head: pulls[head])
-        shown = ", ".join(f"{head} {expit(value):.2f}" for head, value in found.items())
+        pulls = {name: weights[name] * (value - self._typical(name)) for name, value in found.items() if name in weights}
+        worst = min(pulls, key=lambda name: pulls[name])
+        shown = ", ".join(f"{name} {expit(value):.2f}" for name, value in found.items())
         # Of a response that is no worse than people's median there is nothing to blame.
         return f"{BLAMES[worst] if sum(pulls.values()) < 0 else NOT_BLAMED} ({shown})"
 
@@ -207,28 +213,29 @@ class GeneralScorer(Scorer):
         mixing = self._trained.mixing
         return mixing.plain if "knowledge" not in found or mixing.with_facts is None else mixing.with_facts
 
-    def _typical(self, head: str) -> float:
-        """Log odds of a head for people's median response; even chances where nobody has looked."""
+    def _typical(self, name: str) -> float:
+        """Log odds of a quality for people's median response; even chances where nobody has looked."""
         medians = {} if self.percentiles is None else self.percentiles.medians
-        return float(logit(np.clip(medians.get(head, 0.5), _CLOSEST, 1 - _CLOSEST)))
+        return float(logit(np.clip(medians.get(name, 0.5), _CLOSEST, 1 - _CLOSEST)))
 
     def log_odds(self, examples: Sequence[Example]) -> dict[str, FloatArray]:
-        """Return the heads' calibrated log odds of responses, each of shape (n,); NaN in `knowledge` without facts.
+        """Return the qualities' calibrated log odds of responses, each of shape (n,); NaN in `knowledge` without facts.
 
-        An empty context has log odds of fit of 0: even chances.
+        With an empty context those of relevance and fit are 0: even chances.
         """
-        found: dict[str, list[FloatArray]] = {head: [] for head in HEADS}
+        found: dict[str, list[FloatArray]] = {name: [] for name in QUALITIES}
         for start in range(0, len(examples), self.window):
             window = examples[start : start + self.window]
             judgement = self._judge([_triple(example) for example in window])
-            for head in HEADS:
-                found[head].append(judgement.log_odds[head])
-        return {head: np.concatenate(values) for head, values in found.items()}
+            for name in QUALITIES:
+                found[name].append(judgement.log_odds[name])
+        return {name: np.concatenate(values) for name, values in found.items()}
 
     def _judge(self, triples: Sequence[GeneralInput]) -> GeneralJudgement:
         judgement = self._trained.model.judge(triples)
         without_context = np.array([not context for context, _, _ in triples], dtype=bool)
-        judgement.log_odds["fit"][without_context] = 0.0
+        for name in _OF_CONTEXT:
+            judgement.log_odds[name][without_context] = 0.0
         return judgement
 
     def _main(self, log_odds: dict[str, FloatArray]) -> FloatArray:
@@ -239,16 +246,16 @@ class GeneralScorer(Scorer):
     def _turn_rows(self, examples: Sequence[Example]) -> list[Row]:
         triples = [_triple(example) for example in examples]
         judgement = self._judge(triples)
-        main, heads = self._main(judgement.log_odds), {head: expit(values) for head, values in judgement.log_odds.items()}
+        main, qualities = self._main(judgement.log_odds), {name: expit(found) for name, found in judgement.log_odds.items()}
         has_knowledge = self._trained.model.config.has_knowledge
         rows: list[Row] = []
         for place, (context, _, facts) in enumerate(triples):
             row: dict[str, float | None] = {"general": float(main[place])}
-            row |= {head: float(heads[head][place]) for head in HEADS}
+            row |= {name: float(qualities[name][place]) for name in QUALITIES}
             row["cosine"] = float(judgement.cosine[place])
             row |= {name: float(counts[place]) for name, counts in judgement.tokens_cut.items()}
             if not context:
-                row |= {"fit": None, "cosine": None}
+                row |= dict.fromkeys((*_OF_CONTEXT, "cosine"))
             if not (facts and has_knowledge):
                 row |= {"knowledge": None, "fact_tokens_cut": None}
             rows.append(row)
@@ -260,8 +267,7 @@ class GeneralScorer(Scorer):
         judgement = self._judge(triples)
         of_turns = {
             "general": self._main(judgement.log_odds),
-            **{head: expit(judgement.log_odds[head]) for head in ("fit", "fluency", "specificity")},
-            "cosine": judgement.cosine,
+            **{name: judgement.cosine if name == "cosine" else expit(judgement.log_odds[name]) for name in _OF_TURNS},
         }
         coherence = self._trained.coherence.probability(np.split(judgement.log_odds["fit"], starts))
         tokens_cut = {name: [part.sum() for part in np.split(judgement.tokens_cut[name], starts)] for name in self.cuts}

@@ -20,7 +20,10 @@ from types import MappingProxyType
 from .conversations import Conversation, Pair
 
 HEADS = ("fit", "fluency", "specificity", "knowledge")
-"""What is judged of a response: does it come next, is it well formed, does it say something, does it use the facts."""
+"""What training has a loss for: does a response come next, is it well formed, does it say something, does it use the facts."""
+
+QUALITIES = ("relevance", *HEADS)
+"""What is judged of a response: whether it is about what the context is about, and what the heads say."""
 
 SAYING = ("fluency", "specificity")
 """Heads that read a response alone."""

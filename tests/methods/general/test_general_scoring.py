@@ -16,7 +16,7 @@ from dialeval_plugin.core.scorer import percentile_settings
 from dialeval_plugin.methods.general.mixing import Mixing
 from dialeval_plugin.methods.general.model import GeneralConfig, TrainedGeneral
 from dialeval_plugin.methods.general.scorer import BLAMES, NOT_BLAMED, GeneralScorer
-from dialeval_plugin.methods.general.signals import HEADS
+from dialeval_plugin.methods.general.signals import QUALITIES
 from tests.refusals import refused
 from tests.tiny.models import write_tiny_general
 
@@ -52,7 +52,7 @@ def of_dialogues(tiny_general: Path) -> GeneralScorer:
 def test_the_main_score_mixes_the_heads_by_the_weights_of_the_folder(scorer: GeneralScorer, tiny_general: Path) -> None:
     scores = scorer.score(examples())
     assert list(scores.columns) == [
-        *("general", "fit", "fluency", "specificity", "knowledge", "cosine"),
+        *("general", "relevance", "fit", "fluency", "specificity", "knowledge", "cosine"),
         *("context_tokens_cut", "response_tokens_cut", "fact_tokens_cut"),
     ]
     assert scores.n_scored == 12
@@ -72,7 +72,7 @@ def test_facts_change_what_reads_them_and_nothing_else(scorer: GeneralScorer) ->
     )
     assert with_facts["knowledge"][0] is not None
     assert without["knowledge"][0] is None
-    for name in ("fit", "fluency", "specificity", "cosine"):
+    for name in ("relevance", "fit", "fluency", "specificity", "cosine"):
         assert with_facts[name] == pytest.approx(without[name], abs=1e-6)
     assert with_facts["general"] != without["general"]
 
@@ -88,7 +88,7 @@ def test_a_single_fact_may_be_given_to_the_metric_as_a_text(tiny_general: Path) 
 @pytest.mark.parametrize("context", [[], [""], [" ", "\u200b"]])
 def test_to_an_empty_context_nothing_fits_and_nothing_does_not(scorer: GeneralScorer, context: list[str]) -> None:
     (row,) = scorer.score([Example.from_texts(context, "Plums make good jam.")]).rows()
-    assert (row["fit"], row["cosine"]) == (None, None)
+    assert (row["relevance"], row["fit"], row["cosine"]) == (None, None, None)
     even = -0.1 + 0.3 * logit(row["fluency"]) + 0.2 * logit(row["specificity"])
     assert row["general"] == pytest.approx(expit(even))
 
@@ -133,7 +133,7 @@ def test_a_dialogue_is_the_mean_of_its_turns_and_their_coherence(
 ) -> None:
     scores = of_dialogues.score(dialogues())
     assert list(scores.columns) == [
-        *("general", "coherence", "fit", "fluency", "specificity", "cosine"),
+        *("general", "coherence", "relevance", "fit", "fluency", "specificity", "cosine"),
         *("n_turns", "context_tokens_cut", "response_tokens_cut"),
     ]
     coherence = TrainedGeneral.load(str(tiny_general)).coherence
@@ -145,7 +145,8 @@ def test_a_dialogue_is_the_mean_of_its_turns_and_their_coherence(
         expected = expit(weighed + coherence.offset)
         assert row["coherence"] == pytest.approx(expected, abs=1e-5)
         assert row["general"] == pytest.approx((of_turns.mean() + expected) / 2, abs=1e-5)  # type: ignore[operator]
-        assert row["fluency"] == pytest.approx(of_turns.mean("fluency"), abs=1e-5)
+        for name in ("relevance", "fluency"):
+            assert row[name] == pytest.approx(of_turns.mean(name), abs=1e-5)
         assert row["n_turns"] == len(places)
 
 
@@ -192,15 +193,15 @@ def test_wrong_options_are_refused(options: dict[str, object], message: str, tin
 
 
 def with_weights(folder: Path, tmp_path: Path, **plain: float) -> GeneralScorer:
-    """The evaluator with other weights of its heads."""
+    """The evaluator with another mixture."""
     trained = TrainedGeneral.load(str(folder), device="cpu")
-    zero = {"fit": 0.0, "fluency": 0.0, "specificity": 0.0, "offset": 0.0, **plain}
+    zero = {"relevance": 0.0, "fit": 0.0, "fluency": 0.0, "specificity": 0.0, "offset": 0.0, **plain}
     mixing = Mixing(zero, {**zero, "knowledge": 0.0})  # type: ignore[typeddict-item]
     TrainedGeneral(trained.model, mixing, trained.coherence, frozenset()).save(tmp_path / "weighted")
     return GeneralScorer(str(tmp_path / "weighted"), device="cpu")
 
 
-@pytest.mark.parametrize(("head", "words"), list(BLAMES.items())[:3])
+@pytest.mark.parametrize(("head", "words"), list(BLAMES.items())[:4])
 def test_an_explanation_blames_the_head_that_pulls_down_most(head: str, words: str, tiny_general: Path, tmp_path: Path) -> None:
     """A weight of 1 or of -1 on one head alone: one of them pulls down, as its log odds are above or below 0."""
     example = examples()[1]
@@ -210,7 +211,7 @@ def test_an_explanation_blames_the_head_that_pulls_down_most(head: str, words: s
         (row,) = scorer.score([example]).rows()
         (found[weight],) = scorer.explain([example])
     down = 1.0 if row[head] < 0.5 else -1.0
-    shown = ", ".join(f"{name} {row[name]:.2f}" for name in HEADS)
+    shown = ", ".join(f"{name} {row[name]:.2f}" for name in QUALITIES)
     assert found[down] == f"{words} ({shown})"
     assert found[-down] == f"{NOT_BLAMED} ({shown})"
 
@@ -222,7 +223,7 @@ def test_a_head_is_blamed_for_what_it_says_less_than_of_people(tiny_general: Pat
     (before,) = scorer.explain([example])
     settings = percentile_settings(scorer)
     for fit, blamed in ((0.999999, BLAMES["fit"]), (1e-6, NOT_BLAMED)):
-        columns = {"general": [0.5], "fit": [fit], "fluency": [row["fluency"]], "specificity": [0.999]}
+        columns = {"general": [0.5], "relevance": [0.5], "fit": [fit], "fluency": [row["fluency"]], "specificity": [0.999]}
         table = PercentileTable.of_scores(
             columns, column="general", level="turn", orientation="higher", settings=settings, sources={}
         )
@@ -236,6 +237,7 @@ def test_what_is_not_there_is_not_blamed(tiny_general: Path, tmp_path: Path) -> 
     alone, blank = Example.from_texts([], "At the market."), Example.from_texts(["Hi."], " ")
     said, missing = scorer.explain([alone, blank])
     assert "fit" not in said
+    assert "relevance" not in said
     assert "knowledge" not in said
     assert missing == "the response has no visible character"
     assert scorer.explain([]) == []

@@ -24,14 +24,14 @@ from dialeval_plugin.methods.general.mixing import (
     response_hash,
 )
 from dialeval_plugin.methods.general.scorer import GeneralScorer
-from dialeval_plugin.methods.general.signals import HEADS
+from dialeval_plugin.methods.general.signals import QUALITIES
 from tests.refusals import refused
 
 
 def rated_set(name: str, number: int = 200, *, seed: int = 0, slope: float = 1.0) -> RatedSet:
     """Ratings that follow `fit` with a slope, on a scale of their own."""
     generator = np.random.default_rng(seed)
-    log_odds = {head: generator.normal(size=number) for head in HEADS}
+    log_odds = {name: generator.normal(size=number) for name in QUALITIES}
     log_odds["knowledge"] = np.full(number, np.nan)
     ratings = 3 + 0.5 * (slope * log_odds["fit"] + 0.01 * generator.normal(size=number))
     examples = [Example.from_texts([name], f"{name} {place}") for place in range(number)]
@@ -170,7 +170,7 @@ def test_an_equal_mixture_gives_each_kind_the_same_weight() -> None:
 
 
 def test_mixing_takes_the_weights_for_facts_where_there_are_facts() -> None:
-    heads = {head: np.array([1.0, 1.0]) for head in HEADS} | {"knowledge": np.array([np.nan, 2.0])}
-    plain = {"fit": 1.0, "fluency": 0.5, "specificity": 0.25, "offset": 0.1}
-    assert Mixing(plain).log_odds(heads).tolist() == pytest.approx([1.85, 1.85])
-    assert Mixing(plain, {**plain, "knowledge": 2.0}).log_odds(heads).tolist() == pytest.approx([1.85, 5.85])
+    log_odds = {name: np.array([1.0, 1.0]) for name in QUALITIES} | {"knowledge": np.array([np.nan, 2.0])}
+    plain = {"relevance": 0.4, "fit": 1.0, "fluency": 0.5, "specificity": 0.25, "offset": 0.1}
+    assert Mixing(plain).log_odds(log_odds).tolist() == pytest.approx([2.25, 2.25])
+    assert Mixing(plain, {**plain, "knowledge": 2.0}).log_odds(log_odds).tolist() == pytest.approx([2.25, 6.25])
