@@ -58,8 +58,9 @@ def test_it_trains_keeps_reported_dialogues_out_and_shows_validation(tiny_encode
     assert shown[0] == f"{tmp_path / 'general'}: 1 steps; dialogues and responses by corpus:"
     assert shown[1].split()[:3] == ["toy", str(counts["training_dialogues"]["toy"]), "dialogues"]
     assert shown[1].endswith("30 an epoch, 2 dialogues left out as reported")
-    assert [line.split()[0] for line in shown[5:11]] == ["fit", "fluency", "specificity", "knowledge", "cosine", "general"]
-    assert shown[11].startswith("coherence of whole dialogues: shuffled_turns ")
+    columns = ["relevance", "fit", "fluency", "specificity", "knowledge", "cosine", "general"]
+    assert [line.split()[0] for line in shown[5:12]] == columns
+    assert shown[12].startswith("coherence of whole dialogues: shuffled_turns ")
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
 
 from dialeval_plugin.core.errors import InputError
@@ -70,6 +71,13 @@ def test_the_heads_learn_what_they_are_there_for(trained: TrainingResult) -> Non
     assert areas["coherence"]["shuffled_turns"] > 0.85
     # A head that does not read what is wrong cannot see it.
     assert [areas[head]["other_facts"] for head in ("fit", "fluency")] == pytest.approx([0.5, 0.5], abs=1e-9)
+
+
+def test_what_is_frozen_stays_as_the_backbone_has_it(trained: TrainingResult, tiny_encoder: Path) -> None:
+    """A third of one layer is none: the embeddings alone."""
+    found, start = (load_file(str(folder / "model.safetensors")) for folder in (trained.folder, tiny_encoder))
+    assert {name for name in found if found[name].equal(start[name])} >= {name for name in start if "embeddings" in name}
+    assert not any(found[name].equal(start[name]) for name in start if "encoder.layer" in name and "weight" in name)
 
 
 def test_every_kind_of_wrong_text_is_in_the_record(trained: TrainingResult) -> None:
