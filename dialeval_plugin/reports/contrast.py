@@ -1,17 +1,18 @@
-"""Whether a scorer puts a fitting response above worse ones to the same context: the share of right pairs by what is wrong."""
+"""Whether a scorer puts the better of two items above the one that is worse: the share of right pairs by what is wrong."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, cast
 
 from scipy.stats import binomtest
 from typing_extensions import TypedDict
 
-from dialeval_plugin.core.dialogue import Example
+from dialeval_plugin.core.dialogue import Example, Item
 from dialeval_plugin.core.files import checked, read_json_lines
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.corpora.rows import distinct_ids
@@ -37,12 +38,23 @@ class ContrastSet:
 
 
 class ContrastPair(NamedTuple):
-    """The fitting response of a set against one of the worse."""
+    """Two items of a level, of which anybody would put the first above the second."""
+
+    id: str
+    """Of what they have in common, a context or a dialogue: pairs of one id go wrong together."""
+    kind: str
+    """What the second is worse by."""
+    better: Item
+    worse: Item
+
+
+class OrderedPair(NamedTuple):
+    """What a scorer made of a pair."""
 
     id: str
     kind: str
     is_right: bool
-    """Whether the fitting one has the better score; not where the scores are equal, but for rounding, or one is missing."""
+    """Whether the better item has the better score; not where the scores are equal, but for rounding, or one is missing."""
 
 
 class _Row(TypedDict):
@@ -66,25 +78,29 @@ def read_contrasts(path: Path) -> list[ContrastSet]:
     return [ContrastSet(row["id"], tuple(row["context"]), row["fitting"], row["worse"]) for row in rows]
 
 
-def order_pairs(scorer: Scorer, sets: Iterable[ContrastSet]) -> list[ContrastPair]:
-    """Score every response of the sets and return each pair, sets in their order and kinds in that of each set."""
-    sets = list(sets)
-    examples = [
-        Example.from_texts(item.context, response, id=f"{item.id}/{kind}")
+def pairs_of(sets: Iterable[ContrastSet]) -> list[ContrastPair]:
+    """Return the fitting response of each set beside each of its worse ones, in the order of the sets and of their kinds."""
+    return [
+        ContrastPair(
+            item.id,
+            kind,
+            Example.from_texts(item.context, item.fitting, id=f"{item.id}/fitting"),
+            Example.from_texts(item.context, response, id=f"{item.id}/{kind}"),
+        )
         for item in sets
-        for kind, response in {"fitting": item.fitting, **item.worse}.items()
+        for kind, response in item.worse.items()
     ]
-    values = iter(scorer.score(examples).values)
+
+
+def order_pairs(scorer: Scorer, pairs: Iterable[ContrastPair]) -> list[OrderedPair]:
+    """Score both items of each pair, which are of the scorer's level, and return the pairs in their order."""
+    pairs = list(pairs)
+    values = scorer.score([item for pair in pairs for item in (pair.better, pair.worse)]).values
     sign = -1 if scorer.orientation == "lower" else 1
-    pairs: list[ContrastPair] = []
-    for item in sets:
-        best = next(values)
-        for kind in item.worse:
-            other = next(values)
-            pairs.append(
-                ContrastPair(item.id, kind, best is not None and other is not None and _is_above(sign * best, sign * other))
-            )
-    return pairs
+    return [
+        OrderedPair(pair.id, pair.kind, better is not None and worse is not None and _is_above(sign * better, sign * worse))
+        for pair, better, worse in zip(pairs, values[::2], values[1::2], strict=True)
+    ]
 
 
 class Share(NamedTuple):
@@ -104,39 +120,45 @@ class Share(NamedTuple):
         return self.n_total
 
 
-def shares_of_right_pairs(pairs: Sequence[ContrastPair]) -> dict[str, Share]:
+def shares_of_right_pairs(pairs: Sequence[OrderedPair]) -> dict[str, Share]:
     """Return the share of each kind, and of all as `OVERALL`.
 
-    A kind has a pair a context, so its interval is Wilson's; that of all resamples contexts, whose pairs go wrong together.
+    The interval is Wilson's where no two pairs have one id; else it resamples ids.
     """
-    found = {}
-    for kind in dict.fromkeys(pair.kind for pair in pairs):
-        of = [pair.is_right for pair in pairs if pair.kind == kind]
-        low, high = binomtest(sum(of), len(of)).proportion_ci(0.95, method="wilson")
-        found[kind] = Share(sum(of) / len(of), float(low), float(high), sum(of), len(of), len(of))
-    right = [float(pair.is_right) for pair in pairs]
-    all_ = mean_interval(right, clusters=[pair.id for pair in pairs])
-    n_right = sum(pair.is_right for pair in pairs)
-    found[OVERALL] = Share(n_right / len(pairs), all_.ci_low, all_.ci_high, n_right, len(pairs), all_.n_clusters, all_.is_rough)
-    return found
+    kinds = dict.fromkeys(pair.kind for pair in pairs)
+    return {**{kind: _share([pair for pair in pairs if pair.kind == kind]) for kind in kinds}, OVERALL: _share(pairs)}
 
 
-def contrast_table(pairs: Sequence[ContrastPair]) -> Table:
-    """Return `shares_of_right_pairs` as a table."""
-    rows: list[TableRow] = [{"kind": kind, **share._asdict()} for kind, share in shares_of_right_pairs(pairs).items()]
-    columns = [
-        named_column("kind", title="worse response", is_number=False),
-        named_column("n_right", 0, title="right"),
-        named_column("n_total", 0, title="of"),
-        TableColumn("share", _share),
+def contrast_table(ordered: Mapping[str, Sequence[OrderedPair]]) -> Table:
+    """Return `shares_of_right_pairs` with a row a kind and a column a scorer, each of which ordered the same pairs."""
+    shares = {scorer: shares_of_right_pairs(pairs) for scorer, pairs in ordered.items()}
+    kinds = next(iter(shares.values()))
+    rows: list[TableRow] = [
+        {
+            "kind": kind,
+            "pairs": kinds[kind].n_total,
+            **{f"{scorer} {name}": value for scorer, of in shares.items() for name, value in of[kind]._asdict().items()},
+        }
+        for kind in kinds
     ]
-    return Table(rows, columns)
+    columns = [named_column("kind", title="worse by", is_number=False), named_column("pairs", 0)]
+    return Table(rows, [*columns, *(TableColumn(scorer, partial(_cell, scorer)) for scorer in shares)])
+
+
+def _share(pairs: Sequence[OrderedPair]) -> Share:
+    ids = [pair.id for pair in pairs]
+    n_right = sum(pair.is_right for pair in pairs)
+    if len(set(ids)) == len(ids):
+        low, high = binomtest(n_right, len(pairs)).proportion_ci(0.95, method="wilson")
+        return Share(n_right / len(pairs), float(low), float(high), n_right, len(pairs), len(pairs))
+    found = mean_interval([float(pair.is_right) for pair in pairs], clusters=ids)
+    return Share(n_right / len(pairs), found.ci_low, found.ci_high, n_right, len(pairs), found.n_clusters, found.is_rough)
 
 
 def _is_above(one: float, other: float) -> bool:
     return one > other and not math.isclose(one, other, rel_tol=_ROUNDING)
 
 
-def _share(row: TableRow) -> str:
-    value, low, high = (cast("float | None", row[name]) for name in ("value", "ci_low", "ci_high"))
-    return interval_text(value, low, high, is_rough=bool(row["is_rough"]))
+def _cell(scorer: str, row: TableRow) -> str:
+    value, low, high = (cast("float | None", row[f"{scorer} {name}"]) for name in ("value", "ci_low", "ci_high"))
+    return interval_text(value, low, high, is_rough=bool(row[f"{scorer} is_rough"]))

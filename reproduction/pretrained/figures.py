@@ -23,10 +23,11 @@ from dialeval_plugin.core.signature import content_hash
 from dialeval_plugin.corpora.items import context_key, mean_rating
 from dialeval_plugin.corpora.readers import dailydialog_pp, dstc10, fed, usr
 from dialeval_plugin.models.folders import PRETRAINED, pretrained_names
-from dialeval_plugin.reports.contrast import Share, order_pairs, read_contrasts, shares_of_right_pairs
+from dialeval_plugin.reports.contrast import Share, order_pairs, pairs_of, read_contrasts, shares_of_right_pairs
 from dialeval_plugin.reports.slm import classify
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
 from dialeval_plugin.statistics.correlation import correlate
+from reproduction.contrasts.pairs import RESPONSES
 from reproduction.kept_results import kept_scores
 from reproduction.results.evaluators import Evaluator, evaluators, plan
 
@@ -42,7 +43,8 @@ KINDS: Mapping[str, str] = {
 AGREEMENT, ACCURACY, RIGHT_PAIRS = "spearman", "accuracy", "right pairs"
 SAME_ORDER = "spearman with the full model's scores"
 DAILYDIALOG_PP, CONTRASTS = "dailydialog_pp", "contrasts"
-_CONTRAST_FILE = Path(__file__).resolve().parents[2] / "tests" / "contrast" / "responses.jsonl"
+_CONTRAST_KINDS = ("off_topic", "generic", "repeated", "scrambled")
+"""Of the worse responses in `RESPONSES`; `docs/contrasts.md` has the figures of the others."""
 _EVALUATOR_OF = {"slm": "slide-slm", "slm_probability": "slide-probability", "slm_distance": "slide-distance"}
 """Column of the small model's scores to the evaluator whose score it is."""
 _DECIMALS = 6
@@ -161,7 +163,7 @@ def figures_of(model: str, folder: Path, question: Question, *, full: Path | Non
     """
     if model not in KINDS:
         raise InputError(f"{model}: there is no such model in the box. Choose one of {', '.join(KINDS)}.")
-    runs = [_Run(model, content_hash(folder), row, load_scorer(row.scorer, **row.options)) for row in _rows(model, folder)]
+    runs = [_Run(model, content_hash(folder), row, load_scorer(row.scorer, **row.options)) for row in rows_of(model, folder)]
     data = list(rated_items(question))
     found = [figure for run in runs for items in data for figure in run.agreements(items, question)]
     if KINDS[model] == "slm" and question.asks_for(DAILYDIALOG_PP):
@@ -172,7 +174,7 @@ def figures_of(model: str, folder: Path, question: Question, *, full: Path | Non
         return found
     values = {figure.place: figure.value for figure in figures_of(model, full, replace(question, rounds=0))}
     beside = [replace(figure, full=values[figure.place]) for figure in found]
-    whole = [load_scorer(row.scorer, **row.options) for row in _rows(model, full)]
+    whole = [load_scorer(row.scorer, **row.options) for row in rows_of(model, full)]
     pairs = [(run, other, items) for run, other in zip(runs, whole, strict=True) for items in data if items.name in dstc10.SETS]
     return [*beside, *(figure for run, other, items in pairs for figure in run.same_order(other, items, question))]
 
@@ -200,11 +202,11 @@ class _Run(NamedTuple):
             yield _figure(self.model, self.model_hash, self.row.name, data.name, (quality, AGREEMENT), found)
 
     def right_pairs(self) -> Iterator[Figure]:
-        """How many of the hand-written pairs are in a person's order; nothing of whole dialogues."""
+        """How many of the hand-written pairs of `_CONTRAST_KINDS` are in a person's order; nothing of whole dialogues."""
         if self.row.level != "turn":
             return
-        sets = read_contrasts(_CONTRAST_FILE)
-        for kind, share in shares_of_right_pairs(order_pairs(self.scorer, sets)).items():
+        pairs = [pair for pair in pairs_of(read_contrasts(RESPONSES)) if pair.kind in _CONTRAST_KINDS]
+        for kind, share in shares_of_right_pairs(order_pairs(self.scorer, pairs)).items():
             yield _figure(self.model, self.model_hash, self.row.name, CONTRASTS, (kind, RIGHT_PAIRS), share)
 
     def same_order(self, full: Scorer, data: RatedItems, question: Question) -> Iterator[Figure]:
@@ -237,8 +239,8 @@ def _figure(
     )
 
 
-def _rows(model: str, folder: Path) -> list[Evaluator]:
-    """The rows of the table that need this kind of model and nothing else."""
+def rows_of(model: str, folder: Path) -> list[Evaluator]:
+    """Return the rows of the table of evaluators that need this kind of model and nothing else, its folder filled in."""
     names = {row.name for row in evaluators() if row.kinds == (KINDS[model],)}
     return [row for row in plan({KINDS[model]: [str(folder)]}).ready if row.name in names]
 

@@ -1,7 +1,8 @@
-"""Fifty hand-written contexts: a fitting response stands above an off-topic, a generic, a repeated and a scrambled one.
+"""Fifty contexts with a fitting response and nine worse ones each, and thirty long responses beside the same with a bad end.
 
-`responses.jsonl` was written for this test, without a look at what any model says of it. What a response is worse by, and for a
-repeated one what is repeated (`repetition`), stands in it. Of two worse responses neither is said to be the better one.
+`responses.jsonl` and `long.jsonl` were written for this test, without a look at what any model says of them. What a response is
+worse by, and for a repeated one what is repeated (`repetition`), stands in them. Of two worse responses neither is said to be
+the better one. `docs/contrasts.md` says what the kinds are, and what the models in the box make of them.
 """
 
 from __future__ import annotations
@@ -18,11 +19,28 @@ from dialeval_plugin import Scorer, load_scorer
 from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.files import read_json_lines
 from dialeval_plugin.core.scores import Row
-from dialeval_plugin.reports.contrast import ContrastSet, contrast_table, order_pairs, read_contrasts
+from dialeval_plugin.reports.contrast import (
+    OVERALL,
+    ContrastSet,
+    OrderedPair,
+    contrast_table,
+    order_pairs,
+    pairs_of,
+    read_contrasts,
+    shares_of_right_pairs,
+)
 from tests.refusals import refusal
 
-RESPONSES = Path(__file__).with_name("responses.jsonl")
-KINDS = ("off_topic", "generic", "repeated", "scrambled")
+RESPONSES, LONG = (Path(__file__).with_name(f"{name}.jsonl") for name in ("responses", "long"))
+BY_HAND = ("off_topic", "generic", "insulting", "contradicting", "other_question")
+KINDS = ("off_topic", "generic", "repeated", "scrambled", "cut_off", "insulting", "contradicting", "other_question", "copied")
+IN_FIGURES = KINDS[:4]
+"""Kinds of which the figures of the models in the box have the share."""
+ENDINGS = ("ends_insulting", "ends_contradicting", "ends_garbled")
+N_GARBLED = 12
+"""Words of a response that garbage is made of."""
+FEWEST_WORDS, MOST_WORDS = 65, 110
+"""Of a long response: what follows it stands after word 60, where scorers that read a part of it have stopped."""
 REPETITIONS = ("word", "phrase", "twice", "thrice", "context")
 TWO = [
     ContrastSet("tea", ("Tea or coffee?",), "Tea, please.", {"generic": "Hm.", "scrambled": "please. Tea,"}),
@@ -47,6 +65,7 @@ class Length(Scorer):
 class Shortness(Length):
     """The same, where lower is better."""
 
+    name = "shortness_here"
     orientation = "lower"
 
 
@@ -66,7 +85,8 @@ def test_there_are_fifty_contexts_of_one_to_six_turns_and_no_response_stands_twi
     assert {tuple(item.worse) for item in sets} == {KINDS}
     for kind in KINDS:
         assert len({item.worse[kind] for item in sets}) == 50
-    assert len({item.fitting for item in sets}) == 50
+    written = [item.worse[kind] for item in sets for kind in BY_HAND if kind != "off_topic"]
+    assert len({*written, *(item.fitting for item in sets)}) == len(written) + 50
 
 
 @pytest.mark.parametrize("line", read_json_lines(RESPONSES), ids=lambda line: str(line.value["id"]))
@@ -84,32 +104,61 @@ def test_a_response_is_worse_in_the_way_that_is_said(line: object) -> None:
     if row["repetition"] in {"twice", "thrice"}:
         assert worse["repeated"] == " ".join([fitting] * (2 if row["repetition"] == "twice" else 3))
     assert len(words(worse["generic"])) <= 8
-    assert worse["off_topic"] != fitting
+    assert fitting not in {worse[kind] for kind in BY_HAND}
+    assert fitting.startswith(f"{worse['cut_off']} ")
+    assert worse["cut_off"][-1] not in ".!?,"
+    assert re.search("[.!?]", fitting[len(worse["cut_off"]) : -1]) is None
+    assert worse["copied"] == row["context"][-1]
 
 
-def test_a_pair_is_right_where_the_fitting_response_is_strictly_better_and_both_have_a_score() -> None:
-    pairs = order_pairs(Length(), TWO)
-    assert pairs == [
+def test_a_long_response_ends_badly_after_its_last_word_and_in_nothing_else() -> None:
+    sets = read_contrasts(LONG)
+    contexts = {item.id: item.context for item in read_contrasts(RESPONSES)}
+    assert len({item.fitting for item in sets}) == len(sets) == 30
+    endings = set()
+    for item in sets:
+        assert item.context == contexts[item.id]
+        assert FEWEST_WORDS <= len(item.fitting.split()) <= MOST_WORDS
+        assert tuple(item.worse) == ENDINGS
+        assert all(text.startswith(f"{item.fitting} ") for text in item.worse.values())
+        ends = {kind: text.removeprefix(f"{item.fitting} ") for kind, text in item.worse.items()}
+        assert ends["ends_garbled"] == " ".join(word[::-1] for word in item.fitting.split()[:N_GARBLED])
+        endings |= set(ends.values())
+    assert len(endings) == 30 * len(ENDINGS)
+
+
+def test_a_pair_is_right_where_the_better_item_has_strictly_the_better_score_and_both_have_one() -> None:
+    assert order_pairs(Length(), pairs_of(TWO)) == [
         ("tea", "generic", True),
         ("tea", "scrambled", False),
         ("rain", "generic", False),
         ("rain", "scrambled", False),
     ]
-    assert [pair.is_right for pair in order_pairs(Shortness(), TWO)] == [False, False, True, False]
+    assert [pair.is_right for pair in order_pairs(Shortness(), pairs_of(TWO))] == [False, False, True, False]
 
 
-def test_the_table_has_a_row_a_kind_and_one_for_all() -> None:
+def test_the_table_has_a_row_a_kind_and_one_for_all_and_a_column_a_scorer() -> None:
     sets = [
         ContrastSet(f"s{n}", ("Hm?",), "Yes.", {"generic": "Ah." if n else "Right.", "repeated": "Yes. Yes."})
         for n in range(40)
     ]
-    assert contrast_table(order_pairs(Shortness(), sets)).render("text").splitlines() == [
-        "worse response  right  of                 share",
-        "--------------  -----  --  --------------------",
-        "generic             1  40  0.025 [0.004, 0.129]",
-        "repeated           40  40  1.000 [0.912, 1.000]",
-        "all                41  80  0.512 [0.500, 0.537]",
+    ordered = {scorer.name: order_pairs(scorer, pairs_of(sets)) for scorer in (Length(), Shortness())}
+    assert contrast_table(ordered).render("text").splitlines() == [
+        "worse by  pairs           length_here        shortness_here",
+        "--------  -----  --------------------  --------------------",
+        "generic      40  0.975 [0.871, 0.996]  0.025 [0.004, 0.129]",
+        "repeated     40  0.000 [0.000, 0.088]  1.000 [0.912, 1.000]",
+        "all          80  0.487 [0.463, 0.500]  0.512 [0.500, 0.537]",
     ]
+
+
+def test_pairs_of_one_id_are_resampled_together_in_a_kind_too() -> None:
+    pairs = [OrderedPair(f"d{n // 2}", "boring", n < 40) for n in range(80)]
+    shares = shares_of_right_pairs(pairs)
+    assert shares["boring"] == shares[OVERALL]
+    assert (shares["boring"].n_total, shares["boring"].n_clusters) == (80, 40)
+    apart = shares_of_right_pairs([pair._replace(id=str(n)) for n, pair in enumerate(pairs)])["boring"]
+    assert (apart.ci_high or 0) - (apart.ci_low or 0) < (shares["boring"].ci_high or 0) - (shares["boring"].ci_low or 0)
 
 
 def test_a_line_of_another_shape_is_refused(tmp_path: Path) -> None:
@@ -121,14 +170,15 @@ def test_a_line_of_another_shape_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_scorer_with_a_model_orders_them_alike_whatever_stands_beside(tiny_general: Path) -> None:
-    sets = read_contrasts(RESPONSES)[:6]
+    pairs = pairs_of(read_contrasts(RESPONSES)[:3])
     general = load_scorer("general", model=str(tiny_general))
-    assert order_pairs(general, sets) == [pair for item in sets for pair in order_pairs(general, [item])]
+    assert order_pairs(general, pairs) == [ordered for pair in pairs for ordered in order_pairs(general, [pair])]
 
 
 def test_the_packaged_general_orders_nine_pairs_of_ten_as_a_person_would(capsys: pytest.CaptureFixture[str]) -> None:
-    pairs = order_pairs(load_scorer("general"), read_contrasts(RESPONSES))
+    ordered = order_pairs(load_scorer("general"), pairs_of(read_contrasts(RESPONSES)))
     with capsys.disabled():
-        sys.stdout.write("\n" + contrast_table(pairs).render("text"))
-    assert len(pairs) == 200
-    assert sum(pair.is_right for pair in pairs) >= 180
+        sys.stdout.write("\n" + contrast_table({"general": ordered}).render("text"))
+    of = [pair for pair in ordered if pair.kind in IN_FIGURES]
+    assert len(of) == 200
+    assert sum(pair.is_right for pair in of) >= 180
