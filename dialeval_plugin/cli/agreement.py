@@ -148,7 +148,10 @@ def meta_eval(
     ratings: Annotated[
         str | None, typer.Option(help="File of ratings in any layout, or a corpus: tu, fed, convai1, ...")
     ] = None,
-    quality: Annotated[list[str] | None, typer.Option(help="Rated quality, or all; may be repeated. Default: overall.")] = None,
+    quality: Annotated[
+        list[str] | None,
+        typer.Option(help="Rated quality, or all; may be repeated. Default: overall; all, where there are no scores."),
+    ] = None,
     rows: Annotated[Literal["turn", "dialogue"] | None, typer.Option(help="Which rows, where the ratings have both.")] = None,
     column: Annotated[list[str] | None, typer.Option(help="Column of scores; may be repeated.")] = None,
     rating_column: Annotated[str | None, typer.Option(help="Column of the ratings, where the file of scores has them.")] = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from typing import Any
 
@@ -91,6 +92,24 @@ def test_what_is_expected_of_a_row_reaches_the_ceiling_and_nothing_else_passes_i
     assert found.ceiling_of_mean.value == pytest.approx(0.6**0.5, abs=0.01)
     assert np.corrcoef(expected, ratings[:, 0])[0, 1] == pytest.approx(found.ceiling_of_one.value, abs=0.01)
     assert np.corrcoef(expected, ratings.mean(axis=1))[0, 1] == pytest.approx(found.ceiling_of_mean.value, abs=0.01)
+
+
+@pytest.mark.parametrize(("has_order", "expected"), [(True, 1 / 3), (False, 0)])
+def test_what_one_response_wins_another_loses(has_order: bool, expected: float) -> None:
+    """Every two of four responses to 100 contexts are compared: points that depend on each other are no order by themselves.
+
+    In an order they win 3, 2, 1 and 0 times: between the responses 5/12, within 1/6, so (5/12 - 1/6) / (5/12 + 2/6) is a third.
+    """
+    generator = np.random.default_rng(6)
+    found = []
+    for _ in range(40):
+        points: dict[tuple[int, int], list[int]] = {}
+        for context, (better, worse) in itertools.product(range(100), itertools.combinations(range(4), 2)):
+            wins = has_order or bool(generator.integers(2))
+            points.setdefault((context, better), []).append(int(wins))
+            points.setdefault((context, worse), []).append(int(not wins))
+        found.append(intraclass_correlation(list(points.values()), bootstrap=NO_RESAMPLES).of_one.value)
+    assert np.mean(found) == pytest.approx(expected, abs=0.01)
 
 
 @given(ROWS)
