@@ -1,6 +1,6 @@
-"""Whether the preferences of Feng et al. 2024 can judge anything, beside the ratings of DSTC10 Track 5: no metric is needed.
+"""Whether the preferences of Feng et al. 2024 can judge anything, beside the ratings on other data: no metric is needed.
 
-DIALEVAL_DATA_DIR names the folder with `cgdialog_plus` and `dstc10`.
+DIALEVAL_DATA_DIR names the folder with `cgdialog_plus`, `dstc10` and `conture`.
 
     python -m reproduction.causalscore.ratings --document docs/reproduction.md
 """
@@ -14,6 +14,7 @@ from itertools import chain
 import numpy as np
 
 from dialeval_plugin.core.arrays import FloatArray
+from dialeval_plugin.core.dialogue import Level
 from dialeval_plugin.corpora.readers import cgdialog
 from dialeval_plugin.corpora.readers.cgdialog import CRITERIA, OPTIONS, PreferenceDialogue, RatedComparison
 from dialeval_plugin.reports.rating_report import examine
@@ -27,17 +28,18 @@ from reproduction.causalscore.tables import FIRST, NAMES, STATISTICS
 from reproduction.causalscore.write import CAUSALSCORE, available
 from reproduction.documents import published, script_parser, write_tables
 
-ORDINARY = {
-    "tu": "TopicalChat-USR",
-    "pu": "PersonaChat-USR",
-    "dz": "DailyDialog-Zhao",
-    "pz": "PersonaChat-Zhao",
-    "eg": "EmpatheticDialogues-GRADE",
-    "cg": "ConvAI2-GRADE",
-    "ft": "FED, turns",
-    "fd": "FED, dialogues",
+ORDINARY: Mapping[str, tuple[str, Level]] = {
+    "TopicalChat-USR": ("tu", "turn"),
+    "PersonaChat-USR": ("pu", "turn"),
+    "DailyDialog-Zhao": ("dz", "turn"),
+    "PersonaChat-Zhao": ("pz", "turn"),
+    "EmpatheticDialogues-GRADE": ("eg", "turn"),
+    "ConvAI2-GRADE": ("cg", "turn"),
+    "FED, turns": ("ft", "turn"),
+    "FED, dialogues": ("fd", "dialogue"),
+    "ConTurE, dialogues": ("conture", "dialogue"),
 }
-"""The sets of DSTC10 Track 5 that have each rater's own rating; USR's and FED's own files hold the same ratings."""
+"""Sets that have each rater's own rating, by title; those of DSTC10 hold the ratings of USR's and FED's own files."""
 
 ALIKE = 0.9
 """Responses count as nearly equal from this share of equal characters on: they differ by a word."""
@@ -106,8 +108,8 @@ def nearly_equal(dialogues: Sequence[PreferenceDialogue]) -> Iterator[tuple[Rate
 def ordinary_table() -> str:
     """What other ratings say of their responses: of each set the lowest and the highest value among its qualities."""
     lines = []
-    for code, title in ORDINARY.items():
-        findings = examine(rated_items(code, None), (), DEFAULT_BOOTSTRAP)
+    for title, (code, level) in ORDINARY.items():
+        findings = examine(rated_items(code, level), (), DEFAULT_BOOTSTRAP)
         n_raters = [finding.reliability.n_raters or 0 for finding in findings]
         of_one = [finding.reliability.ceiling_of_one for finding in findings]
         of_mean = [finding.reliability.ceiling_of_mean for finding in findings]

@@ -57,7 +57,7 @@ def test_the_script_writes_all_tables(tmp_path: Path, monkeypatch: pytest.Monkey
         for row in range(36)
     ]
     rated.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    monkeypatch.setattr(ratings, "ORDINARY", {str(rated): "Made"})
+    monkeypatch.setattr(ratings, "ORDINARY", {"Made": (str(rated), "turn")})
     document = tmp_path / "reproduction.md"
     document.write_text(f"Before.\n\n{BEGIN}{END}\nAfter.\n")
     ratings.main(["--document", str(document)])
