@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from dialeval_plugin.core.dialogue import Level
+from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora.rated_items import RatedItem, qualities
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
 from dialeval_plugin.statistics.estimates import interval_text
@@ -57,9 +58,11 @@ class RatingFinding:
 def examine(items: Sequence[RatedItem], asked: Sequence[str], bootstrap: Bootstrap) -> list[RatingFinding]:
     """Return a finding on each quality asked for, or on all; `items` are of one level.
 
-    InputError: a quality is not rated.
+    InputError: nothing is rated, or not a quality that is asked for.
     """
     rated = qualities(items)
+    if not rated:
+        raise InputError("meta-eval: nothing is rated there. Name a file that has ratings with --ratings.")
     raters = {quality: [item.ratings.get(quality, ()) for item in items] for quality in rated}
     means = {quality: aggregate(values) for quality, values in raters.items()}
     clusters, texts = known_labels([item.cluster for item in items]), known_labels([item.text for item in items])
@@ -93,7 +96,7 @@ def rating_table(findings: Sequence[RatingFinding], bootstrap: Bootstrap) -> Tab
     notes = [finding.verdict for finding in findings]
     if bootstrap.rounds and not all(finding.is_clustered for finding in findings):
         notes.append(NO_CLUSTERS)
-    if any(row["is_rough"] for row in rows):
+    if any(row[f"{name}_is_rough"] for row in rows for name in _TITLES):
         notes.append(ROUGH)
     is_asked = bool(bootstrap.rounds)
     notes += [f"{row['quality']}: {row['reason']}" for row in rows if row["reason"] and (is_asked or not row["n_raters"])]
@@ -113,13 +116,12 @@ def _row(finding: RatingFinding) -> TableRow:
     row: dict[str, CellValue] = {"quality": finding.quality, "level": finding.level, "n_raters": found.n_raters}
     for name, estimate in estimates.items():
         row[name] = None if estimate is None else estimate.value
-        row |= {f"{name}_{end}": None if estimate is None else getattr(estimate, end) for end in ("ci_low", "ci_high")}
+        row |= {f"{name}_{end}": None if estimate is None else getattr(estimate, end) for end in _ENDS}
     return {
         **row,
         "n_quality_pairs": None if finding.agreement is None else finding.agreement.n_scored,
         "n_repeated": None if repeated is None else repeated.n_pairs,
         "n_repeated_apart": None if repeated is None else repeated.n_apart,
-        "is_rough": found.of_one.is_rough,
         "n_total": found.of_one.n_total,
         "n_rated": found.of_one.n_scored,
         "n_clusters": found.of_one.n_clusters,
@@ -130,10 +132,12 @@ def _row(finding: RatingFinding) -> TableRow:
 def _interval_column(name: str, title: str) -> TableColumn:
     def text(row: TableRow) -> str:
         value, low, high = (cast("float | None", row[key]) for key in (name, f"{name}_ci_low", f"{name}_ci_high"))
-        return interval_text(value, low, high, is_rough=bool(row["is_rough"]))
+        return interval_text(value, low, high, is_rough=bool(row[f"{name}_is_rough"]))
 
     return TableColumn(title, text)
 
+
+_ENDS = ("ci_low", "ci_high", "is_rough")
 
 _TITLES = {
     "reliability_of_one": "one rating",

@@ -122,6 +122,17 @@ def test_the_same_response_with_opposite_ratings_is_counted(tmp_path: Path) -> N
     assert " 1/2 " in line
 
 
+def test_of_few_dialogues_an_interval_is_marked_rough(tmp_path: Path) -> None:
+    words = ("--ratings", write_rows(tmp_path / "r.jsonl", ratings_of()[:24]), "--rounds", "50")
+    found = shown(*words)
+    assert {name: row[f"{name}_is_rough"] for row in found["rows"] for name in ("ceiling_of_mean", "quality_agreement")} == {
+        "ceiling_of_mean": True,
+        "quality_agreement": True,
+    }
+    assert found["notes"][-1] == "Rough: an interval of fewer than 30 clusters holds the true value less often than it says."
+    assert ", rough]" in run("meta-eval", *words).stdout
+
+
 def test_qualities_and_levels_are_chosen(tmp_path: Path) -> None:
     rated = write_rows(tmp_path / "r.jsonl", ratings_of())
     words = ("--ratings", rated, "--rounds", "0")
@@ -134,6 +145,7 @@ def test_qualities_and_levels_are_chosen(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (("--ratings", "none.jsonl"), "meta-eval: nothing is rated there. Name a file that has ratings with --ratings."),
         ((), "meta-eval: there are neither scores nor ratings. Name a file of scores, or one by --ratings."),
         (("--ratings", "r.jsonl", "--quality", "style"), "--quality 'style': is not rated. There are: good, drawn."),
         (
@@ -154,5 +166,6 @@ def test_what_makes_no_sense_is_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     write_rows(tmp_path / "r.jsonl", ratings_of())
+    write_rows(tmp_path / "none.jsonl", [{"id": "a", "ratings": {}}])
     with refused(message):
         run("meta-eval", *words)
