@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dialeval_plugin.reports.correlation_report import Finding, ReportOptions
+    from dialeval_plugin.reports.tables import Table
 
 
 def check_share(parameter: typer.CallbackParam, value: float) -> float:
@@ -77,16 +78,20 @@ class AgreementOptions:
             threshold=threshold,
         )
 
-    def report(self, findings: Sequence[Finding], asked: ReportOptions) -> None:
-        """Print or write the table; exit with 1 where an evaluator left too many rows unscored that are such as it scores."""
-        from dialeval_plugin.reports.correlation_report import report_table
-
-        text = report_table(findings, asked).render(self.format)
+    def show(self, table: Table) -> None:
+        """Print or write a table."""
+        text = table.render(self.format)
         if self.output is None:
             typer.echo(text, nl=False)
         else:
             write_text(self.output, text)
             typer.echo(f"table: {self.output}")
+
+    def report(self, findings: Sequence[Finding], asked: ReportOptions) -> None:
+        """Print or write the table; exit with 1 where an evaluator left too many rows unscored that are such as it scores."""
+        from dialeval_plugin.reports.correlation_report import report_table
+
+        self.show(report_table(findings, asked))
         worst: dict[tuple[str, str, str], Finding] = {}
         for one in findings:
             place = one.dataset, one.quality, one.evaluator
@@ -133,14 +138,20 @@ def _is_not_for(one: Finding) -> bool:
 
 @takes_agreement_options
 def meta_eval(
-    scores: Annotated[
-        list[Path], typer.Argument(help="Files of scores: from `dialeval score`, JSON or CSV with ids, or published.")
-    ],
     agreement: AgreementOptions,
+    scores: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="Files of scores: from `dialeval score`, JSON or CSV with ids, or published. None: what the ratings can judge."
+        ),
+    ] = None,
     ratings: Annotated[
         str | None, typer.Option(help="File of ratings in any layout, or a corpus: tu, fed, convai1, ...")
     ] = None,
-    quality: Annotated[list[str] | None, typer.Option(help="Rated quality, or all; may be repeated. Default: overall.")] = None,
+    quality: Annotated[
+        list[str] | None,
+        typer.Option(help="Rated quality, or all; may be repeated. Default: overall; all, where there are no scores."),
+    ] = None,
     rows: Annotated[Literal["turn", "dialogue"] | None, typer.Option(help="Which rows, where the ratings have both.")] = None,
     column: Annotated[list[str] | None, typer.Option(help="Column of scores; may be repeated.")] = None,
     rating_column: Annotated[str | None, typer.Option(help="Column of the ratings, where the file of scores has them.")] = None,
@@ -148,11 +159,24 @@ def meta_eval(
     partial: Annotated[bool, typer.Option("--partial", help="Compare the ids that both sides have.")] = False,
     threshold: Annotated[float | None, typer.Option(help="Where ratings are 0 or 1: accuracy of this threshold too.")] = None,
 ) -> None:
-    """Say how far scores agree with people: coefficients with intervals, coverage and what they rest on."""
+    """Say how far scores agree with people: coefficients with intervals, coverage and what they rest on.
+
+    Without scores: whether the ratings can judge anything, whatever is set beside them.
+    """
     from dialeval_plugin.reports.correlation_report import find
-    from dialeval_plugin.reports.score_alignment import AlignedScores, align
+    from dialeval_plugin.reports.rating_report import examine, rating_table
+    from dialeval_plugin.reports.score_alignment import AlignedScores, align, rated_items
 
     asked = agreement.question(threshold)
+    if not scores:
+        if ratings is None:
+            raise InputError("meta-eval: there are neither scores nor ratings. Name a file of scores, or one by --ratings.")
+        of_scores = {"--column": column, "--rating-column": rating_column, "--lower": lower, "--partial": partial or None}
+        for option, value in {**of_scores, "--threshold": threshold}.items():
+            if value is not None:
+                raise InputError(f"{option}: is about scores, and there are none. Name a file of scores, or leave it out.")
+        agreement.show(rating_table(examine(rated_items(ratings, rows), quality or (), asked.bootstrap), asked.bootstrap))
+        return
     how = AlignedScores(
         ratings=ratings,
         qualities=quality or (),

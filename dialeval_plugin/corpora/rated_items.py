@@ -35,8 +35,9 @@ _LEVELS: tuple[Level, ...] = ("turn", "dialogue")
 class RatedItem:
     """What people said of one response or dialogue, and what is resampled or averaged with it.
 
-    `cluster` is a label of its dialogue, `item` one of its context, the same for all systems' responses to it, and `words` the
-    length of the response, or of the whole dialogue; None where the file does not say.
+    `cluster` is a label of its dialogue, `item` one of its context, the same for all systems' responses to it, `words` the
+    length of the response, or of the whole dialogue, and `text` a hash of what the raters read, white space aside; None where
+    the file does not say.
     """
 
     id: str
@@ -46,18 +47,21 @@ class RatedItem:
     item: str | None = None
     system: str | None = None
     words: int | None = None
+    text: str | None = None
 
     @classmethod
     def of(cls, item: Item) -> RatedItem:
         """Make it of an `Example` or a `Dialogue`."""
+        read = [" ".join(turn.text.split()) for turn in context_turns(item)]
         if isinstance(item, Dialogue):
-            text = " ".join(turn.text for turn in item.turns)
+            words = sum(len(text.split()) for text in read)
             level: Level = "dialogue"
             context = item.id
         else:
-            text, level = item.response.text, "turn"
+            words, level = len(item.response.text.split()), "turn"
             context = text_hash(*(turn.text for turn in item.context))
-        return cls(item.id, item.ratings, level, context_key(item), context, item.system, len(text.split()))
+            read.append(" ".join(item.response.text.split()))
+        return cls(item.id, item.ratings, level, context_key(item), context, item.system, words, text_hash(*read))
 
 
 def read_rated_items(source: str) -> list[RatedItem]:

@@ -19,6 +19,7 @@ from dialeval_plugin.statistics.means import mean_interval
 from dialeval_plugin.statistics.partial import covariate_bias
 from dialeval_plugin.statistics.ranking import Ranking, rank_metrics
 from dialeval_plugin.statistics.raters import leave_one_rater_out, split_half
+from dialeval_plugin.statistics.reliability import intraclass_correlation
 from dialeval_plugin.statistics.sensitivity import sensitivity_range
 from dialeval_plugin.statistics.significance import Measure
 
@@ -30,6 +31,12 @@ _LENGTHS = {
     "length_bias": "score_length_given_rating",
 }
 """Columns of the table to the names of `covariate_bias`."""
+
+NO_CLUSTERS = "No file says which rows belong to one dialogue: intervals resample single rows and may be too narrow."
+ROUGH = f"Rough: an interval of fewer than {ROUGH_CLUSTERS} clusters holds the true value less often than it says."
+
+LOW_CEILING = 0.3
+"""A ceiling below what Cohen (1988) calls a medium correlation is said in words: the best metric there is would look poor."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +109,8 @@ class Finding:
     is_clustered: bool = True
     """Whether it is known which rows belong to one dialogue."""
     ceiling: HumanCeiling = field(default_factory=HumanCeiling)
+    pearson_ceiling: float | None = None
+    """The highest value to expect of any metric with the mean of the raters; of Pearson's correlation only."""
     if_unscored: tuple[float | None, float | None] = (None, None)
     """The statistic if the unscored rows contradicted the ratings, and if they agreed: a sensitivity range, no bound."""
     rank: int | None = None
@@ -135,7 +144,9 @@ def _of_cell(judgements: Sequence[Judgements], options: ReportOptions) -> list[F
     """The findings on one quality of one data set."""
     level = "system" if options.by_system else judgements[0].level
     raters = {id: answers for one in judgements for id, answers in one.raters.items()}
-    ceilings, rankings = {}, {}
+    ceilings, rankings, pearson_ceiling = {}, {}, None
+    if options.is_plain and "pearson" in options.coefficients and any(len(answers) > 1 for answers in raters.values()):
+        pearson_ceiling = intraclass_correlation(list(raters.values()), bootstrap=NO_RESAMPLES).ceiling_of_mean.value
     for name in options.coefficients:
         # Means of systems, averages of groups and a range of ratings are not what the raters are compared on.
         if options.is_plain:
@@ -161,6 +172,7 @@ def _of_cell(judgements: Sequence[Judgements], options: ReportOptions) -> list[F
                 is_withheld=estimate.n_scored < options.min_coverage * (estimate.n_scored + estimate.n_unscored),
                 is_clustered=one.clusters is not None,
                 ceiling=ceilings.get(name, HumanCeiling()),
+                pearson_ceiling=pearson_ceiling if name == "pearson" else None,
                 if_unscored=_if_unscored(one, options, name),
                 rank=rank,
                 p_value=p_value,
@@ -308,6 +320,7 @@ def _row(finding: Finding) -> TableRow:
         "if_unscored_high": finding.if_unscored[1],
         "people_leave_one_out": finding.ceiling.leave_one_out,
         "people_split_half": finding.ceiling.split_half,
+        "pearson_ceiling": finding.pearson_ceiling,
         **finding.lengths,
         "n_total": found.n_total,
         "n_rated": finding.n_rated,
@@ -347,6 +360,7 @@ _OPTIONAL = {
     "if_unscored_low": TableColumn("if unscored", lambda row: _range(row, "if_unscored_low", "if_unscored_high")),
     "people_leave_one_out": named_column("people_leave_one_out", title="one person"),
     "people_split_half": named_column("people_split_half", title="half the people"),
+    "pearson_ceiling": named_column("pearson_ceiling", title="ceiling"),
     "length_bias": named_column("length_bias", title="length bias"),
 }
 """Columns that are shown where some row has a value in them."""
@@ -355,13 +369,17 @@ _OPTIONAL = {
 def _notes(findings: Sequence[Finding], options: ReportOptions) -> list[str]:
     notes = []
     if options.bootstrap.rounds and not all(finding.is_clustered for finding in findings):
-        notes.append("No file says which rows belong to one dialogue: intervals resample single rows and may be too narrow.")
+        notes.append(NO_CLUSTERS)
     if any(finding.estimate.is_rough and not finding.is_withheld for finding in findings):
-        notes.append(
-            f"Rough: an interval of fewer than {ROUGH_CLUSTERS} clusters holds the true value less often than it says."
-        )
+        notes.append(ROUGH)
     if any(finding.is_withheld for finding in findings):
         notes.append(f"Withheld: fewer than {100 * options.min_coverage:g} % of the rated rows have a score (--min-coverage).")
+    notes += dict.fromkeys(
+        f"{finding.quality}: no metric can be expected to have a Pearson correlation above {figure(finding.pearson_ceiling)} "
+        "with these ratings (dialeval meta-eval --ratings, without scores, has the interval)."
+        for finding in findings
+        if finding.pearson_ceiling is not None and finding.pearson_ceiling < LOW_CEILING
+    )
     reasons = [
         finding.estimate.reason
         for finding in findings

@@ -56,7 +56,7 @@ def align(files: Sequence[Path], how: AlignedScores) -> list[Judgements]:
 
     InputError: a file is malformed, two evaluators have one name, an id is on one side only, or a quality is not rated.
     """
-    shared = None if how.ratings is None else _of_level(read_rated_items(how.ratings), how.level, how.ratings)
+    shared = None if how.ratings is None else rated_items(how.ratings, how.level)
     found: list[Judgements] = []
     names: set[tuple[str, str | None, str]] = set()
     for path in files:
@@ -80,6 +80,11 @@ def align(files: Sequence[Path], how: AlignedScores) -> list[Judgements]:
     if unknown := sorted(set(how.lower) - known):
         raise unknown_name(f"--lower {unknown[0]!r}: there is no such evaluator", unknown[0], sorted(known))
     return found
+
+
+def rated_items(source: str, level: Level | None) -> list[RatedItem]:
+    """Read the ratings of a level; raises as `read_rated_items`, and InputError where there are both levels or not the one."""
+    return _of_level(read_rated_items(source), level, source)
 
 
 def _of_level(items: Sequence[RatedItem], level: Level | None, source: str) -> list[RatedItem]:
@@ -136,9 +141,9 @@ def _matched(column: ScoreColumn, items: Sequence[RatedItem], how: AlignedScores
 def _qualities(column: ScoreColumn, items: Sequence[RatedItem], how: AlignedScores) -> list[str]:
     rated = qualities(items)
     own = next((name for name in rated if column.quality and name.casefold() == column.quality.casefold()), None)
-    asked = list(how.qualities)
+    asked = how.qualities
     if own is not None:
-        return [own] if not asked or asked == [ALL] or own in asked else []
+        return [own] if not asked or list(asked) == [ALL] or own in asked else []
     if not asked:
         if column.quality is not None and column.is_in_file_order:
             raise InputError(
@@ -146,12 +151,17 @@ def _qualities(column: ScoreColumn, items: Sequence[RatedItem], how: AlignedScor
                 f"There are: {', '.join(rated)}."
             )
         return _overall(rated)
-    if asked == [ALL]:
-        return rated
+    return asked_qualities(asked, rated)
+
+
+def asked_qualities(asked: Sequence[str], rated: Sequence[str]) -> list[str]:
+    """Return the qualities that are asked for by name, or by `ALL`; InputError names one that is not rated."""
+    if list(asked) == [ALL]:
+        return list(rated)
     for name in asked:
         if name not in rated:
             raise InputError(f"--quality {name!r}: is not rated. There are: {', '.join(rated)}.")
-    return asked
+    return list(asked)
 
 
 def _overall(rated: Sequence[str]) -> list[str]:
@@ -179,16 +189,17 @@ def _judgements(
         scores=[None if score is None else sign * score for score in scores],
         ratings=aggregate([raters[item.id] for item in items], human),
         raters=raters,
-        clusters=_labels([item.cluster for item in items]),
-        items=_labels([item.item for item in items]),
-        systems=_labels([item.system for item in items]),
-        words=_labels([item.words for item in items]),
+        clusters=known_labels([item.cluster for item in items]),
+        items=known_labels([item.item for item in items]),
+        systems=known_labels([item.system for item in items]),
+        words=known_labels([item.words for item in items]),
         unscored=Counter(column.unscored[item.id] for item in items if item.id in column.unscored),
         sign=sign,
     )
 
 
-def _labels(values: Sequence[Label | None]) -> list[Label] | None:
+def known_labels(values: Sequence[Label | None]) -> list[Label] | None:
+    """Return the labels, or None where a row has none: half of them would tell two kinds of rows apart."""
     present = [value for value in values if value is not None]
     return present if len(present) == len(values) else None
 

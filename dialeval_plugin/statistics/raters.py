@@ -152,7 +152,7 @@ def leave_one_rater_out(
         >>> round(found.value, 3), found.n_parts, found.n_unscored, found.max_raters
         (0.842, 3, 1, 3)
     """
-    table = _table("leave_one_rater_out", raters, clusters, has_places=True)
+    table = rater_table("leave_one_rater_out", raters, clusters, has_places=True)
     parts = []
     for place in range(table.values.shape[1]):
         others = table.present.copy()
@@ -183,7 +183,7 @@ def split_half(
         >>> found.is_stepped_up, found.n_parts, 0.8 < found.value < 1
         (True, 20, True)
     """
-    table = _table("split_half", raters, clusters, has_places=False)
+    table = rater_table("split_half", raters, clusters, has_places=False)
     generator = np.random.default_rng(bootstrap.seed)
     n_raters = table.present.sum(axis=1, keepdims=True)
     parts = []
@@ -196,7 +196,7 @@ def split_half(
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
+class RaterTable:
     """The rows that two raters or more have rated, a column a place; in their canonical order."""
 
     values: FloatArray
@@ -206,7 +206,7 @@ class _Table:
     counts: Counts
 
 
-def _table(where: str, raters: Raters, clusters: Labels | None, *, has_places: bool) -> _Table:
+def rater_table(where: str, raters: Raters, clusters: Labels | None, *, has_places: bool) -> RaterTable:
     """Return the table; unless the place of an answer says who gave it, those of a row are put in ascending order."""
     same_length(where, raters=raters, clusters=clusters)
     columns = [optional_numbers(where, f"raters[{row}]", given) for row, given in enumerate(raters)]
@@ -224,7 +224,7 @@ def _table(where: str, raters: Raters, clusters: Labels | None, *, has_places: b
     content = [present.sum(axis=1), *present.T, *values.T]
     rows = canonical_rows(where, content, used, clusters)
     counts = Counts(len(columns), len(used), rows.n_clusters, len(columns) - len(used))
-    return _Table(values[rows.order], present[rows.order], rows.clusters, counts)
+    return RaterTable(values[rows.order], present[rows.order], rows.clusters, counts)
 
 
 def _mean(values: FloatArray, chosen: BoolArray) -> FloatArray:
@@ -232,7 +232,7 @@ def _mean(values: FloatArray, chosen: BoolArray) -> FloatArray:
 
 
 def _ceiling(
-    kind: CeilingKind, table: _Table, parts: list[_Part], name: str, bootstrap: Bootstrap, is_stepped_up: bool = False
+    kind: CeilingKind, table: RaterTable, parts: list[_Part], name: str, bootstrap: Bootstrap, is_stepped_up: bool = False
 ) -> Ceiling:
     @np.errstate(divide="ignore")
     def step_up(values: FloatArray) -> FloatArray:

@@ -94,9 +94,15 @@ def test_preferences_have_systems_responses_and_votes(tmp_path: Path) -> None:
     assert (compared.first, compared.second) == ("human", "Blenderbot_ft")
     assert compared.votes["relevance"] == ("A is better.",) * 3
     assert compared.votes["overall"] == ("Both are good.",) * 3
+    good = dict.fromkeys(CRITERIA, (3,))
     assert list(read.examples()) == [
-        Example("614/human", read.context, Turn("Yes.", "Speaker 1"), ("Yes.",), system="human"),
-        Example("614/Blenderbot_ft", read.context, Turn("No.", "Speaker 1"), ("Yes.",), system="Blenderbot_ft"),
+        Example("614/human", read.context, Turn("Yes.", "Speaker 1"), ("Yes.",), system="human", ratings=good),
+        Example(
+            "614/Blenderbot_ft",
+            *(read.context, Turn("No.", "Speaker 1"), ("Yes.",)),
+            system="Blenderbot_ft",
+            ratings={**good, "relevance": (0,)},
+        ),
     ]
 
 

@@ -36,6 +36,8 @@ CRITERIA = ("relevance", "specificity", "consistency", "empathy", "overall")
 """What the annotators were asked, in the order of the files."""
 OPTIONS = ("A is better.", "B is better.", "Both are good.", "Both are bad.")
 """What they could answer. A is the first system of the comparison's name."""
+_FINDS_GOOD = {"first": (OPTIONS[0], OPTIONS[2]), "second": (OPTIONS[1], OPTIONS[2])}
+"""The answers that find A, and B, good."""
 HUMAN = "human"
 """The system whose responses are a person's: the paper's reference-based metrics compare all four systems' with them."""
 PREFERENCE_FILES = {
@@ -80,12 +82,25 @@ class PreferenceDialogue:
     """System to response; a response may be blank."""
     comparisons: tuple[RatedComparison, ...]
 
+    def points(self, system: str, criterion: str) -> tuple[int, ...]:
+        """Return how many annotators found the system's response good, in each of its comparisons."""
+        return tuple(
+            sum(vote in good for vote in row.votes[criterion])
+            for row in self.comparisons
+            for side, good in _FINDS_GOOD.items()
+            if getattr(row, side) == system
+        )
+
     def examples(self) -> Iterator[Example]:
-        """Yield an example a response, with the id `<dialogue>/<system>` and the human's response as its reference."""
+        """Yield an example a response, with the id `<dialogue>/<system>` and the human's response as its reference.
+
+        Its ratings are its `points`: the votes on one comparison are not independent of each other, so their sum is one rating.
+        """
         human = self.responses.get(HUMAN)
         references = () if human is None or is_blank(human.text) else (human.text,)
         for system, response in self.responses.items():
-            yield Example(f"{self.id}/{system}", self.context, response, references, system=system)
+            ratings = {criterion: self.points(system, criterion) for criterion in CRITERIA}
+            yield Example(f"{self.id}/{system}", self.context, response, references, system=system, ratings=ratings)
 
 
 def read_causes(path: Path) -> list[CausePair]:

@@ -74,12 +74,5 @@ def compared_with(dialogue: PreferenceDialogue, system: str) -> ComparedWith:
 
 def _share_of_points(dialogue: PreferenceDialogue, system: str) -> float:
     """The share of annotators who, asked about relevance, found the response good: what few-shot examples are labelled by."""
-    good = {"first": {OPTIONS[0], OPTIONS[2]}, "second": {OPTIONS[1], OPTIONS[2]}}
-    points = [
-        vote in good[side]
-        for row in dialogue.comparisons
-        for side in good
-        if getattr(row, side) == system
-        for vote in row.votes["relevance"]
-    ]
-    return sum(points) / len(points) if points else 0.0
+    n_votes = sum(len(row.votes["relevance"]) for row in dialogue.comparisons if system in (row.first, row.second))
+    return sum(dialogue.points(system, "relevance")) / n_votes if n_votes else 0.0

@@ -1,0 +1,151 @@
+"""Whether ratings can judge anything, before a metric is set beside them: `dialeval meta-eval` without scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from dialeval_plugin.core.dialogue import Level
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.corpora.rated_items import RatedItem, qualities
+from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
+from dialeval_plugin.statistics.estimates import interval_text
+from dialeval_plugin.statistics.raters import aggregate
+from dialeval_plugin.statistics.reliability import (
+    Reliability,
+    RepeatedItems,
+    intraclass_correlation,
+    quality_agreement,
+    repeated_items,
+)
+
+from .correlation_report import LOW_CEILING, NO_CLUSTERS, ROUGH
+from .score_alignment import asked_qualities, known_labels
+from .tables import CellValue, Table, TableColumn, TableRow, figure, named_column
+
+
+@dataclass(frozen=True, slots=True)
+class RatingFinding:
+    """What the ratings of one quality can judge."""
+
+    quality: str
+    level: Level
+    reliability: Reliability
+    agreement: Estimate | None
+    """With the other qualities; None where no other is rated, or it is not known which rows are of one dialogue."""
+    repeated: RepeatedItems | None
+    """None where the file has no texts."""
+    is_clustered: bool
+    """Whether it is known which rows belong to one dialogue."""
+
+    @property
+    def verdict(self) -> str | None:
+        """What an interval that is low, or includes 0, means for metrics; None of any other and where there is none."""
+        ceiling = self.reliability.ceiling_of_mean
+        if ceiling.ci_low is None or ceiling.ci_high is None:
+            return None
+        if not ceiling.ci_low:
+            return (
+                f"{self.quality}: it cannot be told that these ratings judge anything: the interval of their mean's ceiling, "
+                f"{figure(ceiling.ci_low)} to {figure(ceiling.ci_high)}, includes 0. Have more rated, by more raters each."
+            )
+        if ceiling.ci_high < LOW_CEILING:
+            return f"{self.quality}: no metric can be expected to correlate above {figure(ceiling.ci_high)} with these ratings."
+        return None
+
+
+def examine(items: Sequence[RatedItem], asked: Sequence[str], bootstrap: Bootstrap) -> list[RatingFinding]:
+    """Return a finding on each quality asked for, or on all; `items` are of one level.
+
+    InputError: nothing is rated, or not a quality that is asked for.
+    """
+    rated = qualities(items)
+    if not rated:
+        raise InputError("meta-eval: nothing is rated there. Name a file that has ratings with --ratings.")
+    raters = {quality: [item.ratings.get(quality, ()) for item in items] for quality in rated}
+    means = {quality: aggregate(values) for quality, values in raters.items()}
+    clusters, texts = known_labels([item.cluster for item in items]), known_labels([item.text for item in items])
+    agreements: dict[str, Estimate] = {}
+    if clusters is not None and len(rated) > 1:
+        agreements = quality_agreement(means, clusters, bootstrap=bootstrap)
+    return [
+        RatingFinding(
+            quality=quality,
+            level=items[0].level,
+            reliability=intraclass_correlation(raters[quality], clusters=clusters, bootstrap=bootstrap),
+            agreement=agreements.get(quality),
+            repeated=None if texts is None else repeated_items(means[quality], texts),
+            is_clustered=clusters is not None,
+        )
+        for quality in asked_qualities(asked, rated) or rated
+    ]
+
+
+def rating_table(findings: Sequence[RatingFinding], bootstrap: Bootstrap) -> Table:
+    """Return the findings as a table, a row a quality, with what they mean below."""
+    rows = [_row(finding) for finding in findings]
+    columns = [
+        *(named_column(name, is_number=False) for name in ("level", "quality")),
+        named_column("n_raters", 1, title="raters"),
+        *(_interval_column(name, title) for name, title in _TITLES.items() if any(row[name] is not None for row in rows)),
+        *([_REPEATED] if any(row["n_repeated"] for row in rows) else []),
+        TableColumn("rated", lambda row: f"{row['n_rated']}/{row['n_total']}"),
+        named_column("n_clusters", 0, title="clusters"),
+    ]
+    notes = [finding.verdict for finding in findings]
+    if bootstrap.rounds and not all(finding.is_clustered for finding in findings):
+        notes.append(NO_CLUSTERS)
+    if any(row[f"{name}_is_rough"] for row in rows for name in _TITLES):
+        notes.append(ROUGH)
+    is_asked = bool(bootstrap.rounds)
+    notes += [f"{row['quality']}: {row['reason']}" for row in rows if row["reason"] and (is_asked or not row["n_raters"])]
+    settings = {name: getattr(bootstrap, name) for name in ("rounds", "confidence", "interval", "seed")}
+    return Table(rows, columns, [note for note in notes if note], settings)
+
+
+def _row(finding: RatingFinding) -> TableRow:
+    found, repeated = finding.reliability, finding.repeated
+    estimates = {
+        "reliability_of_one": found.of_one,
+        "reliability_of_mean": found.of_mean,
+        "ceiling_of_one": found.ceiling_of_one,
+        "ceiling_of_mean": found.ceiling_of_mean,
+        "quality_agreement": finding.agreement,
+    }
+    row: dict[str, CellValue] = {"quality": finding.quality, "level": finding.level, "n_raters": found.n_raters}
+    for name, estimate in estimates.items():
+        row[name] = None if estimate is None else estimate.value
+        row |= {f"{name}_{end}": None if estimate is None else getattr(estimate, end) for end in _ENDS}
+    return {
+        **row,
+        "n_quality_pairs": None if finding.agreement is None else finding.agreement.n_scored,
+        "n_repeated": None if repeated is None else repeated.n_pairs,
+        "n_repeated_apart": None if repeated is None else repeated.n_apart,
+        "n_total": found.of_one.n_total,
+        "n_rated": found.of_one.n_scored,
+        "n_clusters": found.of_one.n_clusters,
+        "reason": found.of_one.reason,
+    }
+
+
+def _interval_column(name: str, title: str) -> TableColumn:
+    def text(row: TableRow) -> str:
+        value, low, high = (cast("float | None", row[key]) for key in (name, f"{name}_ci_low", f"{name}_ci_high"))
+        return interval_text(value, low, high, is_rough=bool(row[f"{name}_is_rough"]))
+
+    return TableColumn(title, text)
+
+
+_ENDS = ("ci_low", "ci_high", "is_rough")
+
+_TITLES = {
+    "reliability_of_one": "one rating",
+    "ceiling_of_one": "its ceiling",
+    "reliability_of_mean": "their mean",
+    "ceiling_of_mean": "its ceiling",
+    "quality_agreement": "qualities agree",
+}
+"""Of the columns that have an interval; shown where some row has a value in them."""
+
+_REPEATED = TableColumn("same text, apart", lambda row: f"{row['n_repeated_apart']}/{row['n_repeated']}")

@@ -1,0 +1,212 @@
+r"""Whether ratings can judge anything: what they say of the items that they stand at, whatever metric is set beside them.
+
+A metric gives an item one score, so it can follow only what all ratings of the item share. How much of their variance that is,
+the intraclass correlation says, and its square root is the highest Pearson correlation that a metric can be expected to have
+with them: $\rho(s, x) = \rho(s, t) \sqrt{\mathrm{ICC}} \le \sqrt{\mathrm{ICC}}$ for ratings x with expectation t (Spearman
+1904). One sample may give a little more by chance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from dialeval_plugin.core.arrays import FloatArray, IntArray
+
+from .arrays import Labels, OptionalNumbers, Statistic
+from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Estimate, Resampled, rows_by_cell
+from .means import mean_interval
+from .raters import MIN_RATERS, Raters, RaterTable, rater_table
+from .rows import cluster_codes, optional_numbers, rows_by_group, same_length
+
+
+class Reliability(NamedTuple):
+    """Share of the variance of ratings that lies between the rated items."""
+
+    of_one: Estimate
+    """Of single ratings: ICC(1,1)."""
+    of_mean: Estimate
+    """Of the means of `n_raters` ratings: ICC(1,k)."""
+    n_raters: float | None
+    """Ratings of an item: their number where all items have as many, else the effective one; None without any such item."""
+
+    @property
+    def ceiling_of_one(self) -> Estimate:
+        """The highest Pearson correlation to expect of a metric with single ratings, from 0 to 1."""
+        return _ceiling(self.of_one)
+
+    @property
+    def ceiling_of_mean(self) -> Estimate:
+        """The same with the means of each item's ratings."""
+        return _ceiling(self.of_mean)
+
+
+class RepeatedItems(NamedTuple):
+    """Pairs of rows that hold the same text and were both rated."""
+
+    n_pairs: int
+    n_apart: int
+    """Those whose ratings lie further apart than half of the range of all ratings."""
+
+
+def intraclass_correlation(
+    raters: Raters, *, clusters: Labels | None = None, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
+) -> Reliability:
+    r"""Return which share of the variance of ratings lies between the items, a row each; whose rating is whose does not matter.
+
+    Formula: with the mean squares B between and W within the rows of a one-way analysis of variance (Shrout and Fleiss 1979),
+    $\mathrm{ICC}(1,1) = (B - W) / (B + (k - 1) W)$ and $\mathrm{ICC}(1,k) = (B - W) / B$. Of N rows with $n_i$ ratings, M in
+    all, $k = (M - \sum n_i^2 / M) / (N - 1)$ (Donner 1986), which is their number where all rows have as many.
+    Range: 1 where all ratings of a row are equal; 0, and by chance a little above or below, where the rows do not matter; down
+    to $-1 / (k - 1)$ for single ratings, and without end for means, where ratings of one row differ more than those of
+    different rows. Ratings of a row have to be independent of each other given the row: where several were given at one
+    occasion, as the votes on one comparison of two responses, their sum is one rating.
+    Missing values: None; a row with fewer than two ratings is left out and counted as unscored. Undefined: fewer than two rows
+    are left, or all ratings are the same; that of means also where the means of all rows are the same.
+    InputError: a rating is neither None nor a finite number, or lengths differ.
+
+    Example:
+        >>> judges = [[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]]
+        >>> found = intraclass_correlation(judges, bootstrap=Bootstrap(rounds=0))
+        >>> round(found.of_one.value, 3), round(found.of_mean.value, 3), round(found.ceiling_of_mean.value, 3), found.n_raters
+        (0.166, 0.443, 0.665, 4.0)
+    """
+    where = "intraclass_correlation"
+    table = rater_table(where, raters, clusters, has_places=False)
+    statistics: dict[str, Statistic] = {"reliability_of_one": _of_one, "reliability_of_mean": _of_mean}
+    if table.counts.n_scored < 2:
+        why = f"{table.counts.n_scored} of {table.counts.n_total} rows have {MIN_RATERS} ratings or more"
+        computed: dict[str, Computed] = dict.fromkeys(
+            statistics, f"{where}: {why}. Give the single ratings of two rows or more, not their mean."
+        )
+        n_raters = None
+    else:
+        sums = rows_by_cell(np.arange(table.counts.n_scored), table.clusters) @ _row_sums(table)
+        n_raters = float(_mean_squares(sums.sum(axis=0, keepdims=True)).n_raters[0])
+        computed = {}
+        for name, statistic in statistics.items():
+            resampled = Resampled(statistic, sums)
+            same = "ratings" if name == "reliability_of_one" else "means of the rows"
+            reason = f"{where}: all {same} are the same. Have rows rated that differ."
+            computed[name] = reason if math.isnan(resampled.value) else (resampled.value, resampled)
+    estimates = bootstrap.estimates(computed, table.counts)
+    return Reliability(estimates["reliability_of_one"], estimates["reliability_of_mean"], n_raters)
+
+
+class _MeanSquares(NamedTuple):
+    """Of each sample."""
+
+    between: FloatArray
+    within: FloatArray
+    n_raters: FloatArray
+
+
+def _row_sums(table: RaterTable) -> FloatArray:
+    """What a row adds to the sums that the mean squares are made of."""
+    n_ratings = table.present.sum(axis=1)
+    # Differences from any rating: where all are the same, the sums of squares are then 0 to the last digit.
+    values = np.where(table.present, table.values - table.values[0, 0], 0)
+    total = values.sum(axis=1)
+    return np.column_stack(
+        [np.ones(len(values)), n_ratings, n_ratings**2, total, total**2 / n_ratings, (values**2).sum(axis=1)]
+    )
+
+
+@np.errstate(invalid="ignore", divide="ignore")
+def _mean_squares(sums: FloatArray) -> _MeanSquares:
+    n_rows, n_ratings, n_squared, total, of_rows, of_ratings = sums.T
+    between = (of_rows - total**2 / n_ratings) / (n_rows - 1)
+    within = np.maximum(0, of_ratings - of_rows) / (n_ratings - n_rows)
+    # What rounding leaves of no difference at all would be divided by.
+    between = np.where(between > 1e-12 * within, between, 0)
+    return _MeanSquares(between, within, (n_ratings - n_squared / n_ratings) / (n_rows - 1))
+
+
+@np.errstate(invalid="ignore", divide="ignore")
+def _of_one(sums: FloatArray) -> FloatArray:
+    between, within, n_raters = _mean_squares(sums)
+    return (between - within) / (between + (n_raters - 1) * within)
+
+
+@np.errstate(invalid="ignore", divide="ignore")
+def _of_mean(sums: FloatArray) -> FloatArray:
+    between, within, _ = _mean_squares(sums)
+    return np.where(between > 0, (between - within) / between, np.nan)
+
+
+def _ceiling(reliability: Estimate) -> Estimate:
+    """The root of a reliability, 0 of a negative one; so are the ends of its interval, which any rising function maps."""
+    value, low, high = (
+        None if end is None else math.sqrt(max(0.0, end))
+        for end in (reliability.value, reliability.ci_low, reliability.ci_high)
+    )
+    name = reliability.name.replace("reliability", "ceiling")
+    return replace(reliability, name=name, value=value, ci_low=low, ci_high=high)
+
+
+def quality_agreement(
+    ratings: Mapping[str, OptionalNumbers], clusters: Labels, *, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
+) -> dict[str, Estimate]:
+    """Return for each quality how often it prefers that one of two rows of a cluster which another quality prefers.
+
+    `ratings` are one a row of each quality; all other qualities are taken together. Pairs that either quality rates the same,
+    or does not rate, are left out; the counts are of pairs, once for each other quality.
+    Range: 0 to 1; 0.5 for qualities that have nothing to do with each other. Undefined: no pair is left.
+    InputError: lengths differ, a rating is neither None nor a finite number, or a label names no cluster.
+
+    Example:
+        >>> ratings = {"kind": [1, 2, 3, 3], "clear": [1, 3, 2, 1]}
+        >>> found = quality_agreement(ratings, list("aabb"), bootstrap=Bootstrap(rounds=0))
+        >>> found["kind"].value, found["kind"].n_scored
+        (1.0, 1)
+    """
+    where = "quality_agreement"
+    same_length(where, clusters=clusters, **ratings)
+    codes = cluster_codes(where, clusters, len(clusters))
+    first, second = _pairs_within(codes)
+    preferred = {}
+    for quality, given in ratings.items():
+        values, present = optional_numbers(where, f"ratings[{quality!r}]", given)
+        preferred[quality] = np.where(present[first] & present[second], np.sign(values[first] - values[second]), 0)
+    found = {}
+    for quality, of_quality in preferred.items():
+        others = [of_quality * of_other for other, of_other in preferred.items() if other != quality]
+        same = np.concatenate(others or [np.empty(0)])
+        labels = np.tile(codes[first], len(others))
+        agreement = mean_interval(same[same != 0] > 0, clusters=labels[same != 0], bootstrap=bootstrap)
+        reason = agreement.reason
+        if agreement.value is None:
+            reason = f"{where}: no two rows of one cluster are told apart by {quality!r} and another quality. Have more rated."
+        found[quality] = replace(agreement, name=where, reason=reason)
+    return found
+
+
+def repeated_items(ratings: OptionalNumbers, texts: Labels) -> RepeatedItems:
+    """Return how many pairs of rows hold the same text, and how many of them have opposite ratings.
+
+    `ratings` are one a row; None where nobody rated it. `texts` name what was rated, the same for what is the same.
+    InputError: lengths differ, a rating is neither None nor a finite number, or a text is None.
+
+    Example:
+        >>> repeated_items([1, 5, 4, 4, None], ["hi", "hi", "bye", "bye", "bye"])
+        RepeatedItems(n_pairs=2, n_apart=1)
+    """
+    where = "repeated_items"
+    same_length(where, ratings=ratings, texts=texts)
+    values, present = optional_numbers(where, "ratings", ratings)
+    rated = values[present]
+    first, second = _pairs_within(cluster_codes(where, texts, len(texts))[present])
+    half = (rated.max(initial=-math.inf) - rated.min(initial=math.inf)) / 2
+    is_apart = np.abs(rated[first] - rated[second]) > half
+    return RepeatedItems(len(first), int(is_apart.sum()))
+
+
+def _pairs_within(groups: IntArray) -> tuple[IntArray, IntArray]:
+    """The rows of every pair of one group."""
+    pairs = [rows[np.array(np.triu_indices(len(rows), 1))] for rows in rows_by_group(groups)]
+    first, second = np.concatenate([np.empty((2, 0), dtype=np.int64), *pairs], axis=1)
+    return first, second
