@@ -1,6 +1,15 @@
-"""The README's first screen: ten responses to one context, best to worst by the general evaluator."""
+"""What the documents show first: ten responses to one context, best to worst by `general`, and scored conversations."""
 
 from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 from dialeval_plugin import load_metric
 from dialeval_plugin.reports.tables import markdown_table
@@ -21,7 +30,57 @@ RESPONSES = (
     "We went hiking in the mountains. How about you?",
     "asdf qwer zxcv",
 )
-MARKER = "ten responses"
+MARKER, CHAT_MARKER, LOGS_MARKER = "ten responses", "scored chat", "scored logs"
+
+
+def _chat(name: str, *texts: str, system: str = "") -> dict[str, Any]:
+    """A conversation of OpenAI's messages, which the user begins."""
+    said = [{"role": ("user", "assistant")[place % 2], "content": text} for place, text in enumerate(texts)]
+    return {"id": name, "messages": [{"role": "system", "content": system}] * bool(system) + said}
+
+
+CHAT = {
+    "chat.jsonl": (
+        _chat(
+            "monday",
+            *("I finally signed up for a pottery class.", "How exciting! What made you choose pottery?"),
+            *("My sister gave me a mug that she had made herself.", "The parking garage closes at ten on weekdays."),
+            system="You are a friendly assistant.",
+        ),
+        _chat(
+            "tuesday",
+            *(
+                "My flight was cancelled and I am stuck at the airport.",
+                "Oh no, I am sorry. Did they put you on another flight?",
+            ),
+            *("Not until tomorrow morning.", "I see."),
+        ),
+    )
+}
+"""Conversations by the file that they are in."""
+LOGS = {
+    "logs/monday.jsonl": (
+        _chat(
+            "a1",
+            *("What can I cook with rice and two eggs?", "Fried rice is quick. Do you have any vegetables left?"),
+            *("Only a carrot and half an onion.", "Your parcel left our warehouse this morning and should arrive tomorrow."),
+            system="You help in the kitchen.",
+        ),
+        _chat(
+            "a2",
+            "My train was cancelled. How do I get to Leeds tonight?",
+            "to is at Leeds bus The nine still leaves a from station that the.",
+            *("Does it take cards?", "Yes, cards and phones, and you can buy the ticket from the driver."),
+        ),
+    ),
+    "logs/tuesday.jsonl": (
+        _chat(
+            "b",
+            *("I can't sleep before exams.", "That sounds hard. Is it worry that keeps you awake, or the coffee?"),
+            *("Worry, mostly.", "Then write down what worries you in the evening, and leave it for the morning."),
+        ),
+    ),
+}
 
 
 def table() -> str:
@@ -30,3 +89,28 @@ def table() -> str:
     rows = sorted(zip(found["scores"], found["percentile"], RESPONSES, strict=True), reverse=True)
     shown = [[f"{score:.2f}", f"{percentile:.0f}", response] for score, percentile, response in rows]
     return markdown_table(["score", "percentile", "response"], shown)
+
+
+def scored(files: Mapping[str, Sequence[Mapping[str, Any]]], *words: str) -> str:
+    """Return what `dialeval score` with some words prints of conversations, by file, as a block in Markdown."""
+    with TemporaryDirectory() as folder:
+        for name, chats in files.items():
+            path = Path(folder, name)
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("".join(json.dumps(chat) + "\n" for chat in chats), encoding="utf-8")
+        done = subprocess.run(  # noqa: S603 - our own command
+            [sys.executable, "-m", "dialeval_plugin", "score", *words], cwd=folder, capture_output=True, text=True, check=True
+        )
+    # The fields between are those of any run.
+    shown = re.sub(r"(?m)^(method:\S*?\|model:[^|]*)\|.*(\|level:)", r"\1|...\2", done.stdout)
+    return f"```\n{shown.rstrip()}\n```"
+
+
+def scored_chat() -> str:
+    """Return the README's second example."""
+    return scored(CHAT, "chat.jsonl", "--explain")
+
+
+def scored_logs() -> str:
+    """Return the example of docs/chat_logs.md."""
+    return scored(LOGS, "logs/", "--output", "scores.jsonl", "--by-conversation", "conversations.csv")

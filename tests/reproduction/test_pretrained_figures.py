@@ -37,8 +37,6 @@ LESS = {"causalscore": ("eg",), "slide": ("tu", "eg", DAILYDIALOG_PP, CONTRASTS)
 """The same of models for which these would be too few, or take too long."""
 LEAST_SAME_ORDER, MOST_MOVED = 0.999, 0.003
 """How far a packed model may be from the full one."""
-MOVED_MORE = {("general", "general-dialogue", "fed-dialogue", "Understanding", AGREEMENT): 0.0033}
-"""The one figure that falls short of that, of 125 dialogues, and how far it moved."""
 
 
 def figure(dataset: str, value: float, name: str = AGREEMENT, quality: str = "Overall", **further: object) -> Figure:
@@ -147,9 +145,7 @@ def test_a_model_in_the_box_has_figures_of_its_own_and_packing_hardly_moved_them
     assert {one.model_hash for one in figures} == {content_hash(folder)}
     assert [one.place for one in figures if one.name == SAME_ORDER and (one.value or 0) < LEAST_SAME_ORDER] == []
     moved = [one for one in figures if one.full is not None and one.value is not None]
-    too_far = {one.place: abs((one.value or 0) - (one.full or 0)) for one in moved}
-    too_far = {place: round(distance, 4) for place, distance in too_far.items() if distance > MOST_MOVED}
-    assert too_far == {place: distance for place, distance in MOVED_MORE.items() if place[0] == name}
+    assert [one.place for one in moved if abs((one.value or 0) - (one.full or 0)) > MOST_MOVED] == []
 
 
 @pytest.mark.real_data
