@@ -29,9 +29,9 @@ from dialeval_plugin.reports.contrast import (
     read_contrasts,
     shares_of_right_pairs,
 )
+from reproduction.contrasts.pairs import LONG, RESPONSES
 from tests.refusals import refusal
 
-RESPONSES, LONG = (Path(__file__).with_name(f"{name}.jsonl") for name in ("responses", "long"))
 BY_HAND = ("off_topic", "generic", "insulting", "contradicting", "other_question")
 KINDS = ("off_topic", "generic", "repeated", "scrambled", "cut_off", "insulting", "contradicting", "other_question", "copied")
 IN_FIGURES = KINDS[:4]

@@ -279,7 +279,8 @@ def new_model(backbone: str, recipe: GeneralRecipe, *, has_knowledge: bool, devi
     config = GeneralConfig("general", recipe.max_context_tokens, recipe.max_response_tokens, has_knowledge)
     encoder = without_normalisation(load_encoder(backbone, device=device))
     model = GeneralModel(encoder, config).to(encoder.device)
-    # Half of MiniLM's weights are word embeddings, of which these corpora touch few: they would only overfit.
+    # Half of MiniLM's weights are word embeddings, of which these corpora touch few: they would only overfit. What lies above
+    # them and stays the same need not be stored.
     freeze(transformer_of(encoder), recipe.frozen)
     return model
 

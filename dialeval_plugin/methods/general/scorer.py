@@ -27,7 +27,7 @@ GENERAL_MODEL = DefaultModel("general", "DIALEVAL_GENERAL", packaged="general")
 TURN_COLUMNS = ("general", *QUALITIES, "cosine", *TOKENS_CUT)
 _OF_CONTEXT = ("relevance", "fit")
 """Qualities that compare a response with its context."""
-_OF_TURNS = ("relevance", "fit", "fluency", "specificity", "cosine")
+_OF_TURNS = (*_OF_CONTEXT, "fluency", "specificity", "cosine")
 DIALOGUE_COLUMNS = ("general", "coherence", *_OF_TURNS, "n_turns", *TOKENS_CUT[:2])
 
 BLAMES = {
