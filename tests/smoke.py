@@ -38,6 +38,7 @@ NO_MODEL = {
     "llm_chiang": "llm_chiang: asks a large language model, and no llm is given.",
     "llm_judge": "llm_judge: asks a large language model, and no llm is given.",
     "meteor": "meteor: nltk's WordNet is not on this machine.",
+    "replay_judge": "replay_judge: no judge is named.",
     "unieval": "MingZhong/unieval-dialog: is no folder here",
 }
 """What a scorer says that is made without options and needs one; the others give a score."""
@@ -73,7 +74,7 @@ COMMANDS = (
     *("train", "train language-model", "train breakdown", "train mixing", "train proxy", "train reconstruction"),
     *("train general", "train slm", "train independence", "leaderboard", "leaderboard build", "leaderboard export"),
     *("leaderboard space", "leaderboard push"),
-    *("plot", "plot disentangling", "plot training", "plot thresholds", "plot distribution", "plot weights"),
+    *("plot", "plot disentangling", "plot training", "plot thresholds", "plot distribution", "plot cascade", "plot weights"),
     *("models", "models list", "models show", "models verify", "models percentiles", "models export", "models push"),
     "models pull",
 )
@@ -166,11 +167,25 @@ def options(folder: Path) -> Mapping[str, dict[str, Any]]:
         "llm_chiang": judge,
         "llm_judge": {**judge, "prompt": "dre"},
         "meteor": {"synonyms": False},
+        "replay_judge": {"source": "scripted", "verdicts": str(write_verdicts(folder / "verdicts.jsonl"))},
         "sentence_similarity": {"encoder": encoder},
         "slide": {**judge, "slm": slm},
         "unieval": {"model": str(write_tiny_t5(folder / "t5"))},
     }
     return {name: given.get(name, {}) for name in scorer_names()}
+
+
+def write_verdicts(path: Path) -> Path:
+    """Write what a judge said of the rows."""
+    from dialeval_plugin import Example
+    from dialeval_plugin.corpora.verdicts import ItemKey
+
+    keys = [ItemKey.of(Example.from_texts(row["context"], row["response"])) for row in ROWS]
+    said = {"judge": "scripted", "quality": "overall", "scale": [1, 5], "score": 4}
+    path.write_text(
+        "".join(json.dumps({**said, "level": key.level, "item": key.text}) + "\n" for key in keys), encoding="utf-8"
+    )
+    return path
 
 
 def runs(given: Mapping[str, Mapping[str, Any]]) -> list[tuple[int, str, tuple[str, ...]]]:

@@ -54,6 +54,9 @@ def score(
         Path | None, typer.Option(help="File that keeps the llm's answers; default in the user's cache.")
     ] = None,
     no_answers: Annotated[bool, typer.Option("--no-answers", help="Keep no answers and use none.")] = False,
+    record: Annotated[
+        Path | None, typer.Option(help="File (.jsonl) to keep the llm's verdicts in by item, for `--llm replay-judge`.")
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what the llm would be asked, and ask nothing.")] = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="Print why the worst responses have their scores (general, slide, causalscore).")
@@ -71,6 +74,7 @@ def score(
     from dialeval_plugin.corpora.conversations import COLUMNS, check_choice
     from dialeval_plugin.corpora.scored_input import read_input
     from dialeval_plugin.hosts.judges import load_cached_model, load_scorer_with_judge
+    from dialeval_plugin.methods.judging.recording import Recorder
     from dialeval_plugin.reports.conversations import check_table_file, report_conversations
 
     options = pairs_from_text(option or (), "--option", option_kinds(scorer_factory(scorer)))
@@ -95,6 +99,9 @@ def score(
         options["llm"] = model
     method = load_scorer_with_judge(scorer, options)
     items = found.items(method.level)
+    recorder = None if record is None else Recorder.of(method, record)
+    if recorder is not None:
+        check_output(recorder.path, input, "the verdicts")
     check_table_file(by_conversation, input, places, method.level)
     if model is not None and dry_run:
         pipeline.dry_run(method, items)
@@ -107,6 +114,8 @@ def score(
     scores = _scores(method, items, output, overwrite=overwrite, max_unscored=max_unscored)
     _show(scores, items, method, worst=worst, explain=explain)
     typer.echo(report_conversations(scores, places, by_conversation), nl=False)
+    if recorder is not None:
+        typer.echo(f"verdicts: {recorder.record(scores, items)} in {recorder.path}")
     if output is not None:
         typer.echo(f"scores: {output}")
     if model is not None:

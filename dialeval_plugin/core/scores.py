@@ -32,6 +32,7 @@ class Reason(str, enum.Enum):
     NEEDS_REFERENCES = "needs_references"
     SCORES_TURNS_ONLY = "scores_turns_only"
     SCORES_DIALOGUES_ONLY = "scores_dialogues_only"
+    NO_VERDICT = "no_verdict"
 
 
 NOT_FOR_THIS_DATA = frozenset({Reason.NEEDS_REFERENCES, Reason.SCORES_TURNS_ONLY, Reason.SCORES_DIALOGUES_ONLY})
@@ -52,6 +53,17 @@ TOO_FEW_TURNS = Unscored(Reason.EMPTY_INPUT, "fewer than two turns have a visibl
 
 Row: TypeAlias = Mapping[str, float | None] | Unscored
 """One example's columns by name, or the reason why there are none. A column of a scored row may be None."""
+
+
+def share_of(value: float, scale: tuple[float, float]) -> float:
+    """Return where a value lies between the two ends of a scale: 0 at the lower one, 1 at the higher one.
+
+    Example:
+        >>> share_of(4.0, (1.0, 5.0))
+        0.75
+    """
+    low, high = scale
+    return (value - low) / (high - low)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from dialeval_plugin.core.dialogue import Item, context_turns
+from dialeval_plugin.core.dialogue import Example, Item, context_turns
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.signature import text_hash
 
@@ -34,3 +34,9 @@ def context_key(item: Item) -> str:
     if not turns:
         return text_hash("no context", item.id)
     return text_hash(*(" ".join(turn.text.split()) for turn in turns[:OPENING_TURNS]))
+
+
+def text_key(item: Item) -> str:
+    """Return a short hash of what raters and judges of an item read, white space, speakers and facts aside."""
+    turns = (*item.context, item.response) if isinstance(item, Example) else item.turns
+    return text_hash(*(" ".join(turn.text.split()) for turn in turns))

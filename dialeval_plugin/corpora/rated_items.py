@@ -18,7 +18,7 @@ from dialeval_plugin.core.files import Line, read_json_lines
 from dialeval_plugin.core.signature import text_hash
 
 from .corpus import Beginning
-from .items import context_key
+from .items import context_key, text_key
 from .registry import CORPORA, identify, read_items, read_set
 from .rows import finite_numbers, label_field, number_or_none, read_csv
 
@@ -52,16 +52,14 @@ class RatedItem:
     @classmethod
     def of(cls, item: Item) -> RatedItem:
         """Make it of an `Example` or a `Dialogue`."""
-        read = [" ".join(turn.text.split()) for turn in context_turns(item)]
         if isinstance(item, Dialogue):
-            words = sum(len(text.split()) for text in read)
+            words = sum(len(turn.text.split()) for turn in item.turns)
             level: Level = "dialogue"
             context = item.id
         else:
             words, level = len(item.response.text.split()), "turn"
             context = text_hash(*(turn.text for turn in item.context))
-            read.append(" ".join(item.response.text.split()))
-        return cls(item.id, item.ratings, level, context_key(item), context, item.system, words, text_hash(*read))
+        return cls(item.id, item.ratings, level, context_key(item), context, item.system, words, text_key(item))
 
 
 def read_rated_items(source: str) -> list[RatedItem]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
+from dialeval_plugin.core.dialogue import Level
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.options import check_names, option_names
 from dialeval_plugin.core.registry import load_scorer, scorer_factory
@@ -15,6 +16,9 @@ from dialeval_plugin.llm.answers import AnswerCache, CachedLanguageModel, Unaske
 from dialeval_plugin.llm.language_model import LanguageModel
 
 from .registration import importing
+
+REPLAY_JUDGE = "replay-judge"
+"""The name under which stored verdicts stand in for a language model."""
 
 Answers: TypeAlias = str | Path | bool | None
 """Where answers are kept: a file, the user's file (None and True), or nowhere (False)."""
@@ -38,14 +42,23 @@ class JudgeOptions:
 _LLM_OPTIONS = tuple(field.name for field in fields(JudgeOptions) if field.name != "llm")
 
 
-def judge_from_options(llm: object, llm_args: str = "", *, prompt: str, answers: Answers = None) -> Scorer:
-    """Return the judge that asks `llm` with one of our prompts; one that is a judge already is returned as it is."""
+def judge_from_options(
+    llm: object, llm_args: str = "", *, prompt: str, answers: Answers = None, level: Level = "turn"
+) -> Scorer:
+    """Return the judge that asks `llm` with one of our prompts; one that is a judge already is returned as it is.
+
+    Whole dialogues are judged by `dialogue_rating`: the papers' other prompts ask about responses.
+    """
     if isinstance(llm, Scorer):
         _refuse_options(llm_args, answers, "a judge")
         return llm
     from dialeval_plugin.methods.judging.judge import PromptedJudge, PromptName
 
     model = language_model_from_options(llm, llm_args, answers=answers, otherwise="a judge")
+    if level == "dialogue":
+        from dialeval_plugin.methods.judging.dialogue_rating import DialogueRatingScorer
+
+        return DialogueRatingScorer(model, level=level)
     return PromptedJudge(model, prompt=cast("PromptName", prompt))
 
 
@@ -70,6 +83,8 @@ def language_model_from_options(
 
 def load_cached_model(llm: str, llm_args: str = "", *, answers: Answers = None, dry_run: bool = False) -> CachedLanguageModel:
     """Load an lm-eval model whose answers are kept and whose usage is counted; in a dry run it is not asked."""
+    if llm == REPLAY_JUDGE:
+        return CachedLanguageModel(_replayed(llm_args), None)
     # Before the model, which may take minutes to load.
     cache = None if answers is False else AnswerCache(Path(answers)) if isinstance(answers, (str, Path)) else open_default()
     with importing("lm_eval"):
@@ -77,6 +92,19 @@ def load_cached_model(llm: str, llm_args: str = "", *, answers: Answers = None, 
 
     model: LanguageModel = load_language_model(llm, llm_args)
     return CachedLanguageModel(UnaskedLanguageModel(model) if dry_run else model, cache)
+
+
+def _replayed(llm_args: str) -> LanguageModel:
+    """The model of stored verdicts, by the arguments of the lm-eval model of its name."""
+    from dialeval_plugin.methods.judging.replay import ReplayedLanguageModel
+
+    with importing("lm_eval"):
+        from lm_eval.utils import simple_parse_args_string
+    arguments = simple_parse_args_string(llm_args)
+    check_names(REPLAY_JUDGE, arguments, option_names(ReplayedLanguageModel))
+    if "source" not in arguments:
+        raise InputError(f"{REPLAY_JUDGE}: whose verdicts are meant? Pass llm_args='source=gpt-4/comp-analysis'.")
+    return ReplayedLanguageModel(**arguments)
 
 
 def _refuse_options(llm_args: str, answers: Answers, what: str) -> None:
@@ -106,7 +134,8 @@ def load_scorer_with_judge(name: str, options: Mapping[str, Any]) -> Scorer:
         if getattr(scorer_factory(name), "prompts_llm_itself", False):
             options["llm"] = language_model_from_options(options["llm"], llm_args, answers=answers)
         else:
-            options["llm"] = judge_from_options(options["llm"], llm_args, prompt=name, answers=answers)
+            level = options.get("level", "turn")
+            options["llm"] = judge_from_options(options["llm"], llm_args, prompt=name, answers=answers, level=level)
     else:
         for option, value in (("llm_args", llm_args or None), ("answers", answers)):
             if value is not None:

@@ -23,6 +23,7 @@ _HOSTS = {
 
 MODELS = {
     "dialogue-metric": "dialeval_plugin.hosts.lm_eval.model:DialogueMetricLM",
+    "replay-judge": "dialeval_plugin.hosts.lm_eval.replay:ReplayJudgeLM",
     "scripted-judge": "dialeval_plugin.testing.scripted_lm:ScriptedJudgeLM",
 }
 

@@ -8,9 +8,9 @@ the model under test is lm-eval's, the host, which takes all prompts first and h
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, TypeAlias, cast, runtime_checkable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, cast, runtime_checkable
 
 from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
@@ -36,6 +36,30 @@ class Request:
     """0 takes the likeliest token; above it answers are drawn."""
     sample: int = 0
     """Number of a drawn answer; where a backend takes a seed, each number has another."""
+
+
+class Question(NamedTuple):
+    """What a request asks of an item."""
+
+    quality: str
+    scale: tuple[float, float]
+    """Lowest and highest answer."""
+
+
+class AskedPrompt(str):
+    """The text of a prompt, and what it asks of which item: stored verdicts are found by that, and not by the wording."""
+
+    item: Item
+    question: Question | None
+
+    def __new__(cls, text: str, item: Item, question: Question | None) -> AskedPrompt:
+        """Make the text; `question` is None where the answer is no rating."""
+        self = super().__new__(cls, text)
+        self.item, self.question = item, question
+        return self
+
+    def __getnewargs__(self) -> tuple[str, Item, Question | None]:  # type: ignore[override]  # those of str are fewer
+        return str(self), self.item, self.question
 
 
 class LanguageModel(Protocol):
@@ -117,10 +141,19 @@ class PromptingScorer(Scorer):
     def finish(self, pending: Pending, answers: Sequence[Any]) -> Row:
         """The row of an item, from the answer to each of its requests, or the `Unscored` in its place."""
 
+    @abstractmethod
+    def questions(self) -> Sequence[Question | None]:
+        """What each request of an item asks, in their order; None where it is no rating."""
+
+    @abstractmethod
+    def verdicts(self) -> Mapping[str, Question]:
+        """The columns that hold what the language model said and nothing else, as they can be stored."""
+
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
         """Ask for all items of the window in one call."""
         prepared = self.prepare(items)
-        answers = iter(self._ask([request for pending in prepared for request in pending.requests]))
+        questions = self.questions()
+        answers = iter(self._ask([asked for pending in prepared for asked in _asking(pending, questions)]))
         return [
             self.finish(pending, [next(answers) for _ in pending.requests]) if pending.requests else pending.row
             for pending in prepared
@@ -132,3 +165,13 @@ class PromptingScorer(Scorer):
         if isinstance(requests[0], Request):
             return self.llm.generate(cast("Sequence[Request]", requests))
         return self.llm.loglikelihood(cast("Sequence[Continuation]", requests))
+
+
+def _asking(pending: Pending, questions: Sequence[Question | None]) -> Iterator[Request | Continuation]:
+    """The requests of an item, whose prompts say what they ask."""
+    for request, question in zip(pending.requests, questions, strict=False):  # an item that has its row already asks nothing
+        if isinstance(request, Request):
+            yield replace(request, prompt=AskedPrompt(request.prompt, pending.item, question))
+        else:
+            text, continuation = cast("Continuation", request)
+            yield AskedPrompt(text, pending.item, question), continuation

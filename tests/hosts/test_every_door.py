@@ -169,7 +169,10 @@ def _by_hash(prompt: str, form: str) -> float:
 
 
 def test_every_scorer_of_the_package_is_here() -> None:
-    ours = {name for name in scorer_names() if scorer_factory(name).__module__.startswith("dialeval_plugin.")}
+    # `replay_judge` knows the items that are stored and no others; it has tests of its own.
+    ours = {name for name in scorer_names() if scorer_factory(name).__module__.startswith("dialeval_plugin.")} - {
+        "replay_judge"
+    }
     assert {name.partition(" ")[0] for name in SCORERS} == ours
 
 

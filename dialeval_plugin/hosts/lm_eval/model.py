@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from lm_eval.api.instance import Instance
 from lm_eval.api.model import LM
 
+from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.options import retyped
 from dialeval_plugin.core.percentiles import PERCENTILE
@@ -31,7 +32,7 @@ from dialeval_plugin.core.signature import text_hash
 from dialeval_plugin.hosts.judges import load_scorer_with_judge, scorer_options
 from dialeval_plugin.judgement_tasks.documents import ChoiceLikelihood, Verdict, Words, item_of
 from dialeval_plugin.methods.judging.classification import NEGATIVE, POSITIVE
-from dialeval_plugin.methods.judging.goodness import NO, YES
+from dialeval_plugin.methods.judging.goodness import NO, YES, rating_shares
 from dialeval_plugin.methods.judging.prompts import BREAKDOWN_PROMPTS, N_BREAKDOWN_LABELS, level_of
 
 from .run import guard_cache
@@ -77,19 +78,6 @@ def around(unit: float, cut: float, *, is_positive: bool) -> float:
     if not is_positive:
         return min(_BELOW, 0.5 * unit / cut) if cut else 0.0
     return 0.5 + 0.5 * max(0.0, unit - cut) / (1 - cut) if cut < 1 else 0.5
-
-
-def rating_shares(unit: float, scale: Sequence[int]) -> dict[str, float]:
-    """Share [0, 1] out over the ratings of a scale, given in ascending order, so that their weighted mean lies at `unit` of it.
-
-    Only the two ratings around it get a share, so that the mean of the two likeliest or more is exact.
-
-    Example:
-        >>> rating_shares(0.375, (0, 1, 2))
-        {'0': 0.25, '1': 0.75, '2': 0.0}
-    """
-    place = unit * (len(scale) - 1)
-    return {str(rating): max(0.0, 1 - abs(place - position)) for position, rating in enumerate(scale)}
 
 
 class _Judged(NamedTuple):
@@ -201,33 +189,40 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
         """Name of the scorer, in the place of a tokenizer's."""
         return self.scorer.name
 
+    def scorer_of(self, item: Item) -> Scorer | None:
+        """The scorer of an item; None where the item is of another level."""
+        return self.scorer if level_of(item) == self.scorer.level else None
+
     def _judge(self, requests: Sequence[Instance], *, progress: bool) -> list[_Judged]:
         """Score each distinct content once, however many tasks over several qualities, and runs, have it."""
         items = {_key(request): None if request.doc.get("is_absent", False) else item_of(request.doc) for request in requests}
-        fitting = {content(item): item for item in items.values() if item is not None and level_of(item) == self.scorer.level}
-        if n_others := sum(item is not None and level_of(item) != self.scorer.level for item in items.values()):
+        there = [item for item in items.values() if item is not None]
+        if n_others := sum(self.scorer_of(item) is None for item in there):
             text = "%s works at %s level: %d documents of another level stay unscored"
             logger.warning(text, self.scorer.name, self.scorer.level, n_others)
-        fresh = {each: item for each, item in fitting.items() if each not in self._judged}
-        if fresh:
-            scores = self.scorer.score(list(fresh.values()), progress=progress)
+        fresh: dict[Scorer, dict[Hashable, Item]] = {}
+        for item in there:
+            if (scorer := self.scorer_of(item)) is not None and content(item) not in self._judged:
+                fresh.setdefault(scorer, {})[content(item)] = item
+        for scorer, own in fresh.items():
+            scores = scorer.score(list(own.values()), progress=progress)
             self._signature = str(scores.signature)
             units = self._to_unit(scores.values)
             percentiles = scores.columns.get(PERCENTILE, (None,) * len(units))
-            for place, (each, value, unit) in enumerate(zip(fresh, scores.values, units, strict=True)):
+            for place, (each, value, unit) in enumerate(zip(own, scores.values, units, strict=True)):
                 missing = scores.unscored.get(place)
                 judged = self._verdict(value, unit, missing.reason.value if missing else None)
                 self._judged[each] = judged._replace(verdict=judged.verdict._replace(percentile=percentiles[place]))
         results = []
         for request in requests:
             key = _key(request)
-            item = items[key]
-            if item is None:
+            asked = items[key]
+            if asked is None:
                 one = _without_score()
-            elif level_of(item) != self.scorer.level:
+            elif self.scorer_of(asked) is None:
                 one = _without_score(_OTHER_LEVEL[self.scorer.level].value)
             else:
-                one = self._judged[content(item)]
+                one = self._judged[content(asked)]
             if one.verdict.unscored:
                 self._unscored.setdefault(request.task_name or "", {})[key] = one.verdict.unscored
             results.append(one)

@@ -26,7 +26,14 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.options import Positive, checked_init, wrong_value
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue
-from dialeval_plugin.llm.language_model import LanguageModel, Pending, PromptingScorer, Request, require_language_model
+from dialeval_plugin.llm.language_model import (
+    LanguageModel,
+    Pending,
+    PromptingScorer,
+    Question,
+    Request,
+    require_language_model,
+)
 from dialeval_plugin.llm.neutralise import neutralise
 
 from .goodness import rating_of_answers
@@ -253,6 +260,15 @@ class CriterionJudge(PromptingScorer):
                 return Unscored(rating.reason, f"{name}: {rating.detail}")
             ratings[name] = rating
         return self._row(ratings)
+
+    def questions(self) -> Sequence[Question]:
+        """The criterion of each answer that is drawn, or of each spelling of a rating."""
+        n_requests = len(self._forms) if self.mode == "weighted" else self.n_samples
+        return [question for question in self.verdicts().values() for _ in range(n_requests)]
+
+    def verdicts(self) -> Mapping[str, Question]:
+        """The criteria."""
+        return {name: Question(name, prompt.scale) for name, prompt in self.criteria.items()}
 
     def signature_fields(self) -> dict[str, SignatureValue]:
         """Prompts with their hashes, model with its revision, and how a rating is made of its answers."""

@@ -8,7 +8,7 @@ and Eskenazi 2020). Each has FED's own scale. Content is neutralised first and p
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import ClassVar
@@ -18,7 +18,7 @@ from dialeval_plugin.core.errors import InputError, did_you_mean
 from dialeval_plugin.core.options import Positive, checked_init, wrong_value
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue, text_hash
-from dialeval_plugin.llm.language_model import LanguageModel, Pending, PromptingScorer, require_language_model
+from dialeval_plugin.llm.language_model import LanguageModel, Pending, PromptingScorer, Question, require_language_model
 from dialeval_plugin.llm.neutralise import neutralise
 
 from .goodness import GEvalReading, rating_of_answers
@@ -303,6 +303,14 @@ class DialogueRatingScorer(PromptingScorer):
             row[prompt.quality] = None if isinstance(found, Unscored) else found.rating
         return row
 
+    def questions(self) -> Sequence[Question]:
+        """The quality of each spelling of a rating."""
+        return [question for prompt in self.prompts for question in repeat(_question(prompt), len(prompt.forms))]
+
+    def verdicts(self) -> Mapping[str, Question]:
+        """The qualities."""
+        return {prompt.quality: _question(prompt) for prompt in self.prompts}
+
     def signature_fields(self) -> dict[str, SignatureValue]:
         """Prompts with their hashes, model with its revision, how ratings are weighted, and the examples."""
         return {
@@ -314,6 +322,10 @@ class DialogueRatingScorer(PromptingScorer):
             "examples": self._n_examples,
             "examples_hash": text_hash(*self._shown.values()) if self._n_examples else None,
         }
+
+
+def _question(prompt: RatingPrompt) -> Question:
+    return Question(prompt.quality, (0.0, float(prompt.highest)))
 
 
 def _prompts(quality: str | Sequence[str], level: Level | None) -> tuple[RatingPrompt, ...]:

@@ -105,6 +105,19 @@ def merge_ratings(log_probabilities: Mapping[str, float], scale: Collection[int]
     return {rating: merged[str(rating)] for rating in sorted(scale) if str(rating) in merged}
 
 
+def rating_shares(unit: float, scale: Sequence[int]) -> dict[str, float]:
+    """Share [0, 1] out over the ratings of a scale, given in ascending order, so that their weighted mean lies at `unit` of it.
+
+    Only the two ratings around it get a share, so that the mean of the two likeliest or more is exact.
+
+    Example:
+        >>> rating_shares(0.375, (0, 1, 2))
+        {'0': 0.25, '1': 0.75, '2': 0.0}
+    """
+    place = unit * (len(scale) - 1)
+    return {str(rating): max(0.0, 1 - abs(place - position)) for position, rating in enumerate(scale)}
+
+
 def rating_of_answers(
     answers: Mapping[str, float | Unscored], scale: Collection[int], *, k: int, reading: GEvalReading = "probabilities"
 ) -> KTopRating | Unscored:

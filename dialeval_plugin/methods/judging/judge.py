@@ -8,21 +8,30 @@ this wording is this project's own. It is printed in docs/judges.md.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple, TypeAlias, cast
 
 from dialeval_plugin.core.dialogue import Example, Item, Turn
 from dialeval_plugin.core.options import checked_init
-from dialeval_plugin.core.scores import Reason, Row, Unscored
+from dialeval_plugin.core.scores import Reason, Row, Unscored, share_of
 from dialeval_plugin.core.signature import SignatureValue, text_hash
-from dialeval_plugin.llm.language_model import LanguageModel, Pending, PromptingScorer, Request, require_language_model
+from dialeval_plugin.llm.language_model import (
+    LanguageModel,
+    Pending,
+    PromptingScorer,
+    Question,
+    Request,
+    require_language_model,
+)
 from dialeval_plugin.llm.neutralise import neutralise
 from dialeval_plugin.llm.parsing import parse_rating, unquoted
 
 from .prompts import content_of, speaker_letters
 
 COLUMN = "llm"
+OVERALL_QUALITY = "overall"
+"""What a prompt asks about that names no quality: SLIDE's heading "Engagingness" stands over no criterion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +68,7 @@ class ScoringPrompt:
     def share(self, answer: str | Unscored, text: str, example: Example) -> float | Unscored:
         """The same as a share of the prompt's scale, in [0, 1]."""
         rating = self.read(answer, text, example)
-        low, high = self.scale
-        return rating if isinstance(rating, Unscored) else (rating - low) / (high - low)
+        return rating if isinstance(rating, Unscored) else share_of(rating, self.scale)
 
 
 def _slide(example: Example) -> str:
@@ -164,6 +172,14 @@ class PromptedJudge(PromptingScorer):
         (request,) = cast("Sequence[Request]", pending.requests)
         share = self.prompt.share(answers[0], request.prompt, cast("Example", pending.item))
         return share if isinstance(share, Unscored) else {COLUMN: share}
+
+    def questions(self) -> Sequence[Question]:
+        """One, about the response as a whole."""
+        return [Question(OVERALL_QUALITY, self.prompt.scale)]
+
+    def verdicts(self) -> Mapping[str, Question]:
+        """The score."""
+        return {COLUMN: Question(OVERALL_QUALITY, self.range)}
 
     def signature_fields(self) -> dict[str, SignatureValue]:
         """Prompt with its hash, model with its revision, and the scale of the answers."""

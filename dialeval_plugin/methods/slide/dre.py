@@ -13,8 +13,21 @@ from dialeval_plugin.core.files import checked
 from dialeval_plugin.core.options import with_options
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue
-from dialeval_plugin.llm.language_model import LanguageModel, Pending, PromptingScorer, Request, require_language_model
-from dialeval_plugin.methods.judging.judge import SCORING_PROMPTS, InteriorPrompt, MeasuredAccuracy, read_interior
+from dialeval_plugin.llm.language_model import (
+    LanguageModel,
+    Pending,
+    PromptingScorer,
+    Question,
+    Request,
+    require_language_model,
+)
+from dialeval_plugin.methods.judging.judge import (
+    OVERALL_QUALITY,
+    SCORING_PROMPTS,
+    InteriorPrompt,
+    MeasuredAccuracy,
+    read_interior,
+)
 
 from .fusion import LLM_SCALE, Refinement, read_clamp
 from .model import SLM_FOLDER
@@ -173,6 +186,15 @@ class DreScorer(PromptingScorer):
         evidence = {name: value for name, value in self._slm.signature_fields().items() if name not in {"method", "variant"}}
         interior = self._interior.id if self._interior else None
         return {**fields, "interior_prompt": interior, **self.refinement.signature_fields(), **evidence}
+
+    def questions(self) -> Sequence[Question | None]:
+        """The plain prompt's; the interior prompt asks for two numbers, of which one is about the small model's findings."""
+        overall = Question(OVERALL_QUALITY, LLM_SCALE)
+        return [overall if name == "plain" else None for name in self.prompts]
+
+    def verdicts(self) -> Mapping[str, Question]:
+        """The large model's own score."""
+        return {"llm": Question(OVERALL_QUALITY, LLM_SCALE)}
 
     def prepare(self, items: Sequence[Item]) -> list[Pending]:
         """The small model's columns of each response, and the prompts; nobody is asked about a response without columns."""

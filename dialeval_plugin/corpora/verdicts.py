@@ -1,0 +1,287 @@
+"""Reads stored verdicts of language models: what a judge said of an item, which is known by its text.
+
+Two layouts. What `dialeval score --record FILE.jsonl` writes has one verdict a line (`RecordedVerdict`), those of one item in
+the order of the runs. A collection is one JSON object: `sets` has by name the file of a rated set and how many rows it has,
+`columns` what one judge said of a set's rows in their order, null where it gave no readable number, with `judge`, `source`,
+`criterion`, `level`, `range` ("1-5"), and the `file` that the column was taken from. A criterion is a quality, and what tells
+apart the ways in which one source asked about it: "coherence, prompt geval". The commits of these files are in `MANIFEST.json`
+in the folder of the public data.
+
+A judge is named by `judge/source` or `judge/source/way`, in any case: `gpt-4/g-eval_persona-chat`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import NamedTuple
+
+from typing_extensions import NotRequired, TypedDict
+
+from dialeval_plugin.core.dialogue import Dialogue, Item, Level
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite, unknown_name
+from dialeval_plugin.core.files import checked, read_json, read_json_lines
+from dialeval_plugin.core.signature import file_hash
+
+from .corpus import DATA_DIR_VARIABLE
+from .items import text_key
+from .readers import conture, convai, dstc10
+
+COLLECTION = Path("llm_judgements", "replay.json")
+"""Where a collection lies in the folder of the public data."""
+PROBABILITY = "P(yes)"
+"""A way to ask that is not named: what the number is shows in its range."""
+
+SET_READERS: Mapping[str, Callable[[], Sequence[Item]]] = {
+    **{name: partial(dstc10.read, name) for name in ("topical-usr", "persona-usr", "dailydialog-zhao", "persona-zhao")},
+    **{name: partial(dstc10.read, name) for name in ("fed-turn", "fed-dial")},
+    "conture-turn": conture.read_examples,
+    "conture-dial": conture.read_dialogues,
+    "convai2": lambda: convai.read_convai2([convai.CONVAI2.file("export_2018-07-07_train.json")]),
+}
+"""Items of a collection's sets in the order of its rows; columns of other sets are passed over."""
+_CRITERION = re.compile(r"(?P<quality>[^:,]+?)(?:[:,] | (?=with ))(?P<way>.+)")
+_DIGITS = 12
+"""Of a commit or a hash, in a signature."""
+_ADVICE = "Is it a file of `dialeval score --record`, or a collection of published verdicts?"
+
+
+class RecordedVerdict(TypedDict):
+    """One line of a recording."""
+
+    judge: str
+    quality: str
+    level: Level
+    scale: tuple[float, float]
+    item: str
+    """`text_key` of the item."""
+    score: float
+
+
+class _Set(TypedDict):
+    file: str
+    rows: int
+
+
+class _Column(TypedDict):
+    judge: str
+    source: str
+    set: str
+    level: Level
+    criterion: str
+    range: str
+    scores: list[float | None]
+    file: NotRequired[str]
+
+
+class _File(TypedDict):
+    path: str
+    commit: str
+
+
+class _Manifest(TypedDict):
+    files: list[_File]
+
+
+class ItemKey(NamedTuple):
+    """What a verdict is about."""
+
+    level: Level
+    text: str
+
+    @classmethod
+    def of(cls, item: Item) -> ItemKey:
+        """The key of an item."""
+        return cls("dialogue" if isinstance(item, Dialogue) else "turn", text_key(item))
+
+
+@dataclass(frozen=True, slots=True)
+class StoredVerdicts:
+    """What a judge said of items about one quality.
+
+    Attributes:
+        scale: lowest and highest answer.
+        by_item: every answer about an item: several where the judge was asked more than once, or items have one text.
+    """
+
+    scale: tuple[float, float]
+    by_item: Mapping[ItemKey, tuple[float, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredColumn:
+    """What a judge said about one quality of the rows of one set, in their order; None where it gave no readable number."""
+
+    judge: str
+    """As of `StoredJudge`."""
+    quality: str
+    set: str
+    level: Level
+    scale: tuple[float, float]
+    scores: tuple[float | None, ...]
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredJudge:
+    """A judge whose verdicts are stored.
+
+    Attributes:
+        name: of the judge, where its verdicts are from, and how it was asked.
+        origin: the commits of the files that the verdicts were published in, or a hash of the recording.
+        readers: what gives the verdicts about each quality; the sets that they are about are read when they are asked for.
+    """
+
+    name: str
+    origin: str
+    readers: Mapping[str, Callable[[], StoredVerdicts]]
+
+    def about(self, quality: str) -> StoredVerdicts:
+        """Return the verdicts about a quality.
+
+        Raises:
+            InputError: there are none; the message lists the qualities.
+            MissingPrerequisite: none of the sets that they are about is on this machine.
+        """
+        if quality not in self.readers:
+            raise unknown_name(f"{self.name}: was not asked about {quality!r}", quality, self.readers)
+        return self.readers[quality]()
+
+
+def find_judge(source: str, path: Path | None = None) -> StoredJudge:
+    """Return the judge `source` of a file; without a `path` of the collection in the folder of the public data.
+
+    Raises:
+        InputError: the file is none of stored verdicts, or does not have that judge; the message lists those that it has.
+        MissingPrerequisite: there is no file.
+    """
+    path = _collection() if path is None else path
+    judges = _of_recording(path) if path.suffix == ".jsonl" else _of_collection(path)
+    found = next((judge for judge in judges if judge.name.casefold() == source.casefold()), None)
+    if found is None:
+        raise unknown_name(f"{path}: has no verdicts of {source!r}", source, sorted(judge.name for judge in judges))
+    return found
+
+
+def _collection() -> Path:
+    if not (value := os.environ.get(DATA_DIR_VARIABLE)):
+        raise MissingPrerequisite(
+            f"stored verdicts: no file is named, and {DATA_DIR_VARIABLE} is not set. Pass verdicts='FILE', which "
+            "`dialeval score --record FILE` writes, or name the folder of the public data."
+        )
+    path = Path(value).expanduser() / COLLECTION
+    if not path.is_file():
+        raise MissingPrerequisite(f"{path}: is not there. Pass verdicts='FILE', which `dialeval score --record FILE` writes.")
+    return path
+
+
+def _of_recording(path: Path) -> list[StoredJudge]:
+    lines = [line.value for line in read_json_lines(path)]
+    kept: dict[str, dict[str, list[RecordedVerdict]]] = {}
+    for verdict in checked(lines, list[RecordedVerdict], str(path), advice=_ADVICE):
+        kept.setdefault(verdict["judge"], {}).setdefault(verdict["quality"], []).append(verdict)
+    origin = file_hash(path)[:_DIGITS]
+    return [
+        StoredJudge(
+            name, origin, {quality: cache(partial(_recorded, path, quality, own)) for quality, own in qualities.items()}
+        )
+        for name, qualities in kept.items()
+    ]
+
+
+def _recorded(path: Path, quality: str, verdicts: Sequence[RecordedVerdict]) -> StoredVerdicts:
+    scales = {verdict["scale"] for verdict in verdicts}
+    if len(scales) > 1:
+        raise InputError(f"{path}: has {quality!r} on {len(scales)} scales. Record each in a file of its own.")
+    answers = [(ItemKey(verdict["level"], verdict["item"]), verdict["score"]) for verdict in verdicts]
+    return StoredVerdicts(scales.pop(), _by_item(answers))
+
+
+def read_collection(path: Path | None = None) -> list[StoredColumn]:
+    """Read the columns of a collection; raises as `find_judge`."""
+    path = _collection() if path is None else path
+    content = read_json(path)
+    if not isinstance(content, dict) or not {"sets", "columns"} <= content.keys():
+        raise InputError(f"{path}: has no stored verdicts. {_ADVICE}")
+    sets = checked(content["sets"], dict[str, _Set], f"{path}: sets", advice=_ADVICE)
+    commits, own_hash = _commits(path), file_hash(path)
+    found = []
+    for number, column in enumerate(checked(content["columns"], list[_Column], f"{path}: columns", advice=_ADVICE)):
+        where = f"{path}: columns[{number}]"
+        if column["set"] not in sets or len(column["scores"]) != sets[column["set"]]["rows"]:
+            raise InputError(f"{where}: has {len(column['scores'])} verdicts, which are not those of a set. {_ADVICE}")
+        match = _CRITERION.fullmatch(column["criterion"])
+        quality, way = (match["quality"], match["way"]) if match else (column["criterion"], "")
+        way = way.removeprefix(PROBABILITY).removeprefix("prompt").strip(" ,")
+        name = "/".join(filter(None, (column["judge"].partition(" (")[0], column["source"], way)))
+        scale, scores = _scale(column["range"], where), tuple(column["scores"])
+        origin = commits.get(column.get("file", ""), own_hash)[:_DIGITS]
+        found.append(StoredColumn(name, quality, column["set"], column["level"], scale, scores, origin))
+    return found
+
+
+def _of_collection(path: Path) -> list[StoredJudge]:
+    kept: dict[str, dict[str, list[StoredColumn]]] = {}
+    for column in read_collection(path):
+        kept.setdefault(column.judge, {}).setdefault(column.quality, []).append(column)
+    judges = []
+    for name, about in kept.items():
+        origin = ",".join(sorted({column.origin for own in about.values() for column in own}))
+        readers = {quality: cache(partial(_joined, path, own)) for quality, own in about.items()}
+        judges.append(StoredJudge(name, origin, readers))
+    return judges
+
+
+def _joined(path: Path, columns: Sequence[StoredColumn]) -> StoredVerdicts:
+    """The columns of one judge about several sets, of which those count that can be read here."""
+    answers: list[tuple[ItemKey, float]] = []
+    scales = []
+    for column in columns:
+        try:
+            items = SET_READERS.get(column.set, tuple)()
+        except MissingPrerequisite:
+            continue
+        if not items:
+            continue
+        if len(items) != len(column.scores):
+            raise InputError(
+                f"{path}: {column.judge} has {len(column.scores)} verdicts about {column.set}, and that set has {len(items)} "
+                "rows here. Use the file that was judged."
+            )
+        answers += [(ItemKey.of(item), score) for item, score in zip(items, column.scores, strict=True) if score is not None]
+        scales.append(column.scale)
+    if not scales:
+        named = ", ".join(column.set for column in columns)
+        raise MissingPrerequisite(
+            f"{path}: the verdicts of {columns[0].judge} about {columns[0].quality} are about {named}, which cannot be read "
+            f"here. Put the sets into the folder that {DATA_DIR_VARIABLE} names."
+        )
+    return StoredVerdicts((min(low for low, _ in scales), max(high for _, high in scales)), _by_item(answers))
+
+
+def _by_item(answers: Iterable[tuple[ItemKey, float]]) -> dict[ItemKey, tuple[float, ...]]:
+    found: dict[ItemKey, list[float]] = {}
+    for key, answer in answers:
+        found.setdefault(key, []).append(answer)
+    return {key: tuple(values) for key, values in found.items()}
+
+
+def _scale(text: str, where: str) -> tuple[float, float]:
+    """The ends of "1-5", or of "1-5 (seen 0-9)": the scale that was asked for."""
+    match = re.match(r"(\d+)-(\d+)", text)
+    if match is None or not int(match[1]) < int(match[2]):
+        raise InputError(f"{where}: the range is {text!r}, expected two numbers as '1-5'.")
+    return float(match[1]), float(match[2])
+
+
+def _commits(path: Path) -> Mapping[str, str]:
+    """Commits by the files of the public data, where its list of files lies beside the collection's folder."""
+    manifest = path.parent.parent / "MANIFEST.json"
+    if not manifest.is_file():
+        return {}
+    listed = checked(read_json(manifest), _Manifest, str(manifest), advice="Copy it again.")
+    return {entry["path"]: entry["commit"] for entry in listed["files"]}

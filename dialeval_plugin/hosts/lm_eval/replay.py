@@ -1,0 +1,70 @@
+"""The lm-eval model `replay-judge`: the verdicts that a language model gave before, on the tasks that it would be asked in.
+
+    dialeval lm-eval run --model replay-judge --model_args source=gpt-4/comp-analysis,quality=relevance --tasks dstc10_dialog
+
+A document without a stored verdict is unscored (`no_verdict`) and counted. Otherwise it answers as the model `dialogue-metric`
+does for a scorer: our tasks compare the stored number itself with people.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lm_eval.api.instance import Instance
+
+from dialeval_plugin.core.dialogue import Item
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.judgement_tasks.documents import Words
+from dialeval_plugin.methods.judging.judge import OVERALL_QUALITY
+from dialeval_plugin.methods.judging.prompts import level_of
+from dialeval_plugin.methods.judging.replay import ReplayedJudge
+from dialeval_plugin.methods.slide.fusion import LLM_SCALE
+
+from .model import DialogueMetricLM
+
+
+class ReplayJudgeLM(DialogueMetricLM):
+    """Stored verdicts as an lm-eval model, at both levels; `batch_size`, `max_batch_size` and `device` are the host's.
+
+    Args:
+        source: the judge, see `ReplayedJudge`.
+        quality: what the judge was asked about.
+        verdicts: file of stored verdicts; by default the collection in the folder of the public data.
+
+    Raises:
+        InputError: there are no such verdicts; the message lists what there is.
+        MissingPrerequisite: there is no file of them.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        quality: str = OVERALL_QUALITY,
+        verdicts: str | None = None,
+        batch_size: int | str | None = None,
+        max_batch_size: int | None = None,
+        device: str | None = None,
+    ) -> None:
+        self._by_level = {level: ReplayedJudge(source, quality, level, verdicts) for level in ReplayedJudge.levels}
+        super().__init__(self._by_level["turn"])
+
+    def scorer_of(self, item: Item) -> Scorer:
+        """The verdicts of the item's level."""
+        return self._by_level[level_of(item)]
+
+    def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
+        """Answer as a scorer does; of DRE's prompts the plain one, on its scale, as the other asks for more than a rating."""
+        answers = super().generate_until(requests, disable_tqdm)
+        return [
+            _on_dre_scale(answer, request) if request.doc.get("plain_prompt") else answer
+            for request, answer in zip(requests, answers, strict=True)
+        ]
+
+
+def _on_dre_scale(answer: Any, request: Instance) -> str:
+    verdict = answer.verdict
+    is_plain = request.args[0].endswith(request.doc["plain_prompt"])
+    low, high = LLM_SCALE
+    return Words(
+        f"{low + verdict.share * (high - low):.12f}" if is_plain and verdict.share is not None else "unscored", verdict
+    )

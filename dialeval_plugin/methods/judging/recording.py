@@ -1,0 +1,55 @@
+"""Keeps what a large language model said of items in a file that stands in for it later, see `replay`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from dialeval_plugin.core.dialogue import Item
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.files import write_json_lines
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Scores
+from dialeval_plugin.corpora.verdicts import ItemKey, RecordedVerdict
+from dialeval_plugin.llm.language_model import PromptingScorer, Question
+
+from .judge import COLUMN, OVERALL_QUALITY
+
+SUFFIX = ".jsonl"
+
+
+class Recorder(NamedTuple):
+    """What of a scorer's columns is kept, and where."""
+
+    path: Path
+    judge: str
+    columns: Mapping[str, Question]
+
+    @classmethod
+    def of(cls, scorer: Scorer, path: Path) -> Recorder:
+        """Make it for a scorer that asks a large language model.
+
+        Raises:
+            InputError: the scorer asks none, or the file's name does not end in .jsonl.
+        """
+        if path.suffix != SUFFIX:
+            raise InputError(f"{path}: verdicts are kept as JSON lines. End the name in {SUFFIX}.")
+        if isinstance(scorer, PromptingScorer):
+            return cls(path, scorer.llm.identity, scorer.verdicts())
+        judge = getattr(scorer, "llm", None)
+        if not isinstance(judge, PromptingScorer):
+            raise InputError(f"--record: keeps what a language model says, and {scorer.name} asks none. Name one with --llm.")
+        return cls(path, judge.llm.identity, {COLUMN: Question(OVERALL_QUALITY, (0.0, 1.0))})
+
+    def record(self, scores: Scores, items: Sequence[Item]) -> int:
+        """Write the verdicts of a run; returns how many there are, as items without one are left out."""
+        keys = [ItemKey.of(item) for item in items]
+        verdicts = [
+            RecordedVerdict(judge=self.judge, quality=quality, level=key.level, scale=scale, item=key.text, score=score)
+            for column, (quality, scale) in self.columns.items()
+            for key, score in zip(keys, scores.columns[column], strict=True)
+            if score is not None
+        ]
+        write_json_lines(self.path, verdicts)
+        return len(verdicts)

@@ -1,0 +1,160 @@
+"""Verdicts that a language model gave before, in the place of the model, so that a paid run is made once: `replay_judge`.
+
+An answer comes from stored verdicts about the very item, known by its text, and from nothing else. Where a prompt asks for a
+number, it is the one at the verdict's place on the prompt's scale. Where probabilities of ratings are asked for, the two
+ratings around that number share all of it, so that their weighted mean is the verdict.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import ClassVar
+
+from dialeval_plugin.core.dialogue import Item, Level
+from dialeval_plugin.core.errors import MissingPrerequisite
+from dialeval_plugin.core.options import checked_init
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Reason, Row, Unscored, share_of
+from dialeval_plugin.core.signature import SignatureValue
+from dialeval_plugin.corpora.verdicts import ItemKey, find_judge
+from dialeval_plugin.llm.language_model import AskedPrompt, Continuation, NumberListener, Request, TextListener
+
+from .goodness import rating_shares
+from .judge import COLUMN, OVERALL_QUALITY
+
+_NO_RATING = Unscored(Reason.NO_VERDICT, "the prompt asks for more than a rating, and ratings alone are stored")
+
+
+class ReplayedVerdicts:
+    """The stored verdicts of one judge.
+
+    Args:
+        source: the judge, as `corpora.verdicts` names it.
+        verdicts: file of stored verdicts; by default the collection in the folder of the public data.
+        quality: what the judge was asked about; by default the quality that is wanted.
+
+    Raises:
+        InputError: there are no such verdicts; the message lists what there is.
+        MissingPrerequisite: there is no file of them.
+    """
+
+    def __init__(self, source: str, verdicts: str | None = None, quality: str | None = None) -> None:
+        self._judge = find_judge(source, None if verdicts is None else Path(verdicts))
+        self._quality = quality
+        if quality is not None:
+            self._judge.about(quality)
+        self.identity = f"replayed:{'/'.join(filter(None, (self._judge.name, quality)))}@{self._judge.origin}"
+
+    def scale(self, quality: str = OVERALL_QUALITY) -> tuple[float, float]:
+        """Lowest and highest answer."""
+        return self._judge.about(self._quality or quality).scale
+
+    def answer(self, item: Item, quality: str = OVERALL_QUALITY, run: int | None = None) -> float | Unscored:
+        """What is stored of an item, on the judge's own scale: the mean of all answers, or the one of a run.
+
+        `Unscored` where the item was not judged, or an answer lies off the scale.
+        """
+        stored = self._judge.about(self._quality or quality)
+        answers = stored.by_item.get(ItemKey.of(item), ())
+        if run is not None:
+            answers = answers[run : run + 1]
+        if not answers:
+            of_run = "" if run is None else f" in run {run + 1}"
+            return Unscored(Reason.NO_VERDICT, f"{self._judge.name} has no stored verdict about it{of_run}")
+        low, high = stored.scale
+        if wrong := [answer for answer in answers if not low <= answer <= high]:
+            return Unscored(Reason.OUT_OF_RANGE, f"{self._judge.name} said {wrong[0]:g}, and its scale is {low:g} to {high:g}")
+        return math.fsum(answers) / len(answers)
+
+
+class ReplayedLanguageModel:
+    """A `LanguageModel` that answers our prompts from stored verdicts; arguments as of `ReplayedVerdicts`."""
+
+    def __init__(self, source: str, verdicts: str | None = None, quality: str | None = None) -> None:
+        self._verdicts = ReplayedVerdicts(source, verdicts, quality)
+        self.identity = self._verdicts.identity
+
+    def generate(self, requests: Sequence[Request], *, on_answer: TextListener | None = None) -> list[str | Unscored]:
+        """The number at the verdict's place on the scale that each prompt asks for; a drawn answer is that of a run."""
+        return [self._in_words(request) for request in requests]
+
+    def loglikelihood(
+        self, pairs: Sequence[Continuation], *, on_answer: NumberListener | None = None
+    ) -> list[float | Unscored]:
+        """Log probability of each rating of a prompt's scale; minus infinity where it is not next to the verdict."""
+        return [self._log_probability(prompt, rating) for prompt, rating in pairs]
+
+    def _in_words(self, request: Request) -> str | Unscored:
+        found = self._place(request.prompt, request.sample if request.temperature else None)
+        if isinstance(found, Unscored):
+            return found
+        share, (low, high) = found
+        # Without an exponent, which would be read as another number.
+        return format(Decimal(repr(low + share * (high - low))), "f")
+
+    def _log_probability(self, prompt: str, rating: str) -> float | Unscored:
+        found = self._place(prompt)
+        if isinstance(found, Unscored):
+            return found
+        share, (low, high) = found
+        probability = rating_shares(share, range(int(low), int(high) + 1))[rating.strip()]
+        return math.log(probability) if probability else -math.inf
+
+    def _place(self, prompt: str, run: int | None = None) -> tuple[float, tuple[float, float]] | Unscored:
+        """A verdict as a share of its own scale, and the scale that the prompt asks for."""
+        if not isinstance(prompt, AskedPrompt) or prompt.question is None:
+            return _NO_RATING
+        quality, scale = prompt.question
+        found = self._verdicts.answer(prompt.item, quality, run)
+        return found if isinstance(found, Unscored) else (share_of(found, self._verdicts.scale(quality)), scale)
+
+
+class ReplayedJudge(Scorer):
+    """Gives responses, or whole dialogues, the scores that a language model gave them before, on its own scale.
+
+    An item that is not stored has no score (`no_verdict`). Where the judge was asked several times, or several items have one
+    text, the score is the mean of the answers.
+
+    Args:
+        source: the judge, as `judge/source` or `judge/source/way` in a collection; the message of a wrong name lists all.
+            It has to be named.
+        quality: what the judge was asked about.
+        level: "turn" or "dialogue".
+        verdicts: file of stored verdicts; by default the collection in the folder of the public data.
+
+    Raises:
+        InputError: there are no such verdicts.
+        MissingPrerequisite: no judge is named, or there is no file of verdicts.
+    """
+
+    name: ClassVar[str] = "replay_judge"
+    needs: ClassVar[tuple[str, ...]] = ("stored verdicts",)
+    levels: ClassVar[tuple[Level, ...]] = ("turn", "dialogue")
+    columns = (COLUMN,)
+
+    @checked_init
+    def __init__(
+        self,
+        source: str | None = None,
+        quality: str = OVERALL_QUALITY,
+        level: Level = "turn",
+        verdicts: str | None = None,
+    ) -> None:
+        if source is None:
+            raise MissingPrerequisite(f"{self.name}: no judge is named. Pass source='gpt-4/comp-analysis'.")
+        self.level = level
+        self._verdicts = ReplayedVerdicts(source, verdicts, quality)
+        self.range = self._verdicts.scale(quality)
+
+    def score_batch(self, items: Sequence[Item]) -> list[Row]:
+        """Look the items up."""
+        found = map(self._verdicts.answer, items)
+        return [answer if isinstance(answer, Unscored) else {COLUMN: answer} for answer in found]
+
+    def signature_fields(self) -> dict[str, SignatureValue]:
+        """That verdicts are replayed, whose, about which quality, from which commits, and their scale."""
+        low, high = self.range
+        return {"method": self.name, "llm": self._verdicts.identity, "scale": f"{low:g}-{high:g}"}

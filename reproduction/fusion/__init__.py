@@ -1,0 +1,1 @@
+"""What a small model adds to large models' verdicts, and what it saves."""
