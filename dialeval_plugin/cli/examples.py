@@ -48,6 +48,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "plot training": "dialeval plot training my-slm --output training.svg",
         "plot thresholds": "dialeval plot thresholds test.json --slm my-slm --output thresholds.svg",
         "plot distribution": "dialeval plot distribution tu --scores scores.jsonl --output distribution.svg",
+        "plot cascade": "dialeval plot cascade tu fused.jsonl --output cascade.svg",
         "plot weights": "dialeval plot weights proxy.json --output weights.svg",
     }
 )

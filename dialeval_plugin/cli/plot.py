@@ -115,6 +115,33 @@ def distribution(
 
 
 @app.command()
+def cascade(
+    data: Annotated[str, typer.Argument(help="Rated data, as meta-eval reads: a file, or the name of a set.")],
+    scores: Annotated[
+        list[Path], typer.Argument(help="What `dialeval score --scorer slide --option small=general --llm ...` wrote for DATA.")
+    ],
+    output: Output,
+    quality: Annotated[str | None, typer.Option(help="The rated quality; by default the overall one.")] = None,
+    keep: Annotated[
+        float, typer.Option(min=0, max=1, help="Print the share of calls that keeps this part of the coefficient.")
+    ] = 0.99,
+) -> None:
+    """Agreement with people over the share of responses about which the large model is asked."""
+    from dialeval_plugin.reports.cascade import cascade_curves
+    from dialeval_plugin.reports.plots import cascade_figure
+    from dialeval_plugin.statistics.cascade import UNSURE, share_that_keeps
+
+    curves = cascade_curves(data, scores, quality)
+    for name, curve in curves.items():
+        kept = share_that_keeps(curve, keep)
+        typer.echo(
+            f"{name}: {curve[0].value:.3f} without calls, {curve[-1].value:.3f} with all; {kept.share:.0%} of them keep "
+            f"{keep:.0%} of it (cascade=[{UNSURE - kept.half_width:.2f},{UNSURE + kept.half_width:.2f}])"
+        )
+    _write(cascade_figure({name: [(point.share, point.value) for point in curve] for name, curve in curves.items()}), output)
+
+
+@app.command()
 def weights(
     model: Annotated[Path, typer.Argument(help="Regression that `dialeval train proxy` wrote.")],
     output: Output,

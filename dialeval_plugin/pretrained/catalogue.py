@@ -26,7 +26,7 @@ from dialeval_plugin.methods.general.model import GENERAL_FOLDER, TrainedGeneral
 from dialeval_plugin.methods.general.scorer import GENERAL_MODEL
 from dialeval_plugin.methods.likelihood.scorer import LANGUAGE_MODEL
 from dialeval_plugin.methods.slide.model import SLM_FOLDER, TrainedSmallModel
-from dialeval_plugin.methods.slide.scorer import SLM
+from dialeval_plugin.methods.slide.sides import SLM
 from dialeval_plugin.models.folders import DefaultModel, check_weights, checked_model_file, resolve
 
 TOLERANCE = 1e-4

@@ -198,10 +198,33 @@ def distribution_figure(classes: Mapping[str, Sequence[float]], *, label: str) -
     return figure
 
 
-def _add_legend(figure: Figure, axes: Axes) -> None:
+def cascade_figure(curves: Mapping[str, Sequence[tuple[float, float]]], *, label: str = "Spearman's rho") -> Figure:
+    """Draw how a coefficient grows with the share of rows about which the large model is asked, a line for each judge.
+
+    The dots at both ends are the small model alone and the fusion that always asks, with a dashed line between them: where a
+    curve runs along it, a call gains as much wherever it is spent.
+    """
+    figure = new_figure(6.4, 4.2)
+    axes = figure.subplots()
+    for place, (name, points) in enumerate(curves.items()):
+        colour = _CLASS_COLOURS[place % len(_CLASS_COLOURS)]
+        shares, values = zip(*points, strict=True)
+        percent = [100 * share for share in shares]
+        axes.plot(percent, values, color=colour, linewidth=1.8, label=name)
+        ends = ([percent[0], percent[-1]], [values[0], values[-1]])
+        axes.plot(*ends, color=colour, linewidth=0.9, linestyle="--", marker="o", markersize=4)
+    axes.set_xlabel("responses about which the large model is asked (%)")
+    axes.set_ylabel(label)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(alpha=0.25)
+    _add_legend(figure, axes, columns=2)
+    return figure
+
+
+def _add_legend(figure: Figure, axes: Axes, *, columns: int | None = None) -> None:
     """One below all panels, of what is in one of them."""
     handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=9)
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns or len(labels), frameon=False, fontsize=9)
 
 
 def _tsne(values: FloatArray, seed: int) -> FloatArray:

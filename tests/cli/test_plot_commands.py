@@ -86,3 +86,20 @@ def test_the_weights_of_a_regression_are_drawn(tmp_path: Path) -> None:
     ProxyModel(IndicatorSettings(features), regression, "Overall", {}).save(tmp_path / "proxy.json")
     run("plot", "weights", tmp_path / "proxy.json", "--output", tmp_path / "weights.svg")
     assert (tmp_path / "weights.svg").read_text().count("+0.50") == len(features)
+
+
+def test_a_cascade_is_drawn_from_scores_of_a_fusion(tmp_path: Path) -> None:
+    data = write_rows(tmp_path / "rated.jsonl", [{"id": str(n), "ratings": {"overall": [n % 5]}} for n in range(20)])
+    rows = [{"id": str(n), "slide": n % 5 / 5, "small": (3 * n) % 20 / 20} for n in range(20)]
+    scores = write_rows(tmp_path / "gpt.jsonl", [*rows[:-1], {"id": "19", "slide": None, "small": None}])
+    done = run("plot", "cascade", data, scores, "--output", tmp_path / "plot.svg")
+    first, path = done.stdout.splitlines()
+    assert first.startswith("gpt: 0.")
+    assert "1.000 with all; 95% of them keep 99% of it (cascade=[0.05,0.95])" in first
+    assert path == str(tmp_path / "plot.svg")
+    text = (tmp_path / "plot.svg").read_text()
+    assert "responses about which the large model is asked (%)" in text
+    assert "gpt" in text
+    write_rows(data, [{"id": str(n), "ratings": {"fit": [n % 5], "style": [n % 3]}} for n in range(20)])
+    with refused(f"{data}: several qualities are rated. Name one with --quality: fit, style."):
+        run("plot", "cascade", data, scores, "--output", tmp_path / "plot.svg")

@@ -212,7 +212,7 @@ WRONG = {
         "slide: normalise='population' needs all scores of a run, and a task has one document's. "
         "Leave it out, or score a file with `dialeval score`.",
     ),
-    "fusion": ("mean", "slide: fusion is 'mean'. Give one of first_match, llm_first, agree."),
+    "fusion": ("mean", "slide: fusion is 'mean'. Give one of first_match, llm_first, agree, mixture."),
 }
 
 

@@ -37,7 +37,7 @@ from dialeval_plugin.llm.language_model import Request
 from dialeval_plugin.methods.judging.judge import SCORING_PROMPTS, PromptedJudge
 from dialeval_plugin.methods.slide.dre import INTERIOR_VARIANTS, PLAIN, DreScorer, read_answers
 from dialeval_plugin.methods.slide.dre import VARIANTS as DRE_VARIANTS
-from dialeval_plugin.methods.slide.fusion import FusionReading, Refinement, fuse_rows
+from dialeval_plugin.methods.slide.fusion import Fusion, FusionReading, Refinement
 from dialeval_plugin.methods.slide.scorer import SlideScorer
 
 from .tasks.responses import rated_items, read_unless_absent
@@ -140,7 +140,7 @@ def slide_columns(
         {
             "prompt": cast("Request", request).prompt,
             **_small_model_columns(row),
-            "options": to_json({"reading": fusion, "slm_scale": slm_scale}),
+            "options": to_json(asdict(scorer.fusion)),
             "signature": str(run_signature(scorer)),
         }
         for request, row in zip(prompts, scorer.small_model_rows(examples), strict=True)
@@ -218,7 +218,7 @@ def slide_results(doc: Mapping[str, Any], results: Sequence[str | None]) -> dict
     verdict = verdict_of(results)
     if verdict is not None and verdict.unscored is not None:
         llm = Unscored(Reason(verdict.unscored), "the scorer has no score")
-    fused = fuse_rows(small, llm, **json.loads(doc["options"]))
+    fused = Fusion(**json.loads(doc["options"])).rows(small, llm)
     scores = {
         "slide": _value(fused, "slide"),
         "slm": _value(small, "slm"),

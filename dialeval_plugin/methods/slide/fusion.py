@@ -5,18 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, cast
+from typing import Literal, TypeAlias, cast, get_args
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.options import check_choice, wrong_value
 from dialeval_plugin.core.scores import Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue
 
-FusionReading: TypeAlias = Literal["first_match", "llm_first", "agree"]
+FusionReading: TypeAlias = Literal["first_match", "llm_first", "agree", "mixture"]
 Bounds: TypeAlias = tuple[float, float]
 
 POSITIVE_FROM = 0.5
 """Both papers call a response positive from this score on, although Score_SLM lies in [0, 2]."""
+SMALL_WEIGHT = 0.2
+"""Of the small model in a mixture; chosen on sets outside the reported ones, see docs/fusion.md."""
 LLM_SCALE: Bounds = (0.0, 5.0)
 """Scale of the large model's score in both of DRE's prompts."""
 
@@ -67,28 +69,56 @@ def _agree(slm: float, llm: float) -> float:
 _READINGS = {"first_match": _first_match, "llm_first": _llm_first, "agree": _agree}
 
 
-def fuse(slm: float, llm: float, *, reading: FusionReading = "first_match", slm_scale: float = 1.0) -> float:
-    """Return SLIDE's final score (equation 9) of Score_SLM in [0, 2], which `slm_scale` multiplies, and Score_LLM in [0, 1].
+@dataclass(frozen=True, slots=True)
+class Fusion:
+    """SLIDE's final score of a small and a large model's (equation 9), in one of its readings, or a weighted mean of both.
 
     The first two cases of the equation overlap where the small model says good and the large one says bad. `first_match`
     takes them from top to bottom, `llm_first` the other way round, `agree` averages the conflict as it does the opposite
-    one.
+    one. `mixture` is no reading of it: the large model's score times 1 - `small_weight` plus the small one's times that weight.
 
     Example:
-        >>> fuse(1.4, 0.2), fuse(1.4, 0.2, reading="llm_first"), round(fuse(0.3, 0.9), 3)
+        >>> Fusion()(1.4, 0.2), Fusion("llm_first")(1.4, 0.2), round(Fusion()(0.3, 0.9), 3)
         (1.4, 0.2, 0.6)
+        >>> round(Fusion("mixture", small_weight=0.2)(0.5, 1.0), 3)
+        0.9
     """
-    check_choice("fuse", "reading", reading, _READINGS)
-    return _READINGS[reading](slm * slm_scale, llm)
 
+    reading: FusionReading = "first_match"
+    slm_scale: float = 1.0
+    """Multiplies Score_SLM, which is in [0, 2], before it is fused."""
+    small_weight: float = SMALL_WEIGHT
 
-def fuse_rows(small: Row, llm: float | Unscored, *, reading: FusionReading = "first_match", slm_scale: float = 1.0) -> Row:
-    """Return the small model's columns with `llm` and `slide`; where one of both models has no score, the reason."""
-    if isinstance(small, Unscored):
-        return small
-    if isinstance(llm, Unscored):
-        return llm
-    return {**small, "llm": llm, "slide": fuse(cast("float", small["slm"]), llm, reading=reading, slm_scale=slm_scale)}
+    def __post_init__(self) -> None:
+        check_choice("slide", "fusion", self.reading, get_args(FusionReading))
+
+    def __call__(self, small: float, llm: float) -> float:
+        """Fuse the small model's score with the large one's in [0, 1]."""
+        small = self.alone(small)
+        if self.reading == "mixture":
+            return (1 - self.small_weight) * llm + self.small_weight * small
+        return _READINGS[self.reading](small, llm)
+
+    def alone(self, small: float) -> float:
+        """The score of a response about which the large model is not asked."""
+        return small * self.slm_scale
+
+    def rows(self, small: Row, llm: float | Unscored | None, column: str = "slm") -> Row:
+        """Return the small model's columns with `llm` and `slide`; where one of both models has no score, the reason.
+
+        `llm` is None where the large model was not asked; `column` holds the small model's score.
+        """
+        if isinstance(small, Unscored):
+            return small
+        if isinstance(llm, Unscored):
+            return llm
+        own = cast("float", small[column])
+        return {**small, "llm": llm, "slide": self.alone(own) if llm is None else self(own, llm)}
+
+    def signature_fields(self) -> dict[str, SignatureValue]:
+        """The reading and what it depends on."""
+        weight = self.small_weight if self.reading == "mixture" else None
+        return {"fusion": self.reading, "slm_scale": self.slm_scale, "small_weight": weight}
 
 
 @dataclass(frozen=True, slots=True)

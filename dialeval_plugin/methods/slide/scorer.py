@@ -1,26 +1,27 @@
-"""The scorer `slide`: the small model's distance and probability, alone or fused with a large model's score."""
+"""The scorer `slide`: a small model's score, alone or fused with a large model's."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Literal, TypeAlias, cast
+from typing import Annotated, Literal, TypeAlias, cast
 
-from dialeval_plugin.core.dialogue import Example, Item
-from dialeval_plugin.core.errors import MissingPrerequisite
-from dialeval_plugin.core.options import with_options
+from annotated_types import Ge, Le
+
+from dialeval_plugin.core.dialogue import Item, Level
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.options import with_options, wrong_value
 from dialeval_plugin.core.scorer import Scorer, read_percentiles, score_rows
-from dialeval_plugin.core.scores import Row, Unscored, finite_or_unscored
-from dialeval_plugin.models.folders import DefaultModel, model_identity, resolve
+from dialeval_plugin.core.scores import Row, Unscored
 
-from .fusion import POSITIVE_FROM, DistanceRange, FusionReading, fuse_rows, slm_score
-from .model import TrainedSmallModel
+from .fusion import SMALL_WEIGHT, DistanceRange, Fusion, FusionReading
+from .sides import ContrastiveSide, ScorerSide, SmallSide, check_range, share_of_range
 
 logger = logging.getLogger(__name__)
 
 SlideVariant: TypeAlias = Literal["slide", "slm", "slm_probability", "slm_distance"]
-SLM = DefaultModel("slide", "DIALEVAL_SLM", packaged="slide")
+_OF_THE_SLM = ("slm", "clip", "normalise", "round3", "revision", "slm_scale")
 
 
 @dataclass(frozen=True)
@@ -31,8 +32,13 @@ class SlideOptions:
         slm: folder or hub id of the small model; see `DefaultModel`.
         variant: "slide" fuses and needs `llm`; "slm", "slm_probability" and "slm_distance" need the small model only. By
             default "slide" with an `llm`, "slm" without.
-        llm: a scorer whose main column is the large model's score in [0, 1].
-        fusion: reading of equation 9, see `fuse`.
+        llm: a scorer whose main column is the large model's score.
+        small: name of a scorer that takes the place of the SLM, as "general"; its score counts as a share of its range.
+        level: "turn", or "dialogue" where `small` and `llm` score whole dialogues.
+        fusion: see `Fusion`; by default "first_match", and "mixture" with `small`.
+        small_weight: of the small model in a mixture.
+        cascade: lowest and highest score of the small model between which the large one is asked. Outside, the small model's
+            score stands alone, and the column `llm` is empty.
         slm_scale: multiplies Score_SLM before it is fused; 0.5 puts both scores on [0, 1].
         clip: keep the normalised distance in [0, 1].
         normalise: "training" uses the model's d_min and d_max; "population" the extremes of the examples scored, as a
@@ -46,7 +52,11 @@ class SlideOptions:
     _: KW_ONLY
     variant: SlideVariant | None = None
     llm: Scorer | None = None
-    fusion: FusionReading = "first_match"
+    small: str | None = None
+    level: Level = "turn"
+    fusion: FusionReading | None = None
+    small_weight: Annotated[float, Ge(0), Le(1)] = SMALL_WEIGHT
+    cascade: tuple[float, float] | None = None
     slm_scale: float = 1.0
     clip: bool = False
     normalise: Literal["training", "population"] = "training"
@@ -60,10 +70,11 @@ class SlideScorer(Scorer):
 
     Columns: the variant's own, then `slm_probability` (s_p in [0, 1]), `slm_distance` (cosine distance d in [0, 2], lower
     fits better), `slm` (Score_SLM in about [0, 2]), `llm` (in [0, 1], only when fusing), `context_tokens_cut` (oldest tokens
-    that did not fit) and `response_tokens_cut` (tokens at the response's end that did not fit).
+    that did not fit) and `response_tokens_cut` (tokens at the response's end that did not fit). With `small` that scorer's
+    columns stand for the SLM's, after `small`, its score in [0, 1].
 
     Raises:
-        InputError: an option is unknown or wrong.
+        InputError: an option is unknown or wrong, or does not go with another.
         MissingPrerequisite: there is no SLM, or "slide" is asked for without an `llm`.
         ModelLoadError: the SLM is damaged or unsafe.
     """
@@ -71,6 +82,7 @@ class SlideScorer(Scorer):
     name = "slide"
     needs = ("trained model",)
     packaged_model = "slide"
+    levels = ("turn", "dialogue")
     range = (0.0, 2.0)
     citation = """@inproceedings{zhao-etal-2024-slide,
   title     = {{SLIDE}: A Framework Integrating Small and Large Language Models for Open-Domain Dialogues Evaluation},
@@ -81,130 +93,137 @@ class SlideScorer(Scorer):
 
     @with_options(SlideOptions)
     def __init__(self, options: SlideOptions) -> None:
-        self.variant: str = options.variant or ("slm" if options.llm is None else "slide")
-        if self.variant == "slide" and options.llm is None:
-            raise MissingPrerequisite(
-                "slide: the variant 'slide' fuses the small model with a large one, and no llm is given. "
-                "Pass llm='hf', llm_args='pretrained=MODEL' (any lm-eval model), or variant='slm' for the small model alone."
-            )
-        if options.variant is None and options.llm is None:
+        self.variant: str = options.variant or ("slide" if options.llm is not None or options.small is not None else "slm")
+        _check(options, self.variant)
+        if options.variant is None and self.variant == "slm":
             logger.warning("slide: no llm is given, so the scores are the small model's alone (variant 'slm')")
         self.options = options
+        self.level = options.level
         self.llm = options.llm if self.variant == "slide" else None
+        self.fusion = Fusion(
+            options.fusion or ("first_match" if options.small is None else "mixture"), options.slm_scale, options.small_weight
+        )
         self.orientation = "lower" if self.variant == "slm_distance" else "higher"
-        highest = {"slide": max(1.0, 2.0 * options.slm_scale), "slm": 2.0, "slm_probability": 1.0, "slm_distance": 2.0}
-        self.range = (0.0, highest[self.variant])
-        self.slm_name = SLM.find(options.slm)
-        self.folder = resolve(self.slm_name, revision=options.revision)
-        self._trained = TrainedSmallModel.load(str(self.folder), device=options.device)
-        # Of what was loaded, and once: reading the weights again takes longer than scoring a hundred responses.
-        self.model_hash = model_identity(self.folder)
-        self.positive_from = self._positive_from(self._trained.thresholds)
-        self.percentiles = read_percentiles(self, self.folder)
+        self.side: SmallSide
+        if options.small is None:
+            self.side = slm = ContrastiveSide(
+                options.slm,
+                clip=options.clip,
+                normalise=options.normalise,
+                round3=options.round3,
+                device=options.device,
+                revision=options.revision,
+            )
+            highest = {"slide": max(1.0, 2.0 * options.slm_scale), "slm": 2.0, "slm_probability": 1.0, "slm_distance": 2.0}
+            self.range = (0.0, highest[self.variant])
+            self.folder, self.model_hash = slm.folder, slm.model_hash
+            self.positive_from = slm.positive_from(self.variant)
+            self.percentiles = read_percentiles(self, slm.folder)
+        else:
+            self.side = ScorerSide(options.small, level=options.level, device=options.device)
+            self.range = (0.0, 1.0)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the columns, the variant's first."""
-        parts = ["slm_probability", "slm_distance", "slm", *(["llm"] if self.llm else []), *self.cuts]
+        parts = [*self.side.columns, *(["llm"] if self.llm else []), *self.cuts]
         return (self.variant, *(name for name in parts if name != self.variant))
 
     @property
     def cuts(self) -> Mapping[str, str]:
-        """Tokens of contexts and responses."""
-        config = self._trained.model.config
-        return {
-            "context_tokens_cut": f"the context is longer than {config.max_context_tokens} tokens; its beginning was not read",
-            "response_tokens_cut": f"the response is longer than {config.max_response_tokens} tokens; its end was not read",
-        }
+        """Tokens that the small model did not read."""
+        return self.side.cuts
 
-    def _positive_from(self, thresholds: Mapping[str, float]) -> float:
-        """The variant's threshold on the model's validation contexts, else the papers' rule."""
-        if self.variant != "slm_distance":
-            return thresholds.get(self.variant, POSITIVE_FROM)
-        # Training turns distances round. Without a threshold it is the distance whose s_d is 0.5.
-        extremes = self._trained.distance_range
-        return -thresholds.get("slm_distance", -(extremes.low + extremes.high) / 2)
+    def unscorable(self, item: Item) -> Unscored | None:
+        """As the small model says."""
+        return self.side.scorer.unscorable(item) if isinstance(self.side, ScorerSide) else super().unscorable(item)
 
     def signature_fields(self) -> dict[str, str | int | float | bool | None]:
-        """Method, variant, model, reading of the texts, normalisation and fusion."""
-        config = self._trained.model.config
-        fused = self.llm is not None
+        """Method, variant, the small model's side, fusion and judge."""
+        own = {"method": "slide", "variant": self.variant, **self.side.signature_fields()}
+        if self.llm is None:
+            return own
+        cascade = self.options.cascade
         return {
-            "method": "slide",
-            "variant": self.variant,
-            "slm": self.model_hash,
-            "recipe": config.recipe,
-            "split": config.split,
-            "probability": config.probability_from,
-            "format": config.text_format,
-            "separator": "sep",
-            "speakers": "none",
-            "window": f"{config.max_context_tokens}+{config.max_response_tokens}",
-            "truncation": "oldest",
-            "normalise": self.options.normalise,
-            "d_min": self._trained.distance_range.low,
-            "d_max": self._trained.distance_range.high,
-            "clip": self.options.clip or None,
-            "round3": self.options.round3 or None,
-            "fusion": self.options.fusion if fused else None,
-            "slm_scale": self.options.slm_scale if fused else None,
-            **({f"llm_{name}": value for name, value in self.llm.signature_fields().items()} if self.llm else {}),
+            **own,
+            **self.fusion.signature_fields(),
+            "cascade": None if cascade is None else "{:g}-{:g}".format(*cascade),
+            **{f"llm_{name}": value for name, value in self.llm.signature_fields().items()},
         }
 
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
-        """Judge the responses, all those to one context together, and have the large model judge them."""
-        rows = self.small_model_rows(items)
+        """Judge the items by the small model, and have the large one judge those that the cascade lets through."""
+        rows = self.side.rows(items)
         if self.llm is None:
             return rows
         main = self.llm.columns[0]
-        answers = (row if isinstance(row, Unscored) else cast("float", row[main]) for row in score_rows(self.llm, items))
-        return [self._fused(row, llm) for row, llm in zip(rows, answers, strict=True)]
+        asked = [place for place, row in enumerate(rows) if not isinstance(row, Unscored) and self._asks(row)]
+        found = score_rows(self.llm, [items[place] for place in asked]) if asked else []
+        answers = {
+            place: row if isinstance(row, Unscored) else share_of_range(self.llm, cast("float", row[main]))
+            for place, row in zip(asked, found, strict=True)
+        }
+        return [self.fusion.rows(row, answers.get(place), self.side.fused) for place, row in enumerate(rows)]
 
     def explain(self, items: Sequence[Item]) -> list[str]:
-        """Return for each response what the small model says of it and, with a table of percentiles, of people's median one."""
+        """Return for each item what the small model says of it and, with a table of percentiles, of people's median one."""
         medians = {} if self.percentiles is None else self.percentiles.medians
-        return [
-            row.detail
-            if isinstance(row, Unscored)
-            else ", ".join(
-                f"{words} {row[name]:.2f}" + (f" (people's {medians[name]:.2f})" if name in medians else "")
-                for words, name in (("probability", "slm_probability"), ("distance", "slm_distance"))
-            )
-            for row in self.small_model_rows(items)
-        ]
+        missing = [self.unscorable(item) for item in items]
+        said = iter(self.side.explain([item for item, why in zip(items, missing, strict=True) if why is None], medians))
+        return [next(said) if why is None else why.detail for why in missing]
 
     def small_model_rows(self, items: Sequence[Item]) -> list[Row]:
         """The small model's columns of responses, blank ones among them."""
-        examples = cast("Sequence[Example]", items)
-        judged = iter(self._judge([example for example in examples if self.unscorable(example) is None]))
-        return [self.unscorable(example) or next(judged) for example in examples]
+        missing = [self.unscorable(item) for item in items]
+        judged = iter(self.side.rows([item for item, why in zip(items, missing, strict=True) if why is None]))
+        return [why or next(judged) for why in missing]
 
     def normalise_rows(self, rows: list[Row]) -> list[Row]:
         """With normalise="population", score again with the extremes of these rows' distances."""
-        if self.options.normalise == "training":
+        if self.options.normalise == "training" or not isinstance(self.side, ContrastiveSide):
             return rows
         distances = [cast("float", row["slm_distance"]) for row in rows if not isinstance(row, Unscored)]
         if not distances:
             return rows
         population = DistanceRange(min(distances), max(distances))
-        return [
-            row if isinstance(row, Unscored) else self._fused(self._with_score(row, population), row.get("llm")) for row in rows
-        ]
+        again = [row if isinstance(row, Unscored) else self.side.with_range(row, population) for row in rows]
+        if self.llm is None:
+            return list(again)
+        return [row if isinstance(row, Unscored) else self.fusion.rows(row, row["llm"]) for row in again]
 
-    def _judge(self, examples: Sequence[Example]) -> list[Row]:
-        if not examples:
-            return []
-        pairs = [(tuple(turn.text for turn in example.context), example.response.text) for example in examples]
-        names = ("slm_distance", "slm_probability", *self.cuts)
-        judgement = self._trained.model.judge(pairs)
-        rows = [dict(zip(names, map(float, values), strict=True)) for values in zip(*judgement, strict=True)]
-        if self.options.round3:
-            rows = [{**row, "slm_probability": round(row["slm_probability"], 3)} for row in rows]
-        return [finite_or_unscored(self._with_score(row, self._trained.distance_range)) for row in rows]
+    def _asks(self, row: Mapping[str, float | None]) -> bool:
+        if self.options.cascade is None:
+            return True
+        low, high = self.options.cascade
+        return low <= self.fusion.alone(cast("float", row[self.side.fused])) <= high
 
-    def _with_score(self, row: Mapping[str, float | None], distance_range: DistanceRange) -> dict[str, float | None]:
-        distance, probability = cast("float", row["slm_distance"]), cast("float", row["slm_probability"])
-        return {**row, "slm": slm_score(distance_range.normalise(distance, clip=self.options.clip), probability)}
 
-    def _fused(self, row: Row, llm: float | Unscored | None) -> Row:
-        return row if llm is None else fuse_rows(row, llm, reading=self.options.fusion, slm_scale=self.options.slm_scale)
+def _check(options: SlideOptions, variant: str) -> None:
+    """Refuse options that do not go together."""
+    if variant == "slide" and options.llm is None:
+        fused = "the variant 'slide'" if options.small is None else f"small={options.small!r}"
+        alone = "variant='slm' for the small model alone" if options.small is None else f"the scorer {options.small!r} itself"
+        raise MissingPrerequisite(
+            f"slide: {fused} fuses the small model with a large one, and no llm is given. "
+            f"Pass llm='hf', llm_args='pretrained=MODEL' (any lm-eval model), or {alone}."
+        )
+    if options.small is not None:
+        defaults = SlideOptions()
+        if given := [name for name in _OF_THE_SLM if getattr(options, name) != getattr(defaults, name)]:
+            raise InputError(f"slide: {given[0]} is about the SLM, in whose place small={options.small!r} is. Leave one out.")
+        if variant != "slide":
+            raise InputError(f"slide: variant={variant!r} is the SLM's, and small={options.small!r} is given. Leave one out.")
+    elif options.level != "turn":
+        raise InputError("slide: the SLM judges responses. Give small='general' to fuse scores of whole dialogues.")
+    if options.llm is not None:
+        check_range(options.llm, "llm")
+        if options.llm.level != options.level:
+            raise InputError(
+                f"slide: llm judges at level {options.llm.level!r}, and level is {options.level!r}. Make them one."
+            )
+    if options.cascade is not None:
+        low, high = options.cascade
+        if not low <= high:
+            raise wrong_value("slide", "cascade", options.cascade, "the lower bound before the higher one")
+        if options.normalise == "population":
+            raise InputError("slide: cascade looks at one response, and normalise='population' at all. Leave one of them out.")

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from dialeval_plugin.core.scores import BLANK_RESPONSE, Reason, Unscored
-from dialeval_plugin.methods.slide.fusion import DistanceRange, Refinement, fuse, fuse_rows, read_clamp, slm_score
+from dialeval_plugin.methods.slide.fusion import DistanceRange, Fusion, Refinement, read_clamp, slm_score
 from tests.refusals import refusal
 
 REFUSED = Unscored(Reason.REFUSAL, "no")
@@ -33,16 +32,16 @@ def test_equations_7_to_9_by_hand(
 ) -> None:
     share = DistanceRange(0.2, 1.2).normalise(distance)
     assert (share, slm_score(share, probability)) == (pytest.approx(s_d), pytest.approx(slm))
-    assert fuse(slm_score(share, probability), llm) == pytest.approx(score)
+    assert Fusion()(slm_score(share, probability), llm) == pytest.approx(score)
 
 
 def test_rows_are_joined_unless_one_model_has_no_score() -> None:
     small = {"slm_probability": 0.2, "slm": 0.3}
-    assert fuse_rows(small, 0.9) == {**small, "llm": 0.9, "slide": pytest.approx(0.6)}
+    assert Fusion().rows(small, 0.9) == {**small, "llm": 0.9, "slide": pytest.approx(0.6)}
     # 0.25 * 2 is good, and 0.25 is bad: their mean.
-    assert fuse_rows({"slm": 0.25}, 0.25, reading="agree", slm_scale=2.0) == {"slm": 0.25, "llm": 0.25, "slide": 0.375}
-    assert fuse_rows(BLANK_RESPONSE, REFUSED) == BLANK_RESPONSE
-    assert fuse_rows(small, REFUSED) == REFUSED
+    assert Fusion("agree", slm_scale=2.0).rows({"slm": 0.25}, 0.25) == {"slm": 0.25, "llm": 0.25, "slide": 0.375}
+    assert Fusion().rows(BLANK_RESPONSE, REFUSED) == BLANK_RESPONSE
+    assert Fusion().rows(small, REFUSED) == REFUSED
 
 
 def test_scores_and_fusion(oracles_dir: Path) -> None:
@@ -63,11 +62,11 @@ def test_scores_and_fusion(oracles_dir: Path) -> None:
             "label_ge_half": int(slm >= 0.5),
             "s_d_clipped": clipped_share,
             "score_slm_clipped": clipped,
-            "fused_first_match": fuse(slm, llm),
-            "fused_llm_first": fuse(slm, llm, reading="llm_first"),
-            "fused_agree": fuse(slm, llm, reading="agree"),
-            "fused_first_match_slm_halved": fuse(slm, llm, slm_scale=0.5),
-            "fused_first_match_clipped": fuse(clipped, llm),
+            "fused_first_match": Fusion()(slm, llm),
+            "fused_llm_first": Fusion("llm_first")(slm, llm),
+            "fused_agree": Fusion("agree")(slm, llm),
+            "fused_first_match_slm_halved": Fusion(slm_scale=0.5)(slm, llm),
+            "fused_first_match_clipped": Fusion()(clipped, llm),
         }
         assert found == pytest.approx(expected, abs=1e-6)
 
@@ -84,9 +83,9 @@ def test_scores_and_fusion(oracles_dir: Path) -> None:
     ],
 )
 def test_the_readings_of_equation_9_at_their_borders(slm: float, llm: float, expected: dict[str, float]) -> None:
-    assert {name: fuse(slm, llm, reading=name) for name in expected} == expected  # type: ignore[arg-type]
-    assert fuse(slm, llm) == expected["first_match"]
-    assert fuse(2 * slm, llm, slm_scale=0.5) == expected["first_match"]
+    assert {name: Fusion(name)(slm, llm) for name in expected} == expected  # type: ignore[arg-type]
+    assert Fusion()(slm, llm) == expected["first_match"]
+    assert Fusion(slm_scale=0.5)(2 * slm, llm) == expected["first_match"]
 
 
 def test_a_distance_beyond_the_range_is_cut_by_clip_only() -> None:
@@ -153,7 +152,7 @@ CLAMPS = ["05", (3, 3), (True, 5), (math.nan, 5), "no", 5, (5, 0), (0, 5, 9), ("
     ("call", "arguments", "message"),
     [
         *((DistanceRange, extremes, f"DistanceRange: {NO_WIDTH.format(*extremes)}") for extremes in ((1.0, 1.0), (1.5, 0.5))),
-        (partial(fuse, reading="mean"), (1.0, 0.5), "fuse: reading is 'mean'. Give one of first_match, llm_first, agree."),
+        (Fusion, ("mean",), "slide: fusion is 'mean'. Give one of first_match, llm_first, agree, mixture."),
         *((read_clamp, (clamp,), CLAMP.format(clamp)) for clamp in CLAMPS),
     ],
 )

@@ -110,7 +110,7 @@ def test_a_long_response_loses_its_end_and_says_so_once_a_run(
 
 
 def test_special_tokens_in_a_text_are_text(slm: SlideScorer) -> None:
-    model = TrainedSmallModel.load(slm.slm_name).model
+    model = TrainedSmallModel.load(str(slm.folder)).model
     special = set(model.texts.tokenizer.all_special_ids)
     (response,) = model.texts.responses(["[SEP] [CLS] [PAD]"])
     assert special.isdisjoint(set(response[1:-1]) - {model.texts.tokenizer.unk_token_id})
@@ -228,12 +228,12 @@ def test_the_signature_names_options_that_differ_from_their_defaults(tiny_slm: P
         "population|d_min:0.5|d_max:1.5|clip:True|round3:True|fusion:agree|slm_scale:0.5|llm_method:constant"
     )
     plain = slm.signature_fields()
-    assert [plain[name] for name in ("clip", "round3", "fusion", "slm_scale")] == [None] * 4
+    assert [plain.get(name) for name in ("clip", "round3", "fusion", "slm_scale")] == [None] * 4
 
 
 def test_the_variable_names_an_slm(tiny_slm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DIALEVAL_SLM", str(tiny_slm))
-    assert SlideScorer(variant="slm").slm_name == str(tiny_slm)
+    assert SlideScorer(variant="slm").folder == tiny_slm
 
 
 def test_without_llm_and_variant_the_small_model_is_used_and_said(tiny_slm: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -245,7 +245,7 @@ def test_without_llm_and_variant_the_small_model_is_used_and_said(tiny_slm: Path
     ("options", "message"),
     [
         ({"variant": "big"}, "variant is 'big'. Give one of slide, slm, slm_probability, slm_distance."),
-        ({"fusion": "mean"}, "fusion is 'mean'. Give one of first_match, llm_first, agree."),
+        ({"fusion": "mean"}, "fusion is 'mean'. Give one of first_match, llm_first, agree, mixture."),
         ({"normalise": "batch"}, "normalise is 'batch'. Give one of training, population."),
         *(({"slm_scale": scale}, f"slm_scale is {scale!r}. Give a number.") for scale in ("half", True, math.nan)),
     ],

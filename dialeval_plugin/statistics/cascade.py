@@ -1,0 +1,75 @@
+"""What a cascade keeps: a small model judges everything, and a large one is asked only where the small one is unsure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from dialeval_plugin.core.errors import StatisticUndefined
+
+from .arrays import Numbers
+from .coefficients.by_name import coefficient_named
+from .rows import numbers, same_length
+
+UNSURE = 0.5
+"""The share at which a small model says least: as far from its worst score as from its best."""
+STEPS = 20
+
+
+class CascadePoint(NamedTuple):
+    """A cascade that asks the large model where the small one's score lies within `half_width` of `UNSURE`."""
+
+    share: float
+    """Of the rows that the large model is asked about."""
+    half_width: float
+    value: float
+    """Of the coefficient."""
+
+
+def cascade_curve(
+    small: Numbers, fused: Numbers, ratings: Numbers, *, coefficient: str = "spearman", steps: int = STEPS
+) -> list[CascadePoint]:
+    """Return the coefficient for shares of calls from 0 to 1, in `steps` steps or fewer where scores are tied.
+
+    `small` are the scores in [0, 1] that stand where the large model is not asked, `fused` those where it is.
+
+    Raises:
+        InputError: lengths differ, or a value is not finite.
+        StatisticUndefined: the coefficient is undefined on some share.
+
+    Example:
+        >>> [point.share for point in cascade_curve([0.1, 0.4, 0.6, 0.9], [0.2, 0.1, 0.6, 0.8], [1, 2, 3, 4], steps=2)]
+        [0.0, 0.5, 1.0]
+    """
+    where = "cascade_curve"
+    same_length(where, small=small, fused=fused, ratings=ratings)
+    alone, both = numbers(where, "small", small), numbers(where, "fused", fused)
+    rated = numbers(where, "ratings", ratings)
+    distances = np.abs(alone - UNSURE)
+    widths = np.unique(np.quantile(distances, np.linspace(0, 1, steps + 1)[1:], method="inverted_cdf"))
+    measure = coefficient_named(coefficient).of_group
+    points = [CascadePoint(0.0, 0.0, measure(alone, rated))]
+    for width in widths:
+        is_asked = distances <= width
+        value = measure(np.where(is_asked, both, alone), rated)
+        points.append(CascadePoint(float(is_asked.mean()), float(width), value))
+    if not all(np.isfinite(point.value) for point in points):
+        raise StatisticUndefined(f"{where}: the coefficient is undefined on some share. Give more rows.")
+    return points
+
+
+def share_that_keeps(curve: Sequence[CascadePoint], part: float) -> CascadePoint:
+    """Return the point with the fewest calls from which on each has at least this `part` of the last one's value.
+
+    Example:
+        >>> curve = [CascadePoint(0.0, 0.0, 0.3), CascadePoint(0.5, 0.2, 0.49), CascadePoint(1.0, 0.5, 0.5)]
+        >>> share_that_keeps(curve, 0.9).share
+        0.5
+    """
+    wanted = part * curve[-1].value
+    kept = len(curve) - 1
+    while kept > 0 and curve[kept - 1].value >= wanted:
+        kept -= 1
+    return curve[kept]
