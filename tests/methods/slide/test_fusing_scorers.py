@@ -97,7 +97,7 @@ def test_a_cascade_is_counted_by_a_dry_run() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"small": "generl"}, "there is no scorer 'generl'. Did you mean 'general'?"),
+        ({"small": "generals"}, "there is no scorer 'generals'. Did you mean 'general'?"),
         ({"small": "response_length"}, "small: the range of 'response_length' has no two ends"),
         ({"small": "random", "level": "dialogue"}, "small='random' does not score at level 'dialogue'. Name another"),
         ({"small": "random", "clip": True}, "clip is about the SLM, in whose place small='random' is. Leave one out."),
