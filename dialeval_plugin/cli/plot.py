@@ -129,14 +129,14 @@ def cascade(
     """Agreement with people over the share of responses about which the large model is asked."""
     from dialeval_plugin.reports.cascade import cascade_curves
     from dialeval_plugin.reports.plots import cascade_figure
-    from dialeval_plugin.statistics.cascade import UNSURE, share_that_keeps
+    from dialeval_plugin.statistics.cascade import share_that_keeps
 
     curves = cascade_curves(data, scores, quality)
     for name, curve in curves.items():
         kept = share_that_keeps(curve, keep)
         typer.echo(
             f"{name}: {curve[0].value:.3f} without calls, {curve[-1].value:.3f} with all; {kept.share:.0%} of them keep "
-            f"{keep:.0%} of it (cascade=[{UNSURE - kept.half_width:.2f},{UNSURE + kept.half_width:.2f}])"
+            f"{keep:.0%} of it (cascade={kept.half_width:.2f})"
         )
     _write(cascade_figure({name: [(point.share, point.value) for point in curve] for name, curve in curves.items()}), output)
 

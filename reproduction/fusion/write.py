@@ -253,7 +253,7 @@ def cascade_table(found: Sequence[Judged]) -> tuple[Table, dict[str, list[tuple[
                 "all": curve[-1].value,
                 "judge alone": one.agreement(one.llm),
                 "calls that keep 99 %": f"{kept.share:.0%}",
-                "bounds": f"{max(0.0, 0.5 - kept.half_width):.2f} to {min(1.0, 0.5 + kept.half_width):.2f}",
+                "cascade": f"{kept.half_width:.2f}",
             }
         )
     labels = [named_column(name, is_number=False) for name in ("judge", "set")]

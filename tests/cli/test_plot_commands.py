@@ -95,7 +95,7 @@ def test_a_cascade_is_drawn_from_scores_of_a_fusion(tmp_path: Path) -> None:
     done = run("plot", "cascade", data, scores, "--output", tmp_path / "plot.svg")
     first, path = done.stdout.splitlines()
     assert first.startswith("gpt: 0.")
-    assert "1.000 with all; 95% of them keep 99% of it (cascade=[0.05,0.95])" in first
+    assert "1.000 with all; 95% of them keep 99% of it (cascade=0.45)" in first
     assert path == str(tmp_path / "plot.svg")
     text = (tmp_path / "plot.svg").read_text()
     assert "responses about which the large model is asked (%)" in text

@@ -11,11 +11,11 @@ from annotated_types import Ge, Le
 
 from dialeval_plugin.core.dialogue import Item, Level
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
-from dialeval_plugin.core.options import with_options, wrong_value
+from dialeval_plugin.core.options import with_options
 from dialeval_plugin.core.scorer import Scorer, read_percentiles, score_rows
 from dialeval_plugin.core.scores import Row, Unscored
 
-from .fusion import SMALL_WEIGHT, DistanceRange, Fusion, FusionReading
+from .fusion import POSITIVE_FROM, SMALL_WEIGHT, DistanceRange, Fusion, FusionReading
 from .sides import ContrastiveSide, ScorerSide, SmallSide, check_range, share_of_range
 
 logger = logging.getLogger(__name__)
@@ -37,8 +37,8 @@ class SlideOptions:
         level: "turn", or "dialogue" where `small` and `llm` score whole dialogues.
         fusion: see `Fusion`; by default "first_match", and "mixture" with `small`.
         small_weight: of the small model in a mixture.
-        cascade: lowest and highest score of the small model between which the large one is asked. Outside, the small model's
-            score stands alone, and the column `llm` is empty.
+        cascade: how far from 0.5 the small model's score may be for the large one to be asked. Beyond, it stands alone, and
+            the column `llm` is empty. None asks always.
         slm_scale: multiplies Score_SLM before it is fused; 0.5 puts both scores on [0, 1].
         clip: keep the normalised distance in [0, 1].
         normalise: "training" uses the model's d_min and d_max; "population" the extremes of the examples scored, as a
@@ -56,7 +56,7 @@ class SlideOptions:
     level: Level = "turn"
     fusion: FusionReading | None = None
     small_weight: Annotated[float, Ge(0), Le(1)] = SMALL_WEIGHT
-    cascade: tuple[float, float] | None = None
+    cascade: Annotated[float, Ge(0)] | None = None
     slm_scale: float = 1.0
     clip: bool = False
     normalise: Literal["training", "population"] = "training"
@@ -143,11 +143,10 @@ class SlideScorer(Scorer):
         own = {"method": "slide", "variant": self.variant, **self.side.signature_fields()}
         if self.llm is None:
             return own
-        cascade = self.options.cascade
         return {
             **own,
             **self.fusion.signature_fields(),
-            "cascade": None if cascade is None else "{:g}-{:g}".format(*cascade),
+            "cascade": self.options.cascade,
             **{f"llm_{name}": value for name, value in self.llm.signature_fields().items()},
         }
 
@@ -192,10 +191,8 @@ class SlideScorer(Scorer):
         return [row if isinstance(row, Unscored) else self.fusion.rows(row, row["llm"]) for row in again]
 
     def _asks(self, row: Mapping[str, float | None]) -> bool:
-        if self.options.cascade is None:
-            return True
-        low, high = self.options.cascade
-        return low <= self.fusion.alone(cast("float", row[self.side.fused])) <= high
+        distance = abs(self.fusion.alone(cast("float", row[self.side.fused])) - POSITIVE_FROM)
+        return self.options.cascade is None or distance <= self.options.cascade
 
 
 def _check(options: SlideOptions, variant: str) -> None:
@@ -221,9 +218,5 @@ def _check(options: SlideOptions, variant: str) -> None:
             raise InputError(
                 f"slide: llm judges at level {options.llm.level!r}, and level is {options.level!r}. Make them one."
             )
-    if options.cascade is not None:
-        low, high = options.cascade
-        if not low <= high:
-            raise wrong_value("slide", "cascade", options.cascade, "the lower bound before the higher one")
-        if options.normalise == "population":
-            raise InputError("slide: cascade looks at one response, and normalise='population' at all. Leave one of them out.")
+    if options.cascade is not None and options.normalise == "population":
+        raise InputError("slide: cascade looks at one response, and normalise='population' at all. Leave one of them out.")

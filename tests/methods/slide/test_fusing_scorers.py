@@ -76,21 +76,21 @@ def test_the_general_evaluator_fuses_at_both_levels() -> None:
 
 def test_a_cascade_asks_where_the_small_model_is_unsure_and_nowhere_else() -> None:
     judge = NotingJudge()
-    scorer = SlideScorer(small="random", llm=judge, cascade=(0.3, 0.7))
+    scorer = SlideScorer(small="random", llm=judge, cascade=0.2)
     scores = scorer.score(EXAMPLES)
     small = [value for value in scores.columns["small"] if value is not None]
-    unsure = [0.3 <= value <= 0.7 for value in small]
+    unsure = [abs(value - 0.5) <= 0.2 for value in small]
     assert 0 < sum(unsure) < len(unsure)
     assert judge.asked == [item.id for item, is_unsure in zip(EXAMPLES, unsure, strict=True) if is_unsure]
     assert [value is not None for value in scores.columns["llm"]] == unsure
     expected = [0.6 + 0.2 * value if is_unsure else value for value, is_unsure in zip(small, unsure, strict=True)]
     assert scores.values == pytest.approx(expected)
-    assert "|cascade:0.3-0.7|" in str(scores.signature)
+    assert "|cascade:0.2|" in str(scores.signature)
 
 
 def test_a_cascade_is_counted_by_a_dry_run() -> None:
     judge = NotingJudge()
-    dry_run(SlideScorer(small="random", llm=judge, cascade=(0.3, 0.7)), EXAMPLES)
+    dry_run(SlideScorer(small="random", llm=judge, cascade=0.2), EXAMPLES)
     assert 0 < len(judge.asked) < len(EXAMPLES)
 
 
@@ -103,10 +103,10 @@ def test_a_cascade_is_counted_by_a_dry_run() -> None:
         ({"small": "random", "clip": True}, "clip is about the SLM, in whose place small='random' is. Leave one out."),
         ({"small": "random", "variant": "slm"}, "variant='slm' is the SLM's, and small='random' is given. Leave one out."),
         ({"level": "dialogue"}, "the SLM judges responses. Give small='general' to fuse scores of whole dialogues."),
-        ({"small": "random", "cascade": (0.7, 0.3)}, "cascade is (0.7, 0.3). Give the lower bound before the higher one."),
+        ({"small": "random", "cascade": -0.1}, "cascade is -0.1. Give a number from 0."),
         ({"small": "random", "small_weight": 2}, "small_weight is 2. Give a number from 0 to 1."),
         (
-            {"cascade": (0.3, 0.7), "normalise": "population"},
+            {"cascade": 0.2, "normalise": "population"},
             "cascade looks at one response, and normalise='population' at all. Leave one of them out.",
         ),
     ],
