@@ -63,7 +63,6 @@ class RecordedVerdict(TypedDict):
 
 
 class _Set(TypedDict):
-    file: str
     rows: int
 
 

@@ -21,7 +21,7 @@ from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.corpora.verdicts import StoredColumn, read_collection
 from dialeval_plugin.methods.judging.prompts import level_of
-from dialeval_plugin.methods.slide.fusion import SMALL_WEIGHT, Fusion, FusionReading, Refinement
+from dialeval_plugin.methods.slide.fusion import LLM_SCALE, SMALL_WEIGHT, Fusion, FusionReading, Refinement
 from dialeval_plugin.reports.plots import cascade_figure, write_figure
 from dialeval_plugin.reports.tables import Table, TableRow, estimate, named_column
 from dialeval_plugin.statistics.cascade import cascade_curve, share_that_keeps
@@ -97,6 +97,10 @@ class Judged:
     def paired(self, scores: FloatArray) -> Paired:
         """Scores against the judge's own."""
         return Paired(scores_a=scores, scores_b=self.llm, ratings=self.ratings, clusters=self.clusters)
+
+    def estimate(self, scores: FloatArray) -> str:
+        """Spearman's coefficient of some scores with its interval."""
+        return estimate(correlate(scores.tolist(), self.ratings.tolist(), coefficient="spearman", clusters=self.clusters))
 
     def agreement(self, scores: FloatArray) -> float:
         """Spearman's coefficient of some scores."""
@@ -177,8 +181,6 @@ def _fusion_row(one: Judged) -> TableRow:
     gain = paired_bootstrap(one.paired(one.fused))
     pairwise = Measure("pairwise_accuracy")
     by_pairs = paired_bootstrap(one.paired(one.fused), pairwise)
-    llm = correlate(one.llm.tolist(), one.ratings.tolist(), coefficient="spearman", clusters=one.clusters)
-    fused = correlate(one.fused.tolist(), one.ratings.tolist(), coefficient="spearman", clusters=one.clusters)
     generator = np.random.default_rng(0)
     smallest = np.diff(np.unique(one.llm)).min()
     broken = [one.agreement(one.llm + smallest * generator.random(len(one.llm)) / 2) for _ in range(TIE_BREAKS)]
@@ -187,9 +189,9 @@ def _fusion_row(one: Judged) -> TableRow:
         "asked": one.column.quality,
         "set": one.column.set,
         "items": len(one.ratings),
-        "judge alone": estimate(llm),
+        "judge alone": one.estimate(one.llm),
         "general": one.agreement(one.general),
-        "fused": estimate(fused),
+        "fused": one.estimate(one.fused),
         "gain": estimate(gain),
         "value": gain.value,
         "ties broken at random": float(np.mean(broken)),
@@ -213,24 +215,34 @@ def ties_table(rows: Sequence[TableRow]) -> Table:
 
 
 def slide_table(found: Sequence[Judged]) -> Table:
-    """SLIDE's and DRE's fusions with their small model: each reading of equation 9, and what needs no interior prompt."""
+    """SLIDE's and DRE's fusions with their small model: each reading of equation 9, and what needs no interior prompt.
+
+    A figure is marked where the interval of its paired difference to the judge's own lies on one side of 0.
+    """
     rows: list[TableRow] = []
     for one in found:
         if one.slm is None:
             continue
-        plain = Refinement()
-        of_dre = [plain.plain(slm, llm=5 * llm)["ex_dre"] for slm, llm in zip(one.slm.tolist(), one.llm.tolist(), strict=True)]
-        row: dict[str, float | str] = {"judge": one.judge, "set": one.column.set, "LLM (non_dre)": one.agreement(one.llm)}
-        row["SLM"] = one.agreement(one.slm)
-        for reading in READINGS:
-            row[f"SLIDE, {reading}"] = one.agreement(fuse(Fusion(reading), one.slm, one.llm))
-        row["mixture with the SLM"] = one.agreement(fuse(Fusion("mixture", slm_scale=0.5), one.slm, one.llm))
-        row["ex_dre"] = one.agreement(np.array(of_dre))
-        row["mixture with general"] = one.agreement(one.fused)
-        rows.append(row)
+        pairs = list(zip(one.slm.tolist(), one.llm.tolist(), strict=True))
+        scores = {
+            "SLM": one.slm,
+            **{f"SLIDE, {reading}": fuse(Fusion(reading), one.slm, one.llm) for reading in READINGS},
+            "mixture with the SLM": fuse(Fusion("mixture", slm_scale=0.5), one.slm, one.llm),
+            "ex_dre": np.array([Refinement().plain(slm, llm=LLM_SCALE[1] * llm)["ex_dre"] for slm, llm in pairs]),
+        }
+        marked = {name: f"{one.estimate(values)}{_mark(one, values)}" for name, values in scores.items()}
+        judge: TableRow = {"judge": one.judge, "set": one.column.set, "items": len(one.ratings)}
+        rows.append({**judge, "LLM (non_dre)": one.estimate(one.llm), **marked})
     names = [name for name in rows[0] if name not in {"judge", "set"}]
     labels = [named_column(name, is_number=False) for name in ("judge", "set")]
-    return Table(rows, [*labels, *map(named_column, names)])
+    return Table(rows, [*labels, *(named_column(name, 0) for name in names)])
+
+
+def _mark(one: Judged, scores: FloatArray) -> str:
+    difference = paired_bootstrap(one.paired(scores))
+    if difference.ci_low is None or difference.ci_high is None:
+        return ""
+    return " ▲" if difference.ci_low > 0 else " ▼" if difference.ci_high < 0 else ""
 
 
 def cascade_table(found: Sequence[Judged]) -> tuple[Table, dict[str, list[tuple[float, float]]]]:

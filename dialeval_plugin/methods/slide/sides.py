@@ -75,8 +75,7 @@ class ContrastiveSide(SmallSide):
         device: str | None,
         revision: str | None,
     ) -> None:
-        self.name = SLM.find(slm)
-        self.folder = resolve(self.name, revision=revision)
+        self.folder = resolve(SLM.find(slm), revision=revision)
         self._trained = TrainedSmallModel.load(str(self.folder), device=device)
         # Of what was loaded, and once: reading the weights again takes longer than scoring a hundred responses.
         self.model_hash = model_identity(self.folder)
