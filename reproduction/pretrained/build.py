@@ -108,7 +108,8 @@ RECIPES = {
             for name in _CAUSES[:2]
             for part in ("response_cause_test", "responses_pairwise")
         ),
-        n_human=1000,
+        n_human=400,
+        bits=8,  # a turn counts from a probability of 0.5 on: fewer bits take some across
     ),
     "language-model": Recipe(
         "language-model",
