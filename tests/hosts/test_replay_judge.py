@@ -10,6 +10,7 @@ import pytest
 from dialeval_plugin.core.files import read_json_lines
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.hosts.judges import load_scorer_with_judge
+from dialeval_plugin.judgement_tasks.ratings import Judged
 from dialeval_plugin.methods.judging.recording import Recorder
 from tests.cli import running
 from tests.hosts.through_lm_eval import evaluate, metrics
@@ -44,6 +45,20 @@ def test_a_task_gets_the_stored_numbers(kept: Path) -> None:
         without_first
     )
     assert [sample["spearman"].unscored for sample in samples].count("no_verdict") == 1
+
+
+def test_dre_gets_the_verdict_on_its_scale_where_it_asks_for_a_rating_alone(kept: Path, tiny_slm: Path) -> None:
+    args = f"source={judge_of(kept)},verdicts={kept}"
+    found = evaluate("replay-judge", "dre_mini", model_args=args, metadata={"slm": str(tiny_slm)})
+    judged = [Judged(*sample["spearman"]) for sample in found["samples"]["dre_mini"]]
+    # The variant without a small model is the verdict from 0 to 5; those that ask the interior prompt have no answer.
+    shares = load_scorer_with_judge("llm_judge", {"llm": "scripted-judge", "answers": False}).score(
+        mini.read_examples(split="test")
+    )
+    said = [one.by("non_dre").score for one in judged]
+    assert said[1:] == pytest.approx([5 * share for share in shares.values[1:] if share is not None])
+    assert said[0] is None
+    assert {one.by("dre").score for one in judged} == {None}
 
 
 @pytest.mark.parametrize("scorer", ["llm_judge", "slide"])

@@ -15,7 +15,6 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from decimal import Decimal
 from typing import Any, NamedTuple
 
 from lm_eval.api.instance import Instance
@@ -32,7 +31,7 @@ from dialeval_plugin.core.signature import text_hash
 from dialeval_plugin.hosts.judges import load_scorer_with_judge, scorer_options
 from dialeval_plugin.judgement_tasks.documents import ChoiceLikelihood, Verdict, Words, item_of
 from dialeval_plugin.methods.judging.classification import NEGATIVE, POSITIVE
-from dialeval_plugin.methods.judging.goodness import NO, YES, rating_shares
+from dialeval_plugin.methods.judging.goodness import NO, YES, in_full, rating_shares
 from dialeval_plugin.methods.judging.prompts import BREAKDOWN_PROMPTS, N_BREAKDOWN_LABELS, level_of
 
 from .run import guard_cache
@@ -292,8 +291,7 @@ def _in_words(request: Instance, judged: _Judged) -> str:
     if judged.verdict.score is None:
         return "unscored"
     if not _asks_for_class(request):
-        # Without an exponent, which a task that reads numbers out of prose would take for another number.
-        return format(Decimal(repr(judged.unit)), "f")
+        return in_full(judged.unit)
     return (POSITIVE if judged.is_positive else NEGATIVE).capitalize()
 
 

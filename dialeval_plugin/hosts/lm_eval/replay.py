@@ -15,12 +15,16 @@ from lm_eval.api.instance import Instance
 from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.judgement_tasks.documents import Words
+from dialeval_plugin.methods.judging.goodness import in_full
 from dialeval_plugin.methods.judging.judge import OVERALL_QUALITY
 from dialeval_plugin.methods.judging.prompts import level_of
 from dialeval_plugin.methods.judging.replay import ReplayedJudge
 from dialeval_plugin.methods.slide.fusion import LLM_SCALE
 
 from .model import DialogueMetricLM
+
+PLAIN_REQUEST = 1
+"""Number of the request with the plain prompt, of the two that `DreTask` makes of a document."""
 
 
 class ReplayJudgeLM(DialogueMetricLM):
@@ -63,8 +67,7 @@ class ReplayJudgeLM(DialogueMetricLM):
 
 def _on_dre_scale(answer: Any, request: Instance) -> str:
     verdict = answer.verdict
-    is_plain = request.args[0].endswith(request.doc["plain_prompt"])
+    if verdict.share is None or request.idx != PLAIN_REQUEST:
+        return Words("unscored", verdict)
     low, high = LLM_SCALE
-    return Words(
-        f"{low + verdict.share * (high - low):.12f}" if is_plain and verdict.share is not None else "unscored", verdict
-    )
+    return Words(in_full(low + verdict.share * (high - low)), verdict)

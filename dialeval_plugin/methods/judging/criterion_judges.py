@@ -160,7 +160,7 @@ DEFAULT_SAMPLES = 20
 DEFAULT_TEMPERATURE = 1.0
 """The model's own distribution, whose mean `weighted` takes as well. G-EVAL's code has 2."""
 
-_NO_ANSWER = frozenset({Reason.API_ERROR, Reason.CONTEXT_TOO_LONG})
+_NO_ANSWER = frozenset({Reason.API_ERROR, Reason.CONTEXT_TOO_LONG, Reason.NO_VERDICT})
 
 
 class CriterionRating(NamedTuple):

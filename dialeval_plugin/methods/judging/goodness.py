@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from decimal import Decimal
 from typing import Literal, NamedTuple, TypeAlias
 
 from dialeval_plugin.core.scores import Reason, Unscored
@@ -116,6 +117,16 @@ def rating_shares(unit: float, scale: Sequence[int]) -> dict[str, float]:
     """
     place = unit * (len(scale) - 1)
     return {str(rating): max(0.0, 1 - abs(place - position)) for position, rating in enumerate(scale)}
+
+
+def in_full(number: float) -> str:
+    """Write a number as an answer: without an exponent, which whoever reads numbers out of prose takes for another one.
+
+    Example:
+        >>> in_full(1e-07), in_full(3.5)
+        ('0.0000001', '3.5')
+    """
+    return format(Decimal(repr(number)), "f")
 
 
 def rating_of_answers(

@@ -8,10 +8,9 @@ ratings around that number share all of it, so that their weighted mean is the v
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from decimal import Decimal
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from dialeval_plugin.core.dialogue import Item, Level
 from dialeval_plugin.core.errors import MissingPrerequisite
@@ -22,9 +21,10 @@ from dialeval_plugin.core.signature import SignatureValue
 from dialeval_plugin.corpora.verdicts import ItemKey, find_judge
 from dialeval_plugin.llm.language_model import AskedPrompt, Continuation, NumberListener, Request, TextListener
 
-from .goodness import rating_shares
+from .goodness import in_full, rating_shares
 from .judge import COLUMN, OVERALL_QUALITY
 
+Answer = TypeVar("Answer", str, float)
 _NO_RATING = Unscored(Reason.NO_VERDICT, "the prompt asks for more than a rating, and ratings alone are stored")
 
 
@@ -79,21 +79,20 @@ class ReplayedLanguageModel:
 
     def generate(self, requests: Sequence[Request], *, on_answer: TextListener | None = None) -> list[str | Unscored]:
         """The number at the verdict's place on the scale that each prompt asks for; a drawn answer is that of a run."""
-        return [self._in_words(request) for request in requests]
+        return _told([self._in_words(request) for request in requests], on_answer)
 
     def loglikelihood(
         self, pairs: Sequence[Continuation], *, on_answer: NumberListener | None = None
     ) -> list[float | Unscored]:
         """Log probability of each rating of a prompt's scale; minus infinity where it is not next to the verdict."""
-        return [self._log_probability(prompt, rating) for prompt, rating in pairs]
+        return _told([self._log_probability(prompt, rating) for prompt, rating in pairs], on_answer)
 
     def _in_words(self, request: Request) -> str | Unscored:
         found = self._place(request.prompt, request.sample if request.temperature else None)
         if isinstance(found, Unscored):
             return found
         share, (low, high) = found
-        # Without an exponent, which would be read as another number.
-        return format(Decimal(repr(low + share * (high - low))), "f")
+        return in_full(low + share * (high - low))
 
     def _log_probability(self, prompt: str, rating: str) -> float | Unscored:
         found = self._place(prompt)
@@ -110,6 +109,14 @@ class ReplayedLanguageModel:
         quality, scale = prompt.question
         found = self._verdicts.answer(prompt.item, quality, run)
         return found if isinstance(found, Unscored) else (share_of(found, self._verdicts.scale(quality)), scale)
+
+
+def _told(answers: list[Answer | Unscored], on_answer: Callable[[int, Answer], None] | None) -> list[Answer | Unscored]:
+    """The answers, after the listener has heard of each."""
+    for place, answer in enumerate(answers if on_answer else ()):
+        if on_answer and not isinstance(answer, Unscored):
+            on_answer(place, answer)
+    return answers
 
 
 class ReplayedJudge(Scorer):

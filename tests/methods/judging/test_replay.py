@@ -14,7 +14,7 @@ from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.corpora.verdicts import ItemKey
 from dialeval_plugin.hosts.judges import load_scorer_with_judge
-from dialeval_plugin.llm.language_model import Request
+from dialeval_plugin.llm.language_model import AskedPrompt, Question, Request
 from dialeval_plugin.methods.judging.replay import ReplayedJudge, ReplayedLanguageModel
 from tests.refusals import refused
 
@@ -81,6 +81,19 @@ def test_answers_that_are_drawn_are_those_of_the_runs(kept: Path) -> None:
     found = [scores.columns[f"coherence_{number}"][0] for number in (1, 2, 3)]
     assert found[:2] == pytest.approx([2.5, 3.0])
     assert (found[2], scores.columns["coherence_unread"]) == (None, (1.0,))
+
+
+def test_a_run_that_is_not_stored_never_counts_as_an_unreadable_answer(kept: Path) -> None:
+    scores = replayed("g_eval", kept, n_samples=3, unparsed=0, criteria="coherence").score([BAD])
+    assert scores.values == (1.5,)
+
+
+def test_a_listener_hears_of_each_answer(kept: Path) -> None:
+    heard: dict[int, str] = {}
+    prompts = [AskedPrompt("Rate it.", item, Question("overall", (0.0, 1.0))) for item in (BAD, NEW, GOOD)]
+    model = ReplayedLanguageModel(SOURCE, str(kept))
+    model.generate([Request(prompt, 8) for prompt in prompts], on_answer=heard.__setitem__)
+    assert heard == {0: "0.25", 2: "0.875"}
 
 
 def test_a_whole_dialogue_is_replayed_by_the_prompt_for_dialogues(kept: Path) -> None:
