@@ -86,7 +86,7 @@ def write_fed(folder: Path, rows: Rows) -> Path:
 
 
 def convai1_rows(number: int = 6, first: int = 0) -> Rows:
-    """Dialogues of 2, 3, 4, 5, 6, 3, ... turns; every third is between people."""
+    """Dialogues of 2, 3, 4, 5, 6, 3, ... turns; every third is between people. Of a bot and a person it is the bot that is rated."""
     names, rows = ("Alice", "Bob"), []
     for index in range(first, first + number):
         kinds = ("Human", "Human" if index % 3 == 2 else "Bot")
@@ -96,7 +96,7 @@ def convai1_rows(number: int = 6, first: int = 0) -> Rows:
         ]
         evaluation = [
             {"userId": name, **dict.fromkeys(("quality", "breadth", "engagement"), rating)}
-            for name, rating in zip(names, (index % 6, 2 if kinds[1] == "Human" else 0), strict=True)
+            for name, rating in zip(names, (2 if kinds[1] == "Human" else 0, index % 6), strict=True)
         ]
         users = [{"id": name, "userType": kind} for name, kind in zip(names, kinds, strict=True)]
         said = {"thread": thread, "evaluation": evaluation}

@@ -66,7 +66,7 @@ def test_a_dialogue_of_convai1_has_its_turns_speakers_kind_and_human_ratings(tmp
 def test_the_zero_of_a_bot_is_no_rating_unless_asked_for(tmp_path: Path) -> None:
     path = write(tmp_path / "x.json", convai1_rows()[1])
     (as_published,) = convai.read_convai1([path], bot_ratings="as_zero")
-    assert as_published.ratings["quality"] == (1.0, 0.0)
+    assert as_published.ratings["quality"] == (0.0, 1.0)
     assert mean_rating(as_published, "quality") == 0.5
     with refused("bot_ratings: expected one of left_out, as_zero, got 'both'."):
         convai.read_convai1([path], bot_ratings="both")  # type: ignore[arg-type]
@@ -135,7 +135,8 @@ def test_convai1_as_published(data_dir: Path) -> None:
     assert sum(not dialogue.turns for dialogue in dialogues) == 119
     assert sum(not turn.text.strip() for dialogue in dialogues for turn in dialogue.turns) == 216
     assert Counter(dialogue.system for dialogue in dialogues) == {"Bot": 2337, "Human": 441}
-    assert {len(dialogue.ratings["quality"]) for dialogue in dialogues if dialogue.system == "Bot"} == {1}
+    of_bots = Counter(dialogue.ratings["quality"] for dialogue in dialogues if dialogue.system == "Bot")
+    assert of_bots == {(1.0,): 1231, (2.0,): 488, (3.0,): 347, (4.0,): 159, (5.0,): 112}
 
 
 @pytest.mark.real_data

@@ -1,7 +1,8 @@
 """Readers of the ConvAI challenges: dialogues of people with bots, each rated as a whole, in the layouts as published.
 
 ConvAI1 (2017) is a JSON array of `{dialogId, context, users[{id, userType}], thread[{userId, text, evaluation, time?}],
-evaluation[{userId, quality, breadth, engagement}]}`, in which both sides of a dialogue have an evaluation and a bot's is 0.
+evaluation[{userId, quality, breadth, engagement}]}`. An evaluation is about the user whose id it has, so that in a dialogue with a
+bot the person's rating stands under the bot's id, and under the person's a 0, which no bot gave.
 ConvAI2 (2018) is a JSON array of `{dialog[{sender, text}], eval_score, profile_match}`, some with `dialog_id`, profiles or
 participants; a dialogue that nobody rated has `eval_score` null, and a profile that nobody chose is "".
 
@@ -41,8 +42,8 @@ def read_convai1(paths: Sequence[Path] | None = None, *, bot_ratings: BotRatings
 
     Args:
         paths: files of the layout; without them the corpus' own.
-        bot_ratings: the file has a 0 for each bot, which no bot gave: "left_out" keeps the people's ratings only; "as_zero"
-            keeps the zeros, so that the mean is that of the thesis' notebook, half of the human's rating.
+        bot_ratings: the file has a 0 for each person who talked with a bot, which no bot gave: "left_out" keeps the people's
+            ratings only; "as_zero" keeps the zeros, so that the mean is that of the thesis' notebook, half of the human's rating.
     """
     if bot_ratings not in get_args(BotRatings):
         raise InputError(f"bot_ratings: expected one of {', '.join(get_args(BotRatings))}, got {bot_ratings!r}.")
@@ -80,7 +81,8 @@ def _convai1(row: Line, id: str, bot_ratings: BotRatings) -> Dialogue:
             raise InputError(f"{row.where}: users: {user!r} has the type {kind!r}, expected {BOT!r} or {HUMAN!r}.")
     turns = tuple(Turn(text_field(turn, "text"), _user(turn, kinds)) for turn in objects_field(row, "thread"))
     evaluations = objects_field(row, "evaluation")
-    rated = [one for one in evaluations if bot_ratings == "as_zero" or kinds[_user(one, kinds)] == HUMAN]
+    by_bots = [any(kind == BOT for user, kind in kinds.items() if user != _user(one, kinds)) for one in evaluations]
+    rated = [one for one, by_bot in zip(evaluations, by_bots, strict=True) if bot_ratings == "as_zero" or not by_bot]
     ratings = {name: tuple(_rating(one, name) for one in rated) for name in CONVAI1_QUALITIES}
     return Dialogue(id, turns, BOT if BOT in kinds.values() else HUMAN, ratings)
 
