@@ -86,7 +86,7 @@ def write_fed(folder: Path, rows: Rows) -> Path:
 
 
 def convai1_rows(number: int = 6, first: int = 0) -> Rows:
-    """Dialogues of 2, 3, 4, 5, 6, 3, ... turns; every third is between people. Of a bot and a person it is the bot that is rated."""
+    """Dialogues of 2, 3, 4, 5, 6, 3, ... turns; every third is between people, of the others the bot is rated."""
     names, rows = ("Alice", "Bob"), []
     for index in range(first, first + number):
         kinds = ("Human", "Human" if index % 3 == 2 else "Bot")

@@ -150,7 +150,7 @@ CONVAI1 = edits(
     ("0/thread/1", "Hi", "thread[1]: expected an object, got 'Hi'."),
     ("0/thread/1/userId", "Carol", "thread[1]: userId: 'Carol' is not among the users 'Alice', 'Bob'."),
     ("0/users/1/userType", "Cat", "users: 'Bob' has the type 'Cat', expected 'Bot' or 'Human'."),
-    ("0/evaluation/0/quality", "4", "evaluation[0]: quality: expected a number from 0 to 5, got '4'."),
+    ("0/evaluation/1/quality", "4", "evaluation[1]: quality: expected a number from 0 to 5, got '4'."),
     ("0/thread/0/text", None, f"thread[0]: text: expected a string, got None (NoneType). {NOT_TEXT}"),
 )
 CONVAI2 = edits(

@@ -1,8 +1,8 @@
 """Readers of the ConvAI challenges: dialogues of people with bots, each rated as a whole, in the layouts as published.
 
 ConvAI1 (2017) is a JSON array of `{dialogId, context, users[{id, userType}], thread[{userId, text, evaluation, time?}],
-evaluation[{userId, quality, breadth, engagement}]}`. An evaluation is about the user whose id it has, so that in a dialogue with a
-bot the person's rating stands under the bot's id, and under the person's a 0, which no bot gave.
+evaluation[{userId, quality, breadth, engagement}]}`. An evaluation is about the user whose id it has, so that in a dialogue
+with a bot the person's rating stands under the bot's id, and under the person's a 0, which no bot gave.
 ConvAI2 (2018) is a JSON array of `{dialog[{sender, text}], eval_score, profile_match}`, some with `dialog_id`, profiles or
 participants; a dialogue that nobody rated has `eval_score` null, and a profile that nobody chose is "".
 
@@ -43,7 +43,8 @@ def read_convai1(paths: Sequence[Path] | None = None, *, bot_ratings: BotRatings
     Args:
         paths: files of the layout; without them the corpus' own.
         bot_ratings: the file has a 0 for each person who talked with a bot, which no bot gave: "left_out" keeps the people's
-            ratings only; "as_zero" keeps the zeros, so that the mean is that of the thesis' notebook, half of the human's rating.
+            ratings only; "as_zero" keeps the zeros, so that the mean is that of the thesis' notebook, half of the person's
+            rating.
     """
     if bot_ratings not in get_args(BotRatings):
         raise InputError(f"bot_ratings: expected one of {', '.join(get_args(BotRatings))}, got {bot_ratings!r}.")
