@@ -22,7 +22,7 @@ TEXTLESS = "textless message"
 
 _SPEAKERS = {
     **dict.fromkeys(("user", "human"), USER),
-    **dict.fromkeys(("assistant", "gpt", "chatgpt", "model", "bot"), ASSISTANT),
+    **dict.fromkeys(("assistant", "gpt", "chatgpt", "chatbot", "model", "bot"), ASSISTANT),
 }
 _NO_SPEAKERS = frozenset(
     {"developer", "tool", "tool_call", "tool_response", "function", "function_call", "function_response", "observation"}
@@ -74,13 +74,24 @@ def numbered_turns(messages: Iterable[tuple[str, object]], left_out: Counter[str
     """
     found = [(number, turn_of(value, where, left_out)) for number, (where, value) in enumerate(messages, start=1)]
     turns = [(number, turn) for number, turn in found if turn is not None]
-    speakers = {turn.speaker for _, turn in turns}
-    if SYSTEM not in speakers:
+    if SYSTEM not in {turn.speaker for _, turn in turns}:
         return turns
-    if ASSISTANT not in speakers:
+    if assistant([turn for _, turn in turns]) == SYSTEM:
         return [(number, Turn(turn.text, ASSISTANT) if turn.speaker == SYSTEM else turn) for number, turn in turns]
     left_out["system message"] += sum(turn.speaker == SYSTEM for _, turn in turns)
     return [(number, turn) for number, turn in turns if turn.speaker != SYSTEM]
+
+
+def assistant(turns: Iterable[Turn]) -> str | None:
+    """Return who of the speakers is an assistant, as the turns call it; None where nobody is known to be one.
+
+    Example:
+        >>> assistant([Turn("Hi.", "Human"), Turn("Hello.", "Chatbot")])
+        'Chatbot'
+    """
+    speakers = {turn.speaker.strip().lower(): turn.speaker for turn in turns if turn.speaker}
+    found = [name for role, name in speakers.items() if _SPEAKERS.get(role) == ASSISTANT]
+    return found[0] if found else speakers.get(SYSTEM)
 
 
 def context_and_response(

@@ -34,6 +34,8 @@ FORMAT_VERSION = 2
 RIDGE = 0.1
 """Penalty of a squared weight beside the mean squared error of standardised ratings. Set by hand, not searched for."""
 MIN_RATED = 10
+LONGEST_STRETCH = 5
+"""Of the turns that are looked at together in a whole dialogue."""
 
 
 def weighted_sum(columns: Mapping[str, FloatArray], weights: Mapping[str, float]) -> FloatArray:
@@ -116,11 +118,16 @@ class CoherenceWeights:
 
 
 def turn_statistics(fits: Sequence[FloatArray]) -> dict[str, FloatArray]:
-    """Return mean, lowest and last value of each dialogue's turns, each of shape (n dialogues,)."""
+    """Return mean, lowest and last value of each dialogue's turns, each of shape (n dialogues,).
+
+    A dialogue is cut into stretches of about equal length, `LONGEST_STRETCH` turns at most, and lowest and last are means over
+    these: the lowest of many turns is lower than that of a few, however good a dialogue is.
+    """
+    cut = [np.array_split(values, -(-len(values) // LONGEST_STRETCH)) for values in fits]
     return {
         "mean": np.array([values.mean() for values in fits]),
-        "lowest": np.array([values.min() for values in fits]),
-        "last": np.array([values[-1] for values in fits]),
+        "lowest": np.array([np.mean([part.min() for part in parts]) for parts in cut]),
+        "last": np.array([np.mean([part[-1] for part in parts]) for parts in cut]),
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import ClassVar, cast
 
 import numpy as np
@@ -18,6 +19,7 @@ from dialeval_plugin.core.scores import TOO_FEW_TURNS, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue, text_hash
 from dialeval_plugin.models.folders import DefaultModel, model_identity, resolve
 
+from .dialogues import judged_turns, novelty
 from .mixing import RatedMixing, rated_log_odds, response_hash
 from .model import TOKENS_CUT, GeneralInput, GeneralJudgement, TrainedGeneral, triples_of_turns
 from .signals import QUALITIES
@@ -28,7 +30,9 @@ TURN_COLUMNS = ("general", *QUALITIES, "cosine", *TOKENS_CUT)
 _OF_CONTEXT = ("relevance", "fit")
 """Qualities that compare a response with its context."""
 _OF_TURNS = (*_OF_CONTEXT, "fluency", "specificity", "cosine")
-DIALOGUE_COLUMNS = ("general", "coherence", *_OF_TURNS, "n_turns", *TOKENS_CUT[:2])
+_OF_DIALOGUES = ("fluency", "specificity", "coherence", "novelty")
+"""Columns whose mean, with that of the turns' scores, is the score of a dialogue."""
+DIALOGUE_COLUMNS = ("general", "coherence", "novelty", *_OF_TURNS, "n_turns", *TOKENS_CUT[:2])
 
 BLAMES = {
     "relevance": "is about something else",
@@ -56,10 +60,12 @@ class GeneralScorer(Scorer):
     many tokens at the beginning of the context, at the end of the response and at the beginning of the facts did not fit. To an
     empty context nothing can fit: `relevance`, `fit` and `cosine` are None then, and `general` takes their chances as even.
 
-    At level "dialogue" every turn from the second on is judged after those before it: `general` is the mean of the turns'
-    `general` and of `coherence` (the dialogue is in its original order and words, from mean, lowest and last fit of its turns),
-    half and half; `relevance`, `fit`, `fluency`, `specificity` and `cosine` are means over `n_turns` turns, the counts of
-    tokens sums.
+    At level "dialogue" the assistant's turns from the second turn on are judged after those before them, everybody's where
+    nobody is known to be an assistant (`dialogues.judged_turns`): `relevance`, `fit`, `fluency`, `specificity` and `cosine` are
+    means over these `n_turns` turns, and so is `novelty`, the share of a turn's pairs of words that the four turns before it
+    lack. `coherence` says that all turns are in their original order and words (from mean, lowest and last fit, see
+    `mixing.turn_statistics`). `general` is the mean of five: the turns' `general`, `fluency`, `specificity`, `coherence` and
+    `novelty`. The counts of tokens are sums over all turns.
 
     The weights of the mixture come from validation dialogues without ratings, but for one number, see `calibration.fit_mixing`.
     `mixing` takes others.
@@ -145,6 +151,7 @@ class GeneralScorer(Scorer):
             "speakers": "none",
             "window": f"{config.max_context_tokens}+{config.max_response_tokens}",
             "truncation": "oldest",
+            "judged": "assistant" if self.level == "dialogue" else None,
             "mixing": "validation" if rated is None else "ratings",
             "mixing_weights": None if self._weights is None else text_hash(repr(sorted(self._weights.items()))),
             "mixing_sets": None if rated is None else ",".join(name for name in rated.qualities if name != self._leave_out),
@@ -193,7 +200,8 @@ class GeneralScorer(Scorer):
     def _explain_dialogue(self, dialogue: Dialogue) -> str:
         triples, _ = triples_of_turns([visible_texts(dialogue.turns)])
         log_odds = self._judge(triples).log_odds
-        worst = int(np.argmin(self._main(log_odds)))
+        judged = judged_turns(dialogue.turns)
+        worst = int(np.argmin(np.where(judged, self._main(log_odds), np.inf)))
         numbers = [number for number, turn in enumerate(dialogue.turns, start=1) if not is_blank(turn.text)]
         return f"turn {numbers[1 + worst]} of {len(dialogue.turns)}: {self._explain(log_odds, worst, has_context=True)}"
 
@@ -270,20 +278,18 @@ class GeneralScorer(Scorer):
         of_turns = {
             "general": self._main(judgement.log_odds),
             **{name: judgement.cosine if name == "cosine" else expit(judgement.log_odds[name]) for name in _OF_TURNS},
+            "novelty": np.concatenate([novelty(texts) for texts in turns]),
         }
+        columns = {name: np.split(values, starts) for name, values in {**of_turns, **judgement.tokens_cut}.items()}
         coherence = self._trained.coherence.probability(np.split(judgement.log_odds["fit"], starts))
-        tokens_cut = {name: [part.sum() for part in np.split(judgement.tokens_cut[name], starts)] for name in self.cuts}
-        means = {name: [part.mean() for part in np.split(values, starts)] for name, values in of_turns.items()}
-        return [
-            {
-                **{name: float(values[number]) for name, values in means.items()},
-                "general": float((means["general"][number] + coherence[number]) / 2),
-                "coherence": float(coherence[number]),
-                "n_turns": float(len(texts) - 1),
-                **{name: float(counts[number]) for name, counts in tokens_cut.items()},
-            }
-            for number, texts in enumerate(turns)
-        ]
+        rows: list[Row] = []
+        for number, dialogue in enumerate(dialogues):
+            judged = judged_turns(dialogue.turns)
+            row = {name: float(columns[name][number][judged].mean()) for name in of_turns}
+            row |= {"coherence": float(coherence[number]), "n_turns": float(judged.sum())}
+            row["general"] = fmean([row["general"], *(row[name] for name in _OF_DIALOGUES)])
+            rows.append({**row, **{name: float(columns[name][number].sum()) for name in self.cuts}})
+        return rows
 
 
 def _triple(example: Example) -> GeneralInput:

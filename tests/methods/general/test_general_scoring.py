@@ -13,6 +13,7 @@ from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.core.percentiles import PercentileTable, write_table
 from dialeval_plugin.core.scorer import percentile_settings
+from dialeval_plugin.methods.general.dialogues import novelty
 from dialeval_plugin.methods.general.mixing import Mixing
 from dialeval_plugin.methods.general.model import GeneralConfig, TrainedGeneral
 from dialeval_plugin.methods.general.scorer import BLAMES, NOT_BLAMED, GeneralScorer
@@ -128,12 +129,12 @@ def test_what_is_cut_of_a_dialogue_is_summed_over_its_turns(
     assert caplog.messages == [CUT["context"], CUT["response"]]
 
 
-def test_a_dialogue_is_the_mean_of_its_turns_and_their_coherence(
+def test_a_dialogue_is_the_mean_of_its_turns_and_of_four_qualities(
     of_dialogues: GeneralScorer, scorer: GeneralScorer, tiny_general: Path
 ) -> None:
     scores = of_dialogues.score(dialogues())
     assert list(scores.columns) == [
-        *("general", "coherence", "relevance", "fit", "fluency", "specificity", "cosine"),
+        *("general", "coherence", "novelty", "relevance", "fit", "fluency", "specificity", "cosine"),
         *("n_turns", "context_tokens_cut", "response_tokens_cut"),
     ]
     coherence = TrainedGeneral.load(str(tiny_general)).coherence
@@ -144,10 +145,28 @@ def test_a_dialogue_is_the_mean_of_its_turns_and_their_coherence(
         weighed = coherence.mean * fits.mean() + coherence.lowest * fits.min() + coherence.last * fits[-1]
         expected = expit(weighed + coherence.offset)
         assert row["coherence"] == pytest.approx(expected, abs=1e-5)
-        assert row["general"] == pytest.approx((of_turns.mean() + expected) / 2, abs=1e-5)  # type: ignore[operator]
+        assert row["novelty"] == pytest.approx(novelty([turn.text for turn in dialogue.turns]).mean())
+        parts = [of_turns.mean(), of_turns.mean("fluency"), of_turns.mean("specificity"), expected, row["novelty"]]
+        assert row["general"] == pytest.approx(np.mean(parts), abs=1e-5)  # type: ignore[arg-type]
         for name in ("relevance", "fluency"):
             assert row[name] == pytest.approx(of_turns.mean(name), abs=1e-5)
         assert row["n_turns"] == len(places)
+
+
+def test_of_a_dialogue_with_an_assistant_its_turns_are_judged(of_dialogues: GeneralScorer, scorer: GeneralScorer) -> None:
+    texts = ["Where were you?", "At the market.", "Did you buy any?", "A whole bag of them!"]
+    plain, named = (
+        Dialogue("d", tuple(Turn(text, speakers[place % 2]) for place, text in enumerate(texts)))
+        for speakers in ((None, None), ("user", "assistant"))
+    )
+    everybody, assistant = of_dialogues.score([plain, named]).rows()
+    answers = scorer.score([Example.from_texts(texts[:place], texts[place]) for place in (1, 3)])
+    assert assistant["coherence"] == pytest.approx(everybody["coherence"], abs=1e-6)
+    assert (assistant["n_turns"], everybody["n_turns"]) == (2, 3)
+    for name in ("relevance", "fit", "fluency", "specificity", "cosine"):
+        assert assistant[name] == pytest.approx(answers.mean(name), abs=1e-5)
+    assert assistant["general"] != everybody["general"]
+    assert assistant["context_tokens_cut"] == everybody["context_tokens_cut"]
 
 
 def test_the_signature_pins_model_window_and_mixing(scorer: GeneralScorer, tiny_general: Path, tmp_path: Path) -> None:
@@ -243,7 +262,7 @@ def test_what_is_not_there_is_not_blamed(tiny_general: Path, tmp_path: Path) -> 
     assert scorer.explain([]) == []
 
 
-def test_of_a_dialogue_the_worst_turn_is_explained(of_dialogues: GeneralScorer, scorer: GeneralScorer) -> None:
+def test_of_a_dialogue_the_worst_judged_turn_is_explained(of_dialogues: GeneralScorer, scorer: GeneralScorer) -> None:
     texts = ["Where were you?", " ", "At the market.", "Did you buy any?", "A whole bag of them!"]
     dialogue = Dialogue("d", tuple(map(Turn, texts)))
     seen = [text for text in texts if text.strip()]
@@ -255,3 +274,8 @@ def test_of_a_dialogue_the_worst_turn_is_explained(of_dialogues: GeneralScorer, 
         f"turn {worst + 3} of 5: {expected}",
         "fewer than two turns have a visible character",
     ]
+    other = 2 if worst == 0 else 0
+    speakers = ["user", "user", *("assistant" if place == other else "user" for place in range(3))]
+    (expected,) = scorer.explain([after[other]])
+    said = of_dialogues.explain([Dialogue("f", tuple(map(Turn, texts, speakers)))])
+    assert said == [f"turn {other + 3} of 5: {expected}"]
