@@ -67,7 +67,7 @@ def reported_set(name: str) -> RatedSet:
 
 
 def development_sets(data: Path) -> dict[str, RatedSet]:
-    """Whole dialogues of sets that are not reported: of DSTC9 every fifth, of the others all."""
+    """Whole dialogues of sets that are not reported: of DSTC9 every fifth that is not in ConTurE, of the others all."""
     return {"dstc9": _dstc9(data / "dstc9"), "ieval": _ieval(data / "ieval"), "reliable": _reliable(data / "reliable_eval")}
 
 
@@ -84,7 +84,8 @@ def _dstc9(folder: Path) -> RatedSet:
             _, *parts = _TAG.split(context)
             turns = [f"{speaker}: {text}" for speaker, text in zip(parts[::2], parts[1::2], strict=True)]
             dialogues.append(_dialogue(f"dstc9_{bot}_{number}", turns, rating))
-    rows = range(0, len(dialogues), _EVERY)
+    reported = set(read_json(folder / "conture_rows.json"))
+    rows = [row for row in range(0, len(dialogues), _EVERY) if row not in reported]
     return RatedSet.of([dialogues[row] for row in rows], rows=rows)
 
 
