@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import csv
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import replace
 from pathlib import Path
 from statistics import mean, median
@@ -25,7 +25,7 @@ from dialeval_plugin.methods.general.model import TrainedGeneral
 from dialeval_plugin.methods.general.scorer import GeneralScorer
 from dialeval_plugin.methods.general.signals import QUALITIES
 from dialeval_plugin.reports.tables import Table, TableRow, estimate, named_column
-from dialeval_plugin.statistics.bootstrap import Bootstrap
+from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
 from dialeval_plugin.statistics.correlation import correlate
 from dialeval_plugin.statistics.estimates import interval_text
 from reproduction.documents import script_parser, write_tables
@@ -115,16 +115,25 @@ def development_table(model: str, sets: dict[str, list[Example]], *, rounds: int
             )
             for candidate, values in candidates(mixing, scorer, examples).items()
         }
+    return candidate_table("main score", found, f"Responses: {counts_of(sets)}.")
+
+
+def candidate_table(head: str, found: Mapping[str, Mapping[str, Estimate]], note: str) -> Table:
+    """Return a row a candidate and a column a set, with the mean over the sets in front, of estimates by set and candidate."""
     rows: list[TableRow] = [
         {
-            "main score": candidate,
+            head: candidate,
             "mean": interval_text(*mean_over_sets([of[candidate] for of in found.values()])),
             **{name: estimate(of[candidate]) for name, of in found.items()},
         }
         for candidate in next(iter(found.values()))
     ]
-    counts = ", ".join(f"{name} {len(examples)}" for name, examples in sets.items())
-    return Table(rows, [named_column(name, is_number=name != "main score") for name in rows[0]], [f"Responses: {counts}."])
+    return Table(rows, [named_column(name, is_number=name != head) for name in rows[0]], [note])
+
+
+def counts_of(sets: Mapping[str, Sized]) -> str:
+    """Return how many items each set has, in words."""
+    return ", ".join(f"{name} {len(items)}" for name, items in sets.items())
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from dialeval_plugin.corpora.readers import dstc10
+from dialeval_plugin.core.dialogue import Dialogue, Turn, visible_texts
+from dialeval_plugin.corpora.readers import conture, dstc10
 from dialeval_plugin.methods.general.calibration import RELEVANCE_WEIGHT
 from dialeval_plugin.methods.general.scorer import GeneralScorer
 from dialeval_plugin.statistics.correlation import correlate
 from reproduction.general.development import RATING, development_sets, development_table
+from reproduction.general.dialogues import dialogue_table, rated_dialogues
 
 
 @pytest.fixture
@@ -78,3 +80,31 @@ def test_the_public_files_are_read_whole_and_hold_no_reported_response(data_dir:
         if tuple(turn.text.strip().lower() for turn in (*item.context[-1:], item.response)) in reported
     ]
     assert shared == []
+
+
+def conversation(number: int) -> Dialogue:
+    """Six turns of a person and a chatbot."""
+    texts = [f"{'Very ' * (number + place % 3)}number {place}." for place in range(6)]
+    return Dialogue(str(number), tuple(Turn(text, ("Human", "Chatbot")[place % 2]) for place, text in enumerate(texts)))
+
+
+def test_the_score_that_is_in_use_is_among_those_of_whole_dialogues(tiny_general: Path) -> None:
+    rated = [(conversation(number), float(number % 4)) for number in range(8)]
+    table = dialogue_table(str(tiny_general), {"one": rated, "two": rated[:6]}, rounds=50, device="cpu")
+    rows = {str(row["score of a dialogue"]): row for row in table.rows}
+    scores = GeneralScorer(str(tiny_general), level="dialogue", device="cpu").score([one for one, _ in rated])
+    expected = correlate(scores.values, [rating for _, rating in rated], coefficient="spearman").value
+    assert float(str(rows["the same five of the assistant's turns"]["one"]).split()[0]) == pytest.approx(expected, abs=6e-4)
+    for name in ("coherence", "novelty"):
+        expected = correlate(scores.columns[name], [rating for _, rating in rated], coefficient="spearman").value
+        shown = str(rows[f"{name} alone, of the assistant's turns"]["one"]).split()[0]
+        assert float(shown) == pytest.approx(expected, abs=6e-4)
+    assert table.notes == ["Dialogues: one 8, two 6."]
+
+
+@pytest.mark.real_data
+def test_rated_dialogues_are_those_outside_the_reported_sets(data_dir: Path) -> None:
+    sets = rated_dialogues()
+    assert [len(rated) for rated in sets.values()] == [821, 181, 415, 960, 366]
+    reported = {tuple(text.strip().lower() for text in visible_texts(one.turns)[:4]) for one in conture.read_dialogues()}
+    assert not [one for one, _ in sets["dstc9"] if tuple(map(str.lower, visible_texts(one.turns)[:4])) in reported]
