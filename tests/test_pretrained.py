@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -46,12 +47,20 @@ class Provenance(TypedDict):
     machine: dict[str, str | int]
 
 
-def test_the_box_holds_models_of_our_recipes_and_all_of_them_fit_into_the_wheel() -> None:
+def test_the_box_holds_models_of_our_recipes_and_none_is_large() -> None:
     assert {"general"} <= set(NAMES) <= set(RECIPES)
     assert set(RECIPES) >= {kind.default.packaged for kind in KINDS.values()}
     sizes = {name: sum(path.stat().st_size for path in (PRETRAINED / name).rglob("*") if path.is_file()) for name in NAMES}
     assert {name: size for name, size in sizes.items() if size > 12e6} == {}
-    assert sum(sizes.values()) <= 45e6
+
+
+def test_the_wheel_is_small_enough(tmp_path: Path) -> None:
+    """Packed as a wheel is; what else a wheel holds is less than a thousandth of it."""
+    with zipfile.ZipFile(tmp_path / "wheel", "w", zipfile.ZIP_DEFLATED) as wheel:
+        for top in ("dialeval_plugin", "metrics", "tasks"):
+            for path in (path for path in (ROOT / top).rglob("*") if path.is_file() and "__pycache__" not in path.parts):
+                wheel.write(path, path.relative_to(ROOT))
+    assert (tmp_path / "wheel").stat().st_size <= 45e6
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from dialeval_plugin.core.dialogue import Dialogue, Turn, visible_texts
+from dialeval_plugin.core.dialogue import Dialogue, Example, Turn, visible_texts
 from dialeval_plugin.corpora.readers import conture, dstc10
 from dialeval_plugin.methods.general.calibration import RELEVANCE_WEIGHT
 from dialeval_plugin.methods.general.scorer import GeneralScorer
 from dialeval_plugin.statistics.correlation import correlate
 from reproduction.general.development import RATING, development_sets, development_table
 from reproduction.general.dialogues import dialogue_table, rated_dialogues
+from reproduction.general.leaks import leak_table
 
 
 @pytest.fixture
@@ -100,6 +101,14 @@ def test_the_score_that_is_in_use_is_among_those_of_whole_dialogues(tiny_general
         shown = str(rows[f"{name} alone, of the assistant's turns"]["one"]).split()[0]
         assert float(shown) == pytest.approx(expected, abs=6e-4)
     assert table.notes == ["Dialogues: one 8, two 6."]
+
+
+def test_items_that_have_a_reported_dialogue_in_them_are_counted() -> None:
+    said = ["Where did you find those enormous plums?", "At the market by the river, early this morning.", "Lucky you!"]
+    reported = {"one": [Example.from_texts(said[:1], said[1])], "two": [conversation(1)]}
+    items = [Example.from_texts(said[:1], said[1]), Example.from_texts(said[:2], said[2]), Example.from_texts(["Hi."], "Ho.")]
+    (row,) = leak_table({"own": items}, reported).rows
+    assert row == {"development set": "own", "items": 3, "one": "2/1", "two": "0"}
 
 
 @pytest.mark.real_data
