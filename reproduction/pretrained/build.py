@@ -29,7 +29,6 @@ from dialeval_plugin.methods.breakdown.calibration import CALIBRATION_FILE, Cali
 from dialeval_plugin.models.compact import DELTA_FILE, pack_model
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, PRETRAINED
 from dialeval_plugin.pretrained.catalogue import open_scorer, settings_file, write_golden
-from dialeval_plugin.reports.tables import markdown_table
 from dialeval_plugin.training.percentiles import write_percentiles
 from reproduction.documents import put_between
 
@@ -239,14 +238,14 @@ def provenance(name: str, folder: Path, commit: str) -> dict[str, Any]:
 
 def origin(said: Mapping[str, Any]) -> str:
     """Return the part of a card that says where the model is from, in Markdown."""
-    rows = [
-        [f"[{corpus['title']}]({corpus['source']})", corpus["licence"], "<br>".join(f"`{file}`" for file in corpus["files"])]
+    corpora = [
+        f"- [{corpus['title']}]({corpus['source']}), {corpus['licence']}: {', '.join(f'`{file}`' for file in corpus['files'])}"
         for corpus in said["data"]
     ]
     machine = said["machine"]
     return "\n\n".join(
         [
-            markdown_table(["corpus", "terms", "files"], rows),
+            "\n".join(corpora),
             f"No dialogue of {', '.join(f'`{name}`' for name in said['kept_out'])} is among them: each that has turns in "
             f"common with one was left out (version {said['leak_rule']} of the rule in `corpora/identity.py`). The files' "
             "SHA-256 are in `provenance.json`. The command, in the folder of the public data:",
