@@ -287,13 +287,14 @@ def sentence(rows: Sequence[TableRow]) -> str:
         return ", ".join(dict.fromkeys(str(row["set"]) for row in found)) or "none"
 
     def pairs(found: Sequence[TableRow]) -> str:
-        return "; ".join(f"{_short(str(row['judge']))} on {row['set']} by {row['gain']}" for row in found) or "none"
+        named = "; ".join(f"{_short(str(row['judge']))} on {row['set']} by {row['gain']}" for row in found)
+        return f" ({named})" if found else ""
 
     better, worse = surely(1, OF_KIND), surely(-1, OF_KIND)
     return (
         f"Mixed into the published verdicts of judges of GPT-4's kind with a weight of {SMALL_WEIGHT:g}, `general` raises "
-        f"their agreement with people in {len(better)} of {len(rows)} pairs of a judge and a set ({pairs(better)}), lowers it "
-        f"in {len(worse)} ({pairs(worse)}), and leaves the others where no test tells both apart.\n\n"
+        f"their agreement with people in {len(better)} of {len(rows)} pairs of a judge and a set{pairs(better)}, lowers it "
+        f"in {len(worse) or 'none'}{pairs(worse)}, and leaves the others where no test tells both apart.\n\n"
         "These are gains in Spearman's coefficient, by paired permutation tests that swap whole dialogues, with Holm's "
         f"correction over these {len(rows)} pairs at 5 %; corrected over all judges that were tried, it is better on "
         f"{sets(surely(1, OF_ALL))} and worse on {sets(surely(-1, OF_ALL))}."
