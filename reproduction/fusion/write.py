@@ -9,39 +9,25 @@ into docs/fusion.md, what they say of judges of GPT-4's kind into docs/results.m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cache, cached_property
+from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
 import numpy as np
 
-from dialeval_plugin.core.arrays import FloatArray
-from dialeval_plugin.core.registry import load_scorer
-from dialeval_plugin.corpora.verdicts import StoredColumn, read_collection
-from dialeval_plugin.methods.judging.prompts import level_of
-from dialeval_plugin.methods.slide.fusion import LLM_SCALE, SMALL_WEIGHT, Fusion, FusionReading, Refinement
+from dialeval_plugin.corpora.verdicts import read_collection
+from dialeval_plugin.methods.slide.fusion import SMALL_WEIGHT
 from dialeval_plugin.reports.plots import cascade_figure, write_figure
 from dialeval_plugin.reports.tables import Table, TableRow, estimate, named_column
 from dialeval_plugin.statistics.cascade import cascade_curve, share_that_keeps
-from dialeval_plugin.statistics.coefficients.pearson import spearman
-from dialeval_plugin.statistics.correlation import correlate
 from dialeval_plugin.statistics.ranking import holm
-from dialeval_plugin.statistics.significance import Measure, Paired, paired_bootstrap, permutation_test
+from dialeval_plugin.statistics.significance import Measure, paired_bootstrap, permutation_test
 from reproduction.documents import script_parser, write_tables
-from reproduction.fusion.sets import REPORTED, RatedSet, development_sets, reported_set
-from reproduction.kept_results import kept_scores
+from reproduction.fusion.judged import Judged, compared_columns, judged
+from reproduction.fusion.papers import huynh_twin, slide_twin
+from reproduction.fusion.sets import REPORTED, development_sets, reported_set
 from reproduction.pretrained.build import data_folder
 
-ASKED = ("overall", "relevance", "coherence")
-"""What a judge was asked, of which the first that it was asked about a set is compared."""
-STRONG = ("GPT-4", "gpt-4o", "gemini-2.5-flash", "claude-haiku-4-5")
-"""Judges of GPT-4's kind."""
-SHOWN_IN_PROMPT = {"agent-voting-evaluation": (873, 281, 17)}
-"""Rows of dailydialog-zhao that a source's prompt shows with their scores: their contexts are left out."""
-TWICE_SHOWN = "g-eval"
-"""The source whose prompts show each response of a turn-level set twice, which its authors did not mean."""
 WEIGHTS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5)
 TIE_BREAKS = 20
 LEVEL = 0.05
@@ -49,7 +35,6 @@ LEVEL = 0.05
 ROUNDS = 10_000
 OF_KIND, OF_ALL = "p (of this table)", "p (of all judges)"
 """Holm's correction over the judges of GPT-4's kind, and over all on the page."""
-READINGS: tuple[FusionReading, ...] = ("first_match", "llm_first", "agree")
 SHARES_SHOWN = (0.1, 0.25, 0.5, 0.75, 0.9)
 CASCADES = (
     ("GPT-4/comp-analysis", "persona-zhao"),
@@ -59,97 +44,6 @@ CASCADES = (
     ("claude-3-haiku-20240307/llm-eval-analysis", "fed-turn"),
 )
 DOCUMENTS = Path("docs")
-
-
-@dataclass(frozen=True)
-class Judged:
-    """A judge's verdicts about the rows of a set that it, people and `general` have scored, with the small models' scores."""
-
-    column: StoredColumn
-    clusters: Sequence[str]
-    ratings: FloatArray
-    llm: FloatArray
-    """Shares of the judge's scale."""
-    general: FloatArray
-    slm: FloatArray | None
-    """Score_SLM, in about [0, 2]; None of whole dialogues."""
-
-    @property
-    def judge(self) -> str:
-        """Name and source."""
-        return self.column.judge
-
-    @property
-    def is_strong(self) -> bool:
-        """Whether it is of GPT-4's kind, and was asked as its authors meant to."""
-        name, source, *_ = self.judge.split("/")
-        return name in STRONG and not (source == TWICE_SHOWN and self.column.level == "turn")
-
-    @cached_property
-    def fused(self) -> FloatArray:
-        """The mixture of both."""
-        return self.mixture(SMALL_WEIGHT)
-
-    def mixture(self, weight: float) -> FloatArray:
-        """The mixture with another weight of `general`."""
-        return fuse(Fusion("mixture", small_weight=weight), self.general, self.llm)
-
-    def paired(self, scores: FloatArray) -> Paired:
-        """Scores against the judge's own."""
-        return Paired(scores_a=scores, scores_b=self.llm, ratings=self.ratings, clusters=self.clusters)
-
-    def estimate(self, scores: FloatArray) -> str:
-        """Spearman's coefficient of some scores with its interval."""
-        return estimate(correlate(scores.tolist(), self.ratings.tolist(), coefficient="spearman", clusters=self.clusters))
-
-    def agreement(self, scores: FloatArray) -> float:
-        """Spearman's coefficient of some scores."""
-        return spearman(scores, self.ratings)
-
-
-def fuse(fusion: Fusion, small: FloatArray, llm: FloatArray) -> FloatArray:
-    """Fuse row by row."""
-    return np.array([fusion(one, other) for one, other in zip(small.tolist(), llm.tolist(), strict=True)])
-
-
-_scorer = cache(load_scorer)
-
-
-def judged(column: StoredColumn, rated: RatedSet, work: Path) -> Judged:
-    """Join the verdicts about a set with ratings and small models' scores."""
-    level = level_of(rated.items[0])
-    found = [kept_scores(_scorer("general", level=level), rated.items, work, column.set).values]
-    if level == "turn":
-        found.append(kept_scores(_scorer("slide", variant="slm"), rated.items, work, column.set).values)
-    low, high = column.scale
-    verdicts = [column.scores[row] for row in rated.rows]
-    hidden = {rated.clusters[row] for row in SHOWN_IN_PROMPT.get(column.judge.split("/")[1], ())}
-    kept = [
-        place
-        for place, verdict in enumerate(verdicts)
-        if verdict is not None
-        and low <= verdict <= high
-        and rated.ratings[place] is not None
-        and rated.clusters[place] not in hidden
-        and all(scores[place] is not None for scores in found)
-    ]
-
-    def of(values: Sequence[float | None]) -> FloatArray:
-        return np.array([values[place] for place in kept], dtype=np.float64)
-
-    clusters = [rated.clusters[place] for place in kept]
-    slm = of(found[1]) if level == "turn" else None
-    return Judged(column, clusters, of(rated.ratings), (of(verdicts) - low) / (high - low), of(found[0]), slm)
-
-
-def compared_columns(columns: Sequence[StoredColumn]) -> Iterator[StoredColumn]:
-    """Of each judge and set the verdicts about the first of `ASKED`."""
-    by_judge: dict[tuple[str, str], dict[str, StoredColumn]] = {}
-    for column in columns:
-        by_judge.setdefault((column.judge, column.set), {}).setdefault(column.quality, column)
-    for own in by_judge.values():
-        if (quality := next((quality for quality in ASKED if quality in own), None)) is not None:
-            yield own[quality]
 
 
 def development_table(found: Sequence[Judged]) -> Table:
@@ -215,34 +109,15 @@ def ties_table(rows: Sequence[TableRow]) -> Table:
 
 
 def slide_table(found: Sequence[Judged]) -> Table:
-    """SLIDE's and DRE's fusions with their small model: each reading of equation 9, and what needs no interior prompt.
-
-    A figure is marked where the interval of its paired difference to the judge's own lies on one side of 0.
-    """
+    """SLIDE's and DRE's fusions with their small model: each reading of equation 9, and what needs no interior prompt."""
     rows: list[TableRow] = []
     for one in found:
-        if one.slm is None:
-            continue
-        pairs = list(zip(one.slm.tolist(), one.llm.tolist(), strict=True))
-        scores = {
-            "SLM": one.slm,
-            **{f"SLIDE, {reading}": fuse(Fusion(reading), one.slm, one.llm) for reading in READINGS},
-            "mixture with the SLM": fuse(Fusion("mixture", slm_scale=0.5), one.slm, one.llm),
-            "ex_dre": np.array([Refinement().plain(slm, llm=LLM_SCALE[1] * llm)["ex_dre"] for slm, llm in pairs]),
-        }
-        marked = {name: f"{one.estimate(values)}{_mark(one, values)}" for name, values in scores.items()}
         judge: TableRow = {"judge": one.judge, "set": one.column.set, "items": len(one.ratings)}
+        marked = {name: one.marked(values) for name, values in one.own_fusions().items()}
         rows.append({**judge, "LLM (non_dre)": one.estimate(one.llm), **marked})
     names = [name for name in rows[0] if name not in {"judge", "set"}]
     labels = [named_column(name, is_number=False) for name in ("judge", "set")]
     return Table(rows, [*labels, *(named_column(name, 0) for name in names)])
-
-
-def _mark(one: Judged, scores: FloatArray) -> str:
-    difference = paired_bootstrap(one.paired(scores))
-    if difference.ci_low is None or difference.ci_high is None:
-        return ""
-    return " ▲" if difference.ci_low > 0 else " ▼" if difference.ci_high < 0 else ""
 
 
 def cascade_table(found: Sequence[Judged]) -> tuple[Table, dict[str, list[tuple[float, float]]]]:
@@ -332,7 +207,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "strong": fusion_table(strong, OF_KIND, OF_ALL),
         "others": fusion_table(others, OF_ALL),
         "ties": ties_table(strong),
-        "slide": slide_table([one for one in reported if one.slm is not None]),
+        "slide": slide_table([one for one in reported if one.column.level == "turn"]),
         "cascade": cascade,
         "sentence": said,
     }
@@ -341,7 +216,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         write_figure(figure, chosen.work / "cascade.png")
         return
     write_tables(DOCUMENTS / "fusion.md", tables)
-    write_tables(DOCUMENTS / "results.md", {"fusion": f"{said}\n\n{fusion_table(strong, OF_KIND, OF_ALL).render('markdown')}"})
+    headline = f"{said}\n\n{fusion_table(strong, OF_KIND, OF_ALL).render('markdown')}"
+    results = DOCUMENTS / "results.md"
+    write_tables(results, {"fusion": headline})
+    write_tables(results, {"replayed-slide": slide_twin(reported), "replayed-huynh": huynh_twin(reported)})
     write_tables(Path("README.md"), {"fusion": said})
     write_figure(figure, DOCUMENTS / "images" / "cascade.png")
 

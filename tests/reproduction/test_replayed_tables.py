@@ -1,0 +1,62 @@
+"""The tables that set stored verdicts beside the papers' rows for large models, on a few made-up verdicts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dialeval_plugin.core.dialogue import Level
+from dialeval_plugin.corpora.verdicts import StoredColumn
+from reproduction.fusion.judged import Judged
+from reproduction.fusion.papers import huynh_twin, slide_twin
+
+N = 200
+
+
+def judged(judge: str, set: str, level: Level = "turn", quality: str = "overall") -> Judged:
+    """Verdicts in ten steps that follow people's ratings, a `general` that follows them closer, and an SLM that does not."""
+    generator = np.random.default_rng(len(judge) + len(set))
+    ratings = generator.random(N)
+    llm = np.round((ratings + generator.random(N)) / 2, 1)
+    column = StoredColumn(judge, quality, set, level, (0.0, 1.0), tuple(llm.tolist()), "here")
+    general = (4 * ratings + generator.random(N)) / 5
+    slm = 2 * generator.random(N) if level == "turn" else None
+    return Judged(column, [str(row // 2) for row in range(N)], ratings, llm, general, slm)
+
+
+@pytest.fixture(scope="module")
+def found() -> list[Judged]:
+    return [
+        judged("GPT-4/g-eval_persona-chat", "topical-usr"),
+        judged("GPT-4/g-eval", "topical-usr"),
+        judged("Qwen-14B/AutomaticDialogueEvaluation", "topical-usr"),
+        judged("GPT-4/comp-analysis", "persona-zhao", quality="relevance"),
+        judged("GPT-4/comp-analysis", "fed-dial", level="dialogue"),
+    ]
+
+
+def test_judges_of_the_papers_families_stand_beside_the_papers_figures(found: list[Judged]) -> None:
+    rows = slide_twin(found).rows
+    assert list(dict.fromkeys(row["corpus"] for row in rows)) == ["DailyDialog++", "PersonaChat", "TopicalChat"]
+    of = {(row["corpus"], row["judge"]): row for row in rows}
+    gpt4, claude = of["TopicalChat", "SLIDE's GPT-4"], of["PersonaChat", "DRE's Claude3"]
+    assert (gpt4["LLM alone, Pearson"], gpt4["SLIDE, Spearman"], gpt4["Ex-DRE, Spearman"]) == ("0.745", "0.722", None)
+    assert (claude["LLM alone, Pearson"], claude["SLIDE, Pearson"], claude["Ex-DRE, Spearman"]) == ("0.629", None, "0.728")
+    ours = [row for row in rows if row["items"]]
+    assert [(row["judge"], row["set"], row["asked"], row["items"]) for row in ours] == [
+        ("GPT-4/comp-analysis", "persona-zhao", "relevance", N),
+        ("GPT-4/g-eval_persona-chat", "topical-usr", "overall", N),
+    ]
+    assert all(str(row["SLIDE, Spearman"]).endswith(" ▼") for row in ours)
+    assert ours[1]["LLM alone, Pearson"] == found[0].estimate(found[0].llm, "pearson")
+
+
+def test_each_judge_has_a_row_alone_and_one_with_general(found: list[Judged]) -> None:
+    table = huynh_twin(found)
+    assert [column.title for column in table.columns] == ["judge", "asked", "TU", "FD"]
+    judges = ("GPT-4/g-eval_persona-chat", "GPT-4/g-eval", "Qwen-14B/AutomaticDialogueEvaluation", "GPT-4/comp-analysis")
+    assert [row["judge"] for row in table.rows] == [name for judge in judges for name in (judge, "")]
+    alone, fused = table.rows[:2]
+    assert alone["TU"] == f"{found[0].estimate(found[0].llm)} ({N})"
+    assert (alone["FD"], fused["asked"]) == (None, "with `general`")
+    assert fused["TU"] == f"{found[0].estimate(found[0].fused)} ▲"
