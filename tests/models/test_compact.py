@@ -91,6 +91,18 @@ def test_a_packed_model_is_small_and_scores_as_before(trained: Path, packed: Pat
             assert [one for one, _ in pairs] == pytest.approx([other for _, other in pairs], abs=most), (name, most)
 
 
+def test_a_part_has_bits_of_its_own(trained: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    for part in ("one", "other"):
+        (folder / part).mkdir(parents=True)
+        shutil.copy(trained / compact.WEIGHTS_FILE, folder / part)
+    compact.pack_model(folder, tmp_path / "packed", base=PACKAGED_ENCODER, part_bits={"other": 10})
+    name = "encoder.layer.5.output.dense.weight"
+    one, other = (load_file(str(tmp_path / "packed" / part / compact.DELTA_FILE)) for part in ("one", "other"))
+    assert (one[name].shape, other[name].shape) == ((384, 1536 * 4 // 8), (384, 1536 * 10 // 8))
+    assert (other[name + ":scales"] < one[name + ":scales"] / 32).all()
+
+
 @pytest.mark.parametrize(("bits", "largest"), [(4, 7), (6, 31)])
 def test_few_weights_of_a_row_are_cut_and_the_others_off_by_half_a_step(
     trained: Path, packed: Path, finer: Path, bits: int, largest: int
@@ -166,7 +178,7 @@ def test_classifiers_are_packed_too_and_language_models_halved(tmp_path: Path) -
 def test_a_row_comes_back_no_further_off_than_with_the_scale_of_its_largest_number(rows: list[list[float]]) -> None:
     matrix = torch.tensor(rows)
     n_rows, n_columns = matrix.shape
-    for bits in range(2, 9):
+    for bits in compact._BITS:
         most = 2 ** (bits - 1) - 1
         stored, scales = compact._packed(matrix, bits)
         assert (stored.dtype, stored.shape) == (torch.uint8, (n_rows, math.ceil(n_columns * bits / 8)))
@@ -217,5 +229,5 @@ def test_what_does_not_belong_together_is_refused(packed: Path, tmp_path: Path) 
             compact.restore(encoder, broken)
     with pytest.raises(InputError):
         compact.pack_model(packed, tmp_path, base=PACKAGED_ENCODER)
-    with refused("bits: expected 2 to 8, got 9.", InputError):
-        compact.pack_model(packed, tmp_path / "other", base=PACKAGED_ENCODER, bits=9)
+    with refused("bits: expected 2 to 12, got 13.", InputError):
+        compact.pack_model(packed, tmp_path / "other", base=PACKAGED_ENCODER, bits=13)
