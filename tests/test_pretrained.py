@@ -116,7 +116,7 @@ def test_without_any_option_a_response_that_fits_is_above_one_that_does_not() ->
         assert f":{name}@" in found["signature"]
 
 
-@pytest.mark.parametrize("name", ["dialogue_breakdown", "dialogue_likelihood"])
+@pytest.mark.parametrize("name", ["causalscore", "dialogue_breakdown", "dialogue_likelihood"])
 def test_the_other_metrics_with_a_model_in_the_box_need_no_option_either(name: str) -> None:
     contexts = [["Do you have plans for Sunday?", "Not yet. Why?"]]
     found = load_metric(name).compute(predictions=["I thought we could have a picnic by the river."], contexts=contexts)

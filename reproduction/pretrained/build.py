@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from dialeval_plugin.core.signature import PROVENANCE_FILE, file_hash, file_hash
 from dialeval_plugin.corpora.corpus import DATA_DIR_VARIABLE
 from dialeval_plugin.corpora.registry import read_dialogues
 from dialeval_plugin.methods.breakdown.calibration import CALIBRATION_FILE, Calibration, weights_hash
+from dialeval_plugin.methods.causalscore.model import UNCONDITIONAL
 from dialeval_plugin.models.compact import DELTA_FILE, pack_model
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, PRETRAINED
 from dialeval_plugin.pretrained.catalogue import open_scorer, settings_file, write_golden
@@ -53,6 +54,7 @@ class Recipe:
         scales: options of the scorer, for each of which there is a table of percentiles.
         n_human: responses or dialogues of people in each table.
         bits: of each weight of the packed encoder.
+        part_bits: the same of an encoder in a subfolder, where it has others.
     """
 
     command: str
@@ -62,6 +64,7 @@ class Recipe:
     scales: tuple[Mapping[str, str], ...] = ({},)
     n_human: int = 4000
     bits: int = 6
+    part_bits: Mapping[str, int] = field(default_factory=dict)
 
 
 def _general(*corpora: str) -> tuple[tuple[str, str], ...]:
@@ -108,7 +111,7 @@ RECIPES = {
             for part in ("response_cause_test", "responses_pairwise")
         ),
         n_human=400,
-        bits=8,  # a turn counts from a probability of 0.5 on: fewer bits take some across
+        part_bits={UNCONDITIONAL: 10},  # a turn counts from a probability of 0.5 on: fewer bits take some across
     ),
     "language-model": Recipe(
         "language-model",
@@ -185,7 +188,7 @@ def pack(name: str, folder: Path, target: Path) -> dict[str, str]:
     """Pack a trained model into `target`, in place of what is there, and return the hashes of its files."""
     half = target.with_name(f".{target.name}")
     shutil.rmtree(half, ignore_errors=True)
-    pack_model(folder, half, base=PACKAGED_ENCODER, bits=RECIPES[name].bits)
+    pack_model(folder, half, base=PACKAGED_ENCODER, bits=RECIPES[name].bits, part_bits=RECIPES[name].part_bits)
     keep_calibration(half)
     data = data_folder()
     dialogues = [dialogue for file in HUMAN for dialogue in read_dialogues(data / file)]
