@@ -20,7 +20,7 @@ demo: $(READY)
 demo-train: $(READY)
 	$(BIN)/dialeval demo --train
 
-# Trains and packs the models in the box anew, from the public data in DIALEVAL_DATA_DIR: some three hours of one core.
+# Trains and packs the models in the box anew, from the public data in DIALEVAL_DATA_DIR: some three hours and a half of one core.
 models: $(READY)
 	$(BIN)/python -m reproduction.pretrained.build $(MODEL)
 
