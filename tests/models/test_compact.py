@@ -13,13 +13,16 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
+from sentence_transformers import CrossEncoder
 from torch import Tensor
 
 from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.core.files import read_json
 from dialeval_plugin.core.signature import file_hashes
 from dialeval_plugin.corpora import mini
+from dialeval_plugin.methods.causalscore.classifiers import PairEncoder, load_classifier
 from dialeval_plugin.methods.causalscore.model import CausalModel
 from dialeval_plugin.methods.causalscore.scorer import CausalScorer
 from dialeval_plugin.methods.general.mixing import CoherenceWeights, Mixing
@@ -164,6 +167,36 @@ def test_classifiers_are_packed_too_and_language_models_halved(tmp_path: Path) -
     whole_gpt, half = (open_model(str(path), device="cpu").model.state_dict() for path in (gpt, tmp_path / "half"))
     assert {weight.dtype for weight in half.values()} == {torch.float32}
     assert all(torch.allclose(half[name], weight, rtol=1e-3) for name, weight in whole_gpt.items())
+
+
+def test_scoring_opens_classifiers_without_sentence_transformers_and_has_the_same_logits_to_the_bit(tmp_path: Path) -> None:
+    folder, packed = write_tiny_causal_model(tmp_path), tmp_path / "packed"
+    compact.pack_model(folder, packed, base=str(tmp_path / "encoder"))
+    light = CausalModel.load(str(packed), device="cpu")
+    light.save(tmp_path / "whole")
+    whole = CausalModel.load(str(tmp_path / "whole"), device="cpu")
+    for one, other in ((light.unconditional, whole.unconditional), (light.conditional, whole.conditional)):
+        assert (type(one.encoder), type(other.encoder)) == (PairEncoder, CrossEncoder)
+        ids = [one.texts.tokenizer(item.response.text)["input_ids"] for item in mini.read_examples("test")[:40]]
+        with torch.inference_mode():
+            assert torch.equal(one.logits(ids), other.logits(ids))
+    code = f"""
+import sys
+from dialeval_plugin.core.registry import load_scorer
+from dialeval_plugin.corpora import mini
+load_scorer("causalscore", model={str(packed)!r}, device="cpu").score(mini.read_examples("test")[:2])
+assert not {{"sentence_transformers", "datasets", "pandas", "sklearn"}} & set(sys.modules), sys.modules.keys()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+    part = packed / "conditional"
+    delta = str(part / compact.DELTA_FILE)
+    with safe_open(delta, "pt") as file:
+        header = file.metadata()
+    save_file({name: tensor for name, tensor in load_file(delta).items() if name != "classifier.bias"}, delta, header)
+    with refused(f"{part}: the encoder's weights lack 'classifier.bias'. Copy the model folder again.", ModelLoadError):
+        load_classifier(part)
 
 
 @given(

@@ -11,13 +11,20 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from sentence_transformers import CrossEncoder
 from typing_extensions import TypedDict
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.models.folders import ModelFolder, resolve
 
-from .classifiers import IndependenceClassifier, PairLayout, PairTruncation, RowEncoder, load_classifier
+from .classifiers import (
+    Classifier,
+    IndependenceClassifier,
+    PairLayout,
+    PairTruncation,
+    RowEncoder,
+    load_classifier,
+    save_classifier,
+)
 
 CauseLabels: TypeAlias = Literal["annotated", "preceding_2"]
 
@@ -53,8 +60,8 @@ class CausalModel:
     def build(
         cls,
         config: CausalModelConfig,
-        unconditional: CrossEncoder,
-        conditional: CrossEncoder,
+        unconditional: Classifier,
+        conditional: Classifier,
         training_dialogues: frozenset[str] = frozenset(),
     ) -> CausalModel:
         """Put two cross-encoders together."""
@@ -63,7 +70,7 @@ class CausalModel:
     def save(self, folder: Path, training: Mapping[str, Any] | None = None) -> None:
         """Write the folder; nothing but safetensors, JSON and the tokenizer's text files."""
         for name, classifier in ((UNCONDITIONAL, self.unconditional), (CONDITIONAL, self.conditional)):
-            classifier.encoder.save_pretrained(str(folder / name), create_model_card=False)
+            save_classifier(classifier.encoder, folder / name)
         CAUSAL_FOLDER.publish(folder, {"config": asdict(self.config)}, training, dialogues=self.training_dialogues)
 
     @classmethod
@@ -92,7 +99,7 @@ class CausalModel:
         return cls.build(config, unconditional, conditional, CAUSAL_FOLDER.training_dialogues(folder))
 
 
-def classifier_of(encoder: CrossEncoder, config: CausalModelConfig) -> IndependenceClassifier:
+def classifier_of(encoder: Classifier, config: CausalModelConfig) -> IndependenceClassifier:
     """Return the classifier over an encoder that reads texts as the configuration says."""
     # RoBERTa counts its positions from padding_idx + 1 on.
     embeddings = getattr(encoder.model.base_model, "embeddings", None)
