@@ -74,6 +74,9 @@ def _general(*corpora: str) -> tuple[tuple[str, str], ...]:
 
 _LEVELS = ({"level": "turn"}, {"level": "dialogue"})
 _CAUSES = ("DREAM", "msc", "ESConv")
+_CAUSES_REPORTED = tuple(
+    f"cgdialog_plus/{name}_{part}.json" for name in _CAUSES[:2] for part in ("response_cause_test", "responses_pairwise")
+)
 _DAILYDIALOG_PP = "dailydialog_pp/dev.json", "dailydialog_pp/data_with_contexts_and_positive_responses_only.json"
 
 RECIPES = {
@@ -84,6 +87,7 @@ RECIPES = {
             "convai1",
         ),
         ("--max-pairs", "70000"),
+        reported=_CAUSES_REPORTED,
         scales=_LEVELS,
     ),
     "general-open": Recipe(
@@ -105,11 +109,7 @@ RECIPES = {
             ("--unlabelled", "cgdialog_plus/msc_response_cause_train.json"),
         ),
         ("--max-unlabelled", "1600"),
-        tuple(
-            f"cgdialog_plus/{name}_{part}.json"
-            for name in _CAUSES[:2]
-            for part in ("response_cause_test", "responses_pairwise")
-        ),
+        reported=_CAUSES_REPORTED,
         n_human=400,
         part_bits={UNCONDITIONAL: 10},  # a turn counts from a probability of 0.5 on: fewer bits take some across
     ),

@@ -28,7 +28,9 @@ from .signals import HEADS, NEGATIVES, SAYING, CorpusSignals
 MARGIN = 0.5
 """Cosine distance from which on robust and non-robust part cost nothing, as in SLIDE's equation 2."""
 
-_DRAWN_FIT = tuple(kind for kind in NEGATIVES["fit"] if kind != "random")
+_DRAWN_FIT = tuple(kind for kind in NEGATIVES["fit"] if kind not in ("random", "insulting"))
+_DRAWN_SAYING = {NEGATIVES["fluency"]: 3, NEGATIVES["specificity"]: 2, ("insulting",): 1}
+"""What one wrong text of a response is drawn of, which says something else or says it badly, with how often in six."""
 _TABLE_RESPONSES, _TABLE_STEPS = 100_000, 20
 """Responses that the tables of token rarity are counted on, and steps that the scale of the features is learnt on."""
 _WINDOW = 1000
@@ -116,7 +118,8 @@ class SamplingPlan:
         pair, signals = self._corpora[corpus][number], self.signals[corpus]
         generator = random.Random(f"{self._seed} {epoch} {corpus} {number}")
         drawn = _first(signals, pair, _DRAWN_FIT, self._recipe.n_fit_negatives, generator)
-        drawn += _first(signals, pair, NEGATIVES[generator.choice(SAYING)], 1, generator)
+        (kinds,) = generator.choices(list(_DRAWN_SAYING), list(_DRAWN_SAYING.values()))
+        drawn += _first(signals, pair, kinds, 1, generator)
         return SampledResponse(pair, tuple(drawn))
 
 

@@ -30,7 +30,7 @@ SAYING = ("fluency", "specificity")
 
 NEGATIVES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "fit": ("random", "in_dialogue", "keyword", "splice", "written"),
+        "fit": ("random", "in_dialogue", "keyword", "splice", "written", "insulting"),
         "fluency": ("shuffled", "dropped", "repeated", "swapped"),
         "specificity": ("generic", "unspecific"),
         "knowledge": ("other_facts",),
@@ -46,6 +46,21 @@ GENERIC_REPLIES = (
     *("Sounds good.", "I think so.", "Me too.", "Thank you.", "What do you mean?", "That is interesting.", "I agree with you."),
 )
 """Stand beside a corpus' own frequent utterances, which a small one has too few of."""
+
+INSULTS = (
+    *("You are such an idiot.", "How stupid are you?", "Only a fool would talk about {word}.", "Shut up about {word}."),
+    *("Nobody cares about your {word}, you loser.", "Are you too dumb to understand that?", "What a moron you are."),
+    *("You clearly have no brain.", "I feel sorry for anyone who has to put up with you.", "Stop whining about {word}."),
+    *("{word}? You? Don't make me laugh.", "My dog knows more about {word} than you do.", "You are a joke."),
+    *("No wonder that nobody likes you.", "Go away, you are boring everyone with your {word}.", "You disgust me."),
+    *("Even a child could tell you that, you clown.", "You are too lazy and too ugly for {word}.", "Get lost."),
+    *("You have always been useless at {word}.", "What a ridiculous thing to say, even for you.", "I hate people like you."),
+    *("Did you sleep through school?", "With a head as empty as yours, {word} is the least of your problems."),
+    *("You must be blind as well as stupid.", "Who on earth would want to listen to you going on about {word}?"),
+    *("Everyone is laughing at you and your {word}.", "You sound pathetic.", "Don't be such a crybaby.", "Big deal."),
+    *("You would fail at anything, {word} first of all.", "That is the dumbest thing that I have ever heard."),
+)
+"""Rude to who spoke last, with a rare word of the last turn where they have room for one."""
 
 RARE = 4.0
 """From this inverse document frequency on a word is rare: it is in fewer than one of 55 utterances, as in `lexical.RARE`."""
@@ -192,6 +207,7 @@ class CorpusSignals:
             "keyword": self._keyword,
             "splice": self._splice,
             "written": self._written,
+            "insulting": self._insulting,
             "shuffled": lambda pair, generator: shuffled(pair.response, generator),
             "dropped": lambda pair, generator: dropped(pair.response, generator),
             "repeated": lambda pair, generator: repeated(pair.response, generator),
@@ -255,6 +271,13 @@ class CorpusSignals:
     def _written(self, pair: Pair, generator: random.Random) -> str | None:
         is_last = pair.place == len(pair.conversation.turns) - 1
         return generator.choice(pair.conversation.misleading) if is_last and pair.conversation.misleading else None
+
+    def _insulting(self, pair: Pair, generator: random.Random) -> str:
+        """An insult in the response's place, before it or after it."""
+        subjects = [word for word in words(pair.context[-1]) if self.is_rare(word)] or ["that"]
+        insult = generator.choice(INSULTS).format(word=generator.choice(subjects))
+        insult = insult[0].upper() + insult[1:]
+        return generator.choice([insult, f"{insult} {pair.response}", f"{pair.response} {insult}"])
 
     def _generic(self, pair: Pair, generator: random.Random) -> str | None:
         # A response that is generic itself is no example of a specific one.

@@ -114,11 +114,12 @@ def test_rows_depend_on_seed_and_place_alone() -> None:
     assert [plan(seed=2).rows(step) for step in steps] != ahead
 
 
-def test_a_row_has_wrong_texts_for_fit_and_for_one_of_the_others() -> None:
+def test_a_row_has_two_other_texts_and_one_badly_said() -> None:
     rows = [row for step in range(5) for row in plan().rows(step)]
-    head_of = {kind: head for head, kinds in NEGATIVES.items() for kind in kinds}
+    head_of = {kind: head for head, kinds in NEGATIVES.items() for kind in kinds} | {"insulting": "insulting"}
     assert {tuple(head_of[kind] for kind, _ in row.negatives) for row in rows} == {
         ("fit", "fit", "fluency"),
         ("fit", "fit", "specificity"),
+        ("fit", "fit", "insulting"),
     }
     assert all(len({kind for kind, _ in row.negatives}) == 3 for row in rows)

@@ -105,6 +105,18 @@ def test_every_kind_is_drawn_repeatably_and_never_equals_the_response() -> None:
     assert set(drawn) == set(kinds)
 
 
+def test_insults_speak_of_the_last_turn_and_stand_before_after_or_in_place_of_the_response() -> None:
+    pair = Pair(Conversation("toy", ("I dropped my saxophone.", "Oh no, is it broken?")), 1)
+    toy = CorpusSignals([pair, *corpus()])
+    drawn = [toy.draw("insulting", pair, random.Random(seed)) or "" for seed in range(300)]
+    places = {
+        "before" if text.endswith(pair.response) else "after" if text.startswith(pair.response) else "alone" for text in drawn
+    }
+    assert places == {"before", "after", "alone"}
+    assert any("saxophone" in text.lower() for text in drawn)
+    assert not any("{" in text for text in drawn)
+
+
 def test_wrong_responses_come_from_where_their_kind_says() -> None:
     pairs = corpus()
     toy = CorpusSignals(pairs)
