@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -13,12 +14,28 @@ from .language_models import check_fast, text_ids
 
 TextFormat: TypeAlias = Literal["plain", "doubled"]
 
+MAX_RESPONSE_WINDOWS = 8
+"""Parts of a long response that are read: of 62 tokens each nearly 500, some 350 words."""
+_BETWEEN_SENTENCES = re.compile(r"(?<=[.!?…])\s+|\n+")
+
 
 class TextIds(NamedTuple):
     """Token ids of a context or a response, and how many of its tokens were cut off."""
 
     ids: list[int]
     n_cut: int
+
+
+class ResponseWindows(NamedTuple):
+    """Token ids of the parts of a response, one part for a short one, and how many tokens at its end no part has."""
+
+    parts: list[list[int]]
+    n_cut: int
+
+
+def longest_response(n_windows: int, n_tokens: int) -> str:
+    """Say how much of a response is read."""
+    return f"{n_windows} parts of {n_tokens} tokens" if n_windows > 1 else f"{n_tokens} tokens"
 
 
 def turns_to_read(item: Item) -> list[str]:
@@ -90,8 +107,33 @@ class TextEncoder:
 
     def counted_responses(self, responses: Sequence[str]) -> list[TextIds]:
         """Encode responses, and count the tokens at their ends that were cut."""
+        return [TextIds(windows.parts[0], windows.n_cut) for windows in self.response_windows(responses, 1)]
+
+    def response_windows(self, responses: Sequence[str], n_windows: int) -> list[ResponseWindows]:
+        """Encode each response in `n_windows` parts at most, each as long as fits.
+
+        With more than one a response that is too long for one part is parted between sentences where it can be.
+        """
         times = 2 if self.text_format == "doubled" else 1
         opening, closing = self._first * times, self._last * times
         room = self.max_response_tokens - len(opening) - len(closing)
-        found = text_ids(self.tokenizer, list(responses))
-        return [TextIds([*opening, *ids[:room], *closing], max(0, len(ids) - room)) for ids in found]
+        found = []
+        for response, ids in zip(responses, text_ids(self.tokenizer, list(responses)), strict=True):
+            bodies = [ids]
+            if len(ids) > room:
+                bodies = [ids[:room], ids[room:]] if n_windows == 1 else self._packed_sentences(response, room)
+            parts = [[*opening, *body, *closing] for body in bodies[:n_windows]]
+            found.append(ResponseWindows(parts, sum(map(len, bodies[n_windows:]))))
+        return found
+
+    def _packed_sentences(self, text: str, room: int) -> list[list[int]]:
+        """Token ids of a text in parts of at most `room`, each of as many sentences as fit; longer sentences are split."""
+        packed: list[list[int]] = []
+        for ids in text_ids(self.tokenizer, _BETWEEN_SENTENCES.split(text)):
+            for start in range(0, len(ids), room):
+                piece = ids[start : start + room]
+                if packed and len(packed[-1]) + len(piece) <= room:
+                    packed[-1] += piece
+                else:
+                    packed.append(piece)
+        return packed

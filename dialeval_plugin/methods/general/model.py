@@ -18,7 +18,7 @@ from torch.nn import functional
 from typing_extensions import TypedDict
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.models.context_texts import TextEncoder
+from dialeval_plugin.models.context_texts import MAX_RESPONSE_WINDOWS, TextEncoder
 from dialeval_plugin.models.encoders import (
     Encoder,
     embed,
@@ -31,6 +31,7 @@ from dialeval_plugin.models.encoders import (
 )
 from dialeval_plugin.models.folders import ModelFolder, load_weights, resolve, save_weights
 from dialeval_plugin.models.lexical import FEATURES, LexicalFeatures
+from dialeval_plugin.models.response_parts import ResponseParts
 
 from .mixing import CoherenceWeights, HeadWeights, HeadWeightsWithoutFacts, Mixing
 from .recipes import GeneralRecipe
@@ -64,12 +65,15 @@ class GeneralConfig:
     """What moves a score, apart from the weights; facts are cut to the length of contexts.
 
     Attributes:
+        max_response_tokens: of a part of a response.
+        max_response_windows: parts of a response that are judged, of which a response shorter than a part has one.
         has_knowledge: whether some training corpus had facts, so that the head `knowledge` has learnt something.
     """
 
     recipe: str = "general"
     max_context_tokens: int = 96
     max_response_tokens: int = 64
+    max_response_windows: int = 1
     has_knowledge: bool = False
 
 
@@ -161,11 +165,12 @@ class GeneralJudgement(NamedTuple):
     """What the model says of n triples."""
 
     experts: dict[str, np.ndarray]
-    """What is blended to log odds, by quality, of shape (n, number of its experts); NaN where a triple has no facts."""
+    """What is blended to log odds, by quality, of shape (n, number of its experts), means over a response's parts; NaN where a
+    triple has no facts."""
     log_odds: dict[str, np.ndarray]
-    """The same blended, of shape (n,)."""
+    """The same blended, of shape (n,): the mean of the parts' mean and of the worst part's."""
     cosine: np.ndarray
-    """Of context and robust part, in [-1, 1], of shape (n,)."""
+    """Of context and robust part, in [-1, 1], of shape (n,), the mean over a response's parts."""
     tokens_cut: dict[str, np.ndarray]
     """By `TOKENS_CUT`: how many of the context's oldest tokens, of those at the response's end and of the facts' first ones did
     not fit."""
@@ -206,24 +211,29 @@ class GeneralModel(nn.Module):
             self.head.centre(self.head.context(of_contexts), self.head.robust(of_responses))
 
     def judge(self, triples: Sequence[GeneralInput]) -> GeneralJudgement:
-        """Judge responses; each distinct context, response and fact set is embedded once, in one pass."""
+        """Judge responses; each distinct context, part of a response and fact set is embedded once, in one pass.
+
+        Each part of a long response is judged after the whole context.
+        """
         contexts, responses = (_numbered([triple[place] for triple in triples]) for place in range(2))
         facts = _numbered([triple[2] for triple in triples if triple[2]])
-        encoded = (
-            self.texts.contexts(list(contexts)),
-            self.texts.counted_responses(list(responses)),
-            self.texts.contexts(list(facts)),
-        )
-        rows = [(contexts[context], responses[response], facts.get(fact, -1)) for context, response, fact in triples]
+        read_contexts, read_facts = self.texts.contexts(list(contexts)), self.texts.contexts(list(facts))
+        windows = self.texts.response_windows(list(responses), self.config.max_response_windows)
+        of_triples = [(contexts[context], responses[response], facts.get(fact, -1)) for context, response, fact in triples]
+        parts = ResponseParts.of(windows, [response for _, response, _ in of_triples])
+        owners = (of_triples[owner] for owner in parts.owners)
+        rows = [(context, place, fact) for (context, _, fact), place in zip(owners, parts.places, strict=True)]
+        ids = ([text.ids for text in read_contexts], parts.ids, [text.ids for text in read_facts])
         with torch.inference_mode():
-            experts, cosine = self._experts([[text.ids for text in texts] for texts in encoded], rows)
+            experts, cosine = self._experts(ids, rows)
             log_odds = {head: _to_array(self.head.blended(head, values)) for head, values in experts.items()}
-        columns = zip(TOKENS_CUT, encoded, zip(*rows, strict=True), strict=True)
+        cut = ([text.n_cut for text in texts] for texts in (read_contexts, windows, read_facts))
+        columns = zip(TOKENS_CUT, cut, zip(*of_triples, strict=True), strict=True)
         return GeneralJudgement(
-            {head: _to_array(values) for head, values in experts.items()},
-            log_odds,
-            _to_array(cosine),
-            {name: np.array([texts[row].n_cut if row >= 0 else 0 for row in places]) for name, texts, places in columns},
+            {head: parts.mean(_to_array(values)) for head, values in experts.items()},
+            {head: parts.judged(values) for head, values in log_odds.items()},
+            parts.mean(_to_array(cosine)),
+            {name: np.array([counts[row] if row >= 0 else 0 for row in places]) for name, counts, places in columns},
         )
 
     def _experts(
@@ -276,7 +286,9 @@ def _to_array(values: Tensor) -> np.ndarray:
 
 def new_model(backbone: str, recipe: GeneralRecipe, *, has_knowledge: bool, device: str) -> GeneralModel:
     """Put untrained heads on an encoder."""
-    config = GeneralConfig("general", recipe.max_context_tokens, recipe.max_response_tokens, has_knowledge)
+    config = GeneralConfig(
+        "general", recipe.max_context_tokens, recipe.max_response_tokens, MAX_RESPONSE_WINDOWS, has_knowledge
+    )
     encoder = without_normalisation(load_encoder(backbone, device=device))
     model = GeneralModel(encoder, config).to(encoder.device)
     # Half of MiniLM's weights are word embeddings, of which these corpora touch few: they would only overfit. What lies above

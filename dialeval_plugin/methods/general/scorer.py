@@ -17,6 +17,7 @@ from dialeval_plugin.core.options import checked_init
 from dialeval_plugin.core.scorer import Scorer, read_percentiles
 from dialeval_plugin.core.scores import TOO_FEW_TURNS, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue, text_hash
+from dialeval_plugin.models.context_texts import longest_response
 from dialeval_plugin.models.folders import DefaultModel, model_identity, resolve
 
 from .dialogues import judged_turns, novelty
@@ -133,9 +134,10 @@ class GeneralScorer(Scorer):
     def cuts(self) -> dict[str, str]:
         """Tokens of contexts, responses and, where they are read, facts."""
         config = self._trained.model.config
+        longest = longest_response(config.max_response_windows, config.max_response_tokens)
         lost = (
             f"a context is longer than {config.max_context_tokens} tokens; its beginning was not read",
-            f"a response is longer than {config.max_response_tokens} tokens; its end was not read",
+            f"a response is longer than {longest}; its end was not read",
             f"the facts are longer than {config.max_context_tokens} tokens; their beginning was not read",
         )
         return {name: words for name, words in zip(TOKENS_CUT, lost, strict=True) if name in self.columns}
@@ -150,6 +152,7 @@ class GeneralScorer(Scorer):
             "separator": "sep",
             "speakers": "none",
             "window": f"{config.max_context_tokens}+{config.max_response_tokens}",
+            "response_windows": config.max_response_windows if config.max_response_windows > 1 else None,
             "truncation": "oldest",
             "judged": "assistant" if self.level == "dialogue" else None,
             "mixing": "validation" if rated is None else "ratings",

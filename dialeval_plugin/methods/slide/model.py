@@ -21,6 +21,7 @@ from dialeval_plugin.models import folders as model_folders
 from dialeval_plugin.models.context_texts import TextEncoder, TextFormat
 from dialeval_plugin.models.encoders import Encoder, embed, load_trained_encoder, save_encoder, transformer_of
 from dialeval_plugin.models.lexical import FEATURES, LexicalFeatures
+from dialeval_plugin.models.response_parts import ResponseParts
 
 from .fusion import DistanceRange
 from .losses import cosine_distance
@@ -42,6 +43,8 @@ class SmallModelConfig:
         probability_from: which head gives s_p: "two_class" (the notebooks' separate head), "three_class" (equation 4's),
             "interaction" (two classes from both vectors, their product and their difference), or "interaction+lexical"
             (its log odds blended with those of `LexicalClassifier`).
+        max_response_tokens: of a part of a response.
+        max_response_windows: parts of a response that are judged, of which a response shorter than a part has one.
     """
 
     recipe: str
@@ -50,6 +53,7 @@ class SmallModelConfig:
     text_format: TextFormat = "plain"
     max_context_tokens: int = 160
     max_response_tokens: int = 64
+    max_response_windows: int = 1
 
 
 class SlmJudgement(NamedTuple):
@@ -213,13 +217,17 @@ class SmallModel(nn.Module):
         return self.head.lexical.features(contexts, owners, responses, self.texts.special)
 
     def judge(self, pairs: Sequence[tuple[tuple[str, ...], str]]) -> PairJudgement:
-        """Judge (context, response) pairs; each distinct text is embedded once."""
+        """Judge (context, response) pairs; each distinct text is embedded once.
+
+        Distance and probability of a response in several parts: see `ResponseParts.judged`, the worst distance being the
+        greatest.
+        """
         with torch.inference_mode():
             read = self._read(pairs)
             judgement = self.head(read.contexts, read.responses, read.features)
         return PairJudgement(
-            judgement.distance.double().cpu().numpy(),
-            judgement.probability.double().cpu().numpy(),
+            -read.parts.judged(-judgement.distance.double().cpu().numpy()),
+            read.parts.judged(judgement.probability.double().cpu().numpy()),
             read.context_tokens_cut,
             read.response_tokens_cut,
         )
@@ -230,31 +238,36 @@ class SmallModel(nn.Module):
             read = self._read(pairs)
             parts = self.head.disentangle(read.contexts, read.responses)
             odds: np.ndarray = self.head.log_odds(parts.context, parts.robust, read.features).double().cpu().numpy()
-        return odds
+        return read.parts.mean(odds)
 
     def _read(self, pairs: Sequence[tuple[tuple[str, ...], str]]) -> _ReadPairs:
         contexts = {context: row for row, context in enumerate(dict.fromkeys(context for context, _ in pairs))}
         responses = {response: row for row, response in enumerate(dict.fromkeys(response for _, response in pairs))}
-        encoded, encoded_responses = self.texts.contexts(list(contexts)), self.texts.counted_responses(list(responses))
-        context_ids, response_ids = ([text.ids for text in texts] for texts in (encoded, encoded_responses))
-        rows, response_rows = [contexts[context] for context, _ in pairs], [responses[response] for _, response in pairs]
+        encoded = self.texts.contexts(list(contexts))
+        windows = self.texts.response_windows(list(responses), self.config.max_response_windows)
+        context_rows, response_rows = [contexts[context] for context, _ in pairs], [responses[found] for _, found in pairs]
+        parts = ResponseParts.of(windows, response_rows)
+        context_ids = [text.ids for text in encoded]
         # One pass for both: short contexts and long responses share batches.
-        vectors = self.embed([*context_ids, *response_ids])
+        vectors = self.embed([*context_ids, *parts.ids])
+        owners = [context_rows[owner] for owner in parts.owners]
         return _ReadPairs(
-            vectors[rows],
-            vectors[[len(context_ids) + row for row in response_rows]],
-            self.lexical_features(context_ids, rows, [response_ids[row] for row in response_rows]),
-            np.array([encoded[row].n_cut for row in rows]),
-            np.array([encoded_responses[row].n_cut for row in response_rows]),
+            vectors[owners],
+            vectors[[len(context_ids) + place for place in parts.places]],
+            self.lexical_features(context_ids, owners, [parts.ids[place] for place in parts.places]),
+            parts,
+            np.array([encoded[row].n_cut for row in context_rows]),
+            np.array([windows[row].n_cut for row in response_rows]),
         )
 
 
 class _ReadPairs(NamedTuple):
-    """Vectors and features of pairs, row by row."""
+    """Vectors and features of pairs, a row for each part of a response."""
 
     contexts: Tensor
     responses: Tensor
     features: Tensor | None
+    parts: ResponseParts
     context_tokens_cut: np.ndarray
     response_tokens_cut: np.ndarray
 

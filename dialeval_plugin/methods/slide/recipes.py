@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
+from dialeval_plugin.models.context_texts import MAX_RESPONSE_WINDOWS
 from dialeval_plugin.training.run import check_at_least
 
 from .model import SmallModelConfig
@@ -86,7 +87,12 @@ RECIPES: dict[str, SlideRecipe] = {
     # Ours, chosen on validation contexts (docs/slm_recipes.md): relevance first, from contexts that have positives only, then
     # everything at once.
     "default": SlideRecipe(
-        config=SmallModelConfig("default", split="full_width", probability_from="interaction+lexical"),
+        config=SmallModelConfig(
+            "default",
+            split="full_width",
+            probability_from="interaction+lexical",
+            max_response_windows=MAX_RESPONSE_WINDOWS,
+        ),
         terms="paper",
         stages=(
             Stage("lexical", n_epochs=30, learning_rate=3e-3, batch_size=256),

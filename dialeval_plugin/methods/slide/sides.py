@@ -14,6 +14,7 @@ from dialeval_plugin.core.registry import load_scorer, scorer_factory
 from dialeval_plugin.core.scorer import Scorer, score_rows
 from dialeval_plugin.core.scores import Row, Unscored, finite_or_unscored, share_of
 from dialeval_plugin.core.signature import SignatureValue
+from dialeval_plugin.models.context_texts import longest_response
 from dialeval_plugin.models.folders import DefaultModel, model_identity, resolve
 
 from .fusion import POSITIVE_FROM, DistanceRange, slm_score
@@ -85,9 +86,10 @@ class ContrastiveSide(SmallSide):
     def cuts(self) -> Mapping[str, str]:
         """Tokens of contexts and responses."""
         config = self._trained.model.config
+        longest = longest_response(config.max_response_windows, config.max_response_tokens)
         return {
             "context_tokens_cut": f"the context is longer than {config.max_context_tokens} tokens; its beginning was not read",
-            "response_tokens_cut": f"the response is longer than {config.max_response_tokens} tokens; its end was not read",
+            "response_tokens_cut": f"the response is longer than {longest}; its end was not read",
         }
 
     def positive_from(self, variant: str) -> float:
@@ -141,6 +143,7 @@ class ContrastiveSide(SmallSide):
             "separator": "sep",
             "speakers": "none",
             "window": f"{config.max_context_tokens}+{config.max_response_tokens}",
+            "response_windows": config.max_response_windows if config.max_response_windows > 1 else None,
             "truncation": "oldest",
             "normalise": self._normalise,
             "d_min": extremes.low,
