@@ -26,7 +26,6 @@ from dialeval_plugin.core.signature import PROVENANCE_FILE, file_hash, file_hash
 from dialeval_plugin.corpora.corpus import DATA_DIR_VARIABLE
 from dialeval_plugin.corpora.registry import read_dialogues
 from dialeval_plugin.methods.breakdown.calibration import CALIBRATION_FILE, Calibration, weights_hash
-from dialeval_plugin.methods.causalscore.model import UNCONDITIONAL
 from dialeval_plugin.models.compact import DELTA_FILE, pack_model
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, PRETRAINED
 from dialeval_plugin.pretrained.catalogue import open_scorer, settings_file, write_golden
@@ -105,13 +104,9 @@ RECIPES = {
         (
             *(("--data", f"cgdialog_plus/{name}_response_cause_train.json") for name in _CAUSES),
             *(("--validation", f"cgdialog_plus/{name}_response_cause_valid.json") for name in _CAUSES),
-            ("--unlabelled", "dream/train.json"),
-            ("--unlabelled", "cgdialog_plus/msc_response_cause_train.json"),
         ),
-        ("--max-unlabelled", "1600"),
+        ("--recipe", "vectors"),  # of `general` in the box, which is to be built before
         reported=_CAUSES_REPORTED,
-        n_human=400,
-        part_bits={UNCONDITIONAL: 10},  # a turn counts from a probability of 0.5 on: fewer bits take some across
     ),
     "language-model": Recipe(
         "language-model",

@@ -9,7 +9,6 @@ import typer
 
 from .options import (
     ENCODER,
-    Backbone,
     Epochs,
     Evaluation,
     Output,
@@ -32,11 +31,16 @@ def independence(
         list[Path] | None, typer.Option(help="Dialogues for self-training: DREAM, ESConv, CGDIALOG+, or lines of turns.")
     ] = None,
     evaluation: Evaluation = None,
-    recipe: Annotated[Literal["default", "paper", "code"], typer.Option(help="Of training.")] = "default",
+    recipe: Annotated[
+        Literal["vectors", "default", "paper", "code"],
+        typer.Option(help="vectors: regressions on a general evaluator's vectors, in a minute; else cross-encoders."),
+    ] = "default",
     labels: Annotated[
         Literal["annotated", "preceding_2"], typer.Option(help="preceding_2: the two turns before the response.")
     ] = "annotated",
-    backbone: Backbone = ENCODER,
+    backbone: Annotated[
+        str | None, typer.Option(help=f"Encoder: folder or hub id; by default {ENCODER}, with --recipe vectors `general`.")
+    ] = None,
     epochs: Epochs = None,
     round_epochs: Annotated[int | None, typer.Option(help="Epochs of each round of self-training.")] = None,
     rounds: Annotated[int | None, typer.Option(help="Rounds of self-training at most; 0 for none.")] = None,
@@ -50,8 +54,10 @@ def independence(
     """Train CausalScore's independence classifiers. Of files of causes in --evaluation, the causes are measured."""
     from dialeval_plugin.corpora.readers.cgdialog import has_causes, read_causes
     from dialeval_plugin.methods.causalscore.data import CausalSources
+    from dialeval_plugin.methods.causalscore.recipes import VECTORS
     from dialeval_plugin.methods.causalscore.scorer import CAUSAL_MODEL
     from dialeval_plugin.methods.causalscore.training import CausalTrainingOptions, train
+    from dialeval_plugin.methods.general.scorer import GENERAL_MODEL
 
     measured = [source for source in evaluation or () if Path(source).is_file() and has_causes(Path(source))]
     trained = train(
@@ -65,7 +71,7 @@ def independence(
         output,
         CausalTrainingOptions(
             recipe=recipe,
-            backbone=backbone,
+            backbone=backbone or (GENERAL_MODEL.find(None) if recipe == VECTORS else ENCODER),
             labels=labels,
             n_epochs=epochs,
             n_round_epochs=round_epochs,

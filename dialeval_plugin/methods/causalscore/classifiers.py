@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias, Union
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Protocol, TypeAlias, Union
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from transformers.models.roberta.modeling_roberta import RobertaLayer
 from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.core.options import check_value
+from dialeval_plugin.core.signature import SignatureValue
 from dialeval_plugin.models.batching import length_batches, padded, tokens_at_once
 from dialeval_plugin.models.compact import base_of, restore
 from dialeval_plugin.models.folders import check_complete, check_device, check_vocabulary, check_weights, opening
@@ -136,6 +137,21 @@ class Probabilities(NamedTuple):
     """Whether the texts did not fit into the window."""
 
 
+class DependenceClassifier(Protocol):
+    """Says how likely a response depends on an utterance."""
+
+    @property
+    def reading(self) -> dict[str, SignatureValue]:
+        """How texts are read, for the signature."""
+
+    @property
+    def limit(self) -> str:
+        """What is said of texts that are not read whole."""
+
+    def probabilities(self, texts: Sequence[str], indices: IntArray) -> Probabilities:
+        """Judge rows of `indices` into `texts`, of shape (rows, 2) or (rows, 3); the response is the last column."""
+
+
 class IndependenceClassifier:
     """A cross-encoder with two labels, and how texts are laid out for it.
 
@@ -145,6 +161,19 @@ class IndependenceClassifier:
     def __init__(self, encoder: Classifier, texts: RowEncoder) -> None:
         self.encoder = encoder
         self.texts = texts
+
+    @property
+    def reading(self) -> dict[str, SignatureValue]:
+        """How texts are read, for the signature."""
+        texts = self.texts
+        return {"layout": texts.layout, "speakers": "none", "window": texts.max_tokens, "truncation": texts.truncate}
+
+    @property
+    def limit(self) -> str:
+        """What is said of texts that are not read whole."""
+        return (
+            f"turns and response together are longer than {self.texts.max_tokens} tokens and were cut ({self.texts.truncate})"
+        )
 
     def probabilities(self, texts: Sequence[str], indices: IntArray) -> Probabilities:
         """Judge rows of `indices` into `texts`, (rows, 2 or 3): each distinct one once, in batches of bounded size."""
@@ -170,7 +199,7 @@ class IndependenceClassifier:
         return logits
 
 
-def row_probabilities(classifier: IndependenceClassifier, rows: Sequence[Sequence[str]]) -> FloatArray:
+def row_probabilities(classifier: DependenceClassifier, rows: Sequence[Sequence[str]]) -> FloatArray:
     """Return a classifier's probabilities of rows of texts, all of one width."""
     if not rows:
         return np.empty(0)
@@ -179,7 +208,7 @@ def row_probabilities(classifier: IndependenceClassifier, rows: Sequence[Sequenc
     return classifier.probabilities(list(numbers), indices).dependent
 
 
-def turn_probabilities(classifier: IndependenceClassifier, items: Sequence[tuple[Sequence[str], str]]) -> list[FloatArray]:
+def turn_probabilities(classifier: DependenceClassifier, items: Sequence[tuple[Sequence[str], str]]) -> list[FloatArray]:
     """Return the unconditional probabilities of the turns of each (context, response)."""
     found = row_probabilities(classifier, [(text, response) for context, response in items for text in context])
     return np.split(found, np.cumsum([len(context) for context, _ in items])[:-1]) if items else []

@@ -1,23 +1,28 @@
 """CausalScore's model: two independence classifiers and what training learnt beside their weights.
 
-On disk it is what `ModelFolder` writes, with two subfolders, `unconditional` and `conditional`, each of which
-`CrossEncoder(folder)` opens; `causalscore.json` holds the configuration.
+On disk it is what `ModelFolder` writes; `causalscore.json` holds the configuration. Cross-encoders stand in two subfolders,
+`unconditional` and `conditional`, each of which `CrossEncoder(folder)` opens. Classifiers over a general evaluator's vectors
+are a few numbers in `causalscore.json`; the evaluator is one in the box, by its name, or stands in the subfolder `general`.
 """
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from typing_extensions import TypedDict
+import numpy as np
+from typing_extensions import NotRequired, TypedDict
 
-from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.models.folders import ModelFolder, resolve
+from dialeval_plugin.core.errors import InputError, ModelLoadError
+from dialeval_plugin.core.signature import content_hash
+from dialeval_plugin.models.folders import PRETRAINED, ModelFolder, resolve
 
 from .classifiers import (
     Classifier,
+    DependenceClassifier,
     IndependenceClassifier,
     PairLayout,
     PairTruncation,
@@ -25,15 +30,17 @@ from .classifiers import (
     load_classifier,
     save_classifier,
 )
+from .vectors import TurnVectors, VectorClassifier
 
 CauseLabels: TypeAlias = Literal["annotated", "preceding_2"]
 
 UNCONDITIONAL, CONDITIONAL = "unconditional", "conditional"
+_GENERAL = "general"
 
 
 @dataclass(frozen=True, slots=True)
 class CausalModelConfig:
-    """What moves a score, apart from the weights; texts are read as `RowEncoder` does.
+    """What moves a score, apart from the weights; cross-encoders read texts as `RowEncoder` does.
 
     Attributes:
         labels: "annotated" causes, or "preceding_2": the two turns before the response stood for causes (Table 5's Preced2).
@@ -51,8 +58,8 @@ class CausalModel:
     """Both classifiers."""
 
     config: CausalModelConfig
-    unconditional: IndependenceClassifier
-    conditional: IndependenceClassifier
+    unconditional: DependenceClassifier
+    conditional: DependenceClassifier
     training_dialogues: frozenset[str]
     """Hashes of the dialogues that it was trained on, see `identity.turns_key`."""
 
@@ -69,9 +76,17 @@ class CausalModel:
 
     def save(self, folder: Path, training: Mapping[str, Any] | None = None) -> None:
         """Write the folder; nothing but safetensors, JSON and the tokenizer's text files."""
-        for name, classifier in ((UNCONDITIONAL, self.unconditional), (CONDITIONAL, self.conditional)):
-            save_classifier(classifier.encoder, folder / name)
-        CAUSAL_FOLDER.publish(folder, {"config": asdict(self.config)}, training, dialogues=self.training_dialogues)
+        fields: dict[str, Any] = {"config": asdict(self.config)}
+        classifiers = {UNCONDITIONAL: self.unconditional, CONDITIONAL: self.conditional}
+        if isinstance(self.unconditional, VectorClassifier):
+            weights = {
+                name: found.weights.tolist() for name, found in classifiers.items() if isinstance(found, VectorClassifier)
+            }
+            fields["vectors"] = {**_referred(self.unconditional.vectors.folder, folder), **weights}
+        for name, classifier in classifiers.items():
+            if isinstance(classifier, IndependenceClassifier):
+                save_classifier(classifier.encoder, folder / name)
+        CAUSAL_FOLDER.publish(folder, fields, training, dialogues=self.training_dialogues)
 
     @classmethod
     def load(
@@ -93,8 +108,17 @@ class CausalModel:
         """
         folder = resolve(name, revision=revision)
         settings = CAUSAL_FOLDER.read_settings(folder)
-        given: dict[str, Any] = {"layout": layout, "truncate": truncate, "max_tokens": max_tokens}
-        config = replace(settings["config"], **{name: value for name, value in given.items() if value is not None})
+        options: dict[str, Any] = {"layout": layout, "truncate": truncate, "max_tokens": max_tokens}
+        given = {name: value for name, value in options.items() if value is not None}
+        if (stored := settings.get("vectors")) is not None:
+            if given:
+                raise InputError(
+                    f"causalscore: {next(iter(given))} is about cross-encoders, and {folder} has none. Leave it out."
+                )
+            vectors = TurnVectors(_general_of(folder, stored), device=device)
+            single, double = (VectorClassifier(vectors, np.array(stored[name])) for name in (UNCONDITIONAL, CONDITIONAL))
+            return cls(settings["config"], single, double, CAUSAL_FOLDER.training_dialogues(folder))
+        config = replace(settings["config"], **given)
         unconditional, conditional = (load_classifier(folder / part, device=device) for part in (UNCONDITIONAL, CONDITIONAL))
         return cls.build(config, unconditional, conditional, CAUSAL_FOLDER.training_dialogues(folder))
 
@@ -113,10 +137,44 @@ def classifier_of(encoder: Classifier, config: CausalModelConfig) -> Independenc
     return IndependenceClassifier(encoder, RowEncoder(encoder.tokenizer, config.layout, config.truncate, config.max_tokens))
 
 
+class _Vectors(TypedDict):
+    """Classifiers over a general evaluator's vectors."""
+
+    general: str | None
+    """Name of the evaluator in the box; None where it stands in the subfolder."""
+    hash: str
+    """Of its folder."""
+    unconditional: list[float]
+    conditional: list[float]
+
+
+def _referred(source: Path, folder: Path) -> dict[str, Any]:
+    """Say where the evaluator of a folder is, after it was copied there if it is none in the box."""
+    is_packaged = source.parent == PRETRAINED
+    if not is_packaged:
+        shutil.copytree(source, folder / _GENERAL)
+    return {"general": source.name if is_packaged else None, "hash": content_hash(source)}
+
+
+def _general_of(folder: Path, stored: _Vectors) -> Path:
+    """Return the folder of the evaluator that a model's classifiers were fitted on."""
+    name = stored["general"]
+    found = folder / _GENERAL if name is None else PRETRAINED / name
+    if not found.is_dir():
+        raise ModelLoadError(f"{folder}: needs the model {name!r}, which is not in the box. Install the release that has it.")
+    if content_hash(found) != stored["hash"]:
+        raise ModelLoadError(
+            f"{folder}: was trained on another model than the one in {found}. "
+            "Install the release that it was trained with, or train it again with `dialeval train independence`."
+        )
+    return found
+
+
 class _Fields(TypedDict):
     """The fields of causalscore.json that move a number."""
 
     config: CausalModelConfig
+    vectors: NotRequired[_Vectors]
 
 
 CAUSAL_FOLDER = ModelFolder("causalscore.json", _Fields, 2, "a trained model of CausalScore", "dialeval train independence")

@@ -1,4 +1,4 @@
-"""The recipes by which the independence classifiers are trained: `default`, `paper` and `code`."""
+"""The recipes by which the independence classifiers are trained: `vectors`, `default`, `paper` and `code`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from .classifiers import PairLayout, PairTruncation
 
 Filter: TypeAlias = Literal["paper", "code"]
 
+VECTORS = "vectors"
+"""The recipe of classifiers over a general evaluator's vectors, which has no numbers to choose: see `vectors.fit`."""
+
 
 @dataclass(frozen=True, slots=True)
 class CausalRecipe:
-    """How the classifiers are trained.
+    """How cross-encoders are trained.
 
     Attributes:
         learning_rate: its highest value.

@@ -18,7 +18,7 @@ from dialeval_plugin.core.signature import SignatureValue
 from dialeval_plugin.models.folders import DefaultModel, model_identity, resolve
 
 from .aggregation import Aggregation, combine, conditional_pairs, dependent_turns, score
-from .classifiers import CausalWindow, IndependenceClassifier, PairLayout, PairTruncation, Probabilities
+from .classifiers import CausalWindow, DependenceClassifier, PairLayout, PairTruncation, Probabilities
 from .model import CausalModel
 
 _NO_PAIRS: IntArray = np.empty((0, 2), dtype=np.int64)
@@ -123,29 +123,23 @@ class CausalScorer(Scorer):
     @property
     def cuts(self) -> dict[str, str]:
         """Texts that the classifiers did not read whole."""
-        config = self.model.config
-        return {
-            "n_cut": f"turns and response together are longer than {config.max_tokens} tokens and were cut ({config.truncate})"
-        }
+        return {"n_cut": self.model.unconditional.limit}
 
     def signature_fields(self) -> dict[str, SignatureValue]:
         """Method, variant, model, conditions, reading of equation 1 and of the texts."""
-        options, config = self.options, self.model.config
+        options = self.options
         return {
             "method": "causalscore",
             "variant": options.variant,
             "model": self.model_hash,
-            "recipe": config.recipe,
+            "recipe": self.model.config.recipe,
             "conditions": options.conditions,
             "pairs": options.pairs,
             "dedupe": options.dedupe,
             "single": options.single,
             "max_ci": options.max_ci if options.variant == "max_ci" else None,
             "average": options.average,
-            "layout": config.layout,
-            "speakers": "none",
-            "window": config.max_tokens,
-            "truncation": config.truncate,
+            **self.model.unconditional.reading,
         }
 
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
@@ -240,7 +234,7 @@ def _turn_rows(example: Example, places: IntArray, numbers: dict[str, int]) -> I
     return np.array([[numbers.setdefault(text, len(numbers)), response] for text in texts], dtype=np.int64).reshape(-1, 2)
 
 
-def _judge(classifier: IndependenceClassifier, texts: Sequence[str], groups: Sequence[IntArray]) -> list[Probabilities]:
+def _judge(classifier: DependenceClassifier, texts: Sequence[str], groups: Sequence[IntArray]) -> list[Probabilities]:
     """Judge the rows of all groups at once; one result a group."""
     if not groups:
         return []

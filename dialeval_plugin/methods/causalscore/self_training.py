@@ -29,7 +29,7 @@ from dialeval_plugin.training.host_trainers import fit
 from dialeval_plugin.training.run import TrainingRun
 
 from .aggregation import dependent_turns
-from .classifiers import IndependenceClassifier, RowEncoder, row_probabilities, turn_probabilities
+from .classifiers import DependenceClassifier, IndependenceClassifier, RowEncoder, row_probabilities, turn_probabilities
 from .data import (
     CANDIDATES,
     CausalData,
@@ -40,7 +40,7 @@ from .data import (
     strongest,
     unconditional_rows,
 )
-from .model import CausalModelConfig, classifier_of
+from .model import CausalModelConfig, CauseLabels, classifier_of
 from .recipes import CausalRecipe, Filter
 
 COLUMNS = ("cause", "condition", "response")
@@ -90,7 +90,7 @@ class RowEvaluator(BaseEvaluator):  # type: ignore[misc] # the host is not typed
         return figures
 
 
-def measure_rows(classifier: IndependenceClassifier, rows: Sequence[LabelledRow]) -> dict[str, float]:
+def measure_rows(classifier: DependenceClassifier, rows: Sequence[LabelledRow]) -> dict[str, float]:
     """Return area under the ROC curve, F1 and accuracy of a classifier on labelled rows, in [0, 1]."""
     return classification_figures(
         row_probabilities(classifier, [row.texts for row in rows]), np.array([row.label for row in rows], dtype=np.float64)
@@ -116,6 +116,32 @@ def classification_figures(probabilities: FloatArray, labels: FloatArray) -> dic
         "f1": float(f1_score(is_positive, said)),
         "accuracy": float((said == is_positive).mean()),
     }
+
+
+def figures(
+    classifier: DependenceClassifier, validation: Sequence[LabelledRow], evaluation: Sequence[LabelledRow]
+) -> dict[str, dict[str, float]]:
+    """Return the figures of `measure_rows` by set; evaluation has none where it has no rows."""
+    measured = {"validation": measure_rows(classifier, validation)}
+    return {**measured, "evaluation": measure_rows(classifier, evaluation)} if evaluation else measured
+
+
+def unconditional_sets(data: CausalData, *, seed: int) -> tuple[list[LabelledRow], ...]:
+    """Rows of the unconditional classifier: for training, validation and evaluation."""
+    return tuple(unconditional_rows(pairs, OtherUtterances(pairs), seed=seed) if pairs else [] for pairs in data[:3])
+
+
+def conditional_sets(
+    data: CausalData, unconditional: DependenceClassifier, *, labels: CauseLabels, seed: int
+) -> tuple[list[LabelledRow], ...]:
+    """Rows of the conditional classifier: for training, validation and evaluation."""
+
+    def rows(pairs: Sequence[CausePair]) -> list[LabelledRow]:
+        contexts = [([turn.text for turn in pair.context], pair.response.text) for pair in pairs]
+        chances = turn_probabilities(unconditional, contexts)
+        return conditional_rows(pairs, chances, OtherUtterances(pairs), labels=labels, seed=seed)
+
+    return tuple(rows(pairs) if pairs else [] for pairs in data[:3])
 
 
 def train_stage(
@@ -254,18 +280,15 @@ class SelfTraining:
 
     def train_unconditional(self, encoder: CrossEncoder) -> dict[str, Any]:
         """Return how many rows there were, and the figures."""
-        seed = self.run.options.seed
-        rows, validation, evaluation = (
-            unconditional_rows(pairs, OtherUtterances(pairs), seed=seed) if pairs else [] for pairs in self.data[:3]
-        )
+        rows, validation, evaluation = unconditional_sets(self.data, seed=self.run.options.seed)
         train_stage(encoder, "unconditional", self.recipe.n_epochs, rows, validation, self.recipe, self.run)
-        return {"n_rows": len(rows), **self._figures(encoder, validation, evaluation)}
+        return {"n_rows": len(rows), **figures(classifier_of(encoder, self.config), validation, evaluation)}
 
     def train_conditional(self, encoder: CrossEncoder, unconditional: IndependenceClassifier) -> list[dict[str, Any]]:
         """Algorithm 1; returns counts and figures of round 0, the labelled rows alone, and of each self-training round."""
         recipe, others = self.recipe, OtherUtterances(self.data.training)
-        labelled, validation, evaluation = (
-            self._conditional_rows(pairs, unconditional) if pairs else [] for pairs in self.data[:3]
+        labelled, validation, evaluation = conditional_sets(
+            self.data, unconditional, labels=self.config.labels, seed=self.run.options.seed
         )
         if recipe.conditional_from == "unconditional":
             encoder.load_state_dict(unconditional.encoder.state_dict())
@@ -279,8 +302,8 @@ class SelfTraining:
         while True:
             name = f"round_{len(rounds)}"
             train_stage(encoder, name, n_epochs, rows, validation, recipe, self.run)
-            figures = self._figures(encoder, validation, evaluation)
-            rounds.append({"round": len(rounds), "n_rows": len(rows), "n_pseudo": len(fresh), **figures})
+            measured = figures(classifier_of(encoder, self.config), validation, evaluation)
+            rounds.append({"round": len(rounds), "n_rows": len(rows), "n_pseudo": len(fresh), **measured})
             if pool is None or len(rounds) > recipe.n_rounds or self.best(rounds) < len(rounds) - 1:
                 break
             # A round goes on from the weights of the one before. Its pseudo-labels are kept: a resumed run has the same ones.
@@ -300,16 +323,3 @@ class SelfTraining:
         if not self.recipe.keep_best:
             return len(rounds) - 1
         return max(range(len(rounds)), key=lambda number: rounds[number]["validation"][BEST])
-
-    def _conditional_rows(self, pairs: Sequence[CausePair], unconditional: IndependenceClassifier) -> list[LabelledRow]:
-        contexts = [([turn.text for turn in pair.context], pair.response.text) for pair in pairs]
-        chances = turn_probabilities(unconditional, contexts)
-        labels, seed = self.config.labels, self.run.options.seed
-        return conditional_rows(pairs, chances, OtherUtterances(pairs), labels=labels, seed=seed)
-
-    def _figures(
-        self, encoder: CrossEncoder, validation: Sequence[LabelledRow], evaluation: Sequence[LabelledRow]
-    ) -> dict[str, Any]:
-        classifier = classifier_of(encoder, self.config)
-        figures = {"validation": measure_rows(classifier, validation)}
-        return {**figures, "evaluation": measure_rows(classifier, evaluation)} if evaluation else figures

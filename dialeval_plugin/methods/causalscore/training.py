@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.signature import content_hash
@@ -13,10 +14,11 @@ from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
 from dialeval_plugin.training.run import TrainingOptions, TrainingResult, TrainingRun, choose_recipe, data_hash
 
 from .classifiers import new_classifier
-from .data import CausalSources, pair_hash, prepare
+from .data import CausalData, CausalSources, LabelledRow, pair_hash, prepare
 from .model import CAUSAL_FOLDER, CausalModel, CausalModelConfig, CauseLabels, classifier_of
-from .recipes import RECIPES, CausalRecipe
-from .self_training import SelfTraining
+from .recipes import RECIPES, VECTORS, CausalRecipe
+from .self_training import SelfTraining, conditional_sets, figures, unconditional_sets
+from .vectors import TurnVectors, VectorClassifier, fit
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +26,10 @@ class CausalTrainingOptions(TrainingOptions):
     """What a training depends on, apart from its data.
 
     Attributes:
-        backbone: a transformers checkpoint, a sentence-transformers folder, or a hub id.
-        n_epochs: in place of the recipe's, as the next four.
+        recipe: "vectors", "default", "paper" or "code".
+        backbone: a transformers checkpoint, a sentence-transformers folder, or a hub id; with the recipe "vectors" a general
+            evaluator.
+        n_epochs: in place of the recipe's, as the next four; none of them with the recipe "vectors".
         max_unlabelled: unlabelled responses that self-training looks at, of more a seeded sample; None for all.
     """
 
@@ -39,21 +43,26 @@ class CausalTrainingOptions(TrainingOptions):
     max_tokens: int | None = None
     max_unlabelled: int | None = None
 
-    def find_recipe(self) -> CausalRecipe:
-        """The recipe with the numbers that are given here."""
+    def find_recipe(self) -> CausalRecipe | None:
+        """The recipe with the numbers that are given here; None for the recipe "vectors", which has none."""
         if self.labels not in get_args(CauseLabels):
             raise InputError(f"labels: there are no {self.labels!r}. Choose one of {', '.join(get_args(CauseLabels))}.")
-        return choose_recipe(
-            RECIPES,
-            self.recipe,
-            may_be_zero=("n_rounds",),
-            n_epochs=self.n_epochs,
-            n_round_epochs=self.n_round_epochs,
-            n_rounds=self.n_rounds,
-            learning_rate=self.learning_rate,
-            max_training_tokens=self.max_tokens,
-            max_tokens=self.max_tokens,
-        )
+        numbers = {
+            "n_epochs": self.n_epochs,
+            "n_round_epochs": self.n_round_epochs,
+            "n_rounds": self.n_rounds,
+            "learning_rate": self.learning_rate,
+            "max_tokens": self.max_tokens,
+        }
+        if self.recipe not in (VECTORS, *RECIPES):
+            raise InputError(f"recipe: there is no {self.recipe!r}. Choose one of {', '.join((VECTORS, *RECIPES))}.")
+        if self.recipe != VECTORS:
+            return choose_recipe(
+                RECIPES, self.recipe, may_be_zero=("n_rounds",), max_training_tokens=self.max_tokens, **numbers
+            )
+        if given := [name for name, value in numbers.items() if value is not None]:
+            raise InputError(f"{given[0]}: is about cross-encoders, and the recipe {VECTORS!r} has none. Leave it out.")
+        return None
 
 
 def train(
@@ -74,24 +83,48 @@ def train(
             sources, validation_fraction=options.validation_fraction, max_unlabelled=options.max_unlabelled, seed=options.seed
         )
         pairs = ((pair.context, pair.response, pair.causes) for part in data[:3] for pair in part)
-        run.start(recipe=asdict(recipe), data=data_hash(pairs, data.unlabelled))
+        run.start(recipe=None if recipe is None else asdict(recipe), data=data_hash(pairs, data.unlabelled))
 
-        config = CausalModelConfig(recipe.name, options.labels, recipe.layout, recipe.truncate, recipe.max_tokens)
         backbone = resolve(options.backbone)
-        unconditional, conditional = (new_classifier(backbone, device=run.device) for _ in range(2))
-        for classifier in (unconditional, conditional):
-            freeze(classifier.model.base_model, recipe.frozen)
-        trainee = SelfTraining(run, recipe, data, config)
-        figures = trainee.train_unconditional(unconditional)
-        rounds = trainee.train_conditional(conditional, classifier_of(unconditional, config))
+        trained, record = (
+            _vectors(run, backbone, data, options.labels)
+            if recipe is None
+            else _cross_encoders(run, backbone, data, recipe, options.labels)
+        )
+        return run.publish(trained.save, {"backbone_hash": content_hash(backbone), "counts": data.counts, **record})
 
-        known = frozenset(map(pair_hash, (*data.training, *data.validation))) | {item.dialogue for item in data.unlabelled}
-        trained = CausalModel.build(config, unconditional, conditional, known)
-        record = {
-            "backbone_hash": content_hash(backbone),
-            "counts": data.counts,
-            "unconditional": figures,
-            "rounds": rounds,
-            "best_round": trainee.best(rounds),
-        }
-        return run.publish(trained.save, record)
+
+def _cross_encoders(
+    run: TrainingRun, backbone: Path, data: CausalData, recipe: CausalRecipe, labels: CauseLabels
+) -> tuple[CausalModel, dict[str, Any]]:
+    config = CausalModelConfig(recipe.name, labels, recipe.layout, recipe.truncate, recipe.max_tokens)
+    unconditional, conditional = (new_classifier(backbone, device=run.device) for _ in range(2))
+    for classifier in (unconditional, conditional):
+        freeze(classifier.model.base_model, recipe.frozen)
+    trainee = SelfTraining(run, recipe, data, config)
+    measured = trainee.train_unconditional(unconditional)
+    rounds = trainee.train_conditional(conditional, classifier_of(unconditional, config))
+    record = {"unconditional": measured, "rounds": rounds, "best_round": trainee.best(rounds)}
+    return CausalModel.build(config, unconditional, conditional, _known(data)), record
+
+
+def _vectors(run: TrainingRun, backbone: Path, data: CausalData, labels: CauseLabels) -> tuple[CausalModel, dict[str, Any]]:
+    """One fit each on the labelled rows: what few numbers can learn they have learnt then, and there are no rounds."""
+    seed, vectors = run.options.seed, TurnVectors(backbone, device=run.device)
+    rows, validation, evaluation = unconditional_sets(data, seed=seed)
+    unconditional = _fitted(vectors, rows)
+    measured = {"n_rows": len(rows), **figures(unconditional, validation, evaluation)}
+    rows, validation, evaluation = conditional_sets(data, unconditional, labels=labels, seed=seed)
+    conditional = _fitted(vectors, rows)
+    only = {"round": 0, "n_rows": len(rows), "n_pseudo": 0, **figures(conditional, validation, evaluation)}
+    trained = CausalModel(CausalModelConfig(VECTORS, labels), unconditional, conditional, _known(data))
+    return trained, {"unconditional": measured, "rounds": [only], "best_round": 0}
+
+
+def _fitted(vectors: TurnVectors, rows: Sequence[LabelledRow]) -> VectorClassifier:
+    return fit(vectors, [row.texts for row in rows], [row.label for row in rows])
+
+
+def _known(data: CausalData) -> frozenset[str]:
+    """Identities of the dialogues that are trained on."""
+    return frozenset(map(pair_hash, (*data.training, *data.validation))) | {item.dialogue for item in data.unlabelled}

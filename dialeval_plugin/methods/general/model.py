@@ -150,10 +150,15 @@ class GeneralHead(nn.Module):
         self.context_centre.copy_(functional.normalize(contexts, dim=-1).mean(0))
         self.response_centre.copy_(functional.normalize(robust, dim=-1).mean(0))
 
+    def directions(self, contexts: Tensor, robust: Tensor) -> tuple[Tensor, Tensor]:
+        """Directions of contexts and of robust parts (n, width), each less the mean direction of its kind."""
+        parts = ((contexts, self.context_centre), (robust, self.response_centre))
+        of_contexts, of_robust = (functional.normalize(vectors, dim=-1) - centre for vectors, centre in parts)
+        return of_contexts, of_robust
+
     def centred_cosine(self, contexts: Tensor, robust: Tensor) -> Tensor:
-        """Cosine of contexts and robust parts (n, width), each less the mean direction of its kind; in [-1, 1], (n,)."""
-        of_contexts = functional.normalize(contexts, dim=-1) - self.context_centre
-        return functional.cosine_similarity(of_contexts, functional.normalize(robust, dim=-1) - self.response_centre, dim=-1)
+        """Cosine of the `directions` of contexts and robust parts (n, width); in [-1, 1], (n,)."""
+        return functional.cosine_similarity(*self.directions(contexts, robust), dim=-1)
 
     def blended(self, quality: str, experts: Tensor) -> Tensor:
         """Calibrated log odds of a quality, of shape (n,), from those of its experts, (n, number of experts)."""

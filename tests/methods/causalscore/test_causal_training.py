@@ -288,7 +288,7 @@ def test_dialogues_that_are_measured_on_are_left_out_and_counted(caplog: pytest.
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"recipe": "best"}, "recipe: there is no 'best'. Choose one of default, paper, code."),
+        ({"recipe": "best"}, "recipe: there is no 'best'. Choose one of vectors, default, paper, code."),
         ({"labels": "all"}, "labels: there are no 'all'. Choose one of annotated, preceding_2."),
         ({"n_epochs": 0}, "n_epochs: expected a positive number, got 0."),
         ({"n_rounds": -1}, "n_rounds: expected 0 or more, got -1."),
@@ -303,7 +303,7 @@ def test_unknown_options_are_refused(changes: dict[str, Any], message: str, tmp_
 def test_the_losing_round_is_not_kept(tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     figures = ({"validation": {"auroc": auroc, "f1": 0.0, "accuracy": 0.0}} for auroc in (0.5, 0.7, 0.6))
     chosen = [LabelledRow(("a", "b", "c"), 1), LabelledRow(("d", "b", "c"), 0)]
-    monkeypatch.setattr(self_training.SelfTraining, "_figures", lambda *_: next(figures))
+    monkeypatch.setattr(self_training, "figures", lambda *_: next(figures))
     monkeypatch.setattr(self_training, "choose", lambda *_, **__: chosen)
     record = train(SOURCES, tmp_path / "model", options(tiny_encoder, n_epochs=1)).record
     assert [(entry["round"], entry["n_pseudo"]) for entry in record["rounds"]] == [(0, 0), (1, 2)]
