@@ -2,8 +2,8 @@
 
 A compact folder is a model folder with `DELTA_FILE` in place of `model.safetensors`: by the names of the encoder's tensors, the
 differences from the encoder that it was trained from, which the file's header names with its SHA-256. A matrix is stored in
-rows of signed numbers of 2 to 12 bits, packed, with one scale a row; what is too small to be worth it is stored as it is, not
-as a difference. Weights of heads are halved to float16. Every weight that is read back is the same on every machine to the bit:
+rows of signed numbers of 2 to 8 bits, packed, with one scale a row; what is too small to be worth it is stored as it is, not as
+a difference. Weights of heads are halved to float16. Every weight that is read back is the same on every machine to the bit:
 the arithmetic is one multiplication and one addition, each rounded by itself.
 """
 
@@ -32,7 +32,7 @@ DELTA_FILE = "delta.safetensors"
 
 _HEADER = "encoder"
 _SCALES = ":scales"
-_BITS = range(2, 13)
+_BITS = range(2, 9)
 _CLIPPED = [share / 20 for share in range(10, 21)]
 """Scales to choose from, as shares of the one at which a row's largest weight is the largest number."""
 _SMALLEST_MATRIX = 16_384
@@ -42,19 +42,16 @@ _FEWEST_COLUMNS = 8
 _TOKENIZER_FILES = ("tokenizer.json", "vocab.txt")
 
 
-def pack_model(folder: Path, target: Path, *, base: str, bits: int = 4, part_bits: Mapping[str, int] | None = None) -> None:
+def pack_model(folder: Path, target: Path, *, base: str, bits: int = 4) -> None:
     """Write a compact copy of a trained model's folder to `target`, `bits` a weight; `base` is what it was trained from.
 
-    `part_bits` has other bits for encoders in subfolders, by their paths. A part that is no encoder trained from `base`, such
-    as a language model, is stored in half precision.
+    A part that is no encoder trained from `base`, such as a language model, is stored in half precision.
 
     Raises:
-        InputError: `target` exists, or bits are not in [2, 12].
+        InputError: `target` exists, or `bits` is not in [2, 8].
     """
-    of_parts = part_bits or {}
-    for given in (bits, *of_parts.values()):
-        if given not in _BITS:
-            raise InputError(f"bits: expected {_BITS[0]} to {_BITS[-1]}, got {given}.")
+    if bits not in _BITS:
+        raise InputError(f"bits: expected 2 to 8, got {bits}.")
     if target.exists():
         raise InputError(f"{target}: exists already. Choose another folder, or delete this one.")
     shutil.copytree(folder, target, ignore=shutil.ignore_patterns(".*", "*.safetensors"))
@@ -63,8 +60,7 @@ def pack_model(folder: Path, target: Path, *, base: str, bits: int = 4, part_bit
     header = {_HEADER: to_json({"base": base, "sha256": file_hash(start)})}
     for path in sorted(folder.rglob("*.safetensors")):
         place, tensors = target / path.relative_to(folder), load_file(str(path))
-        own_bits = of_parts.get(path.parent.relative_to(folder).as_posix(), bits)
-        if path.name == WEIGHTS_FILE and (changed := _changes(tensors, load_file(str(start)), own_bits)):
+        if path.name == WEIGHTS_FILE and (changed := _changes(tensors, load_file(str(start)), bits)):
             save_file(changed, str(place.with_name(DELTA_FILE)), metadata=header)
             for name in _TOKENIZER_FILES:
                 (place.parent / name).unlink(missing_ok=True)
@@ -143,8 +139,8 @@ def _packed(matrix: Tensor, bits: int) -> tuple[Tensor, Tensor]:
         error = (_rounded(matrix, tried, bits) * tried[:, None] - matrix).square().sum(1)
         better = error < least
         least, scales = error.where(better, least), tried.where(better, scales)
-    numbers = (_rounded(matrix, scales, bits) + _largest(bits)).numpy().astype("<u2")
-    each = np.unpackbits(numbers[:, :, None].view(np.uint8), axis=2, count=bits, bitorder="little")
+    numbers = (_rounded(matrix, scales, bits) + _largest(bits)).to(torch.uint8).numpy()
+    each = np.unpackbits(numbers[:, :, None], axis=2, count=bits, bitorder="little")
     return torch.from_numpy(np.packbits(each.reshape(len(numbers), -1), axis=1, bitorder="little")), scales
 
 
@@ -167,9 +163,7 @@ def _unpacked(stored: Tensor, shape: Sequence[int]) -> Tensor | None:
     if bits not in _BITS or stored.shape != (n_rows, -(-n_columns * bits // 8)):
         return None
     each = np.unpackbits(stored.numpy(), axis=1, count=n_columns * bits, bitorder="little").reshape(n_rows, n_columns, bits)
-    both_bytes = np.pad(each, ((0, 0), (0, 0), (0, 16 - bits)))
-    numbers = np.packbits(both_bytes, axis=2, bitorder="little").view("<u2")[:, :, 0]
-    return torch.from_numpy(numbers.astype(np.float32)) - _largest(bits)
+    return torch.from_numpy(np.packbits(each, axis=2, bitorder="little")[:, :, 0]).float() - _largest(bits)
 
 
 def _halved(tensor: Tensor) -> Tensor:

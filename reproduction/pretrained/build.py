@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -51,9 +51,7 @@ class Recipe:
         words: further words of the command.
         reported: sets and files that are kept out of training, beside `REPORTED`.
         scales: options of the scorer, for each of which there is a table of percentiles.
-        n_human: responses or dialogues of people in each table.
         bits: of each weight of the packed encoder.
-        part_bits: the same of an encoder in a subfolder, where it has others.
     """
 
     command: str
@@ -61,9 +59,7 @@ class Recipe:
     words: tuple[str, ...] = ()
     reported: tuple[str, ...] = ()
     scales: tuple[Mapping[str, str], ...] = ({},)
-    n_human: int = 4000
     bits: int = 6
-    part_bits: Mapping[str, int] = field(default_factory=dict)
 
 
 def _general(*corpora: str) -> tuple[tuple[str, str], ...]:
@@ -183,13 +179,13 @@ def pack(name: str, folder: Path, target: Path) -> dict[str, str]:
     """Pack a trained model into `target`, in place of what is there, and return the hashes of its files."""
     half = target.with_name(f".{target.name}")
     shutil.rmtree(half, ignore_errors=True)
-    pack_model(folder, half, base=PACKAGED_ENCODER, bits=RECIPES[name].bits, part_bits=RECIPES[name].part_bits)
+    pack_model(folder, half, base=PACKAGED_ENCODER, bits=RECIPES[name].bits)
     keep_calibration(half)
     data = data_folder()
     dialogues = [dialogue for file in HUMAN for dialogue in read_dialogues(data / file)]
     sources = {file: file_hash(data / file) for file in HUMAN}
     for options in RECIPES[name].scales:
-        write_percentiles(open_scorer(str(half), **options), half, dialogues, sources, n=RECIPES[name].n_human)
+        write_percentiles(open_scorer(str(half), **options), half, dialogues, sources)
     write_golden(half)
     commit = folder.with_suffix(".commit").read_text(encoding="utf-8").strip()
     said = provenance(name, half, commit)

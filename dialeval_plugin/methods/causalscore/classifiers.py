@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Protocol, TypeAlias, Union
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import torch
 from annotated_types import Ge
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, PreTrainedModel
+from transformers import PreTrainedModel
 from transformers.models.bert.modeling_bert import BertLayer
 from transformers.models.roberta.modeling_roberta import RobertaLayer
 
@@ -23,14 +23,12 @@ from dialeval_plugin.core.signature import SignatureValue
 from dialeval_plugin.models.batching import length_batches, padded, tokens_at_once
 from dialeval_plugin.models.compact import base_of, restore
 from dialeval_plugin.models.folders import check_complete, check_device, check_vocabulary, check_weights, opening
-from dialeval_plugin.models.language_models import LOCAL, check_fast, open_transformer, text_ids
+from dialeval_plugin.models.language_models import check_fast, text_ids
 
 if TYPE_CHECKING:
-    # Imported where it is needed: its trainers bring datasets, pandas and scikit-learn, which scoring does without.
+    # Imported where it is needed: its trainers bring datasets, pandas and scikit-learn, which scoring by vectors does without.
     from sentence_transformers import CrossEncoder
 
-Classifier: TypeAlias = Union["CrossEncoder", "PairEncoder"]
-"""What has two logits for a sequence."""
 PairLayout: TypeAlias = Literal["delimited", "literal"]
 PairTruncation: TypeAlias = Literal["utterances", "right"]
 
@@ -158,7 +156,7 @@ class IndependenceClassifier:
     Unconditional rows are (utterance, response), conditional ones (candidate cause, condition, response).
     """
 
-    def __init__(self, encoder: Classifier, texts: RowEncoder) -> None:
+    def __init__(self, encoder: CrossEncoder, texts: RowEncoder) -> None:
         self.encoder = encoder
         self.texts = texts
 
@@ -214,57 +212,19 @@ def turn_probabilities(classifier: DependenceClassifier, items: Sequence[tuple[S
     return np.split(found, np.cumsum([len(context) for context, _ in items])[:-1]) if items else []
 
 
-class PairEncoder(nn.Module):
-    """The cross-encoder of a compact folder, opened without sentence-transformers, whose logits it has to the bit."""
-
-    def __init__(self, folder: Path, base: Path, *, device: str | None = None) -> None:
-        super().__init__()
-        self.folder, self.base = folder, base
-        stored = check_weights(folder)
-        encoder, self.tokenizer = open_transformer(AutoModel, base, "an encoder", device=device)
-        with opening(folder, "a cross-encoder"), torch.device("meta"):
-            model = AutoModelForSequenceClassification.from_config(AutoConfig.from_pretrained(folder, **LOCAL))
-        _check_labels(folder, model.config.num_labels)
-        head = [name for name, _ in model.named_parameters() if not name.startswith(f"{model.base_model_prefix}.")]
-        check_complete(folder, head, stored)
-        setattr(model, model.base_model_prefix, encoder)
-        for child in model.children():
-            if child is not encoder:
-                child.to_empty(device=encoder.device)
-        self.model = model.eval()
-        restore(model, folder)
-
-    @property
-    def device(self) -> torch.device:
-        """Where the weights are."""
-        place: torch.device = self.model.device
-        return place
-
-    def forward(self, features: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Judge a batch, `input_ids` and `attention_mask` of shape (n, tokens): `scores`, logits of shape (n, 2)."""
-        return {"scores": self.model(**features).logits}
-
-
-def load_classifier(folder: Path, *, device: str | None = None) -> Classifier:
-    """Open a trained classifier.
+def load_classifier(folder: Path, *, device: str | None = None) -> CrossEncoder:
+    """Open the cross-encoder of a trained classifier.
 
     Raises:
         ModelLoadError: the weights are pickled, damaged or incomplete, do not fit the tokenizer, or have other labels.
     """
     if (base := base_of(folder)) is None:
         return _open(folder, device, is_trained=True)
-    return PairEncoder(folder, base, device=device)
-
-
-def save_classifier(encoder: Classifier, folder: Path) -> None:
-    """Write a classifier whole, as a folder that `CrossEncoder` opens."""
-    if isinstance(encoder, PairEncoder):
-        with _quiet():
-            whole = new_classifier(encoder.base, device="cpu")
-        restore(whole.model, encoder.folder)
-    else:
-        whole = encoder
-    whole.save_pretrained(str(folder), create_model_card=False)
+    check_weights(folder)
+    with _quiet():
+        encoder = new_classifier(base, device=device)
+    restore(encoder.model, folder)
+    return encoder
 
 
 @contextmanager
@@ -299,17 +259,13 @@ def _open(folder: Path, device: str | None, *, is_trained: bool) -> CrossEncoder
         )
         # What does not fit together shows in the first answer, if not before.
         encoder.predict([("a", "a")], show_progress_bar=False)
-    _check_labels(folder, encoder.num_labels)
+    if encoder.num_labels != N_LABELS:
+        raise ModelLoadError(
+            f"{folder}: the classifier has {encoder.num_labels} labels, expected {N_LABELS}. Is this another model's folder?"
+        )
     check_complete(folder, (encoder.model if is_trained else encoder.model.base_model).state_dict(), stored)
     check_vocabulary(folder, encoder.tokenizer, encoder.model.get_input_embeddings())
     return encoder
-
-
-def _check_labels(folder: Path, n_labels: int) -> None:
-    if n_labels != N_LABELS:
-        raise ModelLoadError(
-            f"{folder}: the classifier has {n_labels} labels, expected {N_LABELS}. Is this another model's folder?"
-        )
 
 
 @contextmanager

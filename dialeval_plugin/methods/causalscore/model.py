@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from typing_extensions import NotRequired, TypedDict
@@ -21,16 +21,17 @@ from dialeval_plugin.core.signature import content_hash
 from dialeval_plugin.models.folders import PRETRAINED, ModelFolder, resolve
 
 from .classifiers import (
-    Classifier,
     DependenceClassifier,
     IndependenceClassifier,
     PairLayout,
     PairTruncation,
     RowEncoder,
     load_classifier,
-    save_classifier,
 )
 from .vectors import TurnVectors, VectorClassifier
+
+if TYPE_CHECKING:
+    from sentence_transformers import CrossEncoder
 
 CauseLabels: TypeAlias = Literal["annotated", "preceding_2"]
 
@@ -67,8 +68,8 @@ class CausalModel:
     def build(
         cls,
         config: CausalModelConfig,
-        unconditional: Classifier,
-        conditional: Classifier,
+        unconditional: CrossEncoder,
+        conditional: CrossEncoder,
         training_dialogues: frozenset[str] = frozenset(),
     ) -> CausalModel:
         """Put two cross-encoders together."""
@@ -85,7 +86,7 @@ class CausalModel:
             fields["vectors"] = {**_referred(self.unconditional.vectors.folder, folder), **weights}
         for name, classifier in classifiers.items():
             if isinstance(classifier, IndependenceClassifier):
-                save_classifier(classifier.encoder, folder / name)
+                classifier.encoder.save_pretrained(str(folder / name), create_model_card=False)
         CAUSAL_FOLDER.publish(folder, fields, training, dialogues=self.training_dialogues)
 
     @classmethod
@@ -123,7 +124,7 @@ class CausalModel:
         return cls.build(config, unconditional, conditional, CAUSAL_FOLDER.training_dialogues(folder))
 
 
-def classifier_of(encoder: Classifier, config: CausalModelConfig) -> IndependenceClassifier:
+def classifier_of(encoder: CrossEncoder, config: CausalModelConfig) -> IndependenceClassifier:
     """Return the classifier over an encoder that reads texts as the configuration says."""
     # RoBERTa counts its positions from padding_idx + 1 on.
     embeddings = getattr(encoder.model.base_model, "embeddings", None)
