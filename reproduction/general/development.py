@@ -33,7 +33,7 @@ from reproduction.intervals import mean_over_sets
 from reproduction.pretrained.build import data_folder
 
 RATING = "rating"
-TRIED = (0.0, 0.2, RELEVANCE_WEIGHT, 0.6, 0.8, 1.6)
+TRIED = (0.0, 0.2, 0.4, RELEVANCE_WEIGHT, 0.8, 1.6)
 """Weights of relevance in the main score."""
 MAIN = "general"
 
