@@ -35,6 +35,9 @@ AIM = 0.9
 COSINE = "cosine"
 """Column of the baseline: the cosine of the response and the turn before it, by the encoder as it was before any training."""
 
+N_READ, READ = 12, "insulting, read before"
+"""Contexts, the first ones, whose insults were known to whoever wrote `signals.INSULTS`."""
+
 
 class PairSet(NamedTuple):
     """The pairs of one table."""
@@ -46,11 +49,17 @@ class PairSet(NamedTuple):
 def pair_sets() -> dict[str, PairSet]:
     """Read the pairs of every table, by the name of its markers."""
     return {
-        "written by hand": PairSet(pairs_of(read_contrasts(RESPONSES))),
+        "written by hand": PairSet(_insults_apart(pairs_of(read_contrasts(RESPONSES)))),
         "long responses": PairSet(pairs_of(read_contrasts(LONG))),
         "perturbed responses": PairSet(turn_pairs()),
         "perturbed dialogues": PairSet(dialogue_pairs(), "dialogue"),
     }
+
+
+def _insults_apart(pairs: Sequence[ContrastPair]) -> list[ContrastPair]:
+    """Let the insults that had been read before those of training were written be a kind of their own."""
+    read = set(list(dict.fromkeys(pair.id for pair in pairs))[:N_READ])
+    return [pair._replace(kind=READ) if pair.kind == "insulting" and pair.id in read else pair for pair in pairs]
 
 
 def scorers(level: Level) -> dict[str, Scorer]:
