@@ -106,15 +106,16 @@ def fuse(fusion: Fusion, small: FloatArray, llm: FloatArray) -> FloatArray:
     return np.array([fusion(one, other) for one, other in zip(small.tolist(), llm.tolist(), strict=True)])
 
 
-_scorer = cache(load_scorer)
+opened = cache(load_scorer)
+"""Opens a scorer once."""
 
 
 def judged(column: StoredColumn, rated: RatedSet, work: Path) -> Judged:
     """Join the verdicts about a set with ratings and small models' scores."""
     level = level_of(rated.items[0])
-    found = [kept_scores(_scorer("general", level=level), rated.items, work, column.set).values]
+    found = [kept_scores(opened("general", level=level), rated.items, work, column.set).values]
     if level == "turn":
-        found.append(kept_scores(_scorer("slide", variant="slm"), rated.items, work, column.set).values)
+        found.append(kept_scores(opened("slide", variant="slm"), rated.items, work, column.set).values)
     low, high = column.scale
     verdicts = [column.scores[row] for row in rated.rows]
     hidden = {rated.clusters[row] for row in SHOWN_IN_PROMPT.get(column.judge.split("/")[1], ())}

@@ -34,7 +34,7 @@ EIGHT = ("tu", "dz", "pu", "dgu", "dgr", "ft", "eg", "fd")
 """The sets of Table 14, in its order."""
 FURTHER = ("cg", "pz")
 LEFT_OUT = "leave-one-set-out"
-CONTROLS = ("response length", "random")
+LENGTH, RANDOM = CONTROLS = ("response length", "random")
 MACRO, MACRO_OF_TURNS = "macro mean", "mean of turn-level sets"
 _SEED = 13
 _COUNTS = {"n_turns", *TOKENS_CUT}
@@ -56,6 +56,14 @@ class EvaluationSet(NamedTuple):
         """Whether it has responses, not whole dialogues."""
         return isinstance(self.items[0], Example)
 
+    def agreement(self, values: Values, rounds: int = 1000) -> Correlation | None:
+        """How far scores agree with the ratings; None where there is no score."""
+        if all(value is None for value in values):
+            return None
+        ratings = [_rating(item, self.quality) for item in self.items]
+        clusters = [context_key(item) for item in self.items]
+        return correlate(values, ratings, coefficient="spearman", clusters=clusters, bootstrap=Bootstrap(rounds))
+
 
 class SetsAtHand(NamedTuple):
     """What can be reported on."""
@@ -67,7 +75,7 @@ class SetsAtHand(NamedTuple):
 def overall_sets() -> SetsAtHand:
     """Read the eight sets of Table 14, two further DSTC10 sets and ConTurE's turns and dialogues, as far as they are there."""
     readers: dict[str, Callable[[], EvaluationSet]] = {
-        **{code: lambda code=code: _dstc10_set(code) for code in (*EIGHT, *FURTHER)},  # type: ignore[misc]
+        **{code: lambda code=code: dstc10_set(code) for code in (*EIGHT, *FURTHER)},  # type: ignore[misc]
         "conture, turns": lambda: EvaluationSet("conture, turns", conture.TURN_QUALITY, conture.read_examples()),
         "conture": lambda: EvaluationSet("conture", "human (overall)", conture.read_dialogues()),
     }
@@ -80,7 +88,8 @@ def overall_sets() -> SetsAtHand:
     return found
 
 
-def _dstc10_set(code: str) -> EvaluationSet:
+def dstc10_set(code: str) -> EvaluationSet:
+    """Read a DSTC10 set with its overall quality."""
     items = dstc10.read(code)
     return EvaluationSet(code, dstc10.overall_quality(items, dstc10.SETS[code]), items)
 
@@ -99,6 +108,12 @@ def quality_sets() -> list[EvaluationSet]:
     return found
 
 
+def controls(items: Sequence[Item]) -> dict[str, Values]:
+    """What every evaluator has to beat: the number of words, and numbers drawn at random."""
+    drawn = np.random.default_rng(_SEED).random(len(items))
+    return {LENGTH: [float(RatedItem.of(item).words or 0) for item in items], RANDOM: drawn.tolist()}
+
+
 class ModelCorrelations:
     """Coefficients of a model's columns, of controls and of left-out mixings, a set after the other."""
 
@@ -115,18 +130,13 @@ class ModelCorrelations:
         known = next((columns for of, columns in self._columns if of == tuple(items)), None)
         if known is None:
             scores = self._scorers[isinstance(items[0], Example)].score(items, progress=True)
-            generator = np.random.default_rng(_SEED)
-            known = {
-                **{name: scores.columns[name] for name in _EVALUATORS if name in scores.columns},
-                "response length": [float(RatedItem.of(item).words or 0) for item in items],
-                "random": list(map(float, generator.random(len(items)))),
-            }
+            known = {**{name: scores.columns[name] for name in _EVALUATORS if name in scores.columns}, **controls(items)}
             self._columns.append((tuple(items), known))
         return known
 
     def of_columns(self, entry: EvaluationSet) -> dict[str, Correlation | None]:
         """Agreement of every evaluator with the ratings of a set; None for one that has no score there."""
-        return {name: self._correlate(entry, values) for name, values in self.columns(entry.items).items()}
+        return {name: entry.agreement(values, self._rounds) for name, values in self.columns(entry.items).items()}
 
     def of_left_out(self, sets: Sequence[EvaluationSet]) -> dict[str, Correlation | None]:
         """Agreement on each set of responses of the heads mixed by weights that were fitted on the others."""
@@ -141,15 +151,8 @@ class ModelCorrelations:
             values = rated_log_odds(fitted.weights_without(entry.name), scorer.log_odds(examples))
             blank = [is_blank(example.response.text) for example in examples]
             scores = [None if empty else float(value) for empty, value in zip(blank, values, strict=True)]
-            found[entry.name] = self._correlate(entry, scores)
+            found[entry.name] = entry.agreement(scores, self._rounds)
         return found
-
-    def _correlate(self, entry: EvaluationSet, values: Values) -> Correlation | None:
-        if all(value is None for value in values):
-            return None
-        ratings = [_rating(item, entry.quality) for item in entry.items]
-        clusters = [context_key(item) for item in entry.items]
-        return correlate(values, ratings, coefficient="spearman", clusters=clusters, bootstrap=Bootstrap(self._rounds))
 
 
 def _rating(item: Item, quality: str) -> float | None:

@@ -1,11 +1,11 @@
 """Runs every evaluator whose model is at hand over all rated sets at hand, through lm-eval, and builds the leaderboard.
 
-DIALEVAL_DATA_DIR names the folder with `dstc10` and `fed`; models are those of `dialeval train`, and `--llm` any language model
-in transformers' layout, which is asked by the scorers that need one, and as a judge by the tasks' own prompts.
+DIALEVAL_DATA_DIR names the folder with `dstc10` and `fed`; models are those of `dialeval train`, in the place of `--slm`,
+`--causalscore`, `--language-model` and `--general` those in the box where none is named, and `--llm` any language model in
+transformers' layout, which is asked by the scorers that need one, and as a judge by the tasks' own prompts.
 
-    python -m reproduction.results.runs --work FOLDER --slm SLM --causalscore CAUSAL --language-model LM \
-        --background BACKGROUND \
-        --odin ODIN --reconstruction SEQ2SEQ --reconstruction HRED --general GENERAL --llm LLM
+    python -m reproduction.results.runs --work FOLDER --background BACKGROUND --odin ODIN \
+        --reconstruction SEQ2SEQ --reconstruction HRED --llm LLM
     python -m reproduction.results.write --work FOLDER --document docs/results.md
 
 One process an evaluator; `FOLDER/runs/NAME` keeps its results and `run.log`, so a second call runs only what is missing or was
@@ -23,8 +23,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dialeval_plugin.models.folders import PRETRAINED
 from reproduction.results.evaluators import KINDS, Evaluator, Plan, evaluators, plan, row_of, tasks_at_hand, tasks_of
 
+IN_THE_BOX = {"slm": "slide", "causalscore": "causalscore", "language_model": "language-model", "general": "general"}
+"""Kind of model to the one that is run where no folder is named."""
 LM_EVAL = (sys.executable, "-c", "from dialeval_plugin.cli.main import main; main()", "lm-eval", "run")
 N_LOG_LINES = 5
 
@@ -111,7 +114,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(arguments)
-    found = chosen(plan({kind: getattr(options, kind) for kind in KINDS}), options.only)
+    in_the_box = {kind: [str(PRETRAINED / name)] for kind, name in IN_THE_BOX.items()}
+    folders = {kind: getattr(options, kind) or in_the_box.get(kind, []) for kind in KINDS}
+    found = chosen(plan(folders), options.only)
     if options.list:
         show(found)
         return 0

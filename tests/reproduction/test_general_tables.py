@@ -47,6 +47,7 @@ def test_every_head_stands_beside_the_main_score_controls_and_the_paper(
     assert list(rows) == [
         *("general", "relevance", "fit", "fluency", "specificity", "knowledge", "cosine", "coherence", "novelty"),
         *("leave-one-set-out", "response length", "random"),
+        *("USL-H, fine-tuned on DSTC10 sets (Table 14)", "DynaEval, fine-tuned on DSTC10 sets (Table 14)"),
         *("DEB (Table 14)", "USR (Table 14)", "GRADE, fine-tuned on DSTC10 sets (Table 14)", "FED (Table 14)"),
     ]
     examples = [item for item in sets[0].items if isinstance(item, Example)]

@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
-from dialeval_plugin.core.dialogue import Level
-from dialeval_plugin.corpora.verdicts import StoredColumn
 from reproduction.fusion.judged import Judged
 from reproduction.fusion.papers import huynh_twin, slide_twin
-
-N = 200
-
-
-def judged(judge: str, set: str, level: Level = "turn", quality: str = "overall") -> Judged:
-    """Verdicts in ten steps that follow people's ratings, a `general` that follows them closer, and an SLM that does not."""
-    generator = np.random.default_rng(len(judge) + len(set))
-    ratings = generator.random(N)
-    llm = np.round((ratings + generator.random(N)) / 2, 1)
-    column = StoredColumn(judge, quality, set, level, (0.0, 1.0), tuple(llm.tolist()), "here")
-    general = (4 * ratings + generator.random(N)) / 5
-    slm = 2 * generator.random(N) if level == "turn" else None
-    return Judged(column, [str(row // 2) for row in range(N)], ratings, llm, general, slm)
+from tests.made_up_verdicts import N, made_up_verdicts
 
 
 @pytest.fixture(scope="module")
 def found() -> list[Judged]:
     return [
-        judged("GPT-4/g-eval_persona-chat", "topical-usr"),
-        judged("GPT-4/g-eval", "topical-usr"),
-        judged("Qwen-14B/AutomaticDialogueEvaluation", "topical-usr"),
-        judged("GPT-4/comp-analysis", "persona-zhao", quality="relevance"),
-        judged("GPT-4/comp-analysis", "fed-dial", level="dialogue"),
+        made_up_verdicts("GPT-4/g-eval_persona-chat", "topical-usr"),
+        made_up_verdicts("GPT-4/g-eval", "topical-usr"),
+        made_up_verdicts("Qwen-14B/AutomaticDialogueEvaluation", "topical-usr"),
+        made_up_verdicts("GPT-4/comp-analysis", "persona-zhao", quality="relevance"),
+        made_up_verdicts("GPT-4/comp-analysis", "fed-dial", level="dialogue"),
     ]
 
 

@@ -210,6 +210,27 @@ def test_evaluators_are_run_in_the_order_they_are_named_and_a_row_stands_for_all
     assert names == ["rouge-l", "reconstruction-hred", "reconstruction-vhcr", "reconstruction-dialogue-vhcr", "bleu-1"]
 
 
+def test_models_in_the_box_are_run_where_no_folder_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    words = [
+        "--work",
+        "w",
+        "--list",
+        "--general",
+        "/m/one",
+        "--general",
+        "/m/two",
+        "--only",
+        "slide-slm",
+        "general",
+        "reconstruction",
+    ]
+    assert runs.main(words) == 0
+    first = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert first == ["slide-slm", "general-one", "general-two", "reconstruction"]
+    assert all((runs.PRETRAINED / name).is_dir() for name in runs.IN_THE_BOX.values())
+    assert set(runs.IN_THE_BOX) <= set(KINDS)
+
+
 def test_an_evaluator_that_nobody_knows_is_refused(tmp_path: Path) -> None:
     with refused("--only: there is no evaluator blue. Type --list to see all.", SystemExit):
         runs.main(["--work", str(tmp_path), "--only", "blue"])
