@@ -174,7 +174,7 @@ class DisentanglingHead(nn.Module):
         """p(y = 1) of equation 7, of shape (n,), from vectors (n, width) and what the lexical classifier reads."""
         if self.lexical is not None:
             odds = self.log_odds(context, response, parts, features)
-            return (odds @ self.blend[:-1] + self.blend[-1]).sigmoid()
+            return ((odds * self.blend[:-1]).sum(-1) + self.blend[-1]).sigmoid()
         if self.probability_from == "three_class":
             logits = self.three_class(torch.cat([parts.context, parts.robust], dim=-1))
         else:

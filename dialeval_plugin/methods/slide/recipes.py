@@ -42,7 +42,8 @@ class SlideRecipe:
     Attributes:
         terms: "paper" for the terms of equations 1-5, "code" for those of the published notebooks.
         stages: in order; each starts from the best epoch of the one before.
-        unrelated: random negatives count where blend, range and thresholds are fitted, as adversarial ones do.
+        unrelated: random negatives count too. The range of distances is that of them also, and the thresholds let
+            `training.ACCEPTED` of the positive responses pass in place of weighing these against adversarial ones.
     """
 
     config: SmallModelConfig

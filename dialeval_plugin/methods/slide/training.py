@@ -32,6 +32,9 @@ from .stages import train_stage
 
 logger = logging.getLogger(__name__)
 
+ACCEPTED = 0.91
+"""Share of the positive validation responses from whose lowest score on a response counts as positive; see `validate`."""
+
 
 @dataclass(frozen=True, slots=True)
 class SlideTrainingOptions(TrainingOptions):
@@ -134,9 +137,11 @@ def calibrate(model: SmallModel, sets: Sequence[ResponseSet], *, unrelated: bool
 def validate(
     model: SmallModel, sets: Sequence[ResponseSet], distance_range: DistanceRange, *, unrelated: bool
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Accuracies on the validation sets, and for each variant the threshold that gives the highest balanced accuracy.
+    """Accuracies on the validation sets, and for each variant a threshold.
 
-    The threshold weighs random negatives as it does adversarial ones where `unrelated`, otherwise it does not look at them.
+    It is the one with the highest balanced accuracy on positive and adversarial responses, or where `unrelated` the one that
+    lets `ACCEPTED` of the positive responses pass. The best of many thresholds hangs on the contexts that chose it, a
+    quantile less so.
     """
     pairs, label = _labelled_pairs(sets, unrelated=True)
     judgement = model.judge(pairs)
@@ -149,9 +154,11 @@ def validate(
     }
     figures: dict[str, float] = {}
     thresholds: dict[str, float] = {}
-    is_wrong = (label != FITS) if unrelated else (label == MISLEADS)
     for variant, values in scores.items():
-        thresholds[variant] = best_threshold(values[label == FITS], values[is_wrong])
+        fitting = values[label == FITS]
+        thresholds[variant] = (
+            float(np.quantile(fitting, 1 - ACCEPTED)) if unrelated else best_threshold(fitting, values[label == MISLEADS])
+        )
         is_right = (values >= thresholds[variant]) == (label == FITS)
         of_kind = {
             name: 100 * float(np.mean(is_right[label == kind]))
