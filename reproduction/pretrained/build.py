@@ -91,6 +91,7 @@ RECIPES = {
     "slide": Recipe(
         "slm",
         tuple(("--data", file) for file in _DAILYDIALOG_PP),
+        ("--validation-fraction", "0.15"),  # a threshold of a hundred contexts does not carry over
         reported=("dailydialog_pp/test.json",),
         bits=4,
         scales=tuple({"variant": variant} for variant in ("slm", "slm_probability", "slm_distance")),

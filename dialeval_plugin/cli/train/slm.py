@@ -55,8 +55,8 @@ def slm(
     typer.echo(
         f"{trained.folder}: trained on {counts['n_training_contexts']} contexts, validated on {counts['n_validation_contexts']}"
     )
-    typer.echo(f"{'':16}{'positive':>10}{'adversarial':>13}{'overall':>9}")
+    kinds = [kind for kind in ("positive", "adversarial", "random", "overall") if f"slm_{kind}" in validated]
+    typer.echo(f"{'':16}" + "".join(f"{kind:>13}" for kind in kinds))
     for variant in ("slm_distance", "slm_probability", "slm"):
-        figures = [validated[f"{variant}_{kind}"] for kind in ("positive", "adversarial", "overall")]
-        typer.echo(f"{variant:16}{figures[0]:10.2f}{figures[1]:13.2f}{figures[2]:9.2f}")
+        typer.echo(f"{variant:16}" + "".join(f"{validated[f'{variant}_{kind}']:13.2f}" for kind in kinds))
     say_how_to_use(trained.folder, SLM, "--slm")

@@ -15,12 +15,16 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora.identity import dialogue_key, leave_out_leaks, set_aside
 from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
 
+MISLEADS, FITS, UNRELATED = 0, 1, 2
+"""Labels of a response: written to share words with the context and not to fit it, fits it, was said in another one."""
+
 
 @dataclass(frozen=True, slots=True)
 class LabelledResponses:
-    """A context with its responses and their labels: 1 fits, 0 does not.
+    """A context with its responses and their labels.
 
-    A `ranked` row has one positive response and one negative that nobody wrote to mislead: it takes part in ranking only.
+    A `ranked` row has positive responses and one negative that nobody wrote to mislead: its positive responses are told from
+    those of other contexts, and nothing is learnt of how negatives are worded.
     """
 
     context: tuple[str, ...]
@@ -30,9 +34,9 @@ class LabelledResponses:
 
 
 def all_labelled(item: ResponseSet, unrelated: Sequence[str] = ()) -> LabelledResponses:
-    """Label a set's positive responses, its adversarial ones, and others that do not fit."""
-    n_wrong = len(item.adversarial) + len(unrelated)
-    labels = (1,) * len(item.positive) + (0,) * n_wrong
+    """Label a set's positive responses, its adversarial ones, and those of other contexts."""
+    kinds = {FITS: item.positive, MISLEADS: item.adversarial, UNRELATED: unrelated}
+    labels = tuple(label for label, responses in kinds.items() for _ in responses)
     return LabelledResponses(item.context, (*item.positive, *item.adversarial, *unrelated), labels)
 
 
@@ -117,10 +121,12 @@ def _words(text: str) -> set[str]:
 class MixedSets:
     """The rows of each epoch: every set with adversarial responses, and `ranked_per_set` times as many with positives only.
 
-    Which negatives are drawn depends on seed, epoch and position alone, so that a resumed run draws the same ones.
+    Which responses are drawn depends on seed, epoch and position alone, so that a resumed run draws the same ones.
     """
 
     N_UNRELATED = 2
+    N_POSITIVE = 3
+    """Responses to one context in a ranked row: they cost less than the context, and are negatives of all others."""
 
     def __init__(self, sets: Sequence[ResponseSet], *, ranked_per_set: int, seed: int) -> None:
         self._full = [item for item in sets if item.adversarial]
@@ -146,5 +152,6 @@ class MixedSets:
         place = self.epoch * self._n_ranked + position - len(self._full)
         index = self._order[place % len(self._order)]
         item = self._weak[index]
-        responses = (generator.choice(item.positive), self._negatives.draw(index, generator))
-        return LabelledResponses(item.context, responses, (1, 0), ranked=True)
+        positive = generator.sample(item.positive, min(self.N_POSITIVE, len(item.positive)))
+        labels = (*[FITS] * len(positive), UNRELATED)
+        return LabelledResponses(item.context, (*positive, self._negatives.draw(index, generator)), labels, ranked=True)

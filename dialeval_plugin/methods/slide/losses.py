@@ -41,13 +41,23 @@ def triplet_loss(context: Tensor, positive: Tensor, adversarial: Tensor, margin:
     return functional.relu(cosine_distance(context, positive) - cosine_distance(context, adversarial) + margin).mean()
 
 
-def ranking_loss(context: Tensor, positive: Tensor, adversarial: Tensor, scale: float = RANKING_SCALE) -> Tensor:
+def ranking_loss(
+    context: Tensor,
+    positive: Tensor,
+    adversarial: Tensor,
+    scale: float = RANKING_SCALE,
+    owners: Tensor | None = None,
+) -> Tensor:
     """Cross-entropy of finding each context's positive among all positives and adversarials of the batch.
 
     This is sentence-transformers' MultipleNegativesRankingLoss with one hard negative, on embeddings that are computed.
+    Rows with one number in `owners` have one context: their positives are not each other's negatives.
     """
     candidates = functional.normalize(torch.cat([positive, adversarial]), dim=-1)
     similarities = functional.normalize(context, dim=-1) @ candidates.T
+    if owners is not None:
+        also_fits = (owners[:, None] == owners).fill_diagonal_(False)
+        similarities[:, : len(positive)].masked_fill_(also_fits, -torch.inf)
     return functional.cross_entropy(scale * similarities, torch.arange(len(context), device=context.device))
 
 

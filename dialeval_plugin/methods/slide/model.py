@@ -24,13 +24,16 @@ from dialeval_plugin.models.lexical import FEATURES, LexicalFeatures
 from dialeval_plugin.models.response_parts import ResponseParts
 
 from .fusion import DistanceRange
-from .losses import cosine_distance
+from .losses import RANKING_SCALE, cosine_distance
 
 EmbeddingSplit: TypeAlias = Literal["pad", "full_width"]
-ProbabilityFrom: TypeAlias = Literal["two_class", "three_class", "interaction", "interaction+lexical"]
+ProbabilityFrom: TypeAlias = Literal[
+    "two_class", "three_class", "interaction", "interaction+lexical", "interaction+lexical+cosine"
+]
 
 HEAD_FILE = "slm_head.safetensors"
-BLEND_BEFORE_FIT = (1.0, 0.5, 0.0)
+BLEND_BEFORE_FIT = (1.0, 0.5)
+"""Weights of the vectors' log odds and of the words' before they are fitted; all others are 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +44,9 @@ class SmallModelConfig:
         split: "pad" halves the response's vector and compares the robust half, padded with zeros, with the whole context
             vector (the notebooks); "full_width" gives each part, and the context, a linear map of the whole vector.
         probability_from: which head gives s_p: "two_class" (the notebooks' separate head), "three_class" (equation 4's),
-            "interaction" (two classes from both vectors, their product and their difference), or "interaction+lexical"
-            (its log odds blended with those of `LexicalClassifier`).
+            "interaction" (two classes from both vectors, their product and their difference), "interaction+lexical"
+            (its log odds blended with those of `LexicalClassifier`), or "interaction+lexical+cosine" (and with the cosine of
+            the encoder's vectors, which knows best what belongs to another context).
         max_response_tokens: of a part of a response.
         max_response_windows: parts of a response that are judged, of which a response shorter than a part has one.
     """
@@ -128,10 +132,11 @@ class DisentanglingHead(nn.Module):
             self.two_class = nn.Sequential(
                 nn.Dropout(0.1), nn.Linear(4 * hidden_size, hidden_size), nn.GELU(), nn.Dropout(0.1), nn.Linear(hidden_size, 2)
             )
-        self.lexical = LexicalClassifier(vocabulary_size) if probability_from.endswith("lexical") else None
+        self.lexical = LexicalClassifier(vocabulary_size) if "lexical" in probability_from else None
         if self.lexical is not None:
-            # Of the vectors' log odds, of the words', and an offset; fitted on validation responses.
-            self.register_buffer("blend", torch.tensor(BLEND_BEFORE_FIT))
+            # Of the columns of `log_odds`, and an offset; fitted on validation responses.
+            others = (0.0,) * (2 if probability_from.endswith("cosine") else 1)
+            self.register_buffer("blend", torch.tensor((*BLEND_BEFORE_FIT, *others)))
 
     def disentangle(self, context: Tensor, response: Tensor) -> Disentangled:
         """Split responses; both arguments have shape (n, hidden), row by row a context and a response to it."""
@@ -149,33 +154,38 @@ class DisentanglingHead(nn.Module):
         logits: Tensor = self.two_class(torch.cat(pair, dim=-1))
         return logits
 
-    def log_odds(self, context: Tensor, robust: Tensor, features: Tensor | None) -> Tensor:
-        """Log odds of a positive response by the vectors and by the words, of shape (n, 2)."""
+    def log_odds(self, context: Tensor, response: Tensor, parts: Disentangled, features: Tensor | None) -> Tensor:
+        """What the blend weighs: log odds of a positive response by the vectors and by the words, of shape (n, 2).
+
+        With the cosine of context and response, times the scale of the ranking loss that trains it, it is (n, 3).
+        """
         if self.lexical is None:
             raise InputError("DisentanglingHead: has no lexical classifier. Choose probability_from='interaction+lexical'.")
         if features is None:
             raise InputError("DisentanglingHead: no lexical features were given. Make them with SmallModel.lexical_features.")
-        both = torch.stack([self.two_class_logits(context, robust), self.lexical(features)], dim=-1)
-        return both[..., 1, :] - both[..., 0, :]
+        both = torch.stack([self.two_class_logits(parts.context, parts.robust), self.lexical(features)], dim=-1)
+        odds = both[..., 1, :] - both[..., 0, :]
+        if not self.probability_from.endswith("cosine"):
+            return odds
+        cosine = 1 - cosine_distance(context, response)
+        return torch.cat([odds, RANKING_SCALE * cosine[..., None]], dim=-1)
 
-    def probability(self, context: Tensor, robust: Tensor, features: Tensor | None = None) -> Tensor:
+    def probability(self, context: Tensor, response: Tensor, parts: Disentangled, features: Tensor | None = None) -> Tensor:
         """p(y = 1) of equation 7, of shape (n,), from vectors (n, width) and what the lexical classifier reads."""
         if self.lexical is not None:
-            by_vectors, by_words = self.log_odds(context, robust, features).unbind(-1)
-            return (self.blend[0] * by_vectors + self.blend[1] * by_words + self.blend[2]).sigmoid()
+            odds = self.log_odds(context, response, parts, features)
+            return ((odds * self.blend[:-1]).sum(-1) + self.blend[-1]).sigmoid()
         if self.probability_from == "three_class":
-            logits = self.three_class(torch.cat([context, robust], dim=-1))
+            logits = self.three_class(torch.cat([parts.context, parts.robust], dim=-1))
         else:
-            logits = self.two_class_logits(context, robust)
+            logits = self.two_class_logits(parts.context, parts.robust)
         probability: Tensor = logits.softmax(-1)[..., 1]
         return probability
 
     def forward(self, context: Tensor, response: Tensor, features: Tensor | None = None) -> SlmJudgement:
         """Judge responses; the vectors have shape (n, hidden), for `features` see `probability`."""
         parts = self.disentangle(context, response)
-        return SlmJudgement(
-            cosine_distance(parts.context, parts.robust), self.probability(parts.context, parts.robust, features)
-        )
+        return SlmJudgement(cosine_distance(parts.context, parts.robust), self.probability(context, response, parts, features))
 
 
 class SmallModel(nn.Module):
@@ -233,11 +243,11 @@ class SmallModel(nn.Module):
         )
 
     def log_odds(self, pairs: Sequence[tuple[tuple[str, ...], str]]) -> np.ndarray:
-        """Log odds of each response being positive by the vectors and by the words, of shape (n, 2)."""
+        """What the blend weighs of each response, see `DisentanglingHead.log_odds`."""
         with torch.inference_mode():
             read = self._read(pairs)
             parts = self.head.disentangle(read.contexts, read.responses)
-            odds: np.ndarray = self.head.log_odds(parts.context, parts.robust, read.features).double().cpu().numpy()
+            odds: np.ndarray = self.head.log_odds(read.contexts, read.responses, parts, read.features).double().cpu().numpy()
         return read.parts.mean(odds)
 
     def _read(self, pairs: Sequence[tuple[tuple[str, ...], str]]) -> _ReadPairs:

@@ -42,11 +42,14 @@ class SlideRecipe:
     Attributes:
         terms: "paper" for the terms of equations 1-5, "code" for those of the published notebooks.
         stages: in order; each starts from the best epoch of the one before.
+        unrelated: random negatives count too. The range of distances is that of them also, and the thresholds let
+            `training.ACCEPTED` of the positive responses pass in place of weighing these against adversarial ones.
     """
 
     config: SmallModelConfig
     terms: Literal["paper", "code"]
     stages: tuple[Stage, ...]
+    unrelated: bool = False
 
     def with_epochs(self, n_epochs: int | None) -> SlideRecipe:
         """This recipe with every stage shortened or lengthened to `n_epochs`."""
@@ -90,7 +93,7 @@ RECIPES: dict[str, SlideRecipe] = {
         config=SmallModelConfig(
             "default",
             split="full_width",
-            probability_from="interaction+lexical",
+            probability_from="interaction+lexical+cosine",
             max_response_windows=MAX_RESPONSE_WINDOWS,
         ),
         terms="paper",
@@ -99,5 +102,6 @@ RECIPES: dict[str, SlideRecipe] = {
             Stage("rank", n_epochs=2, learning_rate=8e-5, batch_size=64, head_learning_rate=5e-4),
             Stage("joint", n_epochs=3, learning_rate=8e-5, batch_size=20, head_learning_rate=5e-4),
         ),
+        unrelated=True,
     ),
 }

@@ -27,7 +27,7 @@ from dialeval_plugin.models.context_texts import TextEncoder
 from dialeval_plugin.training.host_trainers import fit
 from dialeval_plugin.training.run import TrainingRun, adamw
 
-from .data import LabelledResponses, MixedSets, Splits, all_labelled
+from .data import FITS, MISLEADS, UNRELATED, LabelledResponses, MixedSets, Splits, all_labelled
 from .losses import (
     MARGIN,
     RANKING_SCALE,
@@ -41,9 +41,9 @@ from .losses import (
 from .model import LexicalClassifier, SmallModel
 from .recipes import SlideRecipe, Stage
 
-IGNORED, NO_RESPONSE = -1, -100
-"""Labels of a response that takes part in ranking only, and of a place in a row that has fewer responses than others."""
-DISENTANGLING_WEIGHT, RANKING_WEIGHT = 0.5, 0.5
+RANKED_FITS, RANKED_WRONG, NO_RESPONSE = -1, -2, -100
+"""Labels of a ranked row's responses, and of a place in a row that has fewer responses than others."""
+DISENTANGLING_WEIGHT, RANKING_WEIGHT = 0.5, 1.0
 """Weights beside the cross-entropy in `JointObjective`."""
 RANKED_PER_SET = 4
 """Positives-only contexts for each one with adversarial responses in the joint stage."""
@@ -72,9 +72,11 @@ class JointObjective(nn.Module):
         pairs, start = [], 0
         for row in rows:
             places = range(start, start + len(row.responses))
-            positive = [place for place, label in zip(places, row.labels, strict=True) if label == 1]
-            negative = [place for place, label in zip(places, row.labels, strict=True) if label == 0]
-            pairs += [] if row.ranked else list(zip(positive, negative, strict=False))
+            positive, *negatives = (
+                [place for place, found in zip(places, row.labels, strict=True) if found == label]
+                for label in (FITS, MISLEADS, UNRELATED)
+            )
+            pairs += [] if row.ranked else [pair for found in negatives for pair in zip(positive, found, strict=False)]
             start = places.stop
         context_ids = [context.ids for context in self.model.texts.contexts([row.context for row in rows])]
         response_ids = self.model.texts.responses(responses)
@@ -86,7 +88,7 @@ class JointObjective(nn.Module):
             "pairs": torch.tensor(pairs, dtype=torch.long).reshape(-1, 2),
             # One line a row: the trainer counts lines.
             "labels": nn.utils.rnn.pad_sequence(
-                [torch.tensor([IGNORED if row.ranked else label for label in row.labels]) for row in rows],
+                [torch.tensor(_ranked(row.labels) if row.ranked else row.labels) for row in rows],
                 batch_first=True,
                 padding_value=NO_RESPONSE,
             ),
@@ -106,7 +108,8 @@ class JointObjective(nn.Module):
         logits = head.two_class_logits(whole.context, whole.robust).float()
         loss = logits.sum() * 0  # keeps every parameter in the graph of a batch that has ranked rows only
         if len(pairs):
-            loss = loss + functional.cross_entropy(logits, labels, ignore_index=IGNORED)
+            judged_alone = labels >= 0
+            loss = loss + functional.cross_entropy(logits[judged_alone], (labels[judged_alone] == FITS).long())
             positive, negative = pairs.unbind(-1)
             parts = EmbeddingParts(
                 whole.robust[positive], whole.non_robust[positive], whole.robust[negative], whole.non_robust[negative]
@@ -116,11 +119,17 @@ class JointObjective(nn.Module):
                 ResponseTriple(paired, parts.positive_robust, parts.adversarial_robust), paired, parts, head.three_class
             )
             loss = loss + DISENTANGLING_WEIGHT * torch.stack(list(terms.values())).sum()
-        ranked = (labels == IGNORED).nonzero().flatten()
-        if len(ranked):
-            loss = loss + RANKING_WEIGHT * ranking_loss(contexts[ranked[::2]], responses[ranked[::2]], responses[ranked[1::2]])
+        fitting, wrong = labels == RANKED_FITS, labels == RANKED_WRONG
+        if fitting.any():
+            loss = loss + RANKING_WEIGHT * ranking_loss(
+                contexts[fitting], responses[fitting], responses[wrong], owners=owners[fitting]
+            )
         judged = torch.stack([logits.softmax(-1)[:, 1], cosine_distance(whole.context, whole.robust).float()], dim=-1)
         return {"loss": loss, "logits": nn.utils.rnn.pad_sequence(list(torch.split(judged, sizes)), batch_first=True)}
+
+
+def _ranked(labels: Sequence[int]) -> list[int]:
+    return [RANKED_FITS if label == FITS else RANKED_WRONG for label in labels]
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,25 +225,27 @@ class _EpochOfData(TrainerCallback):  # type: ignore[misc]
 
 
 def measure(prediction: EvalPrediction) -> dict[str, float]:
-    """Accuracy at p >= 0.5 of positive and adversarial responses, and the area under the ROC curve, in per cent.
+    """Accuracy at p >= 0.5 of each kind of responses, and the area under the ROC curve against all wrong ones, in per cent.
 
-    Where there are distances too, the triplet accuracy: how often a positive response is nearer than an adversarial one to
-    the same context (DRE, figure 3).
+    `accuracy` is the mean of that of positive and adversarial responses. Where there are distances too, the triplet accuracy:
+    how often a positive response is nearer than an adversarial one to the same context (DRE, figure 3).
     """
     probability, label = prediction.predictions[..., 0], prediction.label_ids
-    positive, adversarial = probability[label == 1], probability[label == 0]
+    positive, adversarial, unrelated = (probability[label == kind] for kind in (FITS, MISLEADS, UNRELATED))
     accuracies = float(np.mean(positive >= 0.5)), float(np.mean(adversarial < 0.5))
     is_response = label >= 0
     figures = {
         "accuracy_positive": 100 * accuracies[0],
         "accuracy_adversarial": 100 * accuracies[1],
         "accuracy": 50 * sum(accuracies),
-        "auroc": 100 * float(roc_auc_score(label[is_response], probability[is_response])),
+        "auroc": 100 * float(roc_auc_score(label[is_response] == FITS, probability[is_response])),
     }
+    if len(unrelated):
+        figures["accuracy_random"] = 100 * float(np.mean(unrelated < 0.5))
     if prediction.predictions.shape[-1] > 1:
         # A row a context, a place a response.
         distance = prediction.predictions[..., 1]
-        is_pair = (label == 1)[:, :, None] & (label == 0)[:, None, :]
+        is_pair = (label == FITS)[:, :, None] & (label == MISLEADS)[:, None, :]
         is_nearer = distance[:, :, None] < distance[:, None, :]
         figures["triplet_accuracy"] = 100 * float(np.mean(is_nearer[is_pair]))
     return figures
@@ -326,9 +337,9 @@ def _joint(model: SmallModel, stage: Stage, splits: Splits, *, seed: int) -> dic
     """Encoder and head together on labelled and ranked responses, or the encoder alone on ranked ones."""
     ranks_only = stage.kind == "rank"
     held_out = [
-        LabelledResponses(item.context, (item.positive[0], item.adversarial[0]), (1, 0), ranked=True)
+        LabelledResponses(item.context, (item.positive[0], item.adversarial[0]), (FITS, MISLEADS), ranked=True)
         if ranks_only
-        else all_labelled(item)
+        else all_labelled(item, item.random)
         for item in splits.validation
     ]
     objective = JointObjective(model)

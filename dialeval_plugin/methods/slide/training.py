@@ -24,13 +24,16 @@ from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
 from dialeval_plugin.models.logistic import logistic_regression
 from dialeval_plugin.training.run import TrainingOptions, TrainingResult, TrainingRun, choose_recipe, data_hash
 
-from .data import Splits, all_labelled, split_by_context, without_leaks
+from .data import FITS, MISLEADS, UNRELATED, Splits, all_labelled, split_by_context, without_leaks
 from .fusion import DistanceRange, slm_score
-from .model import BLEND_BEFORE_FIT, SLM_FOLDER, SmallModel, TrainedSmallModel
+from .model import SLM_FOLDER, SmallModel, TrainedSmallModel
 from .recipes import RECIPES
 from .stages import train_stage
 
 logger = logging.getLogger(__name__)
+
+ACCEPTED = 0.91
+"""Share of the positive validation responses from whose lowest score on a response counts as positive; see `validate`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +84,8 @@ def train(
         model.eval()
         if model.head.lexical is not None:
             fit_blend(model, validation)
-        distance_range, n_pairs = calibrate(model, full)
-        figures, thresholds = validate(model, validation, distance_range)
+        distance_range, n_pairs = calibrate(model, full, unrelated=recipe.unrelated)
+        figures, thresholds = validate(model, validation, distance_range, unrelated=recipe.unrelated)
 
         known = frozenset(dialogue_key(item.context) for item in (*training, *validation))
         trained = TrainedSmallModel(model, distance_range, known, thresholds)
@@ -99,27 +102,30 @@ def train(
 
 
 def fit_blend(model: SmallModel, sets: Sequence[ResponseSet]) -> None:
-    """Weigh the vectors' log odds against the words' by logistic regression on validation responses.
+    """Weigh the vectors' log odds, the words' and the cosine by logistic regression on validation responses.
 
     Held-out responses: on those of training the vectors are surer than they should be. The penalty keeps the weights near
     where they start when the responses are few or easy to tell apart.
     """
-    pairs, label = _labelled_pairs(sets)
+    pairs, label = _labelled_pairs(sets, unrelated=True)
     columns = np.column_stack([model.log_odds(pairs), np.ones(len(pairs))])
-    weights = logistic_regression(columns, label, start=np.array(BLEND_BEFORE_FIT))
+    fits = label == FITS
+    # Together the responses that do not fit count as much as those that do, so that 0.5 means the same with random ones.
+    row_weights = np.where(fits, 1.0, fits.sum() / (~fits).sum())
+    weights = logistic_regression(columns, fits, start=model.head.blend.double().cpu().numpy(), row_weights=row_weights)
     model.head.blend.copy_(torch.as_tensor(weights))
 
 
-def _labelled_pairs(sets: Sequence[ResponseSet]) -> tuple[list[tuple[tuple[str, ...], str]], np.ndarray]:
-    """Positive and adversarial responses with their contexts; labels are 1 for positive, 0 for adversarial."""
-    rows = [all_labelled(item) for item in sets]
+def _labelled_pairs(sets: Sequence[ResponseSet], *, unrelated: bool) -> tuple[list[tuple[tuple[str, ...], str]], np.ndarray]:
+    """Responses with their contexts, and their labels."""
+    rows = [all_labelled(item, item.random if unrelated else ()) for item in sets]
     pairs = [(row.context, response) for row in rows for response in row.responses]
     return pairs, np.array([label for row in rows for label in row.labels])
 
 
-def calibrate(model: SmallModel, sets: Sequence[ResponseSet]) -> tuple[DistanceRange, int]:
+def calibrate(model: SmallModel, sets: Sequence[ResponseSet], *, unrelated: bool) -> tuple[DistanceRange, int]:
     """d_min and d_max: the extremes over all training pairs (the notebooks' reading of equation 7)."""
-    distance = model.judge(_labelled_pairs(sets)[0]).distance
+    distance = model.judge(_labelled_pairs(sets, unrelated=unrelated)[0]).distance
     if not np.isfinite(distance).all():
         raise ModelLoadError(
             "training: the model gives distances that are not finite, so it diverged. Train again with a lower learning rate "
@@ -129,10 +135,15 @@ def calibrate(model: SmallModel, sets: Sequence[ResponseSet]) -> tuple[DistanceR
 
 
 def validate(
-    model: SmallModel, sets: Sequence[ResponseSet], distance_range: DistanceRange
+    model: SmallModel, sets: Sequence[ResponseSet], distance_range: DistanceRange, *, unrelated: bool
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Accuracies on the validation sets, and for each variant the threshold that gives the highest balanced accuracy."""
-    pairs, label = _labelled_pairs(sets)
+    """Accuracies on the validation sets, and for each variant a threshold.
+
+    It is the one with the highest balanced accuracy on positive and adversarial responses, or where `unrelated` the one that
+    lets `ACCEPTED` of the positive responses pass. The best of many thresholds hangs on the contexts that chose it, a
+    quantile less so.
+    """
+    pairs, label = _labelled_pairs(sets, unrelated=True)
     judgement = model.judge(pairs)
     normalised = [distance_range.normalise(value) for value in judgement.distance]
     scores = {
@@ -144,14 +155,18 @@ def validate(
     figures: dict[str, float] = {}
     thresholds: dict[str, float] = {}
     for variant, values in scores.items():
-        thresholds[variant] = best_threshold(values[label == 1], values[label == 0])
-        positive = 100 * float(np.mean(values[label == 1] >= thresholds[variant]))
-        adversarial = 100 * float(np.mean(values[label == 0] < thresholds[variant]))
-        figures |= {
-            f"{variant}_positive": positive,
-            f"{variant}_adversarial": adversarial,
-            f"{variant}_overall": (positive + adversarial) / 2,
+        fitting = values[label == FITS]
+        thresholds[variant] = (
+            float(np.quantile(fitting, 1 - ACCEPTED)) if unrelated else best_threshold(fitting, values[label == MISLEADS])
+        )
+        is_right = (values >= thresholds[variant]) == (label == FITS)
+        of_kind = {
+            name: 100 * float(np.mean(is_right[label == kind]))
+            for name, kind in (("positive", FITS), ("adversarial", MISLEADS), ("random", UNRELATED))
+            if kind in label
         }
+        of_kind["overall"] = (of_kind["positive"] + of_kind["adversarial"]) / 2
+        figures |= {f"{variant}_{name}": value for name, value in of_kind.items()}
     return figures, thresholds
 
 

@@ -7,7 +7,16 @@ import random
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.identity import dialogue_key
 from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
-from dialeval_plugin.methods.slide.data import LexicalNegatives, MixedSets, split_by_context, trained_on
+from dialeval_plugin.methods.slide.data import (
+    FITS,
+    MISLEADS,
+    UNRELATED,
+    LexicalNegatives,
+    MixedSets,
+    all_labelled,
+    split_by_context,
+    trained_on,
+)
 
 FULL = mini.read_response_sets("train")
 WEAK = [ResponseSet(f"w{item.id}", item.context, item.positive) for item in mini.read_response_sets("validation")]
@@ -58,4 +67,26 @@ def test_a_row_depends_on_seed_epoch_and_position_alone() -> None:
     one.epoch = other.epoch = 3
     assert [one[position] for position in (50, 2)] == [other[position] for position in (50, 2)]
     assert one[0].responses[:10] == (*FULL[0].positive, *FULL[0].adversarial)
-    assert one[0].labels == (1,) * 5 + (0,) * 7
+    assert one[0].labels == (FITS,) * 5 + (MISLEADS,) * 5 + (UNRELATED,) * 2
+    assert set(one[0].responses[10:]) < set(FULL[0].random)
+
+
+def test_a_ranked_row_has_three_positive_responses_or_all_that_there_are() -> None:
+    few = ResponseSet("few", ("Is it far?",), ("Two stops.",))
+    sets = MixedSets([*WEAK, few], ranked_per_set=1, seed=5)
+    rows = [sets[position] for position in range(len(sets))]
+    positive = {item.context: set(item.positive) for item in (*WEAK, few)}
+    for row in rows:
+        n = min(3, len(positive[row.context]))
+        assert row.labels == (FITS,) * n + (UNRELATED,)
+        assert len(set(row.responses[:n])) == n
+        assert set(row.responses[:n]) <= positive[row.context]
+        assert row.responses[n] not in positive[row.context]
+
+
+def test_every_response_has_the_label_of_its_kind() -> None:
+    item = ResponseSet("a", ("Is it far?",), ("Two stops.", "No."), ("Far stops.",), ("Plums.",))
+    assert all_labelled(item).labels == (FITS, FITS, MISLEADS)
+    row = all_labelled(item, item.random)
+    assert row.labels == (FITS, FITS, MISLEADS, UNRELATED)
+    assert row.responses == ("Two stops.", "No.", "Far stops.", "Plums.")

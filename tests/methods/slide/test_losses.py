@@ -104,6 +104,22 @@ def test_the_ranking_loss_finds_the_own_positive_among_all(scale: float | None) 
     assert float(ranking_loss(context, positive, adversarial, **given)) == pytest.approx(expected / 2, abs=1e-12)
 
 
+def test_two_positives_of_one_context_are_not_each_others_negatives() -> None:
+    context, positive, wrong = rows(EAST, EAST, NORTH), rows(EAST, NORTH_EAST, NORTH), rows(WEST, WEST)
+    found = ranking_loss(context, positive, wrong, scale=1.0, owners=torch.tensor([4, 4, 7]))
+    # Similarities of EAST to EAST, NORTH_EAST, NORTH, WEST, WEST are 1, 1/sqrt(2), 0, -1, -1.
+    near = math.sqrt(0.5)
+    others = 1 + 2 * math.exp(-1)
+    expected = (
+        math.log(math.exp(1) + others) - 1,
+        math.log(math.exp(near) + others) - near,
+        math.log(math.exp(1) + 1 + math.exp(near) + 2) - 1,
+    )
+    assert float(found) == pytest.approx(sum(expected) / 3, abs=1e-12)
+    apart = ranking_loss(context, positive, wrong, owners=torch.arange(3))
+    assert float(apart) == float(ranking_loss(context, positive, wrong))
+
+
 @pytest.mark.parametrize(
     ("other", "matching", "expected"),
     [

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -14,10 +15,19 @@ from transformers import EvalPrediction
 
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
-from dialeval_plugin.methods.slide.model import BLEND_BEFORE_FIT, TrainedSmallModel
+from dialeval_plugin.methods.slide.data import UNRELATED
+from dialeval_plugin.methods.slide.fusion import DistanceRange
+from dialeval_plugin.methods.slide.losses import RANKING_SCALE
+from dialeval_plugin.methods.slide.model import (
+    BLEND_BEFORE_FIT,
+    DisentanglingHead,
+    PairJudgement,
+    SmallModel,
+    TrainedSmallModel,
+)
 from dialeval_plugin.methods.slide.recipes import RECIPES
 from dialeval_plugin.methods.slide.stages import NO_RESPONSE, measure
-from dialeval_plugin.methods.slide.training import SlideTrainingOptions, best_threshold, train
+from dialeval_plugin.methods.slide.training import SlideTrainingOptions, best_threshold, fit_blend, train, validate
 from dialeval_plugin.training.history import read_history
 from tests.refusals import refused
 
@@ -36,7 +46,7 @@ def test_every_recipe_ends_with_a_folder_that_opens(recipe: str, tiny_encoder: P
     record = train(SETS, tmp_path / "slm", options(tiny_encoder, recipe, 1)).record
     assert record["counts"]["n_training_contexts"] == 21
     assert record["counts"]["n_validation_contexts"] == 3
-    variants, kinds = ("slm", "slm_probability", "slm_distance"), ("positive", "adversarial", "overall")
+    variants, kinds = ("slm", "slm_probability", "slm_distance"), ("positive", "adversarial", "random", "overall")
     assert set(record["validation"]) == {f"{variant}_{kind}" for variant in variants for kind in kinds}
     assert all(0 <= value <= 100 for value in record["validation"].values())
     assert {path.suffix for path in (tmp_path / "slm").rglob("*") if path.is_file()} <= {".json", ".safetensors", ".txt"}
@@ -47,7 +57,7 @@ def test_every_recipe_ends_with_a_folder_that_opens(recipe: str, tiny_encoder: P
     assert [row.stage for row in read_history(tmp_path / "slm")] == [stage.kind for stage in RECIPES[recipe].stages]
 
 
-def test_the_default_recipe_moves_the_encoder_and_blends_vectors_and_words_by_fitted_weights(
+def test_the_default_recipe_moves_the_encoder_and_blends_vectors_words_and_cosine_by_fitted_weights(
     tiny_encoder: Path, tiny_slm: Path, tmp_path: Path
 ) -> None:
     train(SETS, tmp_path / "slm", options(tiny_encoder, n_epochs=1))
@@ -56,9 +66,14 @@ def test_the_default_recipe_moves_the_encoder_and_blends_vectors_and_words_by_fi
     # Of one part each: of several the blend is not that of the means.
     pairs = [(item.context, response) for item in SETS[:3] for response in item.positive if len(response) < 62]
     assert len(pairs) > 5
-    assert weights.tolist() != list(BLEND_BEFORE_FIT)
-    blended = expit(model.log_odds(pairs) @ weights[:2] + weights[2])
-    np.testing.assert_allclose(model.judge(pairs).probability, blended, atol=1e-6)
+    assert 0 not in weights[2:]
+    columns = model.log_odds(pairs)
+    np.testing.assert_allclose(model.judge(pairs).probability, expit(columns @ weights[:3] + weights[3]), atol=1e-6)
+    with torch.no_grad():
+        texts = model.texts.contexts([context for context, _ in pairs]), model.texts.responses([text for _, text in pairs])
+        vectors = model.embed([context.ids for context in texts[0]]), model.embed(texts[1])
+    cosine = torch.nn.functional.cosine_similarity(*vectors).numpy()
+    np.testing.assert_allclose(columns[:, 2], RANKING_SCALE * cosine, atol=1e-4)
     before = SentenceTransformer(str(tiny_encoder), device="cpu")[0].auto_model.state_dict()
     trained, frozen = "encoder.layer.0.output.dense.weight", "embeddings.word_embeddings.weight"
     assert not torch.allclose(before[trained], model.transformer.state_dict()[trained])
@@ -109,6 +124,49 @@ def test_the_best_threshold_separates_what_can_be_separated() -> None:
     assert best_threshold(np.array([0.5]), np.array([0.5])) == 0.5
 
 
+class KnownJudgements:
+    """Stands for a small model that gives each response a known probability, and words and vectors that say the same."""
+
+    def __init__(self, of: dict[str, float], head: DisentanglingHead | None = None) -> None:
+        self.of, self.head = of, head
+
+    def judge(self, pairs: list[tuple[tuple[str, ...], str]]) -> PairJudgement:
+        probability = np.array([self.of[response] for _, response in pairs])
+        return PairJudgement(1 - probability, probability, np.zeros(len(pairs)), np.zeros(len(pairs)))
+
+    def log_odds(self, pairs: list[tuple[tuple[str, ...], str]]) -> np.ndarray:
+        return np.array([[self.of[response], 0.0, 0.0] for _, response in pairs])
+
+
+KINDS = ResponseSet("a", ("Is it far?",), ("p1", "p2", "p3", "p4"), ("a1", "a2"), ("r1", "r2"))
+
+
+@pytest.mark.parametrize(
+    ("unrelated", "threshold", "positive", "random"), [(False, 0.3, 100.0, 0.0), (True, 0.508, 75.0, 50.0)]
+)
+def test_the_threshold_lets_a_share_of_the_positive_responses_pass_where_random_ones_count(
+    unrelated: bool, threshold: float, positive: float, random: float
+) -> None:
+    known = {"p1": 0.4, "p2": 0.9, "p3": 0.8, "p4": 0.95, "a1": 0.1, "a2": 0.2, "r1": 0.5, "r2": 0.6}
+    model = cast("SmallModel", KnownJudgements(known))
+    figures, thresholds = validate(model, [KINDS], DistanceRange(0.0, 1.0), unrelated=unrelated)
+    # The 9 % quantile of four responses is 27 % of the way from the lowest to the next.
+    assert thresholds["slm_probability"] == pytest.approx(threshold)
+    expected = {"positive": positive, "adversarial": 100.0, "random": random, "overall": (positive + 100) / 2}
+    assert {name: figures[f"slm_probability_{name}"] for name in expected} == expected
+    without = replace(KINDS, random=())
+    assert "slm_random" not in validate(model, [without], DistanceRange(0.0, 1.0), unrelated=unrelated)[0]
+
+
+def test_responses_that_do_not_fit_count_as_much_in_the_blend_as_those_that_do() -> None:
+    head = DisentanglingHead(4, "full_width", "interaction+lexical+cosine", vocabulary_size=3)
+    assert head.blend.tolist() == [*BLEND_BEFORE_FIT, 0.0, 0.0]
+    # One positive among nine that are wrong, all alike: the balanced answer is even odds.
+    sets = [replace(KINDS, positive=("p",), adversarial=("n",) * 4, random=("n",) * 5)] * 50
+    fit_blend(cast("SmallModel", KnownJudgements({"p": 0.0, "n": 0.0}, head)), sets)
+    assert head.blend.tolist() == pytest.approx([1.0, 0.5, 0.0, 0.0], abs=1e-4)
+
+
 def test_a_triplet_counts_within_its_context_only() -> None:
     label = np.array([[1, 0, 0], [1, 0, NO_RESPONSE]])
     # The first positive is nearer than one of its two negatives, the second than its only one; the padding is no response.
@@ -117,5 +175,9 @@ def test_a_triplet_counts_within_its_context_only() -> None:
     found = measure(EvalPrediction(np.stack([probability, distance], axis=-1), label))
     accuracies = {"accuracy_positive": 50.0, "accuracy_adversarial": 200 / 3, "accuracy": 175 / 3}
     assert found == pytest.approx({**accuracies, "auroc": 500 / 6, "triplet_accuracy": 200 / 3})
+    label[0, 2] = UNRELATED
+    found = measure(EvalPrediction(np.stack([probability, distance], axis=-1), label))
+    kinds = {"accuracy_adversarial": 100.0, "accuracy": 75.0, "accuracy_random": 0.0, "triplet_accuracy": 100.0}
+    assert {name: found[name] for name in (*kinds, "auroc")} == pytest.approx({**kinds, "auroc": 500 / 6})
     without_distances = measure(EvalPrediction(np.array([[0.9], [0.2]]), np.array([1, 0])))
     assert "triplet_accuracy" not in without_distances
