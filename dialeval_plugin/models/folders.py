@@ -169,14 +169,17 @@ def tensor_names(path: Path) -> list[str]:
 
 
 def check_weights(folder: Path) -> set[str]:
-    """Refuse a folder without sound safetensors, those that were published; return the names of all tensors in them."""
+    """Refuse a folder without sound safetensors, those that were published; return the names of all tensors in them.
+
+    One of our own models may have none: what it has learnt stands in its settings file then.
+    """
     refuse_pickles(folder)
     refuse_foreign_modules(folder)
-    for name in SETTINGS_FILES:
-        if (folder / name).exists():
-            _check_published(folder / name)
+    settings = [folder / name for name in SETTINGS_FILES if (folder / name).exists()]
+    for path in settings:
+        _check_published(path)
     paths = sorted(folder.rglob(_WEIGHTS))
-    if not paths:
+    if not paths and not settings:
         raise ModelLoadError(f"{folder}: has no safetensors. Choose a revision that has them, or convert the model.")
     return {name for path in paths for name in tensor_names(path)}
 

@@ -19,7 +19,6 @@ from reproduction.causalscore import causes
 class Knows:
     """Calls a turn dependent whose first word is the response's."""
 
-    reading: dict[str, object] = {}
     limit = ""
 
     def probabilities(self, texts: Sequence[str], indices: np.ndarray) -> Probabilities:
@@ -29,7 +28,7 @@ class Knows:
 
 def test_each_file_has_a_row_for_each_classifier(monkeypatch: pytest.MonkeyPatch) -> None:
     pairs = [
-        CausePair(topic, (Turn(f"{topic} first"), Turn(f"{topic}s no cause"), Turn(f"{topic}s last")), Turn(f"{topic} so"), (0,))
+        CausePair(topic, tuple(Turn(f"{topic}{end}") for end in (" first", "s no cause", "s last")), Turn(f"{topic} so"), (0,))
         for topic in ("plum", "bus", "tea", "map", "cat")
     ]
     monkeypatch.setattr(causes, "FILES", MappingProxyType({"TOY": "toy.json"}))
