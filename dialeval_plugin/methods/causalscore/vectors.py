@@ -9,18 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import cast
 
 import numpy as np
-import torch
 from scipy.special import expit
-from torch.nn import functional
 
 from dialeval_plugin.core.arrays import FloatArray, IntArray
+from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.signature import SignatureValue
-from dialeval_plugin.methods.general.model import TrainedGeneral
-from dialeval_plugin.models.encoders import embed
 from dialeval_plugin.models.logistic import logistic_regression
+from dialeval_plugin.models.turns import EmbeddedTurns, TurnEmbedder
 
 from .classifiers import Probabilities
 
@@ -28,46 +26,25 @@ _AT_ONCE = 16_384
 """Rows whose vectors are compared at once."""
 
 
-class _Turns(NamedTuple):
-    """What is known of n turns: unit vectors (n, width), less what all texts have in common, as contexts and as responses."""
-
-    as_context: np.ndarray
-    as_response: np.ndarray
-    log_tokens: FloatArray
-    is_cut: np.ndarray
-
-
 class TurnVectors:
-    """A general evaluator's vectors of single turns; those of the last texts are kept, for the other classifier's questions."""
+    """A general evaluator's vectors of single turns; those of the last texts are kept, for the other classifier's questions.
+
+    Attributes:
+        folder: of the evaluator.
+        window: how much of a turn it reads, as its signature says it.
+    """
 
     def __init__(self, folder: Path, *, device: str | None = None) -> None:
         self.folder = folder
-        self.model = TrainedGeneral.load(str(folder), device=device).model
-        self._last: tuple[list[str], _Turns] | None = None
+        self._embedder = cast("TurnEmbedder", load_scorer("general", model=str(folder), device=device))
+        self.window = self._embedder.signature_fields()["window"]
+        self._last: tuple[list[str], EmbeddedTurns] | None = None
 
-    def of(self, texts: Sequence[str]) -> _Turns:
-        """Embed turns, each as the last one of a context and as a response."""
+    def of(self, texts: Sequence[str]) -> EmbeddedTurns:
+        """Embed turns, each as what is answered and as the answer."""
         if self._last is None or self._last[0] != list(texts):
-            self._last = list(texts), self._embedded(texts)
+            self._last = list(texts), self._embedder.embedded_turns(texts)
         return self._last[1]
-
-    def _embedded(self, texts: Sequence[str]) -> _Turns:
-        model, head = self.model, self.model.head
-        contexts, responses = model.texts.contexts([(text,) for text in texts]), model.texts.counted_responses(texts)
-        # Most turns are short enough to be the same sequence as both.
-        ids = [text.ids for text in (*contexts, *responses)]
-        distinct = {tuple(row): place for place, row in enumerate(dict.fromkeys(map(tuple, ids)))}
-        with torch.inference_mode():
-            vectors = embed(model.encoder, [list(row) for row in distinct])[[distinct[tuple(row)] for row in ids]]
-            of_contexts, of_responses = torch.split(vectors, len(texts))
-            directions = head.directions(head.context(of_contexts), head.robust(of_responses))
-            as_context, as_response = (functional.normalize(found, dim=-1).cpu().numpy() for found in directions)
-        return _Turns(
-            as_context,
-            as_response,
-            np.log1p([len(text.ids) for text in responses]),
-            np.array([bool(context.n_cut or response.n_cut) for context, response in zip(contexts, responses, strict=True)]),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,18 +61,12 @@ class VectorClassifier:
     @property
     def reading(self) -> dict[str, SignatureValue]:
         """How texts are read, for the signature."""
-        config = self.vectors.model.config
-        return {
-            "layout": "vectors",
-            "speakers": "none",
-            "window": f"{config.max_context_tokens}+{config.max_response_tokens}",
-            "truncation": "oldest",
-        }
+        return {"layout": "vectors", "speakers": "none", "window": self.vectors.window, "truncation": "oldest"}
 
     @property
     def limit(self) -> str:
         """What is said of texts that are not read whole."""
-        return f"a turn is longer than {self.vectors.model.config.max_response_tokens} tokens and was cut"
+        return f"a turn is longer than the window of {self.vectors.window} tokens, context and response, and was cut"
 
     def probabilities(self, texts: Sequence[str], indices: IntArray) -> Probabilities:
         """Judge rows of `indices` into `texts`, as `IndependenceClassifier.probabilities` does."""
@@ -109,7 +80,7 @@ class VectorClassifier:
         return Probabilities(expit(np.concatenate(log_odds)), np.asarray(turns.is_cut[indices].any(axis=1)))
 
 
-def features(turns: _Turns, indices: IntArray) -> FloatArray:
+def features(turns: EmbeddedTurns, indices: IntArray) -> FloatArray:
     """What a classifier weighs of rows of two or three turns, of shape (rows, 5) or (rows, 12).
 
     Of utterance and response: the cosines of the utterance as a context with the response, of both as contexts and of both as
@@ -117,14 +88,14 @@ def features(turns: _Turns, indices: IntArray) -> FloatArray:
     the three cosines of the candidate cause with it.
     """
     first, *condition, response = indices.T
-    lengths = [turns.log_tokens[first], turns.log_tokens[response]]
-    columns = [*_cosines(turns, first, response), *lengths]
+    lengths = np.log1p(turns.n_tokens)
+    columns = [*_cosines(turns, first, response), lengths[first], lengths[response]]
     for other in condition:
-        columns += [*_cosines(turns, other, response), turns.log_tokens[other], *_cosines(turns, first, other)]
+        columns += [*_cosines(turns, other, response), lengths[other], *_cosines(turns, first, other)]
     return np.stack(columns, axis=1).astype(np.float64)
 
 
-def _cosines(turns: _Turns, earlier: IntArray, later: IntArray) -> list[np.ndarray]:
+def _cosines(turns: EmbeddedTurns, earlier: IntArray, later: IntArray) -> list[np.ndarray]:
     pairs = (
         (turns.as_context[earlier], turns.as_response[later]),
         (turns.as_context[earlier], turns.as_context[later]),

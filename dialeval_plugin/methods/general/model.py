@@ -32,6 +32,7 @@ from dialeval_plugin.models.encoders import (
 from dialeval_plugin.models.folders import ModelFolder, load_weights, resolve, save_weights
 from dialeval_plugin.models.lexical import FEATURES, LexicalFeatures
 from dialeval_plugin.models.response_parts import ResponseParts
+from dialeval_plugin.models.turns import EmbeddedTurns
 
 from .mixing import CoherenceWeights, HeadWeights, HeadWeightsWithoutFacts, Mixing
 from .recipes import GeneralRecipe
@@ -214,6 +215,24 @@ class GeneralModel(nn.Module):
         with torch.inference_mode():
             of_contexts, of_responses = (embed(self.encoder, [text.ids for text in texts]) for texts in (contexts, responses))
             self.head.centre(self.head.context(of_contexts), self.head.robust(of_responses))
+
+    def embedded_turns(self, texts: Sequence[str]) -> EmbeddedTurns:
+        """Embed turns, each as the only one of a context and as a response, of which the first part is read."""
+        contexts, responses = self.texts.contexts([(text,) for text in texts]), self.texts.counted_responses(texts)
+        # Of a short turn both are the same tokens.
+        ids = [tuple(text.ids) for text in (*contexts, *responses)]
+        distinct = _numbered(ids)
+        with torch.inference_mode():
+            vectors = embed(self.encoder, list(map(list, distinct)))[[distinct[row] for row in ids]]
+            of_contexts, of_responses = torch.split(vectors, len(texts))
+            directions = self.head.directions(self.head.context(of_contexts), self.head.robust(of_responses))
+            as_context, as_response = (functional.normalize(found, dim=-1).cpu().numpy() for found in directions)
+        return EmbeddedTurns(
+            as_context,
+            as_response,
+            np.array([len(response.ids) for response in responses], dtype=np.float64),
+            np.array([bool(context.n_cut or response.n_cut) for context, response in zip(contexts, responses, strict=True)]),
+        )
 
     def judge(self, triples: Sequence[GeneralInput]) -> GeneralJudgement:
         """Judge responses; each distinct context, part of a response and fact set is embedded once, in one pass.

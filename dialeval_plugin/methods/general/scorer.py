@@ -19,6 +19,7 @@ from dialeval_plugin.core.scores import TOO_FEW_TURNS, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue, text_hash
 from dialeval_plugin.models.context_texts import longest_response
 from dialeval_plugin.models.folders import DefaultModel, model_identity, resolve
+from dialeval_plugin.models.turns import EmbeddedTurns
 
 from .dialogues import judged_turns, novelty
 from .mixing import RatedMixing, rated_log_odds, response_hash
@@ -243,6 +244,10 @@ class GeneralScorer(Scorer):
             for name in QUALITIES:
                 found[name].append(judgement.log_odds[name])
         return {name: np.concatenate(values) for name, values in found.items()}
+
+    def embedded_turns(self, texts: Sequence[str]) -> EmbeddedTurns:
+        """Return vectors of single turns, see `TurnEmbedder`."""
+        return self._trained.model.embedded_turns(texts)
 
     def _judge(self, triples: Sequence[GeneralInput]) -> GeneralJudgement:
         judgement = self._trained.model.judge(triples)

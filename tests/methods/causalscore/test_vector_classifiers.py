@@ -14,12 +14,13 @@ from dialeval_plugin import load_scorer
 from dialeval_plugin.core.dialogue import Example, Turn
 from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.corpora.readers.cgdialog import CausePair
-from dialeval_plugin.methods.causalscore import vectors as module
 from dialeval_plugin.methods.causalscore.data import CausalSources
 from dialeval_plugin.methods.causalscore.model import CausalModel
 from dialeval_plugin.methods.causalscore.scorer import CausalScorer
 from dialeval_plugin.methods.causalscore.training import CausalTrainingOptions, train
 from dialeval_plugin.methods.causalscore.vectors import TurnVectors, VectorClassifier, features, fit
+from dialeval_plugin.methods.general import model as module
+from dialeval_plugin.methods.general.model import TrainedGeneral
 from dialeval_plugin.models.folders import PRETRAINED
 from dialeval_plugin.training.run import TrainingResult
 from tests.refusals import refusal
@@ -49,7 +50,7 @@ def test_features_are_cosines_without_what_all_texts_share_and_lengths(tiny_gene
     vectors = TurnVectors(tiny_general, device="cpu")
     texts = ["I like plums.", "Hm.", "Plums are nice."]
     found = features(vectors.of(texts), np.array([[0, 1, 2]]))[0]
-    model, head = vectors.model, vectors.model.head
+    model = TrainedGeneral.load(str(tiny_general), device="cpu").model
     triples = [((texts[earlier],), texts[later], ()) for earlier, later in ((0, 2), (1, 2), (0, 1))]
     with torch.inference_mode():
         by_judge = [model.judge([triple]).experts["relevance"][0, 0] for triple in triples]
@@ -57,7 +58,6 @@ def test_features_are_cosines_without_what_all_texts_share_and_lengths(tiny_gene
     n_tokens = [len(ids) for ids in model.texts.responses(texts)]
     assert found[[3, 4, 8]] == pytest.approx(np.log1p([n_tokens[0], n_tokens[2], n_tokens[1]]))
     assert features(vectors.of(texts), np.array([[0, 2]]))[0] == pytest.approx(found[:5])
-    assert head.context_centre.shape == (16,)
 
 
 def test_each_turn_is_embedded_once_whatever_is_asked_about_it(
@@ -159,4 +159,4 @@ def test_the_signature_says_how_turns_are_read_and_long_ones_are_counted(
     assert "recipe:vectors" in str(scores.signature)
     assert "layout:vectors|speakers:none|window:96+64|truncation:oldest" in str(scores.signature)
     assert scores.columns["n_cut"][0] > 0
-    assert "a turn is longer than 64 tokens and was cut" in caplog.text
+    assert "a turn is longer than the window of 96+64 tokens, context and response, and was cut" in caplog.text
