@@ -42,7 +42,7 @@ from dialeval_plugin.models.folders import PACKAGED_ENCODER
 def write_untrained_general(folder: Path, config: GeneralConfig) -> Path:
     encoder = without_normalisation(load_encoder(PACKAGED_ENCODER, device="cpu"))
     torch.manual_seed(0)
-    even = {"fit": 1.0, "fluency": 1.0, "specificity": 1.0, "offset": 0.0}
+    even = {"relevance": 1.0, "fit": 1.0, "fluency": 1.0, "specificity": 1.0, "offset": 0.0}
     TrainedGeneral(GeneralModel(encoder, config), Mixing(even), CoherenceWeights(1, 0, 0, 0), frozenset()).save(folder)
     return folder
 
