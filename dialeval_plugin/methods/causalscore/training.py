@@ -60,6 +60,7 @@ class CausalTrainingOptions(TrainingOptions):
             return choose_recipe(
                 RECIPES, self.recipe, may_be_zero=("n_rounds",), max_training_tokens=self.max_tokens, **numbers
             )
+        numbers["max_unlabelled"] = self.max_unlabelled
         if given := [name for name, value in numbers.items() if value is not None]:
             raise InputError(f"{given[0]}: is about cross-encoders, and the recipe {VECTORS!r} has none. Leave it out.")
         return None
@@ -78,6 +79,8 @@ def train(
     dialogues there is no self-training.
     """
     recipe = options.find_recipe()
+    if recipe is None and sources.unlabelled:
+        raise InputError(f"unlabelled: the recipe {VECTORS!r} has no self-training. Leave the unlabelled dialogues out.")
     with TrainingRun.open(output, CAUSAL_FOLDER, options, progress=progress) as run:
         data = prepare(
             sources, validation_fraction=options.validation_fraction, max_unlabelled=options.max_unlabelled, seed=options.seed

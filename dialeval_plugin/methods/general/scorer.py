@@ -59,7 +59,8 @@ class GeneralScorer(Scorer):
     (this is about what the context is about), `fit` (this is the next turn of this context), `fluency` (its words are in
     order), `specificity` (it is no stock reply), `knowledge` (it draws on the facts given; None without facts); `cosine` of
     context and the response's robust part, in [-1, 1]; `context_tokens_cut`, `response_tokens_cut` and `fact_tokens_cut`, how
-    many tokens at the beginning of the context, at the end of the response and at the beginning of the facts did not fit. To an
+    many tokens at the beginning of the context, at the end of the response and at the beginning of the facts did not fit. A
+    long response is judged in parts (`ResponseParts`), of which the signature's `response_windows` is the highest number. To an
     empty context nothing can fit: `relevance`, `fit` and `cosine` are None then, and `general` takes their chances as even.
 
     At level "dialogue" the assistant's turns from the second turn on are judged after those before them, everybody's where

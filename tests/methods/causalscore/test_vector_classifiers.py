@@ -145,6 +145,10 @@ def test_another_evaluator_in_its_place_is_refused(trained: TrainingResult, tmp_
 def test_what_is_about_cross_encoders_is_refused(trained: TrainingResult, tiny_general: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"causalscore: layout is about cross-encoders, and .* has none\. Leave it out\."):
         CausalScorer(str(trained.folder), layout="literal", device="cpu")
+    unlabelled = CausalSources(PAIRS, unlabelled=[PAIRS[0].context])
+    assert refusal(train, unlabelled, tmp_path / "model", CausalTrainingOptions("vectors", str(tiny_general))) == (
+        "unlabelled: the recipe 'vectors' has no self-training. Leave the unlabelled dialogues out."
+    )
     options = CausalTrainingOptions("vectors", str(tiny_general), n_rounds=2)
     assert refusal(train, CausalSources(PAIRS), tmp_path / "model", options) == (
         "n_rounds: is about cross-encoders, and the recipe 'vectors' has none. Leave it out."
