@@ -54,10 +54,9 @@ def independence(
     """Train CausalScore's independence classifiers. Of files of causes in --evaluation, the causes are measured."""
     from dialeval_plugin.corpora.readers.cgdialog import has_causes, read_causes
     from dialeval_plugin.methods.causalscore.data import CausalSources
-    from dialeval_plugin.methods.causalscore.recipes import VECTORS
+    from dialeval_plugin.methods.causalscore.recipes import GENERAL, VECTORS
     from dialeval_plugin.methods.causalscore.scorer import CAUSAL_MODEL
     from dialeval_plugin.methods.causalscore.training import CausalTrainingOptions, train
-    from dialeval_plugin.methods.general.scorer import GENERAL_MODEL
 
     measured = [source for source in evaluation or () if Path(source).is_file() and has_causes(Path(source))]
     trained = train(
@@ -71,7 +70,7 @@ def independence(
         output,
         CausalTrainingOptions(
             recipe=recipe,
-            backbone=backbone or (GENERAL_MODEL.find(None) if recipe == VECTORS else ENCODER),
+            backbone=backbone or (GENERAL if recipe == VECTORS else ENCODER),
             labels=labels,
             n_epochs=epochs,
             n_round_epochs=round_epochs,
