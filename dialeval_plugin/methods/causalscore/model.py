@@ -18,7 +18,7 @@ from typing_extensions import NotRequired, TypedDict
 
 from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.core.signature import content_hash
-from dialeval_plugin.models.folders import PRETRAINED, ModelFolder, resolve
+from dialeval_plugin.models.folders import PRETRAINED, ModelFolder, pretrained_names, resolve
 
 from .classifiers import (
     DependenceClassifier,
@@ -160,9 +160,9 @@ def _referred(source: Path, folder: Path) -> dict[str, Any]:
 def _general_of(folder: Path, stored: _Vectors) -> Path:
     """Return the folder of the evaluator that a model's classifiers were fitted on."""
     name = stored["general"]
-    found = folder / _GENERAL if name is None else PRETRAINED / name
-    if not found.is_dir():
+    if name is not None and name not in pretrained_names():
         raise ModelLoadError(f"{folder}: needs the model {name!r}, which is not in the box. Install the release that has it.")
+    found = folder / _GENERAL if name is None else PRETRAINED / name
     if content_hash(found) != stored["hash"]:
         raise ModelLoadError(
             f"{folder}: was trained on another model than the one in {found}. "

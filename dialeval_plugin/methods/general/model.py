@@ -268,11 +268,15 @@ class GeneralModel(nn.Module):
         context_ids, response_ids, fact_ids = ids
         vectors = embed(self.encoder, [*context_ids, *response_ids, *fact_ids])
         contexts, distinct, facts = torch.split(vectors, [len(texts) for texts in ids])
-        of_context, of_response, of_facts = (torch.tensor(column) for column in zip(*rows, strict=True))
-        # Each distinct text goes through the maps once, as it did through the encoder.
+        # Each distinct text goes through the maps once, as it did through the encoder, and so does a pair of them through the
+        # heads: where facts alone differ, what does not read them has the same value to the bit.
+        pairs = _numbered([(context, part) for context, part, _ in rows])
+        of_pair = torch.tensor([pairs[context, part] for context, part, _ in rows])
+        of_context, of_response = (torch.tensor(column) for column in zip(*pairs, strict=True))
+        of_facts = torch.tensor([fact for _, _, fact in rows])
         contexts = head.context(contexts)[of_context]
         robust, non_robust = head.robust(distinct)[of_response], head.non_robust(distinct)
-        responses = [response_ids[place] for _, place, _ in rows]
+        responses = [response_ids[place] for _, place in pairs]
         features = self.features("fit", context_ids, of_context.tolist(), responses)
         cosine = functional.cosine_similarity(contexts, robust, dim=-1)
         fit = [head.vector_logits("fit", robust, contexts), head.word_logits("fit", features), head.scale * cosine]
@@ -280,12 +284,14 @@ class GeneralModel(nn.Module):
         for name in SAYING:
             by_vectors = head.vector_logits(name, non_robust)[of_response]
             experts[name] = torch.stack([by_vectors, head.word_logits(name, features)], dim=-1)
+        experts, cosine = {name: values[of_pair] for name, values in experts.items()}, cosine[of_pair]
         experts["knowledge"] = torch.full((len(rows), 2), torch.nan, device=vectors.device)
         told = (of_facts >= 0).nonzero().flatten()
         if self.config.has_knowledge and len(told):
-            owners, texts = of_facts[told].tolist(), [responses[place] for place in told.tolist()]
+            judged = of_pair[told]
+            owners, texts = of_facts[told].tolist(), [responses[place] for place in judged.tolist()]
             shared = self.features("knowledge", fact_ids, owners, texts)
-            by_vectors = head.vector_logits("knowledge", robust[told], head.facts(facts)[of_facts[told]])
+            by_vectors = head.vector_logits("knowledge", robust[judged], head.facts(facts)[of_facts[told]])
             both = [by_vectors, head.word_logits("knowledge", shared)]
             experts["knowledge"][told] = torch.stack(both, dim=-1)
         return experts, cosine
