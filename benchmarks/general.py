@@ -31,8 +31,9 @@ from slm import responses, write_untrained_slm
 
 from dialeval_plugin.methods.general import training
 from dialeval_plugin.methods.general.conversations import Conversation
+from dialeval_plugin.methods.general.judging import GeneralConfig
 from dialeval_plugin.methods.general.mixing import CoherenceWeights, Mixing
-from dialeval_plugin.methods.general.model import GeneralConfig, GeneralModel, TrainedGeneral
+from dialeval_plugin.methods.general.model import GeneralModel, TrainedGeneral
 from dialeval_plugin.methods.general.scorer import GeneralScorer
 from dialeval_plugin.methods.slide.scorer import SlideScorer
 from dialeval_plugin.models.encoders import load_encoder, without_normalisation

@@ -145,7 +145,7 @@ def _train(output: Path) -> None:
 
 def _train_slm(folder: Path) -> None:
     from dialeval_plugin.corpora import mini
-    from dialeval_plugin.methods.slide.model import SLM_FOLDER
+    from dialeval_plugin.methods.slide.judging import SLM_FOLDER
     from dialeval_plugin.methods.slide.training import SlideTrainingOptions, train
 
     if SLM_FOLDER.is_finished(folder):

@@ -21,6 +21,8 @@ GOLDEN_FILE = "golden.json"
 PROVENANCE_FILE = "provenance.json"
 ABOUT = frozenset({PERCENTILES_FILE, GOLDEN_FILE, PROVENANCE_FILE})
 """Files of a model folder that say something of the model: where scores stand, what some are, where it is from."""
+EXPORTS = "exported"
+"""Folder in a model folder of the graphs that other backends run: the same model once more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ def content_hash(folder: Path, pattern: str = "*") -> str:
     """
     digest = hashlib.sha256()
     for name, found in file_hashes(folder, pattern).items():
-        if name not in ABOUT:
+        if name not in ABOUT and not name.startswith(f"{EXPORTS}/"):
             digest.update(name.encode() + b"\0" + bytes.fromhex(found))
     return digest.hexdigest()[:16]
 

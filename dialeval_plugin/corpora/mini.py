@@ -26,6 +26,8 @@ SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 QUALITY = "fits"
 """Name of the label of `read_examples`: 1 where the response is written to fit, 0 where it is not."""
 RANDOM_NEGATIVES = 5
+CALIBRATION_TEXTS = 120
+"""To see how large a model's numbers get."""
 _SEED = 0
 
 
@@ -60,6 +62,15 @@ def read_examples(split: Split | None = None) -> list[Example]:
         for response_set in read_response_sets(split)
         for example in response_set.examples(QUALITY)
     ]
+
+
+def calibration_texts() -> list[tuple[str, ...]]:
+    """Return `CALIBRATION_TEXTS` texts of the training split, contexts and single responses, always the same."""
+    texts: list[tuple[str, ...]] = []
+    for response_set in read_response_sets("train"):
+        responses = (*response_set.positive, *response_set.adversarial)
+        texts += [response_set.context, *((response,) for response in responses)]
+    return random.Random(_SEED).sample(texts, CALIBRATION_TEXTS)
 
 
 def _with_random_negatives(response_set: ResponseSet, members: Sequence[ResponseSet]) -> ResponseSet:

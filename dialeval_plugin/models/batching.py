@@ -1,22 +1,16 @@
-"""Rows of token ids as batches of one length: which rows go together, and the tensors that they become."""
+"""Rows of token ids as batches of one length: which rows go together, and the arrays that they become."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import torch
-from torch import Tensor
+import numpy as np
+
+from dialeval_plugin.core.arrays import IntArray
 
 CPU_TOKENS = 512
 """Tokens of one forward pass on a processor, padding included: enough to fill it, few enough for its cache and for memory.
 With a vocabulary of 50,000 they make 100 MB of logits."""
-GPU_TOKENS = 65_536
-"""On a GPU, for a model without logits of a whole vocabulary."""
-
-
-def tokens_at_once(device: torch.device, on_gpu: int = GPU_TOKENS) -> int:
-    """How many tokens one forward pass may have."""
-    return on_gpu if device.type == "cuda" else CPU_TOKENS
 
 
 def length_batches(lengths: Sequence[int], tokens: int | None = None, *, rows: int | None = None) -> Iterator[list[int]]:
@@ -39,9 +33,10 @@ def length_batches(lengths: Sequence[int], tokens: int | None = None, *, rows: i
         start += size
 
 
-def padded(rows: Sequence[Sequence[int]], pad: int | None, device: torch.device) -> tuple[Tensor, Tensor]:
+def padded(rows: Sequence[Sequence[int]], pad: int | None) -> tuple[IntArray, IntArray]:
     """Return rows of token ids, padded on the right, and the mask of what is no padding; both of shape (rows, longest row)."""
-    length = max(map(len, rows))
-    ids = torch.tensor([[*row, *[pad or 0] * (length - len(row))] for row in rows], device=device)
-    mask = torch.tensor([[1] * len(row) + [0] * (length - len(row)) for row in rows], device=device)
+    lengths = np.array([len(row) for row in rows])
+    mask = (np.arange(lengths.max()) < lengths[:, None]).astype(np.int64)
+    ids = np.full(mask.shape, pad or 0, dtype=np.int64)
+    ids[mask.astype(bool)] = np.concatenate([np.asarray(row, dtype=np.int64) for row in rows])
     return ids, mask

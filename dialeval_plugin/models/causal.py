@@ -16,8 +16,8 @@ from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.core.scores import Reason, Unscored
 
-from .batching import padded
 from .language_models import OpenedModel, check_window
+from .tensors import padded_tensors
 
 MaxTokens: TypeAlias = Annotated[int, Ge(8)]
 """Of a language model, in tokens."""
@@ -206,7 +206,7 @@ def layout_tokens(opened: OpenedModel, layout: Layout) -> tuple[list[int], list[
 def padded_ids(opened: OpenedModel, rows: Sequence[Sequence[int]]) -> Tensor:
     """Return rows of token ids as a tensor of shape (rows, longest row), on the model's device."""
     # Padding stands on the right, where a causal model does not look, so it needs no mask.
-    return padded(rows, opened.pad, opened.device)[0]
+    return padded_tensors(rows, opened.pad, opened.device)[0]
 
 
 def log_probabilities(logits: Tensor, targets: Sequence[Sequence[int]]) -> tuple[FloatArray, FloatArray]:

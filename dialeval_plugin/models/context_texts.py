@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, is_blank, visible_texts
 from dialeval_plugin.core.scores import BLANK_RESPONSE, NO_TURN, TOO_FEW_TURNS, Unscored
 
-from .language_models import check_fast, text_ids
+from .tokenisation import check_fast, text_ids
 
 TextFormat: TypeAlias = Literal["plain", "doubled"]
 

@@ -12,10 +12,11 @@ from transformers import AutoModel, PreTrainedModel
 
 from dialeval_plugin.core.errors import InputError
 
-from .batching import length_batches, padded, tokens_at_once
+from .batching import length_batches
 from .compact import base_of, restore
-from .folders import check_complete, check_device, check_vocabulary, check_weights, opening, resolve
+from .folders import check_complete, check_weights, opening, resolve
 from .language_models import longest_input, open_transformer
+from .tensors import check_device, check_vocabulary, padded_tensors, tokens_at_once
 
 if TYPE_CHECKING:
     # Imported where it is needed: its trainers bring datasets, pandas and scikit-learn, which scoring does without.
@@ -131,14 +132,14 @@ def freeze(encoder: PreTrainedModel, share: float) -> None:
         part.requires_grad_(False)
 
 
-def embed(encoder: Encoder, ids: Sequence[list[int]]) -> Tensor:
+def embed(encoder: Encoder, ids: Sequence[Sequence[int]]) -> Tensor:
     """Embed texts, given as token ids, in batches of one length; (n, hidden), in the order given.
 
     Gradients flow, so that training and scoring share it.
     """
     whole: Tensor | None = None
     for batch in length_batches([len(row) for row in ids], tokens_at_once(encoder.device)):
-        input_ids, mask = padded([ids[place] for place in batch], encoder.tokenizer.pad_token_id, encoder.device)
+        input_ids, mask = padded_tensors([ids[place] for place in batch], encoder.tokenizer.pad_token_id, encoder.device)
         vectors = encoder({"input_ids": input_ids, "attention_mask": mask})["sentence_embedding"]
         # In one place from the beginning: kept apart, batches lie between what the next ones need room for.
         whole = vectors.new_empty(len(ids), vectors.shape[1]) if whole is None else whole

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sized
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-import torch
 from huggingface_hub import snapshot_download
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save_file
-from torch import Tensor, nn
 from typing_extensions import TypedDict
 
 from dialeval_plugin.core.errors import DialevalError, InputError, MissingPrerequisite, ModelLoadError
-from dialeval_plugin.core.files import atomic_path, checked, read_json, to_json, write_text
+from dialeval_plugin.core.files import checked, read_json, to_json, write_text
 from dialeval_plugin.core.resources import pretrained_path
-from dialeval_plugin.core.signature import content_hash, file_hash, file_hashes
+from dialeval_plugin.core.signature import EXPORTS, content_hash, file_hash, file_hashes
 
 T = TypeVar("T")
 
@@ -94,8 +91,10 @@ def refuse_pickles(folder: Path) -> None:
     for path in sorted(folder.rglob("*")):
         if path.suffix not in _PICKLES or any((path.parent / name).exists() for name in _HOST_WEIGHTS):
             continue
-        # OpenVINO's weights end in .bin too, but are no pickle, and nothing here opens them.
-        if not path.name.startswith("openvino_") and not any(part.startswith(".") for part in path.relative_to(folder).parts):
+        # OpenVINO's weights end in .bin too, but are no pickle, and no host opens what lies among our exports.
+        parts = path.relative_to(folder).parts
+        is_openvino = path.name.startswith("openvino_") or parts[0] == EXPORTS
+        if not is_openvino and not any(part.startswith(".") for part in parts):
             raise ModelLoadError(f"{path}: {_REMEDY_FOR_PICKLES}")
 
 
@@ -159,7 +158,7 @@ def _packaged_encoder() -> Path:
 def tensor_names(path: Path) -> list[str]:
     """Return the names of a weight file's tensors, walking over it to its end: a damaged one must not become a model."""
     try:
-        with safe_open(str(path), framework="pt") as file:
+        with safe_open(str(path), framework="np") as file:
             names = list(file.keys())
             for name in names:
                 file.get_slice(name).get_shape()
@@ -182,16 +181,6 @@ def check_weights(folder: Path) -> set[str]:
     if not paths and not settings:
         raise ModelLoadError(f"{folder}: has no safetensors. Choose a revision that has them, or convert the model.")
     return {name for path in paths for name in tensor_names(path)}
-
-
-def check_vocabulary(folder: Path, tokenizer: Sized, embedding: nn.Embedding) -> None:
-    """Refuse a tokenizer that has more tokens than the model has word vectors."""
-    rows = embedding.weight.shape[0]
-    if len(tokenizer) > rows:
-        raise ModelLoadError(
-            f"{folder}: the tokenizer has {len(tokenizer)} tokens, the embedding only {rows} rows. "
-            "The tokenizer belongs to another model; copy the folder again."
-        )
 
 
 def check_complete(folder: Path, expected: Iterable[str], stored: set[str]) -> None:
@@ -325,58 +314,17 @@ def opening(name: Path | str, kind: str) -> Iterator[None]:
     host_logging.disable_progress_bar()
     try:
         yield
-    except (DialevalError, MemoryError, torch.OutOfMemoryError):
+    except (DialevalError, MemoryError):
         raise
     except Exception as error:
+        # torch's, which is not imported for its sake.
+        if type(error).__name__ == "OutOfMemoryError":
+            raise
         first = str(error).strip().partition("\n")[0] or type(error).__name__
         raise ModelLoadError(f"{name}: cannot be opened as {kind} ({first}). {_COPY_AGAIN}") from error
     finally:
         if has_bars:
             host_logging.enable_progress_bar()
-
-
-def check_device(device: str | None) -> str | None:
-    """Return a torch device that this machine has as it was given; None leaves the choice to who opens a model."""
-    if device is None:
-        return None
-    try:
-        # What a build of torch lacks shows when something is put there, and in more than one way.
-        torch.zeros(1, device=torch.device(device)).cpu()
-    except Exception as error:
-        first = str(error).strip().partition("\n")[0]
-        raise InputError(f"device {device!r}: cannot be used here ({first}). Leave the option out, or give 'cpu'.") from None
-    return device
-
-
-def save_weights(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Write tensors as safetensors, whole or not at all."""
-    with atomic_path(path) as temporary:
-        try:
-            save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, str(temporary))
-        except SafetensorError as error:
-            raise InputError(f"{path}: cannot be written ({error}). The previous file, if any, is unchanged.") from error
-
-
-def load_weights(module: nn.Module, path: Path) -> None:
-    """Give a module the weights of a safetensors file, all of them and no other."""
-    try:
-        tensors = load_file(str(path))
-    except FileNotFoundError:
-        raise ModelLoadError(f"{path}: there is no such file. Copy the model folder again.") from None
-    except Exception as error:  # safetensors raises its own untyped errors on damaged files
-        raise ModelLoadError(f"{path}: is damaged ({error}). Copy the model folder again.") from error
-    expected = module.state_dict()
-    if strange := sorted(set(tensors) - set(expected)):
-        raise ModelLoadError(f"{path}: the tensor {strange[0]!r} is not the model's. Copy the model folder again.")
-    for name, tensor in expected.items():
-        if name not in tensors:
-            raise ModelLoadError(f"{path}: the tensor {name!r} is missing. Copy the model folder again.")
-        if tensors[name].shape != tensor.shape:
-            raise ModelLoadError(
-                f"{path}: the tensor {name!r} has shape {tuple(tensors[name].shape)}, expected {tuple(tensor.shape)}. "
-                "Copy the model folder again."
-            )
-    module.load_state_dict(tensors)
 
 
 @dataclass(frozen=True, slots=True)

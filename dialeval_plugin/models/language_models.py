@@ -17,8 +17,9 @@ from transformers import (
 
 from dialeval_plugin.core.errors import InputError, ModelLoadError
 
-from .batching import tokens_at_once
-from .folders import check_device, check_vocabulary, check_weights, opening, resolve
+from .folders import check_weights, opening, resolve
+from .tensors import check_device, check_vocabulary, tokens_at_once
+from .tokenisation import check_fast, text_ids
 
 Family: TypeAlias = Literal["causal_lm", "permutation_lm", "next_sentence"]
 
@@ -163,22 +164,6 @@ def _position_offset(model: Any) -> int:
         if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None:
             return int(module.padding_idx) + 1
     return 0
-
-
-def check_fast(where: Path | str, tokenizer: Any) -> None:
-    """Refuse a tokenizer that cannot read special tokens in a text as letters: one that is not fast."""
-    if not getattr(tokenizer, "is_fast", False):
-        raise ModelLoadError(
-            f"{where}: only fast tokenizers (tokenizer.json) are supported. Convert it with transformers' AutoTokenizer."
-        )
-
-
-def text_ids(tokenizer: Any, texts: list[str]) -> list[list[int]]:
-    """Tokenise texts without special tokens; one that stands in a text is text, so no turn can forge the end of another."""
-    if not texts:
-        return []
-    ids: list[list[int]] = tokenizer(texts, add_special_tokens=False, split_special_tokens=True, verbose=False)["input_ids"]
-    return ids
 
 
 def check_window(scorer: str, max_tokens: int, limit: int | None) -> int:

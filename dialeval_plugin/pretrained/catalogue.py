@@ -22,10 +22,12 @@ from dialeval_plugin.corpora import mini
 from dialeval_plugin.methods.breakdown.model import LANGUAGE_MODEL_FOLDER
 from dialeval_plugin.methods.causalscore.model import CAUSAL_FOLDER, CausalModel
 from dialeval_plugin.methods.causalscore.scorer import CAUSAL_MODEL
-from dialeval_plugin.methods.general.model import GENERAL_FOLDER, TrainedGeneral
+from dialeval_plugin.methods.general.judging import GENERAL_FOLDER
+from dialeval_plugin.methods.general.model import TrainedGeneral
 from dialeval_plugin.methods.general.scorer import GENERAL_MODEL
 from dialeval_plugin.methods.likelihood.scorer import LANGUAGE_MODEL
-from dialeval_plugin.methods.slide.model import SLM_FOLDER, TrainedSmallModel
+from dialeval_plugin.methods.slide.judging import SLM_FOLDER
+from dialeval_plugin.methods.slide.model import TrainedSmallModel
 from dialeval_plugin.methods.slide.sides import SLM
 from dialeval_plugin.models.folders import DefaultModel, check_weights, checked_model_file, resolve
 

@@ -13,7 +13,8 @@ from dialeval_plugin.corpora.identity import dialogue_key
 from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
 from dialeval_plugin.methods.slide.data import trained_on
 from dialeval_plugin.methods.slide.fusion import POSITIVE_FROM
-from dialeval_plugin.methods.slide.model import SLM_FOLDER, SmallModel, TrainedSmallModel
+from dialeval_plugin.methods.slide.judging import SLM_FOLDER
+from dialeval_plugin.methods.slide.model import SmallModel, TrainedSmallModel
 from dialeval_plugin.methods.slide.scorer import SlideScorer
 from dialeval_plugin.methods.slide.sides import SLM
 from dialeval_plugin.models.folders import resolve

@@ -18,7 +18,7 @@ from tqdm.auto import tqdm
 
 from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.core.files import read_json, to_json, write_text
-from dialeval_plugin.models.folders import save_weights
+from dialeval_plugin.models.tensors import save_weights
 
 from . import checkpoints
 from .history import read_history

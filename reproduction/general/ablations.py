@@ -30,7 +30,8 @@ from dialeval_plugin.methods.general.conversations import (
     read_conversations,
     split,
 )
-from dialeval_plugin.methods.general.model import GENERAL_FOLDER, TrainedGeneral
+from dialeval_plugin.methods.general.judging import GENERAL_FOLDER
+from dialeval_plugin.methods.general.model import TrainedGeneral
 from dialeval_plugin.methods.general.recipes import GeneralRecipe
 from dialeval_plugin.methods.general.signals import NEGATIVES, QUALITIES
 from dialeval_plugin.methods.general.training import GeneralTrainingOptions, train

@@ -20,8 +20,8 @@ from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.corpora.items import context_key, mean_rating
 from dialeval_plugin.corpora.rated_items import RatedItem
 from dialeval_plugin.corpora.readers import conture, dstc10, fed, usr
+from dialeval_plugin.methods.general.judging import GENERAL_FOLDER, TOKENS_CUT
 from dialeval_plugin.methods.general.mixing import RatedSet, fit_on_ratings, rated_log_odds
-from dialeval_plugin.methods.general.model import GENERAL_FOLDER, TOKENS_CUT
 from dialeval_plugin.methods.general.scorer import DIALOGUE_COLUMNS, TURN_COLUMNS, GeneralScorer
 from dialeval_plugin.reports.tables import Table, TableRow, estimate, figure, named_column
 from dialeval_plugin.statistics.bootstrap import Bootstrap

@@ -22,8 +22,9 @@ from dialeval_plugin.core.signature import file_hashes
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.methods.causalscore.model import CausalModel
 from dialeval_plugin.methods.causalscore.scorer import CausalScorer
+from dialeval_plugin.methods.general.judging import GeneralConfig
 from dialeval_plugin.methods.general.mixing import CoherenceWeights, Mixing
-from dialeval_plugin.methods.general.model import GeneralConfig, GeneralModel, TrainedGeneral
+from dialeval_plugin.methods.general.model import GeneralModel, TrainedGeneral
 from dialeval_plugin.methods.general.scorer import GeneralScorer
 from dialeval_plugin.models import compact
 from dialeval_plugin.models.encoders import (

@@ -27,7 +27,8 @@ from dialeval_plugin.core.signature import content_hash
 from dialeval_plugin.methods.causalscore.model import CausalModel
 from dialeval_plugin.methods.general.model import TrainedGeneral
 from dialeval_plugin.methods.reconstruction.model import TrainedReconstruction
-from dialeval_plugin.methods.slide.model import HEAD_FILE, TrainedSmallModel
+from dialeval_plugin.methods.slide.judging import HEAD_FILE
+from dialeval_plugin.methods.slide.model import TrainedSmallModel
 from dialeval_plugin.models.encoders import load_encoder
 from dialeval_plugin.models.folders import (
     ENCODER_REVISION,
@@ -35,12 +36,12 @@ from dialeval_plugin.models.folders import (
     PRETRAINED,
     TRAINING_FILE,
     DefaultModel,
-    check_device,
     model_identity,
     pretrained_names,
     resolve,
 )
 from dialeval_plugin.models.language_models import open_model
+from dialeval_plugin.models.tensors import check_device
 from tests.refusals import refused, write_pickle
 from tests.sealed import seal
 from tests.tiny.breakdown import TinyModels

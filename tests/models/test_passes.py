@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialeval_plugin.models.batching import length_batches, padded
+from dialeval_plugin.models.batching import length_batches
 from dialeval_plugin.models.causal import (
     Overlong,
     Pass,
@@ -20,6 +20,7 @@ from dialeval_plugin.models.causal import (
     pair_windows,
     share_beginnings,
 )
+from dialeval_plugin.models.tensors import padded_tensors
 
 ROOM = 12
 LENGTHS = st.lists(st.integers(1, ROOM - 1), min_size=2, max_size=30)
@@ -105,7 +106,7 @@ def test_batches_keep_to_the_budget_and_lose_nothing(lengths: list[int], tokens:
 
 
 def test_rows_are_padded_on_the_right() -> None:
-    ids, mask = padded([(5, 6), (7,)], 9, torch.device("cpu"))
+    ids, mask = padded_tensors([(5, 6), (7,)], 9, torch.device("cpu"))
     assert ids.tolist() == [[5, 6], [7, 9]]
     assert mask.tolist() == [[1, 1], [1, 0]]
-    assert padded([(5, 6), (7,)], None, torch.device("cpu"))[0].tolist() == [[5, 6], [7, 0]]
+    assert padded_tensors([(5, 6), (7,)], None, torch.device("cpu"))[0].tolist() == [[5, 6], [7, 0]]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialeval_plugin.core.dialogue import Example
-from dialeval_plugin.methods.general.model import GeneralConfig
+from dialeval_plugin.methods.general.judging import GeneralConfig
 from dialeval_plugin.methods.general.scorer import GeneralScorer
 from dialeval_plugin.models.context_texts import ResponseWindows, TextEncoder
 from dialeval_plugin.models.encoders import load_encoder

@@ -11,10 +11,12 @@ from transformers import BertConfig, BertModel
 
 from dialeval_plugin.methods.causalscore.classifiers import new_classifier
 from dialeval_plugin.methods.causalscore.model import CausalModel, CausalModelConfig
+from dialeval_plugin.methods.general.judging import GeneralConfig
 from dialeval_plugin.methods.general.mixing import CoherenceWeights, Mixing
-from dialeval_plugin.methods.general.model import GeneralConfig, GeneralModel, TrainedGeneral
+from dialeval_plugin.methods.general.model import GeneralModel, TrainedGeneral
 from dialeval_plugin.methods.slide.fusion import DistanceRange
-from dialeval_plugin.methods.slide.model import SmallModel, SmallModelConfig, TrainedSmallModel
+from dialeval_plugin.methods.slide.judging import SmallModelConfig
+from dialeval_plugin.methods.slide.model import SmallModel, TrainedSmallModel
 
 from .characters import BERT_TOKENS, SMALL_BERT, spread, write_character_tokenizer
 

@@ -19,7 +19,8 @@ from torch import nn
 from typing_extensions import TypedDict
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.models.folders import ModelFolder, save_weights
+from dialeval_plugin.models.folders import ModelFolder
+from dialeval_plugin.models.tensors import save_weights
 from dialeval_plugin.training.history import HistoryRow, read_history
 from dialeval_plugin.training.run import TrainingOptions, TrainingRun, data_hash
 from tests.refusals import refused

@@ -15,7 +15,8 @@ from dialeval_plugin.core.redaction import redacted, without_secrets
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.core.signature import content_hash, file_hash, text_hash
 from dialeval_plugin.llm.language_model import Continuation, NumberListener, Request, TextListener, cut_at_stop
-from dialeval_plugin.models.folders import check_device, opening, refuse_pickles
+from dialeval_plugin.models.folders import opening, refuse_pickles
+from dialeval_plugin.models.tensors import check_device
 
 from .arguments import check_arguments, check_key, missing_package, refused_argument
 from .asking import (

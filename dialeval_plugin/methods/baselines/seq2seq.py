@@ -17,9 +17,9 @@ from dialeval_plugin.core.dialogue import Example, Item
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Row
 from dialeval_plugin.core.signature import content_hash
-from dialeval_plugin.models.batching import padded
 from dialeval_plugin.models.folders import opening, resolve
 from dialeval_plugin.models.language_models import check_window, open_transformer
+from dialeval_plugin.models.tensors import padded_tensors
 
 Ids: TypeAlias = list[int]
 Question = TypeVar("Question", bound=Hashable)
@@ -85,7 +85,7 @@ class Seq2SeqModel:
         return logits
 
     def _padded(self, rows: Sequence[Ids]) -> tuple[Tensor, Tensor]:
-        return padded(rows, self.model.config.pad_token_id, self.model.device)
+        return padded_tensors(rows, self.model.config.pad_token_id, self.model.device)
 
 
 def _ends(tokenizer: Any) -> tuple[Ids, Ids]:

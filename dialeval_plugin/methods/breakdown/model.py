@@ -15,8 +15,9 @@ from safetensors.torch import load_file
 from typing_extensions import TypedDict
 
 from dialeval_plugin.core.errors import ModelLoadError
-from dialeval_plugin.models.folders import DefaultModel, ModelFolder, save_weights, tensor_names
+from dialeval_plugin.models.folders import DefaultModel, ModelFolder, tensor_names
 from dialeval_plugin.models.language_models import OpenedModel
+from dialeval_plugin.models.tensors import save_weights
 
 from .detectors import ConfidenceHead, feature_width
 

@@ -20,10 +20,11 @@ from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.core.options import check_value
 from dialeval_plugin.core.signature import SignatureValue
-from dialeval_plugin.models.batching import length_batches, padded, tokens_at_once
+from dialeval_plugin.models.batching import length_batches
 from dialeval_plugin.models.compact import base_of, restore
-from dialeval_plugin.models.folders import check_complete, check_device, check_vocabulary, check_weights, opening
-from dialeval_plugin.models.language_models import check_fast, text_ids
+from dialeval_plugin.models.folders import check_complete, check_weights, opening
+from dialeval_plugin.models.tensors import check_device, check_vocabulary, padded_tensors, tokens_at_once
+from dialeval_plugin.models.tokenisation import check_fast, text_ids
 
 if TYPE_CHECKING:
     # Imported where it is needed: its trainers bring datasets, pandas and scikit-learn, which scoring by vectors does without.
@@ -191,7 +192,7 @@ class IndependenceClassifier:
 
     def logits(self, ids: Sequence[list[int]]) -> Tensor:
         """Run the model on token ids; returns shape (len(ids), 2)."""
-        input_ids, mask = padded(ids, self.texts.tokenizer.pad_token_id, self.encoder.device)
+        input_ids, mask = padded_tensors(ids, self.texts.tokenizer.pad_token_id, self.encoder.device)
         features = {"input_ids": input_ids, "attention_mask": mask}
         logits: Tensor = self.encoder(features)["scores"]
         return logits

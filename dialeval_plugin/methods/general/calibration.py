@@ -17,8 +17,9 @@ from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.errors import InputError
 
 from .conversations import Conversation, Pair, by_corpus
+from .judging import EXPERTS, TOKENS_CUT, GeneralInput, GeneralJudgement, triples_of_turns
 from .mixing import OFFSET, CoherenceWeights, Mixing, fit_weights, turn_statistics, weighted_sum
-from .model import EXPERTS, TOKENS_CUT, GeneralInput, GeneralJudgement, GeneralModel, triples_of_turns
+from .model import GeneralModel
 from .recipes import GeneralRecipe
 from .signals import DIALOGUE_NEGATIVES, HEADS, NEGATIVES, QUALITIES, CorpusSignals, replaced_turn, shuffled_turns
 

@@ -1,21 +1,16 @@
-"""The general evaluator's model: one encoder, linear maps that part what is said from how, and small heads on the vectors.
-
-On disk it is a sentence-transformers folder (`SentenceTransformer(folder)` opens it) with `general_head.safetensors` and what
-`ModelFolder` writes; `general.json` holds configuration, mixing and what validation gave.
-"""
+"""The general evaluator's model: one encoder, linear maps that part what is said from how, and small heads on the vectors."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from typing_extensions import TypedDict
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.models.context_texts import MAX_RESPONSE_WINDOWS, TextEncoder
@@ -29,53 +24,28 @@ from dialeval_plugin.models.encoders import (
     transformer_of,
     without_normalisation,
 )
-from dialeval_plugin.models.folders import ModelFolder, load_weights, resolve, save_weights
-from dialeval_plugin.models.lexical import FEATURES, LexicalFeatures
-from dialeval_plugin.models.response_parts import ResponseParts
-from dialeval_plugin.models.turns import EmbeddedTurns
+from dialeval_plugin.models.folders import resolve
+from dialeval_plugin.models.lexical import FEATURES
+from dialeval_plugin.models.lexical_layer import LexicalFeatures
+from dialeval_plugin.models.runtimes.runtime import Precision
+from dialeval_plugin.models.runtimes.torch_runtime import TorchRuntime
+from dialeval_plugin.models.tensors import load_weights, save_weights
 
-from .mixing import CoherenceWeights, HeadWeights, HeadWeightsWithoutFacts, Mixing
+from .judging import (
+    EXPERTS,
+    GENERAL_FOLDER,
+    HEAD_FILE,
+    RESPONSE_FEATURES,
+    GeneralConfig,
+    GeneralInput,
+    GeneralJudge,
+    GeneralJudgement,
+)
+from .mixing import CoherenceWeights, Mixing
 from .recipes import GeneralRecipe
 from .signals import HEADS, SAYING
 
-HEAD_FILE = "general_head.safetensors"
-
-GeneralInput: TypeAlias = tuple[tuple[str, ...], str, tuple[str, ...]]
-"""Context, response and facts; context and facts may be empty."""
-
-TOKENS_CUT = ("context_tokens_cut", "response_tokens_cut", "fact_tokens_cut")
-"""What is counted of the three texts of a triple."""
-
-RESPONSE_FEATURES = FEATURES.index("shared_rarity")
-"""So many of the features, the first ones, look at the response alone."""
 _FIRST_SCALE = 20.0
-
-EXPERTS: Mapping[str, tuple[str, ...]] = {
-    "relevance": ("centred cosine",),
-    "fit": ("vectors", "words", "cosine"),
-    "fluency": ("vectors", "words"),
-    "specificity": ("vectors", "words"),
-    "knowledge": ("vectors", "words"),
-}
-"""What each quality blends: log odds from vectors, log odds from counted words, the scaled cosine of the ranking loss, and the
-cosine of context and robust part after what all contexts, or all responses, have in common is taken off."""
-
-
-@dataclass(frozen=True, slots=True)
-class GeneralConfig:
-    """What moves a score, apart from the weights; facts are cut to the length of contexts.
-
-    Attributes:
-        max_response_tokens: of a part of a response.
-        max_response_windows: parts of a response that are judged, of which a response shorter than a part has one.
-        has_knowledge: whether some training corpus had facts, so that the head `knowledge` has learnt something.
-    """
-
-    recipe: str = "general"
-    max_context_tokens: int = 96
-    max_response_tokens: int = 64
-    max_response_windows: int = 1
-    has_knowledge: bool = False
 
 
 def _classifier(n_inputs: int, width: int) -> nn.Sequential:
@@ -161,25 +131,46 @@ class GeneralHead(nn.Module):
         """Cosine of the `directions` of contexts and robust parts (n, width); in [-1, 1], (n,)."""
         return functional.cosine_similarity(*self.directions(contexts, robust), dim=-1)
 
-    def blended(self, quality: str, experts: Tensor) -> Tensor:
-        """Calibrated log odds of a quality, of shape (n,), from those of its experts, (n, number of experts)."""
-        weights: Tensor = self.blend[quality]
-        return experts @ weights[:-1] + weights[-1]
+    @property
+    def functions(self) -> dict[str, tuple[int, ...]]:
+        """See `Head`."""
+        hidden, counted = self.context.in_features, len(FEATURES)
+        return {
+            "of_contexts": (hidden,),
+            "of_responses": (hidden,),
+            "of_pairs": (hidden, hidden, counted),
+            "directions": (hidden, hidden),
+            "of_facts": (hidden,),
+            "of_knowledge": (hidden, hidden, counted),
+        }
 
+    def of_contexts(self, vectors: Tensor) -> tuple[Tensor]:
+        """Map the encoder's vectors of contexts, (n, hidden)."""
+        return (self.context(vectors),)
 
-class GeneralJudgement(NamedTuple):
-    """What the model says of n triples."""
+    def of_responses(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
+        """Map those of responses to their robust parts, and to log odds by how they are said, (n, number of `SAYING`)."""
+        non_robust = self.non_robust(vectors)
+        return self.robust(vectors), torch.stack([self.vector_logits(name, non_robust) for name in SAYING], dim=-1)
 
-    experts: dict[str, np.ndarray]
-    """What is blended to log odds, by quality, of shape (n, number of its experts), means over a response's parts; NaN where a
-    triple has no facts."""
-    log_odds: dict[str, np.ndarray]
-    """The same blended, of shape (n,): the mean of the parts' mean and of the worst part's."""
-    cosine: np.ndarray
-    """Of context and robust part, in [-1, 1], of shape (n,), the mean over a response's parts."""
-    tokens_cut: dict[str, np.ndarray]
-    """By `TOKENS_CUT`: how many of the context's oldest tokens, of those at the response's end and of the facts' first ones did
-    not fit."""
+    def of_facts(self, vectors: Tensor) -> tuple[Tensor]:
+        """Map those of facts."""
+        return (self.facts(vectors),)
+
+    def of_pairs(self, contexts: Tensor, robust: Tensor, features: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Compare contexts and robust parts, both mapped, with features of the words, row by row.
+
+        Returns the cosines (n,), the experts of relevance (n, 1) and of fit (n, 3), and the log odds of `SAYING` by words.
+        """
+        cosine = functional.cosine_similarity(contexts, robust, dim=-1)
+        fit = [self.vector_logits("fit", robust, contexts), self.word_logits("fit", features), self.scale * cosine]
+        words = [self.word_logits(name, features) for name in SAYING]
+        return cosine, self.centred_cosine(contexts, robust)[:, None], torch.stack(fit, dim=-1), torch.stack(words, dim=-1)
+
+    def of_knowledge(self, facts: Tensor, robust: Tensor, features: Tensor) -> tuple[Tensor]:
+        """Compare facts, mapped, and robust parts: the experts of knowledge, (n, 2)."""
+        experts = [self.vector_logits("knowledge", robust, facts), self.word_logits("knowledge", features)]
+        return (torch.stack(experts, dim=-1),)
 
 
 class GeneralModel(nn.Module):
@@ -216,102 +207,13 @@ class GeneralModel(nn.Module):
             of_contexts, of_responses = (embed(self.encoder, [text.ids for text in texts]) for texts in (contexts, responses))
             self.head.centre(self.head.context(of_contexts), self.head.robust(of_responses))
 
-    def embedded_turns(self, texts: Sequence[str]) -> EmbeddedTurns:
-        """Embed turns, each as the only one of a context and as a response, of which the first part is read."""
-        contexts, responses = self.texts.contexts([(text,) for text in texts]), self.texts.counted_responses(texts)
-        # Of a short turn both are the same tokens.
-        ids = [tuple(text.ids) for text in (*contexts, *responses)]
-        distinct = _numbered(ids)
-        with torch.inference_mode():
-            vectors = embed(self.encoder, list(map(list, distinct)))[[distinct[row] for row in ids]]
-            of_contexts, of_responses = torch.split(vectors, len(texts))
-            directions = self.head.directions(self.head.context(of_contexts), self.head.robust(of_responses))
-            as_context, as_response = (functional.normalize(found, dim=-1).cpu().numpy() for found in directions)
-        return EmbeddedTurns(
-            as_context,
-            as_response,
-            np.array([len(response.ids) for response in responses], dtype=np.float64),
-            np.array([bool(context.n_cut or response.n_cut) for context, response in zip(contexts, responses, strict=True)]),
-        )
+    def runtime(self, dtype: Precision = "float32") -> TorchRuntime:
+        """Return what a `GeneralJudge` has run."""
+        return TorchRuntime(self.encoder, self.head, dtype)
 
     def judge(self, triples: Sequence[GeneralInput]) -> GeneralJudgement:
-        """Judge responses; each distinct context, part of a response and fact set is embedded once, in one pass.
-
-        Each part of a long response is judged after the whole context.
-        """
-        contexts, responses = (_numbered([triple[place] for triple in triples]) for place in range(2))
-        facts = _numbered([triple[2] for triple in triples if triple[2]])
-        read_contexts, read_facts = self.texts.contexts(list(contexts)), self.texts.contexts(list(facts))
-        windows = self.texts.response_windows(list(responses), self.config.max_response_windows)
-        of_triples = [(contexts[context], responses[response], facts.get(fact, -1)) for context, response, fact in triples]
-        parts = ResponseParts.of(windows, [response for _, response, _ in of_triples])
-        owners = (of_triples[owner] for owner in parts.owners)
-        rows = [(context, place, fact) for (context, _, fact), place in zip(owners, parts.places, strict=True)]
-        ids = ([text.ids for text in read_contexts], parts.ids, [text.ids for text in read_facts])
-        with torch.inference_mode():
-            experts, cosine = self._experts(ids, rows)
-            log_odds = {head: _to_array(self.head.blended(head, values)) for head, values in experts.items()}
-        cut = ([text.n_cut for text in texts] for texts in (read_contexts, windows, read_facts))
-        columns = zip(TOKENS_CUT, cut, zip(*of_triples, strict=True), strict=True)
-        return GeneralJudgement(
-            {head: parts.mean(_to_array(values)) for head, values in experts.items()},
-            {head: parts.judged(values) for head, values in log_odds.items()},
-            parts.mean(_to_array(cosine)),
-            {name: np.array([counts[row] if row >= 0 else 0 for row in places]) for name, counts, places in columns},
-        )
-
-    def _experts(
-        self, ids: Sequence[list[list[int]]], rows: Sequence[tuple[int, int, int]]
-    ) -> tuple[dict[str, Tensor], Tensor]:
-        """What is blended, by quality, and the cosines, of rows of a context, a response and facts, -1 for none."""
-        head = self.head
-        context_ids, response_ids, fact_ids = ids
-        vectors = embed(self.encoder, [*context_ids, *response_ids, *fact_ids])
-        contexts, distinct, facts = torch.split(vectors, [len(texts) for texts in ids])
-        # Each distinct text goes through the maps once, as it did through the encoder, and so does a pair of them through the
-        # heads: where facts alone differ, what does not read them has the same value to the bit.
-        pairs = _numbered([(context, part) for context, part, _ in rows])
-        of_pair = torch.tensor([pairs[context, part] for context, part, _ in rows])
-        of_context, of_response = (torch.tensor(column) for column in zip(*pairs, strict=True))
-        of_facts = torch.tensor([fact for _, _, fact in rows])
-        contexts = head.context(contexts)[of_context]
-        robust, non_robust = head.robust(distinct)[of_response], head.non_robust(distinct)
-        responses = [response_ids[place] for _, place in pairs]
-        features = self.features("fit", context_ids, of_context.tolist(), responses)
-        cosine = functional.cosine_similarity(contexts, robust, dim=-1)
-        fit = [head.vector_logits("fit", robust, contexts), head.word_logits("fit", features), head.scale * cosine]
-        experts = {"relevance": head.centred_cosine(contexts, robust)[:, None], "fit": torch.stack(fit, dim=-1)}
-        for name in SAYING:
-            by_vectors = head.vector_logits(name, non_robust)[of_response]
-            experts[name] = torch.stack([by_vectors, head.word_logits(name, features)], dim=-1)
-        experts, cosine = {name: values[of_pair] for name, values in experts.items()}, cosine[of_pair]
-        experts["knowledge"] = torch.full((len(rows), 2), torch.nan, device=vectors.device)
-        told = (of_facts >= 0).nonzero().flatten()
-        if self.config.has_knowledge and len(told):
-            judged = of_pair[told]
-            owners, texts = of_facts[told].tolist(), [responses[place] for place in judged.tolist()]
-            shared = self.features("knowledge", fact_ids, owners, texts)
-            by_vectors = head.vector_logits("knowledge", robust[judged], head.facts(facts)[of_facts[told]])
-            both = [by_vectors, head.word_logits("knowledge", shared)]
-            experts["knowledge"][told] = torch.stack(both, dim=-1)
-        return experts, cosine
-
-
-def triples_of_turns(dialogues: Sequence[Sequence[str]]) -> tuple[list[GeneralInput], np.ndarray]:
-    """Every turn from the second on after those before it, and where the turns of each dialogue but the first begin."""
-    triples: list[GeneralInput] = [
-        (tuple(turns[:place]), turns[place], ()) for turns in dialogues for place in range(1, len(turns))
-    ]
-    return triples, np.cumsum([len(turns) - 1 for turns in dialogues])[:-1]
-
-
-def _numbered(texts: Sequence[Any]) -> dict[Any, int]:
-    return {text: number for number, text in enumerate(dict.fromkeys(texts))}
-
-
-def _to_array(values: Tensor) -> np.ndarray:
-    array: np.ndarray = values.double().cpu().numpy()
-    return array
+        """Judge responses by the weights as they are now, see `GeneralJudge.judge`."""
+        return GeneralJudge(self.runtime(), self.config).judge(triples)
 
 
 def new_model(backbone: str, recipe: GeneralRecipe, *, has_knowledge: bool, device: str) -> GeneralModel:
@@ -325,24 +227,6 @@ def new_model(backbone: str, recipe: GeneralRecipe, *, has_knowledge: bool, devi
     # them and stays the same need not be stored.
     freeze(transformer_of(encoder), recipe.frozen)
     return model
-
-
-class _Mixing(TypedDict):
-    """As `Mixing`."""
-
-    plain: HeadWeightsWithoutFacts
-    with_facts: HeadWeights | None
-
-
-class _Settings(TypedDict):
-    """The fields of general.json that move a number."""
-
-    config: GeneralConfig
-    mixing: _Mixing
-    coherence: CoherenceWeights
-
-
-GENERAL_FOLDER = ModelFolder("general.json", _Settings, 3, "a trained general evaluator", "dialeval train general")
 
 
 @dataclass(frozen=True, slots=True)

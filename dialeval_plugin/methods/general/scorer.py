@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
 from scipy.special import expit, logit
@@ -13,18 +14,32 @@ from scipy.special import expit, logit
 from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, is_blank, visible_texts
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.options import checked_init
+from dialeval_plugin.core.options import ModelOptions, with_options
 from dialeval_plugin.core.scorer import Scorer, read_percentiles
 from dialeval_plugin.core.scores import TOO_FEW_TURNS, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue, text_hash
+from dialeval_plugin.corpora import mini
 from dialeval_plugin.models.context_texts import longest_response
 from dialeval_plugin.models.folders import DefaultModel, model_identity, resolve
+from dialeval_plugin.models.runtimes.opening import open_runtime
+from dialeval_plugin.models.runtimes.runtime import Backend, Precision, Runtime, RuntimeChoice
 from dialeval_plugin.models.turns import EmbeddedTurns
 
 from .dialogues import judged_turns, novelty
-from .mixing import RatedMixing, rated_log_odds, response_hash
-from .model import TOKENS_CUT, GeneralInput, GeneralJudgement, TrainedGeneral, triples_of_turns
+from .judging import (
+    GENERAL_FOLDER,
+    HEAD_FILE,
+    TOKENS_CUT,
+    GeneralInput,
+    GeneralJudge,
+    GeneralJudgement,
+    triples_of_turns,
+)
+from .mixing import Mixing, RatedMixing, rated_log_odds, response_hash
 from .signals import QUALITIES
+
+if TYPE_CHECKING:
+    from dialeval_plugin.models.runtimes.torch_runtime import TorchRuntime
 
 GENERAL_MODEL = DefaultModel("general", "DIALEVAL_GENERAL", packaged="general")
 
@@ -52,6 +67,31 @@ _CLOSEST = 1e-9
 """To 0 and 1, for probabilities whose log odds are asked for."""
 
 
+@dataclass(frozen=True)
+class GeneralOptions(ModelOptions):
+    """Options of `general`.
+
+    Attributes:
+        model: folder or hub id of a model that `dialeval train general` made; see `DefaultModel`.
+        level: "turn" or "dialogue".
+        mixing: file of `dialeval train mixing`: weights fitted on people's ratings, at level "turn". `general` is then the
+            logistic function of the predicted standardised rating.
+        leave_out: name of a set of that file whose ratings the weights must not have seen.
+        score_fitted: score responses whose ratings the weights have seen, too; refused otherwise.
+        backend: what runs the model, see `Backend`.
+        dtype: in which the encoder multiplies, see `Precision`.
+        device: a torch device; by default a GPU where there is one.
+        revision: of a model on the hub.
+    """
+
+    level: Level = "turn"
+    mixing: str | None = None
+    leave_out: str | None = None
+    score_fitted: bool = False
+    backend: Backend = "torch"
+    dtype: Precision = "float32"
+
+
 class GeneralScorer(Scorer):
     """A small evaluator trained on plain dialogues of several corpora, without human ratings.
 
@@ -73,14 +113,6 @@ class GeneralScorer(Scorer):
     The weights of the mixture come from validation dialogues without ratings, but for one number, see `calibration.fit_mixing`.
     `mixing` takes others.
 
-    Args:
-        model: folder or hub id of a model that `dialeval train general` made; see `DefaultModel`.
-        level: "turn" or "dialogue".
-        mixing: file of `dialeval train mixing`: weights fitted on people's ratings, at level "turn". `general` is then the
-            logistic function of the predicted standardised rating.
-        leave_out: name of a set of that file whose ratings the weights must not have seen.
-        score_fitted: score responses whose ratings the weights have seen, too; refused otherwise.
-
     Raises:
         InputError: `mixing` belongs to another model.
         MissingPrerequisite: there is no model.
@@ -95,28 +127,21 @@ class GeneralScorer(Scorer):
     window: ClassVar[int] = 512
     """A script that has imported `evaluate` holds 500 MB before it scores anything; twice as many at once take it over 700."""
 
-    @checked_init
-    def __init__(
-        self,
-        model: str | None = None,
-        *,
-        level: Level = "turn",
-        mixing: str | None = None,
-        leave_out: str | None = None,
-        score_fitted: bool = False,
-        device: str | None = None,
-        revision: str | None = None,
-    ) -> None:
-        if mixing is None and (leave_out is not None or score_fitted):
+    @with_options(GeneralOptions)
+    def __init__(self, options: GeneralOptions) -> None:
+        mixing, leave_out = options.mixing, options.leave_out
+        if mixing is None and (leave_out is not None or options.score_fitted):
             raise InputError("general: leave_out and score_fitted say how to use a mixing. Give mixing='FILE'.")
-        if mixing is not None and level == "dialogue":
+        if mixing is not None and options.level == "dialogue":
             raise InputError("general: a mixing is fitted on responses. Leave it out at level='dialogue'.")
-        self.level = level
-        self.folder = resolve(GENERAL_MODEL.find(model), revision=revision)
-        self._trained = TrainedGeneral.load(str(self.folder), device=device)
+        self.level = options.level
+        self.folder = resolve(GENERAL_MODEL.find(options.model), revision=options.revision)
+        settings = GENERAL_FOLDER.read_settings(self.folder)
+        self._mixing, self._coherence = Mixing(**settings["mixing"]), settings["coherence"]
+        self._model = GeneralJudge(self._runtime(options), settings["config"])
         self.model_hash: str = model_identity(self.folder)
         self._leave_out = leave_out
-        self._score_fitted = score_fitted
+        self._score_fitted = options.score_fitted
         self._rated = None if mixing is None else RatedMixing.load(Path(mixing))
         if self._rated is not None and self._rated.model != self.model_hash:
             raise InputError(
@@ -124,8 +149,18 @@ class GeneralScorer(Scorer):
                 "Fit it again with `dialeval train mixing`."
             )
         self._weights = None if self._rated is None else self._rated.weights_without(leave_out)
-        self._seen = {} if self._rated is None or score_fitted else self._rated.seen(leave_out)
+        self._seen = {} if self._rated is None or options.score_fitted else self._rated.seen(leave_out)
         self.percentiles = read_percentiles(self, self.folder)
+
+    def _runtime(self, options: GeneralOptions) -> Runtime:
+        def load(choice: RuntimeChoice) -> TorchRuntime:
+            # torch is imported only where it runs the model, or writes what runs it.
+            from .model import TrainedGeneral
+
+            return TrainedGeneral.load(str(self.folder), device=choice.device).model.runtime(choice.dtype)
+
+        choice = RuntimeChoice(options.backend, options.dtype, options.device)
+        return open_runtime(self.folder, choice, load=load, calibration=mini.calibration_texts, head_file=HEAD_FILE)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -135,7 +170,7 @@ class GeneralScorer(Scorer):
     @property
     def cuts(self) -> dict[str, str]:
         """Tokens of contexts, responses and, where they are read, facts."""
-        config = self._trained.model.config
+        config = self._model.config
         longest = longest_response(config.max_response_windows, config.max_response_tokens)
         lost = (
             f"a context is longer than {config.max_context_tokens} tokens; its beginning was not read",
@@ -146,7 +181,7 @@ class GeneralScorer(Scorer):
 
     def signature_fields(self) -> dict[str, SignatureValue]:
         """Method, model, reading of the texts, and whose weights make the mixture."""
-        config, rated = self._trained.model.config, self._rated
+        config, rated = self._model.config, self._rated
         return {
             "method": self.name,
             "model": self.model_hash,
@@ -157,6 +192,7 @@ class GeneralScorer(Scorer):
             "response_windows": config.max_response_windows if config.max_response_windows > 1 else None,
             "truncation": "oldest",
             "judged": "assistant" if self.level == "dialogue" else None,
+            **self._model.runtime.signature_fields(),
             "mixing": "validation" if rated is None else "ratings",
             "mixing_weights": None if self._weights is None else text_hash(repr(sorted(self._weights.items()))),
             "mixing_sets": None if rated is None else ",".join(name for name in rated.qualities if name != self._leave_out),
@@ -225,7 +261,7 @@ class GeneralScorer(Scorer):
     def _weights_of(self, found: Mapping[str, float]) -> Mapping[str, float]:
         if self._weights is not None:
             return self._weights
-        mixing = self._trained.mixing
+        mixing = self._mixing
         return mixing.plain if "knowledge" not in found or mixing.with_facts is None else mixing.with_facts
 
     def _typical(self, name: str) -> float:
@@ -248,17 +284,17 @@ class GeneralScorer(Scorer):
 
     def embedded_turns(self, texts: Sequence[str]) -> EmbeddedTurns:
         """Return vectors of single turns, see `TurnEmbedder`."""
-        return self._trained.model.embedded_turns(texts)
+        return self._model.embedded_turns(texts)
 
     def _judge(self, triples: Sequence[GeneralInput]) -> GeneralJudgement:
-        judgement = self._trained.model.judge(triples)
+        judgement = self._model.judge(triples)
         without_context = np.array([not context for context, _, _ in triples], dtype=bool)
         for name in _OF_CONTEXT:
             judgement.log_odds[name][without_context] = 0.0
         return judgement
 
     def _main(self, log_odds: dict[str, FloatArray]) -> FloatArray:
-        mixed = self._trained.mixing.log_odds(log_odds) if self._weights is None else rated_log_odds(self._weights, log_odds)
+        mixed = self._mixing.log_odds(log_odds) if self._weights is None else rated_log_odds(self._weights, log_odds)
         main: FloatArray = expit(mixed)
         return main
 
@@ -266,7 +302,7 @@ class GeneralScorer(Scorer):
         triples = [_triple(example) for example in examples]
         judgement = self._judge(triples)
         main, qualities = self._main(judgement.log_odds), {name: expit(found) for name, found in judgement.log_odds.items()}
-        has_knowledge = self._trained.model.config.has_knowledge
+        has_knowledge = self._model.config.has_knowledge
         rows: list[Row] = []
         for place, (context, _, facts) in enumerate(triples):
             row: dict[str, float | None] = {"general": float(main[place])}
@@ -290,7 +326,7 @@ class GeneralScorer(Scorer):
             "novelty": np.concatenate([novelty(texts) for texts in turns]),
         }
         columns = {name: np.split(values, starts) for name, values in {**of_turns, **judgement.tokens_cut}.items()}
-        coherence = self._trained.coherence.probability(np.split(judgement.log_odds["fit"], starts))
+        coherence = self._coherence.probability(np.split(judgement.log_odds["fit"], starts))
         rows: list[Row] = []
         for number, dialogue in enumerate(dialogues):
             judged = judged_turns(dialogue.turns)

@@ -26,7 +26,8 @@ from dialeval_plugin.training.run import (
 
 from .calibration import fit_on_validation
 from .conversations import GeneralSources, Pair, by_corpus, split
-from .model import GENERAL_FOLDER, GeneralModel, TrainedGeneral, new_model
+from .judging import GENERAL_FOLDER
+from .model import GeneralModel, TrainedGeneral, new_model
 from .objective import SamplingPlan, learn_tables, loss_terms, make_step, quotas
 from .recipes import GeneralRecipe
 

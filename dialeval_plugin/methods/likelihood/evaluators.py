@@ -14,7 +14,7 @@ from torch import Tensor
 from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.core.scores import Unscored
-from dialeval_plugin.models.batching import length_batches, padded
+from dialeval_plugin.models.batching import length_batches
 from dialeval_plugin.models.causal import (
     Context,
     Layout,
@@ -33,6 +33,7 @@ from dialeval_plugin.models.causal import (
     window,
 )
 from dialeval_plugin.models.language_models import OpenedModel
+from dialeval_plugin.models.tensors import padded_tensors
 
 Alignment: TypeAlias = Literal["correct", "published"]
 SpanProbabilities: TypeAlias = tuple[TokenSpan, FloatArray, FloatArray]
@@ -180,7 +181,7 @@ class PermutationEvaluator(TokenEvaluator):
     def logits(self, rows: Sequence[Sequence[int]]) -> Tensor:
         """Predict the last token of each row without a look at it; returns shape (rows, vocabulary)."""
         device = self.opened.device
-        ids, _ = padded(rows, self.opened.pad, device)
+        ids, _ = padded_tensors(rows, self.opened.pad, device)
         targets = torch.tensor([len(row) - 1 for row in rows], device=device)
         places = torch.arange(ids.shape[1], device=device)
         # From the target on nothing is seen, padding included.
@@ -263,11 +264,11 @@ class NextSentenceEvaluator(Evaluator):
 
     def _log_probabilities(self, pairs: Sequence[_Pair]) -> FloatArray:
         """One a pair, of shape (pairs, 1)."""
-        ids, mask = padded([pair.ids for pair in pairs], self.opened.pad, self.opened.device)
+        ids, mask = padded_tensors([pair.ids for pair in pairs], self.opened.pad, self.opened.device)
         inputs = {"input_ids": ids, "attention_mask": mask}
         # RoBERTa has one type of sentence, BERT two.
         if getattr(self.opened.model.config, "type_vocab_size", 1) > 1:
-            inputs["token_type_ids"], _ = padded([pair.types for pair in pairs], 0, self.opened.device)
+            inputs["token_type_ids"], _ = padded_tensors([pair.types for pair in pairs], 0, self.opened.device)
         logits = self.opened.model(**inputs).logits
         return as_array(logits.double().log_softmax(-1)[:, [self.next_label]].cpu())
 

@@ -18,9 +18,10 @@ from dialeval_plugin.core.dialogue import Example, is_blank, visible_texts
 from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.core.signature import content_hash
-from dialeval_plugin.models.batching import length_batches, tokens_at_once
+from dialeval_plugin.models.batching import length_batches
 from dialeval_plugin.models.folders import resolve
 from dialeval_plugin.models.language_models import longest_input, open_transformer
+from dialeval_plugin.models.tensors import tokens_at_once
 
 from .tasks import FACT, TASKS, Choice, IndicatorSettings, Truncate, task_of
 

@@ -12,15 +12,8 @@ from typing_extensions import TypedDict
 
 from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.core.files import to_json, write_text
-from dialeval_plugin.models.folders import (
-    ModelFolder,
-    check_device,
-    checked_model_file,
-    load_weights,
-    opening,
-    resolve,
-    save_weights,
-)
+from dialeval_plugin.models.folders import ModelFolder, checked_model_file, opening, resolve
+from dialeval_plugin.models.tensors import check_device, load_weights, save_weights
 
 from .layers import Architecture
 from .networks import DialogueNetwork, NetworkKind, new_network

@@ -30,7 +30,7 @@ from dialeval_plugin.methods.judging.judge import (
 )
 
 from .fusion import LLM_SCALE, Refinement, read_clamp
-from .model import SLM_FOLDER
+from .judging import SLM_FOLDER
 from .scorer import SlideScorer
 
 DreVariant: TypeAlias = Literal["dre", "in_dre", "ex_dre", "non_dre"]

@@ -1,63 +1,32 @@
-"""SLIDE's small model: an encoder, a head that splits a response into robust and non-robust parts, and its calibration.
-
-On disk it is a sentence-transformers folder (`SentenceTransformer(folder)` opens it) with `slm_head.safetensors` and what
-`ModelFolder` writes; `slm.json` holds configuration and calibration.
-"""
+"""SLIDE's small model: an encoder, a head that splits a response into robust and non-robust parts, and its calibration."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from typing_extensions import TypedDict
 
 from dialeval_plugin.core.errors import InputError, ModelLoadError
-from dialeval_plugin.models import folders as model_folders
-from dialeval_plugin.models.context_texts import TextEncoder, TextFormat
+from dialeval_plugin.models.context_texts import TextEncoder
 from dialeval_plugin.models.encoders import Encoder, embed, load_trained_encoder, save_encoder, transformer_of
-from dialeval_plugin.models.lexical import FEATURES, LexicalFeatures
-from dialeval_plugin.models.response_parts import ResponseParts
+from dialeval_plugin.models.folders import resolve
+from dialeval_plugin.models.lexical import FEATURES
+from dialeval_plugin.models.lexical_layer import LexicalFeatures
+from dialeval_plugin.models.runtimes.runtime import Precision
+from dialeval_plugin.models.runtimes.torch_runtime import TorchRuntime
+from dialeval_plugin.models.tensors import load_weights, save_weights
 
 from .fusion import DistanceRange
+from .judging import HEAD_FILE, SLM_FOLDER, EmbeddingSplit, PairJudgement, ProbabilityFrom, SmallModelConfig, SmallModelJudge
 from .losses import RANKING_SCALE, cosine_distance
 
-EmbeddingSplit: TypeAlias = Literal["pad", "full_width"]
-ProbabilityFrom: TypeAlias = Literal[
-    "two_class", "three_class", "interaction", "interaction+lexical", "interaction+lexical+cosine"
-]
-
-HEAD_FILE = "slm_head.safetensors"
 BLEND_BEFORE_FIT = (1.0, 0.5)
 """Weights of the vectors' log odds and of the words' before they are fitted; all others are 0."""
-
-
-@dataclass(frozen=True, slots=True)
-class SmallModelConfig:
-    """What moves a score of the small model, apart from its weights; texts are read as `TextEncoder` does.
-
-    Attributes:
-        split: "pad" halves the response's vector and compares the robust half, padded with zeros, with the whole context
-            vector (the notebooks); "full_width" gives each part, and the context, a linear map of the whole vector.
-        probability_from: which head gives s_p: "two_class" (the notebooks' separate head), "three_class" (equation 4's),
-            "interaction" (two classes from both vectors, their product and their difference), "interaction+lexical"
-            (its log odds blended with those of `LexicalClassifier`), or "interaction+lexical+cosine" (and with the cosine of
-            the encoder's vectors, which knows best what belongs to another context).
-        max_response_tokens: of a part of a response.
-        max_response_windows: parts of a response that are judged, of which a response shorter than a part has one.
-    """
-
-    recipe: str
-    split: EmbeddingSplit
-    probability_from: ProbabilityFrom
-    text_format: TextFormat = "plain"
-    max_context_tokens: int = 160
-    max_response_tokens: int = 64
-    max_response_windows: int = 1
 
 
 class SlmJudgement(NamedTuple):
@@ -67,17 +36,6 @@ class SlmJudgement(NamedTuple):
     """Cosine distance of context and robust part, in [0, 2]."""
     probability: Tensor
     """p(y = 1), in [0, 1]."""
-
-
-class PairJudgement(NamedTuple):
-    """The same for (context, response) pairs, as arrays of shape (n,)."""
-
-    distance: np.ndarray
-    probability: np.ndarray
-    context_tokens_cut: np.ndarray
-    """How many of the context's oldest tokens did not fit."""
-    response_tokens_cut: np.ndarray
-    """How many tokens at the response's end did not fit."""
 
 
 class Disentangled(NamedTuple):
@@ -182,10 +140,20 @@ class DisentanglingHead(nn.Module):
         probability: Tensor = logits.softmax(-1)[..., 1]
         return probability
 
+    @property
+    def functions(self) -> dict[str, tuple[int, ...]]:
+        """See `Head`."""
+        hidden = self.three_class.in_features // 2
+        return {"forward": (hidden, hidden, *([len(FEATURES)] if self.lexical is not None else []))}
+
     def forward(self, context: Tensor, response: Tensor, features: Tensor | None = None) -> SlmJudgement:
         """Judge responses; the vectors have shape (n, hidden), for `features` see `probability`."""
         parts = self.disentangle(context, response)
         return SlmJudgement(cosine_distance(parts.context, parts.robust), self.probability(context, response, parts, features))
+
+    def odds_of_pairs(self, context: Tensor, response: Tensor, features: Tensor | None = None) -> tuple[Tensor]:
+        """Return `log_odds` of the encoder's vectors."""
+        return (self.log_odds(context, response, self.disentangle(context, response), features),)
 
 
 class SmallModel(nn.Module):
@@ -226,60 +194,17 @@ class SmallModel(nn.Module):
             return None
         return self.head.lexical.features(contexts, owners, responses, self.texts.special)
 
-    def judge(self, pairs: Sequence[tuple[tuple[str, ...], str]]) -> PairJudgement:
-        """Judge (context, response) pairs; each distinct text is embedded once.
+    def runtime(self, dtype: Precision = "float32") -> TorchRuntime:
+        """Return what a `SmallModelJudge` has run."""
+        return TorchRuntime(self.encoder, self.head, dtype)
 
-        Distance and probability of a response in several parts: see `ResponseParts.judged`, the worst distance being the
-        greatest.
-        """
-        with torch.inference_mode():
-            read = self._read(pairs)
-            judgement = self.head(read.contexts, read.responses, read.features)
-        return PairJudgement(
-            -read.parts.judged(-judgement.distance.double().cpu().numpy()),
-            read.parts.judged(judgement.probability.double().cpu().numpy()),
-            read.context_tokens_cut,
-            read.response_tokens_cut,
-        )
+    def judge(self, pairs: Sequence[tuple[tuple[str, ...], str]]) -> PairJudgement:
+        """Judge (context, response) pairs by the weights as they are now, see `SmallModelJudge.judge`."""
+        return SmallModelJudge(self.runtime(), self.config).judge(pairs)
 
     def log_odds(self, pairs: Sequence[tuple[tuple[str, ...], str]]) -> np.ndarray:
         """What the blend weighs of each response, see `DisentanglingHead.log_odds`."""
-        with torch.inference_mode():
-            read = self._read(pairs)
-            parts = self.head.disentangle(read.contexts, read.responses)
-            odds: np.ndarray = self.head.log_odds(read.contexts, read.responses, parts, read.features).double().cpu().numpy()
-        return read.parts.mean(odds)
-
-    def _read(self, pairs: Sequence[tuple[tuple[str, ...], str]]) -> _ReadPairs:
-        contexts = {context: row for row, context in enumerate(dict.fromkeys(context for context, _ in pairs))}
-        responses = {response: row for row, response in enumerate(dict.fromkeys(response for _, response in pairs))}
-        encoded = self.texts.contexts(list(contexts))
-        windows = self.texts.response_windows(list(responses), self.config.max_response_windows)
-        context_rows, response_rows = [contexts[context] for context, _ in pairs], [responses[found] for _, found in pairs]
-        parts = ResponseParts.of(windows, response_rows)
-        context_ids = [text.ids for text in encoded]
-        # One pass for both: short contexts and long responses share batches.
-        vectors = self.embed([*context_ids, *parts.ids])
-        owners = [context_rows[owner] for owner in parts.owners]
-        return _ReadPairs(
-            vectors[owners],
-            vectors[[len(context_ids) + place for place in parts.places]],
-            self.lexical_features(context_ids, owners, [parts.ids[place] for place in parts.places]),
-            parts,
-            np.array([encoded[row].n_cut for row in context_rows]),
-            np.array([windows[row].n_cut for row in response_rows]),
-        )
-
-
-class _ReadPairs(NamedTuple):
-    """Vectors and features of pairs, a row for each part of a response."""
-
-    contexts: Tensor
-    responses: Tensor
-    features: Tensor | None
-    parts: ResponseParts
-    context_tokens_cut: np.ndarray
-    response_tokens_cut: np.ndarray
+        return SmallModelJudge(self.runtime(), self.config).log_odds(pairs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +221,7 @@ class TrainedSmallModel:
     def save(self, folder: Path, training: Mapping[str, Any] | None = None) -> None:
         """Write the folder; nothing but safetensors, JSON and the tokenizer's text files."""
         save_encoder(self.model.encoder, folder)
-        model_folders.save_weights(folder / HEAD_FILE, self.model.head.state_dict())
+        save_weights(folder / HEAD_FILE, self.model.head.state_dict())
         fields = {
             "config": asdict(self.model.config),
             "d_min": self.distance_range.low,
@@ -313,26 +238,14 @@ class TrainedSmallModel:
             ModelLoadError: the folder is damaged, unsafe or not an SLM; the message names the file.
             MissingPrerequisite: the model is neither a folder nor to be had from the hub.
         """
-        folder = model_folders.resolve(name, revision=revision)
+        folder = resolve(name, revision=revision)
         settings = SLM_FOLDER.read_settings(folder)
         encoder = load_trained_encoder(folder, device=device)
         model = SmallModel(encoder, settings["config"])
-        model_folders.load_weights(model.head, folder / HEAD_FILE)
+        load_weights(model.head, folder / HEAD_FILE)
         try:
             distance_range = DistanceRange(settings["d_min"], settings["d_max"])
         except InputError as error:
             raise ModelLoadError(f"{folder / SLM_FOLDER.settings_file}: {error}") from None
         known = SLM_FOLDER.training_dialogues(folder)
         return cls(model.to(encoder.device).eval(), distance_range, known, settings["thresholds"])
-
-
-class _Fields(TypedDict):
-    """The fields of slm.json that move a number."""
-
-    config: SmallModelConfig
-    d_min: float
-    d_max: float
-    thresholds: dict[str, float]
-
-
-SLM_FOLDER = model_folders.ModelFolder("slm.json", _Fields, 3, "a trained SLM", "dialeval train slm")

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 from dialeval_plugin.models.context_texts import MAX_RESPONSE_WINDOWS
 from dialeval_plugin.training.run import check_at_least
 
-from .model import SmallModelConfig
+from .judging import SmallModelConfig
 
 StageKind: TypeAlias = Literal["contrast", "disentangle", "classify", "lexical", "rank", "joint"]
 

@@ -22,8 +22,8 @@ from transformers import EvalPrediction, TrainerCallback
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
-from dialeval_plugin.models.batching import padded
 from dialeval_plugin.models.context_texts import TextEncoder
+from dialeval_plugin.models.tensors import padded_tensors
 from dialeval_plugin.training.host_trainers import fit
 from dialeval_plugin.training.run import TrainingRun, adamw
 
@@ -149,7 +149,7 @@ class TripleCollator:
         }
         inputs = {}
         for name, ids in columns.items():
-            found = padded(ids, self.texts.tokenizer.pad_token_id, torch.device("cpu"))
+            found = padded_tensors(ids, self.texts.tokenizer.pad_token_id, torch.device("cpu"))
             inputs[f"{name}_input_ids"], inputs[f"{name}_attention_mask"] = found
         return inputs
 

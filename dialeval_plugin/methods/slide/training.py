@@ -26,7 +26,8 @@ from dialeval_plugin.training.run import TrainingOptions, TrainingResult, Traini
 
 from .data import FITS, MISLEADS, UNRELATED, Splits, all_labelled, split_by_context, without_leaks
 from .fusion import DistanceRange, slm_score
-from .model import SLM_FOLDER, SmallModel, TrainedSmallModel
+from .judging import SLM_FOLDER
+from .model import SmallModel, TrainedSmallModel
 from .recipes import RECIPES
 from .stages import train_stage
 

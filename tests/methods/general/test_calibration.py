@@ -11,8 +11,9 @@ from scipy.special import expit
 from torch.nn import functional
 
 from dialeval_plugin.methods.general.calibration import REAL, RELEVANCE_WEIGHT, fit_mixing
+from dialeval_plugin.methods.general.judging import GeneralInput
 from dialeval_plugin.methods.general.mixing import equal_mixture
-from dialeval_plugin.methods.general.model import GeneralInput, TrainedGeneral
+from dialeval_plugin.methods.general.model import TrainedGeneral
 from dialeval_plugin.methods.general.signals import HEADS, NEGATIVES, QUALITIES
 from dialeval_plugin.models.encoders import embed
 

@@ -14,8 +14,9 @@ from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.core.percentiles import PercentileTable, write_table
 from dialeval_plugin.core.scorer import percentile_settings
 from dialeval_plugin.methods.general.dialogues import novelty
+from dialeval_plugin.methods.general.judging import GeneralConfig
 from dialeval_plugin.methods.general.mixing import Mixing
-from dialeval_plugin.methods.general.model import GeneralConfig, TrainedGeneral
+from dialeval_plugin.methods.general.model import TrainedGeneral
 from dialeval_plugin.methods.general.scorer import BLAMES, NOT_BLAMED, GeneralScorer
 from dialeval_plugin.methods.general.signals import QUALITIES
 from tests.refusals import refused

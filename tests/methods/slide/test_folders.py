@@ -12,7 +12,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from dialeval_plugin.core.errors import MissingPrerequisite, ModelLoadError
-from dialeval_plugin.methods.slide.model import HEAD_FILE, TrainedSmallModel
+from dialeval_plugin.methods.slide.judging import HEAD_FILE
+from dialeval_plugin.methods.slide.model import TrainedSmallModel
 from dialeval_plugin.models.folders import pretrained_names, resolve
 from tests.refusals import refusal, refused, write_pickle
 from tests.sealed import seal

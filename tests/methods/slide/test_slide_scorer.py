@@ -17,7 +17,8 @@ from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Row, Scores, Unscored
 from dialeval_plugin.core.signature import Signature
 from dialeval_plugin.methods.slide.fusion import DistanceRange, slm_score
-from dialeval_plugin.methods.slide.model import SmallModelConfig, TrainedSmallModel
+from dialeval_plugin.methods.slide.judging import SmallModelConfig
+from dialeval_plugin.methods.slide.model import TrainedSmallModel
 from dialeval_plugin.methods.slide.scorer import SlideScorer
 from tests.refusals import refusal
 from tests.tiny.models import write_tiny_slm

@@ -1,0 +1,217 @@
+"""How the general evaluator judges responses, whatever runs its model.
+
+On disk a model is a sentence-transformers folder (`SentenceTransformer(folder)` opens it) with `HEAD_FILE` and what
+`ModelFolder` writes; `general.json` holds configuration, mixing and what validation gave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from typing_extensions import TypedDict
+
+from dialeval_plugin.core.arrays import FloatArray, IntArray
+from dialeval_plugin.models.context_texts import TextEncoder
+from dialeval_plugin.models.folders import ModelFolder
+from dialeval_plugin.models.lexical import FEATURES, lexical_features
+from dialeval_plugin.models.response_parts import ResponseParts
+from dialeval_plugin.models.runtimes.runtime import Runtime, VectorArray, VectorCache
+from dialeval_plugin.models.turns import EmbeddedTurns
+
+from .mixing import CoherenceWeights, HeadWeights, HeadWeightsWithoutFacts
+from .signals import SAYING
+
+HEAD_FILE = "general_head.safetensors"
+CACHED_CONTEXTS = 16_384
+"""Vectors of contexts that are kept for the next window's responses: 25 MB."""
+
+GeneralInput: TypeAlias = tuple[tuple[str, ...], str, tuple[str, ...]]
+"""Context, response and facts; context and facts may be empty."""
+
+TOKENS_CUT = ("context_tokens_cut", "response_tokens_cut", "fact_tokens_cut")
+"""What is counted of the three texts of a triple."""
+
+RESPONSE_FEATURES = FEATURES.index("shared_rarity")
+"""So many of the features, the first ones, look at the response alone."""
+
+EXPERTS: Mapping[str, tuple[str, ...]] = {
+    "relevance": ("centred cosine",),
+    "fit": ("vectors", "words", "cosine"),
+    "fluency": ("vectors", "words"),
+    "specificity": ("vectors", "words"),
+    "knowledge": ("vectors", "words"),
+}
+"""What each quality blends: log odds from vectors, log odds from counted words, the scaled cosine of the ranking loss, and the
+cosine of context and robust part after what all contexts, or all responses, have in common is taken off."""
+
+
+@dataclass(frozen=True, slots=True)
+class GeneralConfig:
+    """What moves a score, apart from the weights; facts are cut to the length of contexts.
+
+    Attributes:
+        max_response_tokens: of a part of a response.
+        max_response_windows: parts of a response that are judged, of which a response shorter than a part has one.
+        has_knowledge: whether some training corpus had facts, so that the head `knowledge` has learnt something.
+    """
+
+    recipe: str = "general"
+    max_context_tokens: int = 96
+    max_response_tokens: int = 64
+    max_response_windows: int = 1
+    has_knowledge: bool = False
+
+
+class GeneralJudgement(NamedTuple):
+    """What the model says of n triples."""
+
+    experts: dict[str, np.ndarray]
+    """What is blended to log odds, by quality, of shape (n, number of its experts), means over a response's parts; NaN where a
+    triple has no facts."""
+    log_odds: dict[str, np.ndarray]
+    """The same blended, of shape (n,): the mean of the parts' mean and of the worst part's."""
+    cosine: np.ndarray
+    """Of context and robust part, in [-1, 1], of shape (n,), the mean over a response's parts."""
+    tokens_cut: dict[str, np.ndarray]
+    """By `TOKENS_CUT`: how many of the context's oldest tokens, of those at the response's end and of the facts' first ones did
+    not fit."""
+
+
+class GeneralJudge:
+    """Reads texts, has a runtime embed them, and compares.
+
+    Args:
+        runtime: of an encoder and a `GeneralHead`.
+        config: of the model.
+    """
+
+    def __init__(self, runtime: Runtime, config: GeneralConfig) -> None:
+        self.config = config
+        self.runtime = runtime
+        self.texts = TextEncoder(runtime.tokenizer, "plain", config.max_context_tokens, config.max_response_tokens)
+        self.contexts = VectorCache(runtime, CACHED_CONTEXTS)
+
+    def embedded_turns(self, texts: Sequence[str]) -> EmbeddedTurns:
+        """Embed turns, each as the only one of a context and as a response, of which the first part is read."""
+        contexts, responses = self.texts.contexts([(text,) for text in texts]), self.texts.counted_responses(texts)
+        # Of a short turn both are the same tokens.
+        ids = [tuple(text.ids) for text in (*contexts, *responses)]
+        distinct = _numbered(ids)
+        vectors = self.runtime.embed(list(distinct))[[distinct[row] for row in ids]]
+        of_contexts, of_responses = np.split(vectors, [len(texts)])
+        (mapped,) = self.runtime.run("of_contexts", of_contexts)
+        robust, _ = self.runtime.run("of_responses", of_responses)
+        as_context, as_response = map(_unit, self.runtime.run("directions", mapped, robust))
+        return EmbeddedTurns(
+            as_context,
+            as_response,
+            np.array([len(response.ids) for response in responses], dtype=np.float64),
+            np.array([bool(context.n_cut or response.n_cut) for context, response in zip(contexts, responses, strict=True)]),
+        )
+
+    def judge(self, triples: Sequence[GeneralInput]) -> GeneralJudgement:
+        """Judge responses; each distinct context, part of a response and fact set is embedded once, in one pass.
+
+        Each part of a long response is judged after the whole context.
+        """
+        contexts, responses = (_numbered([triple[place] for triple in triples]) for place in range(2))
+        facts = _numbered([triple[2] for triple in triples if triple[2]])
+        read_contexts, read_facts = self.texts.contexts(list(contexts)), self.texts.contexts(list(facts))
+        windows = self.texts.response_windows(list(responses), self.config.max_response_windows)
+        of_triples = [(contexts[context], responses[response], facts.get(fact, -1)) for context, response, fact in triples]
+        parts = ResponseParts.of(windows, [response for _, response, _ in of_triples])
+        owners = (of_triples[owner] for owner in parts.owners)
+        rows = [(context, place, fact) for (context, _, fact), place in zip(owners, parts.places, strict=True)]
+        ids = ([text.ids for text in read_contexts], parts.ids, [text.ids for text in read_facts])
+        experts, cosine = self._experts(ids, rows)
+        cut = ([text.n_cut for text in texts] for texts in (read_contexts, windows, read_facts))
+        columns = zip(TOKENS_CUT, cut, zip(*of_triples, strict=True), strict=True)
+        return GeneralJudgement(
+            {head: parts.mean(values.astype(np.float64)) for head, values in experts.items()},
+            {head: parts.judged(self._blended(head, values)) for head, values in experts.items()},
+            parts.mean(cosine.astype(np.float64)),
+            {name: np.array([counts[row] if row >= 0 else 0 for row in places]) for name, counts, places in columns},
+        )
+
+    def _experts(
+        self, ids: Sequence[list[list[int]]], rows: Sequence[tuple[int, int, int]]
+    ) -> tuple[dict[str, VectorArray], VectorArray]:
+        """What is blended, by quality, and the cosines, of rows of a context, a response and facts, -1 for none."""
+        run = self.runtime.run
+        context_ids, response_ids, fact_ids = ids
+        of_distinct_contexts, others = self.contexts.embed(context_ids, [*response_ids, *fact_ids])
+        distinct, facts = np.split(others, [len(response_ids)])
+        # Each distinct text goes through the maps once, as it did through the encoder, and so does a pair of them through the
+        # heads: where facts alone differ, what does not read them has the same value to the bit.
+        pairs = _numbered([(context, part) for context, part, _ in rows])
+        of_pair = np.array([pairs[context, part] for context, part, _ in rows])
+        of_context, of_response = np.array(list(pairs)).T
+        of_facts = np.array([fact for _, _, fact in rows])
+        (contexts,) = run("of_contexts", of_distinct_contexts)
+        robust, saying = run("of_responses", distinct)
+        robust = robust[of_response]
+        responses = [response_ids[place] for place in of_response]
+        features = self._features("context_words", context_ids, of_context, responses)
+        cosine, relevance, fit, words = run("of_pairs", contexts[of_context], robust, features)
+        experts = {"relevance": relevance, "fit": fit}
+        for place, name in enumerate(SAYING):
+            experts[name] = np.stack([saying[of_response, place], words[:, place]], axis=1)
+        experts, cosine = {name: values[of_pair] for name, values in experts.items()}, cosine[of_pair]
+        experts["knowledge"] = np.full((len(rows), 2), np.nan, dtype=np.float32)
+        told = np.flatnonzero(of_facts >= 0)
+        if self.config.has_knowledge and len(told):
+            judged = of_pair[told]
+            shared = self._features("fact_words", fact_ids, of_facts[told], [responses[place] for place in judged])
+            (mapped,) = run("of_facts", facts)
+            (experts["knowledge"][told],) = run("of_knowledge", mapped[of_facts[told]], robust[judged], shared)
+        return experts, cosine
+
+    def _features(self, table: str, texts: Sequence[list[int]], owners: IntArray, of: Sequence[list[int]]) -> FloatArray:
+        """What a classifier of words reads of responses `of` in the contexts or facts `texts[owners]`."""
+        rarity = self.runtime.table(f"{table}.rarity").astype(np.float64)
+        return lexical_features(texts, owners, of, rarity, self.texts.special)
+
+    def _blended(self, quality: str, experts: VectorArray) -> FloatArray:
+        """Calibrated log odds of a quality, of shape (n,), from those of its experts, (n, number of experts)."""
+        weights = self.runtime.table(f"blend.{quality}")
+        blended: FloatArray = (experts @ weights[:-1] + weights[-1]).astype(np.float64)
+        return blended
+
+
+def triples_of_turns(dialogues: Sequence[Sequence[str]]) -> tuple[list[GeneralInput], np.ndarray]:
+    """Every turn from the second on after those before it, and where the turns of each dialogue but the first begin."""
+    triples: list[GeneralInput] = [
+        (tuple(turns[:place]), turns[place], ()) for turns in dialogues for place in range(1, len(turns))
+    ]
+    return triples, np.cumsum([len(turns) - 1 for turns in dialogues])[:-1]
+
+
+def _unit(vectors: VectorArray) -> VectorArray:
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit: VectorArray = vectors / np.maximum(lengths, 1e-12)
+    return unit
+
+
+def _numbered(texts: Sequence[Any]) -> dict[Any, int]:
+    return {text: number for number, text in enumerate(dict.fromkeys(texts))}
+
+
+class _Mixing(TypedDict):
+    """As `Mixing`."""
+
+    plain: HeadWeightsWithoutFacts
+    with_facts: HeadWeights | None
+
+
+class _Settings(TypedDict):
+    """The fields of general.json that move a number."""
+
+    config: GeneralConfig
+    mixing: _Mixing
+    coherence: CoherenceWeights
+
+
+GENERAL_FOLDER = ModelFolder("general.json", _Settings, 3, "a trained general evaluator", "dialeval train general")

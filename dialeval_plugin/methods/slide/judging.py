@@ -1,0 +1,141 @@
+"""How SLIDE's small model judges responses, whatever runs it.
+
+On disk a model is a sentence-transformers folder (`SentenceTransformer(folder)` opens it) with `HEAD_FILE` and what
+`ModelFolder` writes; `slm.json` holds configuration and calibration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from typing_extensions import TypedDict
+
+from dialeval_plugin.models.context_texts import TextEncoder, TextFormat
+from dialeval_plugin.models.folders import ModelFolder
+from dialeval_plugin.models.lexical import lexical_features
+from dialeval_plugin.models.response_parts import ResponseParts
+from dialeval_plugin.models.runtimes.runtime import Runtime, VectorCache
+
+EmbeddingSplit: TypeAlias = Literal["pad", "full_width"]
+ProbabilityFrom: TypeAlias = Literal[
+    "two_class", "three_class", "interaction", "interaction+lexical", "interaction+lexical+cosine"
+]
+
+HEAD_FILE = "slm_head.safetensors"
+CACHED_CONTEXTS = 16_384
+"""Vectors of contexts that are kept for the next window's responses: 25 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class SmallModelConfig:
+    """What moves a score of the small model, apart from its weights; texts are read as `TextEncoder` does.
+
+    Attributes:
+        split: "pad" halves the response's vector and compares the robust half, padded with zeros, with the whole context
+            vector (the notebooks); "full_width" gives each part, and the context, a linear map of the whole vector.
+        probability_from: which head gives s_p: "two_class" (the notebooks' separate head), "three_class" (equation 4's),
+            "interaction" (two classes from both vectors, their product and their difference), "interaction+lexical"
+            (its log odds blended with those of `LexicalClassifier`), or "interaction+lexical+cosine" (and with the cosine of
+            the encoder's vectors, which knows best what belongs to another context).
+        max_response_tokens: of a part of a response.
+        max_response_windows: parts of a response that are judged, of which a response shorter than a part has one.
+    """
+
+    recipe: str
+    split: EmbeddingSplit
+    probability_from: ProbabilityFrom
+    text_format: TextFormat = "plain"
+    max_context_tokens: int = 160
+    max_response_tokens: int = 64
+    max_response_windows: int = 1
+
+
+class PairJudgement(NamedTuple):
+    """The same for (context, response) pairs, as arrays of shape (n,)."""
+
+    distance: np.ndarray
+    probability: np.ndarray
+    context_tokens_cut: np.ndarray
+    """How many of the context's oldest tokens did not fit."""
+    response_tokens_cut: np.ndarray
+    """How many tokens at the response's end did not fit."""
+
+
+class SmallModelJudge:
+    """Reads texts, has a runtime embed them, and compares.
+
+    Args:
+        runtime: of an encoder and a `DisentanglingHead`.
+        config: of the model.
+    """
+
+    def __init__(self, runtime: Runtime, config: SmallModelConfig) -> None:
+        self.config = config
+        self.runtime = runtime
+        self.texts = TextEncoder(runtime.tokenizer, config.text_format, config.max_context_tokens, config.max_response_tokens)
+        self.contexts = VectorCache(runtime, CACHED_CONTEXTS)
+
+    def judge(self, pairs: Sequence[tuple[tuple[str, ...], str]]) -> PairJudgement:
+        """Judge (context, response) pairs; each distinct text is embedded once.
+
+        Distance and probability of a response in several parts: see `ResponseParts.judged`, the worst distance being the
+        greatest.
+        """
+        read = self._read(pairs)
+        distance, probability = (found.astype(np.float64) for found in self.runtime.run("forward", *read.inputs))
+        return PairJudgement(
+            -read.parts.judged(-distance), read.parts.judged(probability), read.context_tokens_cut, read.response_tokens_cut
+        )
+
+    def log_odds(self, pairs: Sequence[tuple[tuple[str, ...], str]]) -> np.ndarray:
+        """What the blend weighs of each response, see `DisentanglingHead.log_odds`."""
+        read = self._read(pairs)
+        (odds,) = self.runtime.run("odds_of_pairs", *read.inputs)
+        return read.parts.mean(odds.astype(np.float64))
+
+    def _read(self, pairs: Sequence[tuple[tuple[str, ...], str]]) -> _ReadPairs:
+        contexts = {context: row for row, context in enumerate(dict.fromkeys(context for context, _ in pairs))}
+        responses = {response: row for row, response in enumerate(dict.fromkeys(response for _, response in pairs))}
+        encoded = self.texts.contexts(list(contexts))
+        windows = self.texts.response_windows(list(responses), self.config.max_response_windows)
+        context_rows, response_rows = [contexts[context] for context, _ in pairs], [responses[found] for _, found in pairs]
+        parts = ResponseParts.of(windows, response_rows)
+        context_ids = [text.ids for text in encoded]
+        # One pass for both: short contexts and long responses share batches.
+        of_contexts, of_responses = self.contexts.embed(context_ids, parts.ids)
+        owners = [context_rows[owner] for owner in parts.owners]
+        inputs: list[np.ndarray] = [of_contexts[owners], of_responses[parts.places]]
+        if "lexical" in self.config.probability_from:
+            rarity = self.runtime.table("lexical.rarity").astype(np.float64)
+            read = [parts.ids[place] for place in parts.places]
+            inputs.append(lexical_features(context_ids, owners, read, rarity, self.texts.special))
+        return _ReadPairs(
+            inputs,
+            parts,
+            np.array([encoded[row].n_cut for row in context_rows]),
+            np.array([windows[row].n_cut for row in response_rows]),
+        )
+
+
+class _ReadPairs(NamedTuple):
+    """What the head reads of pairs, a row for each part of a response: vectors, and features of the words where it has some."""
+
+    inputs: list[np.ndarray]
+    parts: ResponseParts
+    context_tokens_cut: np.ndarray
+    response_tokens_cut: np.ndarray
+
+
+class _Fields(TypedDict):
+    """The fields of slm.json that move a number."""
+
+    config: SmallModelConfig
+    d_min: float
+    d_max: float
+    thresholds: dict[str, float]
+
+
+SLM_FOLDER = ModelFolder("slm.json", _Fields, 3, "a trained SLM", "dialeval train slm")

@@ -1,0 +1,1 @@
+"""What runs a trained model: torch, or graphs that onnxruntime and OpenVINO run without it."""

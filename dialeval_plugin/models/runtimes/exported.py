@@ -1,0 +1,230 @@
+"""Runtimes without torch: graphs of an encoder and of a head's functions that onnxruntime or OpenVINO run.
+
+An export is a folder with a graph for the encoder and one for each function of the head, the tokenizer, and last of all
+`EXPORT_FILE`, which says whose weights they compute with. It lies in the model's folder, in `EXPORTS`, or in the user's cache.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias, cast
+
+import numpy as np
+import pooch
+from safetensors import safe_open
+from typing_extensions import TypedDict
+
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLoadError
+from dialeval_plugin.core.signature import EXPORTS, SignatureValue, content_hash
+from dialeval_plugin.models.batching import CPU_TOKENS, length_batches, padded
+from dialeval_plugin.models.folders import checked_model_file
+from dialeval_plugin.models.tokenisation import JsonTokenizer
+
+from .runtime import ExportedBackend, Precision, VectorArray
+
+EXPORT_FILE = "export.json"
+FORMAT_VERSION = 1
+TOKENIZER_FILE = "tokenizer.json"
+ENCODER = "encoder"
+"""Name of the graph that takes token ids and their mask."""
+
+GRAPH_SUFFIXES: Mapping[ExportedBackend, str] = MappingProxyType({"onnx": ".onnx", "openvino": ".xml", "openvino-int8": ".xml"})
+_PACKAGES: Mapping[ExportedBackend, str] = MappingProxyType(
+    {"onnx": "onnxruntime", "openvino": "openvino", "openvino-int8": "openvino"}
+)
+_EXACT: tuple[ExportedBackend, ...] = ("openvino", "onnx")
+"""Backends that compute what torch does, the faster first (benchmarks/backends.py)."""
+
+Graph: TypeAlias = Callable[[Sequence[np.ndarray]], tuple[VectorArray, ...]]
+
+
+class Export(TypedDict):
+    """What `EXPORT_FILE` says.
+
+    Attributes:
+        weights: `content_hash` of the model's folder.
+        functions: of the head, each a graph.
+        special_tokens: see `tokenisation.SPECIAL_TOKENS`.
+        calibration: how int8 was calibrated; empty otherwise.
+        made_with: versions of the packages.
+    """
+
+    format_version: int
+    backend: ExportedBackend
+    weights: str
+    functions: list[str]
+    special_tokens: dict[str, int | None]
+    calibration: dict[str, str | int]
+    made_with: dict[str, str]
+
+
+class HeadFile(NamedTuple):
+    """Where the head's tensors are."""
+
+    folder: Path
+    name: str
+
+
+def fastest_exact() -> ExportedBackend | None:
+    """Return the fastest backend that computes what torch does and is installed; None where torch is alone."""
+    return next((backend for backend in _EXACT if importlib.util.find_spec(_PACKAGES[backend])), None)
+
+
+def require(backend: ExportedBackend, *packages: str) -> None:
+    """Refuse a backend whose packages are not installed, by default those that run it."""
+    for package in packages or (_PACKAGES[backend],):
+        if importlib.util.find_spec(package) is None:
+            extra = backend.partition("-")[0]
+            raise MissingPrerequisite(
+                f"backend={backend!r}: the package {package} is not installed. Run `pip install 'dialeval-plugin[{extra}]'`."
+            )
+
+
+def find_export(folder: Path, backend: ExportedBackend) -> Path | None:
+    """Return the export of a model: that in its folder, else that in the user's cache; None where there is neither.
+
+    Raises:
+        ModelLoadError: that in its folder was made of other weights.
+    """
+    own = folder / EXPORTS / backend
+    if (own / EXPORT_FILE).is_file():
+        weights = content_hash(folder)
+        if (found := _read(own)["weights"]) != weights:
+            raise ModelLoadError(
+                f"{own}: was exported from weights whose hash is {found}, and the model's is {weights}. Delete the folder."
+            )
+        return own
+    cached = cached_export(folder, backend)
+    return cached if (cached / EXPORT_FILE).is_file() else None
+
+
+def cached_export(folder: Path, backend: ExportedBackend) -> Path:
+    """Where in the user's cache the export of a model is, or will be; of other weights it is another place."""
+    return Path(pooch.os_cache("dialeval")) / EXPORTS / content_hash(folder) / backend
+
+
+def _read(folder: Path) -> Export:
+    path = folder / EXPORT_FILE
+    export = checked_model_file(path, Export)
+    if export["format_version"] != FORMAT_VERSION:
+        raise ModelLoadError(
+            f"{path}: format_version is {export['format_version']}, this release reads {FORMAT_VERSION}. Delete the folder."
+        )
+    return export
+
+
+class ExportedRuntime:
+    """An encoder and a head as graphs.
+
+    Args:
+        folder: the export.
+        head: where `table` finds tensors; None for a bare encoder.
+        dtype: in which OpenVINO multiplies.
+    """
+
+    def __init__(self, folder: Path, head: HeadFile | None, dtype: Precision = "float32") -> None:
+        export = _read(folder)
+        self._backend = export["backend"]
+        self._head, self._dtype = head, dtype
+        require(self._backend)
+        if dtype != "float32" and (self._backend == "onnx" or dtype == "float16"):
+            raise InputError(f"dtype={dtype!r}: backend={self._backend!r} does not compute in it. Leave one of them out.")
+        open_graph = _onnx_graph if self._backend == "onnx" else functools.partial(_openvino_graph, dtype=dtype)
+        suffix = GRAPH_SUFFIXES[self._backend]
+        self.tokenizer = JsonTokenizer.read(folder / TOKENIZER_FILE, export["special_tokens"])
+        self._graphs = {name: _opened(open_graph, folder / f"{name}{suffix}") for name in (ENCODER, *export["functions"])}
+
+    def embed(self, ids: Sequence[Sequence[int]]) -> VectorArray:
+        """See `Runtime`."""
+        if not ids:
+            raise InputError("embed: there are no texts. Give one at least.")
+        whole: VectorArray | None = None
+        for batch in length_batches([len(row) for row in ids], CPU_TOKENS):
+            (vectors,) = self._graphs[ENCODER](padded([ids[place] for place in batch], self.tokenizer.pad_token_id))
+            whole = np.empty((len(ids), vectors.shape[1]), dtype=np.float32) if whole is None else whole
+            whole[batch] = vectors
+        return cast("VectorArray", whole)
+
+    def run(self, function: str, *arrays: np.ndarray) -> tuple[VectorArray, ...]:
+        """See `Runtime`."""
+        return self._graphs[function]([np.ascontiguousarray(array, dtype=np.float32) for array in arrays])
+
+    def table(self, name: str) -> np.ndarray:
+        """See `Runtime`."""
+        if self._head is None:
+            raise KeyError(name)
+        with safe_open(str(self._head.folder / self._head.name), framework="np") as file:
+            array: np.ndarray = file.get_tensor(name)
+        return array
+
+    def signature_fields(self) -> dict[str, SignatureValue]:
+        """See `Runtime`; the answers of int8 depend on the processor's instructions."""
+        fields: dict[str, SignatureValue] = {"backend": self._backend}
+        if self._backend == "openvino-int8":
+            fields["instructions"] = instructions()
+        return fields if self._dtype == "float32" else {**fields, "dtype": self._dtype}
+
+
+def instructions() -> str:
+    """Return which of this processor's instructions multiply numbers of 8 bits, or its architecture."""
+    try:
+        flags = set(Path("/proc/cpuinfo").read_text(encoding="utf-8").split())
+    except OSError:
+        flags = set()
+    known = ("amx_int8", "avx512_vnni", "avx_vnni", "avx512bw", "avx2", "asimddp")
+    return next((name for name in known if name in flags), platform.machine())
+
+
+def n_threads() -> int:
+    """How many threads a graph may use, as torch and numpy take it from OMP_NUM_THREADS; 0 for all."""
+    value = os.environ.get("OMP_NUM_THREADS", "")
+    return int(value) if value.isdigit() else 0
+
+
+def _opened(open_graph: Callable[[Path], Graph], path: Path) -> Graph:
+    if not path.is_file():
+        raise ModelLoadError(f"{path}: there is no such file. Delete the folder and export the model again.")
+    try:
+        return open_graph(path)
+    except Exception as error:  # both libraries raise errors of many kinds for a damaged file
+        first = str(error).strip().partition("\n")[0]
+        raise ModelLoadError(f"{path}: cannot be opened ({first}). Delete the folder and export the model again.") from error
+
+
+def _onnx_graph(path: Path) -> Graph:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = n_threads()
+    # Batches of many shapes would each keep memory of their own.
+    options.enable_cpu_mem_arena = False
+    options.enable_mem_pattern = False
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    names = [wanted.name for wanted in session.get_inputs()]
+
+    def run(arrays: Sequence[np.ndarray]) -> tuple[VectorArray, ...]:
+        return tuple(session.run(None, dict(zip(names, arrays, strict=True))))
+
+    return run
+
+
+def _openvino_graph(path: Path, dtype: Precision) -> Graph:
+    import openvino
+
+    # On processors that have them, the default is numbers of 16 bits.
+    settings: dict[str, Any] = {"INFERENCE_PRECISION_HINT": "f32" if dtype == "float32" else "bf16"}
+    if threads := n_threads():
+        settings["INFERENCE_NUM_THREADS"] = threads
+    request = openvino.Core().compile_model(str(path), "CPU", settings).create_infer_request()
+
+    def run(arrays: Sequence[np.ndarray]) -> tuple[VectorArray, ...]:
+        found = request.infer(list(arrays), share_inputs=True)
+        return tuple(found[place] for place in range(len(found)))
+
+    return run

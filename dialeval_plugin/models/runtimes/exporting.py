@@ -1,0 +1,159 @@
+"""Writing the graphs that `ExportedRuntime` runs."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import logging
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from dialeval_plugin.core.files import to_json, write_text
+from dialeval_plugin.core.journal import sole_process
+from dialeval_plugin.core.signature import content_hash, text_hash
+from dialeval_plugin.models.batching import padded
+from dialeval_plugin.models.context_texts import TextEncoder
+from dialeval_plugin.models.encoders import Encoder
+from dialeval_plugin.models.tokenisation import SPECIAL_TOKENS
+
+from .exported import ENCODER, EXPORT_FILE, FORMAT_VERSION, GRAPH_SUFFIXES, TOKENIZER_FILE, Export, require
+from .runtime import ExportedBackend
+from .torch_runtime import Head, TorchRuntime
+
+logger = logging.getLogger(__name__)
+
+CALIBRATION_TOKENS = 128
+"""Of the longest text that int8 is calibrated with."""
+
+_NEEDED: dict[ExportedBackend, tuple[str, ...]] = {
+    "onnx": ("onnx", "onnxruntime"),
+    "openvino": ("onnx", "openvino"),
+    "openvino-int8": ("onnx", "openvino", "nncf"),
+}
+
+
+def write_export(
+    runtime: TorchRuntime, model: Path, target: Path, backend: ExportedBackend, calibration: Sequence[Sequence[str]]
+) -> None:
+    """Write the export of an opened model, the record last, so that a folder that has it is whole.
+
+    Args:
+        runtime: what opened the model.
+        model: its folder.
+        target: folder that is made.
+        backend: what the graphs are for.
+        calibration: texts, each a sequence of turns, in which int8 sees how large numbers get.
+
+    Raises:
+        InputError: another process is writing `target`, or it cannot be written.
+        MissingPrerequisite: a package is not installed.
+    """
+    require(backend, *_NEEDED[backend])
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with sole_process(target), tempfile.TemporaryDirectory(dir=target.parent, prefix=".export-") as scratch:
+        logger.info("%s: exporting the model to %s, once", model, target)
+        made = Path(scratch)
+        functions = {} if runtime.head is None else cast("Head", runtime.head).functions
+        reader = TextEncoder(runtime.tokenizer, "plain", CALIBRATION_TOKENS, CALIBRATION_TOKENS)
+        texts = [text.ids for text in reader.contexts(calibration)] if backend == "openvino-int8" else []
+        with _quiet(), torch.inference_mode():
+            graph = _Graph(_Vectors(runtime.encoder), (torch.int64, torch.int64), (0, 0))
+            _write(graph, made / ENCODER, backend, [padded([text], runtime.tokenizer.pad_token_id) for text in texts])
+            for name, widths in functions.items():
+                graph = _Graph(_Function(runtime.head, name), (torch.float32,) * len(widths), widths)
+                # Heads are small: numbers of 32 bits cost nothing there.
+                _write(graph, made / name, "openvino" if backend == "openvino-int8" else backend, [])
+        runtime.tokenizer.backend_tokenizer.save(str(made / TOKENIZER_FILE))
+        export = Export(
+            format_version=FORMAT_VERSION,
+            backend=backend,
+            weights=content_hash(model),
+            functions=list(functions),
+            special_tokens={name: getattr(runtime.tokenizer, name) for name in SPECIAL_TOKENS},
+            calibration={"texts": len(texts), "hash": text_hash(repr(texts))} if texts else {},
+            made_with={name: importlib.metadata.version(name) for name in ("torch", *_NEEDED[backend])},
+        )
+        write_text(made / EXPORT_FILE, to_json(export, indent=1) + "\n")
+        shutil.rmtree(target, ignore_errors=True)
+        made.chmod(0o755)
+        made.rename(target)
+        made.mkdir()  # for the context, which removes it
+
+
+class _Graph:
+    """A module with what its inputs are: rows of numbers of a width, 0 for any."""
+
+    def __init__(self, module: nn.Module, dtypes: Sequence[torch.dtype], widths: Sequence[int]) -> None:
+        self.module, self.dtypes, self.widths = module.eval(), dtypes, widths
+        self.names = [f"input_{place}" for place in range(len(widths))]
+
+    def examples(self) -> tuple[Tensor, ...]:
+        """Inputs of two rows, to trace the module with."""
+        return tuple(torch.ones(2, width or 3, dtype=dtype) for dtype, width in zip(self.dtypes, self.widths, strict=True))
+
+
+class _Vectors(nn.Module):
+    """An encoder as a function of token ids and their mask."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        super().__init__()
+        self.encoder = encoder
+
+    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
+        vectors: Tensor = self.encoder({"input_ids": ids, "attention_mask": mask})["sentence_embedding"]
+        return vectors
+
+
+class _Function(nn.Module):
+    """One function of a head as a module."""
+
+    def __init__(self, head: nn.Module | None, name: str) -> None:
+        super().__init__()
+        self.head, self.name = head, name
+
+    def forward(self, *tensors: Tensor) -> Any:
+        return getattr(self.head, self.name)(*tensors)
+
+
+def _write(graph: _Graph, path: Path, backend: ExportedBackend, calibration: Sequence[Any]) -> None:
+    """Write one graph; `calibration` has inputs of it, for int8."""
+    onnx = path.with_name(path.name + GRAPH_SUFFIXES["onnx"])
+    inputs = zip(graph.names, graph.widths, strict=True)
+    sizes = {name: {0: "rows"} if width else {0: "rows", 1: "tokens"} for name, width in inputs}
+    torch.onnx.export(graph.module, graph.examples(), str(onnx), input_names=graph.names, dynamic_axes=sizes, dynamo=False)
+    if backend == "onnx":
+        return
+    import openvino
+
+    converted = openvino.convert_model(str(onnx))
+    if calibration:
+        import nncf
+
+        converted = nncf.quantize(
+            converted,
+            nncf.Dataset([list(inputs) for inputs in calibration]),
+            model_type=nncf.ModelType.TRANSFORMER,
+            subset_size=len(calibration),
+        )
+    openvino.save_model(converted, str(path.with_name(path.name + GRAPH_SUFFIXES[backend])), compress_to_fp16=False)
+    onnx.unlink()
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the converters' warnings and bars from whoever only wants scores."""
+    level = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(None):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(level)

@@ -1,0 +1,82 @@
+"""What a method asks of whatever runs its model, and how a user chooses it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dialeval_plugin.core.signature import SignatureValue
+
+VectorArray: TypeAlias = npt.NDArray[np.float32]
+
+ExportedBackend: TypeAlias = Literal["onnx", "openvino", "openvino-int8"]
+Backend: TypeAlias = Literal["torch", "onnx", "openvino", "openvino-int8", "auto"]
+"""What runs the encoder and the heads. All but "openvino-int8" compute the same to six digits; "auto" is the fastest of those
+that are installed."""
+Precision: TypeAlias = Literal["float32", "bfloat16", "float16"]
+"""In which torch multiplies inside the encoder; float16 on a GPU alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeChoice:
+    """How a user wants a model run.
+
+    Attributes:
+        backend: see `Backend`.
+        dtype: see `Precision`; of torch.
+        device: of torch; by default a GPU where there is one.
+    """
+
+    backend: Backend = "torch"
+    dtype: Precision = "float32"
+    device: str | None = None
+
+
+class Runtime(Protocol):
+    """An encoder and the functions of a head on its vectors; arrays in and out, whatever runs them."""
+
+    @property
+    def tokenizer(self) -> Any:
+        """What `TextEncoder` needs."""
+
+    def embed(self, ids: Sequence[Sequence[int]]) -> VectorArray:
+        """Embed texts, given as token ids, in batches of one length; (n, hidden), in the order given."""
+
+    def run(self, function: str, *arrays: np.ndarray) -> tuple[VectorArray, ...]:
+        """Call a function of the head, one of its `functions`, with arrays of n rows; what it returns has n rows too."""
+
+    def table(self, name: str) -> np.ndarray:
+        """Return a tensor of the head by its name."""
+
+    def signature_fields(self) -> dict[str, SignatureValue]:
+        """What of it can move a number; nothing for torch with 32 bits, in which models are trained."""
+
+
+class VectorCache:
+    """Vectors of texts that many rows share, `size` at most: a text that is met again is not embedded again.
+
+    Which texts go through the encoder together moves the last digits of their vectors, so that a run that is to be repeated to
+    the byte empties it where it can be interrupted.
+    """
+
+    def __init__(self, runtime: Runtime, size: int) -> None:
+        self._runtime, self._size = runtime, size
+        self._vectors: dict[tuple[int, ...], VectorArray] = {}
+
+    def clear(self) -> None:
+        """Forget all vectors."""
+        self._vectors.clear()
+
+    def embed(self, shared: Sequence[Sequence[int]], others: Sequence[Sequence[int]]) -> tuple[VectorArray, VectorArray]:
+        """Embed texts in one pass, of which those of `shared` are looked up first and kept."""
+        keys = [tuple(ids) for ids in shared]
+        fresh = [key for key in dict.fromkeys(keys) if key not in self._vectors]
+        found = self._runtime.embed([*fresh, *others])
+        if len(self._vectors) + len(fresh) > self._size:
+            self._vectors = {key: self._vectors[key] for key in keys if key in self._vectors}
+        self._vectors |= zip(fresh, found, strict=False)
+        return np.stack([self._vectors[key] for key in keys]), found[len(fresh) :]

@@ -1,0 +1,62 @@
+"""Token ids of texts, from transformers' tokenizers, or from the `tokenizer.json` of an exported model without transformers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from dialeval_plugin.core.errors import ModelLoadError
+
+SPECIAL_TOKENS = ("cls_token_id", "bos_token_id", "sep_token_id", "eos_token_id", "pad_token_id")
+"""Ids that stand around texts, by transformers' names; None for one that a tokenizer lacks."""
+
+
+@dataclass(frozen=True, slots=True)
+class JsonTokenizer:
+    """A tokenizer of the library tokenizers: transformers, which would import torch, is not needed for it."""
+
+    is_fast: ClassVar[bool] = True
+    tokenizer: Any
+    cls_token_id: int | None
+    bos_token_id: int | None
+    sep_token_id: int | None
+    eos_token_id: int | None
+    pad_token_id: int | None
+
+    @classmethod
+    def read(cls, path: Path, special_tokens: Mapping[str, int | None]) -> JsonTokenizer:
+        """Open a `tokenizer.json`; `special_tokens` has an id for each of `SPECIAL_TOKENS`."""
+        from tokenizers import Tokenizer
+
+        try:
+            tokenizer = Tokenizer.from_file(str(path))
+        except Exception as error:  # the library raises nothing more precise
+            raise ModelLoadError(f"{path}: is no tokenizer ({error}). Export the model again.") from error
+        tokenizer.encode_special_tokens = True
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        return cls(tokenizer, **special_tokens)
+
+    def text_ids(self, texts: list[str]) -> list[list[int]]:
+        """See the function `text_ids`."""
+        return [encoding.ids for encoding in self.tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
+
+
+def check_fast(where: Path | str, tokenizer: Any) -> None:
+    """Refuse a tokenizer that cannot read special tokens in a text as letters: one that is not fast."""
+    if not getattr(tokenizer, "is_fast", False):
+        raise ModelLoadError(
+            f"{where}: only fast tokenizers (tokenizer.json) are supported. Convert it with transformers' AutoTokenizer."
+        )
+
+
+def text_ids(tokenizer: Any, texts: list[str]) -> list[list[int]]:
+    """Tokenise texts without special tokens; one that stands in a text is text, so no turn can forge the end of another."""
+    if not texts:
+        return []
+    if isinstance(tokenizer, JsonTokenizer):
+        return tokenizer.text_ids(texts)
+    ids: list[list[int]] = tokenizer(texts, add_special_tokens=False, split_special_tokens=True, verbose=False)["input_ids"]
+    return ids
