@@ -18,10 +18,15 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.options import checked_init
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue, content_hash
+from dialeval_plugin.corpora import mini
+from dialeval_plugin.models.context_texts import TextEncoder
 from dialeval_plugin.models.encoders import load_encoder
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
+from dialeval_plugin.models.runtimes.opening import open_runtime
+from dialeval_plugin.models.runtimes.runtime import Backend, Precision, RuntimeChoice
+from dialeval_plugin.models.runtimes.torch_runtime import TorchRuntime
 
-from .references import Compared, OneByOneScorer, ReferenceScorer, texts_longer_than, too_long
+from .references import Compared, OneByOneScorer, ReferenceScorer, too_long
 
 VectorArray: TypeAlias = npt.NDArray[np.float64]
 EmbeddingMethod: TypeAlias = Literal["average", "extrema", "greedy"]
@@ -211,10 +216,12 @@ class SentenceSimilarity(ReferenceScorer):
 
     Args:
         encoder: a sentence-transformers folder, the packaged encoder (the default), or a hub id.
+        backend: what runs the encoder, see `Backend`.
+        dtype: in which it multiplies, see `Precision`.
 
     Raises:
         ModelLoadError: the encoder is damaged or unsafe.
-        MissingPrerequisite: there is no such encoder.
+        MissingPrerequisite: there is no such encoder, or a package that the backend needs is not installed.
     """
 
     name: ClassVar[str] = "sentence_similarity"
@@ -223,21 +230,37 @@ class SentenceSimilarity(ReferenceScorer):
     measures = ("sentence_similarity",)
 
     @checked_init
-    def __init__(self, encoder: str | None = None, *, device: str | None = None, revision: str | None = None) -> None:
+    def __init__(
+        self,
+        encoder: str | None = None,
+        *,
+        backend: Backend = "torch",
+        dtype: Precision = "float32",
+        device: str | None = None,
+        revision: str | None = None,
+    ) -> None:
         folder = resolve(encoder or PACKAGED_ENCODER, revision=revision)
-        self._encoder = load_encoder(str(folder), device=device)
+
+        def load(choice: RuntimeChoice) -> TorchRuntime:
+            return TorchRuntime(load_encoder(str(folder), device=choice.device), dtype=choice.dtype)
+
+        choice = RuntimeChoice(backend, dtype, device)
+        self._runtime = open_runtime(folder, choice, load=load, calibration=mini.calibration_texts)
+        self._window = self._runtime.longest
+        self._texts = TextEncoder(self._runtime.tokenizer, "plain", self._window, self._window)
         self._hash = content_hash(folder)
 
     @property
     def cuts(self) -> Mapping[str, str]:
         """Texts that were not read whole."""
-        return {"n_cut": f"a text is longer than {self._encoder.max_seq_length} tokens; its end was not read"}
+        return {"n_cut": f"a text is longer than {self._window} tokens; its end was not read"}
 
     def compare(self, compared: Sequence[Compared]) -> list[Row]:
         """Embed each distinct text once and compare."""
         texts = list(dict.fromkeys(text for one in compared for text in one.texts))
-        vectors = dict(zip(texts, self._encoder.encode(texts, show_progress_bar=False).astype(np.float64), strict=True))
-        long = texts_longer_than(self._encoder.max_seq_length, self._encoder.tokenizer, texts)
+        read = self._texts.counted_responses(texts)
+        vectors = dict(zip(texts, self._runtime.embed([found.ids for found in read]).astype(np.float64), strict=True))
+        long = {text for text, found in zip(texts, read, strict=True) if found.n_cut}
         return [
             {
                 "sentence_similarity": max(_cosine(vectors[one.response], vectors[reference]) for reference in one.references),
@@ -247,8 +270,9 @@ class SentenceSimilarity(ReferenceScorer):
         ]
 
     def signature_fields(self) -> dict[str, SignatureValue]:
-        """Method, encoder and its window."""
-        return {"method": self.name, "encoder": self._hash, "window": self._encoder.max_seq_length, "truncation": "right"}
+        """Method, encoder, its window and what runs it."""
+        own: dict[str, SignatureValue] = {"method": self.name, "encoder": self._hash, "window": self._window}
+        return {**own, "truncation": "right", **self._runtime.signature_fields()}
 
 
 def _extreme(vectors: VectorArray) -> VectorArray:

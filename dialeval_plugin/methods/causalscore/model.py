@@ -19,6 +19,7 @@ from typing_extensions import NotRequired, TypedDict
 from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.core.signature import content_hash
 from dialeval_plugin.models.folders import PRETRAINED, ModelFolder, pretrained_names, resolve
+from dialeval_plugin.models.runtimes.runtime import ON_TORCH, RuntimeChoice
 
 from .classifiers import (
     DependenceClassifier,
@@ -94,7 +95,7 @@ class CausalModel:
         cls,
         name: str,
         *,
-        device: str | None = None,
+        runtime: RuntimeChoice = ON_TORCH,
         revision: str | None = None,
         layout: PairLayout | None = None,
         truncate: PairTruncation | None = None,
@@ -116,11 +117,16 @@ class CausalModel:
                 raise InputError(
                     f"causalscore: {next(iter(given))} is about cross-encoders, and {folder} has none. Leave it out."
                 )
-            vectors = TurnVectors(_general_of(folder, stored), device=device)
+            vectors = TurnVectors(_general_of(folder, stored), runtime)
             single, double = (VectorClassifier(vectors, np.array(stored[name])) for name in (UNCONDITIONAL, CONDITIONAL))
             return cls(settings["config"], single, double, CAUSAL_FOLDER.training_dialogues(folder))
+        if runtime.backend not in ("torch", "auto") or runtime.dtype != "float32":
+            raise InputError(
+                f"causalscore: the cross-encoders of {folder} run on torch in float32. Leave backend and dtype out."
+            )
         config = replace(settings["config"], **given)
-        unconditional, conditional = (load_classifier(folder / part, device=device) for part in (UNCONDITIONAL, CONDITIONAL))
+        parts = (load_classifier(folder / part, device=runtime.device) for part in (UNCONDITIONAL, CONDITIONAL))
+        unconditional, conditional = parts
         return cls.build(config, unconditional, conditional, CAUSAL_FOLDER.training_dialogues(folder))
 
 

@@ -16,6 +16,7 @@ from dialeval_plugin.core.scorer import Scorer, read_percentiles
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue
 from dialeval_plugin.models.folders import DefaultModel, model_identity, resolve
+from dialeval_plugin.models.runtimes.runtime import Backend, Precision, RuntimeChoice
 
 from .aggregation import Aggregation, combine, conditional_pairs, dependent_turns, score
 from .classifiers import CausalWindow, DependenceClassifier, PairLayout, PairTruncation, Probabilities
@@ -57,11 +58,15 @@ class CausalScoreOptions(Aggregation, ModelOptions):
         layout: how two or three turns become the rows of a classifier, see `RowEncoder`; by default the model's own.
         truncate: what is left out of a row that is too long, see `RowEncoder`; by default the model's own.
         max_tokens: longest row that is read; by default the model's own.
+        backend: what runs the encoder, see `Backend`; cross-encoders run on torch.
+        dtype: in which it multiplies, see `Precision`.
     """
 
     layout: PairLayout | None = None
     truncate: PairTruncation | None = None
     max_tokens: CausalWindow | None = None
+    backend: Backend = "torch"
+    dtype: Precision = "float32"
 
 
 class CausalScorer(Scorer):
@@ -103,7 +108,11 @@ class CausalScorer(Scorer):
         self.model_name = CAUSAL_MODEL.find(options.model)
         folder = resolve(self.model_name, revision=options.revision)
         self.model = CausalModel.load(
-            str(folder), device=options.device, layout=options.layout, truncate=options.truncate, max_tokens=options.max_tokens
+            str(folder),
+            runtime=RuntimeChoice(options.backend, options.dtype, options.device),
+            layout=options.layout,
+            truncate=options.truncate,
+            max_tokens=options.max_tokens,
         )
         self.model_hash = model_identity(folder)
         if options.variant == "preceding_2" and self.model.config.labels != "preceding_2":

@@ -11,6 +11,7 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.signature import content_hash
 from dialeval_plugin.models.encoders import freeze
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
+from dialeval_plugin.models.runtimes.runtime import RuntimeChoice
 from dialeval_plugin.training.run import TrainingOptions, TrainingResult, TrainingRun, choose_recipe, data_hash
 
 from .classifiers import new_classifier
@@ -113,7 +114,7 @@ def _cross_encoders(
 
 def _vectors(run: TrainingRun, backbone: Path, data: CausalData, labels: CauseLabels) -> tuple[CausalModel, dict[str, Any]]:
     """One fit each on the labelled rows: what few numbers can learn they have learnt then, and there are no rounds."""
-    seed, vectors = run.options.seed, TurnVectors(backbone, device=run.device)
+    seed, vectors = run.options.seed, TurnVectors(backbone, RuntimeChoice(device=run.device))
     rows, validation, evaluation = unconditional_sets(data, seed=seed)
     unconditional = _fitted(vectors, rows)
     measured = {"n_rows": len(rows), **figures(unconditional, validation, evaluation)}

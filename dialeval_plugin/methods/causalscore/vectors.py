@@ -7,7 +7,7 @@ the regressions weigh are few numbers, so that a thousand annotated responses te
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import cast
 
@@ -18,6 +18,7 @@ from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.signature import SignatureValue
 from dialeval_plugin.models.logistic import logistic_regression
+from dialeval_plugin.models.runtimes.runtime import ON_TORCH, RUNTIME_FIELDS, RuntimeChoice
 from dialeval_plugin.models.turns import EmbeddedTurns, TurnEmbedder
 
 from .classifiers import Probabilities
@@ -32,12 +33,15 @@ class TurnVectors:
     Attributes:
         folder: of the evaluator.
         window: how much of a turn it reads, as its signature says it.
+        run_by: what of its runtime can move a number, likewise.
     """
 
-    def __init__(self, folder: Path, *, device: str | None = None) -> None:
+    def __init__(self, folder: Path, runtime: RuntimeChoice = ON_TORCH) -> None:
         self.folder = folder
-        self._embedder = cast("TurnEmbedder", load_scorer("general", model=str(folder), device=device))
-        self.window = self._embedder.signature_fields()["window"]
+        self._embedder = cast("TurnEmbedder", load_scorer("general", model=str(folder), **asdict(runtime)))
+        fields = self._embedder.signature_fields()
+        self.window = fields["window"]
+        self.run_by = {name: fields[name] for name in RUNTIME_FIELDS if name in fields}
         self._last: tuple[list[str], EmbeddedTurns] | None = None
 
     def of(self, texts: Sequence[str]) -> EmbeddedTurns:
@@ -61,7 +65,13 @@ class VectorClassifier:
     @property
     def reading(self) -> dict[str, SignatureValue]:
         """How texts are read, for the signature."""
-        return {"layout": "vectors", "speakers": "none", "window": self.vectors.window, "truncation": "oldest"}
+        return {
+            "layout": "vectors",
+            "speakers": "none",
+            "window": self.vectors.window,
+            "truncation": "oldest",
+            **self.vectors.run_by,
+        }
 
     @property
     def limit(self) -> str:

@@ -25,8 +25,6 @@ from .mixing import CoherenceWeights, HeadWeights, HeadWeightsWithoutFacts
 from .signals import SAYING
 
 HEAD_FILE = "general_head.safetensors"
-CACHED_CONTEXTS = 16_384
-"""Vectors of contexts that are kept for the next window's responses: 25 MB."""
 
 GeneralInput: TypeAlias = tuple[tuple[str, ...], str, tuple[str, ...]]
 """Context, response and facts; context and facts may be empty."""
@@ -92,7 +90,7 @@ class GeneralJudge:
         self.config = config
         self.runtime = runtime
         self.texts = TextEncoder(runtime.tokenizer, "plain", config.max_context_tokens, config.max_response_tokens)
-        self.contexts = VectorCache(runtime, CACHED_CONTEXTS)
+        self.contexts = VectorCache(runtime)
 
     def embedded_turns(self, texts: Sequence[str]) -> EmbeddedTurns:
         """Embed turns, each as the only one of a context and as a response, of which the first part is read."""

@@ -28,6 +28,7 @@ from dialeval_plugin.methods.judging.judge import (
     MeasuredAccuracy,
     read_interior,
 )
+from dialeval_plugin.models.runtimes.runtime import Backend, Precision
 
 from .fusion import LLM_SCALE, Refinement, read_clamp
 from .judging import SLM_FOLDER
@@ -96,6 +97,8 @@ class DreOptions:
         eq26: multiply by s_c alone, as equation 26 is printed; see `Refinement`.
         clamp: keep products in [0, 5] (true) or between the two numbers given; see `read_clamp`.
         clip: keep the normalised distance in [0, 1].
+        backend: what runs the small model, see `Backend`.
+        dtype: in which its encoder multiplies, see `Precision`.
         device: a torch device for the small model.
         revision: of a small model on the hub.
     """
@@ -108,6 +111,8 @@ class DreOptions:
     eq26: bool = False
     clamp: object = None
     clip: bool = False
+    backend: Backend = "torch"
+    dtype: Precision = "float32"
     device: str | None = None
     revision: str | None = None
 
@@ -153,7 +158,13 @@ class DreScorer(PromptingScorer):
         self._slm = self._interior = None
         if self.variants != ("non_dre",):
             self._slm = SlideScorer(
-                options.slm, variant="slm", clip=options.clip, device=options.device, revision=options.revision
+                options.slm,
+                variant="slm",
+                clip=options.clip,
+                backend=options.backend,
+                dtype=options.dtype,
+                device=options.device,
+                revision=options.revision,
             )
             if not {*INTERIOR_VARIANTS}.isdisjoint(self.variants):
                 self._interior = InteriorPrompt(measured_accuracy(self._slm.folder))

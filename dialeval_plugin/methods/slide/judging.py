@@ -6,18 +6,22 @@ On disk a model is a sentence-transformers folder (`SentenceTransformer(folder)`
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from typing_extensions import TypedDict
 
+from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.models.context_texts import TextEncoder, TextFormat
 from dialeval_plugin.models.folders import ModelFolder
 from dialeval_plugin.models.lexical import lexical_features
 from dialeval_plugin.models.response_parts import ResponseParts
 from dialeval_plugin.models.runtimes.runtime import Runtime, VectorCache
+
+from .fusion import DistanceRange
 
 EmbeddingSplit: TypeAlias = Literal["pad", "full_width"]
 ProbabilityFrom: TypeAlias = Literal[
@@ -25,8 +29,6 @@ ProbabilityFrom: TypeAlias = Literal[
 ]
 
 HEAD_FILE = "slm_head.safetensors"
-CACHED_CONTEXTS = 16_384
-"""Vectors of contexts that are kept for the next window's responses: 25 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ class SmallModelJudge:
         self.config = config
         self.runtime = runtime
         self.texts = TextEncoder(runtime.tokenizer, config.text_format, config.max_context_tokens, config.max_response_tokens)
-        self.contexts = VectorCache(runtime, CACHED_CONTEXTS)
+        self.contexts = VectorCache(runtime)
 
     def judge(self, pairs: Sequence[tuple[tuple[str, ...], str]]) -> PairJudgement:
         """Judge (context, response) pairs; each distinct text is embedded once.
@@ -139,3 +141,11 @@ class _Fields(TypedDict):
 
 
 SLM_FOLDER = ModelFolder("slm.json", _Fields, 3, "a trained SLM", "dialeval train slm")
+
+
+def distance_range(folder: Path, settings: Mapping[str, Any]) -> DistanceRange:
+    """Return the extremes of distances that the settings of a model's folder have."""
+    try:
+        return DistanceRange(settings["d_min"], settings["d_max"])
+    except InputError as error:
+        raise ModelLoadError(f"{folder / SLM_FOLDER.settings_file}: {error}") from None

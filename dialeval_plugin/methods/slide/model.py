@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dialeval_plugin.core.errors import InputError, ModelLoadError
+from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.models.context_texts import TextEncoder
 from dialeval_plugin.models.encoders import Encoder, embed, load_trained_encoder, save_encoder, transformer_of
 from dialeval_plugin.models.folders import resolve
@@ -22,7 +22,16 @@ from dialeval_plugin.models.runtimes.torch_runtime import TorchRuntime
 from dialeval_plugin.models.tensors import load_weights, save_weights
 
 from .fusion import DistanceRange
-from .judging import HEAD_FILE, SLM_FOLDER, EmbeddingSplit, PairJudgement, ProbabilityFrom, SmallModelConfig, SmallModelJudge
+from .judging import (
+    HEAD_FILE,
+    SLM_FOLDER,
+    EmbeddingSplit,
+    PairJudgement,
+    ProbabilityFrom,
+    SmallModelConfig,
+    SmallModelJudge,
+    distance_range,
+)
 from .losses import RANKING_SCALE, cosine_distance
 
 BLEND_BEFORE_FIT = (1.0, 0.5)
@@ -243,9 +252,5 @@ class TrainedSmallModel:
         encoder = load_trained_encoder(folder, device=device)
         model = SmallModel(encoder, settings["config"])
         load_weights(model.head, folder / HEAD_FILE)
-        try:
-            distance_range = DistanceRange(settings["d_min"], settings["d_max"])
-        except InputError as error:
-            raise ModelLoadError(f"{folder / SLM_FOLDER.settings_file}: {error}") from None
         known = SLM_FOLDER.training_dialogues(folder)
-        return cls(model.to(encoder.device).eval(), distance_range, known, settings["thresholds"])
+        return cls(model.to(encoder.device).eval(), distance_range(folder, settings), known, settings["thresholds"])

@@ -14,6 +14,7 @@ from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.core.options import with_options
 from dialeval_plugin.core.scorer import Scorer, read_percentiles, score_rows
 from dialeval_plugin.core.scores import Row, Unscored
+from dialeval_plugin.models.runtimes.runtime import Backend, Precision, RuntimeChoice
 
 from .fusion import POSITIVE_FROM, SMALL_WEIGHT, DistanceRange, Fusion, FusionReading
 from .sides import ContrastiveSide, ScorerSide, SmallSide, check_range, share_of_range
@@ -44,6 +45,8 @@ class SlideOptions:
         normalise: "training" uses the model's d_min and d_max; "population" the extremes of the examples scored, as a
             paper that normalises over its evaluation set does.
         round3: round s_p to three decimals, as the published notebook does.
+        backend: what runs the small model, see `Backend`.
+        dtype: in which its encoder multiplies, see `Precision`.
         device: a torch device.
         revision: of a small model on the hub.
     """
@@ -61,6 +64,8 @@ class SlideOptions:
     clip: bool = False
     normalise: Literal["training", "population"] = "training"
     round3: bool = False
+    backend: Backend = "torch"
+    dtype: Precision = "float32"
     device: str | None = None
     revision: str | None = None
 
@@ -111,7 +116,7 @@ class SlideScorer(Scorer):
                 clip=options.clip,
                 normalise=options.normalise,
                 round3=options.round3,
-                device=options.device,
+                runtime=RuntimeChoice(options.backend, options.dtype, options.device),
                 revision=options.revision,
             )
             highest = {"slide": max(1.0, 2.0 * options.slm_scale), "slm": 2.0, "slm_probability": 1.0, "slm_distance": 2.0}
@@ -120,7 +125,7 @@ class SlideScorer(Scorer):
             self.positive_from = slm.positive_from(self.variant)
             self.percentiles = read_percentiles(self, slm.folder)
         else:
-            self.side = ScorerSide(options.small, level=options.level, device=options.device)
+            self.side = ScorerSide(options.small, options.level, RuntimeChoice(options.backend, options.dtype, options.device))
             self.range = (0.0, 1.0)
 
     @property

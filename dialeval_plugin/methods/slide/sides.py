@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, cast
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from dialeval_plugin.core.dialogue import Example, Item, Level
 from dialeval_plugin.core.errors import InputError
@@ -14,11 +15,17 @@ from dialeval_plugin.core.registry import load_scorer, scorer_factory
 from dialeval_plugin.core.scorer import Scorer, score_rows
 from dialeval_plugin.core.scores import Row, Unscored, finite_or_unscored, share_of
 from dialeval_plugin.core.signature import SignatureValue
+from dialeval_plugin.corpora import mini
 from dialeval_plugin.models.context_texts import longest_response
 from dialeval_plugin.models.folders import DefaultModel, model_identity, resolve
+from dialeval_plugin.models.runtimes.opening import open_runtime
+from dialeval_plugin.models.runtimes.runtime import Runtime, RuntimeChoice
 
 from .fusion import POSITIVE_FROM, DistanceRange, slm_score
-from .model import TrainedSmallModel
+from .judging import HEAD_FILE, SLM_FOLDER, SmallModelJudge, distance_range
+
+if TYPE_CHECKING:
+    from dialeval_plugin.models.runtimes.torch_runtime import TorchRuntime
 
 SLM = DefaultModel("slide", "DIALEVAL_SLM", packaged="slide")
 SLM_COLUMNS = ("slm_probability", "slm_distance", "slm")
@@ -61,6 +68,7 @@ class ContrastiveSide(SmallSide):
         clip: keep the normalised distance in [0, 1].
         normalise: what the signature says of it; "population" takes `with_range` over the rows of a run.
         round3: round s_p to three decimals.
+        runtime: what runs it.
     """
 
     fused = "slm"
@@ -73,19 +81,31 @@ class ContrastiveSide(SmallSide):
         clip: bool,
         normalise: Literal["training", "population"],
         round3: bool,
-        device: str | None,
+        runtime: RuntimeChoice,
         revision: str | None,
     ) -> None:
         self.folder = resolve(SLM.find(slm), revision=revision)
-        self._trained = TrainedSmallModel.load(str(self.folder), device=device)
+        settings = SLM_FOLDER.read_settings(self.folder)
+        self._thresholds: dict[str, float] = settings["thresholds"]
+        self._distance_range = distance_range(self.folder, settings)
+        self._model = SmallModelJudge(self._runtime(runtime), settings["config"])
         # Of what was loaded, and once: reading the weights again takes longer than scoring a hundred responses.
         self.model_hash = model_identity(self.folder)
         self._clip, self._normalise, self._round3 = clip, normalise, round3
 
+    def _runtime(self, choice: RuntimeChoice) -> Runtime:
+        def load(choice: RuntimeChoice) -> TorchRuntime:
+            # torch is imported only where it runs the model, or writes what runs it.
+            from .model import TrainedSmallModel
+
+            return TrainedSmallModel.load(str(self.folder), device=choice.device).model.runtime(choice.dtype)
+
+        return open_runtime(self.folder, choice, load=load, calibration=mini.calibration_texts, head_file=HEAD_FILE)
+
     @property
     def cuts(self) -> Mapping[str, str]:
         """Tokens of contexts and responses."""
-        config = self._trained.model.config
+        config = self._model.config
         longest = longest_response(config.max_response_windows, config.max_response_tokens)
         return {
             "context_tokens_cut": f"the context is longer than {config.max_context_tokens} tokens; its beginning was not read",
@@ -94,11 +114,11 @@ class ContrastiveSide(SmallSide):
 
     def positive_from(self, variant: str) -> float:
         """The variant's threshold on the model's validation contexts, else the papers' rule."""
-        thresholds = self._trained.thresholds
+        thresholds = self._thresholds
         if variant != "slm_distance":
             return thresholds.get(variant, POSITIVE_FROM)
         # Training turns distances round. Without a threshold it is the distance whose s_d is 0.5.
-        extremes = self._trained.distance_range
+        extremes = self._distance_range
         return -thresholds.get("slm_distance", -(extremes.low + extremes.high) / 2)
 
     def rows(self, items: Sequence[Item]) -> list[Row]:
@@ -108,11 +128,11 @@ class ContrastiveSide(SmallSide):
         examples = cast("Sequence[Example]", items)
         pairs = [(tuple(turn.text for turn in example.context), example.response.text) for example in examples]
         names = ("slm_distance", "slm_probability", *self.cuts)
-        judgement = self._trained.model.judge(pairs)
+        judgement = self._model.judge(pairs)
         rows = [dict(zip(names, map(float, values), strict=True)) for values in zip(*judgement, strict=True)]
         if self._round3:
             rows = [{**row, "slm_probability": round(row["slm_probability"], 3)} for row in rows]
-        return [finite_or_unscored(self.with_range(row, self._trained.distance_range)) for row in rows]
+        return [finite_or_unscored(self.with_range(row, self._distance_range)) for row in rows]
 
     def with_range(self, row: Mapping[str, float | None], distance_range: DistanceRange) -> dict[str, float | None]:
         """The row with the Score_SLM that follows from these extremes of distances."""
@@ -133,7 +153,7 @@ class ContrastiveSide(SmallSide):
 
     def signature_fields(self) -> dict[str, SignatureValue]:
         """Model, reading of the texts, and normalisation."""
-        config, extremes = self._trained.model.config, self._trained.distance_range
+        config, extremes = self._model.config, self._distance_range
         return {
             "slm": self.model_hash,
             "recipe": config.recipe,
@@ -145,6 +165,7 @@ class ContrastiveSide(SmallSide):
             "window": f"{config.max_context_tokens}+{config.max_response_tokens}",
             "response_windows": config.max_response_windows if config.max_response_windows > 1 else None,
             "truncation": "oldest",
+            **self._model.runtime.signature_fields(),
             "normalise": self._normalise,
             "d_min": extremes.low,
             "d_max": extremes.high,
@@ -162,9 +183,9 @@ class ScorerSide(SmallSide):
 
     fused = "small"
 
-    def __init__(self, name: str, *, level: Level, device: str | None) -> None:
+    def __init__(self, name: str, level: Level, runtime: RuntimeChoice) -> None:
         accepted = option_names(scorer_factory(name)) or ()
-        given: dict[str, Any] = {"level": level if level != "turn" else None, "device": device}
+        given: dict[str, Any] = {"level": level if level != "turn" else None, **asdict(runtime)}
         self.scorer = load_scorer(name, **{key: value for key, value in given.items() if value is not None and key in accepted})
         if self.scorer.level != level:
             raise InputError(f"slide: small={name!r} does not score at level {level!r}. Name another scorer or level.")

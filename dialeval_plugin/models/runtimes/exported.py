@@ -50,6 +50,7 @@ class Export(TypedDict):
     Attributes:
         weights: `content_hash` of the model's folder.
         functions: of the head, each a graph.
+        longest: see `Runtime`.
         special_tokens: see `tokenisation.SPECIAL_TOKENS`.
         calibration: how int8 was calibrated; empty otherwise.
         made_with: versions of the packages.
@@ -59,6 +60,7 @@ class Export(TypedDict):
     backend: ExportedBackend
     weights: str
     functions: list[str]
+    longest: int
     special_tokens: dict[str, int | None]
     calibration: dict[str, str | int]
     made_with: dict[str, str]
@@ -136,6 +138,7 @@ class ExportedRuntime:
         if dtype != "float32" and (self._backend == "onnx" or dtype == "float16"):
             raise InputError(f"dtype={dtype!r}: backend={self._backend!r} does not compute in it. Leave one of them out.")
         open_graph = _onnx_graph if self._backend == "onnx" else functools.partial(_openvino_graph, dtype=dtype)
+        self.longest = export["longest"]
         suffix = GRAPH_SUFFIXES[self._backend]
         self.tokenizer = JsonTokenizer.read(folder / TOKENIZER_FILE, export["special_tokens"])
         self._graphs = {name: _opened(open_graph, folder / f"{name}{suffix}") for name in (ENCODER, *export["functions"])}

@@ -76,6 +76,7 @@ def write_export(
             backend=backend,
             weights=content_hash(model),
             functions=list(functions),
+            longest=runtime.longest,
             special_tokens={name: getattr(runtime.tokenizer, name) for name in SPECIAL_TOKENS},
             calibration={"texts": len(texts), "hash": text_hash(repr(texts))} if texts else {},
             made_with={name: importlib.metadata.version(name) for name in ("torch", *_NEEDED[backend])},

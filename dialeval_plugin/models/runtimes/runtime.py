@@ -21,6 +21,10 @@ Precision: TypeAlias = Literal["float32", "bfloat16", "float16"]
 """In which torch multiplies inside the encoder; float16 on a GPU alone."""
 
 
+RUNTIME_FIELDS = ("backend", "instructions", "dtype")
+"""Fields of a signature, see `Runtime.signature_fields`."""
+
+
 @dataclass(frozen=True, slots=True)
 class RuntimeChoice:
     """How a user wants a model run.
@@ -36,12 +40,20 @@ class RuntimeChoice:
     device: str | None = None
 
 
+ON_TORCH = RuntimeChoice()
+"""What is chosen where nobody chooses."""
+
+
 class Runtime(Protocol):
     """An encoder and the functions of a head on its vectors; arrays in and out, whatever runs them."""
 
     @property
     def tokenizer(self) -> Any:
         """What `TextEncoder` needs."""
+
+    @property
+    def longest(self) -> int:
+        """How many tokens the encoder reads of a text."""
 
     def embed(self, ids: Sequence[Sequence[int]]) -> VectorArray:
         """Embed texts, given as token ids, in batches of one length; (n, hidden), in the order given."""
@@ -57,14 +69,17 @@ class Runtime(Protocol):
 
 
 class VectorCache:
-    """Vectors of texts that many rows share, `size` at most: a text that is met again is not embedded again.
+    """Vectors of texts that many rows share, `SIZE` at most: a text that is met again is not embedded again.
 
     Which texts go through the encoder together moves the last digits of their vectors, so that a run that is to be repeated to
     the byte empties it where it can be interrupted.
     """
 
-    def __init__(self, runtime: Runtime, size: int) -> None:
-        self._runtime, self._size = runtime, size
+    SIZE = 16_384
+    """25 MB of MiniLM's vectors."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
         self._vectors: dict[tuple[int, ...], VectorArray] = {}
 
     def clear(self) -> None:
@@ -76,7 +91,7 @@ class VectorCache:
         keys = [tuple(ids) for ids in shared]
         fresh = [key for key in dict.fromkeys(keys) if key not in self._vectors]
         found = self._runtime.embed([*fresh, *others])
-        if len(self._vectors) + len(fresh) > self._size:
+        if len(self._vectors) + len(fresh) > self.SIZE:
             self._vectors = {key: self._vectors[key] for key in keys if key in self._vectors}
         self._vectors |= zip(fresh, found, strict=False)
         return np.stack([self._vectors[key] for key in keys]), found[len(fresh) :]

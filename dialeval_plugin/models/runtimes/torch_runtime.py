@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.signature import SignatureValue
-from dialeval_plugin.models.encoders import Encoder, embed
+from dialeval_plugin.models.encoders import Encoder, embed, transformer_of
 
 from .runtime import Precision, VectorArray
 
@@ -37,6 +37,11 @@ class TorchRuntime:
     def tokenizer(self) -> Any:
         """See `Runtime`."""
         return self.encoder.tokenizer
+
+    @property
+    def longest(self) -> int:
+        """See `Runtime`."""
+        return self.encoder.get_max_seq_length() or int(transformer_of(self.encoder).config.max_position_embeddings)
 
     def embed(self, ids: Sequence[Sequence[int]]) -> VectorArray:
         """See `Runtime`."""

@@ -22,6 +22,7 @@ from dialeval_plugin.methods.causalscore.vectors import TurnVectors, VectorClass
 from dialeval_plugin.methods.general import model as module
 from dialeval_plugin.methods.general.model import TrainedGeneral
 from dialeval_plugin.models.folders import PRETRAINED
+from dialeval_plugin.models.runtimes.runtime import RuntimeChoice
 from dialeval_plugin.training.run import TrainingResult
 from tests.refusals import refusal
 
@@ -47,7 +48,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> TrainingResult:
 
 
 def test_features_are_cosines_without_what_all_texts_share_and_lengths(tiny_general: Path) -> None:
-    vectors = TurnVectors(tiny_general, device="cpu")
+    vectors = TurnVectors(tiny_general, RuntimeChoice(device="cpu"))
     texts = ["I like plums.", "Hm.", "Plums are nice."]
     found = features(vectors.of(texts), np.array([[0, 1, 2]]))[0]
     model = TrainedGeneral.load(str(tiny_general), device="cpu").model
@@ -94,7 +95,7 @@ def test_training_finds_what_words_the_cause_and_the_response_share(trained: Tra
 
 
 def test_a_fit_is_the_logistic_regression_of_its_features() -> None:
-    vectors = TurnVectors(PRETRAINED / "general", device="cpu")
+    vectors = TurnVectors(PRETRAINED / "general", RuntimeChoice(device="cpu"))
     rows = [(pair.context[0].text, other.response.text) for pair in PAIRS for other in PAIRS[:12]]
     labels = [int(earlier.split()[2] in later) for earlier, later in rows]
     found = fit(vectors, rows, labels)
@@ -116,7 +117,7 @@ def test_the_evaluator_is_copied_into_the_folder_unless_it_is_in_the_box(trained
 
     weights = np.zeros(6)
     weights[0] = 3.0
-    in_box = VectorClassifier(TurnVectors(PRETRAINED / "general", device="cpu"), weights)
+    in_box = VectorClassifier(TurnVectors(PRETRAINED / "general", RuntimeChoice(device="cpu")), weights)
     model = CausalModel(here.model.config, in_box, VectorClassifier(in_box.vectors, np.zeros(13)), frozenset())
     model.save(tmp_path / "box")
     assert json.loads((tmp_path / "box" / "causalscore.json").read_text())["vectors"]["general"] == "general"
