@@ -4,6 +4,7 @@ All figures of one run use the same weights and the same texts: the embedded cor
 responses, repeated under numbered variations where more are asked for. The last line is one JSON object:
 
     vs_naive    responses per second of `score` over those of the loop that scores one pair at a time
+    vs_naive_BACKEND  the same with another backend, where its packages are installed
     vs_forward  the same over the bare forward pass of the encoder over the distinct texts in length-sorted batches
     peak_mb     highest resident memory of a process that scores, above what it has after loading the model
     memory_growth  peak_mb with the largest number of responses over peak_mb with the smallest
@@ -14,6 +15,7 @@ The encoder is the packaged MiniLM with an untrained head, unless --model names 
 from __future__ import annotations
 
 import functools
+import importlib.util
 import json
 import statistics
 import tempfile
@@ -32,6 +34,8 @@ from dialeval_plugin.methods.slide.recipes import RECIPES
 from dialeval_plugin.methods.slide.scorer import SlideScorer
 from dialeval_plugin.models.encoders import load_encoder, without_normalisation
 from dialeval_plugin.models.folders import PACKAGED_ENCODER
+
+BACKENDS = {"onnx": "onnxruntime", "openvino-int8": "nncf"}
 
 
 def responses(number: int) -> list[Example]:
@@ -102,20 +106,24 @@ def main() -> None:
         scorer = SlideScorer(slm, variant="slm", device="cpu")
         examples, n_naive, rounds = (responses(360), 50, 4) if arguments.quick else (responses(2880), 720, 5)
         model = TrainedSmallModel.load(slm, device="cpu").model
-        work = {
+        work: dict[str, Callable[[], object]] = {
             "score": lambda: scorer.score(examples),
             "forward": forward_only(model, examples),
             "naive": one_by_one(model, examples[:n_naive]),
         }
+        backends = [name for name, package in BACKENDS.items() if importlib.util.find_spec(package)]
+        for name in backends:
+            work[name] = functools.partial(SlideScorer(slm, variant="slm", backend=name).score, examples)
         times = interleaved(work, rounds)
-        size = {"score": len(examples), "forward": len(examples), "naive": n_naive}
-        rates = {name: [size[name] / value for value in values] for name, values in times.items()}
+        scored = {name: n_naive if name == "naive" else len(examples) for name in work}
+        rates = {name: [scored[name] / value for value in values] for name, values in times.items()}
         sizes = (1000, 2000) if arguments.quick else (1000, 50_000)
         memory = memory_figures(__file__, "--model", slm, sizes=sizes, what="responses")
     for name, values in rates.items():
-        print(f"{name:8} {statistics.median(values):8.0f} responses/s")
+        print(f"{name:14} {statistics.median(values):8.0f} responses/s")
     result = {
         "vs_naive": round(ratio(rates["score"], rates["naive"]), 2),
+        **{f"vs_naive_{name}": round(ratio(rates[name], rates["naive"]), 2) for name in backends},
         "vs_forward": round(ratio(rates["score"], rates["forward"]), 3),
         **memory,
     }

@@ -20,6 +20,8 @@ settings.load_profile("without deadlines")
 os.environ.setdefault("HF_MODULES_CACHE", tempfile.mkdtemp(prefix="modules-"))
 # Answers of language models: a test neither reads nor changes the user's own.
 os.environ["DIALEVAL_ANSWERS"] = str(Path(tempfile.mkdtemp(prefix="answers-")) / "answers.sqlite")
+# Models as other backends run them: made once a run of the tests.
+os.environ["DIALEVAL_EXPORTS"] = tempfile.mkdtemp(prefix="exports-")
 
 
 @pytest.fixture(scope="session")

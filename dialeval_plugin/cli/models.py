@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from dialeval_plugin.core.errors import InputError
+
+if TYPE_CHECKING:
+    from dialeval_plugin.models.runtimes.runtime import ExportedBackend
 
 app = typer.Typer(help="Trained models: those in the box, yours, the Hub's.", no_args_is_help=True)
 
@@ -110,11 +113,22 @@ def percentiles(
 
 
 @app.command()
-def export(name: Name, output: Annotated[Path, typer.Argument(help="Folder that is made.")]) -> None:
+def export(
+    name: Name,
+    output: Annotated[Path, typer.Argument(help="Folder that is made.")],
+    backend: Annotated[
+        list[str] | None,
+        typer.Option(help="onnx, openvino or openvino-int8: write what runs it there, too; may be repeated."),
+    ] = None,
+) -> None:
     """Write a model whole, as a folder that sentence-transformers (transformers, for a language model) opens by itself."""
+    from dialeval_plugin.core.options import check_value
+    from dialeval_plugin.models.runtimes import runtime
     from dialeval_plugin.pretrained.catalogue import export as write
 
-    write(name, output)
+    for value in backend or ():
+        check_value("export", "--backend", value, runtime.ExportedBackend)
+    write(name, output, cast("list[ExportedBackend]", backend or ()))
     typer.echo(f"{output}: {sum(path.stat().st_size for path in output.rglob('*') if path.is_file()) / 1e6:.0f} MB")
 
 

@@ -34,6 +34,21 @@ class JsonTokenizer:
             tokenizer = Tokenizer.from_file(str(path))
         except Exception as error:  # the library raises nothing more precise
             raise ModelLoadError(f"{path}: is no tokenizer ({error}). Export the model again.") from error
+        return cls._reading_all(tokenizer, special_tokens)
+
+    @classmethod
+    def of(cls, tokenizer: Any) -> JsonTokenizer:
+        """Return a copy of a transformers tokenizer; one of these as it is."""
+        from tokenizers import Tokenizer
+
+        if isinstance(tokenizer, JsonTokenizer):
+            return tokenizer
+        check_fast(f"tokenizer {type(tokenizer).__name__}", tokenizer)
+        own = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+        return cls._reading_all(own, {name: getattr(tokenizer, name) for name in SPECIAL_TOKENS})
+
+    @classmethod
+    def _reading_all(cls, tokenizer: Any, special_tokens: Mapping[str, int | None]) -> JsonTokenizer:
         tokenizer.encode_special_tokens = True
         tokenizer.no_truncation()
         tokenizer.no_padding()
@@ -42,6 +57,20 @@ class JsonTokenizer:
     def text_ids(self, texts: list[str]) -> list[list[int]]:
         """See the function `text_ids`."""
         return [encoding.ids for encoding in self.tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
+
+    def whole_ids(self, texts: list[str], longest: int) -> list[tuple[list[int], bool]]:
+        """Tokenise texts with the special tokens that the tokenizer's own template puts around them, `longest` tokens at most.
+
+        The end of a longer one is cut, and the second of its pair says so.
+        """
+        found = [(encoding.ids, False) for encoding in self.tokenizer.encode_batch_fast(texts)]
+        long = [place for place, (ids, _) in enumerate(found) if len(ids) > longest]
+        if long:
+            self.tokenizer.enable_truncation(longest)
+            for place, encoding in zip(long, self.tokenizer.encode_batch_fast([texts[place] for place in long]), strict=True):
+                found[place] = encoding.ids, True
+            self.tokenizer.no_truncation()
+        return found
 
 
 def check_fast(where: Path | str, tokenizer: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -17,19 +17,24 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import read_json, to_json, write_text
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.scorer import Scorer
-from dialeval_plugin.core.signature import GOLDEN_FILE
+from dialeval_plugin.core.signature import EXPORTS, GOLDEN_FILE
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.methods.breakdown.model import LANGUAGE_MODEL_FOLDER
 from dialeval_plugin.methods.causalscore.model import CAUSAL_FOLDER, CausalModel
 from dialeval_plugin.methods.causalscore.scorer import CAUSAL_MODEL
+from dialeval_plugin.methods.general import model as general_model
 from dialeval_plugin.methods.general.judging import GENERAL_FOLDER
 from dialeval_plugin.methods.general.model import TrainedGeneral
 from dialeval_plugin.methods.general.scorer import GENERAL_MODEL
 from dialeval_plugin.methods.likelihood.scorer import LANGUAGE_MODEL
+from dialeval_plugin.methods.slide import model as slide_model
 from dialeval_plugin.methods.slide.judging import SLM_FOLDER
 from dialeval_plugin.methods.slide.model import TrainedSmallModel
 from dialeval_plugin.methods.slide.sides import SLM
 from dialeval_plugin.models.folders import DefaultModel, check_weights, checked_model_file, resolve
+from dialeval_plugin.models.runtimes.exporting import write_export
+from dialeval_plugin.models.runtimes.runtime import ExportedBackend, RuntimeChoice
+from dialeval_plugin.models.runtimes.torch_runtime import TorchRuntime
 
 TOLERANCE = 1e-4
 """How far a score may be from the golden one, of scores above 1 the relative difference."""
@@ -52,16 +57,18 @@ class Kind:
         default: names the scorer, and which model it takes where none is named.
         option: of the scorer's options the one that names the model.
         model: opens a folder and writes it whole; None where the folder is a transformers checkpoint.
+        load_runtime: opens what runs it; None where other backends than torch cannot.
     """
 
     default: DefaultModel
     option: str
     model: type[_Trained] | None = None
+    load_runtime: Callable[[Path, RuntimeChoice], TorchRuntime] | None = None
 
 
 KINDS = {
-    GENERAL_FOLDER.settings_file: Kind(GENERAL_MODEL, "model", TrainedGeneral),
-    SLM_FOLDER.settings_file: Kind(SLM, "slm", TrainedSmallModel),
+    GENERAL_FOLDER.settings_file: Kind(GENERAL_MODEL, "model", TrainedGeneral, general_model.load_runtime),
+    SLM_FOLDER.settings_file: Kind(SLM, "slm", TrainedSmallModel, slide_model.load_runtime),
     CAUSAL_FOLDER.settings_file: Kind(CAUSAL_MODEL, "model", CausalModel),
     LANGUAGE_MODEL_FOLDER.settings_file: Kind(LANGUAGE_MODEL, "model"),
 }
@@ -110,14 +117,20 @@ def open_scorer(name: str, **options: Any) -> Scorer:
     return load_scorer(kind.default.scorer, **{kind.option: str(folder)}, **options)
 
 
-def export(name: str, output: Path) -> None:
+def export(name: str, output: Path, backends: Sequence[ExportedBackend] = ()) -> None:
     """Write a model whole: a folder that sentence-transformers or transformers opens without this package.
 
+    With what runs it by `backends` in it, nobody who gets the folder has to make that.
+
     Raises:
-        InputError: there is no such model, or `output` exists.
+        InputError: there is no such model, `output` exists, or no backend but torch runs this kind of model.
+        MissingPrerequisite: a package that writes for a backend is not installed.
     """
     folder = resolve(name)
     settings = settings_file(folder)
+    load = KINDS[settings].load_runtime
+    if backends and load is None:
+        raise InputError(f"{name}: only torch runs a model of {KINDS[settings].default.scorer!r}. Leave the backends out.")
     if output.exists():
         raise InputError(f"{output}: exists already. Choose another folder, or delete this one.")
     if (model := KINDS[settings].model) is None:
@@ -127,6 +140,11 @@ def export(name: str, output: Path) -> None:
     for path in folder.iterdir():
         if path.is_file() and path.suffix != ".safetensors" and not (output / path.name).exists():
             shutil.copyfile(path, output / path.name)
+    if load is None:
+        return
+    for backend in backends:
+        runtime = load(output, RuntimeChoice(device="cpu"))
+        write_export(runtime, output, output / EXPORTS / backend, backend, mini.calibration_texts())
 
 
 def golden_items(level: str) -> Sequence[Item]:

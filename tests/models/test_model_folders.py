@@ -41,6 +41,7 @@ from dialeval_plugin.models.folders import (
     resolve,
 )
 from dialeval_plugin.models.language_models import open_model
+from dialeval_plugin.models.runtimes.runtime import RuntimeChoice
 from dialeval_plugin.models.tensors import check_device
 from tests.refusals import refused, write_pickle
 from tests.sealed import seal
@@ -55,10 +56,14 @@ class Kind(NamedTuple):
     open: Callable[[str], Any]
 
 
+def load_causal_model(name: str, device: str | None = None) -> CausalModel:
+    return CausalModel.load(name, runtime=RuntimeChoice(device=device))
+
+
 OPENERS: dict[str, Callable[[str], Any]] = {
     "tiny_slm": TrainedSmallModel.load,
     "tiny_general": TrainedGeneral.load,
-    "tiny_causal_model": CausalModel.load,
+    "tiny_causal_model": load_causal_model,
     "tiny_breakdown_models": open_model,
     "tiny_reconstruction": TrainedReconstruction.load,
 }

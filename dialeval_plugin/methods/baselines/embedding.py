@@ -19,12 +19,12 @@ from dialeval_plugin.core.options import checked_init
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue, content_hash
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.models.context_texts import TextEncoder
 from dialeval_plugin.models.encoders import load_encoder
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
 from dialeval_plugin.models.runtimes.opening import open_runtime
 from dialeval_plugin.models.runtimes.runtime import Backend, Precision, RuntimeChoice
 from dialeval_plugin.models.runtimes.torch_runtime import TorchRuntime
+from dialeval_plugin.models.tokenisation import JsonTokenizer
 
 from .references import Compared, OneByOneScorer, ReferenceScorer, too_long
 
@@ -247,7 +247,7 @@ class SentenceSimilarity(ReferenceScorer):
         choice = RuntimeChoice(backend, dtype, device)
         self._runtime = open_runtime(folder, choice, load=load, calibration=mini.calibration_texts)
         self._window = self._runtime.longest
-        self._texts = TextEncoder(self._runtime.tokenizer, "plain", self._window, self._window)
+        self._tokenizer = JsonTokenizer.of(self._runtime.tokenizer)
         self._hash = content_hash(folder)
 
     @property
@@ -258,13 +258,12 @@ class SentenceSimilarity(ReferenceScorer):
     def compare(self, compared: Sequence[Compared]) -> list[Row]:
         """Embed each distinct text once and compare."""
         texts = list(dict.fromkeys(text for one in compared for text in one.texts))
-        read = self._texts.counted_responses(texts)
-        vectors = dict(zip(texts, self._runtime.embed([found.ids for found in read]).astype(np.float64), strict=True))
-        long = {text for text, found in zip(texts, read, strict=True) if found.n_cut}
+        read = dict(zip(texts, self._tokenizer.whole_ids(texts, self._window), strict=True))
+        vectors = dict(zip(texts, self._runtime.embed([ids for ids, _ in read.values()]).astype(np.float64), strict=True))
         return [
             {
                 "sentence_similarity": max(_cosine(vectors[one.response], vectors[reference]) for reference in one.references),
-                "n_cut": float(sum(text in long for text in one.texts)),
+                "n_cut": float(sum(read[text][1] for text in one.texts)),
             }
             for one in compared
         ]

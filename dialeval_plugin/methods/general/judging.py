@@ -14,10 +14,9 @@ import numpy as np
 from typing_extensions import TypedDict
 
 from dialeval_plugin.core.arrays import FloatArray, IntArray
-from dialeval_plugin.models.context_texts import TextEncoder
+from dialeval_plugin.models.context_texts import ResponseParts, TextEncoder
 from dialeval_plugin.models.folders import ModelFolder
 from dialeval_plugin.models.lexical import FEATURES, lexical_features
-from dialeval_plugin.models.response_parts import ResponseParts
 from dialeval_plugin.models.runtimes.runtime import Runtime, VectorArray, VectorCache
 from dialeval_plugin.models.turns import EmbeddedTurns
 

@@ -27,7 +27,7 @@ from dialeval_plugin.models.encoders import (
 from dialeval_plugin.models.folders import resolve
 from dialeval_plugin.models.lexical import FEATURES
 from dialeval_plugin.models.lexical_layer import LexicalFeatures
-from dialeval_plugin.models.runtimes.runtime import Precision
+from dialeval_plugin.models.runtimes.runtime import Precision, RuntimeChoice
 from dialeval_plugin.models.runtimes.torch_runtime import TorchRuntime
 from dialeval_plugin.models.tensors import load_weights, save_weights
 
@@ -265,3 +265,8 @@ class TrainedGeneral:
             settings["coherence"],
             GENERAL_FOLDER.training_dialogues(folder),
         )
+
+
+def load_runtime(folder: Path, choice: RuntimeChoice) -> TorchRuntime:
+    """Open what runs the model in a folder with torch; raises as `TrainedGeneral.load`."""
+    return TrainedGeneral.load(str(folder), device=choice.device).model.runtime(choice.dtype)

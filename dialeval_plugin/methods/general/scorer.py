@@ -155,9 +155,9 @@ class GeneralScorer(Scorer):
     def _runtime(self, options: GeneralOptions) -> Runtime:
         def load(choice: RuntimeChoice) -> TorchRuntime:
             # torch is imported only where it runs the model, or writes what runs it.
-            from .model import TrainedGeneral
+            from .model import load_runtime
 
-            return TrainedGeneral.load(str(self.folder), device=choice.device).model.runtime(choice.dtype)
+            return load_runtime(self.folder, choice)
 
         choice = RuntimeChoice(options.backend, options.dtype, options.device)
         return open_runtime(self.folder, choice, load=load, calibration=mini.calibration_texts, head_file=HEAD_FILE)

@@ -17,7 +17,7 @@ from dialeval_plugin.models.encoders import Encoder, embed, load_trained_encoder
 from dialeval_plugin.models.folders import resolve
 from dialeval_plugin.models.lexical import FEATURES
 from dialeval_plugin.models.lexical_layer import LexicalFeatures
-from dialeval_plugin.models.runtimes.runtime import Precision
+from dialeval_plugin.models.runtimes.runtime import Precision, RuntimeChoice
 from dialeval_plugin.models.runtimes.torch_runtime import TorchRuntime
 from dialeval_plugin.models.tensors import load_weights, save_weights
 
@@ -254,3 +254,8 @@ class TrainedSmallModel:
         load_weights(model.head, folder / HEAD_FILE)
         known = SLM_FOLDER.training_dialogues(folder)
         return cls(model.to(encoder.device).eval(), distance_range(folder, settings), known, settings["thresholds"])
+
+
+def load_runtime(folder: Path, choice: RuntimeChoice) -> TorchRuntime:
+    """Open what runs the model in a folder with torch; raises as `TrainedSmallModel.load`."""
+    return TrainedSmallModel.load(str(folder), device=choice.device).model.runtime(choice.dtype)

@@ -96,9 +96,9 @@ class ContrastiveSide(SmallSide):
     def _runtime(self, choice: RuntimeChoice) -> Runtime:
         def load(choice: RuntimeChoice) -> TorchRuntime:
             # torch is imported only where it runs the model, or writes what runs it.
-            from .model import TrainedSmallModel
+            from .model import load_runtime
 
-            return TrainedSmallModel.load(str(self.folder), device=choice.device).model.runtime(choice.dtype)
+            return load_runtime(self.folder, choice)
 
         return open_runtime(self.folder, choice, load=load, calibration=mini.calibration_texts, head_file=HEAD_FILE)
 

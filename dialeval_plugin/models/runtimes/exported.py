@@ -29,6 +29,7 @@ from dialeval_plugin.models.tokenisation import JsonTokenizer
 from .runtime import ExportedBackend, Precision, VectorArray
 
 EXPORT_FILE = "export.json"
+EXPORTS_VARIABLE = "DIALEVAL_EXPORTS"
 FORMAT_VERSION = 1
 TOKENIZER_FILE = "tokenizer.json"
 ENCODER = "encoder"
@@ -107,8 +108,12 @@ def find_export(folder: Path, backend: ExportedBackend) -> Path | None:
 
 
 def cached_export(folder: Path, backend: ExportedBackend) -> Path:
-    """Where in the user's cache the export of a model is, or will be; of other weights it is another place."""
-    return Path(pooch.os_cache("dialeval")) / EXPORTS / content_hash(folder) / backend
+    """Where the export of a model that has none in its folder is, or will be; of other weights it is another place.
+
+    That is below the folder that the environment variable `EXPORTS_VARIABLE` names, by default in the user's cache.
+    """
+    named = os.environ.get(EXPORTS_VARIABLE)
+    return (Path(named) if named else Path(pooch.os_cache("dialeval")) / EXPORTS) / content_hash(folder) / backend
 
 
 def _read(folder: Path) -> Export:

@@ -19,9 +19,9 @@ from dialeval_plugin.methods.causalscore.model import CausalModel
 from dialeval_plugin.methods.causalscore.scorer import CausalScorer
 from dialeval_plugin.methods.causalscore.training import CausalTrainingOptions, train
 from dialeval_plugin.methods.causalscore.vectors import TurnVectors, VectorClassifier, features, fit
-from dialeval_plugin.methods.general import model as module
 from dialeval_plugin.methods.general.model import TrainedGeneral
 from dialeval_plugin.models.folders import PRETRAINED
+from dialeval_plugin.models.runtimes import torch_runtime
 from dialeval_plugin.models.runtimes.runtime import RuntimeChoice
 from dialeval_plugin.training.run import TrainingResult
 from tests.refusals import refusal
@@ -71,7 +71,7 @@ def test_each_turn_is_embedded_once_whatever_is_asked_about_it(
         return torch.ones(len(ids), 384)
 
     scorer = CausalScorer(str(trained.folder), device="cpu")
-    monkeypatch.setattr(module, "embed", counting)
+    monkeypatch.setattr(torch_runtime, "embed", counting)
     turns = [f"{topic} {number}" for number in range(3) for topic in TOPICS]
     (found,) = scorer.dependence([Example.from_texts(turns, "Tea.")])
     assert len(found.pairs) > 100

@@ -1,0 +1,188 @@
+"""Every backend says what torch says, without torch; an export says whose weights it has."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+from dialeval_plugin.core.dialogue import Example
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLoadError
+from dialeval_plugin.core.registry import load_scorer
+from dialeval_plugin.core.signature import content_hash
+from dialeval_plugin.corpora import mini
+from dialeval_plugin.models.folders import PRETRAINED
+from dialeval_plugin.models.runtimes import exported
+from dialeval_plugin.models.runtimes.exported import instructions
+from dialeval_plugin.pretrained.catalogue import export, open_scorer
+from tests.refusals import refusal
+
+EXACT = ("onnx", "openvino")
+EXAMPLES = mini.read_examples("test")
+LONG = Example.from_texts(["Where to?", "Home. " * 60], "I would walk. The bus is late, as always. " * 20, facts=["I walk."])
+"""Of many parts, after a context that is cut."""
+
+
+def values(scorer_name: str, *, examples: list[Example] = EXAMPLES, **options: object) -> np.ndarray:
+    return np.array(load_scorer(scorer_name, **options).score(examples).values)
+
+
+@pytest.mark.parametrize("backend", EXACT)
+@pytest.mark.parametrize("name", ["general", "slide", "causalscore"])
+def test_an_exact_backend_says_what_torch_says(name: str, backend: str) -> None:
+    expected, found = (values(name, backend=one, device="cpu", examples=[*EXAMPLES[:40], LONG]) for one in ("torch", backend))
+    assert np.abs(found - expected).max() < 1e-5
+    assert (np.argsort(found.round(5)) == np.argsort(expected.round(5))).all()
+
+
+@pytest.mark.parametrize("backend", EXACT)
+def test_every_column_is_the_same_with_facts_and_over_whole_dialogues(tiny_general: Path, backend: str) -> None:
+    for options in ({}, {"level": "dialogue"}):
+        torch, other = (
+            load_scorer("general", model=str(tiny_general), backend=one, **options).score(
+                [mini_dialogue() if options else LONG]
+            )
+            for one in ("torch", backend)
+        )
+        assert {name: found[0] for name, found in other.columns.items()} == {
+            name: pytest.approx(found[0], abs=1e-5) for name, found in torch.columns.items()
+        }
+
+
+def mini_dialogue() -> object:
+    from dialeval_plugin.pretrained.catalogue import golden_items
+
+    return golden_items("dialogue")[0]
+
+
+@pytest.mark.parametrize("backend", EXACT)
+def test_the_similarity_of_sentences_is_the_same(backend: str) -> None:
+    pairs = [
+        Example.from_texts(["Hi."], text, references=["A dog barks.", "[SEP] is a token."]) for text in ("A cat.", "[SEP]")
+    ]
+    expected, found = (values("sentence_similarity", backend=one, examples=pairs) for one in ("torch", backend))
+    assert np.abs(found - expected).max() < 1e-5
+
+
+def test_int8_ranks_nearly_as_torch_does_and_no_neighbour_moves_a_score() -> None:
+    scorer = load_scorer("general", backend="openvino-int8")
+    found = np.array(scorer.score(EXAMPLES).values)
+    assert spearmanr(found, values("general", backend="torch")).statistic > 0.99
+    alone = [scorer.score([example]).values[0] for example in EXAMPLES[:20]]
+    assert np.abs(np.array(alone) - found[:20]).max() < 1e-5
+
+
+def test_bfloat16_ranks_nearly_as_float32_does() -> None:
+    expected = values("general")
+    for backend in ("torch", "openvino"):
+        scorer = load_scorer("general", backend=backend, dtype="bfloat16", device="cpu")
+        assert spearmanr(scorer.score(EXAMPLES).values, expected).statistic > 0.99
+        assert "dtype:bfloat16" in str(scorer.score(EXAMPLES[:1]).signature)
+
+
+def test_the_signature_says_what_ran_and_that_of_torch_is_as_it_was() -> None:
+    def fields(backend: str) -> dict[str, object]:
+        own = load_scorer("general", backend=backend).signature_fields()
+        return {name: own[name] for name in ("backend", "instructions", "dtype") if name in own}
+
+    assert fields("torch") == {}
+    assert fields("onnx") == {"backend": "onnx"}
+    assert fields("openvino-int8") == {"backend": "openvino-int8", "instructions": instructions()}
+    assert fields("auto") == {"backend": "openvino"}
+    assert load_scorer("causalscore", backend="onnx").signature_fields()["backend"] == "onnx"
+
+
+def test_auto_takes_what_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, hidden = importlib.util.find_spec, {"openvino"}
+    monkeypatch.setattr(exported.importlib.util, "find_spec", lambda name: None if name in hidden else found(name))
+    assert load_scorer("general", backend="auto").signature_fields()["backend"] == "onnx"
+    hidden.add("onnxruntime")
+    assert "backend" not in load_scorer("general", backend="auto").signature_fields()
+    assert refusal(load_scorer, "general", backend="openvino", error=MissingPrerequisite) == (
+        "backend='openvino': the package openvino is not installed. Run `pip install 'dialeval-plugin[openvino]'`."
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"backend": "onnx", "device": "cuda"}, "device='cuda': only backend='torch' runs on it. Leave one of them out."),
+        (
+            {"backend": "onnx", "dtype": "bfloat16"},
+            "dtype='bfloat16': backend='onnx' does not compute in it. Leave one of them out.",
+        ),
+        ({"dtype": "float16", "device": "cpu"}, "dtype='float16': is for a GPU. Give dtype='bfloat16', or leave it out."),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(options: dict[str, str], message: str) -> None:
+    assert refusal(load_scorer, "general", error=InputError, **options) == message
+
+
+def test_a_model_is_exported_with_its_folder_and_is_the_same_model(tmp_path: Path, tiny_general: Path) -> None:
+    folder = tmp_path / "model"
+    export(str(tiny_general), folder, ["onnx", "openvino"])
+    assert sorted(path.name for path in (folder / "exported").iterdir()) == ["onnx", "openvino"]
+    whole = tmp_path / "whole"
+    export(str(tiny_general), whole)
+    assert content_hash(folder) == content_hash(whole)
+    assert open_scorer(str(folder), backend="onnx").score([LONG]).values == pytest.approx(
+        open_scorer(str(whole), backend="torch").score([LONG]).values, abs=1e-5
+    )
+
+
+def test_an_export_of_other_weights_is_refused(tmp_path: Path, tiny_general: Path) -> None:
+    folder = tmp_path / "model"
+    export(str(tiny_general), folder, ["onnx"])
+    own = content_hash(folder)
+    (folder / "tokenizer_config.json").write_text("{}", encoding="utf-8")
+    assert refusal(open_scorer, str(folder), backend="onnx", error=ModelLoadError) == (
+        f"{folder / 'exported' / 'onnx'}: was exported from weights whose hash is {own}, and the model's is "
+        f"{content_hash(folder)}. Delete the folder."
+    )
+
+
+@pytest.mark.parametrize("backend", ["onnx", "openvino"])
+def test_a_damaged_export_is_named(tmp_path: Path, tiny_general: Path, backend: str) -> None:
+    folder = tmp_path / "model"
+    export(str(tiny_general), folder, [backend])
+    graph = folder / "exported" / backend / f"encoder{exported.GRAPH_SUFFIXES[backend]}"
+    graph.write_bytes(graph.read_bytes()[:100])
+    assert refusal(open_scorer, str(folder), backend=backend, error=ModelLoadError).startswith(f"{graph}: cannot be opened (")
+    graph.unlink()
+    assert refusal(open_scorer, str(folder), backend=backend, error=ModelLoadError) == (
+        f"{graph}: there is no such file. Delete the folder and export the model again."
+    )
+
+
+@pytest.mark.parametrize("name", ["general", "slide"])
+def test_exported_models_score_without_torch_in_500_mb(name: str) -> None:
+    # Made by the tests above, or here.
+    for backend in ("onnx", "openvino", "openvino-int8"):
+        load_scorer(name, backend=backend)
+        program = (
+            "import sys\n"
+            "from dialeval_plugin.core.registry import load_scorer\n"
+            "from dialeval_plugin.corpora import mini\n"
+            f"scores = load_scorer({name!r}, backend={backend!r}).score(mini.read_examples())\n"
+            "status = dict(line.split(':', 1) for line in open('/proc/self/status'))\n"
+            "print('torch' in sys.modules, 'transformers' in sys.modules, int(status['VmHWM'].split()[0]) / 1024)\n"
+        )
+        printed = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout.split()
+        assert printed[:2] == ["False", "False"]
+        assert float(printed[2]) <= 500, backend
+
+
+def test_a_folder_of_ours_may_hold_what_openvino_calls_bin(tmp_path: Path) -> None:
+    folder = tmp_path / "general"
+    shutil.copytree(PRETRAINED / "general", folder)
+    (folder / "exported" / "openvino").mkdir(parents=True)
+    (folder / "exported" / "openvino" / "encoder.bin").write_bytes(b"weights")
+    load_scorer("general", model=str(folder))
+    (folder / "pytorch_model.bin").write_bytes(b"weights")
+    assert "pickled weights" in refusal(load_scorer, "general", model=str(folder), error=ModelLoadError)
