@@ -21,7 +21,6 @@ import os
 
 os.environ["OMP_NUM_THREADS"] = "1"  # before what reads it is imported
 
-import functools
 import json
 import statistics
 import subprocess
@@ -164,9 +163,8 @@ def main() -> None:
         }
         for name, scorer in scorers.items()
     }
-    print(
-        f"{'':20}{'responses/s':>12}{'vs torch':>10}{'vs forward':>12}{'rank':>10}{'people':>9}{'alone':>10}{'MB':>8}{'peak MB':>9}"
-    )
+    heads = {"responses/s": 12, "vs torch": 10, "vs forward": 12, "rank": 10, "people": 9, "alone": 10, "MB": 8, "peak MB": 9}
+    print(" " * 20 + "".join(f"{head:>{width}}" for head, width in heads.items()))
     for name, row in table.items():
         rank, agreed = (f"{value:.4f}" if value is not None else "-" for value in (row["rank"], row["people"]))
         print(

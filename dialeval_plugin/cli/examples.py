@@ -11,6 +11,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
     {
         "scorers": "dialeval scorers general",
         "score": "dialeval score responses.jsonl --output scores.jsonl --explain",
+        "merge": "dialeval merge scores.jsonl part-1.jsonl part-2.jsonl",
         "accuracy": "dialeval accuracy test.json --slm my-slm",
         "demo": "dialeval demo --output demo_output",
         "meta-eval": "dialeval meta-eval scores.jsonl --ratings tu",
@@ -26,7 +27,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "models show": "dialeval models show general",
         "models verify": "dialeval models verify",
         "models percentiles": "dialeval models percentiles my-general dailydialog/dialogues_validation.txt",
-        "models export": "dialeval models export general my-general",
+        "models export": "dialeval models export general my-general --backend openvino-int8",
         "models push": "dialeval models push my-general OWNER/NAME --private",
         "models pull": "dialeval models pull OWNER/NAME my-general",
         "data list": "dialeval data list",

@@ -62,6 +62,7 @@ app = typer.Typer(
 )
 app.command(rich_help_panel=_SCORE)(scorers.scorers)
 app.command(rich_help_panel=_SCORE)(score.score)
+app.command(rich_help_panel=_SCORE)(score.merge)
 app.command(rich_help_panel=_SCORE)(score.accuracy)
 app.command(rich_help_panel=_SCORE)(demo.demo)
 app.command("meta-eval", rich_help_panel=_COMPARE)(agreement.meta_eval)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,20 +17,32 @@ from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import check_output, is_stream
 from dialeval_plugin.core.options import option_kinds, pairs_from_text
-from dialeval_plugin.core.registry import scorer_factory
+from dialeval_plugin.core.registry import load_scorer, scorer_factory
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Scores
 
 from .agreement import check_share
 
+if TYPE_CHECKING:
+    from dialeval_plugin.corpora.conversations import TurnChoice
+    from dialeval_plugin.corpora.scored_input import ScoredInput
+    from dialeval_plugin.llm.answers import CachedLanguageModel
+    from dialeval_plugin.reports.scored_output import Counted
+    from dialeval_plugin.streams.sources import Shard, Source
+
 
 def score(
-    input: Annotated[
-        Path,
-        typer.Argument(help="Conversations or responses (JSON, CSV, TSV), a published layout, or a folder of conversations."),
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="INPUT",
+            help="Conversations or responses (JSON, CSV, TSV, Parquet, a saved data set, a URL), a published layout, "
+            "or a folder of conversations.",
+        ),
     ],
     output: Annotated[
-        Path | None, typer.Option(help="JSON-lines file of the scores; beside it comes <output>.meta.json. None by default.")
+        Path | None,
+        typer.Option(help="File of the scores, JSON lines or .parquet; beside it comes <output>.meta.json. None by default."),
     ] = None,
     scorer: Annotated[str, typer.Option(help="Name of the scorer.")] = "general",
     turns: Annotated[
@@ -65,87 +78,162 @@ def score(
     max_unscored: Annotated[
         float, typer.Option(callback=check_share, help="Exit with 1 where a larger share has no score.")
     ] = 0.05,
+    shard: Annotated[str, typer.Option(metavar="I/N", help="Score this part of the input alone; see `dialeval merge`.")] = "",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace scores of another scorer or input.")] = False,
 ) -> None:
     """Score responses and print how the scores are distributed, and the worst responses.
 
-    With --output the scores are kept, and the same command goes on where it was killed.
+    With --output the scores are kept, and the same command goes on where it was killed. Parquet, data sets, URLs, shards and
+    large files of JSON lines are read and written block by block, in constant memory.
     """
     from dialeval_plugin.corpora.conversations import COLUMNS, check_choice
-    from dialeval_plugin.corpora.scored_input import read_input
     from dialeval_plugin.hosts.judges import load_cached_model, load_scorer_with_judge
-    from dialeval_plugin.methods.judging.recording import Recorder
-    from dialeval_plugin.reports.conversations import check_table_file, report_conversations
+    from dialeval_plugin.streams.sources import Shard, Source, is_streamed
 
     options = pairs_from_text(option or (), "--option", option_kinds(scorer_factory(scorer)))
     options |= {name: value for name, value in {"slm": slm, "variant": variant}.items() if value is not None}
+    wanted = _Wanted(output, by_conversation, record, worst, max_unscored, explain=explain, overwrite=overwrite)
+    named = pairs_from_text(filter(None, columns.split(",")), "--columns", dict.fromkeys(COLUMNS, str))
+    choice = check_choice("--turns", turns)
+    if shard or is_streamed(source) or (output is not None and output.suffix == ".parquet"):
+        if llm is not None:
+            raise InputError(f"--llm: {_WHOLE_INPUT}")
+        part = Shard.parse(shard) if shard else None
+        _score_stream(load_scorer(scorer, **options), Source(source, choice, named), part, wanted)
+        return
     if no_answers and answers is not None:
         raise InputError("--answers and --no-answers: were both given. Leave one of them out.")
     if dry_run and llm is None:
         raise InputError("--dry-run: shows what a language model would be asked, and none is named. Name one with --llm.")
     if explain and not worst:
         raise InputError("--explain: explains the worst responses, and --worst 0 shows none. Leave one of them out.")
-    named = pairs_from_text(filter(None, columns.split(",")), "--columns", dict.fromkeys(COLUMNS, str))
-    found = read_input(input, check_choice("--turns", turns), named)
-    places = found.places()
-    typer.echo(found.remarks(), nl=False, err=True)
-    if output is not None:
-        check_output(output, input, "the scores")
+    found = _read(Path(source), choice, named, output)
     model = None
     if llm is None:
         options |= {name: value for name, value in {"llm_args": llm_args, "answers": answers and str(answers)}.items() if value}
     else:
         model = load_cached_model(llm, llm_args, answers=False if no_answers else answers, dry_run=dry_run)
         options["llm"] = model
-    method = load_scorer_with_judge(scorer, options)
-    items = found.items(method.level)
-    recorder = None if record is None else Recorder.of(method, record)
+    _score_whole(load_scorer_with_judge(scorer, options), found, Path(source), wanted, model, dry_run=dry_run)
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What is to be made of the scores: the options of `score` by their names."""
+
+    output: Path | None
+    by_conversation: Path | None
+    record: Path | None
+    worst: int
+    max_unscored: float
+    explain: bool
+    overwrite: bool
+
+
+_WHOLE_INPUT = "needs the whole input at once, and this one is read block by block. Leave it out."
+
+
+def _read(path: Path, choice: TurnChoice | None, columns: Mapping[str, str], output: Path | None) -> ScoredInput:
+    from dialeval_plugin.corpora.scored_input import read_input
+
+    found = read_input(path, choice, columns)
+    typer.echo(found.remarks(), nl=False, err=True)
+    if output is not None:
+        check_output(output, path, "the scores")
+    return found
+
+
+def _score_whole(
+    method: Scorer, found: ScoredInput, path: Path, wanted: _Wanted, model: CachedLanguageModel | None, *, dry_run: bool
+) -> None:
+    """Score what was read of `path`, with a judge where there is one; in a dry run say what it would be asked."""
+    from dialeval_plugin.methods.judging.recording import Recorder
+    from dialeval_plugin.reports.conversations import check_table_file, report_conversations
+
+    items, places = found.items(method.level), found.places()
+    recorder = None if wanted.record is None else Recorder.of(method, wanted.record)
     if recorder is not None:
-        check_output(recorder.path, input, "the verdicts")
-    check_table_file(by_conversation, input, places, method.level)
+        check_output(recorder.path, path, "the verdicts")
+    check_table_file(wanted.by_conversation, path, places, method.level)
     if model is not None and dry_run:
         pipeline.dry_run(method, items)
         typer.echo(f"dry run: {model.usage.estimate()}")
         return
-    if explain:
+    if wanted.explain:
         method.explain([])  # one that cannot says so before hours of work
     # It then says that it goes on, and writes a line now and then where no bar is drawn.
     logging.getLogger(pipeline.__name__).setLevel(logging.INFO)
-    scores = _scores(method, items, output, overwrite=overwrite, max_unscored=max_unscored)
-    _show(scores, items, method, worst=worst, explain=explain)
-    typer.echo(report_conversations(scores, places, by_conversation), nl=False)
+    scores = _scores(method, items, wanted)
+    _show(scores, items, method, worst=wanted.worst, explain=wanted.explain)
+    typer.echo(report_conversations(scores, places, wanted.by_conversation), nl=False)
     if recorder is not None:
         typer.echo(f"verdicts: {recorder.record(scores, items)} in {recorder.path}")
-    if output is not None:
-        typer.echo(f"scores: {output}")
+    if wanted.output is not None:
+        typer.echo(f"scores: {wanted.output}")
     if model is not None:
         typer.echo(f"llm: {model.usage}", err=True)
-    _refuse_incomplete(scores, max_unscored)
+    _refuse_incomplete(scores, wanted.max_unscored)
 
 
-def _scores(method: Scorer, items: Sequence[Item], output: Path | None, *, overwrite: bool, max_unscored: float) -> Scores:
-    """Score and, with an `output`, keep a journal and write the scores."""
+def _score_stream(method: Scorer, source: Source, shard: Shard | None, wanted: _Wanted) -> None:
+    from dialeval_plugin.corpora.messages import left_out_text
+    from dialeval_plugin.reports.printed_scores import drawn_bars, drawn_rows, summary
+    from dialeval_plugin.streams.run import score_file
+
+    given = {"--by-conversation": wanted.by_conversation, "--record": wanted.record, "--explain": wanted.explain or None}
+    if whole := [name for name, value in given.items() if value is not None]:
+        raise InputError(f"{whole[0]}: {_WHOLE_INPUT}")
+    if wanted.output is None:
+        raise InputError("--output: what is read block by block is written block by block. Name a file.")
+    check_output(wanted.output, Path(source.name), "the scores")
+    logging.getLogger("dialeval_plugin").setLevel(logging.INFO)
+    found = score_file(
+        method,
+        source,
+        wanted.output,
+        shard=shard,
+        overwrite=wanted.overwrite,
+        n_worst=wanted.worst,
+        progress=True,
+    )
+    if source.left_out:
+        typer.echo(f"no turns, left out: {left_out_text(source.left_out)}", err=True)
+    shown = [summary(found)]
+    if found.bars is not None and found.n_scored > 1:
+        shown.append(drawn_bars(found.bars))
+    if rows := [one.row for one in found.worst]:
+        has_percentiles = method.percentiles is not None
+        width = shutil.get_terminal_size().columns
+        shown.append(drawn_rows(rows, n_scored=found.n_scored, has_percentiles=has_percentiles, width=width))
+    _print(shown)
+    typer.echo(f"scores: {wanted.output}")
+    _refuse_incomplete(found, wanted.max_unscored)
+
+
+def _scores(method: Scorer, items: Sequence[Item], wanted: _Wanted) -> Scores:
+    """Score and, with an output, keep a journal and write the scores."""
     from dialeval_plugin.reports.scored_output import journal_of, refuse_other_scores, write_scores
 
-    if output is None:
+    if (output := wanted.output) is None:
         return pipeline.run(method, items, progress=True)
     identity = pipeline.run_id(method, items)
-    if not overwrite:
+    if not wanted.overwrite:
         refuse_other_scores(output, identity)
     scores = pipeline.run(method, items, progress=True, journal=None if is_stream(output) else journal_of(output))
-    is_complete = not _is_incomplete(scores, max_unscored)
+    is_complete = not _is_incomplete(scores, wanted.max_unscored)
     write_scores(scores, output, run=identity, complete=is_complete, percentiles=method.percentiles)
     return scores
 
 
-def _is_incomplete(scores: Scores, max_unscored: float) -> bool:
-    return scores.n_unscored > max_unscored * scores.n_total
+def _is_incomplete(scores: Counted, max_unscored: float) -> bool:
+    return scores.n_total - scores.n_scored > max_unscored * scores.n_total
 
 
-def _refuse_incomplete(scores: Scores, max_unscored: float) -> None:
+def _refuse_incomplete(scores: Counted, max_unscored: float) -> None:
     if _is_incomplete(scores, max_unscored):
         typer.echo(
-            f"{scores.n_unscored} of {scores.n_total} examples have no score, more than --max-unscored {max_unscored} allows: "
+            f"{scores.n_total - scores.n_scored} of {scores.n_total} examples have no score, "
+            f"more than --max-unscored {max_unscored} allows: "
             f"{scores.unscored_by_reason}",
             err=True,
         )
@@ -162,9 +250,28 @@ def _show(scores: Scores, items: Sequence[Item], method: Scorer, *, worst: int, 
     if places := worst_places(scores, worst):
         explanations = method.explain([items[place] for place in places]) if explain else ()
         shown.append(worst_rows(scores, items, places, explanations, width=shutil.get_terminal_size().columns))
+    _print(shown)
+
+
+def _print(texts: Sequence[str]) -> None:
     # A terminal that has no sign for a character gets its number.
     encoding = sys.stdout.encoding or "utf-8"
-    typer.echo("\n".join(shown).encode(encoding, "backslashreplace").decode(encoding))
+    typer.echo("\n".join(texts).encode(encoding, "backslashreplace").decode(encoding))
+
+
+def merge(
+    output: Annotated[Path, typer.Argument(help="File that is made, JSON lines or .parquet.")],
+    shards: Annotated[list[Path], typer.Argument(metavar="SHARD...", help="What `dialeval score --shard` wrote, all of them.")],
+) -> None:
+    """Make one file of the scores of all shards, in the order of their input.
+
+    Refused are shards that were scored otherwise or of another input, and a row that is missing or there twice.
+    """
+    from dialeval_plugin.streams.output import merge as merge_shards
+
+    meta = merge_shards(shards, output)
+    mean = "no score" if meta["mean"] is None else f"mean {meta['mean']:.4f}"
+    typer.echo(f"{meta['main']}: {mean}, {meta['n_scored']} of {meta['n_total']} scored\n{meta['signature']}\nscores: {output}")
 
 
 def accuracy(

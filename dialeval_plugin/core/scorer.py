@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import logging
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -20,9 +22,12 @@ from .errors import DialevalError, InputError
 from .journal import Journal
 from .percentiles import PERCENTILE, PercentileTable, read_tables
 from .scores import BLANK_RESPONSE, Orientation, Reason, Row, Scores, Unscored, finite_or_unscored
-from .signature import Signature, SignatureValue
+from .signature import RUNTIME_FIELDS, Signature, SignatureValue
 
 logger = logging.getLogger(__name__)
+
+BLOCK = 16_384
+"""Items of a stream that are scored, and written, together."""
 
 SECONDS_BETWEEN_LINES = 10.0
 """Of the log of a run whose progress nobody sees as a bar."""
@@ -93,9 +98,28 @@ class Scorer(ABC):
         """Turn the rows of the whole run into the final ones; only a paper's whole-set normalisation needs it."""
         return rows
 
+    @property
+    def needs_whole_run(self) -> bool:
+        """Whether `normalise_rows` looks at all rows of a run, which a stream never has."""
+        return type(self).normalise_rows is not Scorer.normalise_rows
+
+    def new_block(self) -> None:  # noqa: B027 - most scorers keep nothing
+        """Forget what was kept of earlier items: what follows can be scored alone, to the same byte."""
+
     def score(self, items: Sequence[Item], *, progress: bool = False) -> Scores:
         """Score `items`, in order; all must be of this scorer's level."""
         return run(self, items, progress=progress)
+
+    def score_stream(self, items: Iterable[Item], *, block: int = BLOCK) -> Iterator[Scores]:
+        """Score any number of items in bounded memory, and yield the scores of each `block` of them, in order.
+
+        Raises:
+            InputError: the scorer needs all items at once.
+        """
+        refuse_streams(self)
+        rest = iter(items)
+        while taken := list(itertools.islice(rest, block)):
+            yield score_block(self, taken)
 
 
 def run(scorer: Scorer, items: Sequence[Item], *, progress: bool = False, journal: Path | None = None) -> Scores:
@@ -114,18 +138,48 @@ def run(scorer: Scorer, items: Sequence[Item], *, progress: bool = False, journa
         log = Journal(journal, run_id(scorer, items))
         with log.lock():
             rows = _score_windows(scorer, items, log, progress=progress)
+    scores = _table(scorer, items, scorer.normalise_rows(rows))
+    warn_of_losses(scorer, scores.n_total, scores.unscored_by_reason, n_cut(scorer, scores))
+    return scores
+
+
+def score_block(scorer: Scorer, items: Sequence[Item]) -> Scores:
+    """Score a block of a stream, which warns of nothing: whoever has the stream does so once, by `warn_of_losses`."""
+    _check_level(scorer, items)
+    scorer.new_block()
+    starts = range(0, len(items), scorer.window)
+    return _table(scorer, items, [row for start in starts for row in score_rows(scorer, items[start : start + scorer.window])])
+
+
+def _table(scorer: Scorer, items: Sequence[Item], rows: Sequence[Row]) -> Scores:
     ids, signature = [item.id for item in items], run_signature(scorer)
-    scores = Scores.from_rows(scorer.normalise_rows(rows), ids, scorer.columns, signature, scorer.level, scorer.orientation)
+    scores = Scores.from_rows(rows, ids, scorer.columns, signature, scorer.level, scorer.orientation)
     if scorer.percentiles is not None:
         scores = replace(scores, columns={**scores.columns, PERCENTILE: scorer.percentiles.of(scores.values)})
-    if scores.n_unscored:
-        logger.warning(
-            "%s: %d of %d examples have no score: %s", scorer.name, scores.n_unscored, scores.n_total, scores.unscored_by_reason
-        )
-    for column, lost in scorer.cuts.items():
-        if n_cut := sum(bool(value) for value in scores.columns[column]):
-            logger.warning("%s: in %d of %d examples %s", scorer.name, n_cut, scores.n_total, lost)
     return scores
+
+
+def refuse_streams(scorer: Scorer) -> None:
+    """Refuse a scorer that needs all items at once."""
+    if scorer.needs_whole_run:
+        raise InputError(
+            f"{scorer.name}: with these options it looks at all examples at once, which a stream never has. "
+            "Score them as one list, or as a file that is read whole."
+        )
+
+
+def n_cut(scorer: Scorer, scores: Scores) -> Counter[str]:
+    """Of each column that counts what did not fit into a window: in how many rows something did not."""
+    return Counter({name: sum(bool(value) for value in scores.columns[name]) for name in scorer.cuts})
+
+
+def warn_of_losses(scorer: Scorer, n_total: int, unscored: Mapping[str, int], cut: Mapping[str, int]) -> None:
+    """Warn once of rows without a score, by reason, and of what `n_cut` counted."""
+    if unscored:
+        logger.warning("%s: %d of %d examples have no score: %s", scorer.name, sum(unscored.values()), n_total, dict(unscored))
+    for column, lost in scorer.cuts.items():
+        if cut[column]:
+            logger.warning("%s: in %d of %d examples %s", scorer.name, cut[column], n_total, lost)
 
 
 def run_signature(scorer: Scorer) -> Signature:
@@ -134,9 +188,15 @@ def run_signature(scorer: Scorer) -> Signature:
 
 
 def percentile_settings(scorer: Scorer) -> dict[str, str | int | float | bool]:
-    """What a table of percentiles holds for: everything that can move a score but the model, beside which it lies."""
-    fields = scorer.signature_fields()
-    return {name: value for name, value in fields.items() if value is not None and value != scorer.model_hash}
+    """What a table of percentiles holds for: everything that can move a score but the model, beside which it lies.
+
+    A backend that computes what torch does has torch's table.
+    """
+    fields = {name: value for name, value in scorer.signature_fields().items() if value is not None}
+    backend, *inexact = RUNTIME_FIELDS
+    if fields.keys().isdisjoint(inexact):
+        fields.pop(backend, None)
+    return {name: value for name, value in fields.items() if value != scorer.model_hash}
 
 
 def read_percentiles(scorer: Scorer, folder: Path) -> PercentileTable | None:
@@ -163,6 +223,7 @@ def _score_windows(scorer: Scorer, items: Sequence[Item], log: Journal | None, *
     with bar:
         for start in range(0, len(failed), scorer.window):
             places = failed[start : start + scorer.window]
+            scorer.new_block()
             again = dict(zip(places, score_rows(scorer, [items[place] for place in places]), strict=True))
             if log is not None:
                 log.append({str(place): _row_to_json(row) for place, row in again.items()})
@@ -172,6 +233,8 @@ def _score_windows(scorer: Scorer, items: Sequence[Item], log: Journal | None, *
             if lines is not None:
                 lines.update(len(again))
         for start in range(len(rows), len(items), scorer.window):
+            # What the journal holds is scored as a run scores it that begins here.
+            scorer.new_block()
             fresh = score_rows(scorer, items[start : start + scorer.window])
             if log is not None:
                 log.append([_row_to_json(row) for row in fresh])

@@ -21,6 +21,8 @@ GOLDEN_FILE = "golden.json"
 PROVENANCE_FILE = "provenance.json"
 ABOUT = frozenset({PERCENTILES_FILE, GOLDEN_FILE, PROVENANCE_FILE})
 """Files of a model folder that say something of the model: where scores stand, what some are, where it is from."""
+RUNTIME_FIELDS = ("backend", "instructions", "dtype")
+"""Fields of a signature that say what ran a model; the first alone where that moves no digit that anybody looks at."""
 EXPORTS = "exported"
 """Folder in a model folder of the graphs that other backends run: the same model once more."""
 

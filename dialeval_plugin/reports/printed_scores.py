@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections.abc import Sequence
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -16,13 +17,31 @@ from dialeval_plugin.core.percentiles import PERCENTILE
 from dialeval_plugin.core.plain_text import one_line
 from dialeval_plugin.core.scores import Scores
 
+from .scored_output import Counted
+
 N_BINS = 10
 _LONGEST_BAR = 50
 _MOST_SIGNS = 4
 """In a column, accents that stand over one included; a longer text is cut unread."""
 
 
-def summary(scores: Scores) -> str:
+class Bars(NamedTuple):
+    """How many rows lie between which edges: (bins,) and (bins + 1,)."""
+
+    column: str
+    counts: np.ndarray
+    edges: np.ndarray
+
+
+class WorstRow(NamedTuple):
+    """A row that is shown; its percentile is None where there are none."""
+
+    percentile: float | None
+    score: float
+    item: Item
+
+
+def summary(scores: Counted) -> str:
     """Return one line for people and one for whoever repeats the run."""
     mean = scores.mean()
     shown = "no score" if mean is None else f"mean {mean:.4f}"
@@ -35,23 +54,33 @@ def histogram(scores: Scores, score_range: tuple[float, float]) -> str:
     `score_range` is the scorer's; where an end of it is infinite, the scores' own is taken. Without two scores there is nothing
     to compare, and the text is empty.
     """
-    has_percentiles = PERCENTILE in scores.columns
-    values = [value for value in scores.columns[PERCENTILE if has_percentiles else scores.main] if value is not None]
+    column = PERCENTILE if PERCENTILE in scores.columns else scores.main
+    values = [value for value in scores.columns[column] if value is not None]
     if len(values) < 2:
         return ""
-    low, high = (0.0, 100.0) if has_percentiles else score_range
+    ends = bar_range(values, (0.0, 100.0) if column == PERCENTILE else score_range)
+    return drawn_bars(Bars(column, *np.histogram(values, bins=N_BINS, range=ends)))
+
+
+def bar_range(values: Sequence[float], score_range: tuple[float, float]) -> tuple[float, float]:
+    """Return the ends of a distribution: the range's, or the values' own where these lie beyond or it has none."""
+    low, high = score_range
     low = min(values) if not math.isfinite(low) else min(low, *values)
     high = max(values) if not math.isfinite(high) else max(high, *values)
-    counts, edges = np.histogram(values, bins=N_BINS, range=(low, high))
-    ends = [f"{edge:.4g}" for edge in edges.tolist()]
-    width, longest = max(map(len, ends)), int(counts.max())
-    title = "percentile among people's own" if has_percentiles else scores.main
+    return low, high
+
+
+def drawn_bars(bars: Bars) -> str:
+    """Return a title and a line a bar."""
+    ends = [f"{edge:.4g}" for edge in bars.edges.tolist()]
+    width, longest = max(map(len, ends)), int(bars.counts.max())
+    title = "percentile among people's own" if bars.column == PERCENTILE else bars.column
     return "\n".join(
         [
             f"{title}:",
             *(
                 f"  {start:>{width}} to {end:>{width}}  {'#' * math.ceil(_LONGEST_BAR * count / longest)} {count}"
-                for start, end, count in zip(ends, ends[1:], counts.tolist(), strict=False)
+                for start, end, count in zip(ends, ends[1:], bars.counts.tolist(), strict=False)
             ),
         ]
     )
@@ -67,18 +96,25 @@ def worst_places(scores: Scores, n: int) -> list[int]:
 def worst_rows(
     scores: Scores, items: Sequence[Item], places: Sequence[int], explanations: Sequence[str] = (), *, width: int = 80
 ) -> str:
-    """Return the rows at `places`: percentile, score, id, the turn before the response, and the response; then why.
+    """Return the rows at `places`, see `drawn_rows`."""
+    percentiles = scores.columns.get(PERCENTILE, (None,) * scores.n_total)
+    rows = [WorstRow(percentiles[place], cast("float", scores.values[place]), items[place]) for place in places]
+    return drawn_rows(rows, explanations, n_scored=scores.n_scored, has_percentiles=PERCENTILE in scores.columns, width=width)
+
+
+def drawn_rows(
+    rows: Sequence[WorstRow], explanations: Sequence[str] = (), *, n_scored: int, has_percentiles: bool, width: int = 80
+) -> str:
+    """Return of each row percentile, score, id, the turn before the response, and the response; then why.
 
     Texts are cut to `width` columns of a terminal, explanations are not. Of a dialogue its last two turns are shown.
     """
-    percentiles = scores.columns.get(PERCENTILE)
-    head = "score, id" if percentiles is None else "percentile, score, id"
-    lines = [f"worst {len(places)} of {scores.n_scored} ({head}):"]
-    for number, place in enumerate(places):
-        percentile = None if percentiles is None else percentiles[place]
-        shown = "" if percentile is None else f"{percentile:5.1f}  "
-        lines.append(cut(f"  {shown}{scores.values[place]:.4f}  {items[place].id}", width))
-        lines += [cut(f"      {mark} {text}", width) for mark, text in _last_two(items[place])]
+    head = "percentile, score, id" if has_percentiles else "score, id"
+    lines = [f"worst {len(rows)} of {n_scored} ({head}):"]
+    for number, row in enumerate(rows):
+        shown = "" if row.percentile is None else f"{row.percentile:5.1f}  "
+        lines.append(cut(f"  {shown}{row.score:.4f}  {row.item.id}", width))
+        lines += [cut(f"      {mark} {text}", width) for mark, text in _last_two(row.item)]
         if explanations:
             lines += [f"      {one_line(line)}" for line in explanations[number].split("\n")]
     return "\n".join(lines)

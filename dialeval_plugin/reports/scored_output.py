@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, Protocol
 
+from dialeval_plugin.core.dialogue import Level
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import is_stream, read_json, to_json, write_json_lines, write_text
 from dialeval_plugin.core.percentiles import PercentileTable
-from dialeval_plugin.core.scores import SCHEMA_VERSION, Scores
+from dialeval_plugin.core.scores import SCHEMA_VERSION, Orientation, Scores
+from dialeval_plugin.core.signature import Signature
 
 
 def journal_of(output: Path) -> Path:
@@ -15,7 +19,8 @@ def journal_of(output: Path) -> Path:
     return output.with_name(output.name + ".journal")
 
 
-def _meta_file(output: Path) -> Path:
+def meta_file(output: Path) -> Path:
+    """Return where what belongs to all rows of the scores `output` lies."""
     return output.with_name(output.name + ".meta.json")
 
 
@@ -23,13 +28,48 @@ def refuse_other_scores(output: Path, run: str) -> None:
     """Refuse to replace a file that does not hold this run's scores, as the file beside it says; an unfinished one may be."""
     if is_stream(output) or not output.is_file() or journal_of(output).exists():
         return
-    meta = _meta_file(output)
+    meta = meta_file(output)
     found = read_json(meta) if meta.is_file() else None
     if not isinstance(found, dict) or found.get("run") != run:
         raise InputError(
             f"{output}: holds something else than the scores of this scorer, with these options, of this input. "
             "Choose another name, or add --overwrite to replace it."
         )
+
+
+class Counted(Protocol):
+    """Scores, or what is kept of those of a stream."""
+
+    @property
+    def main(self) -> str:
+        """As of `Scores`."""
+
+    @property
+    def n_total(self) -> int:
+        """As of `Scores`."""
+
+    @property
+    def n_scored(self) -> int:
+        """As of `Scores`."""
+
+    @property
+    def unscored_by_reason(self) -> dict[str, int]:
+        """As of `Scores`."""
+
+    @property
+    def signature(self) -> Signature:
+        """As of `Scores`."""
+
+    @property
+    def level(self) -> Level:
+        """As of `Scores`."""
+
+    @property
+    def orientation(self) -> Orientation:
+        """As of `Scores`."""
+
+    def mean(self) -> float | None:
+        """As of `Scores`."""
 
 
 def write_scores(scores: Scores, output: Path, *, run: str, complete: bool, percentiles: PercentileTable | None = None) -> None:
@@ -39,19 +79,26 @@ def write_scores(scores: Scores, output: Path, *, run: str, complete: bool, perc
     """
     write_json_lines(output, scores.rows())
     if not is_stream(output):
-        meta = {
-            "run": run,
-            "schema_version": SCHEMA_VERSION,
-            "main": scores.main,
-            "mean": scores.mean(),
-            "level": scores.level,
-            "orientation": scores.orientation,
-            "n_total": scores.n_total,
-            "n_scored": scores.n_scored,
-            "unscored": scores.unscored_by_reason,
-            "complete": complete,
-            "signature": str(scores.signature),
-            **({} if percentiles is None else {"percentiles": percentiles.digest}),
-        }
-        write_text(_meta_file(output), to_json(meta, indent=2) + "\n")
+        write_meta(output, {"run": run, **meta_of(scores, percentiles), "complete": complete})
     journal_of(output).unlink(missing_ok=True)
+
+
+def meta_of(scores: Counted, percentiles: PercentileTable | None) -> dict[str, Any]:
+    """Return what belongs to all rows."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "main": scores.main,
+        "mean": scores.mean(),
+        "level": scores.level,
+        "orientation": scores.orientation,
+        "n_total": scores.n_total,
+        "n_scored": scores.n_scored,
+        "unscored": scores.unscored_by_reason,
+        "signature": str(scores.signature),
+        **({} if percentiles is None else {"percentiles": percentiles.digest}),
+    }
+
+
+def write_meta(output: Path, meta: Mapping[str, Any]) -> None:
+    """Write what belongs to all rows beside them."""
+    write_text(meta_file(output), to_json(meta, indent=2) + "\n")

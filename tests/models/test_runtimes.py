@@ -98,6 +98,11 @@ def test_the_signature_says_what_ran_and_that_of_torch_is_as_it_was() -> None:
     assert load_scorer("causalscore", backend="onnx").signature_fields()["backend"] == "onnx"
 
 
+def test_people_s_percentiles_are_those_of_torch_where_the_scores_are() -> None:
+    assert load_scorer("general", backend="onnx").percentiles == load_scorer("general", backend="torch").percentiles
+    assert load_scorer("general", backend="openvino-int8").percentiles is None
+
+
 def test_auto_takes_what_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     found, hidden = importlib.util.find_spec, {"openvino"}
     monkeypatch.setattr(exported.importlib.util, "find_spec", lambda name: None if name in hidden else found(name))

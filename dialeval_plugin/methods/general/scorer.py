@@ -206,6 +206,10 @@ class GeneralScorer(Scorer):
             return None if len(visible_texts(item.turns)) > 1 else TOO_FEW_TURNS
         return super().unscorable(item)
 
+    def new_block(self) -> None:
+        """Forget the contexts' vectors."""
+        self._model.contexts.clear()
+
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
         """Judge responses, or the turns of dialogues; each distinct text is read once."""
         if self.level == "dialogue":

@@ -178,6 +178,11 @@ class DreScorer(PromptingScorer):
         interior = ("llm", "influence", "coefficient") if self._interior else ("llm",)
         return (*self.variants, *interior, *(_EVIDENCE if self._slm else ()), *self.cuts)
 
+    def new_block(self) -> None:
+        """Have the small model forget."""
+        if self._slm is not None:
+            self._slm.new_block()
+
     @property
     def cuts(self) -> Mapping[str, str]:
         """Tokens that the small model did not read."""

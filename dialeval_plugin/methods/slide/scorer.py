@@ -155,6 +155,17 @@ class SlideScorer(Scorer):
             **{f"llm_{name}": value for name, value in self.llm.signature_fields().items()},
         }
 
+    @property
+    def needs_whole_run(self) -> bool:
+        """With normalise="population"."""
+        return self.options.normalise == "population"
+
+    def new_block(self) -> None:
+        """Have the small model, and the large one, forget."""
+        self.side.new_block()
+        if self.llm is not None:
+            self.llm.new_block()
+
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
         """Judge the items by the small model, and have the large one judge those that the cascade lets through."""
         rows = self.side.rows(items)

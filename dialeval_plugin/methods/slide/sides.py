@@ -52,6 +52,10 @@ class SmallSide(ABC):
         """Its columns of items that the fusion does not call unscorable."""
 
     @abstractmethod
+    def new_block(self) -> None:
+        """As of a scorer."""
+
+    @abstractmethod
     def explain(self, items: Sequence[Item], medians: Mapping[str, float]) -> list[str]:
         """As of a scorer, with people's median values."""
 
@@ -134,6 +138,10 @@ class ContrastiveSide(SmallSide):
             rows = [{**row, "slm_probability": round(row["slm_probability"], 3)} for row in rows]
         return [finite_or_unscored(self.with_range(row, self._distance_range)) for row in rows]
 
+    def new_block(self) -> None:
+        """Forget the contexts' vectors."""
+        self._model.contexts.clear()
+
     def with_range(self, row: Mapping[str, float | None], distance_range: DistanceRange) -> dict[str, float | None]:
         """The row with the Score_SLM that follows from these extremes of distances."""
         distance, probability = cast("float", row["slm_distance"]), cast("float", row["slm_probability"])
@@ -208,6 +216,10 @@ class ScorerSide(SmallSide):
             row if isinstance(row, Unscored) else {self.fused: share_of_range(self.scorer, cast("float", row[main])), **row}
             for row in score_rows(self.scorer, items)
         ]
+
+    def new_block(self) -> None:
+        """The scorer's own."""
+        self.scorer.new_block()
 
     def explain(self, items: Sequence[Item], medians: Mapping[str, float]) -> list[str]:
         """The scorer's own explanation."""

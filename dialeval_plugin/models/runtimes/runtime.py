@@ -21,10 +21,6 @@ Precision: TypeAlias = Literal["float32", "bfloat16", "float16"]
 """In which torch multiplies inside the encoder; float16 on a GPU alone."""
 
 
-RUNTIME_FIELDS = ("backend", "instructions", "dtype")
-"""Fields of a signature, see `Runtime.signature_fields`."""
-
-
 @dataclass(frozen=True, slots=True)
 class RuntimeChoice:
     """How a user wants a model run.

@@ -1,0 +1,1 @@
+"""Files of any length, scored block by block in constant memory, whole or by shards."""

@@ -1,0 +1,151 @@
+"""What a stream is written to: JSON lines, or Parquet with what belongs to all rows in its metadata; and shards made one."""
+
+from __future__ import annotations
+
+import contextlib
+import heapq
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.files import atomic_path, parse_json, read_json, to_json
+from dialeval_plugin.core.journal import not_written, sole_process
+from dialeval_plugin.reports.scored_output import meta_file, write_meta
+
+from .sources import Shard
+
+PLACE = "place"
+"""Field of a shard's row: its place among all items of the source."""
+_WHY = ("unscored", "detail")
+_PARQUET = ".parquet"
+_ROWS_AT_ONCE = 16_384
+
+Row = Mapping[str, Any]
+
+
+def write_rows(output: Path, rows: Iterator[Row], meta: Mapping[str, Any]) -> None:
+    """Write rows, whole or not at all, and what belongs to all of them beside them, and in the metadata of Parquet."""
+    with finished_parts_kept(output):
+        with atomic_path(output) as temporary:
+            if output.name.endswith(_PARQUET):
+                _write_parquet(temporary, rows, meta)
+            else:
+                with temporary.open("w", encoding="utf-8", newline="\n") as file:
+                    file.writelines(to_json(row) + "\n" for row in rows)
+        write_meta(output, {**meta, "complete": True})
+
+
+@contextlib.contextmanager
+def finished_parts_kept(path: Path) -> Iterator[None]:
+    """Say of a file that cannot be written what becomes of the run."""
+    try:
+        yield
+    except InputError as error:
+        if isinstance(error.__cause__, OSError):
+            raise not_written(path, error.__cause__) from error.__cause__
+        raise
+
+
+def read_rows(path: Path) -> Iterator[Row]:
+    """Yield the rows of a file that this module wrote."""
+    if path.name.endswith(_PARQUET):
+        import pyarrow.parquet
+
+        with pyarrow.parquet.ParquetFile(path) as parquet:
+            for batch in parquet.iter_batches(_ROWS_AT_ONCE):
+                for row in batch.to_pylist():
+                    yield {
+                        name: value for name, value in row.items() if name not in {"unscored", "detail"} or value is not None
+                    }
+        return
+    with path.open(encoding="utf-8", newline="\n") as file:
+        for number, line in enumerate(file, start=1):
+            yield parse_json(line, f"{path}:{number}")
+
+
+def _write_parquet(path: Path, rows: Iterator[Row], meta: Mapping[str, Any]) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    kinds = {} if meta["shard"] is None else {PLACE: pyarrow.int64()}
+    kinds |= {"id": pyarrow.string(), **dict.fromkeys(meta["columns"], pyarrow.float64())}
+    kinds |= dict.fromkeys(_WHY, pyarrow.string())
+    schema = pyarrow.schema(list(kinds.items()), metadata={"dialeval": to_json(meta)})
+    with pyarrow.parquet.ParquetWriter(path, schema) as writer:
+        while taken := list(itertools.islice(rows, _ROWS_AT_ONCE)):
+            writer.write_table(pyarrow.Table.from_pylist(list(map(dict, taken)), schema=schema))
+
+
+def merge(shards: Sequence[Path], output: Path) -> Mapping[str, Any]:
+    """Make one file of the scores of all shards, in the order of their source, and return what belongs to all rows.
+
+    Raises:
+        InputError: the shards are not of one run: they differ in scorer, options or source, one is missing or given twice, or a
+            row is missing or there twice. Or the output exists.
+    """
+    if output.exists():
+        raise InputError(f"{output}: exists already. Choose another name, or delete it.")
+    metas = [_shard_meta(path) for path in shards]
+    _check_one_run(shards, metas)
+    with sole_process(output):
+        write_rows(output, _in_order(shards, metas[0]["n_source"]), meta := _merged(metas))
+    return meta
+
+
+def _shard_meta(path: Path) -> dict[str, Any]:
+    beside = meta_file(path)
+    if not path.is_file() or not beside.is_file():
+        raise InputError(f"{path if not path.is_file() else beside}: there is no such file. Score this shard to its end.")
+    meta = read_json(beside)
+    if not isinstance(meta, dict) or not meta.get("shard"):
+        raise InputError(f"{path}: is no shard. Give what `dialeval score --shard` wrote.")
+    return meta
+
+
+def _check_one_run(paths: Sequence[Path], metas: Sequence[Mapping[str, Any]]) -> None:
+    for path, meta in zip(paths, metas, strict=True):
+        for name, what in (("signature", "was scored otherwise"), ("source", "is of another source")):
+            if meta[name] != metas[0][name]:
+                raise InputError(f"{path}: {what} than {paths[0]} ({meta[name]}, there {metas[0][name]}). Score it again.")
+    parts = [Shard.parse(meta["shard"]) for meta in metas]
+    whole = [Shard(number, parts[0].of) for number in range(1, parts[0].of + 1)]
+    if missing := [str(shard) for shard in whole if shard not in parts]:
+        raise InputError(f"shards: {', '.join(missing)} missing. Score them, and give the files of all.")
+    if doubled := [str(shard) for shard, n in Counter(parts).items() if n > 1 or shard not in whole]:
+        raise InputError(f"shards: {', '.join(doubled)} twice, or of another number of shards. Give each once.")
+
+
+def _in_order(paths: Sequence[Path], n_source: int) -> Iterator[Row]:
+    """The rows of all shards by their places, of which none is missing and none there twice."""
+    expected = 0
+    for row in heapq.merge(*map(read_rows, paths), key=lambda row: row[PLACE]):
+        if row[PLACE] != expected:
+            raise InputError(
+                f"shards: row {min(row[PLACE], expected)} is {'there twice' if row[PLACE] < expected else 'missing'}. {_AGAIN}"
+            )
+        expected += 1
+        yield {name: value for name, value in row.items() if name != PLACE}
+    if expected != n_source:
+        raise InputError(f"shards: have {expected} rows, and their source {n_source}. {_AGAIN}")
+
+
+_AGAIN = "Were files changed? Score the shards again."
+
+
+def _merged(metas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What belongs to the rows of all shards together."""
+    n_scored = sum(meta["n_scored"] for meta in metas)
+    total = math.fsum(meta["mean"] * meta["n_scored"] for meta in metas if meta["mean"] is not None)
+    unscored: Counter[str] = sum((Counter(meta["unscored"]) for meta in metas), Counter())
+    return {
+        **metas[0],
+        "shard": None,
+        "mean": total / n_scored if n_scored else None,
+        "n_total": sum(meta["n_total"] for meta in metas),
+        "n_scored": n_scored,
+        "unscored": dict(sorted(unscored.items())),
+    }

@@ -1,0 +1,155 @@
+"""Scoring a stream into a file: block by block, each written whole, so that a run that was killed goes on where it stopped."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import logging
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tqdm.auto import tqdm
+
+from dialeval_plugin.core.dialogue import Item
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.files import read_json, read_json_lines, remove_half_written, write_json_lines
+from dialeval_plugin.core.journal import sole_process
+from dialeval_plugin.core.percentiles import PERCENTILE
+from dialeval_plugin.core.scorer import (
+    BLOCK,
+    Scorer,
+    content,
+    n_cut,
+    refuse_streams,
+    run_signature,
+    score_block,
+    warn_of_losses,
+)
+from dialeval_plugin.core.scores import Reason, Scores, Unscored
+from dialeval_plugin.reports.scored_output import meta_file, meta_of
+
+from .output import PLACE, finished_parts_kept, read_rows, write_rows
+from .sources import Shard, Source
+from .summary import RunningSummary
+
+logger = logging.getLogger(__name__)
+
+
+class _Block(NamedTuple):
+    """Items that are scored together, and where they stand among all of the source."""
+
+    number: int
+    places: list[int]
+    items: list[Item]
+
+    def file_name(self, identity: str) -> str:
+        """A name that no block of other items, or of another scorer, has."""
+        digest = hashlib.sha256(identity.encode())
+        for place, item in zip(self.places, self.items, strict=True):
+            digest.update(repr((place, item.id, content(item))).encode())
+        return f"{self.number:08d}-{digest.hexdigest()[:16]}.jsonl"
+
+
+def score_file(
+    scorer: Scorer,
+    source: Source,
+    output: Path,
+    *,
+    shard: Shard | None = None,
+    overwrite: bool = False,
+    n_worst: int = 0,
+    progress: bool = False,
+) -> RunningSummary:
+    """Score a source, or a shard of it, into a file of JSON lines or Parquet, in constant memory.
+
+    Until the end each block of `BLOCK` items lies in the folder `<output>.blocks`. Called again, it reads the blocks that are
+    there and scores the others; the file then has the same bytes. Beside it comes `<output>.meta.json`.
+
+    Raises:
+        InputError: a row is malformed, the scorer needs all rows at once, another process writes the output, it cannot be
+            written, or it holds something else and `overwrite` is not given.
+    """
+    refuse_streams(scorer)
+    signature, folder = run_signature(scorer), output.with_name(output.name + ".blocks")
+    about = {"signature": str(signature), "shard": None if shard is None else str(shard)}
+    if not overwrite:
+        _refuse_other_output(output, folder, about)
+    summary = RunningSummary(scorer, n_worst)
+    with sole_process(output):
+        folder.mkdir(parents=True, exist_ok=True)
+        remove_half_written(folder)
+        parts: list[Path] = []
+        bar = tqdm(disable=None if progress else True, unit="example", desc=scorer.name)
+        with bar:
+            for block in _blocks(source, scorer, shard):
+                path = folder / block.file_name(str(signature))
+                _refuse_other_blocks(path)
+                scores = _read_block(path, scorer) if path.is_file() else _write_block(path, scorer, block, shard)
+                summary.add(scores, block.items, n_cut(scorer, scores))
+                parts.append(path)
+                bar.update(len(block.items))
+        columns = [*scorer.columns, *([] if scorer.percentiles is None else [PERCENTILE])]
+        of_source = {"source": source.digest, "n_source": source.n_items}
+        meta = {**about, **of_source, "columns": columns, **meta_of(summary, scorer.percentiles)}
+        write_rows(output, itertools.chain.from_iterable(map(read_rows, parts)), meta)
+        shutil.rmtree(folder)
+    warn_of_losses(scorer, summary.n_total, summary.unscored_by_reason, summary.cut)
+    return summary
+
+
+def _blocks(source: Source, scorer: Scorer, shard: Shard | None) -> Iterator[_Block]:
+    own = (placed for placed in source.items(scorer.level, shard) if placed is not None)
+    for number in itertools.count():
+        taken = list(itertools.islice(own, BLOCK))
+        if not taken:
+            return
+        yield _Block(number, [place for place, _ in taken], [item for _, item in taken])
+
+
+def _write_block(path: Path, scorer: Scorer, block: _Block, shard: Shard | None) -> Scores:
+    scores = score_block(scorer, block.items)
+    rows: Iterator[Mapping[str, Any]] = scores.rows()
+    if shard is not None:
+        rows = ({PLACE: place, **row} for place, row in zip(block.places, scores.rows(), strict=True))
+    with finished_parts_kept(path):
+        write_json_lines(path, rows)
+    return scores
+
+
+def _read_block(path: Path, scorer: Scorer) -> Scores:
+    rows = [line.value for line in read_json_lines(path)]
+    return scores_of(rows, scorer)
+
+
+def scores_of(rows: Sequence[Mapping[str, Any]], scorer: Scorer) -> Scores:
+    """Make scores of what `Scores.rows` gave."""
+    names = [name for name in rows[0] if name not in {"id", PLACE, "unscored", "detail"}]
+    found = [
+        Unscored(Reason(row["unscored"]), row["detail"]) if "unscored" in row else {name: row[name] for name in names}
+        for row in rows
+    ]
+    ids = [row["id"] for row in rows]
+    return Scores.from_rows(found, ids, names, run_signature(scorer), scorer.level, scorer.orientation)
+
+
+def _refuse_other_output(output: Path, folder: Path, about: Mapping[str, Any]) -> None:
+    if not output.is_file() or folder.is_dir():
+        return
+    beside = meta_file(output)
+    found = read_json(beside) if beside.is_file() else None
+    if not isinstance(found, dict) or any(found.get(name) != value for name, value in about.items()):
+        raise InputError(
+            f"{output}: holds something else than the scores of this scorer, with these options, of this shard. "
+            "Choose another name, or add --overwrite to replace it."
+        )
+
+
+def _refuse_other_blocks(path: Path) -> None:
+    number = path.name.partition("-")[0]
+    if others := [other for other in path.parent.glob(f"{number}-*.jsonl") if other != path]:
+        raise InputError(
+            f"{others[0]}: this unfinished run has other inputs or settings than the present one. "
+            f"Delete the folder {path.parent} to start again, or repeat the first command to finish it."
+        )

@@ -1,0 +1,194 @@
+"""What a stream is read from: JSON lines, Parquet, and data sets of Arrow, here or behind a URL that fsspec opens."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+from dialeval_plugin.core.dialogue import Example, Item, Level
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.files import Line, parse_json
+from dialeval_plugin.core.scorer import content
+from dialeval_plugin.core.signature import text_hash
+from dialeval_plugin.corpora.conversations import Conversation, TurnChoice, read_rows
+
+LARGE = 100_000_000
+"""Bytes of a file of JSON lines from which on it is streamed."""
+_JSON_LINES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
+_PARQUET = ".parquet"
+_ROWS_AT_ONCE = 1024
+_ARROW_FILES = ("state.json", "dataset_dict.json")
+"""Of a folder that `datasets` has saved: of one data set, or of several."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One of the parts of a source; what answers one context, and what is of one conversation, is in one of them.
+
+    Attributes:
+        number: from 1.
+        of: how many parts there are.
+    """
+
+    number: int
+    of: int
+
+    @classmethod
+    def parse(cls, text: str) -> Shard:
+        """Read "1/4"."""
+        number, _, of = text.partition("/")
+        if not (number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of)):
+            raise InputError(f"shard {text!r}: expected a number and how many there are, such as 1/4, the first of four.")
+        return cls(int(number), int(of))
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.of}"
+
+    def has(self, one: Conversation | Example) -> bool:
+        """Whether a row is of this part, by what was said before its response."""
+        turns = one.turns if isinstance(one, Conversation) else one.context
+        return int(text_hash(*(turn.text for turn in turns)), 16) % self.of == self.number - 1
+
+
+class PlacedItem(NamedTuple):
+    """What is scored, and its place among all items of the source."""
+
+    place: int
+    item: Item
+
+
+def is_streamed(source: str) -> bool:
+    """Whether a source is read row by row: by its name, or, of JSON lines, by its size."""
+    if "://" in source or source.endswith((_PARQUET, ".arrow")):
+        return True
+    path = Path(source)
+    if path.is_dir():
+        return any((path / name).is_file() for name in _ARROW_FILES)
+    return source.endswith(_JSON_LINES) and path.is_file() and path.stat().st_size >= LARGE
+
+
+@dataclass
+class Source:
+    """The rows of a file or data set, read anew by each iteration.
+
+    Attributes:
+        name: a path or a URL.
+        choice: which turns of a conversation are to be scored.
+        columns: our names of fields to the rows' own.
+        left_out: messages, and parts of them, that are no turns, by kind, of the last iteration.
+        n_items: of the last iteration.
+    """
+
+    name: str
+    choice: TurnChoice | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    left_out: Counter[str] = field(default_factory=Counter)
+    n_items: int = 0
+
+    def __post_init__(self) -> None:
+        self._digest = hashlib.sha256()
+
+    @property
+    def digest(self) -> str:
+        """Hash of all items of the last iteration, those of other shards among them."""
+        return self._digest.hexdigest()[:16]
+
+    def items(self, level: Level, shard: Shard | None = None) -> Iterator[PlacedItem | None]:
+        """Yield what a scorer of this level takes; None for each item that is not of the shard.
+
+        A row without an id is called after the file and its place.
+
+        Raises:
+            InputError: a row is malformed; the message names it. Or the rows are turns, of which a conversation is many.
+        """
+        self.left_out.clear()
+        self._digest, self.n_items = hashlib.sha256(), 0
+        rows, is_table = self._rows()
+        stem = PurePosixPath(self.name).name.partition(".")[0]
+        for first in itertools.count(0, _ROWS_AT_ONCE):
+            if not (lines := list(itertools.islice(rows, _ROWS_AT_ONCE))):
+                break
+            self._refuse_turns(lines[0])
+            found = read_rows(
+                lines, self.left_out, stem=stem, columns=self.columns, choice=self.choice, is_table=is_table, first=first
+            )
+            for one in found:
+                is_own = shard is None or shard.has(one)
+                for item in one.items(level) if isinstance(one, Conversation) else [one]:
+                    self._digest.update(repr((item.id, content(item))).encode())
+                    yield PlacedItem(self.n_items, item) if is_own else None
+                    self.n_items += 1
+        if not self.n_items:
+            raise InputError(f"{self.name}: has nothing to score.")
+
+    def _refuse_turns(self, line: Line) -> None:
+        names = {ours for ours, theirs in self.columns.items() if theirs in line.value} or line.value.keys()
+        if {"conversation", "text"} <= names or "role" in names:
+            raise InputError(
+                f"{line.where}: is one turn, and a stream never has a whole conversation of such rows. "
+                "Give a conversation a row, under 'messages', or a file that is read whole (.csv, .json)."
+            )
+
+    def _rows(self) -> tuple[Iterator[Line], bool]:
+        if Path(self.name).is_dir() or self.name.endswith(".arrow"):
+            return _arrow_rows(Path(self.name)), True
+        return (_parquet_rows(self.name), True) if self.name.endswith(_PARQUET) else (_json_rows(self.name), False)
+
+
+def _json_rows(name: str) -> Iterator[Line]:
+    import fsspec
+
+    with _reading(name), fsspec.open(name, "rt", encoding="utf-8-sig", newline="\n", compression="infer") as file:
+        # Only "\n" ends a record.
+        for number, text in enumerate(file, start=1):
+            if not text.strip():
+                continue
+            where = f"{name}:{number}"
+            value = parse_json(text, where)
+            if not isinstance(value, dict):
+                raise InputError(f"{where}: expected a JSON object, got {type(value).__name__}.")
+            yield Line(where, value)
+
+
+def _parquet_rows(name: str) -> Iterator[Line]:
+    import fsspec
+    import pyarrow.parquet
+
+    with _reading(name), fsspec.open(name, "rb") as file:
+        parquet = pyarrow.parquet.ParquetFile(file)
+        yield from _numbered(name, (row for batch in parquet.iter_batches(_ROWS_AT_ONCE) for row in batch.to_pylist()))
+
+
+def _arrow_rows(path: Path) -> Iterator[Line]:
+    from datasets import Dataset, load_from_disk
+
+    with _reading(str(path)):
+        data = Dataset.from_file(str(path)) if path.is_file() else load_from_disk(str(path))
+        if not isinstance(data, Dataset):
+            raise InputError(f"{path}: holds several data sets ({', '.join(data)}). Name the folder of one of them.")
+        yield from _numbered(str(path), iter(data))
+
+
+def _numbered(name: str, rows: Iterable[Any]) -> Iterator[Line]:
+    return (Line(f"{name}: row {number}", row) for number, row in enumerate(rows, start=1))
+
+
+@contextlib.contextmanager
+def _reading(name: str) -> Iterator[None]:
+    """Say which source it is that cannot be read."""
+    try:
+        yield
+    except InputError:
+        raise
+    except FileNotFoundError:
+        raise InputError(f"{name}: there is no such file.") from None
+    except Exception as error:
+        # What is behind a URL, or in a damaged file, fails in as many ways as there are libraries.
+        first = str(error).strip().partition("\n")[0] or type(error).__name__
+        raise InputError(f"{name}: cannot be read ({first}).") from error

@@ -1,0 +1,337 @@
+"""Files of any length: each format is read and written, and a run that was killed, or had no room, ends with the same bytes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import datasets
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from dialeval_plugin.core.dialogue import Example, Item
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.registry import load_scorer
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Row
+from dialeval_plugin.corpora import mini
+from dialeval_plugin.streams import run, sources
+from dialeval_plugin.streams.output import merge, read_rows
+from dialeval_plugin.streams.run import score_file
+from dialeval_plugin.streams.sources import Shard, Source
+from tests.refusals import refusal
+
+ROWS = [
+    {"id": f"r{number}", "context": [turn.text for turn in example.context], "response": example.response.text}
+    for number, example in enumerate(mini.read_examples("test"))
+]
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "BLOCK", 50)
+    monkeypatch.setattr(sources, "_ROWS_AT_ONCE", 16)
+
+
+def json_lines(path: Path, rows: Sequence[object] = ROWS) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def parquet(path: Path) -> Path:
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(ROWS), path, row_group_size=30)
+    return path
+
+
+def saved_data_set(path: Path) -> Path:
+    datasets.Dataset.from_list(ROWS).save_to_disk(path)
+    return path
+
+
+def lengths(source: Path | str, output: Path, **options: object) -> list[dict[str, object]]:
+    score_file(load_scorer("response_length"), Source(str(source)), output, **options)  # type: ignore[arg-type]
+    return [dict(row) for row in read_rows(output)]
+
+
+EXPECTED = load_scorer("response_length").score(
+    [Example.from_texts(row["context"], row["response"], id=row["id"]) for row in ROWS]
+)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+@pytest.mark.parametrize("write", [json_lines, parquet, saved_data_set], ids=["jsonl", "parquet", "arrow"])
+def test_each_format_is_read_and_written(tmp_path: Path, write: object, suffix: str) -> None:
+    names = {json_lines: "rows.jsonl", parquet: "rows.parquet", saved_data_set: "rows"}
+    source = write(tmp_path / names[write])  # type: ignore[operator,index]
+    rows = lengths(source, tmp_path / f"scores.{suffix}")
+    assert rows == [dict(row) for row in EXPECTED.rows()]
+    assert not (tmp_path / f"scores.{suffix}.blocks").exists()
+    meta = json.loads((tmp_path / f"scores.{suffix}.meta.json").read_text(encoding="utf-8"))
+    assert (meta["n_total"], meta["complete"], meta["mean"]) == (180, True, pytest.approx(EXPECTED.mean()))
+    assert meta["signature"] == str(EXPECTED.signature)
+    if suffix == "parquet":
+        found = pyarrow.parquet.ParquetFile(tmp_path / "scores.parquet").schema_arrow.metadata[b"dialeval"]
+        assert json.loads(found)["signature"] == str(EXPECTED.signature)
+
+
+def test_what_has_no_score_has_its_reason(tmp_path: Path) -> None:
+    source = json_lines(tmp_path / "rows.jsonl", [*ROWS[:60], {"context": ["Hi."], "response": " "}])
+    for name in ("scores.jsonl", "scores.parquet"):
+        last = lengths(source, tmp_path / name)[-1]
+        assert last["id"] == "60"
+        assert (last["unscored"], last[EXPECTED.main]) == ("empty_input", None)
+
+
+def test_a_url_is_read_through_fsspec(tmp_path: Path) -> None:
+    import fsspec
+
+    with fsspec.open("memory://rows.jsonl", "wt") as file:
+        file.write(json_lines(tmp_path / "rows.jsonl").read_text(encoding="utf-8"))
+    assert lengths("memory://rows.jsonl", tmp_path / "scores.jsonl") == [dict(row) for row in EXPECTED.rows()]
+
+
+def test_conversations_are_streamed_turn_by_turn(tmp_path: Path) -> None:
+    chat = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello!"}]
+    source = json_lines(tmp_path / "chats.jsonl", [{"id": f"c{number}", "messages": chat * 2} for number in range(40)])
+    assert [row["id"] for row in lengths(source, tmp_path / "scores.jsonl")][:4] == ["c0:2", "c0:4", "c1:2", "c1:4"]
+
+
+@pytest.mark.parametrize("shards", [[1], [1, 2, 3], [1, 2, 3, 4, 5, 6, 7]])
+def test_shards_are_merged_to_the_whole(tmp_path: Path, shards: list[int]) -> None:
+    source = parquet(tmp_path / "rows.parquet")
+    parts = []
+    for number in shards:
+        parts.append(tmp_path / f"part-{number}.parquet")
+        lengths(source, parts[-1], shard=Shard(number, len(shards)))
+    meta = merge(parts[::-1], tmp_path / "merged.jsonl")
+    assert [dict(row) for row in read_rows(tmp_path / "merged.jsonl")] == [dict(row) for row in EXPECTED.rows()]
+    assert (meta["n_total"], meta["mean"]) == (180, pytest.approx(EXPECTED.mean()))
+
+
+def test_responses_to_one_context_are_in_one_shard(tmp_path: Path) -> None:
+    source = Source(str(json_lines(tmp_path / "rows.jsonl")))
+    shards: dict[tuple[str, ...], set[int]] = {}
+    for number in (1, 2, 3):
+        for placed in source.items("turn", Shard(number, 3)):
+            if placed is not None and isinstance(placed.item, Example):
+                shards.setdefault(tuple(turn.text for turn in placed.item.context), set()).add(number)
+    assert {len(found) for found in shards.values()} == {1}
+    assert {number for found in shards.values() for number in found} == {1, 2, 3}
+
+
+def test_shards_of_different_runs_are_not_merged(tmp_path: Path) -> None:
+    source, other = json_lines(tmp_path / "rows.jsonl"), json_lines(tmp_path / "other.jsonl", ROWS[:100])
+    one, two, strange, random = (tmp_path / f"{name}.jsonl" for name in ("one", "two", "strange", "random"))
+    lengths(source, one, shard=Shard(1, 2))
+    lengths(source, two, shard=Shard(2, 2))
+    lengths(other, strange, shard=Shard(2, 2))
+    score_file(load_scorer("random"), Source(str(source)), random, shard=Shard(2, 2))
+    target = tmp_path / "merged.jsonl"
+    assert refusal(merge, [one], target) == "shards: 2/2 missing. Score them, and give the files of all."
+    assert refusal(merge, [one, two, two], target) == "shards: 2/2 twice, or of another number of shards. Give each once."
+    assert refusal(merge, [one, strange], target).startswith(f"{strange}: is of another source than {one} (")
+    assert refusal(merge, [one, random], target).startswith(f"{random}: was scored otherwise than {one} (")
+    rows = two.read_text(encoding="utf-8").splitlines(keepends=True)
+    place = json.loads(rows[3])["place"]
+    two.write_text("".join(rows[:3] + rows[4:]), encoding="utf-8")
+    assert refusal(merge, [one, two], target) == (
+        f"shards: row {place} is missing. Were files changed? Score the shards again."
+    )
+    two.write_text("".join(rows[:4] + rows[3:]), encoding="utf-8")
+    assert refusal(merge, [one, two], target) == (
+        f"shards: row {place} is there twice. Were files changed? Score the shards again."
+    )
+    assert not target.exists()
+
+
+KILLED_AT = {
+    "before the second block is renamed": ("replace", 2, "before"),
+    "after the second block": ("replace", 2, "after"),
+    "before the file is renamed": ("replace", 5, "before"),
+    "before what belongs to all rows": ("replace", 6, "before"),
+    "before the blocks are removed": ("rmtree", 1, "before"),
+}
+DRIVER = """
+import os, shutil, signal, sys
+from pathlib import Path
+from dialeval_plugin.core.registry import load_scorer
+from dialeval_plugin.streams import run
+from dialeval_plugin.streams.sources import Shard, Source
+
+source, output, shard, function, number, moment = sys.argv[1:]
+run.BLOCK, calls = 50, 0
+owner = os if function == "replace" else shutil
+original = getattr(owner, function)
+
+def counted(*arguments, **options):
+    global calls
+    calls += 1
+    if calls == int(number) and moment == "before":
+        os.kill(os.getpid(), signal.SIGKILL)
+    original(*arguments, **options)
+    if calls == int(number) and moment == "after":
+        os.kill(os.getpid(), signal.SIGKILL)
+
+setattr(owner, function, counted)
+run.score_file(
+    load_scorer("response_length"), Source(source), Path(output), shard=Shard.parse(shard) if shard else None
+)
+"""
+
+
+def driven(*words: object) -> int:
+    return subprocess.run([sys.executable, "-c", DRIVER, *map(str, words)], check=False, capture_output=True).returncode
+
+
+@pytest.mark.parametrize("shard", ["", "1/1"], ids=["whole", "shard"])
+@pytest.mark.parametrize("moment", KILLED_AT)
+def test_a_run_that_was_killed_ends_with_the_same_bytes(tmp_path: Path, moment: str, shard: str) -> None:
+    source = json_lines(tmp_path / "rows.jsonl")
+    whole, killed = tmp_path / "whole.jsonl", tmp_path / "killed.jsonl"
+    lengths(source, whole, shard=Shard.parse(shard) if shard else None)
+    assert driven(source, killed, shard, *KILLED_AT[moment]) == -9
+    lengths(source, killed, shard=Shard.parse(shard) if shard else None)
+    for suffix in ("", ".meta.json"):
+        one, other = (path.with_name(path.name + suffix).read_bytes() for path in (whole, killed))
+        assert one == other
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith("killed")) == [
+        "killed.jsonl",
+        "killed.jsonl.meta.json",
+    ]
+
+
+def test_finished_blocks_are_not_scored_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, output = json_lines(tmp_path / "rows.jsonl"), tmp_path / "scores.jsonl"
+    assert driven(source, output, "", "replace", 3, "after") == -9
+    scored: list[int] = []
+    score = type(load_scorer("response_length")).score_batch
+
+    def counting(self: Scorer, items: Sequence[Item]) -> list[Row]:
+        scored.append(len(items))
+        return score(self, items)
+
+    monkeypatch.setattr(type(load_scorer("response_length")), "score_batch", counting)
+    assert lengths(source, output) == [dict(row) for row in EXPECTED.rows()]
+    assert sum(scored) == 30
+
+
+def test_another_input_does_not_go_on_with_the_blocks_of_the_first(tmp_path: Path) -> None:
+    source, output = json_lines(tmp_path / "rows.jsonl"), tmp_path / "scores.jsonl"
+    assert driven(source, output, "", "replace", 3, "after") == -9
+    json_lines(source, [*ROWS[1:], ROWS[0]])
+    assert "this unfinished run has other inputs or settings" in refusal(lengths, source, output)
+    json_lines(source)
+    assert lengths(source, output) == [dict(row) for row in EXPECTED.rows()]
+    assert refusal(score_file, load_scorer("random"), Source(str(source)), output).startswith(
+        f"{output}: holds something else than the scores of this scorer"
+    )
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24k", "tmpfs", folder], check=False, capture_output=True)
+    if mounted.returncode:
+        pytest.skip(f"no file system can be mounted here ({mounted.stderr.decode().strip()})")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+def test_a_full_disk_is_said_and_what_is_written_is_whole(tmp_path: Path, small_disk: Path) -> None:
+    source, output = json_lines(tmp_path / "rows.jsonl"), small_disk / "scores.jsonl"
+    ballast = small_disk / "ballast"
+    ballast.write_bytes(b"x" * 8_000)
+    with pytest.raises(InputError, match=r"cannot be written \(No space left on device\). Finished parts are kept; repeat"):
+        lengths(source, output)
+    assert not output.exists()
+    blocks = sorted((small_disk / "scores.jsonl.blocks").glob("*.jsonl"))
+    assert blocks
+    for path in blocks:
+        assert all(json.loads(line)["id"] for line in path.read_text(encoding="utf-8").splitlines())
+    ballast.unlink()
+    subprocess.run(["mount", "-o", "remount,size=256k", small_disk], check=True)
+    assert lengths(source, output) == [dict(row) for row in EXPECTED.rows()]
+
+
+def test_the_vectors_of_contexts_are_kept_within_a_block_and_resumed_runs_have_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Responses to one context far from each other.
+    source = json_lines(tmp_path / "rows.jsonl", [*ROWS[::2], *ROWS[1::2]])
+    scorer = load_scorer("general", backend="onnx")
+    whole, resumed = tmp_path / "whole.jsonl", tmp_path / "resumed.jsonl"
+    score_file(scorer, Source(str(source)), whole)
+    score_block, blocks = run.score_block, []
+
+    def failing(one: Scorer, items: Sequence[Item]) -> object:
+        blocks.append(len(items))
+        if len(blocks) == 3:
+            raise KeyboardInterrupt
+        return score_block(one, items)
+
+    monkeypatch.setattr(run, "score_block", failing)
+    with pytest.raises(KeyboardInterrupt):
+        score_file(scorer, Source(str(source)), resumed)
+    assert len(blocks) == 3
+    score_file(load_scorer("general", backend="onnx"), Source(str(source)), resumed)
+    assert whole.read_bytes() == resumed.read_bytes()
+
+
+def test_a_context_is_embedded_once_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    scorer = load_scorer("general", backend="onnx")
+    monkeypatch.setattr(type(scorer), "window", 10)
+    embedded: list[int] = []
+    runtime = scorer._model.runtime  # type: ignore[attr-defined]
+    embed = runtime.embed
+    monkeypatch.setattr(runtime, "embed", lambda ids: embedded.append(len(ids)) or embed(ids))
+    items = [Example.from_texts(["One context."], f"Response number {number}.") for number in range(40)]
+    streamed = [value for scores in scorer.score_stream(items, block=20) for value in scores.values]
+    assert sum(embedded) == 40 + 2
+    assert streamed == pytest.approx(scorer.score(items).values, abs=1e-6)
+
+
+def test_what_needs_the_whole_run_is_not_streamed(tmp_path: Path) -> None:
+    scorer = load_scorer("slide", variant="slm", normalise="population")
+    assert refusal(score_file, scorer, Source("rows.jsonl"), tmp_path / "scores.jsonl") == (
+        "slide: with these options it looks at all examples at once, which a stream never has. "
+        "Score them as one list, or as a file that is read whole."
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"context": ["a"], "response": "b"}\n[]\n', ":2: expected a JSON object, got list."),
+        ('{"context": ["a"], "response": 3}\n', ":1: Example"),
+        ("", ": has nothing to score."),
+        ('{"conversation": "a", "text": "b"}\n', ":1: is one turn, and a stream never has a whole conversation of such rows."),
+    ],
+)
+def test_a_malformed_row_is_named(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(text, encoding="utf-8")
+    assert refusal(lengths, path, tmp_path / "scores.jsonl").startswith(f"{path}{message}")
+
+
+def test_a_source_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "rows.parquet").write_bytes(b"PAR1 no")
+    assert refusal(lengths, tmp_path / "rows.parquet", tmp_path / "scores.jsonl").startswith(
+        f"{tmp_path / 'rows.parquet'}: cannot be read ("
+    )
+    assert refusal(lengths, tmp_path / "none.jsonl", tmp_path / "scores.jsonl") == (
+        f"{tmp_path / 'none.jsonl'}: there is no such file."
+    )
+
+
+@pytest.mark.parametrize("text", ["0/3", "4/3", "1", "a/b", "1/0"])
+def test_a_shard_is_a_number_of_how_many(text: str) -> None:
+    assert refusal(Shard.parse, text) == (
+        f"shard {text!r}: expected a number and how many there are, such as 1/4, the first of four."
+    )
