@@ -1,0 +1,131 @@
+"""Streams: memory and speed of `dialeval score` on a short and a long file of JSON lines, ten responses a context; and shards.
+
+The texts are those of the embedded corpus, and of DailyDialog++ where DIALEVAL_DATA_DIR names a folder that has it; where they
+are used up, a number is put to context and response, so that no row is another's. Each run is a process of its own with one
+thread. The last line is one JSON object:
+
+    rows, responses_per_s, peak_mb      of the long run
+    speed_vs_short                      its responses per second over those of the short run, start-up left out
+    memory_vs_short                     its highest resident memory over the short run's
+    two_shards                          how many times faster two processes score the short file by shards than one
+    hours_of_one_core_for_1e9           by the long run's speed: no measurement, see docs/scale.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from measuring import options_of
+
+from dialeval_plugin.corpora import mini
+from dialeval_plugin.corpora.corpus import DATA_DIR_VARIABLE
+from dialeval_plugin.corpora.readers import dailydialog_pp
+from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
+
+WORKER = """
+import sys, time
+from pathlib import Path
+from dialeval_plugin.core.options import option_kinds, pairs_from_text
+from dialeval_plugin.core.registry import load_scorer, scorer_factory
+from dialeval_plugin.streams.run import score_file
+from dialeval_plugin.streams.sources import Shard, Source
+
+name, source, output, shard, *options = sys.argv[1:]
+scorer = load_scorer(name, **pairs_from_text(options, "--option", option_kinds(scorer_factory(name))))
+start = time.perf_counter()
+summary = score_file(scorer, Source(source), Path(output), shard=Shard.parse(shard) if shard else None)
+seconds = time.perf_counter() - start
+status = dict(line.split(":", 1) for line in open("/proc/self/status"))
+print(summary.n_total, seconds, int(status["VmHWM"].split()[0]) / 1024)
+"""
+
+
+def sets() -> list[ResponseSet]:
+    """Contexts with at least ten responses each."""
+    found = mini.read_response_sets()
+    if folder := os.environ.get(DATA_DIR_VARIABLE):
+        for path in sorted(Path(folder, "dailydialog_pp").glob("dev.json*")):
+            found += dailydialog_pp.read(path)
+    return [one for one in found if len((*one.positive, *one.adversarial)) >= 10]
+
+
+def rows(number: int) -> Iterator[dict[str, object]]:
+    contexts = sets()
+    for place in itertools.islice(itertools.count(), -(-number // 10)):
+        round_, which = divmod(place, len(contexts))
+        one = contexts[which]
+        mark = f" {round_}" if round_ else ""
+        context = [*one.context[:-1], one.context[-1] + mark]
+        for text in (*one.positive, *one.adversarial)[:10]:
+            yield {"context": context, "response": text + mark}
+
+
+def write(path: Path, number: int) -> Path:
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps(row) + "\n" for row in itertools.islice(rows(number), number))
+    return path
+
+
+def started(arguments: argparse.Namespace, source: Path, output: Path, shard: str = "") -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", WORKER, arguments.scorer, str(source), str(output), shard, *arguments.option]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+
+
+def finished(processes: Sequence[subprocess.Popen[str]]) -> list[tuple[float, float, float]]:
+    """Rows, seconds and MB of each process."""
+    found = []
+    for process in processes:
+        printed, _ = process.communicate()
+        if process.returncode:
+            raise SystemExit(process.returncode)
+        n_rows, seconds, megabytes = map(float, printed.splitlines()[-1].split())
+        found.append((n_rows, seconds, megabytes))
+    return found
+
+
+def main() -> None:
+    parser = options_of(__doc__, "a minute or two: 20,000 rows")
+    parser.add_argument("--rows", type=int, default=1_000_000, help="of the long file; the short one has a tenth")
+    parser.add_argument("--scorer", default="general")
+    parser.add_argument("--option", action="append", default=[], help="name=value of the scorer; may be repeated")
+    arguments = parser.parse_args()
+    long = 20_000 if arguments.quick else arguments.rows
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        short_file, long_file = write(folder / "short.jsonl", long // 10), write(folder / "long.jsonl", long)
+        # An export is made once, and not by two processes at a time.
+        finished([started(arguments, write(folder / "few.jsonl", 10), folder / "few.scores.jsonl")])
+        ((n_short, short_seconds, short_mb),) = finished([started(arguments, short_file, folder / "short.scores.jsonl")])
+        start = time.perf_counter()
+        parts = [folder / f"part-{number}.jsonl" for number in (1, 2)]
+        of_shards = finished(
+            [started(arguments, short_file, part, f"{number}/2") for number, part in enumerate(parts, start=1)]
+        )
+        print(f"two shards with start-up and model: {time.perf_counter() - start:.0f} s")
+        ((n_long, long_seconds, long_mb),) = finished([started(arguments, long_file, folder / "long.scores.jsonl")])
+    short_rate, long_rate = n_short / short_seconds, n_long / long_seconds
+    print(f"{n_short:.0f} rows: {short_rate:.0f} responses/s, {short_mb:.0f} MB")
+    print(f"{n_long:.0f} rows: {long_rate:.0f} responses/s, {long_mb:.0f} MB")
+    result = {
+        "rows": n_long,
+        "responses_per_s": round(long_rate, 1),
+        "peak_mb": round(long_mb, 1),
+        "speed_vs_short": round(long_rate / short_rate, 3),
+        "memory_vs_short": round(long_mb / short_mb, 3),
+        "two_shards": round(short_seconds / max(seconds for _, seconds, _ in of_shards), 2),
+        "hours_of_one_core_for_1e9": round(1e9 / long_rate / 3600),
+    }
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()
