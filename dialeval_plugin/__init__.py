@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from dialeval_plugin.core.signature import Signature
     from dialeval_plugin.corpora.conversations import examples_from
     from dialeval_plugin.hosts.evaluate.metric import load_metric
+    from dialeval_plugin.streams.batches import ScoreBatches
 
 _HOMES = {
     "Dialogue": "core.dialogue",
     "Example": "core.dialogue",
     "Turn": "core.dialogue",
     "Reason": "core.scores",
+    "ScoreBatches": "streams.batches",
     "Scorer": "core.scorer",
     "Scores": "core.scores",
     "Unscored": "core.scores",
@@ -39,6 +41,7 @@ __all__ = [
     "Dialogue",
     "Example",
     "Reason",
+    "ScoreBatches",
     "Scorer",
     "Scores",
     "Signature",

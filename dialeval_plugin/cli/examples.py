@@ -12,6 +12,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "scorers": "dialeval scorers general",
         "score": "dialeval score responses.jsonl --output scores.jsonl --explain",
         "merge": "dialeval merge scores.jsonl part-1.jsonl part-2.jsonl",
+        "launch": "dialeval launch responses.parquet --output scores.parquet --shards 64 --workers 8",
         "accuracy": "dialeval accuracy test.json --slm my-slm",
         "demo": "dialeval demo --output demo_output",
         "meta-eval": "dialeval meta-eval scores.jsonl --ratings tu",

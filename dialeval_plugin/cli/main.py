@@ -15,11 +15,11 @@ from typer.core import TyperGroup
 from dialeval_plugin.core.errors import DialevalError, InputError
 from dialeval_plugin.version import __version__
 
-from . import agreement, augment, data, demo, hosts, leaderboard, models, plot, score, scorers
+from . import agreement, augment, data, demo, hosts, launch, leaderboard, models, plot, score, scorers
 from .examples import add_examples
 from .train import main as train
 
-_RESUMED = frozenset({"score", "augment", "train"})
+_RESUMED = frozenset({"score", "launch", "augment", "train"})
 """Commands that keep what they have finished."""
 _SCORE = "Score responses and dialogues"
 _COMPARE = "Compare scores with people's ratings"
@@ -63,6 +63,7 @@ app = typer.Typer(
 app.command(rich_help_panel=_SCORE)(scorers.scorers)
 app.command(rich_help_panel=_SCORE)(score.score)
 app.command(rich_help_panel=_SCORE)(score.merge)
+app.command(rich_help_panel=_SCORE)(launch.launch)
 app.command(rich_help_panel=_SCORE)(score.accuracy)
 app.command(rich_help_panel=_SCORE)(demo.demo)
 app.command("meta-eval", rich_help_panel=_COMPARE)(agreement.meta_eval)

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -269,9 +269,13 @@ def merge(
     """
     from dialeval_plugin.streams.output import merge as merge_shards
 
-    meta = merge_shards(shards, output)
+    typer.echo(merged_text(merge_shards(shards, output), output))
+
+
+def merged_text(meta: Mapping[str, Any], output: Path) -> str:
+    """What is printed of a file that was made of shards."""
     mean = "no score" if meta["mean"] is None else f"mean {meta['mean']:.4f}"
-    typer.echo(f"{meta['main']}: {mean}, {meta['n_scored']} of {meta['n_total']} scored\n{meta['signature']}\nscores: {output}")
+    return f"{meta['main']}: {mean}, {meta['n_scored']} of {meta['n_total']} scored\n{meta['signature']}\nscores: {output}"
 
 
 def accuracy(

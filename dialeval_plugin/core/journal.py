@@ -23,7 +23,7 @@ def sole_process(path: Path) -> Iterator[None]:
     """
     from filelock import FileLock, Timeout
 
-    lock = FileLock(path.with_name(path.name + ".lock"), timeout=0)
+    lock = FileLock(lock_file(path), timeout=0)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock.acquire()
@@ -40,6 +40,11 @@ def sole_process(path: Path) -> Iterator[None]:
         with contextlib.suppress(OSError):
             Path(lock.lock_file).unlink()
         lock.release()
+
+
+def lock_file(path: Path) -> Path:
+    """The file that `sole_process` locks."""
+    return path.with_name(path.name + ".lock")
 
 
 def not_written(path: Path, error: OSError) -> InputError:

@@ -1,0 +1,92 @@
+"""Batches of rows of any engine that keeps an object in each worker: Ray Data's `map_batches`, or a loop."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialeval_plugin.core.dialogue import Item
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.files import Line
+from dialeval_plugin.core.registry import load_scorer
+from dialeval_plugin.core.scorer import refuse_streams, score_block
+from dialeval_plugin.corpora.conversations import Conversation, TurnChoice, read_rows
+
+UNSCORED = "unscored"
+SIGNATURE = "signature"
+
+
+class ScoreBatches:
+    """Adds the columns of a scorer to batches of rows; the scorer is opened once.
+
+    A row is a response with its `context`, or a conversation under `messages` of which one response is scored: `turns="last"`,
+    or a scorer of whole dialogues.
+
+    Args:
+        scorer: its name.
+        turns: which turns of a conversation are scored.
+        columns: our names of fields to the rows' own.
+        options: of the scorer.
+
+    Raises:
+        InputError: the scorer needs all rows at once.
+
+    Example:
+        >>> score = ScoreBatches("response_length")
+        >>> batch = {"context": np.array([["Hi."]], dtype=object), "response": np.array(["How are you?"])}
+        >>> {name: values.tolist() for name, values in score(batch).items() if name not in batch and name != "signature"}
+        {'words': [3.0], 'characters': [12.0], 'unscored': [None]}
+
+        With Ray: `rows.map_batches(ScoreBatches, fn_constructor_args=("general",), batch_size=1024, concurrency=4)`.
+    """
+
+    def __init__(
+        self, scorer: str, *, turns: TurnChoice | None = None, columns: Mapping[str, str] | None = None, **options: Any
+    ) -> None:
+        self._scorer = load_scorer(scorer, **options)
+        refuse_streams(self._scorer)
+        self._turns, self._columns = turns, columns
+
+    def __call__(self, batch: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Score a batch, a column a field.
+
+        Returns:
+            The batch's columns and the scorer's, NaN where a row has no score; `unscored`, the reason or None; `signature`.
+
+        Raises:
+            InputError: a row is malformed or has several responses to score, or a column has a name that a score needs.
+        """
+        scores = score_block(self._scorer, self._items(batch))
+        unscored = [
+            None if (why := scores.unscored.get(place)) is None else why.reason.value for place in range(scores.n_total)
+        ]
+        added = {name: np.array(values, dtype=np.float64) for name, values in scores.columns.items()}
+        added[UNSCORED] = np.array(unscored, dtype=object)
+        added[SIGNATURE] = np.array([str(scores.signature)] * scores.n_total, dtype=object)
+        if taken := sorted(added.keys() & batch.keys()):
+            raise InputError(f"column {taken[0]!r}: is there already, and {self._scorer.name} writes one. Rename it.")
+        return {**batch, **added}
+
+    def _items(self, batch: Mapping[str, NDArray[Any]]) -> list[Item]:
+        names, columns = list(batch), [column.tolist() for column in batch.values()]
+        rows = [
+            Line(f"row {number} of a batch", {name: _plain(value) for name, value in zip(names, values, strict=True)})
+            for number, values in enumerate(zip(*columns, strict=True), start=1)
+        ]
+        found = read_rows(rows, Counter(), columns=self._columns, choice=self._turns, is_table=True)
+        items = [one.items(self._scorer.level) if isinstance(one, Conversation) else [one] for one in found]
+        for row, of_row in zip(rows, items, strict=True):
+            if len(of_row) != 1:
+                raise InputError(f"{row.where}: has {len(of_row)} responses to score, and gets one score. Choose turns='last'.")
+        return [item for of_row in items for item in of_row]
+
+
+def _plain(value: Any) -> Any:
+    """Lists of Arrow's are arrays in numpy's batches."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    return [_plain(one) for one in value] if isinstance(value, list) else value

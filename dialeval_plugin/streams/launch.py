@@ -1,0 +1,255 @@
+"""One input scored by many processes: its shards are tasks of datatrove's executors, on this machine, on Slurm or on Ray."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.journal import lock_file
+from dialeval_plugin.core.options import check_names, option_kinds, pairs_from_text
+from dialeval_plugin.core.scorer import Scorer, refuse_streams, run_signature
+from dialeval_plugin.core.signature import text_hash
+from dialeval_plugin.reports.scored_output import meta_file
+
+from .output import merge
+from .sources import Shard
+
+logger = logging.getLogger(__name__)
+
+Executor: TypeAlias = Literal["local", "slurm", "ray"]
+_EXECUTORS = {
+    "local": ("datatrove.executor.local", "LocalPipelineExecutor"),
+    "slurm": ("datatrove.executor.slurm", "SlurmPipelineExecutor"),
+    "ray": ("datatrove.executor.ray", "RayPipelineExecutor"),
+}
+_OURS = frozenset(
+    {"pipeline", "tasks", "workers", "logging_dir", "skip_completed", "depends", "local_tasks", "local_rank_offset"}
+)
+"""Arguments of an executor that are no options: they follow from what is scored."""
+_COMPLETED = "completions"
+"""datatrove's folder of an empty file for each task that is done."""
+
+
+@dataclass(frozen=True)
+class ShardedRun:
+    """What is scored, in how many parts, and where they lie until they are one file.
+
+    Attributes:
+        words: what follows `dialeval score`, but for `--shard` and `--output`.
+        output: of the whole, JSON lines or Parquet.
+        n_shards: how many parts, each a task.
+        folder: of the parts and the executor's logs; every machine has to see it.
+    """
+
+    words: tuple[str, ...]
+    output: Path
+    n_shards: int
+    folder: Path
+
+    @classmethod
+    def of(cls, words: Sequence[str], scorer: Scorer, source: str, output: Path, n_shards: int) -> ShardedRun:
+        """A run whose folder no other scorer, options, version of the source or number of shards has.
+
+        Raises:
+            InputError: the output exists, the source cannot be found, or the scorer needs all rows at once.
+        """
+        refuse_streams(scorer)
+        if output.exists():
+            raise InputError(f"{output}: exists already. Choose another name, or delete it.")
+        identity = text_hash(*words, str(run_signature(scorer)), _version(source), str(n_shards))
+        return cls(tuple(words), output.absolute(), n_shards, (output.parent / f"{output.name}.shards" / identity).resolve())
+
+    @property
+    def parts(self) -> list[Path]:
+        """The file of each shard."""
+        return [self.folder / f"part-{number:05d}{self.output.suffix}" for number in range(1, self.n_shards + 1)]
+
+    @property
+    def unfinished(self) -> list[int]:
+        """The ranks, from 0, of the shards that are not scored to their end."""
+        return [rank for rank, part in enumerate(self.parts) if not _is_finished(part)]
+
+    def merge(self) -> Mapping[str, Any]:
+        """Make one file of the parts, remove them, and return what belongs to all rows."""
+        meta = merge(self.parts, self.output)
+        for part in self.parts:
+            meta_file(part).unlink()
+            part.unlink()
+        return meta
+
+
+@dataclass(frozen=True)
+class ScoreShard:
+    """Scores the shard of a task's rank by `dialeval score`: a step of a datatrove pipeline.
+
+    It is a process of its own, so that one which the system kills fails its task; of a pool's own process the pool would never
+    hear again.
+
+    Attributes:
+        run: what is scored.
+        n_threads: of each process.
+    """
+
+    run: ShardedRun
+    n_threads: int
+
+    def __call__(self, data: object, rank: int, world_size: int) -> None:
+        """Score shard `rank + 1`; one that is finished stays as it is.
+
+        Raises:
+            InputError: the process failed; on this machine the parts that are there are counted at the end instead, as
+                datatrove's pool would end the other tasks with this one.
+        """
+        from filelock import FileLock
+
+        part, shard = self.run.parts[rank], Shard(rank + 1, world_size)
+        log = part.with_name(part.stem + ".log")
+        words = [sys.executable, "-m", "dialeval_plugin", "score", *self.run.words]
+        words += ["--shard", str(shard), "--output", str(part), "--worst", "0", "--max-unscored", "1"]
+        with FileLock(part.with_name(part.name + ".task")):
+            # A process that outlived its node may still be at this shard: what it finishes is taken.
+            with FileLock(lock_file(part)):
+                pass
+            if _is_finished(part):
+                return
+            with log.open("ab") as file:
+                environment = {"OMP_NUM_THREADS": str(self.n_threads), **os.environ}
+                ended = subprocess.run(words, check=False, stdout=file, stderr=file, env=environment)  # noqa: S603 - our command
+        if ended.returncode and os.environ.get("DATATROVE_EXECUTOR") != "LOCAL":
+            raise InputError(f"shard {shard}: ended with {ended.returncode}. What it said stands in {log}.")
+
+
+@dataclass(frozen=True)
+class MergeShards:
+    """Makes one file of all shards: the step of the last task where nobody waits for the others, as on Slurm."""
+
+    run: ShardedRun
+
+    def __call__(self, data: object, rank: int, world_size: int) -> None:
+        """Merge the parts.
+
+        Raises:
+            InputError: they are not of one run, or rows are missing; see `merge`.
+        """
+        self.run.merge()
+
+
+def executor_options(executor: Executor, pairs: Sequence[str]) -> dict[str, Any]:
+    """Read `name=value` of an executor's arguments.
+
+    Raises:
+        InputError: there is no such argument, or on Slurm `time` or `partition` is missing.
+        MissingPrerequisite: datatrove, ray or sbatch is not installed.
+    """
+    kinds = option_kinds(_executor(executor)) or {}
+    known = sorted(kinds.keys() - _OURS)
+    options = pairs_from_text(pairs, "--executor-option", kinds)
+    check_names(f"--executor {executor}", options, known)
+    if executor == "slurm" and (missing := [name for name in ("time", "partition") if name not in options]):
+        raise InputError(f"--executor slurm: needs {' and '.join(missing)}. Add --executor-option {missing[0]}=VALUE.")
+    return options
+
+
+def launch(run: ShardedRun, executor: Executor, workers: int, options: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Score the shards that are not finished, `workers` of them at once, and merge them.
+
+    Returns:
+        What belongs to all rows; None on Slurm, where the jobs are only queued, one that merges behind the others.
+
+    Raises:
+        InputError: shards could not be scored; the message names them. Those that are finished are kept.
+    """
+    logs = run.folder / "logs"
+    _forget_lost(run, logs)
+    at_once = min(workers, run.n_shards)
+    cores = max(1, n_cores() // at_once) if executor == "local" else int(options.get("cpus_per_task", 1))
+    kind = _executor(executor)
+    tasks = kind([ScoreShard(run, cores)], tasks=run.n_shards, workers=at_once, logging_dir=str(logs), **options)
+    if executor == "slurm":
+        last = {**options, "job_name": f"{options.get('job_name', 'dialeval')}-merge"}
+        kind([MergeShards(run)], tasks=1, logging_dir=str(run.folder / "merge"), depends=tasks, **last).run()
+        return None
+    if executor == "ray":
+        _connect()
+    if run.unfinished:
+        tasks.run()
+    if unfinished := run.unfinished:
+        named = ", ".join(str(Shard(rank + 1, run.n_shards)) for rank in unfinished[:10])
+        raise InputError(
+            f"{len(unfinished)} of {run.n_shards} shards are not finished: {named}. What they said stands in {run.folder}, in "
+            f"part-*.log; the last: {_last_words(run, unfinished[0])} Finished shards are kept; the same command goes on."
+        )
+    meta = run.merge()
+    shutil.rmtree(run.folder)
+    with suppress(OSError):  # the folder of another run is in it
+        run.folder.parent.rmdir()
+    return meta
+
+
+def n_cores() -> int:
+    """How many processors this process may use, by affinity and control group."""
+    import joblib
+
+    return int(joblib.cpu_count())
+
+
+def _executor(name: Executor) -> Any:
+    if name == "slurm" and shutil.which("sbatch") is None:
+        raise MissingPrerequisite("--executor slurm: there is no sbatch here. Run this where jobs are submitted.")
+    module, attribute = _EXECUTORS[name]
+    try:
+        if name == "ray":
+            importlib.import_module("ray")
+        return getattr(importlib.import_module(module), attribute)
+    except ImportError as error:
+        extra = "ray" if name == "ray" else "launch"
+        raise MissingPrerequisite(
+            f"--executor {name}: cannot be imported ({error}). Run `pip install 'dialeval-plugin[{extra}]'`."
+        ) from error
+
+
+def _connect() -> None:
+    import ray
+
+    if not ray.is_initialized():
+        ray.init()  # the cluster of RAY_ADDRESS, or that runs here, or a new one
+
+
+def _version(source: str) -> str:
+    """What changes when a source does, as far as its file system says so."""
+    import fsspec
+
+    try:
+        files, path = fsspec.core.url_to_fs(source)
+        return str(files.checksum(path))
+    except FileNotFoundError:
+        raise InputError(f"{source}: there is no such file.") from None
+
+
+def _is_finished(part: Path) -> bool:
+    """Whether a part is there, beside which what belongs to all its rows is written last."""
+    return part.is_file() and meta_file(part).is_file()
+
+
+def _forget_lost(run: ShardedRun, logs: Path) -> None:
+    """Take the mark of completion from tasks whose files are not there: datatrove would never do them again."""
+    for rank in run.unfinished:
+        (logs / _COMPLETED / f"{rank:05d}").unlink(missing_ok=True)
+    (run.folder / "merge" / _COMPLETED / f"{0:05d}").unlink(missing_ok=True)
+
+
+def _last_words(run: ShardedRun, rank: int) -> str:
+    part = run.parts[rank]
+    log = part.with_name(part.stem + ".log")
+    lines = log.read_text(encoding="utf-8", errors="replace").split("\n") if log.is_file() else []
+    return repr(next((line for line in reversed(lines) if line.strip()), "nothing"))

@@ -1,0 +1,209 @@
+"""Shards as tasks of datatrove's executors: whichever runs them, whatever is killed, the file is that of one process."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dialeval_plugin import ScoreBatches
+from dialeval_plugin.core.registry import load_scorer
+from dialeval_plugin.corpora import mini
+from dialeval_plugin.streams.output import read_rows
+from dialeval_plugin.streams.run import score_file
+from dialeval_plugin.streams.sources import Source
+from tests.refusals import refusal
+
+ROOT = Path(__file__).parents[2]
+BIN = Path(sys.executable).parent
+ROWS = [
+    {"id": f"r{number}", "context": [turn.text for turn in example.context], "response": example.response.text}
+    for number, example in enumerate(mini.read_examples("test"))
+]
+KILLER = """
+import os, signal, sys
+from pathlib import Path
+if "2/3" in sys.orig_argv and not (mark := Path(os.environ["KILLED"])).exists():
+    mark.touch()
+    replace = os.replace
+    def killed(*names):
+        replace(*names)
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.replace = killed
+"""
+"""Kills the process of the second shard once, when its first block is written."""
+SBATCH = """#!/bin/bash
+echo "$@" >> "$0.calls"
+for word; do
+  case $word in --export=ALL,*) export "${word#--export=ALL,}" ;; esac
+  script=$word
+done
+last=$(sed -n 's/^#SBATCH --array=0-\\([0-9]*\\).*/\\1/p' "$script")
+cat "$script" >> "$0.scripts"
+for task in $(seq 0 "${last:-0}"); do
+  SLURM_ARRAY_TASK_ID=$task SLURM_NODELIST=here bash "$script" >> "$0.log" 2>&1 || exit 1
+done
+echo "Submitted batch job 17"
+"""
+"""Runs the tasks of a job at once, one after the other."""
+SRUN = '#!/bin/bash\nwhile [[ $1 == -* || $1 == 1 ]]; do shift; done\nexec "$@"\n'
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in ROWS), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def whole(tmp_path: Path, source: Path) -> bytes:
+    score_file(load_scorer("response_length"), Source(str(source)), path := tmp_path / "whole.jsonl")
+    return path.read_bytes()
+
+
+def launch(folder: Path, *words: object, **variables: str) -> subprocess.CompletedProcess[str]:
+    command = [BIN / "dialeval", "launch", "rows.jsonl", "--scorer", "response_length", "--output", "scores.jsonl", *words]
+    environment = {**os.environ, **variables}
+    return subprocess.run(
+        list(map(str, command)), cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+def left(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if path.name.startswith("scores"))
+
+
+def test_a_shard_that_is_killed_is_named_and_the_same_command_goes_on(tmp_path: Path, source: Path, whole: bytes) -> None:
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(KILLER, encoding="utf-8")
+    variables = {"PYTHONPATH": str(tmp_path / "site"), "KILLED": str(tmp_path / "killed")}
+    first = launch(tmp_path, "--shards", 3, "--workers", 2, **variables)
+    assert first.returncode == 2
+    assert "dialeval: 1 of 3 shards are not finished: 2/3. What they said stands in" in first.stderr
+    assert not (tmp_path / "scores.jsonl").exists()
+    finished = {path: path.stat().st_mtime_ns for path in tmp_path.glob("scores.jsonl.shards/*/part-*.jsonl")}
+    assert [path.name for path in sorted(finished)] == ["part-00001.jsonl", "part-00003.jsonl"]
+    again = launch(tmp_path, "--shards", 3, "--workers", 2, **variables)
+    assert again.returncode == 0, again.stderr
+    assert "words: mean 10.2889, 180 of 180 scored" in again.stdout
+    assert "Skipping 2 already completed tasks" in again.stderr
+    assert (tmp_path / "scores.jsonl").read_bytes() == whole
+    assert left(tmp_path) == ["scores.jsonl", "scores.jsonl.meta.json"]
+    refused = launch(tmp_path, "--shards", 3)
+    assert (refused.returncode, refused.stderr) == (
+        2,
+        "dialeval: scores.jsonl: exists already. Choose another name, or delete it.\n",
+    )
+
+
+def test_an_input_that_cannot_be_read_is_said_in_the_words_of_the_shard(tmp_path: Path, source: Path) -> None:
+    source.write_text('{"context": ["Hi."]}\n', encoding="utf-8")
+    ended = launch(tmp_path, "--shards", 1)
+    assert ended.returncode == 2
+    assert f'the last: "dialeval: {source}:1: ' in ended.stderr.replace("'", '"')
+
+
+def test_slurm_is_given_the_shards_and_behind_them_the_merge(tmp_path: Path, source: Path, whole: bytes) -> None:
+    programs = {"sbatch": SBATCH, "srun": SRUN, "scontrol": "#!/bin/bash\necho here\n"}
+    for name, text in programs.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        (tmp_path / name).chmod(0o755)
+    path = os.pathsep.join([str(tmp_path), str(BIN), os.environ["PATH"]])
+    words = ["--executor", "slurm", "--shards", 3, "--executor-option", "partition=cpu", "--executor-option", "time=02:00:00"]
+    ended = launch(tmp_path, *words, "--executor-option", "cpus_per_task=4", PATH=path)
+    assert ended.returncode == 0, ended.stderr + (tmp_path / "sbatch.log").read_text(encoding="utf-8")
+    assert ended.stdout.startswith("3 shards are queued, and behind them the job that writes scores.jsonl. Logs: ")
+    scripts = (tmp_path / "sbatch.scripts").read_text(encoding="utf-8").split("#!/bin/bash\n")[1:]
+    assert [script.count("launch_pickled_pipeline") for script in scripts] == [1, 0, 1, 0]
+    for line in ("partition=cpu", "time=02:00:00", "cpus-per-task=4", "array=0-2%3"):
+        assert f"#SBATCH --{line}\n" in scripts[0]
+    calls = (tmp_path / "sbatch.calls").read_text(encoding="utf-8").splitlines()
+    assert "--dependency=afterok:17" in calls[2]
+    assert (tmp_path / "scores.jsonl").read_bytes() == whole
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--executor", "slurm"], "--executor slurm: there is no sbatch here."),
+        (["--executor-option", "partition=cpu"], "--executor local: there is no option 'partition'"),
+        (["--executor", "ray"], "--executor ray: how many tasks there are is yours to say. Add --shards N."),
+        (["--option", "no=1"], "response_length: there is no option 'no'"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_runs(tmp_path: Path, source: Path, words: list[str], message: str) -> None:
+    ended = launch(tmp_path, *words)
+    assert ended.returncode in {2, 3}
+    assert ended.stderr.splitlines()[-1].startswith(f"dialeval: {message}")
+    assert not left(tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["batches", "launch"])
+def test_a_node_of_ray_that_is_killed_loses_no_row_and_doubles_none(
+    tmp_path: Path, source: Path, whole: bytes, mode: str
+) -> None:
+    (tmp_path / "marks").mkdir()
+    ended = subprocess.run(
+        [sys.executable, ROOT / "tests/streams/ray_cluster.py", mode, source, tmp_path / "scores.jsonl", tmp_path / "marks"],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "RAY_USAGE_STATS_ENABLED": "0"},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stdout[-4000:] + ended.stderr[-4000:]
+    assert "killed\n" in ended.stdout
+    if mode == "launch":
+        assert (tmp_path / "scores.jsonl").read_bytes() == whole
+        return
+    assert len({mark.name.partition("-")[0] for mark in (tmp_path / "marks").iterdir()}) == 2
+    found = sorted(json.loads((tmp_path / "scores.jsonl").read_text(encoding="utf-8")), key=lambda row: int(row["id"][1:]))
+    expected = list(read_rows(tmp_path / "whole.jsonl"))
+    assert [{name: row[name] for name in expected[0]} for row in found] == expected
+    assert {row["signature"] for row in found} == {"method:response_length|level:turn|version:0.1.0"}
+    assert [row["context"] for row in found] == [row["context"] for row in ROWS]
+
+
+def batch(**columns: list[object]) -> dict[str, np.ndarray]:
+    made = {name: np.empty(len(values), dtype=object) for name, values in columns.items()}
+    for name, values in columns.items():
+        made[name][:] = values
+    return made
+
+
+def test_a_batch_has_the_scores_of_a_list() -> None:
+    items = mini.read_examples("test")[:20]
+    scorer = load_scorer("general", backend="onnx")
+    columns = batch(
+        context=[np.array([turn.text for turn in item.context], dtype=object) for item in items],
+        response=[item.response.text for item in items],
+    )
+    found = ScoreBatches("general", backend="onnx")(columns)
+    assert found[(expected := scorer.score(items)).main].tolist() == pytest.approx(expected.values, abs=1e-6)
+    assert found["response"] is columns["response"]
+
+
+def test_a_row_without_a_score_says_why() -> None:
+    found = ScoreBatches("response_length")(batch(context=[["Hi."], ["Hi."]], response=[" ", "Hello."]))
+    assert found["unscored"].tolist() == ["empty_input", None]
+    assert np.isnan(found["words"]).tolist() == [True, False]
+
+
+def test_what_is_no_batch_of_responses_is_refused() -> None:
+    chat = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello!"}] * 2
+    score = ScoreBatches("response_length")
+    assert refusal(score, batch(messages=[chat])) == (
+        "row 1 of a batch: has 2 responses to score, and gets one score. Choose turns='last'."
+    )
+    assert ScoreBatches("response_length", turns="last")(batch(messages=[chat]))["words"].tolist() == [1.0]
+    assert refusal(score, batch(context=[["Hi."]], response=["Hello."], words=[1])) == (
+        "column 'words': is there already, and response_length writes one. Rename it."
+    )
+    assert "looks at all examples at once" in refusal(ScoreBatches, "slide", normalise="population")
