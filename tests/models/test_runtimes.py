@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import shutil
 import subprocess
 import sys
@@ -171,16 +172,27 @@ def test_exported_models_score_without_torch_in_500_mb(name: str) -> None:
     for backend in ("onnx", "openvino", "openvino-int8"):
         load_scorer(name, backend=backend)
         program = (
-            "import sys\n"
+            "import os, sys, threading, time\n"
             "from dialeval_plugin.core.registry import load_scorer\n"
             "from dialeval_plugin.corpora import mini\n"
-            f"scores = load_scorer({name!r}, backend={backend!r}).score(mini.read_examples())\n"
+            f"scorer = load_scorer({name!r}, backend={backend!r})\n"
+            "seen = {len(os.sched_getaffinity(0))}\n"
+            "def watch(thread):\n"
+            "    while True:\n"
+            "        seen.add(len(os.sched_getaffinity(thread)))\n"
+            "        time.sleep(0.01)\n"
+            "threading.Thread(target=watch, args=[threading.get_native_id()], daemon=True).start()\n"
+            "scorer.score(mini.read_examples())\n"
             "status = dict(line.split(':', 1) for line in open('/proc/self/status'))\n"
             "print('torch' in sys.modules, 'transformers' in sys.modules, int(status['VmHWM'].split()[0]) / 1024)\n"
+            "print(*seen)\n"
         )
-        printed = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout.split()
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        ended = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, env=environment)
+        printed = ended.stdout.split()
         assert printed[:2] == ["False", "False"]
         assert float(printed[2]) <= 500, backend
+        assert len(printed[3:]) == 1, f"{backend}: binds its thread to a processor, which other processes may have to share"
 
 
 def test_a_folder_of_ours_may_hold_what_openvino_calls_bin(tmp_path: Path) -> None:

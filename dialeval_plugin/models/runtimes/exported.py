@@ -231,6 +231,8 @@ def _openvino_graph(path: Path, dtype: Precision) -> Graph:
         # What is compiled for a shape is kept for as many shapes. By default for thousands, a megabyte each; a batch seldom has
         # the shape of one long ago, and with these the same work takes 3 % longer.
         "CPU_RUNTIME_CACHE_CAPACITY": 64,
+        # By default each process binds its threads to the first processors: two shards would share one, the others idle.
+        "ENABLE_CPU_PINNING": False,
     }
     if threads := n_threads():
         settings["INFERENCE_NUM_THREADS"] = threads
