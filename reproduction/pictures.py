@@ -1,0 +1,63 @@
+"""The picture on the first page of the documentation: agreement with people of the models in the box and of published judges.
+
+DIALEVAL_DATA_DIR names the folder with `dstc10` and `llm_judgements`.
+
+    python -m reproduction.pictures --work FOLDER --output docs/pictures/forest.svg
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from dialeval_plugin.cli.main import app
+from dialeval_plugin.corpora.corpus import DATA_DIR_VARIABLE
+from dialeval_plugin.corpora.readers import dstc10
+
+QUALITIES = {"tu": "Overall", "pu": "Overall", "dz": "appropriateness", "ft": "Overall", "dgu": "overall", "eg": "relevance"}
+"""Of the sets with an overall rating that one, of the others the one that is nearest to it."""
+_JUDGED = ("tu", "pu", "ft")
+"""Sets of which there are verdicts about the overall quality."""
+EVALUATORS = {
+    "general": ("general", (), tuple(QUALITIES)),
+    "slide, small model": ("slide", ("variant=slm",), tuple(QUALITIES)),
+    "response length": ("response_length", (), tuple(QUALITIES)),
+    **{
+        judge: ("replay_judge", (f"source={judge}/AutomaticDialogueEvaluation",), _JUDGED)
+        for judge in ("Vicuna-13B-v1.5", "Qwen-14B")
+    },
+}
+"""By the name in the picture: the scorer, its options, and the sets."""
+
+
+def dialeval(*words: str | Path) -> None:
+    """Run a command as it is typed."""
+    app([str(word) for word in words], standalone_mode=False)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Score the sets, compute the coefficients, draw."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--work", type=Path, required=True, help="folder of scores and tables")
+    parser.add_argument("--output", type=Path, required=True)
+    asked = parser.parse_args(arguments)
+    tables = []
+    for code, quality in QUALITIES.items():
+        scores = []
+        for name, (scorer, options, sets) in EVALUATORS.items():
+            if code not in sets:
+                continue
+            scores.append(asked.work / code / f"{name}.jsonl")
+            words = [word for option in options for word in ("--option", option)]
+            data = Path(os.environ[DATA_DIR_VARIABLE], "dstc10", f"{dstc10.SETS[code].name}_eval.json")
+            dialeval("score", data, "--scorer", scorer, *words, "--output", scores[-1], "--worst", "0")
+        tables.append(asked.work / f"{code}.json")
+        computed = ["--quality", quality, "--coefficient", "spearman", "--permutations", "0"]
+        dialeval("meta-eval", *scores, "--ratings", code, *computed, "--format", "json", "--output", tables[-1])
+    dialeval("plot", "forest", *tables, "--output", asked.output)
+
+
+if __name__ == "__main__":
+    main()
