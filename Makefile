@@ -11,7 +11,10 @@ INSTALL = build/installed/venv/bin/pip install --quiet --constraint constraints.
 SDIST_TESTS = tests/test_package.py tests/core/test_files.py tests/core/test_signature.py tests/corpora tests/cli/test_help.py \
 	tests/leaderboard/test_lm_eval_files.py tests/hosts/test_validation.py
 
-.PHONY: demo demo-train models test lint types tests real-data installed mutants bench clean
+# The time in archives: two builds of a commit are equal.
+export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct 2>/dev/null || echo 1700000000)
+
+.PHONY: demo demo-train models test test-all lint types tests docs real-data installed release-check mutants bench clean
 
 demo: $(READY)
 	$(BIN)/dialeval demo
@@ -35,7 +38,15 @@ types: $(READY)
 	$(BIN)/mypy
 
 tests: $(READY)
+	$(PYTEST) -m "not real_data and not exhaustive and not long" --doctest-modules tests dialeval_plugin
+
+# The tests that take longest as well.
+test-all: lint types docs
 	$(PYTEST) -m "not real_data and not exhaustive" --doctest-modules tests dialeval_plugin
+
+# The documentation site in build/site: offline, and no link in it is dead.
+docs: $(READY)
+	$(BIN)/mkdocs build --quiet
 
 # Needs DIALEVAL_DATA_DIR, a folder with the public corpora (dialeval data list).
 real-data: $(READY)
@@ -54,6 +65,19 @@ installed: $(READY)
 	$(INSTALL) --force-reinstall --no-deps build/installed/*.tar.gz
 	$(INSTALL) "$$(echo build/installed/*.tar.gz)[dev]"
 	cd build/installed/source && OMP_NUM_THREADS=1 ../venv/bin/python -m pytest -q -m "not real_data" $(SDIST_TESTS)
+
+# All that has to hold before a version is published. The files, and a bill of what they install, are in build/installed.
+release-check: test-all installed
+	$(PYTHON) -m venv build/release
+	build/release/bin/pip install --quiet --constraint constraints.txt twine cyclonedx-bom
+	build/release/bin/twine check --strict build/installed/*.whl build/installed/*.tar.gz
+	rm -rf build/release/clone build/release/again
+	git clone --quiet . build/release/clone
+	$(BIN)/python -m build --quiet --wheel --outdir build/release/again build/release/clone
+	cmp build/installed/*.whl build/release/again/*.whl
+	build/release/bin/cyclonedx-py environment --output-file build/installed/sbom.json build/installed/venv/bin/python
+	! grep -n "(unreleased)" CHANGELOG.md
+	grep -q "^version: $$(build/installed/venv/bin/dialeval --version | cut -d ' ' -f 2)$$" CITATION.cff
 
 # Changes the modules that compute and read the numbers, and counts what their tests notice; MODULE=methods/slide/fusion.py for one.
 mutants: $(READY)

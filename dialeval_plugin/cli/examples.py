@@ -46,6 +46,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "leaderboard export": "dialeval leaderboard export board --format model-index --output exported",
         "leaderboard space": "dialeval leaderboard space board --output space",
         "leaderboard push": "dialeval leaderboard push OWNER/NAME --folder board --dry-run",
+        "plot forest": "dialeval plot forest agreement.json --output forest.svg",
         "plot disentangling": "dialeval plot disentangling test.json --slm my-slm --output disentangling.svg",
         "plot training": "dialeval plot training my-slm --output training.svg",
         "plot thresholds": "dialeval plot thresholds test.json --slm my-slm --output thresholds.svg",

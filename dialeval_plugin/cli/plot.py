@@ -1,4 +1,4 @@
-"""`dialeval plot`: the plots of the papers, as PNG or SVG by the name's ending."""
+"""`dialeval plot`: the plots of the papers, as PNG, SVG or PDF by the name's ending."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-app = typer.Typer(help="Draw the plots of the papers, as PNG or SVG.", no_args_is_help=True)
+app = typer.Typer(help="Draw the plots of the papers, as PNG, SVG or PDF.", no_args_is_help=True)
 
 
 def _check_ending(path: Path) -> Path:
@@ -28,9 +28,21 @@ def _write(figure: Figure, path: Path) -> None:
     typer.echo(path)
 
 
-Output = Annotated[Path, typer.Option(callback=_check_ending, help="File to write; its ending, .png or .svg, is its format.")]
+Output = Annotated[Path, typer.Option(callback=_check_ending, help="File to write; it ends in .png, .svg or .pdf.")]
 Data = Annotated[Path, typer.Argument(help="File in DailyDialog++'s layout.")]
 Slm = Annotated[str | None, typer.Option(help="Folder or hub id of the small model.")]
+
+
+@app.command()
+def forest(
+    tables: Annotated[list[Path], typer.Argument(help="What `dialeval meta-eval --format json --output FILE` wrote.")],
+    output: Output,
+    statistic: Annotated[str, typer.Option(help="The coefficient that is drawn.")] = "spearman",
+) -> None:
+    """Agreement with people, with intervals: a panel a data set, and how far people agree themselves as a band."""
+    from dialeval_plugin.reports.forest import forest_figure, read_panels
+
+    _write(forest_figure(read_panels(tables, statistic), label=statistic.replace("_", " ")), output)
 
 
 @app.command()

@@ -23,15 +23,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-FORMATS = ("png", "svg")
+FORMATS = ("png", "svg", "pdf")
+_MADE_BY = {"png": "Software", "svg": "Date", "pdf": "CreationDate"}
+"""What differs from run to run, or version to version, in a format."""
 DOTS_PER_INCH = 150
 BLUE, ORANGE, GREEN, GREY = "#4477aa", "#ee7733", "#228833", "#777777"
 CONTEXT, POSITIVE, NEGATIVE = 0, 1, 2
 PERPLEXITY = 30.0
 MAX_TICKS = 10
 """Up to so many epochs each has a tick of its own."""
-_KINDS = {CONTEXT: ("context", BLUE, "*"), POSITIVE: ("positive", ORANGE, "o"), NEGATIVE: ("adversarial", GREEN, "^")}
-_CLASS_COLOURS = (ORANGE, GREEN, BLUE, "#aa3377", GREY)
+_KINDS = {CONTEXT: ("context", BLUE, "*"), POSITIVE: ("positive", GREEN, "o"), NEGATIVE: ("adversarial", ORANGE, "^")}
+_CLASS_COLOURS = (GREEN, ORANGE, BLUE, "#aa3377", GREY)
 _LOSSES, _ACCURACIES = ("loss", "training_loss"), ("triplet_accuracy", "accuracy", "auroc")
 _LABELS = {"loss": "validation loss"}
 
@@ -75,7 +77,7 @@ def check_format(path: Path) -> str:
     """Return the format that the suffix of `path` names; InputError where it names none."""
     format = path.suffix.removeprefix(".").lower()
     if format not in FORMATS:
-        raise InputError(f"{path}: plots are written as PNG or SVG. End the name in .png or .svg.")
+        raise InputError(f"{path}: plots are written as PNG, SVG or PDF. End the name in .png, .svg or .pdf.")
     return format
 
 
@@ -84,7 +86,7 @@ def write_figure(figure: Figure, path: Path) -> None:
     from matplotlib import rc_context
 
     format = check_format(path)
-    metadata: dict[str, Any] = {"Date": None} if format == "svg" else {"Software": None}
+    metadata: dict[str, Any] = {_MADE_BY[format]: None}
     with rc_context({"svg.hashsalt": "dialeval", "svg.fonttype": "none"}), atomic_path(path) as temporary:
         figure.savefig(temporary, format=format, dpi=DOTS_PER_INCH, metadata=metadata)
 
@@ -121,29 +123,31 @@ def disentangling_figure(normal: Vectors, disentangled: Vectors, *, n_shown: int
 
 
 def training_figure(history: Sequence[HistoryRow]) -> Figure:
-    """Draw for each stage the loss, and the accuracy on validation data where it has one (DRE figures 3 and 4).
+    """Draw for each stage the loss, and below it the accuracy on validation data where it has one (DRE figures 3 and 4).
 
     The loss is that on validation data where it was measured, else that of training; the accuracy the triplet accuracy, else
     the classification accuracy, else the AUROC, in per cent.
     """
     stages = list(dict.fromkeys(row.stage for row in history))
-    figure = new_figure(max(3.4 * len(stages), 4.5), 3.4)
-    for axes, stage in zip(figure.subplots(1, len(stages), squeeze=False)[0], stages, strict=True):
+    figure = new_figure(max(3.4 * len(stages), 4.5), 5.0)
+    grid = figure.subplots(2, len(stages), squeeze=False, sharex="col")
+    for (upper, lower), stage in zip(grid.T, stages, strict=True):
         rows = [row for row in history if row.stage == stage]
         places = [row.step if row.epoch is None else row.epoch for row in rows]
-        axes.set_title(stage, fontsize=10)
-        axes.set_xlabel("step" if rows[0].epoch is None else "epoch")
+        upper.set_title(stage, fontsize=10)
+        lower.set_xlabel("step" if rows[0].epoch is None else "epoch")
         if len(rows) <= MAX_TICKS:
-            axes.set_xticks(places)
-        for names, unit, colour in ((_LOSSES, "", BLUE), (_ACCURACIES, " (%)", GREEN)):
+            lower.set_xticks(places)
+        for axes, names, unit, colour in ((upper, _LOSSES, "", BLUE), (lower, _ACCURACIES, " (%)", GREEN)):
             name = next((name for name in names if any(math.isfinite(row.figures.get(name, math.nan)) for row in rows)), None)
             if name is None:
+                axes.text(0.5, 0.5, "not measured", transform=axes.transAxes, ha="center", va="center", color=GREY)
+                axes.set_yticks([])
                 continue
-            side = axes if names is _LOSSES else axes.twinx()
             values = [row.figures.get(name, math.nan) for row in rows]
-            side.plot(places, values, color=colour, marker="o", markersize=3.5, linewidth=1.5)
-            side.set_ylabel(_LABELS.get(name, name.replace("_", " ")) + unit, color=colour)
-            side.tick_params(axis="y", colors=colour)
+            axes.plot(places, values, color=colour, marker="o", markersize=3.5, linewidth=1.5)
+            axes.set_ylabel(_LABELS.get(name, name.replace("_", " ")) + unit)
+            axes.grid(alpha=0.25)
     return figure
 
 
@@ -160,8 +164,8 @@ def threshold_figure(panels: Mapping[str, tuple[Sequence[float], Sequence[float]
         right = [100 * (np.asarray(positive) >= cut).mean() for cut in grid]
         rejected = [100 * (np.asarray(negative) < cut).mean() for cut in grid]
         overall = (np.array(right) + rejected) / 2
-        axes.plot(grid, right, color=ORANGE, label="positive", linewidth=1.2)
-        axes.plot(grid, rejected, color=GREEN, label="adversarial", linewidth=1.2)
+        axes.plot(grid, right, color=GREEN, label="positive", linewidth=1.2)
+        axes.plot(grid, rejected, color=ORANGE, label="adversarial", linewidth=1.2)
         axes.plot(grid, overall, color=BLUE, label="overall", linewidth=2)
         if title in marked:
             axes.axvline(marked[title], color=GREY, linestyle="--", linewidth=1, label="threshold of the model")

@@ -1,0 +1,139 @@
+"""A forest plot: each evaluator's coefficient with its interval, a panel a data set, and how far people agree themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.files import read_json
+
+from .plots import BLUE, GREY, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_BAND = "#ccddee"
+_PEOPLE = ("people_leave_one_out", "people_split_half")
+_READ = ("dataset", "quality", "level", "statistic", "evaluator", "value", "ci_low", "ci_high", "n_scored", *_PEOPLE)
+
+
+class Interval(NamedTuple):
+    """A coefficient with the ends of its interval; equal ends where it has none."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One data set and quality.
+
+    Attributes:
+        title: with the number of scored rows, of several evaluators from the least to the most.
+        found: by evaluator; None where it is undefined or withheld.
+        people: one person against the others, and half the people against the rest, as far as they are known.
+    """
+
+    title: str
+    found: Mapping[str, Interval | None]
+    people: Sequence[float]
+
+
+def read_panels(paths: Sequence[Path], statistic: str) -> list[Panel]:
+    """Read what `dialeval meta-eval --format json` wrote, one or more files, of which later ones add rows.
+
+    Raises:
+        InputError: a file is none of those, or nobody computed the statistic.
+    """
+    cells: dict[tuple[str, ...], dict[str, Mapping[str, Any]]] = {}
+    known: set[str] = set()
+    for path in paths:
+        table = read_json(path)
+        rows = table.get("rows") if isinstance(table, dict) else None
+        if not isinstance(rows, list) or not all(isinstance(row, dict) and row.keys() >= set(_READ) for row in rows):
+            raise InputError(f"{path}: is no table of agreement. Give what `dialeval meta-eval --format json --output` wrote.")
+        for row in rows:
+            known.add(row["statistic"])
+            if row["statistic"] == statistic:
+                cells.setdefault((row["dataset"], row["quality"], row["level"]), {})[row["evaluator"]] = row
+    if not cells:
+        raise InputError(f"--statistic {statistic}: was not computed. Computed are: {', '.join(sorted(known))}.")
+    return [_panel(cell, list(cells), by_evaluator) for cell, by_evaluator in cells.items()]
+
+
+def _panel(cell: Sequence[str], cells: Sequence[Sequence[str]], rows: Mapping[str, Mapping[str, Any]]) -> Panel:
+    # What all panels have in common is in none of their titles.
+    differing = [name for place, name in enumerate(cell) if len({other[place] for other in cells}) > 1] or cell[:1]
+    counts = sorted({row["n_scored"] for row in rows.values() if row["n_scored"]}) or [0]
+    n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    people = sorted(value for name in _PEOPLE if (value := next(iter(rows.values()))[name]) is not None)
+    return Panel(f"{', '.join(differing)} (n = {n})", {name: _interval(row) for name, row in rows.items()}, people)
+
+
+def _interval(row: Mapping[str, Any]) -> Interval | None:
+    if (value := row["value"]) is None:
+        return None
+    low, high = row["ci_low"], row["ci_high"]
+    return Interval(value, value if low is None else low, value if high is None else high)
+
+
+def forest_figure(panels: Sequence[Panel], *, label: str) -> Figure:
+    """Draw a panel a data set; evaluators in the order of their means over the panels that all of them have, the best on top.
+
+    One that is undefined everywhere is left out.
+    """
+    names = list(dict.fromkeys(name for panel in panels for name, one in panel.found.items() if one is not None))
+    if not names:
+        raise InputError("forest: no coefficient is defined, so there is nothing to draw.")
+    common = [panel for panel in panels if all(panel.found.get(name) for name in names)] or panels
+
+    def mean(name: str) -> float:
+        found = [interval.value for panel in common if (interval := panel.found.get(name)) is not None]
+        return fmean(found) if found else float("-inf")
+
+    names.sort(key=mean)
+    ends = [end for panel in panels for one in panel.found.values() if one is not None for end in one]
+    ends += [value for panel in panels for value in panel.people]
+    low, high = min(0.0, *ends), max(0.0, *ends)
+    margin = 0.04 * (high - low or 1.0)
+    n_columns = -(-len(panels) // -(-len(panels) // 4))  # at most four, and rows of equal lengths
+    n_rows = -(-len(panels) // n_columns)
+    longest = max(map(len, names))
+    figure = new_figure(0.075 * longest + 2.3 * n_columns, n_rows * (0.28 * len(names) + 0.75) + 0.5)
+    grid = figure.subplots(n_rows, n_columns, squeeze=False, sharex=True, sharey=True)
+    for axes, panel in zip(grid.flat, panels, strict=False):
+        _draw(axes, panel, names)
+        axes.set_xlim(low - margin, high + margin)
+    for axes in list(grid.flat)[len(panels) :]:
+        axes.set_visible(False)
+    for axes in grid[-1]:
+        axes.set_xlabel(label)
+    if any(panel.people for panel in panels):
+        note = "band: from one person against the others to half the people against the rest"
+        figure.supxlabel(note, fontsize=8, color=GREY)
+    return figure
+
+
+def _draw(axes: Axes, panel: Panel, names: Sequence[str]) -> None:
+    axes.axvline(0, color=GREY, linewidth=0.8)
+    if panel.people:
+        axes.axvspan(panel.people[0], panel.people[-1], color=_BAND, linewidth=1.2, zorder=0)
+    for place, name in enumerate(names):
+        one = panel.found.get(name)
+        if one is None:
+            axes.annotate("—", (0, place), xytext=(4, 0), textcoords="offset points", va="center", color=GREY)
+            continue
+        axes.plot([one.low, one.high], [place, place], color=BLUE, linewidth=1.6, solid_capstyle="butt")
+        axes.plot([one.value], [place], color=BLUE, marker="o", markersize=5)
+    axes.set_yticks(range(len(names)), names, fontsize=9)
+    axes.set_ylim(-0.6, len(names) - 0.4)
+    axes.set_title(panel.title, fontsize=10)
+    axes.grid(axis="x", alpha=0.25)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.tick_params(axis="y", length=0)
