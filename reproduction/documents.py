@@ -11,6 +11,7 @@ from typing import Any
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import read_json, read_text, write_text
 from dialeval_plugin.reports.tables import Table
+from reproduction.data_files import shown_above, split_section
 
 
 def published(paper: str) -> Any:
@@ -47,7 +48,17 @@ def write_tables(path: Path | None, tables: Mapping[str, Table | str]) -> None:
     if path is None:
         print("\n".join(table if isinstance(table, str) else table.render("text") for table in tables.values()))
         return
-    document = read_text(path)
+    for written, text in with_tables(path, tables).items():
+        write_text(written, text)
+
+
+def with_tables(path: Path, tables: Mapping[str, Table | str]) -> dict[Path, str]:
+    """Return the text of a page with tables between the markers of their names, and those of its data files."""
+    document, found = read_text(path), {}
     for name, table in tables.items():
-        document = put_between(document, name, table if isinstance(table, str) else table.render("markdown"))
-    write_text(path, document)
+        section = table if isinstance(table, str) else table.render("markdown")
+        if (shown := shown_above(document, name)) is not None:
+            section, files = split_section(path.stem, name, section, shown)
+            found |= {path.parent / place: text for place, text in files.items()}
+        document = put_between(document, name, section)
+    return {path: document, **found}

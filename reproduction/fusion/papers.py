@@ -41,7 +41,7 @@ def huynh_twin(found: Sequence[Judged]) -> Table:
     for (judge, asked), own in by_judge.items():
         label = {"judge": judge, "asked": asked}
         rows.append({**label, **{code: f"{one.estimate(one.llm)} ({len(one.ratings)})" for code, one in own.items()}})
-        rows.append({"judge": "", "asked": "with `general`", **{code: one.marked(one.fused) for code, one in own.items()}})
+        rows.append({"judge": judge, "asked": "with `general`", **{code: one.marked(one.fused) for code, one in own.items()}})
     shown = [code for code in sets.values() if any(code in own for own in by_judge.values())]
     labels = [named_column(name, is_number=False) for name in ("judge", "asked")]
     return Table([{**dict.fromkeys(shown), **row} for row in rows], [*labels, *map(named_column, shown)])

@@ -11,7 +11,7 @@ from dialeval_plugin.models.folders import PRETRAINED
 from dialeval_plugin.reports.contrast import OVERALL
 from dialeval_plugin.reports.tables import markdown_table
 from dialeval_plugin.statistics.estimates import interval_text, number_text
-from reproduction.documents import put_between
+from reproduction.documents import with_tables
 from reproduction.intervals import ValueInterval, mean_over_sets
 from reproduction.results.write import TURN_LEVEL
 
@@ -90,15 +90,14 @@ def packed_table(figures: Sequence[Figure]) -> str:
 
 
 def documents(figures: Sequence[Figure], root: Path = ROOT) -> dict[Path, str]:
-    """Return the texts of the documents that have a marker of a table, with the tables in their places."""
-    found = {}
+    """Return the texts of the documents that have a marker of a table, with the tables in their places, and of data files."""
+    found: dict[Path, str] = {}
+    written = tables(figures)
     paths = [root / "README.md", *(root / "docs").glob("*.md"), *(root / "metrics").glob("*/README.md")]
     for path in sorted([*paths, *(root / PRETRAINED.relative_to(ROOT)).glob("*/README.md")]):
-        text = written = read_text(path)
-        for name, table in tables(figures).items():
-            if f"<!-- {name} -->" in text:
-                written = put_between(written, name, table)
-                found[path] = written
+        text = read_text(path)
+        if of_page := {name: table for name, table in written.items() if f"<!-- {name} -->" in text}:
+            found |= with_tables(path, of_page)
     return found
 
 
