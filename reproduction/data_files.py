@@ -21,6 +21,8 @@ from typing import Any, NamedTuple, TypeAlias
 from dialeval_plugin.core.plain_text import for_spreadsheet
 
 FOLDER = "data"
+LONGEST = 40
+"""Letters of a data file's name."""
 Shown: TypeAlias = Sequence[dict[str, Any]]
 
 _INTERVAL = re.compile(r"(-?\d+\.\d+) \[(-?\d+\.\d+), (-?\d+\.\d+)(?:, )?(rough)?\] ?(.*)")
@@ -32,7 +34,7 @@ class PageTable(NamedTuple):
     """A table as it stands on a page."""
 
     heading: str
-    """Above it, in its section; empty where there is none."""
+    """Those above it in its section, the outer first; empty where there is none."""
     lines: list[str]
 
     @property
@@ -71,22 +73,25 @@ def split_section(page: str, name: str, section: str, shown: Shown) -> tuple[str
     blocks = section.strip().split("\n\n")
     kept: list[str] = []
     tables: list[PageTable] = []
-    heading = ""
+    headings: dict[int, str] = {}
     for block in blocks:
-        if block.startswith("#"):
-            heading = block.lstrip("# ")
+        if depth := _depth(block):
+            headings = {above: text for above, text in headings.items() if above < depth} | {depth: block[depth:].strip()}
         if block.startswith("|"):
-            tables.append(PageTable(heading, block.split("\n")))
+            tables.append(PageTable(": ".join(headings.values()), block.split("\n")))
             lines = tables[-1].restricted(shown)
             kept += ["\n".join(lines)] if len(lines) > 2 else []
         else:
             kept.append(block)
+    if not tables:
+        return section, {}
     groups: dict[tuple[str, ...], list[PageTable]] = {}
     for table in tables:
         groups.setdefault(tuple(table.head[1:]), []).append(table)
     files, links = {}, []
     for group in groups.values():
-        path = f"{FOLDER}/{page}/{_slug(name if len(groups) == 1 else group[0].heading or group[0].head[0] or name)}.csv"
+        title = name if len(groups) == 1 else group[0].heading.rpartition(": ")[2] or group[0].head[0]
+        path = f"{FOLDER}/{page}/{_slug(title)}.csv"
         files[path] = as_csv(group)
         n_rows = sum(len(table.rows) for table in group)
         links.append(f"[{path.rpartition('/')[2]}]({path}) ({n_rows} rows)")
@@ -134,14 +139,20 @@ def _with_content(blocks: Iterable[str]) -> list[str]:
     """Leave out headings below which nothing stands."""
     kept: list[str] = []
     for block in [*blocks, "#"]:
-        depth = len(block) - len(block.lstrip("#"))
-        while kept and depth and kept[-1].startswith("#") and len(kept[-1]) - len(kept[-1].lstrip("#")) >= depth:
+        while (depth := _depth(block)) and kept and _depth(kept[-1]) >= depth:
             kept.pop()
         kept.append(block)
     return kept[:-1]
 
 
+def _depth(block: str) -> int:
+    """Of a heading its level, 0 of another block."""
+    return len(block) - len(block.lstrip("#"))
+
+
 def _slug(name: str) -> str:
+    """A name of a file, which ends with a comma of a long heading."""
+    name = name.partition(",")[0] if len(name) > LONGEST else name
     return re.sub(r"[^a-z0-9]+", "-", name.casefold().removeprefix("figures: ")).strip("-")
 
 

@@ -216,10 +216,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         write_figure(figure, chosen.work / "cascade.png")
         return
     write_tables(DOCUMENTS / "fusion.md", tables)
-    headline = f"{said}\n\n{fusion_table(strong, OF_KIND, OF_ALL).render('markdown')}"
-    results = DOCUMENTS / "results.md"
-    write_tables(results, {"fusion": headline})
-    write_tables(results, {"replayed-slide": slide_twin(reported), "replayed-huynh": huynh_twin(reported)})
+    twins: dict[str, Table | str] = {"replayed-slide": slide_twin(reported), "replayed-huynh": huynh_twin(reported)}
+    write_tables(DOCUMENTS / "results.md", {"fusion": said, **twins})
     write_tables(Path("README.md"), {"fusion": said})
     write_figure(figure, DOCUMENTS / "images" / "cascade.png")
 
