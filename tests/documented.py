@@ -9,12 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import pyarrow
+import pyarrow.parquet
+
 import dialeval_plugin
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 MARKS = ("needs a GPU", "needs a key", "needs a download", "needs a data set", "needs a model", "needs an extra", "needs a cluster")
-_MARKED = re.compile(rf"({'|'.join(MARKS)})\b|runs for (\d+ minutes|an hour)|.*\band runs for an hour")
+_MARKED = re.compile(rf"{'|'.join(MARKS)}|runs for \d+ minutes")
 _FENCE = re.compile(r"^```(\w*) ?(?:title=\"([^\"]*)\")?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMAND = re.compile(r"^(\$ )?(dialeval|lm_eval|pip|python|make|export)\b", re.MULTILINE)
 MINI = Path(dialeval_plugin.__file__).parent / "corpora" / "mini" / "dailydialog_pp.jsonl"
@@ -69,6 +72,8 @@ def write_inputs(folder: Path) -> None:
     lines = "".join(json.dumps(row) + "\n" for row in responses)
     for name in ("responses.jsonl", "in.jsonl"):
         (folder / name).write_text(lines, encoding="utf-8")
+    table = pyarrow.table({name: [row[name] for row in responses] for name in responses[0]})
+    pyarrow.parquet.write_table(table, folder / "responses.parquet")
     (folder / "contexts.jsonl").write_text('{"context": ["Where is the station?", "Which one?"]}\n', encoding="utf-8")
     chat = json.dumps({"id": "monday", "messages": CHAT}) + "\n"
     (folder / "chat.jsonl").write_text(chat, encoding="utf-8")
