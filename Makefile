@@ -4,6 +4,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 # One thread a process: processes that share cores and synchronise their threads wait for each other.
 PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 --dist loadfile
+# What users install, and with it what developers need.
+PACKAGE := $(VENV)/.package
 READY := $(VENV)/.ready
 INSTALLED = OMP_NUM_THREADS=1 build/installed/venv/bin/python
 INSTALL = build/installed/venv/bin/pip install --quiet --constraint constraints.txt
@@ -16,11 +18,11 @@ export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct 2>/dev/null || echo 
 
 .PHONY: demo demo-train models test test-all lint types tests docs real-data installed release-check mutants bench clean
 
-demo: $(READY)
+demo: $(PACKAGE)
 	$(BIN)/dialeval demo
 
 # The same with small models that are trained on the spot; some minutes on two cores.
-demo-train: $(READY)
+demo-train: $(PACKAGE)
 	$(BIN)/dialeval demo --train
 
 # Trains and packs the models in the box anew, from the public data in DIALEVAL_DATA_DIR: some three hours and a half of one core.
@@ -87,9 +89,13 @@ mutants: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks/slm.py
 
-$(READY): setup.cfg setup.py constraints.txt
+$(PACKAGE): setup.cfg setup.py constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --constraint constraints.txt torch
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable .
+	touch $@
+
+$(READY): $(PACKAGE)
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@
 

@@ -56,16 +56,17 @@ def disentangling(
 ) -> None:
     """Contexts and their responses before and after disentangling, by t-SNE (SLIDE figure 2)."""
     from dialeval_plugin.corpora.readers import dailydialog_pp
+    from dialeval_plugin.reports import slm as slm_report
     from dialeval_plugin.reports.plots import disentangling_figure
-    from dialeval_plugin.reports.slm import leak_note, vectors
 
     sets = dailydialog_pp.read(data)[: max(contexts, fitted)]
-    normal, disentangled = vectors(sets, slm)
-    typer.echo(leak_note(sets, slm))
+    normal, disentangled = slm_report.vectors(sets, slm)
+    typer.echo(slm_report.leak_note(sets, slm))
     typer.echo(
         f"triplet accuracy: {100 * normal.triplet_accuracy():.1f} % before, {100 * disentangled.triplet_accuracy():.1f} % after"
     )
-    _write(disentangling_figure(normal, disentangled, n_shown=contexts, seed=seed), output)
+    title = slm_report.model_title(slm, f"{min(contexts, len(sets))} of {len(sets)} contexts")
+    _write(disentangling_figure(normal, disentangled, n_shown=contexts, seed=seed, title=title), output)
 
 
 @app.command()
@@ -77,7 +78,8 @@ def training(
     from dialeval_plugin.reports.plots import training_figure
     from dialeval_plugin.training.history import read_history
 
-    _write(training_figure(read_history(model)), output)
+    history = read_history(model)
+    _write(training_figure(history, title=f"{model.resolve().name}: {history[-1].step} steps"), output)
 
 
 @app.command()
@@ -90,7 +92,9 @@ def thresholds(data: Data, output: Output, slm: Slm = None) -> None:
     sets = dailydialog_pp.read(data)
     panels, marked = slm_report.threshold_panels(sets, slm, where=str(data))
     typer.echo(slm_report.leak_note(sets, slm))
-    _write(threshold_figure(panels, marked), output)
+    n_positive, n_adversarial = map(len, next(iter(panels.values())))
+    title = slm_report.model_title(slm, f"{n_positive} positive and {n_adversarial} adversarial responses")
+    _write(threshold_figure(panels, marked, title=title), output)
 
 
 @app.command()
@@ -114,16 +118,18 @@ def distribution(
     from dialeval_plugin.reports.plots import distribution_figure
 
     if scores is None:
-        from dialeval_plugin.reports.slm import class_scores, leak_note
+        from dialeval_plugin.reports import slm as slm_report
 
         sets = dailydialog_pp.read(Path(data))
-        label, classes = column or "slm", class_scores(sets, column or "slm", slm)
-        typer.echo(leak_note(sets, slm))
+        label, classes = column or "slm", slm_report.class_scores(sets, column or "slm", slm)
+        title = slm_report.model_title(slm, f"{len(sets)} contexts")
+        typer.echo(slm_report.leak_note(sets, slm))
     else:
         from dialeval_plugin.reports.score_alignment import scores_by_rating
 
         label, classes = scores_by_rating(data, scores, column, quality)
-    _write(distribution_figure(classes, label=label), output)
+        title = f"{scores.stem}: {sum(map(len, classes.values()))} responses of {Path(data).name}"
+    _write(distribution_figure(classes, label=label, title=title), output)
 
 
 @app.command()

@@ -27,13 +27,17 @@ FORMATS = ("png", "svg", "pdf")
 _MADE_BY = {"png": "Software", "svg": "Date", "pdf": "CreationDate"}
 """What differs from run to run, or version to version, in a format."""
 DOTS_PER_INCH = 150
-BLUE, ORANGE, GREEN, GREY = "#4477aa", "#ee7733", "#228833", "#777777"
+BLUE, PURPLE, GREY = "#4477aa", "#aa3377", "#777777"
+GREEN, ORANGE = "#228833", "#ee7733"
+"""Of good and of bad responses, and of nothing else."""
 CONTEXT, POSITIVE, NEGATIVE = 0, 1, 2
 PERPLEXITY = 30.0
 MAX_TICKS = 10
 """Up to so many epochs each has a tick of its own."""
 _KINDS = {CONTEXT: ("context", BLUE, "*"), POSITIVE: ("positive", GREEN, "o"), NEGATIVE: ("adversarial", ORANGE, "^")}
-_CLASS_COLOURS = (GREEN, ORANGE, BLUE, "#aa3377", GREY)
+_CLASS_COLOURS = {"positive": GREEN, "adversarial": ORANGE, "random": PURPLE}
+_LINES = ((BLUE, "-"), (PURPLE, "-."), ("#66aacc", ":"), ("#997700", (0, (5, 1))), (GREY, (0, (3, 1, 1, 1, 1, 1))))
+"""Colours that say nothing of good and bad, and differ without colour too."""
 _LOSSES, _ACCURACIES = ("loss", "training_loss"), ("triplet_accuracy", "accuracy", "auroc")
 _LABELS = {"loss": "validation loss"}
 
@@ -62,7 +66,7 @@ class Vectors:
         return hits / total if total else math.nan
 
 
-def new_figure(width: float, height: float) -> Figure:
+def new_figure(width: float, height: float, title: str = "") -> Figure:
     """Return an empty figure of so many inches that no window will show; MissingPrerequisite without matplotlib."""
     try:
         from matplotlib.figure import Figure
@@ -70,7 +74,10 @@ def new_figure(width: float, height: float) -> Figure:
         raise MissingPrerequisite(
             f"plots need matplotlib, which cannot be imported ({error}). Run `pip install 'dialeval-plugin[reports]'`."
         ) from error
-    return Figure(figsize=(width, height), layout="constrained")
+    figure = Figure(figsize=(width, height), layout="constrained")
+    if title:
+        figure.suptitle(title, fontsize=11)
+    return figure
 
 
 def check_format(path: Path) -> str:
@@ -91,7 +98,7 @@ def write_figure(figure: Figure, path: Path) -> None:
         figure.savefig(temporary, format=format, dpi=DOTS_PER_INCH, metadata=metadata)
 
 
-def disentangling_figure(normal: Vectors, disentangled: Vectors, *, n_shown: int = 4, seed: int = 0) -> Figure:
+def disentangling_figure(normal: Vectors, disentangled: Vectors, *, n_shown: int = 4, seed: int = 0, title: str = "") -> Figure:
     """Draw some contexts with their responses before and after disentangling (SLIDE figure 2, DRE figure 5).
 
     One t-SNE (van der Maaten and Hinton 2008, cosine distances, PCA as its start) is fitted to all vectors of a row, and
@@ -101,7 +108,7 @@ def disentangling_figure(normal: Vectors, disentangled: Vectors, *, n_shown: int
     if len(normal.values) < 12:
         raise InputError(f"t-SNE: {len(normal.values)} vectors are too few. Give contexts with at least 12 texts in all.")
     shown = list(dict.fromkeys(normal.contexts.tolist()))[:n_shown]
-    figure = new_figure(max(2.4 * len(shown), 5.0), 5.4)
+    figure = new_figure(max(2.4 * len(shown), 5.0), 5.6, title)
     grid = figure.subplots(2, len(shown), squeeze=False)
     for panels, vectors, name in zip(grid, (normal, disentangled), ("Normal", "Disentangled"), strict=True):
         places = _tsne(vectors.values, seed)
@@ -122,14 +129,14 @@ def disentangling_figure(normal: Vectors, disentangled: Vectors, *, n_shown: int
     return figure
 
 
-def training_figure(history: Sequence[HistoryRow]) -> Figure:
+def training_figure(history: Sequence[HistoryRow], *, title: str = "") -> Figure:
     """Draw for each stage the loss, and below it the accuracy on validation data where it has one (DRE figures 3 and 4).
 
     The loss is that on validation data where it was measured, else that of training; the accuracy the triplet accuracy, else
     the classification accuracy, else the AUROC, in per cent.
     """
     stages = list(dict.fromkeys(row.stage for row in history))
-    figure = new_figure(max(3.4 * len(stages), 4.5), 5.0)
+    figure = new_figure(max(3.4 * len(stages), 4.5), 5.0, title)
     grid = figure.subplots(2, len(stages), squeeze=False, sharex="col")
     for (upper, lower), stage in zip(grid.T, stages, strict=True):
         rows = [row for row in history if row.stage == stage]
@@ -138,38 +145,40 @@ def training_figure(history: Sequence[HistoryRow]) -> Figure:
         lower.set_xlabel("step" if rows[0].epoch is None else "epoch")
         if len(rows) <= MAX_TICKS:
             lower.set_xticks(places)
-        for axes, names, unit, colour in ((upper, _LOSSES, "", BLUE), (lower, _ACCURACIES, " (%)", GREEN)):
+        for axes, names, unit in ((upper, _LOSSES, ""), (lower, _ACCURACIES, " (%)")):
             name = next((name for name in names if any(math.isfinite(row.figures.get(name, math.nan)) for row in rows)), None)
             if name is None:
                 axes.text(0.5, 0.5, "not measured", transform=axes.transAxes, ha="center", va="center", color=GREY)
                 axes.set_yticks([])
                 continue
             values = [row.figures.get(name, math.nan) for row in rows]
-            axes.plot(places, values, color=colour, marker="o", markersize=3.5, linewidth=1.5)
+            axes.plot(places, values, color=BLUE, marker="o", markersize=3.5, linewidth=1.5)
             axes.set_ylabel(_LABELS.get(name, name.replace("_", " ")) + unit)
             axes.grid(alpha=0.25)
     return figure
 
 
-def threshold_figure(panels: Mapping[str, tuple[Sequence[float], Sequence[float]]], marked: Mapping[str, float]) -> Figure:
+def threshold_figure(
+    panels: Mapping[str, tuple[Sequence[float], Sequence[float]]], marked: Mapping[str, float], *, title: str = ""
+) -> Figure:
     """Draw accuracy over all thresholds: of positive and of negative responses, and the mean of both (DRE figure 6).
 
     A response counts as positive from the threshold on. `panels` hold the scores of positive and of negative responses by
     title, higher for positive; `marked` the thresholds that the model uses.
     """
-    figure = new_figure(max(3.6 * len(panels), 4.5), 3.4)
+    figure = new_figure(max(3.6 * len(panels), 4.5), 3.6, title)
     all_axes = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
-    for axes, (title, (positive, negative)) in zip(all_axes, panels.items(), strict=True):
+    for axes, (column, (positive, negative)) in zip(all_axes, panels.items(), strict=True):
         grid = np.linspace(min(*positive, *negative), max(*positive, *negative), 201)
         right = [100 * (np.asarray(positive) >= cut).mean() for cut in grid]
         rejected = [100 * (np.asarray(negative) < cut).mean() for cut in grid]
         overall = (np.array(right) + rejected) / 2
-        axes.plot(grid, right, color=GREEN, label="positive", linewidth=1.2)
-        axes.plot(grid, rejected, color=ORANGE, label="adversarial", linewidth=1.2)
+        axes.plot(grid, right, color=GREEN, label="positive", linewidth=1.2, linestyle="--")
+        axes.plot(grid, rejected, color=ORANGE, label="adversarial", linewidth=1.2, linestyle="-.")
         axes.plot(grid, overall, color=BLUE, label="overall", linewidth=2)
-        if title in marked:
-            axes.axvline(marked[title], color=GREY, linestyle="--", linewidth=1, label="threshold of the model")
-        axes.set_title(f"{title}, best {overall.max():.1f} % at {grid[overall.argmax()]:.2f}", fontsize=10)
+        if column in marked:
+            axes.axvline(marked[column], color=GREY, linestyle=":", linewidth=1, label="threshold of the model")
+        axes.set_title(f"{column}, best {overall.max():.1f} % at {grid[overall.argmax()]:.2f}", fontsize=10)
         axes.set_xlabel("threshold")
         axes.grid(alpha=0.25)
     all_axes[0].set_ylabel("accuracy (%)")
@@ -177,20 +186,20 @@ def threshold_figure(panels: Mapping[str, tuple[Sequence[float], Sequence[float]
     return figure
 
 
-def distribution_figure(classes: Mapping[str, Sequence[float]], *, label: str) -> Figure:
+def distribution_figure(classes: Mapping[str, Sequence[float]], *, label: str, title: str = "") -> Figure:
     """Draw how the scores of each class lie, as histogram and Gaussian kernel density (thesis figure 7.2).
 
     The kernel's width is Scott's rule on each class, which holds a score at least; one whose scores are all the same has no
-    density.
+    density. Classes that are no kinds of responses are levels of a rating, from dark to bright.
     """
-    figure = new_figure(6.4, 3.8)
+    figure = new_figure(6.4, 3.9, title)
     axes = figure.subplots()
     values = np.concatenate([np.asarray(scores, dtype=np.float64) for scores in classes.values()])
     low, high = float(values.min()), float(values.max())
     edges = np.linspace(low, high if high > low else low + 1, 41)
     grid = np.linspace(edges[0], edges[-1], 401)
-    for place, (name, scores) in enumerate(classes.items()):
-        colour = _CLASS_COLOURS[place % len(_CLASS_COLOURS)]
+    for name, colour in _class_colours(list(classes)).items():
+        scores = classes[name]
         drawn = f"{name} (n={len(scores)})"
         axes.hist(scores, bins=edges.tolist(), density=True, color=colour, alpha=0.25, label=drawn)
         if len(set(scores)) > 2:
@@ -202,27 +211,37 @@ def distribution_figure(classes: Mapping[str, Sequence[float]], *, label: str) -
     return figure
 
 
-def cascade_figure(curves: Mapping[str, Sequence[tuple[float, float]]], *, label: str = "Spearman's rho") -> Figure:
+def cascade_figure(
+    curves: Mapping[str, Sequence[tuple[float, float]]], *, label: str = "Spearman's rho", title: str = ""
+) -> Figure:
     """Draw how a coefficient grows with the share of rows about which the large model is asked, a line for each judge.
 
-    The dots at both ends are the small model alone and the fusion that always asks, with a dashed line between them: where a
+    The dots at both ends are the small model alone and the fusion that always asks, with a thin line between them: where a
     curve runs along it, a call gains as much wherever it is spent.
     """
-    figure = new_figure(6.4, 4.2)
+    figure = new_figure(6.4, 4.3, title)
     axes = figure.subplots()
     for place, (name, points) in enumerate(curves.items()):
-        colour = _CLASS_COLOURS[place % len(_CLASS_COLOURS)]
+        colour, style = _LINES[place % len(_LINES)]
         shares, values = zip(*points, strict=True)
         percent = [100 * share for share in shares]
-        axes.plot(percent, values, color=colour, linewidth=1.8, label=name)
+        axes.plot(percent, values, color=colour, linestyle=style, linewidth=1.8, label=name)
         ends = ([percent[0], percent[-1]], [values[0], values[-1]])
-        axes.plot(*ends, color=colour, linewidth=0.9, linestyle="--", marker="o", markersize=4)
+        axes.plot(*ends, color=colour, linewidth=0.7, marker="o", markersize=4)
     axes.set_xlabel("responses about which the large model is asked (%)")
     axes.set_ylabel(label)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(alpha=0.25)
     _add_legend(figure, axes, columns=2)
     return figure
+
+
+def _class_colours(names: Sequence[str]) -> dict[str, Any]:
+    from matplotlib import colormaps
+
+    if set(names) <= set(_CLASS_COLOURS):
+        return {name: _CLASS_COLOURS[name] for name in names}
+    return {name: colormaps["cividis"](place) for name, place in zip(names, np.linspace(0, 0.9, len(names)), strict=True)}
 
 
 def _add_legend(figure: Figure, axes: Axes, *, columns: int | None = None) -> None:

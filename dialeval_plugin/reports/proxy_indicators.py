@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dialeval_plugin.methods.proxy_indicators.regression import LinearRegression
 from dialeval_plugin.methods.proxy_indicators.tasks import FACT, task_of
 
-from .plots import BLUE, FORMATS, GREEN, ORANGE, new_figure, write_figure
+from .plots import BLUE, GREY, PURPLE, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_COLOURS = {"response": BLUE, "context and response": ORANGE, "facts and response": GREEN}
+_COLOURS = {"response": BLUE, "context and response": PURPLE, "facts and response": GREY}
 
 
 def weight_figure(regression: LinearRegression, *, title: str = "") -> Figure:
@@ -22,7 +21,7 @@ def weight_figure(regression: LinearRegression, *, title: str = "") -> Figure:
     Columns and rating are on [0, 1], so weights can be compared; the sign of `qnli` and `rte` depends on the label whose
     probability they are.
     """
-    figure = new_figure(7.0, 1.6 + 0.3 * len(regression.features))
+    figure = new_figure(7.0, 1.8 + 0.3 * len(regression.features), title or f"fitted on {regression.n_rows} responses")
     from matplotlib.patches import Patch
 
     names = regression.features
@@ -44,17 +43,7 @@ def weight_figure(regression: LinearRegression, *, title: str = "") -> Figure:
         frameon=False,
         fontsize=8,
     )
-    if title:
-        axes.set_title(title, fontsize=10)
     return figure
-
-
-def save_figure(figure: Figure, path: Path) -> list[Path]:
-    """Write a figure as PNG and SVG, whose suffixes replace that of `path`; return the two paths."""
-    written = [path.with_suffix(f".{suffix}") for suffix in FORMATS]
-    for target in written:
-        write_figure(figure, target)
-    return written
 
 
 def _kind(feature: str) -> str:

@@ -92,6 +92,11 @@ def threshold_panels(
     return panels, marked
 
 
+def model_title(slm: str | None, counted: str) -> str:
+    """Return the heading of a plot: the model's name, and what was counted on."""
+    return f"{resolve(SLM.find(slm)).name}: {counted}"
+
+
 def leak_note(sets: Sequence[ResponseSet], slm: str | None = None) -> str:
     """Say how many contexts the model knows from its training: on those it looks better than it is."""
     known = TrainedSmallModel.load(SLM.find(slm)).training_contexts

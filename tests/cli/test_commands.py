@@ -18,6 +18,7 @@ from dialeval_plugin import scorer_names
 from dialeval_plugin.core.resources import metrics_path, tasks_path
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.methods.slide.scorer import SlideScorer
+from dialeval_plugin.version import __version__
 from tests.cli.running import DIALEVAL, environment, names, run_installed, write_rows
 
 # A package of somebody else: installed as far as Python can tell, and light, so that most tests here need no torch.
@@ -133,7 +134,7 @@ def test_score_writes_rows_and_what_belongs_to_all_of_them(dialeval: Run, tmp_pa
     write_rows(tmp_path / "in.jsonl", rows)
     done = dialeval("score", "in.jsonl", "--output", "out/scores.jsonl", "--scorer", "scripted", "--option", "scale=3")
 
-    signature = "method:scripted|scale:3|note:None|level:turn|version:0.1.0"
+    signature = f"method:scripted|scale:3|note:None|level:turn|version:{__version__}"
     assert (done.returncode, done.stderr) == (0, "")
     shown = done.stdout.splitlines()
     assert (shown[:3], shown[-1]) == (["length: mean 2.0000, 4 of 4 scored", signature, "length:"], "scores: out/scores.jsonl")
@@ -159,7 +160,7 @@ def test_without_an_output_nothing_is_written_and_the_worst_are_printed(dialeval
     assert (done.returncode, names(tmp_path)) == (0, ["in.jsonl"])
     summary, signature, title, *lines = done.stdout.splitlines()
     assert (summary, title) == ("length: mean 29.3333, 3 of 4 scored", "length:")
-    assert signature == "method:scripted|scale:1.0|note:None|level:turn|version:0.1.0"
+    assert signature == f"method:scripted|scale:1.0|note:None|level:turn|version:{__version__}"
     assert [line.split()[-1] for line in lines[:10]] == ["2", *["0"] * 8, "1"]
     assert lines[10:] == [
         "worst 3 of 3 (score, id):",

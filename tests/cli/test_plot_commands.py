@@ -34,6 +34,8 @@ def test_a_small_model_is_drawn(command: str, data: Path, tiny_slm: Path, tmp_pa
     text = output.read_text()
     wanted = {"disentangling": "Disentangled", "thresholds": "minus distance", "distribution": "random (n=4)"}
     assert wanted[command] in text
+    counted = {"disentangling": "4 of 4 contexts", "thresholds": "12 positive and 12 adversarial responses"}
+    assert f"{tiny_slm.name}: {counted.get(command, '4 contexts')}" in text
 
 
 def test_training_curves_come_from_a_folders_history(tmp_path: Path) -> None:
@@ -72,7 +74,7 @@ def test_without_a_quality_it_is_the_overall_one_or_a_question(tmp_path: Path) -
 
 
 def test_the_format_is_checked_before_a_model_is_run(data: Path, tmp_path: Path) -> None:
-    with refused(f"{tmp_path}/plot.gif: plots are written as PNG or SVG. End the name in .png or .svg."):
+    with refused(f"{tmp_path}/plot.gif: plots are written as PNG, SVG or PDF. End the name in .png, .svg or .pdf."):
         run("plot", "thresholds", data, "--slm", "nowhere", "--output", tmp_path / "plot.gif")
 
 

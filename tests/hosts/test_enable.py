@@ -13,6 +13,7 @@ import pytest
 
 from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.hosts.enable import HOOK, INSTEAD, MARK, disable, enable, status
+from dialeval_plugin.version import __version__
 from tests.hosts.through_lm_eval import result_of
 from tests.refusals import refusal, refused
 
@@ -109,7 +110,7 @@ def test_plain_host_commands_work_after_enable_and_not_after_disable(python: Run
     assert done.returncode == 0, done.stderr[-3000:]
     result = result_of(tmp_path / "out")
     assert -1 <= result["groups"]["dstc10_dialog"]["spearman,none"] <= 1
-    assert result["config"]["scorer_signature"] == "method:here|level:turn|version:0.1.0"
+    assert result["config"]["scorer_signature"] == f"method:here|level:turn|version:{__version__}"
 
     disabled = python(*command("disable"))
     assert [line.split(":")[0] for line in disabled.stdout.splitlines()] == ["removed", "removed"]

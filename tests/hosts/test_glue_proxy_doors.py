@@ -57,13 +57,13 @@ def test_a_trained_regression_scores_a_file(
     models: dict[str, str], rated: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     classifiers = ";".join(f"{task}={folder}" for task, folder in models.items())
-    output, plot = tmp_path / "proxy.json", tmp_path / "weights.png"
+    output, plot = tmp_path / "proxy.json", tmp_path / "weights.svg"
     printed = train(rated, output, "--models", classifiers, "--folds", "4", "--plot", plot).output
     # The context without a fact cannot be used, because the regression reads facts.
     assert "3 of 24 responses have no rating or lack an indicator and are left out" in printed
     assert f"{output}: fitted on 21 responses, Overall" in printed
     assert "held out, 4 folds of contexts" in printed
-    assert (tmp_path / "weights.svg").exists()
+    assert plot.exists()
     trained = ProxyModel.load(output)
     assert trained.regression.features == FEATURES
     assert set(trained.hashes) == set(TASKS)

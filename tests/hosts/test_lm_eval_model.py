@@ -24,6 +24,7 @@ from dialeval_plugin.hosts.lm_eval.model import DialogueMetricLM, to_unit
 from dialeval_plugin.hosts.lm_eval.tasks.responses import dstc10_dataset
 from dialeval_plugin.hosts.registration import register
 from dialeval_plugin.judgement_tasks.documents import FORMS, Verdict, item_columns, verdict_of
+from dialeval_plugin.version import __version__
 from tests.hosts.through_lm_eval import Length, evaluate, metrics
 from tests.layouts import fed_rows, write_fed
 from tests.refusals import refused
@@ -48,7 +49,7 @@ def test_what_has_no_score_is_counted_by_its_reason_and_the_signature_is_in_the_
     found = metrics(result, "dstc10_dialog_ft")
     assert (found["n_scored"], found["n_unscored"]) == (11, 1)
     assert result["config"]["scorer_unscored"] == {"dstc10_dialog_ft": {"empty_input": 1}}
-    assert result["config"]["scorer_signature"] == "method:length_for_tests|level:turn|version:0.1.0"
+    assert result["config"]["scorer_signature"] == f"method:length_for_tests|level:turn|version:{__version__}"
 
 
 def test_the_tasks_score_is_the_scorers_and_its_answers_are_probabilities(use_tiny_data: Path) -> None:

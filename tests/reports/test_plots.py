@@ -10,14 +10,19 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_hex
 
 from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.methods.proxy_indicators.regression import fit
 from dialeval_plugin.methods.proxy_indicators.tasks import FEATURES, SUBSETS
 from dialeval_plugin.reports.plots import (
+    BLUE,
     CONTEXT,
+    GREEN,
     NEGATIVE,
+    ORANGE,
     POSITIVE,
+    PURPLE,
     Vectors,
     disentangling_figure,
     distribution_figure,
@@ -25,7 +30,7 @@ from dialeval_plugin.reports.plots import (
     training_figure,
     write_figure,
 )
-from dialeval_plugin.reports.proxy_indicators import save_figure, weight_figure
+from dialeval_plugin.reports.proxy_indicators import weight_figure
 from dialeval_plugin.training.history import HistoryRow
 from tests.refusals import refusal
 
@@ -66,13 +71,14 @@ def test_training_curves_have_a_panel_for_each_stage() -> None:
     measured = [replace(row, figures={**row.figures, "accuracy": 80.0, "auroc": 88.0}) for row in joint]
     unknown = HistoryRow("words", 1.0, 5, {"loss": math.nan, "training_loss": 0.3, "auroc": 70.0})
     figure = training_figure([*measured, unknown, HistoryRow("rank", None, 7, {"training_loss": 1.3})])
+    losses, accuracies = figure.axes[:3], figure.axes[3:]
+    assert [axes.get_title() for axes in losses] == ["joint", "words", "rank"]
+    assert [axes.get_ylabel() for axes in losses] == ["validation loss", "training loss", "training loss"]
     # The third stage has a loss only.
-    assert [axes.get_title() for axes in figure.axes if axes.get_title()] == ["joint", "words", "rank"]
-    assert sorted(axes.get_ylabel() for axes in figure.axes) == [
-        *("accuracy (%)", "auroc (%)", "training loss", "training loss", "validation loss")
-    ]
-    assert [axes.get_xlabel() for axes in figure.axes if axes.get_title()] == ["epoch", "epoch", "step"]
-    loss = next(axes for axes in figure.axes if axes.get_title() == "joint").lines[0]
+    assert [axes.get_ylabel() for axes in accuracies] == ["accuracy (%)", "auroc (%)", ""]
+    assert [text.get_text() for text in accuracies[2].texts] == ["not measured"]
+    assert [axes.get_xlabel() for axes in accuracies] == ["epoch", "epoch", "step"]
+    loss = losses[0].lines[0]
     assert loss.get_xydata().tolist() == [[1, 0.6], [2, 0.5]]
 
 
@@ -97,21 +103,34 @@ def test_each_class_has_a_histogram_and_a_density_that_integrate_to_one() -> Non
     assert sum(patch.get_height() * patch.get_width() for patch in bars) == pytest.approx(2)
 
 
-@pytest.mark.parametrize("suffix", ["png", "svg"])
+def test_good_is_never_orange_and_bad_never_green() -> None:
+    kinds = {"positive": [1.0, 2.0], "adversarial": [0.0, 1.0], "random": [0.0, 3.0]}
+    (axes,) = distribution_figure(kinds, label="score").axes
+    assert [to_hex(bars.patches[0].get_facecolor()) for bars in axes.containers] == [GREEN, ORANGE, PURPLE]
+    (axes,) = threshold_figure({"slm": ([0.5], [0.2])}, {}).axes
+    assert [line.get_color() for line in axes.lines] == [GREEN, ORANGE, BLUE]
+    # Levels of a rating go from dark to bright, however many there are.
+    (axes,) = distribution_figure({f"overall {level}": [level, level + 1.0] for level in range(9)}, label="score").axes
+    brightness = [sum(bars.patches[0].get_facecolor()[:3]) for bars in axes.containers]
+    assert brightness == sorted(brightness)
+    assert len(set(brightness)) == 9
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
 def test_the_same_numbers_give_the_same_file(suffix: str, tmp_path: Path) -> None:
     for name in ("one", "two"):
         write_figure(disentangling_figure(vectors(noise=1.0), vectors(noise=0.1)), tmp_path / f"{name}.{suffix}")
     first, second = ((tmp_path / f"{name}.{suffix}").read_bytes() for name in ("one", "two"))
     assert first == second
-    assert first.startswith({"png": b"\x89PNG", "svg": b"<?xml"}[suffix])
+    assert first.startswith({"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[suffix])
 
 
 def test_too_few_vectors_and_other_formats_are_refused(tmp_path: Path) -> None:
     few = Vectors(np.ones((4, 2)), np.zeros(4, dtype=int), np.arange(4))
     message = "t-SNE: 4 vectors are too few. Give contexts with at least 12 texts in all."
     assert refusal(disentangling_figure, few, few) == message
-    message = f"{tmp_path}/plot.pdf: plots are written as PNG or SVG. End the name in .png or .svg."
-    assert refusal(write_figure, training_figure([HistoryRow("a", 1.0, 1, {"loss": 1.0})]), tmp_path / "plot.pdf") == message
+    message = f"{tmp_path}/plot.gif: plots are written as PNG, SVG or PDF. End the name in .png, .svg or .pdf."
+    assert refusal(write_figure, training_figure([HistoryRow("a", 1.0, 1, {"loss": 1.0})]), tmp_path / "plot.gif") == message
 
 
 RANDOM = np.random.default_rng(0)
@@ -123,21 +142,21 @@ def test_the_figure_has_a_bar_for_every_weight(tmp_path: Path) -> None:
     axes = figure.axes[0]
     assert [bar.get_width() for bar in axes.patches] == pytest.approx(REGRESSION.weights)
     assert [label.get_text() for label in axes.get_yticklabels()] == list(FEATURES)
-    png, svg = save_figure(figure, tmp_path / "weights.png")
-    assert (png.name, svg.name) == ("weights.png", "weights.svg")
-    assert png.read_bytes().startswith(b"\x89PNG")
+    svg = tmp_path / "weights.svg"
+    write_figure(figure, svg)
     drawn = "".join(ElementTree.fromstring(svg.read_text(encoding="utf-8")).itertext())  # noqa: S314 - our own file
     assert all(name in drawn for name in (*FEATURES, "Overall", "facts and response"))
 
 
-def test_a_figure_is_written_the_same_each_time_and_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_a_figure_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     single = fit(SUBSETS["single"], RANDOM.uniform(size=(9, 2)), RANDOM.uniform(size=9))
-    first, second = (save_figure(weight_figure(single), tmp_path / name) for name in ("a", "b"))
-    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
-    assert "facts" not in first[1].read_text(encoding="utf-8")
+    write_figure(weight_figure(single), tmp_path / "a.svg")
+    drawn = (tmp_path / "a.svg").read_text(encoding="utf-8")
+    assert "fitted on 9 responses" in drawn
+    assert "facts" not in drawn
     (tmp_path / "c.png").mkdir()
     message = f"{tmp_path / 'c.png'}: is a folder, expected the name of a file to write."
-    assert refusal(save_figure, weight_figure(single), tmp_path / "c") == message
+    assert refusal(write_figure, weight_figure(single), tmp_path / "c.png") == message
 
 
 def test_without_matplotlib_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from dialeval_plugin.core.journal import sole_process
+from dialeval_plugin.version import __version__
 from tests.training_processes import Ended, TrainingProcesses, files_of, training_processes
 
 TRAINERS = ["slm", "general", "independence", "language_model", "language_model_early_end", "reconstruction"]
@@ -100,7 +101,7 @@ def test_a_finished_model_is_not_overwritten(name: str, unbroken: Unbroken, proc
 def test_an_unfinished_run_with_other_options_is_refused(name: str, processes: TrainingProcesses, tmp_path: Path) -> None:
     place = tmp_path / "model" / ".training"
     place.mkdir(parents=True)
-    (place / "run.json").write_text(json.dumps({"options": {}, "recipe": {}, "data": "", "version": "0.1.0"}))
+    (place / "run.json").write_text(json.dumps({"options": {}, "recipe": {}, "data": "", "version": __version__}))
     (place / "finished.safetensors").touch()
     status, said, _ = processes.run(name, tmp_path / "model")
     advice = "Repeat that run's command to finish it, or delete the folder to start anew."

@@ -39,7 +39,7 @@ def proxy(
     in_sample: Annotated[
         bool, typer.Option("--in-sample", help="Correlate on the rows of the fit, as the thesis does, not on held-out ones.")
     ] = False,
-    plot: Annotated[Path | None, typer.Option(help="Draw the weights to this file, as PNG and as SVG.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the weights to this file; it ends in .png, .svg or .pdf.")] = None,
     device: Device = None,
 ) -> None:
     """Fit the regression that combines proxy indicators to one score, and say how well it predicts ratings."""
@@ -48,7 +48,10 @@ def proxy(
     from dialeval_plugin.methods.proxy_indicators.regression import ProxyModel, fit, predict_held_out
     from dialeval_plugin.methods.proxy_indicators.scorer import REGRESSION
     from dialeval_plugin.methods.proxy_indicators.tasks import IndicatorSettings, read_choices, subset
+    from dialeval_plugin.reports.plots import check_format, write_figure
 
+    if plot is not None:
+        check_format(plot)
     if published_scores and entailment == "entailment":
         raise InputError("--entailment: the published scores are of not_entailment. Leave one of the options out.")
     settings = IndicatorSettings(
@@ -82,11 +85,10 @@ def proxy(
         predicted, rows.examples, "on the rows of the fit" if in_sample else f"held out, {folds} folds of contexts"
     )
     if plot is not None:
-        from dialeval_plugin.reports.proxy_indicators import save_figure, weight_figure
+        from dialeval_plugin.reports.proxy_indicators import weight_figure
 
-        title = f"{quality}, fitted on {fitted.n_rows} responses"
-        for path in save_figure(weight_figure(fitted, title=title), plot):
-            typer.echo(f"weights: {path}")
+        write_figure(weight_figure(fitted, title=f"{quality}, fitted on {fitted.n_rows} responses"), plot)
+        typer.echo(f"weights: {plot}")
 
 
 def _print_correlations(predicted: FloatArray, examples: Sequence[Example], how: str) -> None:

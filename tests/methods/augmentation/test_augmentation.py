@@ -40,6 +40,7 @@ from dialeval_plugin.methods.judging.classification import ClassificationPrompt
 from dialeval_plugin.methods.slide.data import MixedSets, split_by_context
 from dialeval_plugin.methods.slide.scorer import SlideScorer
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
+from dialeval_plugin.version import __version__
 from tests.refusals import refusal
 from tests.scripted_writer import CONTEXTS, NumberedScript, finish, is_generation, judged, lists
 
@@ -244,7 +245,7 @@ def test_each_response_says_where_it_is_from(finished: Path) -> None:
     row = rows(finished)[5]
     provenance = row["provenance"]
     assert isinstance(provenance, dict)
-    expected = {"llm": "scripted@1", "rounds": 2, "seed": 0, "temperature": 0.7, "version": "0.1.0"}
+    expected = {"llm": "scripted@1", "rounds": 2, "seed": 0, "temperature": 0.7, "version": __version__}
     assert {key: provenance[key] for key in expected} == expected
     by_text = {response["text"]: response for response in provenance["responses"]}
     judged = {"round": 1, "llm_verdict": "negative", "slm_score": None, "is_accepted": False}

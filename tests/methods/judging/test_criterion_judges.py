@@ -25,6 +25,7 @@ from dialeval_plugin.methods.judging.criterion_judges import (
     weighted_rating,
 )
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
+from dialeval_plugin.version import __version__
 from tests.refusals import refusal
 
 EXAMPLE = Example.from_texts(["Shall we walk?", "It rains."], "Then let us stay in.", facts=["It rains in June."])
@@ -197,11 +198,11 @@ def test_the_signature_says_how_a_rating_is_made() -> None:
     judge = GEval(always("2"), criteria="coherence, naturalness", n_samples=5, temperature=2, unparsed=0)
     assert str(judge.score([EXAMPLE]).signature) == (
         f"method:g_eval|prompt:{ids}|llm:scripted@1|mode:sampled|n_samples:5|temperature:2.0|unparsed:0.0|scale:1-3|"
-        "level:turn|version:0.1.0"
+        f"level:turn|version:{__version__}"
     )
     weighted = GEval(ScriptedLanguageModel(lambda _: "", likely({2: 1.0})), mode="weighted", criteria="coherence")
     assert str(weighted.score([EXAMPLE]).signature) == (
-        f"method:g_eval|prompt:{G_EVAL_PROMPTS['coherence'].id}|llm:scripted@1|mode:weighted|scale:1-3|level:turn|version:0.1.0"
+        f"method:g_eval|prompt:{G_EVAL_PROMPTS['coherence'].id}|llm:scripted@1|mode:weighted|scale:1-3|level:turn|version:{__version__}"
     )
 
 

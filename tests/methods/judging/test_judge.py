@@ -17,6 +17,7 @@ from dialeval_plugin.methods.judging.judge import (
     read_interior,
 )
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
+from dialeval_plugin.version import __version__
 from tests.refusals import refusal
 
 
@@ -55,7 +56,7 @@ def test_what_cannot_be_read_is_unscored_with_its_reason(prompt: str, echo: bool
 def test_the_signature_names_prompt_model_and_scale() -> None:
     signature = PromptedJudge(scripted({"alpha": "1"})).score(examples("alpha")).signature
     prompt = SCORING_PROMPTS["slide"].id
-    assert str(signature) == f"method:llm_judge|prompt:{prompt}|llm:scripted@1|scale:0-1|level:turn|version:0.1.0"
+    assert str(signature) == f"method:llm_judge|prompt:{prompt}|llm:scripted@1|scale:0-1|level:turn|version:{__version__}"
 
 
 def test_a_prompt_that_there_is_not_is_refused() -> None:

@@ -16,6 +16,7 @@ from dialeval_plugin.methods.slide.fusion import Refinement
 from dialeval_plugin.methods.slide.model import TrainedSmallModel
 from dialeval_plugin.methods.slide.scorer import SlideScorer
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
+from dialeval_plugin.version import __version__
 from tests.refusals import refusal
 from tests.tiny.models import write_tiny_slm
 
@@ -141,7 +142,7 @@ def test_the_signature_pins_prompts_models_and_options(tiny_slm: Path, llm: Scri
     )
     plain = str(DreScorer(llm, variant="non_dre").score(examples("A plum.")).signature)
     assert plain == (
-        "method:dre|variant:non_dre|prompt:dre-v1-190948d246bb7e85|llm:scripted@1|scale:0-5|level:turn|version:0.1.0"
+        f"method:dre|variant:non_dre|prompt:dre-v1-190948d246bb7e85|llm:scripted@1|scale:0-5|level:turn|version:{__version__}"
     )
 
 

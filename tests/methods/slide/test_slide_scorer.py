@@ -20,6 +20,7 @@ from dialeval_plugin.methods.slide.fusion import DistanceRange, slm_score
 from dialeval_plugin.methods.slide.judging import SmallModelConfig
 from dialeval_plugin.methods.slide.model import TrainedSmallModel
 from dialeval_plugin.methods.slide.scorer import SlideScorer
+from dialeval_plugin.version import __version__
 from tests.refusals import refusal
 from tests.tiny.models import write_tiny_slm
 
@@ -217,7 +218,7 @@ def test_the_signature_pins_model_and_options(scored: Scores, tmp_path: Path) ->
     text = re.sub(r"slm:\w{16}", "slm:HASH", str(scored.signature))
     assert text == (
         "method:slide|variant:slm|slm:HASH|recipe:code|split:pad|probability:two_class|format:plain|separator:sep|speakers:none|"
-        "window:80+40|truncation:oldest|normalise:training|d_min:0.5|d_max:1.5|level:turn|version:0.1.0"
+        f"window:80+40|truncation:oldest|normalise:training|d_min:0.5|d_max:1.5|level:turn|version:{__version__}"
     )
 
 
