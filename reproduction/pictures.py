@@ -1,8 +1,9 @@
-"""The picture on the first page of the documentation: agreement with people of the models in the box and of published judges.
+"""The pictures of the documentation: the forest plot of its first page, and the gallery of what `dialeval plot` draws.
 
-DIALEVAL_DATA_DIR names the folder with `dstc10` and `llm_judgements`.
+DIALEVAL_DATA_DIR names the folder with `dstc10` and `llm_judgements`, and for the gallery's weights `usr`.
 
-    python -m reproduction.pictures --work FOLDER --output docs/pictures/forest.svg
+    python -m reproduction.pictures --work FOLDER --output docs/pictures            # both; the forest plot takes some minutes
+    python -m reproduction.pictures --work FOLDER --output docs/pictures --gallery  # the gallery alone
 """
 
 from __future__ import annotations
@@ -12,10 +13,14 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+import dialeval_plugin
 from dialeval_plugin.cli.main import app
 from dialeval_plugin.corpora.corpus import DATA_DIR_VARIABLE
 from dialeval_plugin.corpora.readers import dstc10
+from dialeval_plugin.models.folders import PRETRAINED
 
+MINI = Path(dialeval_plugin.__file__).parent / "corpora" / "mini" / "dailydialog_pp.jsonl"
+"""The embedded corpus."""
 QUALITIES = {"tu": "Overall", "pu": "Overall", "dz": "appropriateness", "ft": "Overall", "dgu": "overall", "eg": "relevance"}
 """Of the sets with an overall rating that one, of the others the one that is nearest to it."""
 _JUDGED = ("tu", "pu", "ft")
@@ -37,26 +42,47 @@ def dialeval(*words: str | Path) -> None:
     app([str(word) for word in words], standalone_mode=False)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def forest(work: Path, output: Path) -> None:
     """Score the sets, compute the coefficients, draw."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--work", type=Path, required=True, help="folder of scores and tables")
-    parser.add_argument("--output", type=Path, required=True)
-    asked = parser.parse_args(arguments)
     tables = []
     for code, quality in QUALITIES.items():
         scores = []
         for name, (scorer, options, sets) in EVALUATORS.items():
             if code not in sets:
                 continue
-            scores.append(asked.work / code / f"{name}.jsonl")
+            scores.append(work / code / f"{name}.jsonl")
             words = [word for option in options for word in ("--option", option)]
             data = Path(os.environ[DATA_DIR_VARIABLE], "dstc10", f"{dstc10.SETS[code].name}_eval.json")
             dialeval("score", data, "--scorer", scorer, *words, "--output", scores[-1], "--worst", "0")
-        tables.append(asked.work / f"{code}.json")
+        tables.append(work / f"{code}.json")
         computed = ["--quality", quality, "--coefficient", "spearman", "--permutations", "0"]
         dialeval("meta-eval", *scores, "--ratings", code, *computed, "--format", "json", "--output", tables[-1])
-    dialeval("plot", "forest", *tables, "--output", asked.output)
+    dialeval("plot", "forest", *tables, "--output", output)
+
+
+def gallery(work: Path, output: Path) -> None:
+    """Draw every other plot of the models in the box and of the embedded corpus; the weights are of published scores."""
+    small = PRETRAINED / "slide"
+    for kind in ("disentangling", "thresholds", "distribution"):
+        dialeval("plot", kind, MINI, "--slm", small, "--output", output / f"{kind}.png")
+    dialeval("plot", "training", small, "--output", output / "training.png")
+    regression = work / "proxy.json"
+    rated = Path(os.environ[DATA_DIR_VARIABLE], "usr", "eval_usr_topical_chat.json")
+    dialeval("train", "proxy", "--data", rated, "--published-scores", "--output", regression)
+    dialeval("plot", "weights", regression, "--output", output / "weights.png")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Draw."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--work", type=Path, required=True, help="folder of scores and tables")
+    parser.add_argument("--output", type=Path, required=True, help="folder of the pictures")
+    parser.add_argument("--gallery", action="store_true", help="without the forest plot")
+    asked = parser.parse_args(arguments)
+    asked.work.mkdir(parents=True, exist_ok=True)
+    gallery(asked.work, asked.output)
+    if not asked.gallery:
+        forest(asked.work, asked.output / "forest.svg")
 
 
 if __name__ == "__main__":

@@ -80,6 +80,8 @@ def write_inputs(folder: Path) -> None:
     (folder / "logs").mkdir()
     (folder / "logs" / "monday.jsonl").write_text(chat, encoding="utf-8")
     (folder / "rated.csv").write_text("id,score,rating\na,0.1,1\nb,0.5,3\nc,0.6,2\nd,0.9,5\n", encoding="utf-8")
+    for name in ("dev.json", "test.json"):
+        (folder / name).write_bytes(MINI.read_bytes())
     turns = [["thread_id", "author", "body"], *(["t", turn["role"], turn["content"]] for turn in CHAT)]
     _write_table(folder / "export.csv", turns, ",")
     _write_table(folder / "answers.tsv", [["history", "answer"], ["Where is the station?", "Straight on."]], "\t")

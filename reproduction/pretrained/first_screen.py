@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -30,7 +31,15 @@ RESPONSES = (
     "We went hiking in the mountains. How about you?",
     "asdf qwer zxcv",
 )
-MARKER, CHAT_MARKER, LOGS_MARKER = "ten responses", "scored chat", "scored logs"
+MARKER, CHAT_MARKER, LOGS_MARKER, SEEN_MARKER = "ten responses", "scored chat", "scored logs", "seen chat"
+_JUDGED = re.compile(
+    r"^ *(?P<percentile>[\d.]+) +(?P<score>[\d.]+) +(?P<chat>\w+):(?P<place>\d+)\n *> .*\n *< .*\n *(?P<why>.*)$", re.MULTILINE
+)
+"""What is printed of a response: its place on both scales, its name, what was said, and what pulls it down."""
+
+
+LOW = 5.0
+"""Percentile of people's own responses below which something is wrong."""
 
 
 def _chat(name: str, *texts: str, system: str = "") -> dict[str, Any]:
@@ -114,3 +123,21 @@ def scored_chat() -> str:
 def scored_logs() -> str:
     """Return the example of docs/chat_logs.md."""
     return scored(LOGS, "logs/", "--output", "scores.jsonl", "--by-conversation", "conversations.csv")
+
+
+def seen_chat() -> str:
+    """Return the conversations of the README's second example as HTML, each answer with what is printed of it."""
+    judged = {(found["chat"], int(found["place"])): found for found in _JUDGED.finditer(scored_chat())}
+    lines = []
+    for chat in CHAT["chat.jsonl"]:
+        lines.append('<div class="chat">')
+        said = [message for message in chat["messages"] if message["role"] != "system"]
+        # Messages are counted from 1, those of the system among them.
+        for place, message in enumerate(said, start=1 + len(chat["messages"]) - len(said)):
+            lines.append(f'<p class="{message["role"]}">{escape(message["content"])}</p>')
+            if (found := judged.get((chat["id"], place))) is not None:
+                kind = "low" if float(found["percentile"]) < LOW else "high"
+                scale = f"{float(found['score']):.2f}, percentile {float(found['percentile']):.0f}"
+                lines.append(f'<p class="judged {kind}"><strong>{scale}</strong> {escape(found["why"])}</p>')
+        lines.append("</div>")
+    return "\n".join(lines)
