@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import griffe
@@ -11,6 +12,9 @@ from typer.cli import get_docs_for_click
 
 from dialeval_plugin.cli.main import app
 
+_CELL = re.compile(r"<td[ >].*?</td>", re.DOTALL)
+_INTERVAL = re.compile(r"(-?\d+\.\d+) \[(-?[\d.]+), (-?[\d.]+)")
+
 
 def on_files(files: Files, config: Any) -> Files:
     """Add the page of all commands and their options."""
@@ -18,6 +22,11 @@ def on_files(files: Files, config: Any) -> Files:
     text = get_docs_for_click(obj=command, ctx=typer.Context(command), name="dialeval", title="Command line")
     files.append(File.generated(config, "reference/cli.md", content=text))
     return files
+
+
+def on_page_content(html: str, **kwargs: Any) -> str:
+    """Keep an estimate and its interval on one line in a table."""
+    return _CELL.sub(lambda cell: _INTERVAL.sub(r"\1&nbsp;[\2,&nbsp;\3", cell[0]), html)
 
 
 class Examples(griffe.Extension):

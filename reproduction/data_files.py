@@ -4,9 +4,9 @@ A page says what stays in a line above a section's first marker, as JSON: a list
 
     <!-- shown: [{"table": "PersonaChat", "rows": "^\\| (BLEU|METEOR)", "columns": ["metric", "Pearson"]}] -->
 
-"table" is a pattern of the heading above a table or of its first title, "rows" one of a row as it stands there; what is left out
-shows all. Columns may be numbers, from 0, where titles are alike. A table that no entry is about is in the data file alone. A
-section without such a line stands on the page as it is.
+"table" is a pattern of the heading above a table or of its first title, "rows" one of a row as it stands there; what is left
+out shows all. Columns may be numbers, from 0, where titles are alike. A table that no entry is about is in the data file alone.
+A section without such a line stands on the page as it is.
 """
 
 from __future__ import annotations
@@ -48,13 +48,15 @@ class PageTable(NamedTuple):
         return [cells(line) for line in self.lines[2:]]
 
     def restricted(self, shown: Shown) -> list[str]:
-        """Return the lines that the first entry about it shows, none where there is no such entry."""
+        """Return what the first entry about it shows, but for rows without a figure; nothing where there is no such entry."""
         for entry in shown:
             if re.search(entry.get("table", ""), f"{self.heading}\n{self.head[0]}"):
                 wanted = entry.get("columns", self.head)
                 places = [place for place, title in enumerate(self.head) if title in wanted or place in wanted]
-                kept = [line for line in self.lines[2:] if re.search(entry.get("rows", ""), line)]
-                return [f"| {' | '.join(cells(line)[p] for p in places)} |" for line in [*self.lines[:2], *kept]]
+                kept = [cells(line) for line in self.lines[2:] if re.search(entry.get("rows", ""), line)]
+                rows = [row for row in kept if any(row[place] for place in places[1:])]
+                of_head = [cells(line) for line in self.lines[:2]]
+                return [f"| {' | '.join(row[place] for place in places)} |" for row in [*of_head, *rows]]
         return []
 
 
@@ -95,11 +97,12 @@ def split_section(page: str, name: str, section: str, shown: Shown) -> tuple[str
         files[path] = as_csv(group)
         n_rows = sum(len(table.rows) for table in group)
         links.append(f"[{path.rpartition('/')[2]}]({path}) ({n_rows} rows)")
-    return "\n\n".join([*_with_content(kept), f"All of it: {', '.join(links)}."]), files
+    offered = f"The whole {'table' if len(links) == 1 else 'tables'}: {', '.join(links)}."
+    return "\n\n".join([*_with_content(kept), offered]), files
 
 
 def as_csv(group: Sequence[PageTable]) -> str:
-    """Return tables with the same columns as one file: estimates are three numbers, and a column says of which table a row is."""
+    """Return tables with the same columns as one file: estimates are three numbers, and "table" tells the tables apart."""
     head = [title or "row" for title in group[0].head]
     names = [title if title not in head[:place] else f"{head[place - 1]}, {title}" for place, title in enumerate(head)]
     columns = list(zip(*(row for table in group for row in table.rows), strict=True))

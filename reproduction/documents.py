@@ -54,7 +54,8 @@ def write_tables(path: Path | None, tables: Mapping[str, Table | str]) -> None:
 
 def with_tables(path: Path, tables: Mapping[str, Table | str]) -> dict[Path, str]:
     """Return the text of a page with tables between the markers of their names, and those of its data files."""
-    document, found = read_text(path), {}
+    document = read_text(path)
+    found: dict[Path, str] = {}
     for name, table in tables.items():
         section = table if isinstance(table, str) else table.render("markdown")
         if (shown := shown_above(document, name)) is not None:

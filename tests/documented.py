@@ -16,8 +16,7 @@ import dialeval_plugin
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-MARKS = ("needs a GPU", "needs a key", "needs a download", "needs a data set", "needs a model", "needs an extra", "needs a cluster")
-_MARKED = re.compile(rf"{'|'.join(MARKS)}|runs for \d+ minutes")
+_MARKED = re.compile(r"needs (a GPU|a key|a download|a data set|a model|an extra|a cluster)\b|runs for \d+ minutes\b")
 _FENCE = re.compile(r"^```(\w*) ?(?:title=\"([^\"]*)\")?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMAND = re.compile(r"^(\$ )?(dialeval|lm_eval|pip|python|make|export)\b", re.MULTILINE)
 MINI = Path(dialeval_plugin.__file__).parent / "corpora" / "mini" / "dailydialog_pp.jsonl"

@@ -90,7 +90,8 @@ def test_a_tiny_model_is_drawn_from_and_weighed(tiny_lm: Path, mode: Any) -> Non
 
 
 def test_the_docs_print_the_prompts() -> None:
-    docs = (Path(__file__).parents[2] / "docs" / "judges.md").read_text(encoding="utf-8")
+    files = (Path(__file__).parents[2] / "docs" / "data" / "prompts").glob("*.txt")
+    docs = "".join(path.read_text(encoding="utf-8") for path in sorted(files))
     context = ["Do you have plans for Sunday?", "Not yet. Why?"]
     example = Example.from_texts(context, "There is a market by the river. Come with me!")
     for prompts in (G_EVAL_PROMPTS, CHIANG_PROMPTS):

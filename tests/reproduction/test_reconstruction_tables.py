@@ -113,8 +113,11 @@ def test_the_script_writes_between_the_markers_and_nowhere_else(
     write.main(arguments)
     written = document.read_text(encoding="utf-8")
     assert "\n| HRED | sum | " in written
-    assert "\n| VHRED | thesis, table 4.1 |  | 0.221 | 0.301 |  |  |\n" in written
+    assert "\n| VHRED | thesis, table 4.1 | 0.301 |  |\n" in written
     assert "as the thesis' code" in written
+    assert '\nVHRED,"thesis, table 4.1",,0.221,,,0.301,' in (tmp_path / "data" / "reconstruction" / "convai1.csv").read_text(
+        "utf-8"
+    )
     assert capsys.readouterr().out == ""
     write.main(arguments)
     assert document.read_text(encoding="utf-8") == written

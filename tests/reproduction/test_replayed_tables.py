@@ -40,7 +40,7 @@ def test_each_judge_has_a_row_alone_and_one_with_general(found: list[Judged]) ->
     table = huynh_twin(found)
     assert [column.title for column in table.columns] == ["judge", "asked", "TU", "FD"]
     judges = ("GPT-4/g-eval_persona-chat", "GPT-4/g-eval", "Qwen-14B/AutomaticDialogueEvaluation", "GPT-4/comp-analysis")
-    assert [row["judge"] for row in table.rows] == [name for judge in judges for name in (judge, "")]
+    assert [row["judge"] for row in table.rows] == [name for judge in judges for name in (judge, judge)]
     alone, fused = table.rows[:2]
     assert alone["TU"] == f"{found[0].estimate(found[0].llm)} ({N})"
     assert (alone["FD"], fused["asked"]) == (None, "with `general`")

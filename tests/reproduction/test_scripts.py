@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reproduction import kept_results
-from reproduction.documents import put_between
+from reproduction.documents import put_between, with_tables, write_tables
 from reproduction.likelihood import write
 from tests.layouts import write_convai
 from tests.refusals import refused
@@ -65,3 +65,44 @@ def test_only_what_stands_between_the_markers_is_replaced() -> None:
 def test_a_document_without_a_single_place_is_refused(document: str) -> None:
     with refused("document: has no single place between '<!-- table -->' and '<!-- end of table -->'. Put the markers in."):
         put_between(document, "table", "x")
+
+
+SECTION = """What it says.
+
+### First
+
+| name | score | n |
+| --- | --- | --- |
+| a | 0.100 [0.050, 0.150, rough] (97% scored) | 3 |
+| b, c | 0.200 [0.150, 0.250] |  |
+
+### Second
+
+| name | score | n |
+| --- | --- | --- |
+| a | undefined | 4 |
+"""
+WHOLE = """table,name,score,"score, low","score, high","score, note",n
+First,a,0.100,0.050,0.150,rough (97% scored),3
+First,"b, c",0.200,0.150,0.250,,
+Second,a,undefined,,,,4
+"""
+
+
+def test_a_page_shows_what_it_asks_for_and_the_data_file_has_all(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    shown = '<!-- shown: [{"table": "First", "rows": "^. b", "columns": ["name", 1]}] -->'
+    page.write_text(f"{shown}\n<!-- table -->\n<!-- end of table -->\n", encoding="utf-8")
+    write_tables(page, {"table": SECTION})
+    assert page.read_text(encoding="utf-8") == (
+        f"{shown}\n<!-- table -->\n\nWhat it says.\n\n### First\n\n| name | score |\n| --- | --- |\n"
+        "| b, c | 0.200 [0.150, 0.250] |\n\nThe whole table: [table.csv](data/page/table.csv) (3 rows).\n\n"
+        "<!-- end of table -->\n"
+    )
+    assert (tmp_path / "data" / "page" / "table.csv").read_text(encoding="utf-8") == WHOLE
+
+
+def test_a_section_without_a_table_stays_as_it_is(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("<!-- shown: [] -->\n<!-- table -->\n<!-- end of table -->\n", encoding="utf-8")
+    assert set(with_tables(page, {"table": "Nothing yet."})) == {page}

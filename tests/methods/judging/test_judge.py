@@ -93,8 +93,8 @@ PROMPT = InteriorPrompt(ACCURACY).render(EXAMPLE, 0.66, 0.74)
 
 
 def test_the_docs_print_the_prompt_as_it_is() -> None:
-    docs = (Path(__file__).parents[3] / "docs" / "judges.md").read_text(encoding="utf-8")
-    assert f"```text\n{PROMPT}\n```" in docs
+    prompts = Path(__file__).parents[3] / "docs" / "data" / "prompts"
+    assert (prompts / "dre_interior.txt").read_text(encoding="utf-8") == f"{PROMPT}\n"
 
 
 def test_it_begins_and_ends_as_the_plain_prompt_does() -> None:
