@@ -2,7 +2,7 @@
 
 A prompt has a version and a hash of its text on a fixed example; both are part of a judge's signature. DRE's interior prompt
 shows a large language model what a small one found. The paper describes it (section 3.4.2, figure 2) and does not print it, so
-this wording is this project's own. It is printed in docs/judges.md.
+this wording is this project's own. It is printed in docs/data/prompts.
 """
 
 from __future__ import annotations
