@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +11,8 @@ import typer
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import check_output
 from dialeval_plugin.core.registry import load_scorer
+
+from .examples import say_next
 
 if TYPE_CHECKING:
     from dialeval_plugin.methods.augmentation.augmentation import Augmented
@@ -72,6 +75,8 @@ def augment(
         n_rows = write_spot_check(sheet, augmented.complete, n=spot_check, seed=seed)
         typer.echo(f"spot check: {sheet}, {n_rows} responses")
     typer.echo(f"llm: {model.usage}", err=True)
+    if augmented.complete:
+        say_next(f"dialeval train slm --data {shlex.quote(str(output))} --output my-slm", "train on the responses")
     if augmented.failed or not augmented.complete:
         raise typer.Exit(code=1)
 

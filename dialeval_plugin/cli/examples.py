@@ -1,11 +1,14 @@
-"""An example of use for each command, which its help ends with."""
+"""What one types: an example of use for each command, which its help ends with, and what comes after a command."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
+import click
 import typer
+
+from dialeval_plugin.terminal.progress import say
 
 EXAMPLES: Mapping[str, str] = MappingProxyType(
     {
@@ -68,3 +71,14 @@ def add_examples(app: typer.Typer, *words: str) -> None:
     for group in app.registered_groups:
         if group.typer_instance is not None:
             add_examples(group.typer_instance, *words, *([group.name] if isinstance(group.name, str) else []))
+
+
+STEP = "step"
+"""The object of a context whose command is a step of another one, which itself says what comes next."""
+
+
+def say_next(words: str, why: str) -> None:
+    """Say on stderr what one types after the command that has ended, and why."""
+    context = click.get_current_context(silent=True)
+    if context is None or context.find_root().obj != STEP:
+        say(f"next: {words}  ({why})")

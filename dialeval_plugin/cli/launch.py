@@ -13,7 +13,7 @@ from dialeval_plugin.core.options import option_kinds, pairs_from_text
 from dialeval_plugin.core.registry import load_scorer, scorer_factory
 from dialeval_plugin.streams.launch import Executor
 
-from .score import merged_text
+from .score import print_merged
 
 
 def launch(
@@ -60,4 +60,4 @@ def launch(
     if meta is None:
         typer.echo(f"{n_shards} shards are queued, and behind them the job that writes {output}. Logs: {run.folder}")
     else:
-        typer.echo(merged_text(meta, output))
+        print_merged(meta, output)

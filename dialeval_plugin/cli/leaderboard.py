@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
+
+from .examples import say_next
 
 app = typer.Typer(help="Build, export and publish a leaderboard of evaluators.", no_args_is_help=True)
 
@@ -31,6 +34,7 @@ def build(
         typer.echo(path)
     board = built.board
     typer.echo(f"{len(board.evaluators)} evaluators, {len(board.columns)} columns, {len(board.cells)} cells")
+    say_next(f"dialeval leaderboard push OWNER/NAME --folder {shlex.quote(str(output))} --dry-run", "what the Hub would get")
     if not built.evidence:
         typer.echo("no samples were found, so there are no plots and no cases: run lm-eval with --log_samples", err=True)
 
@@ -70,6 +74,7 @@ def space(
 
     for path in write_space(folder, output, title=title):
         typer.echo(path)
+    say_next(f"python {shlex.quote(str(output / 'app.py'))}", "the page as the Space shows it; needs gradio")
 
 
 @app.command()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shlex
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -22,6 +23,7 @@ from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Scores
 
 from .agreement import check_share
+from .examples import say_next
 
 if TYPE_CHECKING:
     from dialeval_plugin.corpora.conversations import TurnChoice
@@ -165,13 +167,18 @@ def _score_whole(
     logging.getLogger(pipeline.__name__).setLevel(logging.INFO)
     scores = _scores(method, items, wanted)
     _show(scores, items, method, worst=wanted.worst, explain=wanted.explain)
-    typer.echo(report_conversations(scores, places, wanted.by_conversation), nl=False)
+    if (table := report_conversations(scores, places, wanted.by_conversation)) is not None:
+        table.print()
     if recorder is not None:
         typer.echo(f"verdicts: {recorder.record(scores, items)} in {recorder.path}")
     if wanted.output is not None:
         typer.echo(f"scores: {wanted.output}")
     if model is not None:
         typer.echo(f"llm: {model.usage}", err=True)
+    if wanted.output is None:
+        say_next(f"dialeval score {shlex.quote(str(path))} --output scores.jsonl", "the same, and keep the scores")
+    elif not is_stream(wanted.output):
+        _say_next(wanted.output)
     _refuse_incomplete(scores, wanted.max_unscored)
 
 
@@ -207,6 +214,8 @@ def _score_stream(method: Scorer, source: Source, shard: Shard | None, wanted: _
         shown.append(drawn_rows(rows, n_scored=found.n_scored, has_percentiles=has_percentiles, width=width))
     _print(shown)
     typer.echo(f"scores: {wanted.output}")
+    if shard is None:
+        _say_next(wanted.output)
     _refuse_incomplete(found, wanted.max_unscored)
 
 
@@ -269,13 +278,18 @@ def merge(
     """
     from dialeval_plugin.streams.output import merge as merge_shards
 
-    typer.echo(merged_text(merge_shards(shards, output), output))
+    print_merged(merge_shards(shards, output), output)
 
 
-def merged_text(meta: Mapping[str, Any], output: Path) -> str:
-    """What is printed of a file that was made of shards."""
+def print_merged(meta: Mapping[str, Any], output: Path) -> None:
+    """Print what a file holds that was made of shards."""
     mean = "no score" if meta["mean"] is None else f"mean {meta['mean']:.4f}"
-    return f"{meta['main']}: {mean}, {meta['n_scored']} of {meta['n_total']} scored\n{meta['signature']}\nscores: {output}"
+    typer.echo(f"{meta['main']}: {mean}, {meta['n_scored']} of {meta['n_total']} scored\n{meta['signature']}\nscores: {output}")
+    _say_next(output)
+
+
+def _say_next(output: Path) -> None:
+    say_next(f"dialeval meta-eval {shlex.quote(str(output))} --ratings FILE", "how far the scores agree with people's ratings")
 
 
 def accuracy(
