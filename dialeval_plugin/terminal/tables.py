@@ -63,6 +63,8 @@ def _drawn(places: Sequence[int], head: Sequence[str], rows: Sequence[Sequence[s
     from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, _GAP - 1, 0, 0), header_style="bold")
+    # A blank line between rows of several lines.
+    table.leading = int(any("\n" in cell for row in rows for cell in row))
     for place in places:
         # Between words where it can; no sign is left out.
         table.add_column(
