@@ -26,6 +26,7 @@ def build(
 
     Plots, cases and rank clusters need the files that `--log_samples` wrote; without them the page has the figures only.
     """
+    from dialeval_plugin.leaderboard.build import PAGE_FILE
     from dialeval_plugin.leaderboard.build import build as build_board
     from dialeval_plugin.leaderboard.build import write
 
@@ -34,7 +35,7 @@ def build(
         typer.echo(path)
     board = built.board
     typer.echo(f"{len(board.evaluators)} evaluators, {len(board.columns)} columns, {len(board.cells)} cells")
-    say_next(f"dialeval leaderboard push OWNER/NAME --folder {shlex.quote(str(output))} --dry-run", "what the Hub would get")
+    say_next(f"python -m webbrowser {shlex.quote(str(output / PAGE_FILE))}", "look at it")
     if not built.evidence:
         typer.echo("no samples were found, so there are no plots and no cases: run lm-eval with --log_samples", err=True)
 
@@ -68,11 +69,14 @@ def space(
     folder: Annotated[Path, typer.Argument(help="Folder of a leaderboard.")],
     output: Annotated[Path, typer.Option(help="Folder of the Space.")],
     title: Annotated[str, typer.Option(help="Title of the Space.")] = "Dialogue evaluators against people",
+    demo: Annotated[
+        bool, typer.Option("--demo", help="With a tab that scores a pasted conversation; the Space then installs this package.")
+    ] = False,
 ) -> None:
     """Write a ready Gradio Space that shows the page."""
     from dialeval_plugin.leaderboard.hub import write_space
 
-    for path in write_space(folder, output, title=title):
+    for path in write_space(folder, output, title=title, demo=demo):
         typer.echo(path)
     say_next(f"python {shlex.quote(str(output / 'app.py'))}", "the page as the Space shows it; needs gradio")
 

@@ -93,9 +93,9 @@ class Progress(asyncio.tqdm_asyncio):  # type: ignore[misc]  # the bars' package
         sys.stderr.flush()
 
     def _text(self) -> str:
-        of = f" of {self.total:,} ({100 * self.n / self.total:.0f} %)" if self.total else ""
+        of, share = (f" of {self.total:,}", f" ({100 * self.n / self.total:.0f} %)") if self.total else ("", "")
         unit = "" if self.unit == "it" else f" {self.unit}s"
-        return f"{self.desc.removesuffix(': ') or 'working'}: {self.n:,}{of}{unit}"
+        return f"{self.desc.removesuffix(': ') or 'working'}: {self.n:,}{of}{unit}{share}"
 
 
 def say(line: str) -> None:
