@@ -26,9 +26,8 @@ def build(
 
     Plots, cases and rank clusters need the files that `--log_samples` wrote; without them the page has the figures only.
     """
-    from dialeval_plugin.leaderboard.build import PAGE_FILE
+    from dialeval_plugin.leaderboard.build import PAGE_FILE, write
     from dialeval_plugin.leaderboard.build import build as build_board
-    from dialeval_plugin.leaderboard.build import write
 
     built = build_board(results, rank_rounds=rank_rounds)
     for path in write(built, output, title=title):

@@ -103,7 +103,9 @@ def settings(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say on stderr what is being done.")] = False,
 ) -> None:
     """Evaluate open-domain dialogue: scorers, training, lm-eval tasks and evaluate metrics."""
-    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format="%(levelname)s %(message)s", handlers=[BetweenBars()])
+    logging.basicConfig(
+        level=logging.INFO if verbose else logging.WARNING, format="%(levelname)s %(message)s", handlers=[BetweenBars()]
+    )
 
 
 def main() -> None:

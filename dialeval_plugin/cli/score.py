@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import shlex
 import shutil
 import sys
@@ -163,8 +162,6 @@ def _score_whole(
         return
     if wanted.explain:
         method.explain([])  # one that cannot says so before hours of work
-    # It then says that it goes on, and writes a line now and then where no bar is drawn.
-    logging.getLogger(pipeline.__name__).setLevel(logging.INFO)
     scores = _scores(method, items, wanted)
     _show(scores, items, method, worst=wanted.worst, explain=wanted.explain)
     if (table := report_conversations(scores, places, wanted.by_conversation)) is not None:
@@ -193,7 +190,6 @@ def _score_stream(method: Scorer, source: Source, shard: Shard | None, wanted: _
     if wanted.output is None:
         raise InputError("--output: what is read block by block is written block by block. Name a file.")
     check_output(wanted.output, Path(source.name), "the scores")
-    logging.getLogger("dialeval_plugin").setLevel(logging.INFO)
     found = score_file(
         method,
         source,

@@ -23,9 +23,9 @@ def scorers(
         if json:
             typer.echo(to_json([asdict(card) for card in cards], indent=2))
             return
-        lines = [card.lines() for card in cards]
-        rows = [[name, "\n".join(line.strip() for line in about)] for name, *about in lines]
-        print_table("".join(f"{line}\n" for card in lines for line in card), ["scorer", "what it does"], rows)
+        written = [card.lines() for card in cards]
+        rows = [[name, "\n".join(line.strip() for line in about)] for name, *about in written]
+        print_table("".join(f"{line}\n" for lines in written for line in lines), ["scorer", "what it does"], rows)
         return
     from dialeval_plugin.core.registry import scorer_factory
     from dialeval_plugin.hosts.judges import JudgeOptions

@@ -24,7 +24,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice, pairwise
 from typing import NamedTuple, TypeVar
 
-
 from dialeval_plugin.core.dialogue import Dialogue, Item, Turn, context_turns, is_blank
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.signature import text_hash

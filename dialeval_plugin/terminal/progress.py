@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import sys
-import time
 import weakref
+from time import monotonic
 from typing import Any, ClassVar, TextIO
 
 import tqdm
@@ -37,8 +37,13 @@ class Progress(asyncio.tqdm_asyncio):  # type: ignore[misc]  # the bars' package
 
     def __init__(self, iterable: Any = None, desc: str | None = None, total: float | None = None, **options: Any) -> None:
         self._is_drawn = is_terminal(options.get("file") or sys.stderr)
-        self._begun_at, self._said_n = time.monotonic(), options.get("initial", 0)
-        own = {"leave": False, "position": 0, "miniters": 1, **({} if self._is_drawn else {"mininterval": SECONDS_BETWEEN_LINES})}
+        self._begun_at, self._said_n = monotonic(), options.get("initial", 0)
+        own = {
+            "leave": False,
+            "position": 0,
+            "miniters": 1,
+            **({} if self._is_drawn else {"mininterval": SECONDS_BETWEEN_LINES}),
+        }
         super().__init__(iterable, desc, total, **{**options, **own})
         if not self.disable:
             self._begun.append(weakref.ref(self))
@@ -60,7 +65,7 @@ class Progress(asyncio.tqdm_asyncio):  # type: ignore[misc]  # the bars' package
         """End the bar, and show the one around it again."""
         if getattr(self, "disable", True):
             return
-        took = time.monotonic() - self._begun_at
+        took = monotonic() - self._begun_at
         text = self._text()
         if self._is_drawn:
             super().close()
@@ -78,10 +83,10 @@ class Progress(asyncio.tqdm_asyncio):  # type: ignore[misc]  # the bars' package
         return next((bar for one in reversed(cls._begun) if (bar := one()) is not None), None)
 
     def _say_if_due(self) -> None:
-        now = time.monotonic()
+        now = monotonic()
         waited = now - max(self._begun_at, Progress._said_at)
         is_further = not self.total or self.n - self._said_n >= self.total / 10 or waited >= _MINUTE * SECONDS_BETWEEN_LINES
-        if waited < SECONDS_BETWEEN_LINES or not is_further or self.n == self._said_n or self.n == self.total:
+        if waited < SECONDS_BETWEEN_LINES or not is_further or self.n in {self._said_n, self.total}:
             return
         Progress._said_at, self._said_n = now, self.n
         took = now - self._begun_at

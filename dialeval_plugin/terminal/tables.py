@@ -79,4 +79,3 @@ def _printable(text: str) -> str:
     """A terminal that has no sign for a character gets its number."""
     encoding = sys.stdout.encoding or "utf-8"
     return text.encode(encoding, "backslashreplace").decode(encoding)
-

@@ -9,14 +9,13 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.registry import load_scorer
@@ -60,7 +59,10 @@ def test_a_colon_in_one_line_names_no_speaker() -> None:
     ("text", "message"),
     [
         ("", "Paste one conversation: a turn a line, or its messages as JSON."),
-        (json.dumps([{"messages": CHAT}, {"messages": CHAT}]), "Paste one conversation: a turn a line, or its messages as JSON."),
+        (
+            json.dumps([{"messages": CHAT}, {"messages": CHAT}]),
+            "Paste one conversation: a turn a line, or its messages as JSON.",
+        ),
         ("Hello?", "There is no response to score: a conversation needs two turns at least."),
         ("a\n" * 101, "The conversation has 101 turns, more than 100. Paste a part of it."),
         ("a" * 50_001, "The conversation has 50,001 characters, more than 50,000. Paste a part of it."),
@@ -126,8 +128,8 @@ def started_space() -> Iterator[str]:
         deadline = time.monotonic() + 120
         while time.monotonic() < deadline:
             assert process.poll() is None, process.stderr.read() if process.stderr else ""
-            with suppress(urllib.error.URLError, ConnectionError):
-                urllib.request.urlopen(address, timeout=5).close()
+            with suppress(requests.ConnectionError):
+                requests.get(address, timeout=5)
                 break
             time.sleep(0.2)
         yield address
@@ -138,15 +140,8 @@ def started_space() -> Iterator[str]:
 
 def asked(address: str, *values: object) -> list[Any]:
     """What the page's function answers through gradio's own API."""
-    request = urllib.request.Request(
-        f"{address}/gradio_api/call/score",
-        data=json.dumps({"data": values}).encode(),
-        headers={"Content-Type": "application/json"},
-    )
-    with urllib.request.urlopen(request, timeout=60) as reply:
-        event = json.load(reply)["event_id"]
-    with urllib.request.urlopen(f"{address}/gradio_api/call/score/{event}", timeout=120) as reply:
-        lines = reply.read().decode().splitlines()
+    event = requests.post(f"{address}/gradio_api/call/score", json={"data": values}, timeout=60).json()["event_id"]
+    lines = requests.get(f"{address}/gradio_api/call/score/{event}", timeout=120).content.decode().splitlines()
     assert "event: complete" in lines, lines
     return list(json.loads(lines[lines.index("event: complete") + 1].removeprefix("data: ")))
 
@@ -160,8 +155,7 @@ def test_the_space_starts_and_scores_through_its_api_and_in_the_browser() -> Non
         with browser_page() as page:
             page.resize(390, 844)
             page.open(address)
-            waiting = "document.querySelector('textarea') !== null"
-            until(page, waiting)
+            until(page, "document.querySelector('textarea') !== null")
             page.evaluate("[...document.querySelectorAll('button')].find(one => one.textContent.includes('picnic')).click()")
             until(page, "document.querySelector('textarea').value.includes('Leeds')")
             page.evaluate("document.querySelector('.judged-button').click()")

@@ -44,11 +44,15 @@ DESCRIPTION = (
     "tone little more than insults."
 )
 EXAMPLES = {
-    "A picnic, and a train": "user: Do you have plans for Sunday?\nassistant: Not yet. Why?\nuser: We could have a picnic by the river.\n"
-    "assistant: Lovely! I will bake a cake and bring lemonade.\nuser: Great, what time shall we meet?\n"
-    "assistant: The train to Leeds was late again.",
-    "A cat that died": "user: My cat died yesterday.\nassistant: I am so sorry to hear that. How old was she?\nuser: She was sixteen.\n"
-    "assistant: I don't know.\nuser: You are not much of a comfort.\nassistant: Shut up, you idiot.",
+    "A picnic, and a train": (
+        "user: Do you have plans for Sunday?\nassistant: Not yet. Why?\nuser: We could have a picnic by the river.\n"
+        "assistant: Lovely! I will bake a cake and bring lemonade.\nuser: Great, what time shall we meet?\n"
+        "assistant: The train to Leeds was late again."
+    ),
+    "A cat that died": (
+        "user: My cat died yesterday.\nassistant: I am so sorry to hear that. How old was she?\nuser: She was sixteen.\n"
+        "assistant: I don't know.\nuser: You are not much of a comfort.\nassistant: Shut up, you idiot."
+    ),
 }
 
 
@@ -87,17 +91,17 @@ def read_conversation(text: str, *, every_turn: bool = False) -> Conversation:
         raise InputError(f"The conversation has {len(text):,} characters, more than {MOST_SIGNS:,}. Paste a part of it.")
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if text.lstrip().startswith(("[", "{")):
-        found = parse_json(text, "The pasted text")
-        is_one = isinstance(found, dict) or all(isinstance(one, str) or is_message(one) for one in found)
-        rows = [found] if is_one else found
+        pasted = parse_json(text, "The pasted text")
+        is_one = isinstance(pasted, dict) or all(isinstance(one, str) or is_message(one) for one in pasted)
+        rows = [pasted] if is_one else pasted
     else:
         spoken = [_SPOKEN.fullmatch(line) for line in lines]
         # A colon in some lines alone is part of what is said there.
         rows = [[{"speaker": match[1], "text": match[2]} for match in spoken if match] if all(spoken) else lines]
-    conversations = conversations_from(rows, "all" if every_turn else None) if lines else []
-    if len(conversations) != 1 or not isinstance(conversations[0], Conversation):
+    found = conversations_from(rows, "all" if every_turn else None) if lines else []
+    conversation = found[0] if len(found) == 1 else None
+    if not isinstance(conversation, Conversation):
         raise InputError("Paste one conversation: a turn a line, or its messages as JSON.")
-    (conversation,) = conversations
     if len(conversation.turns) > MOST_TURNS:
         raise InputError(f"The conversation has {len(conversation.turns)} turns, more than {MOST_TURNS}. Paste a part of it.")
     if not conversation.examples():
@@ -178,10 +182,12 @@ def _verdict(turn: JudgedTurn, score: float) -> str:
         f'<span class="bar"><i style="width:{100 * value:.0f}%"></i></span><span>{value:.2f}</span></div>'
         for name, value in (turn.heads or {}).items()
     )
-    return f'<div class="verdict"><span class="chip {level}">{score:.2f}</span> {said}</div>{why}<div class="heads">{meters}</div>'
+    return (
+        f'<div class="verdict"><span class="chip {level}">{score:.2f}</span> {said}</div>{why}<div class="heads">{meters}</div>'
+    )
 
 
-def answer(text: str, every_turn: bool) -> tuple[str, list[dict[str, Any]]]:  # noqa: FBT001 - what the page's form gives
+def answer(text: str, every_turn: bool) -> tuple[str, list[dict[str, Any]]]:
     """Return what the page shows of a pasted text, and the same as data; what is wrong with it is said in the page."""
     try:
         turns = judge(read_conversation(text, every_turn=every_turn))
@@ -222,7 +228,8 @@ button.judged-button:hover { background: #1d4f86 !important }
 .judged li.right { align-self: flex-end; border-bottom-right-radius: .15rem; width: 88% }
 .judged .who { font-size: .8rem; opacity: .75 }
 .judged .verdict { margin-top: .5rem; font-size: .9rem }
-.judged .chip { display: inline-block; padding: .1rem .5rem; border-radius: .5rem; background: #5b6472; color: #fff; font-weight: 600 }
+.judged .chip { display: inline-block; padding: .1rem .5rem; border-radius: .5rem; background: #5b6472; color: #fff;
+  font-weight: 600 }
 .judged .chip.low { background: #a8432c }
 .judged .chip.high { background: #2563a8 }
 .judged .why { font-weight: 600; margin-top: .25rem }

@@ -19,7 +19,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-
 from dialeval_plugin.core.dialogue import Example, is_blank
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import to_json, write_json_lines, write_text
