@@ -482,9 +482,7 @@ def test_a_run_without_a_bar_says_now_and_then_how_far_it_is(
     assert capsys.readouterr().err == ""
     Scripted().score(examples(NUMBERS), progress=True)
     lines = capsys.readouterr().err.splitlines()
-    assert [line.partition(",")[0] for line in lines] == [
-        f"scripted: {n} of 10 examples ({10 * n} %)" for n in (4, 8, 10)
-    ]
+    assert [line.partition(",")[0] for line in lines] == [f"scripted: {n} of 10 examples ({10 * n} %)" for n in (4, 8, 10)]
 
 
 def test_a_rehearsal_hands_over_the_windows_of_a_run_and_keeps_nothing() -> None:

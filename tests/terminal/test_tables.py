@@ -10,7 +10,10 @@ import pytest
 from dialeval_plugin.terminal.tables import print_table
 
 HEAD = ["level", "evaluator", "value", "95 % interval", "scored"]
-ROWS = [["turn", "general [bold]", "0.403", "0.251 to 0.541", "180/180"], ["turn", "chrf", "0.055", "-0.073 to 0.202", "180/180"]]
+ROWS = [
+    ["turn", "general [bold]", "0.403", "0.251 to 0.541", "180/180"],
+    ["turn", "chrf", "0.055", "-0.073 to 0.202", "180/180"],
+]
 IS_NUMBER = [False, False, True, True, True]
 PLAIN = "the table as scripts read it\n"
 
