@@ -34,9 +34,9 @@ def build(
         typer.echo(path)
     board = built.board
     typer.echo(f"{len(board.evaluators)} evaluators, {len(board.columns)} columns, {len(board.cells)} cells")
-    say_next(f"python -m webbrowser {shlex.quote(str(output / PAGE_FILE))}", "look at it")
     if not built.evidence:
         typer.echo("no samples were found, so there are no plots and no cases: run lm-eval with --log_samples", err=True)
+    say_next(f"python -m webbrowser {shlex.quote(str(output / PAGE_FILE))}", "look at it")
 
 
 @app.command()

@@ -108,12 +108,13 @@ def say(line: str) -> None:
     Progress.write(line, file=sys.stderr)
 
 
-class BetweenBars(logging.Handler):
-    """Writes records to stderr by `say`."""
+class BetweenBars(logging.StreamHandler):  # type: ignore[type-arg]  # no generic class before Python 3.11
+    """Writes records to stderr, above a bar that is drawn there."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one."""
-        say(self.format(record))
+        with Progress.external_write_mode(file=self.stream):
+            super().emit(record)
 
 
 def draw_one_bar_at_a_time() -> None:
