@@ -75,10 +75,9 @@ def augment(
         n_rows = write_spot_check(sheet, augmented.complete, n=spot_check, seed=seed)
         typer.echo(f"spot check: {sheet}, {n_rows} responses")
     typer.echo(f"llm: {model.usage}", err=True)
-    if augmented.complete:
-        say_next(f"dialeval train slm --data {shlex.quote(str(output))} --output my-slm", "train on the responses")
     if augmented.failed or not augmented.complete:
         raise typer.Exit(code=1)
+    say_next(f"dialeval train slm --data {shlex.quote(str(output))} --output my-slm", "train on the responses")
 
 
 def _report(augmented: Augmented, output: Path) -> None:

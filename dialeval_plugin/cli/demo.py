@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from .examples import STEP
+from .examples import step
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,7 +71,9 @@ class _Steps(NamedTuple):
         typer.echo(f"$ dialeval {shlex.join(given)}")
         # The command line that this one is of: to import it would be a circle.
         command: Any = self.context.find_root().command
-        if code := command.main(args=given, prog_name="dialeval", standalone_mode=False, obj=STEP):
+        with step():
+            code = command.main(args=given, prog_name="dialeval", standalone_mode=False)
+        if code:
             raise typer.Exit(code=code)
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from types import MappingProxyType
 
-import click
 import typer
 
 from dialeval_plugin.terminal.progress import say
@@ -73,12 +74,20 @@ def add_examples(app: typer.Typer, *words: str) -> None:
             add_examples(group.typer_instance, *words, *([group.name] if isinstance(group.name, str) else []))
 
 
-STEP = "step"
-"""The object of a context whose command is a step of another one, which itself says what comes next."""
+_is_step = ContextVar("_is_step", default=False)
+
+
+@contextmanager
+def step() -> Iterator[None]:
+    """Run commands as steps of another one, which itself says what comes next."""
+    token = _is_step.set(True)
+    try:
+        yield
+    finally:
+        _is_step.reset(token)
 
 
 def say_next(words: str, why: str) -> None:
     """Say on stderr what one types after the command that has ended, and why."""
-    context = click.get_current_context(silent=True)
-    if context is None or context.find_root().obj != STEP:
+    if not _is_step.get():
         say(f"next: {words}  ({why})")

@@ -172,11 +172,11 @@ def _score_whole(
         typer.echo(f"scores: {wanted.output}")
     if model is not None:
         typer.echo(f"llm: {model.usage}", err=True)
+    _refuse_incomplete(scores, wanted.max_unscored)
     if wanted.output is None:
-        say_next(f"dialeval score {shlex.quote(str(path))} --output scores.jsonl", "the same, and keep the scores")
+        say_next("the same with --output scores.jsonl", "keeps the scores")
     elif not is_stream(wanted.output):
         _say_next(wanted.output)
-    _refuse_incomplete(scores, wanted.max_unscored)
 
 
 def _score_stream(method: Scorer, source: Source, shard: Shard | None, wanted: _Wanted) -> None:
@@ -210,9 +210,9 @@ def _score_stream(method: Scorer, source: Source, shard: Shard | None, wanted: _
         shown.append(drawn_rows(rows, n_scored=found.n_scored, has_percentiles=has_percentiles, width=width))
     _print(shown)
     typer.echo(f"scores: {wanted.output}")
+    _refuse_incomplete(found, wanted.max_unscored)
     if shard is None:
         _say_next(wanted.output)
-    _refuse_incomplete(found, wanted.max_unscored)
 
 
 def _scores(method: Scorer, items: Sequence[Item], wanted: _Wanted) -> Scores:
