@@ -23,6 +23,8 @@ from dialeval_plugin.core.resources import metrics_path
 from dialeval_plugin.corpora.conversations import examples_from
 from dialeval_plugin.hosts.evaluate.conversation_page import EXAMPLES, HEADS, LOW, answer, judge, read_conversation
 from tests.browser import browser_page
+from tests.cli.running import run
+from tests.leaderboard_files import write_runs
 
 ROOT = Path(__file__).resolve().parents[2]
 WITH_GRADIO = os.environ.get("DIALEVAL_GRADIO_PYTHON", sys.executable)
@@ -109,15 +111,15 @@ def test_a_turn_without_a_visible_sign_has_no_score_and_says_why() -> None:
 
 
 @contextmanager
-def started_space() -> Iterator[str]:
-    """Start the metric's Space as the Hub does, and yield its address."""
+def started(app: Path) -> Iterator[str]:
+    """Start a Space as the Hub does, and yield its address."""
     if subprocess.run([WITH_GRADIO, "-c", "import gradio"], capture_output=True, check=False).returncode:
         pytest.skip("gradio is not installed: the page is not started. `make spaces` installs it beside and runs this test")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     variables = {"GRADIO_SERVER_NAME": "127.0.0.1", "GRADIO_SERVER_PORT": str(port), "PYTHONPATH": str(ROOT)}
     process = subprocess.Popen(
-        [WITH_GRADIO, metrics_path() / "general" / "app.py"],
+        [WITH_GRADIO, app],
         env={**os.environ, **variables, "HF_HUB_OFFLINE": "1"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -149,7 +151,7 @@ def asked(address: str, *values: object) -> list[Any]:
 @pytest.mark.slow
 def test_the_space_starts_and_scores_through_its_api_and_in_the_browser() -> None:
     text = EXAMPLES["A picnic, and a train"]
-    with started_space() as address:
+    with started(metrics_path() / "general" / "app.py") as address:
         shown, data = asked(address, text, False)
         assert (shown, data) == answer(text, False)
         with browser_page() as page:
@@ -164,6 +166,25 @@ def test_the_space_starts_and_scores_through_its_api_and_in_the_browser() -> Non
             assert page.evaluate("document.documentElement.scrollWidth") <= 390
             assert page.problems == []
             assert [one for one in page.requests if not one.startswith((address, "data:"))] == []
+
+
+@pytest.mark.slow
+def test_a_leaderboards_space_has_the_page_in_a_tab(tmp_path: Path) -> None:
+    write_runs(tmp_path / "runs")
+    run("leaderboard", "build", tmp_path / "runs", "--output", tmp_path / "board", "--rank-rounds", "0")
+    run("leaderboard", "space", tmp_path / "board", "--output", tmp_path / "space", "--demo")
+    text = EXAMPLES["A cat that died"]
+    with started(tmp_path / "space" / "app.py") as address:
+        assert asked(address, text, True) == list(answer(text, True))
+        with browser_page() as page:
+            page.resize(1280, 900)
+            page.open(address)
+            tabs = "[...document.querySelectorAll('button[role=tab]')]"
+            until(page, f"{tabs}.length > 1 && document.querySelector('iframe') !== null")
+            page.evaluate(f"{tabs}.find(one => one.textContent.includes('Score a conversation')).click()")
+            until(page, "document.querySelector('.judged-button')?.offsetParent != null")
+            assert page.evaluate("document.querySelectorAll('.judged-button').length") == 1
+            assert page.problems == []
 
 
 def until(page: Any, condition: str) -> None:
