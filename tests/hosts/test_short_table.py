@@ -23,19 +23,21 @@ def results(**tasks: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_line_a_task_with_interval_and_rows() -> None:
-    found = short_table(
-        results(
-            dstc10_dialog_tu={"spearman": 0.25, "spearman_ci_low": -0.1, "spearman_ci_high": 0.5, "n_scored": 9},
-            seeds={"kind": "rating_over_seeds", "spearman": -0.5, "spearman_deviation": 0.01, "n_scored": 10},
-            fd={"spearman": "undefined (scores turns only)", "n_scored": 0},
-            dbdc={"kind": "breakdown", "f1_b": 0.5, "f1_b_ci_low": "undefined (rough)", "n_scored": 10},
-        )
+    given = results(
+        dstc10_dialog_tu={"spearman": 0.25, "spearman_ci_low": -0.1, "spearman_ci_high": 0.5, "n_scored": 9},
+        seeds={"kind": "rating_over_seeds", "spearman": -0.5, "spearman_deviation": 0.01, "n_scored": 10},
+        fd={"spearman": "undefined (scores turns only)", "n_scored": 0},
+        dgr={},
+        dbdc={"kind": "breakdown", "f1_b": 0.5, "f1_b_ci_low": "undefined (rough)", "n_scored": 10},
     )
+    given["n-samples"]["dgr"] = {"original": 1, "effective": 0}
+    found = short_table(given)
     assert found == (
         "task              statistic   value  95 % interval    scored\n"
         "dstc10_dialog_tu  spearman    0.250  -0.100 to 0.500  9 of 10\n"
         "seeds             spearman   -0.500  deviation 0.010  10 of 10\n"
         "fd                spearman   undefined (scores turns only)\n"
+        "dgr               spearman   left out: the file is not on this machine\n"
         "dbdc              f1_b        0.500                   10 of 10\n"
     )
 
@@ -43,7 +45,9 @@ def test_a_line_a_task_with_interval_and_rows() -> None:
 def test_of_other_tasks_the_host_prints_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     from lm_eval import utils
 
-    own = results(ours={"spearman": 0.25, "n_scored": 9})
+    own = results(group={"kind": "", "spearman": 0.25}, ours={"spearman": 0.25, "n_scored": 9})
+    own["groups"] = {"group": own["results"]["group"]}
+    assert short_table(own) == short_table(results(ours={"spearman": 0.25, "n_scored": 9}))
     mixed = results(ours={"spearman": 0.25, "n_scored": 9}, gsm8k={"kind": "", "acc": 0.5})
     assert short_table(mixed) is None
     monkeypatch.setattr(utils, "make_table", before := lambda found, column="results", **options: f"the host's {column}")

@@ -33,7 +33,8 @@ def short_tables() -> Iterator[None]:
 
 def short_table(results: Mapping[str, Any]) -> str | None:
     """Return the main statistic of each task with its interval and how many rows were scored; None where one is not ours."""
-    rows = [_row(task, results) for task in results["results"]]
+    # Of groups the host prints a table of its own below.
+    rows = [_row(task, results) for task in results["results"] if task not in results.get("groups", {})]
     if not rows or None in rows:
         return None
     lines = [_HEAD, *filter(None, rows)]
@@ -49,6 +50,8 @@ def _row(task: str, results: Mapping[str, Any]) -> tuple[str, ...] | None:
     kind: TaskKind = described["kind"]
     found = {name.partition(",")[0]: value for name, value in results["results"][task].items()}
     value = found.get(MAIN[kind])
+    if not results["n-samples"][task]["effective"]:
+        return task, MAIN[kind], "left out: the file is not on this machine"
     if value is None or isinstance(value, str):
         return task, MAIN[kind], value or "undefined"
     if "n_scored" not in found:
