@@ -6,5 +6,4 @@ The environment variable DIALEVAL_GENERAL names a trained model, a folder or a r
 from dialeval_plugin.hosts.evaluate.conversation_page import conversation_page
 
 if __name__ == "__main__":
-    # The scorer "general".
     conversation_page().launch()
