@@ -7,6 +7,8 @@ PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q --numprocesses auto --maxp
 # What users install, and with it what developers need.
 PACKAGE := $(VENV)/.package
 READY := $(VENV)/.ready
+# The Spaces' `sdk_version`.
+GRADIO := 6.31.0
 INSTALLED = OMP_NUM_THREADS=1 build/installed/venv/bin/python
 INSTALL = build/installed/venv/bin/pip install --quiet --constraint constraints.txt
 # Of the source distribution's tests those that are over in a minute and read every kind of file that it has to hold.
@@ -16,7 +18,7 @@ SDIST_TESTS = tests/test_package.py tests/core/test_files.py tests/core/test_sig
 # The time in archives: two builds of a commit are equal.
 export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct 2>/dev/null || echo 1700000000)
 
-.PHONY: demo demo-train models test test-all lint types tests docs real-data installed release-check mutants bench clean
+.PHONY: demo demo-train models test test-all lint types tests docs spaces real-data installed release-check mutants bench clean
 
 demo: $(PACKAGE)
 	$(BIN)/dialeval demo
@@ -49,6 +51,14 @@ test-all: lint types docs
 # The documentation site in build/site: offline, and no link in it is dead.
 docs: $(READY)
 	$(BIN)/mkdocs build --quiet
+
+# The page of a Space, started for real and looked at in a browser. gradio wants an older pillow than the plots' package, so it
+# lies in an environment of its own, which sees the packages of the other.
+spaces: $(READY)
+	$(PYTHON) -m venv build/spaces
+	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > $$(echo build/spaces/lib/python3*/site-packages)/shared.pth
+	build/spaces/bin/pip install --quiet gradio==$(GRADIO)
+	DIALEVAL_GRADIO_PYTHON=build/spaces/bin/python $(PYTEST) tests/hosts/test_conversation_page.py
 
 # Needs DIALEVAL_DATA_DIR, a folder with the public corpora (dialeval data list).
 real-data: $(READY)

@@ -80,12 +80,13 @@ class AgreementOptions:
 
     def show(self, table: Table) -> None:
         """Print or write a table."""
-        text = table.render(self.format)
-        if self.output is None:
-            typer.echo(text, nl=False)
-        else:
-            write_text(self.output, text)
+        if self.output is not None:
+            write_text(self.output, table.render(self.format))
             typer.echo(f"table: {self.output}")
+        elif self.format == "text":
+            table.print()
+        else:
+            typer.echo(table.render(self.format), nl=False)
 
     def report(self, findings: Sequence[Finding], asked: ReportOptions) -> None:
         """Print or write the table; exit with 1 where an evaluator left too many rows unscored that are such as it scores."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +11,8 @@ import typer
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import check_output
 from dialeval_plugin.core.registry import load_scorer
+
+from .examples import say_next
 
 if TYPE_CHECKING:
     from dialeval_plugin.methods.augmentation.augmentation import Augmented
@@ -74,6 +77,7 @@ def augment(
     typer.echo(f"llm: {model.usage}", err=True)
     if augmented.failed or not augmented.complete:
         raise typer.Exit(code=1)
+    say_next(f"dialeval train slm --data {shlex.quote(str(output))} --output my-slm", "train on the responses")
 
 
 def _report(augmented: Augmented, output: Path) -> None:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dialeval_plugin.terminal.tables import print_table
+
 if TYPE_CHECKING:
     from dialeval_plugin.core.dialogue import Dialogue
     from dialeval_plugin.corpora.identity import Leak
@@ -21,18 +23,22 @@ def list_corpora() -> None:
     from dialeval_plugin.core.errors import MissingPrerequisite
     from dialeval_plugin.corpora.registry import CORPORA
 
+    plain, rows = "", []
     for corpus in CORPORA.values():
-        typer.echo(f"{corpus.name}: {corpus.published.title}")
+        about = []
         try:
             folder = corpus.folder()
         except MissingPrerequisite:
-            typer.echo(f"  present: no (dialeval data fetch {corpus.name})")
+            about.append(f"present: no (dialeval data fetch {corpus.name})")
         else:
-            typer.echo(f"  present: {folder}")
+            about.append(f"present: {folder}")
             if missing := [path for path in corpus.published.paths if not (folder / path).is_file()]:
-                typer.echo(f"  missing: {', '.join(missing)}")
-        typer.echo(f"  licence: {corpus.published.licence}")
-        typer.echo(f"  source:  {', '.join(corpus.published.sources) or 'part of this package'}")
+                about.append(f"missing: {', '.join(missing)}")
+        about.append(f"licence: {corpus.published.licence}")
+        about.append(f"source:  {', '.join(corpus.published.sources) or 'part of this package'}")
+        plain += f"{corpus.name}: {corpus.published.title}\n" + "".join(f"  {line}\n" for line in about)
+        rows.append([corpus.name, "\n".join([corpus.published.title, *about])])
+    print_table(plain, ["corpus", "what it is"], rows)
 
 
 @app.command()

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from .examples import step
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -69,7 +71,9 @@ class _Steps(NamedTuple):
         typer.echo(f"$ dialeval {shlex.join(given)}")
         # The command line that this one is of: to import it would be a circle.
         command: Any = self.context.find_root().command
-        if code := command.main(args=given, prog_name="dialeval", standalone_mode=False):
+        with step():
+            code = command.main(args=given, prog_name="dialeval", standalone_mode=False)
+        if code:
             raise typer.Exit(code=code)
 
 

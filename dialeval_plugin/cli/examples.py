@@ -1,11 +1,15 @@
-"""An example of use for each command, which its help ends with."""
+"""What one types: an example of use for each command, which its help ends with, and what comes after a command."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from types import MappingProxyType
 
 import typer
+
+from dialeval_plugin.terminal.progress import say
 
 EXAMPLES: Mapping[str, str] = MappingProxyType(
     {
@@ -68,3 +72,22 @@ def add_examples(app: typer.Typer, *words: str) -> None:
     for group in app.registered_groups:
         if group.typer_instance is not None:
             add_examples(group.typer_instance, *words, *([group.name] if isinstance(group.name, str) else []))
+
+
+_is_step = ContextVar("_is_step", default=False)
+
+
+@contextmanager
+def step() -> Iterator[None]:
+    """Run commands as steps of another one, which itself says what comes next."""
+    token = _is_step.set(True)
+    try:
+        yield
+    finally:
+        _is_step.reset(token)
+
+
+def say_next(words: str, why: str) -> None:
+    """Say on stderr what one types after the command that has ended, and why."""
+    if not _is_step.get():
+        say(f"next: {words}  ({why})")

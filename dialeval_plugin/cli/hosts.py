@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import shlex
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,6 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dialeval_plugin.core import resources
+from dialeval_plugin.core.files import read_json
+
+from .examples import say_next
 
 if TYPE_CHECKING:
     from dialeval_plugin.hosts.enable import Change
@@ -78,4 +83,23 @@ def lm_eval(context: typer.Context) -> None:
     """Run lm-eval's command line with this package's tasks and models known."""
     from dialeval_plugin.hosts.lm_eval.cli import main as run
 
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--output_path", "-o", type=Path)
+    parser.add_argument("--log_samples", "-s", action="store_true")
+    given, _ = parser.parse_known_args(context.args)
+    known = set(_result_files(given.output_path))
     run(context.args)
+    written = [path for path in _result_files(given.output_path) if path not in known]
+    for path in written:
+        typer.echo(f"results: {path}")
+    if any("dialeval" in (config.get("metadata") or {}) for path in written for config in read_json(path)["configs"].values()):
+        folder = shlex.quote(str(given.output_path))
+        why = "their table with intervals and plots" if given.log_samples else "their table; --log_samples adds plots and cases"
+        say_next(f"dialeval leaderboard build {folder} --output board", why)
+
+
+def _result_files(output: Path | None) -> list[Path]:
+    """What the host has written to its option `--output_path`, a folder or a name that it adds the date to."""
+    if output is None:
+        return []
+    return sorted(output.parent.glob(f"{output.stem}_*.json") if output.suffix == ".json" else output.rglob("results_*.json"))

@@ -12,8 +12,9 @@ from dialeval_plugin.core.files import check_output
 from dialeval_plugin.core.options import option_kinds, pairs_from_text
 from dialeval_plugin.core.registry import load_scorer, scorer_factory
 from dialeval_plugin.streams.launch import Executor
+from dialeval_plugin.terminal.progress import say
 
-from .score import merged_text
+from .score import print_merged
 
 
 def launch(
@@ -56,8 +57,10 @@ def launch(
     if (n_shards := shards or workers) is None:
         raise InputError(f"--executor {executor}: how many tasks there are is yours to say. Add --shards N.")
     run = runs.ShardedRun.of(words, method, source, output, n_shards)
+    if 0 < (n_left := len(run.unfinished)) < n_shards:
+        say(f"{run.folder}: going on, {n_shards - n_left} of {n_shards} shards are finished")
     meta = runs.launch(run, executor, workers or n_shards, options)
     if meta is None:
         typer.echo(f"{n_shards} shards are queued, and behind them the job that writes {output}. Logs: {run.folder}")
     else:
-        typer.echo(merged_text(meta, output))
+        print_merged(meta, output)

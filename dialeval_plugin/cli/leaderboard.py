@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
+
+from .examples import say_next
 
 app = typer.Typer(help="Build, export and publish a leaderboard of evaluators.", no_args_is_help=True)
 
@@ -23,8 +26,8 @@ def build(
 
     Plots, cases and rank clusters need the files that `--log_samples` wrote; without them the page has the figures only.
     """
+    from dialeval_plugin.leaderboard.build import PAGE_FILE, write
     from dialeval_plugin.leaderboard.build import build as build_board
-    from dialeval_plugin.leaderboard.build import write
 
     built = build_board(results, rank_rounds=rank_rounds)
     for path in write(built, output, title=title):
@@ -33,6 +36,7 @@ def build(
     typer.echo(f"{len(board.evaluators)} evaluators, {len(board.columns)} columns, {len(board.cells)} cells")
     if not built.evidence:
         typer.echo("no samples were found, so there are no plots and no cases: run lm-eval with --log_samples", err=True)
+    say_next(f"python -m webbrowser {shlex.quote(str(output / PAGE_FILE))}", "look at it")
 
 
 @app.command()
@@ -64,12 +68,16 @@ def space(
     folder: Annotated[Path, typer.Argument(help="Folder of a leaderboard.")],
     output: Annotated[Path, typer.Option(help="Folder of the Space.")],
     title: Annotated[str, typer.Option(help="Title of the Space.")] = "Dialogue evaluators against people",
+    demo: Annotated[
+        bool, typer.Option("--demo", help="With a tab that scores a pasted conversation; the Space then installs this package.")
+    ] = False,
 ) -> None:
     """Write a ready Gradio Space that shows the page."""
     from dialeval_plugin.leaderboard.hub import write_space
 
-    for path in write_space(folder, output, title=title):
+    for path in write_space(folder, output, title=title, demo=demo):
         typer.echo(path)
+    say_next(f"python {shlex.quote(str(output / 'app.py'))}", "the page as the Space shows it; needs gradio")
 
 
 @app.command()

@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from dialeval_plugin.core.errors import DialevalError, InputError
+from dialeval_plugin.terminal.progress import BetweenBars, draw_one_bar_at_a_time
 from dialeval_plugin.version import __version__
 
 from . import agreement, augment, data, demo, hosts, launch, leaderboard, models, plot, score, scorers
@@ -102,12 +103,15 @@ def settings(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say on stderr what is being done.")] = False,
 ) -> None:
     """Evaluate open-domain dialogue: scorers, training, lm-eval tasks and evaluate metrics."""
-    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format="%(levelname)s %(message)s")
+    logging.basicConfig(
+        level=logging.INFO if verbose else logging.WARNING, format="%(levelname)s %(message)s", handlers=[BetweenBars()]
+    )
 
 
 def main() -> None:
     """Run the command; errors meant for people, and those of the system, are printed without a traceback."""
     _open_closed_streams()
+    draw_one_bar_at_a_time()
     try:
         _check_words(sys.argv[1:])
         app()

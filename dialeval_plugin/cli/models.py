@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.terminal.tables import print_table
 
 if TYPE_CHECKING:
     from dialeval_plugin.models.runtimes.runtime import ExportedBackend
@@ -31,18 +32,26 @@ def show_list() -> None:
     from dialeval_plugin.models.folders import PRETRAINED, pretrained_names
     from dialeval_plugin.pretrained.catalogue import KINDS, settings_file
 
-    typer.echo(f"{'model':16}{'scorer':22}{'MB':>5}  licence of the weights")
-    names = pretrained_names()
+    names, rows, lines = pretrained_names(), [], [f"{'model':16}{'scorer':22}{'MB':>5}  licence of the weights"]
     for name in names:
         folder = PRETRAINED / name
         megabytes = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
         terms = read_json(folder / PROVENANCE_FILE)["licence"]
-        typer.echo(f"{name:16}{KINDS[settings_file(folder)].default.scorer:22}{megabytes:5.1f}  {terms}")
-    typer.echo(f"\n{'where none is named':42}environment variable")
+        scorer = KINDS[settings_file(folder)].default.scorer
+        rows.append([name, scorer, f"{megabytes:.1f}", terms])
+        lines.append(f"{name:16}{scorer:22}{megabytes:5.1f}  {terms}")
+    head = ["model", "scorer", "MB", "licence of the weights"]
+    print_table("\n".join(lines) + "\n", head, rows, is_number=[False, False, True, False])
+    typer.echo()
+    rows, lines = [], [f"{'where none is named':42}environment variable"]
     for kind in KINDS.values():
         default, named = kind.default, os.environ.get(kind.default.variable)
         state = f"{default.variable} (is {named})" if named else default.variable
-        typer.echo(f"{default.scorer:26}{default.packaged if default.packaged in names else 'none':16}{state}")
+        packaged = default.packaged if default.packaged in names else "none"
+        rows.append([default.scorer, packaged, state])
+        lines.append(f"{default.scorer:26}{packaged:16}{state}")
+    head = ["scorer", "where none is named", "environment variable"]
+    print_table("\n".join(lines) + "\n", head, rows, is_number=[False, False, False])
 
 
 @app.command()

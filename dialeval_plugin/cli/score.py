@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+import shlex
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -22,6 +22,7 @@ from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Scores
 
 from .agreement import check_share
+from .examples import say_next
 
 if TYPE_CHECKING:
     from dialeval_plugin.corpora.conversations import TurnChoice
@@ -161,11 +162,10 @@ def _score_whole(
         return
     if wanted.explain:
         method.explain([])  # one that cannot says so before hours of work
-    # It then says that it goes on, and writes a line now and then where no bar is drawn.
-    logging.getLogger(pipeline.__name__).setLevel(logging.INFO)
     scores = _scores(method, items, wanted)
     _show(scores, items, method, worst=wanted.worst, explain=wanted.explain)
-    typer.echo(report_conversations(scores, places, wanted.by_conversation), nl=False)
+    if (table := report_conversations(scores, places, wanted.by_conversation)) is not None:
+        table.print()
     if recorder is not None:
         typer.echo(f"verdicts: {recorder.record(scores, items)} in {recorder.path}")
     if wanted.output is not None:
@@ -173,6 +173,10 @@ def _score_whole(
     if model is not None:
         typer.echo(f"llm: {model.usage}", err=True)
     _refuse_incomplete(scores, wanted.max_unscored)
+    if wanted.output is None:
+        say_next("the same with --output scores.jsonl", "keeps the scores")
+    elif not is_stream(wanted.output):
+        _say_next(wanted.output)
 
 
 def _score_stream(method: Scorer, source: Source, shard: Shard | None, wanted: _Wanted) -> None:
@@ -186,7 +190,6 @@ def _score_stream(method: Scorer, source: Source, shard: Shard | None, wanted: _
     if wanted.output is None:
         raise InputError("--output: what is read block by block is written block by block. Name a file.")
     check_output(wanted.output, Path(source.name), "the scores")
-    logging.getLogger("dialeval_plugin").setLevel(logging.INFO)
     found = score_file(
         method,
         source,
@@ -208,6 +211,8 @@ def _score_stream(method: Scorer, source: Source, shard: Shard | None, wanted: _
     _print(shown)
     typer.echo(f"scores: {wanted.output}")
     _refuse_incomplete(found, wanted.max_unscored)
+    if shard is None:
+        _say_next(wanted.output)
 
 
 def _scores(method: Scorer, items: Sequence[Item], wanted: _Wanted) -> Scores:
@@ -269,13 +274,18 @@ def merge(
     """
     from dialeval_plugin.streams.output import merge as merge_shards
 
-    typer.echo(merged_text(merge_shards(shards, output), output))
+    print_merged(merge_shards(shards, output), output)
 
 
-def merged_text(meta: Mapping[str, Any], output: Path) -> str:
-    """What is printed of a file that was made of shards."""
+def print_merged(meta: Mapping[str, Any], output: Path) -> None:
+    """Print what a file holds that was made of shards."""
     mean = "no score" if meta["mean"] is None else f"mean {meta['mean']:.4f}"
-    return f"{meta['main']}: {mean}, {meta['n_scored']} of {meta['n_total']} scored\n{meta['signature']}\nscores: {output}"
+    typer.echo(f"{meta['main']}: {mean}, {meta['n_scored']} of {meta['n_total']} scored\n{meta['signature']}\nscores: {output}")
+    _say_next(output)
+
+
+def _say_next(output: Path) -> None:
+    say_next(f"dialeval meta-eval {shlex.quote(str(output))} --ratings FILE", "how far the scores agree with people's ratings")
 
 
 def accuracy(

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from dialeval_plugin.terminal.tables import print_table
+
 
 def scorers(
     name: Annotated[str | None, typer.Argument(help="A scorer, to see all of it with its options.")] = None,
@@ -18,8 +20,12 @@ def scorers(
 
     if name is None:
         cards = scorer_cards()
-        shown = [line for card in cards for line in card.lines()]
-        typer.echo(to_json([asdict(card) for card in cards], indent=2) if json else "\n".join(shown))
+        if json:
+            typer.echo(to_json([asdict(card) for card in cards], indent=2))
+            return
+        written = [card.lines() for card in cards]
+        rows = [[name, "\n".join(line.strip() for line in about)] for name, *about in written]
+        print_table("".join(f"{line}\n" for lines in written for line in lines), ["scorer", "what it does"], rows)
         return
     from dialeval_plugin.core.registry import scorer_factory
     from dialeval_plugin.hosts.judges import JudgeOptions

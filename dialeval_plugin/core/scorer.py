@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 import logging
-import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,8 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from tqdm.auto import tqdm
-
+from dialeval_plugin.terminal.progress import Progress, say
 from dialeval_plugin.version import __version__
 
 from .dialogue import Dialogue, Example, Item, Level, is_blank
@@ -28,9 +26,6 @@ logger = logging.getLogger(__name__)
 
 BLOCK = 16_384
 """Items of a stream that are scored, and written, together."""
-
-SECONDS_BETWEEN_LINES = 10.0
-"""Of the log of a run whose progress nobody sees as a bar."""
 
 
 class Scorer(ABC):
@@ -217,10 +212,8 @@ def _score_windows(scorer: Scorer, items: Sequence[Item], log: Journal | None, *
     failed = [place for place, row in enumerate(rows) if isinstance(row, Unscored) and row.reason is Reason.API_ERROR]
     n_done = len(rows) - len(failed)
     if log is not None and rows:
-        logger.info("%s: going on from %d of %d rows in the journal", log.path, n_done, len(items))
-    bar = tqdm(total=len(items), initial=n_done, disable=None if progress else True, unit="example", desc=scorer.name)
-    lines = _ProgressLines(scorer.name, n_done, len(items)) if progress and bar.disable else None
-    with bar:
+        (say if progress else logger.info)(f"{log.path}: going on from {n_done} of {len(items)} rows in the journal")
+    with Progress(total=len(items), initial=n_done, disable=not progress, unit="example", desc=scorer.name) as bar:
         for start in range(0, len(failed), scorer.window):
             places = failed[start : start + scorer.window]
             scorer.new_block()
@@ -230,8 +223,6 @@ def _score_windows(scorer: Scorer, items: Sequence[Item], log: Journal | None, *
             for place, row in again.items():
                 rows[place] = row
             bar.update(len(again))
-            if lines is not None:
-                lines.update(len(again))
         for start in range(len(rows), len(items), scorer.window):
             # What the journal holds is scored as a run scores it that begins here.
             scorer.new_block()
@@ -240,23 +231,7 @@ def _score_windows(scorer: Scorer, items: Sequence[Item], log: Journal | None, *
                 log.append([_row_to_json(row) for row in fresh])
             rows.extend(fresh)
             bar.update(len(fresh))
-            if lines is not None:
-                lines.update(len(fresh))
     return rows
-
-
-class _ProgressLines:
-    """The progress of a run in the log, a line now and then, for where a bar cannot be drawn."""
-
-    def __init__(self, name: str, n_done: int, n_total: int) -> None:
-        self._name, self._n_done, self._n_total = name, n_done, n_total
-        self._last = time.monotonic()
-
-    def update(self, n: int) -> None:
-        self._n_done += n
-        if self._n_done < self._n_total and time.monotonic() - self._last >= SECONDS_BETWEEN_LINES:
-            logger.info("%s: %d of %d examples are scored", self._name, self._n_done, self._n_total)
-            self._last = time.monotonic()
 
 
 def _check_level(scorer: Scorer, items: Sequence[Item]) -> None:

@@ -24,11 +24,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice, pairwise
 from typing import NamedTuple, TypeVar
 
-from tqdm.auto import tqdm
-
 from dialeval_plugin.core.dialogue import Dialogue, Item, Turn, context_turns, is_blank
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.signature import text_hash
+from dialeval_plugin.terminal.progress import Progress
 
 from .items import OPENING_TURNS
 from .rows import split_speaker
@@ -233,8 +232,8 @@ def leave_out_leaks(
     index = evaluation if isinstance(evaluation, LeakIndex) else LeakIndex({"evaluation": list(evaluation)})
     if not index.sizes:
         return list(items)
-    # A minute of silence is long: the bar is drawn where a person looks on.
-    bar = tqdm(items, desc=f"leaks of {name}", disable=None, leave=False)
+    # A minute of silence is long.
+    bar = Progress(items, desc=f"leaks of {name}")
     leaking = {place for place, item in enumerate(bar) if any(map(index.find, texts(item)))}
     if leaking:
         logger.warning(

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import read_text, write_text
 from dialeval_plugin.models.hub import Kind, check_repository, upload
+from dialeval_plugin.version import __version__
 
 from .board import Leaderboard
 from .build import CSV_FILE, FILES, read
@@ -31,13 +32,16 @@ class Upload(NamedTuple):
     """Name to its size in bytes."""
 
 
-def write_space(folder: Path, output: Path, *, title: str = TITLE) -> list[Path]:
-    """Write a ready Space to `output`: the page, a Gradio app that shows it, and the Space's README."""
+def write_space(folder: Path, output: Path, *, title: str = TITLE, demo: bool = False) -> list[Path]:
+    """Write a ready Space to `output`: the page, a Gradio app that shows it, and the Space's README.
+
+    With `demo` the Space installs this package, and the app then has a tab that scores a pasted conversation.
+    """
     _check_complete(folder)
     texts = {name: read_text(folder / name) for name in FILES}
     texts["app.py"] = static_text("space_app.py")
-    # The Space's sdk brings gradio, and the app needs nothing else.
-    texts["requirements.txt"] = ""
+    # The Space's sdk brings gradio.
+    texts["requirements.txt"] = f"dialeval-plugin>={__version__}\n" if demo else ""
     texts["README.md"] = _card("space_card.md", title, sdk_version=SDK_VERSION)
     for name, text in texts.items():
         write_text(output / name, text)

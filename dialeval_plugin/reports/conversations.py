@@ -60,8 +60,8 @@ def check_table_file(path: Path | None, input: Path, places: Sequence[Place], le
     check_output(path, input, "the table of the conversations")
 
 
-def report_conversations(scores: Scores, places: Sequence[Place], path: Path | None = None) -> str:
-    """Return the table of the worst conversations, "" of a single one, and write that of all to `path` where it is given.
+def report_conversations(scores: Scores, places: Sequence[Place], path: Path | None = None) -> Table | None:
+    """Return the table of the worst conversations, None of a single one, and write that of all to `path` where it is given.
 
     Args:
         scores: of responses, or of whole conversations, which need no table: each is a row already.
@@ -69,7 +69,7 @@ def report_conversations(scores: Scores, places: Sequence[Place], path: Path | N
         path: CSV or JSON, by its name; see `check_table_file`.
     """
     if not places or scores.level != "turn":
-        return ""
+        return None
     rows = conversation_rows(scores, places)
     figures = [named_column(name, 0) for name in ("n_turns", "n_scored")]
     figures += [named_column("mean"), named_column("worst_turn", 0), named_column("worst_score")]
@@ -78,7 +78,7 @@ def report_conversations(scores: Scores, places: Sequence[Place], path: Path | N
         settings = {"main": scores.main, "orientation": scores.orientation, "signature": str(scores.signature)}
         write_text(path, Table(rows, columns, settings=settings).render(_FORMATS[path.suffix]))
     if len(rows) == 1:
-        return ""
+        return None
     n_more = len(rows) - N_SHOWN
     notes = [f"{n_more} more conversations: --by-conversation FILE.csv has all."] if n_more > 0 else []
-    return Table(rows[:N_SHOWN], columns, notes).render("text")
+    return Table(rows[:N_SHOWN], columns, notes)

@@ -17,6 +17,7 @@ from dialeval_plugin.core.files import to_json
 from dialeval_plugin.core.plain_text import for_markdown, for_spreadsheet, one_line
 from dialeval_plugin.statistics.bootstrap import Estimate
 from dialeval_plugin.statistics.estimates import number_text
+from dialeval_plugin.terminal.tables import print_table
 
 CellValue: TypeAlias = str | int | float | bool | None
 TableRow: TypeAlias = Mapping[str, CellValue]
@@ -68,12 +69,20 @@ class Table:
             return to_json(whole, indent=2) + "\n"
         if format == "csv":
             return csv_text(self.rows, list(self.rows[0]) if self.rows else [])
-        lines = [[one_line(column.text(row)) for column in self.columns] for row in self.rows]
-        head = [one_line(column.title) for column in self.columns]
-        is_number = [column.is_number for column in self.columns]
+        head, lines, is_number = self.cells()
         if format == "markdown":
             return "\n\n".join([markdown_table(head, lines, is_number), *self.notes]) + "\n"
         return (_text if format == "text" else _latex)(head, lines, is_number, self.notes)
+
+    def cells(self) -> tuple[list[str], list[list[str]], list[bool]]:
+        """What people are shown: titles, rows of cells, and which columns are numbers."""
+        lines = [[one_line(column.text(row)) for column in self.columns] for row in self.rows]
+        return [one_line(column.title) for column in self.columns], lines, [column.is_number for column in self.columns]
+
+    def print(self) -> None:
+        """Print the table for people: drawn where that is a terminal, else as `render("text")` has it."""
+        head, lines, is_number = self.cells()
+        print_table(self.render("text"), head, lines, is_number=is_number, notes=self.notes)
 
 
 def named_column(name: str, decimals: int = 3, *, title: str | None = None, is_number: bool = True) -> TableColumn:

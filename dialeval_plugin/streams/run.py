@@ -10,8 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tqdm.auto import tqdm
-
 from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import read_json, read_json_lines, remove_half_written, write_json_lines
@@ -29,6 +27,7 @@ from dialeval_plugin.core.scorer import (
 )
 from dialeval_plugin.core.scores import Reason, Scores, Unscored
 from dialeval_plugin.reports.scored_output import meta_file, meta_of
+from dialeval_plugin.terminal.progress import Progress, say
 
 from .output import PLACE, finished_parts_kept, read_rows, write_rows
 from .sources import Shard, Source
@@ -81,8 +80,9 @@ def score_file(
         folder.mkdir(parents=True, exist_ok=True)
         remove_half_written(folder)
         parts: list[Path] = []
-        bar = tqdm(disable=None if progress else True, unit="example", desc=scorer.name)
-        with bar:
+        if progress and (n_finished := len(list(folder.glob("*.jsonl")))):
+            say(f"{folder}: going on from {n_finished} finished blocks")
+        with Progress(disable=not progress, unit="example", desc=scorer.name) as bar:
             for block in _blocks(source, scorer, shard):
                 path = folder / block.file_name(str(signature))
                 _refuse_other_blocks(path)

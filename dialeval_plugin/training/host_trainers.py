@@ -10,6 +10,8 @@ import torch
 from transformers import Trainer, TrainingArguments
 from transformers.trainer_callback import PrinterCallback, ProgressCallback, TrainerCallback
 
+from dialeval_plugin.terminal.progress import Progress
+
 from . import checkpoints
 from .run import TrainingRun
 
@@ -67,7 +69,7 @@ def fit(
     host.remove_callback(PrinterCallback)
     host.remove_callback(ProgressCallback)
     if run.progress:
-        host.add_callback(_QuietBars())
+        host.add_callback(_Bars(stage))
     host.add_callback(_Epochs(run, stage, None if last is None else last.best))
     if last is not None and last.is_end:
         # An early end is none to the host: without this it would train on for one more epoch.
@@ -91,11 +93,29 @@ def _validate_on_all(host: Trainer) -> None:
     host.get_eval_dataloader = get_whole_loader
 
 
-class _QuietBars(ProgressCallback):  # type: ignore[misc] # the host is not typed
-    """The host's bars without its dictionaries, which it writes to stdout."""
+class _Bars(TrainerCallback):  # type: ignore[misc] # the host is not typed
+    """Our bars of a stage and of each of its validations; the host's write dictionaries to stdout as well."""
 
-    def on_log(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        pass
+    def __init__(self, stage: str) -> None:
+        self._stage = stage
+        self._steps = self._batches = Progress(disable=True)
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self._steps = Progress(desc=self._stage, total=state.max_steps, initial=state.global_step, unit="step")
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self._steps.update()
+
+    def on_prediction_step(self, args: Any, state: Any, control: Any, *, eval_dataloader: Any, **kwargs: Any) -> None:
+        if self._batches.disable:
+            self._batches = Progress(desc=f"{self._stage}, validation", total=len(eval_dataloader), unit="step")
+        self._batches.update()
+
+    def on_evaluate(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self._batches.close()
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self._steps.close()
 
 
 class _Epochs(TrainerCallback):  # type: ignore[misc]

@@ -14,11 +14,11 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
-from tqdm.auto import tqdm
 
 from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.core.files import read_json, to_json, write_text
 from dialeval_plugin.models.tensors import save_weights
+from dialeval_plugin.terminal.progress import Progress
 
 from . import checkpoints
 from .history import read_history
@@ -50,9 +50,7 @@ class TrainingLoop:
         self._folder = run.checkpoint_dir / stage
         self._weights = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
         self._resume(n_steps)
-        self._bar = tqdm(
-            total=n_steps, initial=self.n_steps, disable=None if run.progress else True, unit="step", desc=stage, leave=False
-        )
+        self._bar = Progress(total=n_steps, initial=self.n_steps, disable=not run.progress, unit="step", desc=stage)
         self._begun = time.monotonic()
 
     @property

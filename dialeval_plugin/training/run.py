@@ -24,7 +24,6 @@ import math
 import os
 import re
 import shutil
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -34,7 +33,6 @@ import torch
 from accelerate import PartialState
 from safetensors.torch import load_model, save_model
 from torch import nn
-from tqdm.auto import tqdm
 from transformers import set_seed
 from typing_extensions import Self
 
@@ -43,6 +41,7 @@ from dialeval_plugin.core.files import atomic_path, read_json, remove_half_writt
 from dialeval_plugin.core.journal import sole_process
 from dialeval_plugin.corpora.identity import LEAK_RULE
 from dialeval_plugin.models.folders import ModelFolder
+from dialeval_plugin.terminal.progress import say
 from dialeval_plugin.version import __version__
 
 from .checkpoints import SEAL
@@ -214,7 +213,7 @@ class TrainingRun:
     def say(self, line: str) -> None:
         """Say how far the run is: on stderr between the bars, else in the log."""
         if self.progress:
-            tqdm.write(line, file=sys.stderr)
+            say(line)
         elif self.is_main_process:
             logger.info(line)
 
@@ -245,7 +244,7 @@ class TrainingRun:
                     )
                 shutil.rmtree(self.checkpoint_dir)
             else:
-                logger.info("%s: going on with an unfinished run", self.checkpoint_dir)
+                self.say(f"{self.checkpoint_dir}: going on with an unfinished run")
         write_text(path, to_json(identity, indent=2) + "\n")
 
 

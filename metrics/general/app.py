@@ -1,13 +1,9 @@
-"""A page to try the general evaluator on one response: `python app.py`, or push this folder to the Hub as a Space.
+"""A page to try the general evaluator on a conversation: `python app.py`, or push this folder to the Hub as a Space.
 
-The environment variable DIALEVAL_GENERAL names the trained model, a folder or a repository of the Hub.
+The environment variable DIALEVAL_GENERAL names a trained model, a folder or a repository of the Hub; else the one in the box.
 """
 
-from dialeval_plugin.hosts.evaluate.space import response_page
+from dialeval_plugin.hosts.evaluate.conversation_page import conversation_page
 
 if __name__ == "__main__":
-    response_page(
-        "general",
-        title="General dialogue evaluator",
-        description="How good a response looks to a model trained on real dialogues: a probability, higher is better.",
-    ).launch()
+    conversation_page().launch()

@@ -51,7 +51,7 @@ def test_contexts_become_training_data_and_a_sheet(script: NumberedScript, conte
     with Path(f"{output}.spot-check.csv").open(encoding="utf-8-sig", newline="") as file:
         assert len(list(csv.reader(file))) == 8
     assert not Path(f"{output}.journal").exists()
-    assert done.stderr.splitlines()[-1].startswith("llm: 92 calls, about ")
+    assert done.stderr.splitlines()[-2].startswith("llm: 92 calls, about ")
 
 
 def test_a_dry_run_asks_and_writes_nothing(script: NumberedScript, contexts: Path, tmp_path: Path) -> None:

@@ -39,6 +39,8 @@ def test_the_demo_shows_each_command_and_runs_it_and_trains_nothing(tmp_path: Pa
     assert re.search(r"\[\"scores\"\]\n\[\d\.\d+, \d\.\d+\]\n", done.stdout)
     assert done.stdout.count("180 of 180 scored") == 2
     assert "3 evaluators, 1 columns, 3 cells" in done.stdout
+    # What comes next is said once, not by each step.
+    assert "next: " not in done.stderr
     told = done.stdout.split("== What to type next\n")[1]
     assert [told.index(words) for words, _ in NEXT] == sorted(told.index(words) for words, _ in NEXT)
     assert re.search(r"^\d+ s$", told.splitlines()[-1])

@@ -56,6 +56,7 @@ def test_a_folder_of_logs_gives_one_table(tmp_path: Path, rows_written: Path) ->
         f"no conversations, left out: {other}\n"
         "no turns, left out: 2 system messages, 1 image_url part, 1 textless message\n"
         "without a turn to score: 1 of 3 conversations\n"
+        f"next: dialeval meta-eval {rows_written} --ratings FILE  (how far the scores agree with people's ratings)\n"
     )
     assert words(rows_written) == {"june/b.csv/1:2": 1.0, "monday.jsonl/a:3": 4.0, "monday.jsonl/a:5": 1.0}
     assert table.read_text(encoding="utf-8").splitlines()[1] == "june/b.csv/1,1,1,1.0,2,1.0"

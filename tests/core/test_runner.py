@@ -23,6 +23,7 @@ from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Turn
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.scorer import Scorer, run
 from dialeval_plugin.core.scores import Reason, Row, Scores, Unscored
+from dialeval_plugin.terminal import progress
 from tests.refusals import refused
 
 REFUSED = Unscored(Reason.REFUSAL, "no ▁ \u2028 “quoted”")
@@ -471,17 +472,17 @@ def test_a_resumed_run_says_how_many_are_done(journal: Path, caplog: pytest.LogC
 
 
 def test_a_run_without_a_bar_says_now_and_then_how_far_it_is(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """TRIAL section 1: 50 seconds without a word where stderr is no terminal."""
-    caplog.set_level(logging.INFO)
     Scripted().score(examples(NUMBERS), progress=True)
-    assert caplog.messages == []
-    monkeypatch.setattr(pipeline, "SECONDS_BETWEEN_LINES", 0.0)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0.0)
     Scripted().score(examples(NUMBERS))
-    assert caplog.messages == []
+    assert capsys.readouterr().err == ""
     Scripted().score(examples(NUMBERS), progress=True)
-    assert caplog.messages == ["scripted: 4 of 10 examples are scored", "scripted: 8 of 10 examples are scored"]
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.partition(",")[0] for line in lines] == [f"scripted: {n} of 10 examples ({10 * n} %)" for n in (4, 8, 10)]
 
 
 def test_a_rehearsal_hands_over_the_windows_of_a_run_and_keeps_nothing() -> None:
@@ -503,19 +504,19 @@ def test_what_was_cut_is_said_once_a_run(caplog: pytest.LogCaptureFixture, monke
 
 def test_the_bar_counts_examples_also_of_a_run_that_goes_on(journal: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bars = Mock(return_value=MagicMock())
-    monkeypatch.setattr(pipeline, "tqdm", bars)
+    monkeypatch.setattr(pipeline, "Progress", bars)
     settings = {"unit": "example", "desc": "scripted"}
     items = examples([str(number) for number in range(10)])
-    # None: shown on a terminal only.
     for scorer, own, n_done, disable, steps in (
         (Failing("0", "1"), {"journal": journal}, 0, True, [4, 4, 2]),
-        (Failing(), {"journal": journal, "progress": True}, 8, None, [2]),
-        (Failing(), {"progress": True}, 0, None, [4, 4, 2]),
+        (Failing(), {"journal": journal, "progress": True}, 8, False, [2]),
+        (Failing(), {"progress": True}, 0, False, [4, 4, 2]),
     ):
         run(scorer, items, **own)  # type: ignore[arg-type]
         assert bars.call_args == call(**settings, total=10, initial=n_done, disable=disable)
-        assert bars.return_value.update.call_args_list == [call(n) for n in steps]
-        bars.return_value.update.reset_mock()
+        bar = bars.return_value.__enter__.return_value
+        assert bar.update.call_args_list == [call(n) for n in steps]
+        bar.update.reset_mock()
 
 
 def test_an_error_of_the_same_kind_is_not_taken_for_a_lack_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:

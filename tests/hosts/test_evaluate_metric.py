@@ -1,6 +1,7 @@
 """The `evaluate` door: ways in, wrong inputs with their whole messages, and the same numbers as the scorer itself."""
 
 import copy
+import functools
 import inspect
 import json
 import runpy
@@ -519,7 +520,9 @@ class RecordedPage:
 
 @pytest.mark.parametrize("name", SCORER_METRICS)
 def test_the_page_of_a_space_opens_its_own_metric(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    general = functools.partial(RecordedPage, "general", title="Score a conversation", description="One model alone.")
     monkeypatch.setattr("dialeval_plugin.hosts.evaluate.space.response_page", RecordedPage)
+    monkeypatch.setattr("dialeval_plugin.hosts.evaluate.conversation_page.conversation_page", general)
     monkeypatch.setenv("DIALEVAL_LLM_ARGS", "pretrained=x")
     runpy.run_path(str(metrics_path() / name / "app.py"), run_name="__main__")
     assert RecordedPage.launched == name

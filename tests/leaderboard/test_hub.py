@@ -13,6 +13,7 @@ import yaml
 
 from dialeval_plugin.leaderboard.build import FILES, Built, write
 from dialeval_plugin.leaderboard.hub import push, write_space
+from dialeval_plugin.version import __version__
 from tests.hub_stand_in import StandIn, hub_stand_in
 from tests.refusals import refused
 
@@ -97,6 +98,9 @@ def test_the_space_shows_the_page_in_a_frame_that_may_run_its_script_only(
     write_space(folder, tmp_path, title='A "title": with a colon')
     card = yaml.safe_load((tmp_path / "README.md").read_text(encoding="utf-8").split("---")[1])
     assert (card["title"], card["sdk"], card["app_file"]) == ('A "title": with a colon', "gradio", "app.py")
+    assert (tmp_path / "requirements.txt").read_text(encoding="utf-8") == ""
+    write_space(folder, tmp_path / "demo", demo=True)
+    assert (tmp_path / "demo" / "requirements.txt").read_text(encoding="utf-8") == f"dialeval-plugin>={__version__}\n"
     # The Space brings gradio; here only its name has to be there.
     monkeypatch.setitem(sys.modules, "gradio", ModuleType("gradio"))
     names = {"__file__": str(tmp_path / "app.py"), "__name__": "app"}

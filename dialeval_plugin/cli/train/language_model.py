@@ -128,6 +128,7 @@ def breakdown(
         responses,
         max_tokens=shared_window(detector.models, max_tokens),
         models=[weights_hash(opened.folder) for opened in detector.models],
+        progress=True,
     )
     found.save(output)
     typer.echo(f"{output}: {method} over {found.n_responses} responses")

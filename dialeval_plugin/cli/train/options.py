@@ -25,7 +25,9 @@ Validation: TypeAlias = Annotated[
 ]
 Share: TypeAlias = Annotated[float, typer.Option(help="Share of the dialogues that is set aside for validation.")]
 Epochs: TypeAlias = Annotated[int | None, typer.Option(help="Epochs at most, in place of the recipe's.")]
-MaxMinutes: TypeAlias = Annotated[float | None, typer.Option(help="End training after so many minutes, and measure.")]
+MaxMinutes: TypeAlias = Annotated[
+    float | None, typer.Option(help="End the steps after so many minutes; measuring and calibrating come after.")
+]
 Seed: TypeAlias = Annotated[int, typer.Option(help="Seed of the split, the weights, the order and every draw.")]
 Precision: TypeAlias = Annotated[Literal["auto", "float32", "bfloat16"], typer.Option(help="Of the forward passes.")]
 Device: TypeAlias = Annotated[str | None, typer.Option(help="A torch device; a GPU where there is one.")]

@@ -18,11 +18,11 @@ from typing import Any, Generic, TypeVar, cast
 
 from lm_eval.api.instance import Instance
 from tenacity import AsyncRetrying, Future, RetryCallState, Retrying, retry_if_exception, stop_after_attempt, wait_exponential
-from tqdm.auto import tqdm
 
 from dialeval_plugin.core.errors import DialevalError
 from dialeval_plugin.core.redaction import redacted
 from dialeval_plugin.core.scores import Reason, Unscored
+from dialeval_plugin.terminal.progress import Progress
 
 logger = logging.getLogger(__name__)
 
@@ -260,7 +260,7 @@ class Asking(Generic[Answer]):
         places = list(range(len(self._arguments)))
         starts = range(0, len(places), max(1, step))
         with self._as_cache_hook(), _ASKING_OUR_WAY if is_served(self._lm) else contextlib.nullcontext():
-            for start in tqdm(starts, desc="asking", disable=None if len(starts) > 1 else True):
+            for start in Progress(starts, desc="asking", disable=len(starts) == 1):
                 self._ask(places[start : start + step])
         return [self._answers[place] for place in places]
 

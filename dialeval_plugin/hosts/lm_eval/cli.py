@@ -11,6 +11,7 @@ from dialeval_plugin.core.redaction import redacted
 from dialeval_plugin.hosts.registration import importing, register
 
 from .logs import redact_host_logs
+from .short_table import short_tables
 
 _NOT_FOUND = "Tasks not found"
 """What the host's error of unknown names of tasks begins with."""
@@ -30,7 +31,8 @@ def main(argv: Sequence[str]) -> None:
     before = sys.argv
     sys.argv = ["lm-eval", *argv]
     try:
-        cli_evaluate()
+        with short_tables():
+            cli_evaluate()
     except DialevalError:
         raise
     except Exception as error:

@@ -1,6 +1,10 @@
-"""Shows the leaderboard, which is one self-contained HTML file, as a Space: `python app.py`."""
+"""Shows the leaderboard, which is one self-contained HTML file, as a Space: `python app.py`.
+
+Where dialeval-plugin is installed, as requirements.txt may ask, a second tab scores a pasted conversation.
+"""
 
 import html
+import importlib.util
 from pathlib import Path
 
 import gradio
@@ -13,14 +17,22 @@ def frame() -> str:
     document = html.escape(PAGE.read_text(encoding="utf-8"), quote=True)
     return (
         f'<iframe srcdoc="{document}" sandbox="allow-scripts" title="Leaderboard" '
-        'style="width: 100%; height: 92vh; border: 0"></iframe>'
+        'style="width: 100%; height: calc(100vh - 9rem); border: 0"></iframe>'
     )
 
 
 def page() -> gradio.Blocks:
     """Return the app."""
-    with gradio.Blocks(title="Leaderboard", fill_width=True) as blocks:
-        gradio.HTML(frame())
+    with gradio.Blocks(title="Leaderboard", fill_width=True, analytics_enabled=False) as blocks:
+        if importlib.util.find_spec("dialeval_plugin") is None:
+            gradio.HTML(frame())
+            return blocks
+        from dialeval_plugin.hosts.evaluate.conversation_page import TITLE, conversation_page
+
+        with gradio.Tab("Leaderboard"):
+            gradio.HTML(frame())
+        with gradio.Tab(TITLE):
+            conversation_page()
     return blocks
 
 

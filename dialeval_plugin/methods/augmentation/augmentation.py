@@ -19,8 +19,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tqdm.auto import tqdm
-
 from dialeval_plugin.core.dialogue import Example, is_blank
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import to_json, write_json_lines, write_text
@@ -32,6 +30,7 @@ from dialeval_plugin.core.signature import Signature, SignatureValue, text_hash
 from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
 from dialeval_plugin.llm.language_model import LanguageModel, Request
 from dialeval_plugin.methods.judging.classification import NEGATIVE, POSITIVE, PROMPT, classify
+from dialeval_plugin.terminal.progress import Progress, say
 from dialeval_plugin.version import __version__
 
 from .prompts import KINDS, MAX_TOKENS, SHOWN, STOP, TEMPERATURE, ResponseKind, generation_prompt, prompt_id, read_responses
@@ -250,8 +249,10 @@ def augment(
     with contextlib.nullcontext() if log is None else log.lock():
         done = {} if log is None else {item.id: item for item in log.read(AugmentedContext.from_dict)}
         missing = [item for item in contexts if item.id not in done]
-        quiet = None if progress else True
-        for item in tqdm(missing, total=len(contexts), initial=len(done), disable=quiet, unit="context", desc="augment"):
+        if log is not None and done:
+            (say if progress else logger.info)(f"{log.path}: going on from {len(done)} of {len(contexts)} contexts")
+        bar = Progress(missing, "augment", len(contexts), initial=len(done), disable=not progress, unit="context")
+        for item in bar:
             found = writer.write(item.id, item.context)
             if isinstance(found, Unscored):
                 failed[item.id] = found

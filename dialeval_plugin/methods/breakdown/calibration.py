@@ -7,6 +7,7 @@ are: rescaled, they could not be compared with other detectors'.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,6 +22,7 @@ from dialeval_plugin.core.signature import content_hash
 from dialeval_plugin.models.causal import Context, window
 from dialeval_plugin.models.folders import checked_model_file, read_versioned
 from dialeval_plugin.models.language_models import OpenedModel, open_model
+from dialeval_plugin.terminal.progress import Progress
 
 from .detectors import ConfidenceHead, Detector, LikelihoodRatio, MaxProbability, Odin, read_responses
 
@@ -100,19 +102,25 @@ def responses_of(dialogues: Iterable[Sequence[str]]) -> list[Sequence[str]]:
 
 
 def calibrate(
-    detectors: Mapping[str, Detector], responses: Sequence[Sequence[str]], *, max_tokens: int, models: Sequence[str]
+    detectors: Mapping[str, Detector],
+    responses: Sequence[Sequence[str]],
+    *,
+    max_tokens: int,
+    models: Sequence[str],
+    progress: bool = False,
 ) -> Calibration:
     """Learn the extremes over some responses, texts of turns with the response last, in every context and aggregation."""
     ranges: dict[str, dict[str, dict[str, ScoreRange]]] = {}
     n_responses = 0
-    for method, detector in detectors.items():
-        for context in get_args(Context):
-            found = read_responses(detector, responses, context=context, max_tokens=max_tokens)
-            readings = [reading for reading in found if not isinstance(reading, Unscored)]
-            n_responses = len(readings)
-            ranges.setdefault(method, {})[context] = {
-                name: learn_range(reading.scores[name] for reading in readings) for name in detector.aggregations
-            }
+    parts = list(itertools.product(detectors, get_args(Context)))
+    for method, context in Progress(parts, "calibration", unit="part", disable=not progress):
+        detector = detectors[method]
+        found = read_responses(detector, responses, context=context, max_tokens=max_tokens)
+        readings = [reading for reading in found if not isinstance(reading, Unscored)]
+        n_responses = len(readings)
+        ranges.setdefault(method, {})[context] = {
+            name: learn_range(reading.scores[name] for reading in readings) for name in detector.aggregations
+        }
     return Calibration(ranges, max_tokens, n_responses, tuple(models))
 
 
@@ -123,6 +131,7 @@ def calibrate_trained(
     *,
     head: ConfidenceHead | None = None,
     semantic: str | None = None,
+    progress: bool = False,
 ) -> None:
     """Write the calibration of a model that was just trained; `semantic` is the one beside which a background model is read."""
     models = [weights_hash(folder)]
@@ -136,7 +145,7 @@ def calibrate_trained(
         detectors = {"likelihood_ratio": LikelihoodRatio(other, opened)}
         models.insert(0, weights_hash(other.folder))
     try:
-        found = calibrate(detectors, responses_of(dialogues), max_tokens=max_tokens, models=models)
+        found = calibrate(detectors, responses_of(dialogues), max_tokens=max_tokens, models=models, progress=progress)
     except InputError as error:
         # Hours of training are not thrown away for it: `dialeval train breakdown` can still follow.
         logger.warning("the breakdown scores are not calibrated: %s", error)

@@ -186,7 +186,8 @@ def train(
             if head is not None:
                 save_head(head, folder)
             semantic = options.backbone if options.objective == "background" else None
-            calibrate_trained(opened, data.validation, folder, head=head, semantic=semantic)
+            run.say(f"calibrating the breakdown scores on {len(data.validation)} validation dialogues")
+            calibrate_trained(opened, data.validation, folder, head=head, semantic=semantic, progress=run.progress)
             LANGUAGE_MODEL_FOLDER.publish(folder, {"objective": options.objective}, record)
 
         record = {

@@ -15,6 +15,7 @@ from sklearn.metrics import roc_auc_score
 
 from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.terminal.progress import Progress
 
 from .conversations import Conversation, Pair, by_corpus
 from .judging import EXPERTS, TOKENS_CUT, GeneralInput, GeneralJudgement, triples_of_turns
@@ -113,17 +114,26 @@ def validation_dialogues(
     return found
 
 
-def fit_on_validation(model: GeneralModel, conversations: Sequence[Conversation], recipe: GeneralRecipe, seed: int) -> Fitted:
+def fit_on_validation(
+    model: GeneralModel, conversations: Sequence[Conversation], recipe: GeneralRecipe, seed: int, *, progress: bool = False
+) -> Fitted:
     """`fit` on what is drawn of some conversations."""
     pairs = by_corpus(conversations)
     return fit(
         model,
         validation_rows(pairs, max_pairs=recipe.max_validation_pairs, seed=seed),
         validation_dialogues(conversations, pairs, max_dialogues=recipe.max_validation_dialogues, seed=seed),
+        progress=progress,
     )
 
 
-def fit(model: GeneralModel, rows: Sequence[ValidationRow], dialogues: Sequence[ValidationDialogue]) -> Fitted:
+def fit(
+    model: GeneralModel,
+    rows: Sequence[ValidationRow],
+    dialogues: Sequence[ValidationDialogue],
+    *,
+    progress: bool = False,
+) -> Fitted:
     """Calibrate the model in place and fit the weights of mixing and coherence.
 
     - Each quality's experts are blended by a logistic regression of the real response against an equal mixture of the wrong
@@ -140,7 +150,7 @@ def fit(model: GeneralModel, rows: Sequence[ValidationRow], dialogues: Sequence[
                 "measure. Give more validation dialogues."
             )
     model.centre([row.triple for row in rows if row.kind == REAL and row.is_fitted])
-    judged = judge(model, [row.triple for row in rows])
+    judged = judge(model, [row.triple for row in rows], progress=progress)
     log_odds = {
         name: _calibrated(model, name, judged.experts[name], kinds, fitted & np.isin(kinds, (REAL, *wrong)))
         for name, wrong in {"relevance": _IRRELEVANT, **NEGATIVES}.items()
@@ -155,9 +165,10 @@ def fit(model: GeneralModel, rows: Sequence[ValidationRow], dialogues: Sequence[
     return Fitted(mixing, coherence, figures, counts)
 
 
-def judge(model: GeneralModel, triples: Sequence[GeneralInput]) -> GeneralJudgement:
+def judge(model: GeneralModel, triples: Sequence[GeneralInput], *, progress: bool = False) -> GeneralJudgement:
     """Judge any number of triples, in windows, so that memory does not grow with them."""
-    parts = [model.judge(triples[start : start + _WINDOW]) for start in range(0, len(triples), _WINDOW)]
+    starts = Progress(range(0, len(triples), _WINDOW), "validation", unit="window", disable=not progress)
+    parts = [model.judge(triples[start : start + _WINDOW]) for start in starts]
     return GeneralJudgement(
         {name: np.concatenate([part.experts[name] for part in parts]) for name in QUALITIES},
         {name: np.concatenate([part.log_odds[name] for part in parts]) for name in QUALITIES},

@@ -16,9 +16,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 from torch.nn import functional
-from tqdm.auto import tqdm
 
 from dialeval_plugin.models.encoders import embed
+from dialeval_plugin.terminal.progress import Progress
 
 from .conversations import Pair
 from .model import GeneralModel
@@ -78,7 +78,7 @@ class SamplingPlan:
         self._corpora = corpora
         self._recipe = recipe
         self._seed = seed
-        counted = tqdm(corpora.items(), desc="words of the corpora", disable=None if progress else True, leave=False)
+        counted = Progress(corpora.items(), desc="words of the corpora", disable=not progress)
         self.signals = {name: CorpusSignals(pairs) for name, pairs in counted}
         sizes = {name: len(pairs) for name, pairs in corpora.items()}
         self.quotas = quotas(sizes, max_pairs=recipe.max_pairs, exponent=recipe.corpus_exponent)
@@ -282,7 +282,7 @@ def learn_tables(model: GeneralModel, plan: SamplingPlan, corpora: Mapping[str, 
     """How rare tokens are in the responses, and mean and deviation of the features, from the first steps."""
     pairs = [pair for corpus in corpora.values() for pair in corpus]
     pairs = pairs[:: max(1, len(pairs) // _TABLE_RESPONSES)]
-    starts = tqdm(range(0, len(pairs), _WINDOW), desc="token rarity", disable=None if progress else True, leave=False)
+    starts = Progress(range(0, len(pairs), _WINDOW), desc="token rarity", disable=not progress)
     special, head = model.texts.special, model.head
 
     def token_ids() -> Iterator[list[int]]:

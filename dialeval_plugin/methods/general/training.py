@@ -80,8 +80,9 @@ def train(
         model = new_model(options.backbone, recipe, has_knowledge=has_knowledge, device=device or run.device)
         fit = functools.partial(_fit, run, model, options, corpora, max_seconds)
         run.stage(_STAGE, model, lambda: fit_in_main_process(run, fit))
-        run.say(f"fitting calibration, mixing and coherence on {len(splits.validation)} validation dialogues")
-        fitted = fit_on_validation(model, splits.validation, recipe, options.seed)
+        beyond = "" if options.max_minutes is None else f"; the {options.max_minutes:g} minutes were for the steps"
+        run.say(f"fitting calibration, mixing and coherence on {len(splits.validation)} validation dialogues{beyond}")
+        fitted = fit_on_validation(model, splits.validation, recipe, options.seed, progress=run.progress)
         sizes = {name: len(pairs) for name, pairs in corpora.items()}
         record = {
             "backbone_hash": content_hash(resolve(options.backbone)),

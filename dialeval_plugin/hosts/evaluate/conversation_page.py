@@ -1,0 +1,241 @@
+"""The page that scores a pasted conversation by the general evaluator: of the metric's Space, and of a leaderboard's."""
+
+from __future__ import annotations
+
+import functools
+import html
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from dialeval_plugin.core.dialogue import Example
+from dialeval_plugin.core.errors import DialevalError, InputError
+from dialeval_plugin.core.files import parse_json
+from dialeval_plugin.core.percentiles import PERCENTILE
+from dialeval_plugin.core.registry import load_scorer
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Scores
+from dialeval_plugin.corpora.conversations import Conversation, conversations_from
+from dialeval_plugin.corpora.messages import is_message
+from dialeval_plugin.methods.general.scorer import NOT_BLAMED
+
+if TYPE_CHECKING:
+    import gradio
+
+HEADS = ("relevance", "fit", "fluency", "specificity")
+LOW, HIGH = 25.0, 75.0
+"""Percentiles up to which a response is called low, and from which on high."""
+MOST_TURNS, MOST_SIGNS = 100, 50_000
+
+_SPOKEN = re.compile(r"\s*([^\s:][^:]{0,30}?)\s*:\s+(\S.*)")
+_HEAD_WORDS = {
+    "relevance": "is about the same things as the turns before",
+    "fit": "answers the turns before",
+    "fluency": "has its words in order",
+    "specificity": "says something of its own",
+}
+
+TITLE = "Score a conversation"
+DESCRIPTION = (
+    "Paste a conversation, a turn a line, and see what a small model that learnt from dialogues between people, and from no "
+    "rating, thinks of each response. It runs on a processor; nothing is sent anywhere. It knows nothing of facts, and of "
+    "tone little more than insults."
+)
+EXAMPLES = {
+    "A picnic, and a train": (
+        "user: Do you have plans for Sunday?\nassistant: Not yet. Why?\nuser: We could have a picnic by the river.\n"
+        "assistant: Lovely! I will bake a cake and bring lemonade.\nuser: Great, what time shall we meet?\n"
+        "assistant: The train to Leeds was late again."
+    ),
+    "A cat that died": (
+        "user: My cat died yesterday.\nassistant: I am so sorry to hear that. How old was she?\nuser: She was sixteen.\n"
+        "assistant: I don't know.\nuser: You are not much of a comfort.\nassistant: Shut up, you idiot."
+    ),
+}
+
+
+@dataclass(frozen=True)
+class JudgedTurn:
+    """A turn of the conversation, and what the model says of it; the score is None where it is not, or cannot be, scored.
+
+    Attributes:
+        number: of the turn, from 1.
+        score: probability that the response is a good one.
+        percentile: share of people's own responses with a lower score, of a hundred.
+        heads: probability by each quality, of `HEADS`.
+        reason: of a low score, in words; "" of others.
+        unscored: why a turn that was to be scored has no score.
+    """
+
+    number: int
+    speaker: str | None
+    text: str
+    score: float | None = None
+    percentile: float | None = None
+    heads: Mapping[str, float] | None = None
+    reason: str = ""
+    unscored: str = ""
+
+
+def read_conversation(text: str, *, every_turn: bool = False) -> Conversation:
+    """Read what was pasted: chat messages as JSON, or a turn a line, with `speaker: ` in front of each or of none.
+
+    With `every_turn` all turns but the first are to be scored, else the assistant's where somebody is known to be one.
+
+    Raises:
+        InputError: it holds no turn to score, several conversations, or more than the page takes.
+    """
+    if len(text) > MOST_SIGNS:
+        raise InputError(f"The conversation has {len(text):,} characters, more than {MOST_SIGNS:,}. Paste a part of it.")
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if text.lstrip().startswith(("[", "{")):
+        pasted = parse_json(text, "The pasted text")
+        is_one = isinstance(pasted, dict) or all(isinstance(one, str) or is_message(one) for one in pasted)
+        rows = [pasted] if is_one else pasted
+    else:
+        spoken = [_SPOKEN.fullmatch(line) for line in lines]
+        # A colon in some lines alone is part of what is said there.
+        rows = [[{"speaker": match[1], "text": match[2]} for match in spoken if match] if all(spoken) else lines]
+    found = conversations_from(rows, "all" if every_turn else None) if lines else []
+    conversation = found[0] if len(found) == 1 else None
+    if not isinstance(conversation, Conversation):
+        raise InputError("Paste one conversation: a turn a line, or its messages as JSON.")
+    if len(conversation.turns) > MOST_TURNS:
+        raise InputError(f"The conversation has {len(conversation.turns)} turns, more than {MOST_TURNS}. Paste a part of it.")
+    if not conversation.examples():
+        raise InputError("There is no response to score: a conversation needs two turns at least.")
+    return conversation
+
+
+@functools.cache
+def _scorer() -> Scorer:
+    """The general evaluator, opened once: the model in the box, or the one that DIALEVAL_GENERAL names."""
+    return load_scorer("general")
+
+
+def judge(conversation: Conversation) -> list[JudgedTurn]:
+    """Score the turns of a conversation that are to be scored, and say of each low one why."""
+    examples = conversation.examples()
+    scores, reasons = _scorer().score(examples), {}
+    percentiles = scores.columns.get(PERCENTILE, (None,) * len(examples))
+    for place, example in enumerate(examples):
+        percentile = percentiles[place]
+        if scores.values[place] is not None and (percentile is None or percentile < LOW):
+            reasons[place] = _reason(example)
+    numbers = [conversation.numbers.index(place.number) for place in conversation.places()]
+    judged = {
+        number: _judged(conversation, number, scores, place, reasons.get(place, "")) for place, number in enumerate(numbers)
+    }
+    return [
+        judged.get(number) or JudgedTurn(number + 1, turn.speaker, turn.text) for number, turn in enumerate(conversation.turns)
+    ]
+
+
+def _reason(example: Example) -> str:
+    (explained,) = _scorer().explain([example])
+    # What follows in brackets are the probabilities that the page draws.
+    words = explained.partition(" (")[0]
+    return "" if words == NOT_BLAMED else words
+
+
+def _judged(conversation: Conversation, number: int, scores: Scores, place: int, reason: str) -> JudgedTurn:
+    turn, missing = conversation.turns[number], scores.unscored.get(place)
+    if missing is not None:
+        return JudgedTurn(number + 1, turn.speaker, turn.text, unscored=missing.detail or missing.reason.value)
+    values = {name: scores.columns[name][place] for name in HEADS}
+    heads = {name: value for name, value in values.items() if value is not None and not math.isnan(value)}
+    percentile = scores.columns[PERCENTILE][place] if PERCENTILE in scores.columns else None
+    return JudgedTurn(number + 1, turn.speaker, turn.text, scores.values[place], percentile, heads, reason)
+
+
+def drawn(turns: Sequence[JudgedTurn]) -> str:
+    """Return the turns as HTML: bubbles, under each scored one its score, percentile, heads and, where it is low, why."""
+    scored = [(turn.score, turn.number) for turn in turns if turn.score is not None]
+    if scored:
+        mean, (worst, number) = sum(value for value, _ in scored) / len(scored), min(scored)
+        summary = f"Mean score <b>{mean:.2f}</b> of {len(scored)} responses; the lowest is turn {number}, <b>{worst:.2f}</b>."
+    else:
+        summary = "No response could be scored."
+    bubbles = "".join(_bubble(turn) for turn in turns)
+    return f'<div class="judged"><p>{summary}</p><ol>{bubbles}</ol></div>'
+
+
+def _bubble(turn: JudgedTurn) -> str:
+    who = html.escape(turn.speaker or f"turn {turn.number}")
+    side = "left" if turn.score is None and not turn.unscored else "right"
+    body = f'<div class="who">{who}</div><div class="text">{html.escape(turn.text)}</div>'
+    if turn.unscored:
+        body += f'<div class="verdict"><span class="chip">no score</span> {html.escape(turn.unscored)}</div>'
+    if turn.score is not None:
+        body += _verdict(turn, turn.score)
+    return f'<li class="{side}">{body}</li>'
+
+
+def _verdict(turn: JudgedTurn, score: float) -> str:
+    level = "low" if turn.reason else "high" if turn.percentile is not None and turn.percentile >= HIGH else "middle"
+    said = "" if turn.percentile is None else f"higher than {turn.percentile:.0f} % of people's own responses"
+    why = f'<div class="why">Low: {html.escape(turn.reason)}.</div>' if turn.reason else ""
+    meters = "".join(
+        f'<div class="head" title="{_HEAD_WORDS[name]}"><span>{name}</span>'
+        f'<span class="bar"><i style="width:{100 * value:.0f}%"></i></span><span>{value:.2f}</span></div>'
+        for name, value in (turn.heads or {}).items()
+    )
+    return (
+        f'<div class="verdict"><span class="chip {level}">{score:.2f}</span> {said}</div>{why}<div class="heads">{meters}</div>'
+    )
+
+
+def answer(text: str, every_turn: bool) -> tuple[str, list[dict[str, Any]]]:
+    """Return what the page shows of a pasted text, and the same as data; what is wrong with it is said in the page."""
+    try:
+        turns = judge(read_conversation(text, every_turn=every_turn))
+    except DialevalError as error:
+        return f'<div class="judged"><p class="why" role="alert">{html.escape(str(error))}</p></div>', []
+    return drawn(turns), [asdict(turn) for turn in turns]
+
+
+def conversation_page() -> gradio.Blocks:
+    """Return the page; whoever shows it brings gradio, this package does not need it."""
+    import gradio
+
+    with gradio.Blocks(title=TITLE, analytics_enabled=False) as page:
+        gradio.HTML(f"<style>{_CSS}</style><h1>{TITLE}</h1><p>{DESCRIPTION}</p>", elem_classes="judged-head")
+        with gradio.Row():
+            with gradio.Column(scale=2, min_width=300):
+                text = gradio.Textbox(label="Conversation, a turn a line (or chat messages as JSON)", lines=10, max_lines=24)
+                every_turn = gradio.Checkbox(label="Score the user's turns too")
+                button = gradio.Button("Score", elem_classes="judged-button")
+                gradio.Examples([[one] for one in EXAMPLES.values()], [text], example_labels=[*EXAMPLES], label="Examples")
+            with gradio.Column(scale=3, min_width=300):
+                shown = gradio.HTML("<p>The scores appear here.</p>", label="Scores")
+                with gradio.Accordion("As data", open=False):
+                    data = gradio.JSON(label="A row a turn")
+        gradio.on([button.click, text.submit], answer, [text, every_turn], [shown, data], api_name="score")
+    return page
+
+
+# In gradio's own colours, which follow its light and dark themes.
+_CSS = """
+.judged-head h1 { font-size: 1.5rem; font-weight: 600; margin: 0 0 .3rem }
+button.judged-button { background: #2563a8 !important; color: #fff !important }
+button.judged-button:hover { background: #1d4f86 !important }
+.judged ol { list-style: none; margin: 0; padding: 0; display: flex; flex-direction: column; gap: .75rem }
+.judged li { max-width: 88%; padding: .6rem .8rem; border-radius: .8rem; border: 1px solid var(--border-color-primary);
+  background: var(--background-fill-secondary); overflow-wrap: anywhere }
+.judged li.left { align-self: flex-start; border-bottom-left-radius: .15rem }
+.judged li.right { align-self: flex-end; border-bottom-right-radius: .15rem; width: 88% }
+.judged .who { font-size: .8rem; opacity: .75 }
+.judged .verdict { margin-top: .5rem; font-size: .9rem }
+.judged .chip { display: inline-block; padding: .1rem .5rem; border-radius: .5rem; background: #5b6472; color: #fff;
+  font-weight: 600 }
+.judged .chip.low { background: #a8432c }
+.judged .chip.high { background: #2563a8 }
+.judged .why { font-weight: 600; margin-top: .25rem }
+.judged .heads { margin-top: .4rem; display: grid; grid-template-columns: repeat(auto-fit, minmax(13rem, 1fr)); gap: .2rem 1rem;
+  font-size: .85rem }
+.judged .head { display: grid; grid-template-columns: 5.5rem 1fr 2.4rem; gap: .5rem; align-items: center }
+.judged .bar { height: .45rem; border-radius: .3rem; background: var(--border-color-primary); overflow: hidden }
+.judged .bar i { display: block; height: 100%; background: #4a86c5 }
+"""

@@ -1,0 +1,58 @@
+"""TRIAL section 3: the host's table was 83 rows of 170 columns; README showed one that no command printed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dialeval_plugin.hosts.lm_eval.short_table import short_table, short_tables
+
+
+def results(**tasks: dict[str, Any]) -> dict[str, Any]:
+    """What the host hands to its table."""
+    kinds = {name: figures.pop("kind", "rating") for name, figures in tasks.items()}
+    return {
+        "results": {name: {f"{one},none": value for one, value in figures.items()} for name, figures in tasks.items()},
+        "configs": {name: {"metadata": {"dialeval": {"kind": kind}} if kind else {}} for name, kind in kinds.items()},
+        "n-samples": {name: {"original": 10, "effective": 10} for name in tasks},
+        "higher_is_better": {name: {} for name in tasks},
+        "versions": {},
+        "n-shot": {},
+    }
+
+
+def test_a_line_a_task_with_interval_and_rows() -> None:
+    given = results(
+        dstc10_dialog_tu={"spearman": 0.25, "spearman_ci_low": -0.1, "spearman_ci_high": 0.5, "n_scored": 9},
+        seeds={"kind": "rating_over_seeds", "spearman": -0.5, "spearman_deviation": 0.01, "n_scored": 10},
+        fd={"spearman": "undefined (scores turns only)", "n_scored": 0},
+        dgr={},
+        dbdc={"kind": "breakdown", "f1_b": 0.5, "f1_b_ci_low": "undefined (rough)", "n_scored": 10},
+    )
+    given["n-samples"]["dgr"] = {"original": 1, "effective": 0}
+    found = short_table(given)
+    assert found == (
+        "task              statistic   value  95 % interval    scored\n"
+        "dstc10_dialog_tu  spearman    0.250  -0.100 to 0.500  9 of 10\n"
+        "seeds             spearman   -0.500  deviation 0.010  10 of 10\n"
+        "fd                spearman   undefined (scores turns only)\n"
+        "dgr               spearman   left out: the file is not on this machine\n"
+        "dbdc              f1_b        0.500                   10 of 10\n"
+    )
+
+
+def test_of_other_tasks_the_host_prints_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    from lm_eval import utils
+
+    own = results(group={"kind": "", "spearman": 0.25}, ours={"spearman": 0.25, "n_scored": 9})
+    own["groups"] = {"group": own["results"]["group"]}
+    assert short_table(own) == short_table(results(ours={"spearman": 0.25, "n_scored": 9}))
+    mixed = results(ours={"spearman": 0.25, "n_scored": 9}, gsm8k={"kind": "", "acc": 0.5})
+    assert short_table(mixed) is None
+    monkeypatch.setattr(utils, "make_table", before := lambda found, column="results", **options: f"the host's {column}")
+    with short_tables():
+        assert utils.make_table(own) == short_table(own)
+        assert utils.make_table(own, "groups") == "the host's groups"
+        assert utils.make_table(mixed) == "the host's results"
+    assert utils.make_table is before
