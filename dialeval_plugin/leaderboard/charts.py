@@ -66,10 +66,14 @@ def forest_scale(means: Iterable[HasInterval], people: Sequence[float]) -> Scale
     return Scale.around([0.0, *ends, *people])
 
 
-def forest_axis(scale: Scale) -> str:
-    """Draw the numbers above the rows of a forest plot."""
-    ticks = "".join(f'<text x="{_p(scale(tick))}%" y="11" text-anchor="middle">{tick:g}</text>' for tick in scale.ticks)
-    return f'<svg class="axis" width="100%" height="14" aria-hidden="true">{ticks}</svg>'
+def forest_axis(people: Sequence[float], scale: Scale) -> str:
+    """Draw what stands above the rows of a forest plot: the numbers, and over the band whose it is."""
+    named = [(sum(people) / len(people), "people", 10)] if people else []
+    texts = "".join(
+        f'<text x="{_p(scale(value))}%" y="{y}" text-anchor="middle">{text}</text>'
+        for value, text, y in [*named, *((tick, f"{tick:g}", 22) for tick in scale.ticks)]
+    )
+    return f'<svg class="axis" width="100%" height="26" aria-hidden="true">{texts}</svg>'
 
 
 def forest_row(mean: HasInterval, people: Sequence[float], scale: Scale, *, is_rough: bool = False) -> str:

@@ -20,7 +20,7 @@ from markupsafe import Markup, escape
 from dialeval_plugin.core.files import read_text
 from dialeval_plugin.core.resources import metrics_path
 from dialeval_plugin.models.folders import PRETRAINED
-from dialeval_plugin.statistics.estimates import HasInterval
+from dialeval_plugin.statistics.estimates import HasInterval, number_text
 from dialeval_plugin.version import __version__
 
 from .board import Column, Cost, DataSet, Figure, Identity, Leaderboard, RatedSet
@@ -44,6 +44,7 @@ def render(board: Leaderboard, evidence: Sequence[Evidence] = (), *, title: str 
         lstrip_blocks=True,
     )
     environment.filters |= {"named": coefficient_name, "heat": _heat, "breakable": breakable, "facts": identity_in_words}
+    environment.filters |= {"wrapped": _wrapped, "bounds": _bounds, "three": number_text}
     environment.globals["unknown"] = UNKNOWN
     script, style = static_text("leaderboard.js"), static_text("leaderboard.css")
     ranking = board.ranking(board.main)
@@ -53,18 +54,27 @@ def render(board: Leaderboard, evidence: Sequence[Evidence] = (), *, title: str 
     scale = forest_scale(ranking.means.values(), ends)
     identities = {name: board.identities.get(name, Identity()) for name in board.evaluators}
     rough = {name for name in ranking.means if board.has_rough_mean(name, ranking.sets, board.main)}
-    groups = cases(evidence, board)
+    groups, sets = cases(evidence, board), _all_sets(board)
     html = environment.get_template("leaderboard.html").render(
         title=title,
         board=board,
         ranking=ranking,
         people=people,
         lacking={name: lacking(board, name, ranking.sets) for name in board.evaluators},
-        axis=forest_axis(scale),
+        chosen=[_set_name(board, one) for one in ranking.sets],
+        axis=forest_axis(ends, scale),
         rows={name: forest_row(mean, ends, scale, is_rough=name in rough) for name, mean in ranking.means.items()},
         rough=rough,
-        sets=[{"set": one, "name": _set_name(board, one)} for one in _all_sets(board)],
-        levels=list(dict.fromkeys(one.level for one in _all_sets(board))),
+        sets=[
+            {
+                "set": one,
+                "name": _set_name(board, one),
+                "columns": [column for column in board.columns if column.rated_set == one],
+            }
+            for one in sets
+        ],
+        set_of={column: sets.index(column.rated_set) for column in board.columns},
+        levels=list(dict.fromkeys(one.level for one in sets)),
         identities=identities,
         filters=_filters(identities),
         costs={name: cost_in_words(_total_cost(board, name), identities[name]) for name in board.evaluators},
@@ -105,11 +115,19 @@ def breakable(name: str) -> Markup:
         >>> breakable("dialogue_likelihood (mean, turn)")
         Markup('dialogue_<wbr>likelihood <small>(mean, turn)</small>')
     """
-    words, bracket, options = (
-        re.sub("([_/])", r"\1<wbr>", part) for part in (str(escape(part)) for part in name.partition(" ("))
-    )
+    words, bracket, options = (str(escape(part)) for part in name.partition(" ("))
+    words, options = re.sub("([_/])", r"\1<wbr>", words), re.sub("(/)", r"\1<wbr>", options)
     html = f"{words} <small>({options}</small>" if bracket else words
-    return Markup(html)  # noqa: S704 - escaped two lines above
+    return Markup(html)  # noqa: S704 - escaped three lines above
+
+
+def _wrapped(text: str) -> Markup:
+    """A long line of code with places after commas and bars where it may end."""
+    return Markup(re.sub("([,|])", r"\1<wbr>", str(escape(text))))  # noqa: S704 - escaped here
+
+
+def _bounds(one: HasInterval) -> str:
+    return f"{number_text(one.ci_low, 2)} to {number_text(one.ci_high, 2)}"
 
 
 def identity_in_words(identity: Identity) -> dict[str, str]:
@@ -218,7 +236,7 @@ def _data(
     identities: Mapping[str, Identity],
     pairs: Mapping[Column, Mapping[tuple[str, str], HasInterval]],
 ) -> dict[str, Any]:
-    """What the page's script computes with: figures to four decimals, places in lists in place of names."""
+    """What the page's script computes with: figures to five decimals, places in lists in place of names."""
     names, sets = board.evaluators, _all_sets(board)
     place = {name: number for number, name in enumerate(names)}
     values = {
@@ -257,7 +275,7 @@ def _figure(figure: Figure | None) -> list[float] | int:
 
 def _numbers(one: HasInterval) -> list[float]:
     """The value, and the ends of its interval where there is one."""
-    return [round(number, 4) for number in (one.value, one.ci_low, one.ci_high) if number is not None]
+    return [round(number, 5) for number in (one.value, one.ci_low, one.ci_high) if number is not None]
 
 
 def _plots(board: Leaderboard, column: Column, evidence: Sequence[Evidence]) -> dict[str, str]:

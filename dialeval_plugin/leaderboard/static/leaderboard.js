@@ -84,10 +84,11 @@
     for (let number = Math.ceil(low / step - 1e-9); number <= Math.floor(high / step + 1e-9); number += 1) ticks.push(step * number);
     return { at: (value) => `${((100 * (value - low)) / (high - low)).toFixed(1)}%`, share: (width) => (100 * width) / (high - low), ticks };
   }
-  function drawAxis(svg, { at, ticks }) {
-    svg.replaceChildren(...ticks.map((tick) => {
-      const text = draw("text", { x: at(tick), y: 11, "text-anchor": "middle" });
-      text.textContent = String(Number(tick.toPrecision(6)));
+  function drawAxis(svg, { at, ticks }, band) {
+    const named = band.length ? [[average(band), "people", 10]] : [];
+    svg.replaceChildren(...[...named, ...ticks.map((tick) => [tick, String(Number(tick.toPrecision(6))), 22])].map(([value, words, y]) => {
+      const text = draw("text", { x: at(value), y, "text-anchor": "middle" });
+      text.textContent = words;
       return text;
     }));
   }
@@ -101,9 +102,11 @@
     parts.push(draw("circle", { class: "estimate", cx: at(figure[0]), cy: "50%", r: 4 }));
     svg.replaceChildren(...parts);
   }
-  const three = (value) => (Math.round(value * 1000) / 1000 + 0).toFixed(3);
+  // Adding 0 turns the -0.00 of a small negative number into 0.00.
+  const fixed = (value, decimals) => (Number(value.toFixed(decimals)) + 0).toFixed(decimals);
+  const three = (value) => fixed(value, 3);
   const signed = (value) => (value > 0 ? "+" : "") + three(value);
-  const bounds = (figure) => (figure.length > 2 ? `${figure[1].toFixed(2)} to ${figure[2].toFixed(2)}` : "");
+  const bounds = (figure) => (figure.length > 2 ? `${fixed(figure[1], 2)} to ${fixed(figure[2], 2)}` : "");
 
   const isWanted = (i) => evaluators[i].name.toLowerCase().includes(state.evaluator.trim().toLowerCase())
     && Object.entries(state.filters).every(([name, value]) => !value || evaluators[i][name] === value);
@@ -126,10 +129,7 @@
     showBoard(sets, means, order);
     showPair(sets);
     for (const item of all(".entry[data-i], figure[data-i]")) item.hidden = !isWanted(Number(item.dataset.i));
-    for (const item of all(".entry[data-column]")) item.hidden = !sets.includes(columns[item.dataset.column].set);
     one("#chosen").textContent = `${sets.length} of ${data.sets.length}${state.sets ? "" : ", common"}`;
-    const shown = order.filter(isWanted).length;
-    one("#count").textContent = `${shown} of ${evaluators.length} evaluators ranked on ${sets.map((set) => data.sets[set].name).join(", ") || "no set"}`;
     for (const box of all("input[name=set]")) box.checked = sets.includes(Number(box.value));
     one("#coefficient").value = state.coefficient;
     one("#evaluator").value = state.evaluator;
@@ -140,19 +140,18 @@
     const people = peopleOn(sets);
     const band = people.map(({ mean }) => mean);
     const scale = scaleOf([0, ...band, ...order.flatMap((i) => means[i])]);
-    const coefficient = one("#coefficient").selectedOptions[0]?.textContent ?? "";
-    const note = one("#glance-note");
-    const words = sets.length === 1 ? `${coefficientName()} on ${data.sets[sets[0]].name}` : `Mean ${coefficientName()} over the same ${sets.length} sets`;
-    note.replaceChildren(order.length ? `${words}, with 95 % intervals.` : "No evaluator that is shown has the whole of these sets, so none is ranked.");
-    if (band.length && order.length) {
-      const n = Math.min(...people.map((row) => row.n));
-      note.append(" ", make("span", null, "key"), ` people among themselves, from one person against the others to half of them against the rest${n < sets.length ? `, on ${n} of these sets` : ""}.`);
-    }
-    function coefficientName() {
-      return [...one("#coefficient").options].find(({ value }) => value === state.coefficient)?.textContent ?? coefficient;
-    }
+    const named = [...one("#coefficient").options].find(({ value }) => value === state.coefficient)?.textContent;
+    const names = sets.map((set) => data.sets[set].name).join(", ");
+    const by = sets.length === 1 ? `${named} on one set` : `mean ${named} over the same ${sets.length} sets`;
+    one("#count").textContent = order.length
+      ? `${order.length} of ${evaluators.length} evaluators, by the ${by}: ${names}. Lines are 95 % intervals.`
+      : "No evaluator that is shown has the whole of the sets that count, so none is ranked.";
+    const n = Math.min(...people.map((row) => row.n));
+    one("#band-note").replaceChildren(...(band.length && order.length
+      ? [make("span", null, "key"), ` people among themselves: from one against the others to half against the rest${n < sets.length ? `, on ${n} of these sets` : ""}.`]
+      : []));
     one("#ranking").hidden = !order.length;
-    drawAxis(one("#ranking .axis"), scale);
+    drawAxis(one("#ranking .axis"), scale, band);
     for (const row of rankingRows) row.hidden = !order.includes(Number(row.dataset.i));
     order.forEach((i, place) => {
       const row = rowOf(rankingRows, i);
@@ -215,7 +214,9 @@
     for (const [id, i] of [["#first", a], ["#second", b]]) one(id).value = String(i);
     const body = one("#differences tbody");
     const names = [evaluators[a]?.name ?? "", evaluators[b]?.name ?? ""];
-    all("#differences thead .number").slice(0, 2).forEach((cell, place) => (cell.textContent = names[place]));
+    all("#differences thead .number").slice(0, 2).forEach((cell, place) => {
+      cell.replaceChildren(make("span", names[place], "wide"), make("span", place ? "second" : "first", "narrow"));
+    });
     const known = columns.filter(({ set }) => sets.includes(set)).map((column) => {
       const found = data.differences[column.place].find(([i, j]) => (i === a && j === b) || (i === b && j === a));
       const ends = found?.slice(2);
@@ -225,23 +226,25 @@
     const mean = sets.length > 1 ? overSets(bySet) : null;
     const figures = known.map(([, figure]) => figure).filter(Boolean);
     const scale = scaleOf([0, ...figures.flat(), ...(mean ?? [])]);
-    drawAxis(one("#differences .axis"), scale);
+    drawAxis(one("#differences .axis"), scale, []);
     const row = (name, values, figure, why) => {
       const plot = make("td", null, "plot");
       if (figure) {
-        const svg = draw("svg", { width: "100%", height: 22, "aria-hidden": "true" });
+        const svg = draw("svg", { width: "100%", height: "100%", "aria-hidden": "true" });
         drawRow(svg, figure, scale, [], false);
         plot.append(svg);
       }
       const head = make("th", name);
       head.scope = "row";
-      const difference = figure ? make("td", null, "number", make("b", signed(figure[0])), " ", make("small", bounds(figure))) : make("td", why, "unknown number");
+      const tells = figure?.length > 2 && (figure[1] > 0 || figure[2] < 0);
+      const difference = figure ? make("td", null, "number", make(tells ? "b" : "span", signed(figure[0])), " ", make("small", bounds(figure))) : make("td", why, "unknown number");
+      difference.classList.add("difference");
       return make("tr", null, "", head, ...values.map((value) => make("td", value ? three(value[0]) : "–", "number")), difference, plot);
     };
     const ofColumn = (i, column) => (evaluators[i] ? data.values[main]?.[i][column.place] : 0);
     const why = (column) => [a, b].map((i) => evaluators[i] && !ofColumn(i, column) && data.lacks[i][column.place]).filter(Boolean)[0] || "no rows in common";
     body.replaceChildren(...known.map(([column, figure]) => row(label(column), [ofColumn(a, column), ofColumn(b, column)], figure, why(column))));
-    if (mean) body.append(row(`mean of ${sets.length} sets`, [null, null], mean, ""));
+    if (mean) body.append(row(`mean of ${sets.length} sets`, [a, b].map((i) => evaluators[i] && overSets(sets.map((set) => setMean(i, set)))), mean, ""));
     const told = known.filter(([, figure]) => figure && figure.length > 2 && (figure[1] > 0 || figure[2] < 0)).length;
     one("#compare-note").textContent = figures.length
       ? `${one("#coefficient option")?.textContent} of ${names[0]} less that of ${names[1]}, on the rows that both have scored, with 95 % intervals: `
@@ -297,9 +300,9 @@
   }
 
   // The page alone scrolls; the head of the table follows it, and a shade says that there is more at the right.
-  const box = one("#board-scroll");
+  const boxes = all(".frame > .scroll");
   function measure() {
-    box.parentElement.classList.toggle("more", box.scrollLeft + box.clientWidth < box.scrollWidth - 2);
+    for (const box of boxes) box.parentElement.classList.toggle("more", box.scrollLeft + box.clientWidth < box.scrollWidth - 2);
   }
   function follow() {
     const { top, bottom } = board.getBoundingClientRect();
@@ -307,7 +310,7 @@
     const shift = top < 0 && bottom > 2 * height ? Math.min(-top, bottom - top - 2 * height) : 0;
     for (const header of headers) header.style.transform = shift ? `translateY(${shift}px)` : "";
   }
-  box.addEventListener("scroll", measure, { passive: true });
+  for (const box of boxes) box.addEventListener("scroll", measure, { passive: true });
   addEventListener("scroll", follow, { passive: true });
   addEventListener("resize", () => { measure(); follow(); });
 
