@@ -239,18 +239,18 @@ class Leaderboard:
                     f"{cell.source!r}. Leave one of the files out."
                 )
 
-    @property
+    @cached_property
     def evaluators(self) -> tuple[str, ...]:
         """Names: those that the main coefficient ranks on the common sets, the best first, then the others."""
         ranking = self.ranking(self.main)
         return (*ranking.means, *ranking.unranked)
 
-    @property
+    @cached_property
     def columns(self) -> tuple[Column, ...]:
         """Columns in alphabetical order."""
         return tuple(sorted({cell.column for cell in self.cells}))
 
-    @property
+    @cached_property
     def coefficients(self) -> tuple[str, ...]:
         """Names of the coefficients that at least one cell has: rank and linear correlations first."""
         names = {name for cell in self.cells for name in cell.figures}
@@ -276,7 +276,7 @@ class Leaderboard:
 
     def columns_with(self, coefficient: str) -> tuple[Column, ...]:
         """Columns in which at least one evaluator has a figure of this kind."""
-        return tuple(sorted({cell.column for cell in self.cells if coefficient in cell.figures}))
+        return self._columns_with.get(coefficient, ())
 
     def sets_with(self, coefficient: str) -> tuple[RatedSet, ...]:
         """Sets in which at least one evaluator has a figure of this kind."""
@@ -445,6 +445,14 @@ class Leaderboard:
         notes = [] if cell.n_scored == cell.n_total else [f"{cell.n_scored} of {cell.n_total} scored"]
         notes += ["part of the set"] if cell.is_partial else []
         return f"{figure} ({', '.join(notes)})" if notes else str(figure)
+
+    @cached_property
+    def _columns_with(self) -> dict[str, tuple[Column, ...]]:
+        found: dict[str, set[Column]] = defaultdict(set)
+        for cell in self.cells:
+            for name in cell.figures:
+                found[name].add(cell.column)
+        return {name: tuple(sorted(columns)) for name, columns in found.items()}
 
     @cached_property
     def _places(self) -> dict[tuple[str, Column], Cell]:

@@ -115,7 +115,7 @@ def _draw(axes: Axes, panel: Panel, names: Sequence[str]) -> None:
         axes.axvspan(panel.people[0], panel.people[-1], color=_BAND, linewidth=1.2, zorder=0)
     for place, name in enumerate(names):
         one = panel.found.get(name)
-        if one is None:
+        if one is None or one.value is None:
             axes.annotate("—", (0, place), xytext=(4, 0), textcoords="offset points", va="center", color=GREY)
             continue
         if one.ci_low is not None and one.ci_high is not None:

@@ -103,7 +103,7 @@ def test_a_case_has_the_score_of_each_evaluator_its_range_and_why_one_is_missing
     assert items[first["item"]]["id"] == "response-0"
     judge, sharp = group["evaluators"].index(JUDGE), group["evaluators"].index("sharp")
     assert (first["scores"][judge], first["places"][judge]) == (None, None)
-    assert first["why"] == {judge: "unknown"}
+    assert first["why"] == {judge: "non_finite"}
     of_sharp = next(item for item in built.evidence if item.evaluator == "sharp" and item.column == GUPTA).scored
     assert group["ranges"][sharp] == (min(of_sharp)[0], max(of_sharp)[0])
     assert first["scores"][sharp] == pytest.approx(of_sharp[0][0], rel=1e-3)

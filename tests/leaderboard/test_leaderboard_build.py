@@ -49,7 +49,7 @@ def test_what_was_not_run_is_missing_and_what_has_no_score_is_counted(built: Bui
     assert cell is not None
     assert (cell.n_scored, cell.n_total, cell.is_partial) == (37, 40, True)
     assert built.board.ranking("spearman").unranked == (JUDGE,)
-    assert cell.unscored == {"unknown": 3}
+    assert cell.unscored == {"non_finite": 3}
 
 
 def test_the_newest_of_several_runs_counts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

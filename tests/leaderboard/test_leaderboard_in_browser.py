@@ -154,7 +154,10 @@ def test_filters_hide_evaluators_everywhere_and_reset_brings_them_back(page: Pag
 
 def test_two_evaluators_are_compared_on_each_set_and_by_the_cases_on_which_they_differ(page: Page, built: Built) -> None:
     found = differences(built.board, built.evidence)
-    rows = "[...document.querySelectorAll('#differences tbody tr')].map((row) => [...row.cells].slice(0, 4).map((cell) => cell.textContent))"
+    rows = (
+        "[...document.querySelectorAll('#differences tbody tr')]"
+        ".map((row) => [...row.cells].slice(0, 4).map((cell) => cell.textContent))"
+    )
     shown = page.evaluate(rows)
     assert [row[0] for row in shown] == ["DailyDialog (Gupta)", "DailyDialog (Zhao)", "mean of 2 sets"]
     names = ("sharp", "blunt")
@@ -164,7 +167,10 @@ def test_two_evaluators_are_compared_on_each_set_and_by_the_cases_on_which_they_
         assert one.value is not None
         assert row[3].startswith(f"{sign * one.value:+.3f} ")
     assert len(page.evaluate("[...document.querySelectorAll('#apart li')].map((item) => item.textContent)")) == 6
-    spread = "[...document.querySelectorAll('#apart li')].map((item) => [...item.querySelectorAll('.gauge span:last-child')].slice(1).map((span) => Number(span.textContent)))"
+    spread = (
+        "[...document.querySelectorAll('#apart li')].map((item) => "
+        "[...item.querySelectorAll('.gauge span:last-child')].slice(1).map((span) => Number(span.textContent)))"
+    )
     apart = [abs(a - b) for a, b in page.evaluate(spread)]
     assert apart == sorted(apart, reverse=True)
     page.evaluate("document.querySelector('#apart button').click()")
@@ -183,7 +189,10 @@ def test_the_address_holds_what_is_shown_and_shows_it_to_others(page: Page, addr
     choose(page, "#first", "1")
     shared = page.evaluate("location.href")
     assert shared.startswith(f"{address}#?")
-    state = "[document.querySelector('#count').textContent, document.querySelector('#compare-note').textContent, document.querySelector('#coefficient').value, document.querySelector('#board th[data-key=name]').ariaSort]"
+    state = (
+        "[...['#count', '#compare-note'].map((name) => document.querySelector(name).textContent), "
+        "document.querySelector('#coefficient').value, document.querySelector('#board th[data-key=name]').ariaSort]"
+    )
     seen = page.evaluate(state), page.evaluate(RANKED)
     browser.open("about:blank")
     browser.open(shared)
@@ -313,11 +322,17 @@ def test_all_text_stands_out_from_its_ground(page: Page, scheme: str, width: int
 
 
 def test_no_table_has_a_head_without_words_and_no_control_is_without_a_name(page: Page) -> None:
-    empty = "[...document.querySelectorAll('th, button, summary, a')].filter((item) => !item.textContent.trim()).map((item) => item.outerHTML)"
+    empty = (
+        "[...document.querySelectorAll('th, button, summary, a')]"
+        ".filter((item) => !item.textContent.trim()).map((item) => item.outerHTML)"
+    )
     assert page.evaluate(empty) == []
     unnamed = (
         "[...document.querySelectorAll('select, input')].filter((item) => !item.labels.length).map((item) => item.outerHTML)"
     )
     assert page.evaluate(unnamed) == []
-    twice = "(() => { const ids = [...document.querySelectorAll('[id]')].map(({id}) => id); return ids.filter((id, place) => ids.indexOf(id) !== place); })()"
+    twice = (
+        "(() => { const ids = [...document.querySelectorAll('[id]')].map(({id}) => id);"
+        "return ids.filter((id, place) => ids.indexOf(id) !== place); })()"
+    )
     assert page.evaluate(twice) == []
